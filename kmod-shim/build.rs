@@ -32,21 +32,19 @@ fn bpf() {
         other => panic!("the shim knows x86_64, aarch64 and arm, not {other:?}"),
     };
     println!("cargo::rustc-cfg=has_bpf_program");
-    let out =
-        PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("varid.bpf.o");
+    for object in ["varid", "off_cpu", "tracepoint"] {
+        compile(object, arch);
+    }
+}
+
+fn compile(object: &str, arch: &str) {
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let out = out.join(format!("{object}.bpf.o"));
+    let source = format!("bpf/{object}.bpf.c");
     let clang = std::env::var("VARID_CLANG").unwrap_or_else(|_| "clang-16".to_owned());
     let status = Command::new(&clang)
-        .args([
-            "-target",
-            "bpf",
-            "-O2",
-            "-g",
-            "-Wall",
-            "-Werror",
-            "-c",
-            "bpf/varid.bpf.c",
-            "-o",
-        ])
+        .args(["-target", "bpf", "-O2", "-g", "-Wall", "-Werror"])
+        .args(["-c", &source, "-o"])
         .arg(&out)
         .arg(format!("-D__TARGET_ARCH_{arch}"))
         .args(HEADERS.map(|dir| format!("-I{dir}")))
@@ -58,7 +56,7 @@ fn bpf() {
         .status();
     match status {
         Ok(status) if status.success() => {}
-        Ok(status) => panic!("{clang} could not compile bpf/varid.bpf.c: {status}"),
+        Ok(status) => panic!("{clang} could not compile {source}: {status}"),
         Err(error) => panic!(
             "cannot run {clang}: {error}. Install clang-16, libbpf-dev and linux-libc-dev, or set VARID_CLANG"
         ),

@@ -56,6 +56,8 @@ struct pt_regs {
 #endif
 
 struct task_struct {
+	unsigned int __state;
+	int pid;
 	int tgid;
 	struct pid *thread_pid;
 	struct task_struct *real_parent;

@@ -7,24 +7,9 @@
 // differ in how they loop: bpf_loop (5.17) and a bounded loop for older kernels. Each has a
 // second program behind it, to which it goes over for processes whose frames follow other rules
 // than the basic ones.
-#include "frames.h"
+#include "capture.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, __u32);
-	__type(value, struct varid_target);
-} targets SEC(".maps");
-
-// One slot: the target of --all, used for a process that has no entry of its own.
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct varid_target);
-} everyone SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
@@ -32,158 +17,23 @@ struct {
 	__type(value, __u32);
 } rings SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, VARID_COUNTERS);
-	__type(key, __u32);
-	__type(value, __u64);
-} counters SEC(".maps");
-
-// Where records go, unless each must stand before the kernel's own sample: then they share its ring.
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096); // the loader says how many bytes
-} records SEC(".maps");
-
-// Bytes of records on a CPU for which the reader is woken; 0: records do not exist.
-const volatile __u64 varid_wake_bytes = 0;
-
 // The kernel's own sample of every overflow comes, of strangers, too; set by the loader.
 const volatile __u32 varid_keep_all = 0;
-
-// The program for all rules, once the loader has loaded it.
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} walkers SEC(".maps");
-
-// The kernel can go over to another program from one that has functions: x86 since 5.10, arm64 since 6.0.
-const volatile __u32 varid_tail_calls = 1;
-
-#define MAX_GENERATIONS 5
-
-static __always_inline void count(__u32 which)
-{
-	__u64 *n = bpf_map_lookup_elem(&counters, &which);
-
-	if (n)
-		*n += 1;
-}
-
-// The target of this process, or that of an ancestor which is followed.
-static __always_inline struct varid_target *target_of(struct task_struct *task, __u32 tgid, __u32 *flags)
-{
-	struct varid_target *target = bpf_map_lookup_elem(&targets, &tgid);
-	struct task_struct *ancestor = task;
-	__u32 zero = 0;
-
-	if (target)
-		return target->flags & VARID_TARGET_IGNORE ? NULL : target;
-	// The daemon hears of a child when it next looks; by then there may be grandchildren.
-#pragma unroll
-	for (int generation = 0; generation < MAX_GENERATIONS; generation++) {
-		__u32 parent;
-
-		ancestor = BPF_CORE_READ(ancestor, real_parent);
-		parent = BPF_CORE_READ(ancestor, tgid);
-		if (parent <= 1)
-			break;
-		target = bpf_map_lookup_elem(&targets, &parent);
-		if (!target)
-			continue;
-		if (!(target->flags & VARID_TARGET_FOLLOW)) {
-			forget_registers(); // else clang masks the pointer, which the verifier forbids
-			return NULL;
-		}
-		*flags |= VARID_INHERITED;
-		return target;
-	}
-	target = bpf_map_lookup_elem(&everyone, &zero);
-	return target && target->flags ? target : NULL;
-}
-
-// Copies stack from the record's stack_addr on, a page at a time: the last page of a
-// stack has no successor, and one absent page must not cost the others. 0 to go on.
-static __always_inline long copy_page(struct scratch *s, __u32 want)
-{
-	__u64 at = s->record.stack_addr + s->record.stack_len;
-	__u32 len = VARID_PAGE - (at & (VARID_PAGE - 1));
-	__u64 pos = s->pos;
-
-	if (s->record.stack_len >= want)
-		return 1;
-	if (len > want - s->record.stack_len)
-		len = want - s->record.stack_len;
-	if (pos > OUT_MAX - VARID_PAGE || len > VARID_PAGE) {
-		s->record.flags |= VARID_STACK_TRUNCATED;
-		return 1;
-	}
-	if (bpf_probe_read_user(s->out + pos, len, (const void *)at))
-		return 1;
-	s->record.stack_len += len;
-	s->pos = pos + len;
-	return 0;
-}
-
-static long copy_callback(__u32 index, void *want)
-{
-	struct scratch *s = scratch_of_this_cpu();
-
-	return s ? copy_page(s, *(__u32 *)want) : 1;
-}
-
-// How much stack an unwinder needs: all of it, or up to the first managed frame that is not
-// a quick one (among quick frames there may be others that only an unwinder sees).
-static __always_inline __u32 stack_wanted(struct scratch *s, struct varid_target *target)
-{
-	__u64 len;
-
-	if (target->flags & VARID_TARGET_NO_STACK)
-		return 0;
-	if (target->flags & VARID_TARGET_FULL_STACK)
-		return VARID_STACK_FULL;
-	// Not ready: whether it is one of the VM's threads will be known when this is read.
-	if (s->record.flags & VARID_NOT_READY)
-		return VARID_STACK_REACH;
-	if (s->record.flags & VARID_NO_BASE || !(s->layout.flags & VARID_LAYOUT_ON_NATIVE_STACK))
-		return VARID_STACK_SLICE;
-	if (s->record.flags & VARID_IN_BODY && !(s->record.flags & VARID_TORN))
-		return 0;
-	if (s->reach <= s->record.stack_addr)
-		return VARID_STACK_REACH;
-	len = s->reach - s->record.stack_addr;
-	if (len > VARID_STACK_REACH) {
-		s->record.flags |= VARID_STACK_TRUNCATED;
-		return VARID_STACK_REACH;
-	}
-	return len;
-}
 
 // What its own ring has no room for, or in an NMI no lock, goes where it would without one.
 static __always_inline void hand_over(struct bpf_perf_event_data *ctx, struct scratch *s)
 {
-	__u64 size = *(volatile __u64 *)&s->pos;
-	__u64 flags = BPF_RB_NO_WAKEUP;
+	__u64 size;
 
-	// The bound is for the verifier, which must see it on the very register that is passed.
+	if (varid_wake_bytes && !output_record(s))
+		return;
+	size = *(volatile __u64 *)&s->pos;
 	asm volatile("" : "+r"(size));
 	if (size > OUT_MAX)
 		size = OUT_MAX;
 	asm volatile("" : "+r"(size));
 	if (size > OUT_MAX)
 		return;
-	if (varid_wake_bytes) {
-		s->unsaid += size;
-		if (s->unsaid >= varid_wake_bytes)
-			flags = BPF_RB_FORCE_WAKEUP;
-		if (!bpf_ringbuf_output(&records, s->out, size, flags)) {
-			if (s->unsaid >= varid_wake_bytes)
-				s->unsaid = 0;
-			return;
-		}
-	}
 	if (bpf_perf_event_output(ctx, &rings, BPF_F_CURRENT_CPU, s->out, size) < 0)
 		count(VARID_COUNT_NO_SPACE);
 }
@@ -194,8 +44,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 	__u64 id = bpf_get_current_pid_tgid();
 	struct varid_target *target;
 	struct scratch *s;
-	__u32 flags = 0, want;
-	long kernel_bytes;
+	__u32 flags = 0;
 
 	if (!id)
 		return varid_keep_all;
@@ -207,62 +56,17 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 		bpf_tail_call(ctx, &walkers, 0); // comes back if there is none
 	count(VARID_COUNT_SAMPLES);
 
-	s->record.time = bpf_ktime_get_ns();
-	s->record.pid = id >> 32;
-	s->record.tid = id;
-	s->record.cpu = bpf_get_smp_processor_id();
-	s->record.period = ctx->sample_period;
-	s->record.stack_len = 0;
-	s->record.frames = 0;
-	s->record.kernel = 0;
-	s->pos = sizeof(struct varid_record);
+	begin_record(s, id, ctx->sample_period);
 	if (CTX_IN_USER(&ctx->regs)) {
-		s->record.ip = CTX_IP(&ctx->regs);
 		if (CTX_COMPAT(&ctx->regs))
 			flags |= VARID_COMPAT;
 		COPY_REGS(s->record.regs, &ctx->regs);
 	} else {
-		struct pt_regs *user = (struct pt_regs *)bpf_task_pt_regs(task);
-
-		s->record.ip = CTX_IP(&ctx->regs);
-		flags |= VARID_IN_KERNEL;
-		struct pt_regs *copy = (struct pt_regs *)s->copy;
-
-		// A kernel thread has no user registers, only room for them.
-		if (!task->mm || bpf_probe_read_kernel(copy, sizeof(*copy), user))
-			__builtin_memset(copy, 0, sizeof(*copy));
-		if (CTX_COMPAT(copy))
-			flags |= VARID_COMPAT;
-		COPY_REGS(s->record.regs, copy);
+		flags |= take_user_registers(s, task);
 	}
+	s->record.ip = CTX_IP(&ctx->regs);
 	s->record.flags = flags;
-	s->record.stack_addr = VARID_ADDRESS(s->record.regs[REG_SP(flags)]) - VARID_RED_ZONE;
-
-	s->reach = 0;
-	walk(s, task, target, has_bpf_loop, rules);
-
-	if (flags & VARID_IN_KERNEL && s->pos <= OUT_MAX - VARID_MAX_KERNEL * sizeof(__u64)) {
-		kernel_bytes = bpf_get_stack(ctx, s->out + s->pos, VARID_MAX_KERNEL * sizeof(__u64), 0);
-		if (kernel_bytes > 0) {
-			s->record.kernel = kernel_bytes / sizeof(__u64);
-			s->pos += s->record.kernel * sizeof(__u64);
-		}
-	}
-
-	want = stack_wanted(s, target);
-	if (!want) {
-		// Nothing is cheaper than a loop that finds that out.
-	} else if (has_bpf_loop) {
-		bpf_loop(VARID_STACK_FULL / VARID_PAGE + 2, copy_callback, &want, 0);
-	} else {
-#pragma unroll
-		for (int page = 0; page < VARID_STACK_FULL / VARID_PAGE + 2; page++) {
-			forget_registers();
-			if (copy_page(s, want))
-				break;
-		}
-	}
-
+	take_stacks(ctx, s, task, target, has_bpf_loop, rules);
 	hand_over(ctx, s);
 	return varid_keep_all || target->flags & VARID_TARGET_KEEP_RAW ? 1 : 0;
 }

@@ -154,9 +154,46 @@ struct varid_record {
 
 /* Counters kept by the shim, an array per CPU. */
 enum varid_counter {
-	VARID_COUNT_SAMPLES,  /* overflows of targets */
-	VARID_COUNT_NO_SPACE, /* records that found no room in the ring */
+	VARID_COUNT_SAMPLES,    /* overflows of targets; of waits: those whose stacks were captured */
+	VARID_COUNT_NO_SPACE,   /* records that found no room in the ring */
+	VARID_COUNT_WAITS,      /* how often a target's thread has left its CPU */
+	VARID_COUNT_NO_THREAD,  /* threads for which the map of waits had no room */
 	VARID_COUNTERS,
+};
+
+/* What a thread waits for while it does not run. */
+#define VARID_BLOCKED 0u  /* something that wakes it */
+#define VARID_RUNNABLE 1u /* a CPU */
+#define VARID_WAIT_KINDS 2
+
+/* A thread's waits: keyed by tid (of the initial pid namespace). Times are in nanoseconds. */
+struct varid_wait {
+	varid_u64 since;                      /* CLOCK_MONOTONIC: it left its CPU; 0: it runs */
+	varid_u64 woken;                      /* it became runnable; 0: it is blocked */
+	varid_u64 unsampled[VARID_WAIT_KINDS]; /* waits that count for its next sample */
+	varid_u64 captured[VARID_WAIT_KINDS]; /* those of them whose stacks were captured, each times its stride */
+	varid_u64 ip;                         /* of user code, as it left its CPU; 0: not known */
+	varid_u64 window;                     /* the stretch of time in which switches are counted */
+	varid_u32 pid;
+	varid_u32 switches;
+	varid_u32 stride;                     /* one of so many waits is captured; 0: this one was not */
+	varid_u32 reserved;
+};
+
+/* varid_wait_end.flags; no flags of a record */
+#define VARID_WAIT_END (1u << 16)      /* it is no record but this */
+#define VARID_WAIT_CAPTURED (1u << 17) /* the thread's last record has the stacks */
+#define VARID_THREAD_ENDS (1u << 18)
+
+/* A wait is over that has a sample. It begins as a record does. */
+struct varid_wait_end {
+	varid_u64 time;
+	varid_u32 pid;
+	varid_u32 tid;
+	varid_u32 cpu;
+	varid_u32 flags;
+	varid_u64 ip;                    /* varid_wait.ip */
+	varid_u64 ns[VARID_WAIT_KINDS]; /* what the sample stands for; 0: there is none of this kind */
 };
 
 #endif

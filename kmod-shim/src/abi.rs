@@ -37,6 +37,8 @@ pub mod flags {
     pub const NO_WALK: u32 = 256;
     /// A 32-bit process of a 64-bit kernel: the registers are its own machine's.
     pub const COMPAT: u32 = 512;
+    /// Of user code only the instruction is known: no stacks were captured. No shim sets it.
+    pub const LEAF_ONLY: u32 = 1 << 31;
 }
 
 /// Flags of a [`crate::ManagedFrame`].
@@ -166,6 +168,47 @@ pub struct RawFrame {
 /// Counters of the shim, by their place in its map.
 pub const COUNTER_SAMPLES: u32 = 0;
 pub const COUNTER_NO_SPACE: u32 = 1;
+pub const COUNTER_WAITS: u32 = 2;
+pub const COUNTER_NO_THREAD: u32 = 3;
+
+/// Kinds of waits: blocked, runnable.
+pub const WAIT_KINDS: usize = 2;
+
+/// `struct varid_wait`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RawWait {
+    pub since: u64,
+    pub woken: u64,
+    pub unsampled: [u64; WAIT_KINDS],
+    pub captured: [u64; WAIT_KINDS],
+    pub ip: u64,
+    pub window: u64,
+    pub pid: u32,
+    pub switches: u32,
+    pub stride: u32,
+    pub reserved: u32,
+}
+
+/// Flags of a [`RawWaitEnd`].
+pub mod wait_flags {
+    pub const END: u32 = 1 << 16;
+    pub const CAPTURED: u32 = 1 << 17;
+    pub const THREAD_ENDS: u32 = 1 << 18;
+}
+
+/// `struct varid_wait_end`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct RawWaitEnd {
+    pub time: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub cpu: u32,
+    pub flags: u32,
+    pub ip: u64,
+    pub ns: [u64; WAIT_KINDS],
+}
 
 #[cfg(test)]
 mod tests {
@@ -231,6 +274,31 @@ mod tests {
             regs
         );
         field!("varid_frame", RawFrame, addr, method, pc, flags);
+        field!(
+            "varid_wait",
+            RawWait,
+            since,
+            woken,
+            unsampled,
+            captured,
+            ip,
+            window,
+            pid,
+            switches,
+            stride,
+            reserved
+        );
+        field!(
+            "varid_wait_end",
+            RawWaitEnd,
+            time,
+            pid,
+            tid,
+            cpu,
+            flags,
+            ip,
+            ns
+        );
         for (name, value) in [
             ("sizeof(struct varid_packed_frame)", 16),
             ("VARID_MAX_FRAMES", MAX_FRAMES),
@@ -275,6 +343,14 @@ mod tests {
             ("VARID_STATE_SAVED_RETURN", state_flags::SAVED_RETURN.into()),
             ("VARID_COUNT_SAMPLES", COUNTER_SAMPLES as usize),
             ("VARID_COUNT_NO_SPACE", COUNTER_NO_SPACE as usize),
+            ("VARID_COUNT_WAITS", COUNTER_WAITS as usize),
+            ("VARID_COUNT_NO_THREAD", COUNTER_NO_THREAD as usize),
+            ("VARID_WAIT_KINDS", WAIT_KINDS),
+            ("VARID_BLOCKED", 0),
+            ("VARID_RUNNABLE", 1),
+            ("VARID_WAIT_END", wait_flags::END as usize),
+            ("VARID_WAIT_CAPTURED", wait_flags::CAPTURED as usize),
+            ("VARID_THREAD_ENDS", wait_flags::THREAD_ENDS as usize),
         ] {
             check(name.to_owned(), value);
         }

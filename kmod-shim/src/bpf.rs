@@ -3,25 +3,49 @@
 use crate::abi::{COUNTER_NO_SPACE, COUNTER_SAMPLES, RawStates, RawTarget};
 use crate::target::{CodeStates, Target};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, ProgramArray, RingBuf};
-use aya::programs::{PerfEvent, ProgramError};
+use aya::programs::{Program, ProgramError};
 use aya::util::{nr_cpus, online_cpus};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use varid_tunnel::abi::{RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW};
 
+mod off_cpu;
+mod tracepoint;
 mod walker;
 
+pub use off_cpu::{OffCpuShim, Wait, WaitKind};
 pub use walker::Walker;
 
-/// The program, where there is one for this processor.
+/// The programs for overflows, where there are some for this processor.
 #[cfg(has_bpf_program)]
-static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!(concat!(
+static OVERFLOW_OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!(concat!(
     env!("OUT_DIR"),
     "/varid.bpf.o"
 )));
 #[cfg(not(has_bpf_program))]
-static OBJECT: Option<&[u8]> = None;
+static OVERFLOW_OBJECT: Option<&[u8]> = None;
+
+/// When a shim's programs run.
+#[derive(Debug, Clone, Copy)]
+enum Hook {
+    /// At an event's overflow. `keep_all`: the kernel's own sample of each comes, of strangers, too.
+    Overflow { keep_all: bool },
+    /// At a tracepoint. A sample stands for so many hits.
+    Tracepoint { period: u64 },
+    /// When the scheduler switches threads. A thread has a sample of so many nanoseconds of waits.
+    Switch { period: u64 },
+}
+
+impl Hook {
+    fn object(self) -> Option<&'static [u8]> {
+        match self {
+            Self::Overflow { .. } => OVERFLOW_OBJECT,
+            Self::Tracepoint { .. } => tracepoint::OBJECT,
+            Self::Switch { .. } => off_cpu::OBJECT,
+        }
+    }
+}
 
 /// An entry point, and the program for all rules that it goes over to.
 struct Variant {
@@ -62,6 +86,16 @@ pub enum BpfError {
         path: &'static str,
         /// Why.
         source: io::Error,
+    },
+    /// A program cannot be attached to a tracepoint.
+    #[error(
+        "the kernel has no raw tracepoint '{name}': {source}. 'available_events' of tracefs lists them as SYSTEM:NAME; those of single system calls are raw_syscalls:sys_enter and sys_exit"
+    )]
+    Tracepoint {
+        /// The name without its system.
+        name: String,
+        /// Why.
+        source: ProgramError,
     },
     /// The map of targets is full.
     #[error("the BPF shim has no room for another process: record fewer at once")]
@@ -145,23 +179,23 @@ impl Shim {
     /// their own, of so many pages for each CPU, or fewer where the kernel refuses so many; 0: they go to the event's ring, where the kernel's
     /// own sample of the overflow follows.
     pub fn load(ring_pages: usize) -> Result<Self, BpfError> {
-        Self::load_first_of(&VARIANTS, ring_pages, false)
+        Self::load_first_of(&VARIANTS, Hook::Overflow { keep_all: false }, ring_pages)
     }
 
     /// Without such a ring, and the kernel's own sample of every overflow comes, of strangers, too.
     pub fn load_keeping_all() -> Result<Self, BpfError> {
-        Self::load_first_of(&VARIANTS, 0, true)
+        Self::load_first_of(&VARIANTS, Hook::Overflow { keep_all: true }, 0)
     }
 
     fn load_first_of(
         variants: &'static [Variant],
+        hook: Hook,
         ring_pages: usize,
-        keep_all: bool,
     ) -> Result<Self, BpfError> {
-        match Self::load_one_of(variants, ring_pages, keep_all, true) {
+        match Self::load_one_of(variants, hook, ring_pages, true) {
             Err(BpfError::Program(error)) => {
                 tracing::debug!(%error, "trying the shim without tail calls");
-                Self::load_one_of(variants, ring_pages, keep_all, false)
+                Self::load_one_of(variants, hook, ring_pages, false)
             }
             loaded => loaded,
         }
@@ -169,25 +203,32 @@ impl Shim {
 
     fn load_one_of(
         variants: &'static [Variant],
+        hook: Hook,
         ring_pages: usize,
-        keep_all: bool,
         tail_calls: bool,
     ) -> Result<Self, BpfError> {
         let unknown = |(path, source)| BpfError::Cpus { path, source };
         let possible = u32::try_from(nr_cpus().map_err(unknown)?).unwrap_or(u32::MAX);
         let online = online_cpus().map_err(unknown)?.len();
-        let object = OBJECT.ok_or(BpfError::NoProgram)?;
+        let (keep_all, period) = match hook {
+            Hook::Overflow { keep_all } => (u32::from(keep_all), 0),
+            Hook::Tracepoint { period } | Hook::Switch { period } => (0, period),
+        };
+        let object = hook.object().ok_or(BpfError::NoProgram)?;
         let mut bytes = shared_ring(ring_pages, online, page_size());
         let mut ebpf = loop {
             let wake_bytes = match ring_pages {
                 0 => 0,
                 _ => wake_bytes(bytes, online),
             };
+            // Each object has those of its own hook.
             let loaded = EbpfLoader::new()
                 .map_max_entries("scratches", possible)
                 .map_max_entries("records", bytes)
                 .override_global("varid_wake_bytes", &wake_bytes, true)
-                .override_global("varid_keep_all", &u32::from(keep_all), true)
+                .override_global("varid_keep_all", &keep_all, false)
+                .override_global("varid_wait_period", &period, false)
+                .override_global("varid_hits", &period, false)
                 .override_global("varid_tail_calls", &u32::from(tail_calls), true)
                 .load(object);
             match loaded {
@@ -208,7 +249,7 @@ impl Shim {
         let walkers = ProgramArray::try_from(take("walkers")?).map_err(map_error("walkers"))?;
         let mut refused = None;
         for variant in variants {
-            match program(&mut ebpf, variant.entry)?.load() {
+            match load(&mut ebpf, variant.entry) {
                 Ok(()) => {
                     return Ok(Self {
                         walker: Walker::new(ebpf, variant.any, tail_calls.then_some(walkers)),
@@ -223,10 +264,11 @@ impl Shim {
                         capacity: bytes as usize,
                     });
                 }
-                Err(error) => {
+                Err(BpfError::Program(error)) => {
                     tracing::debug!(program = variant.entry, %error, "the kernel refuses this variant of the shim");
                     refused.get_or_insert(error);
                 }
+                Err(error) => return Err(error),
             }
         }
         Err(refused.map_or(BpfError::Missing("program"), BpfError::Program))
@@ -390,23 +432,30 @@ impl Shim {
 
     /// Sums the counters over all CPUs.
     pub fn counters(&self) -> Result<Counters, BpfError> {
-        let sum = |index| -> Result<u64, BpfError> {
-            let values = self
-                .counters
-                .get(&index, 0)
-                .map_err(map_error("counters"))?;
-            Ok(values.iter().fold(0, |sum, value| sum.wrapping_add(*value)))
-        };
         Ok(Counters {
-            samples: sum(COUNTER_SAMPLES)?,
-            no_space: sum(COUNTER_NO_SPACE)?,
+            samples: self.counter(COUNTER_SAMPLES)?,
+            no_space: self.counter(COUNTER_NO_SPACE)?,
         })
+    }
+
+    /// A counter, summed over all CPUs.
+    fn counter(&self, index: u32) -> Result<u64, BpfError> {
+        let values = self
+            .counters
+            .get(&index, 0)
+            .map_err(map_error("counters"))?;
+        Ok(values.iter().fold(0, |sum, value| sum.wrapping_add(*value)))
     }
 }
 
-fn program<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut PerfEvent, BpfError> {
-    let program = ebpf.program_mut(name).ok_or(BpfError::Missing(name))?;
-    Ok(program.try_into()?)
+/// Loads a program of an object.
+fn load(ebpf: &mut Ebpf, name: &'static str) -> Result<(), BpfError> {
+    match ebpf.program_mut(name).ok_or(BpfError::Missing(name))? {
+        Program::PerfEvent(program) => program.load()?,
+        Program::RawTracePoint(program) => program.load()?,
+        _ => return Err(BpfError::Missing(name)),
+    }
+    Ok(())
 }
 
 /// Bytes of a ring below which no smaller one is tried.

@@ -23,11 +23,13 @@ pub enum Reason {
     UnknownVm = 10,
     /// Code compiled by ART: its frames are not walked yet.
     ArtQuick = 11,
+    /// Of a wait off the CPU only the leaf is known: its stacks were not captured.
+    NotCaptured = 12,
 }
 
 impl Reason {
     /// Every reason, in the order of the slots.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::UnknownMapping,
         Self::TornFrames,
         Self::Truncated,
@@ -38,6 +40,7 @@ impl Reason {
         Self::UnknownMethod,
         Self::UnknownVm,
         Self::ArtQuick,
+        Self::NotCaptured,
     ];
 
     /// The stable name, in kebab case: in manifests, reports and JSON.
@@ -54,6 +57,7 @@ impl Reason {
             Self::UnknownMethod => "unknown-method",
             Self::UnknownVm => "unknown-vm",
             Self::ArtQuick => "art-quick",
+            Self::NotCaptured => "not-captured",
         }
     }
 
@@ -71,6 +75,7 @@ impl Reason {
             Self::UnknownMethod => "[unknown-method]",
             Self::UnknownVm => "[unknown-vm]",
             Self::ArtQuick => "[art-quick]",
+            Self::NotCaptured => "[not-captured]",
         }
     }
 }
@@ -130,6 +135,6 @@ mod tests {
         }
         assert!(Marker::all().is_sorted_by_key(Marker::slot));
         assert_eq!(Marker::in_slot(3), None);
-        assert_eq!(Marker::in_slot(12), None);
+        assert_eq!(Marker::in_slot(13), None);
     }
 }

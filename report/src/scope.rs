@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use varid_model::perf;
 use varid_recording::EventDesc;
 
 use crate::{
@@ -164,8 +165,14 @@ pub(crate) enum Unit {
 impl Unit {
     /// What the periods of an event count.
     pub fn of(event: &EventDesc) -> Self {
-        let name = &event.name;
-        if name.starts_with("cpu-clock") || name.starts_with("task-clock") {
+        const CLOCKS: [u32; 3] = [
+            perf::PERF_COUNT_SW_CPU_CLOCK,
+            perf::PERF_COUNT_SW_TASK_CLOCK,
+            // The time that threads wait: what perf has it as, too.
+            perf::PERF_COUNT_SW_BPF_OUTPUT,
+        ];
+        let is_clock = CLOCKS.map(u64::from).contains(&event.config);
+        if event.kind == perf::PERF_TYPE_SOFTWARE && is_clock {
             Self::Nanoseconds
         } else {
             Self::Events

@@ -20,7 +20,7 @@ pub enum SamplerError {
     },
     /// No such modifier.
     #[error(
-        "unknown modifier '{modifier}' of event '{event}'. Known are {known}; tracepoints are for 'perf record'"
+        "unknown modifier '{modifier}' of event '{event}'. Known are {known}; a tracepoint is written SYSTEM:NAME"
     )]
     UnknownModifier {
         /// As it was given.
@@ -95,6 +95,14 @@ pub enum SamplerError {
     /// The shim cannot be used in a container.
     #[error("{0}; run it outside of the container")]
     PidNamespace(&'static str),
+    /// Only the BPF shim knows when threads do not run, and has tracepoints.
+    #[error(
+        "event '{event}' needs the BPF shim: root, or CAP_BPF and CAP_PERFMON; leave it out (or --off-cpu, --wall), or do not name another source with --shim"
+    )]
+    NeedsBpf {
+        /// Its name.
+        event: String,
+    },
     /// The shim failed.
     #[error(transparent)]
     Shim(#[from] varid_shim::BpfError),

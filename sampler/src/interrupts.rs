@@ -125,6 +125,9 @@ fn without_interrupt_among(
     missing
 }
 
+/// What `-e` calls the event that is sampled without it.
+pub const DEFAULT_EVENT: &str = "default";
+
 /// The event that is sampled without `-e`: `cycles`, or `cpu-clock` where no PMU counts cycles or its interrupt does not arrive; then with a
 /// sentence for the user.
 pub fn default_event(rate: Rate, pmus: &[Pmu]) -> (Event, Option<String>) {

@@ -136,6 +136,9 @@ impl Sampler {
     /// identifiers of each.
     pub fn raw_attrs(&self) -> Vec<(EventAttr, Vec<u64>)> {
         let attr = |IndexedEvent { index, event, .. }: IndexedEvent<'_>| {
+            if !event.is_opened() {
+                return None;
+            }
             let mut attr = event.attr(event.encodings.first()?);
             source::raw_shape(&mut attr, &self.options);
             // The module's own say each period, as it draws them.
@@ -209,13 +212,13 @@ impl Sampler {
     }
 
     /// Sampling begins.
-    pub fn enable(&self) -> Result<(), SamplerError> {
+    pub fn enable(&mut self) -> Result<(), SamplerError> {
         self.cpus.iter().try_for_each(Cpu::enable)?;
         self.source.enable()
     }
 
     /// Sampling ends; what is in the rings can still be drained.
-    pub fn disable(&self) -> Result<(), SamplerError> {
+    pub fn disable(&mut self) -> Result<(), SamplerError> {
         self.source.disable()?;
         self.cpus.iter().try_for_each(Cpu::disable)
     }
@@ -286,6 +289,9 @@ impl Sampler {
         let started = monotonic_ns();
         self.collect();
         self.collected = 0;
+        if last {
+            self.source.finish(&mut self.stream.pending);
+        }
         self.stream.hand_over(started, last, each);
     }
 

@@ -5,7 +5,9 @@ use varid_model::Rate;
 use varid_sampler::SamplerError;
 use varid_sampler::event::pmu::Pmu;
 use varid_sampler::event::{Event, Group, Resolved, resolve};
-use varid_sampler::interrupts::{cpus_without_interrupt, default_event, led_by_timer};
+use varid_sampler::interrupts::{
+    DEFAULT_EVENT, cpus_without_interrupt, default_event, led_by_timer,
+};
 
 /// The events of a request, or the default, as far as this machine has them.
 pub fn resolve_events(events: &[String], rate: Rate) -> Result<Resolved, SamplerError> {
@@ -17,8 +19,14 @@ pub fn resolve_events(events: &[String], rate: Rate) -> Result<Resolved, Sampler
             notes: note.into_iter().collect(),
         });
     }
-    let events = events.iter().map(String::as_str);
+    let default = events.iter().any(|text| text == DEFAULT_EVENT);
+    let (default, note) = default.then(|| default_event(rate, &pmus)).unzip();
+    let events = events.iter().map(|text| match &default {
+        Some(event) if text == DEFAULT_EVENT => event.name.as_str(),
+        _ => text,
+    });
     let Resolved { groups, mut notes } = resolve(events, rate, &pmus)?;
+    notes.extend(note.flatten());
     let hardware = groups
         .iter()
         .flat_map(|group| &group.events)

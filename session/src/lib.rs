@@ -348,8 +348,10 @@ impl Session {
         self.update_manifest();
         let empty = self.why_empty();
         let times = self.sampling.with(|sampler| sampler.times());
+        let of_samples = self.sampling.with(|sampler| sampler.source().notes());
         let manifest = self.output.recorder.writer().manifest_mut();
         manifest.notes.extend(empty);
+        manifest.notes.extend(of_samples);
         for (index, times) in times {
             if let Some(event) = manifest.events.get_mut(index) {
                 (event.enabled_ns, event.running_ns) = (times.enabled_ns, times.running_ns);

@@ -17,6 +17,7 @@ library() { # NAME SOURCE...: the C sources become OUTDIR/libNAME.so, optimised 
 }
 
 library truth "$here/truth/truth.c"
+library waits "$here/waits/waits.c"
 framebuffer=$here/framebuffer/framebuffer.c
 library cradle "$here/cradle/canvas.c" "$here/cradle/raster.c" "$framebuffer"
 library scene "$here/scene/screen.c" "$here/scene/triangles.c" "$framebuffer"

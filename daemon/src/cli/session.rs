@@ -8,6 +8,7 @@ use std::time::Duration;
 use varid_model::{Pid, Stack};
 use varid_recording::Tactic;
 use varid_sampler::ShimKind;
+use varid_sampler::event::TimeEvent;
 use varid_session::config::{FREQUENCIES, MethodPattern, PERIODS, ProcessPattern, units};
 use varid_session::request::{
     SamplingRequest, SessionRequest, TargetRequest, check_duration, check_pages,
@@ -95,6 +96,13 @@ pub struct SamplingArgs {
     /// [default: cycles where the PMU counts and interrupts, else cpu-clock].
     #[arg(short, long = "event", value_name = "EVENT")]
     pub events: Vec<String>,
+    /// Also the time that threads do not run: off-cpu (blocked) and runnable (waiting for a CPU). Waits of a thread that are shorter
+    /// than T (1ms, 100us) are added up until they have a sample [default: as -F or -c].
+    #[arg(long, value_name = "T", num_args = 0..=1, require_equals = true, default_missing_value = "0", value_parser = parse_off_cpu)]
+    pub off_cpu: Option<u64>,
+    /// All time of each thread, running or not, as one event: the same as -e wall.
+    #[arg(long, conflicts_with_all = ["events", "off_cpu"])]
+    pub wall: bool,
     /// Samples per second and CPU [default: 997].
     #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "count", value_parser = clap::value_parser!(u64).range(FREQUENCIES))]
     pub frequency: Option<u64>,
@@ -138,7 +146,11 @@ impl SamplingArgs {
     /// What they ask for.
     pub fn request(&self) -> SamplingRequest {
         SamplingRequest {
-            events: self.events.clone(),
+            events: match self.wall {
+                true => vec![TimeEvent::Wall.name().to_owned()],
+                false => self.events.clone(),
+            },
+            off_cpu: self.off_cpu,
             frequency: self.frequency,
             count: self.count,
             stack: self.stack.map(Stack::from),
@@ -223,6 +235,21 @@ fn parse_method(text: &str) -> Result<String, String> {
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let duration = units::duration(text)?;
     check_duration(duration).map(|()| duration)
+}
+
+/// Nanoseconds; 0: none are named.
+fn parse_off_cpu(text: &str) -> Result<u64, String> {
+    if text == "0" {
+        return Ok(0);
+    }
+    let duration = match text.strip_suffix("us") {
+        Some(number) => units::duration(&format!("{number}ms"))? / 1_000,
+        None => units::duration(text)?,
+    };
+    u64::try_from(duration.as_nanos())
+        .ok()
+        .filter(|period| PERIODS.contains(period))
+        .ok_or_else(|| format!("'{text}' is no time between two samples"))
 }
 
 fn parse_pages(text: &str) -> Result<usize, String> {

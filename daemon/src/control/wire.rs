@@ -26,6 +26,8 @@ pub struct WireTarget {
 #[serde(deny_unknown_fields)]
 pub struct WireSampling {
     events: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    off_cpu: Option<u64>,
     frequency: Option<u64>,
     count: Option<u64>,
     stack: Option<WireStack>,
@@ -126,6 +128,7 @@ impl From<SamplingRequest> for WireSampling {
     fn from(request: SamplingRequest) -> Self {
         Self {
             events: request.events,
+            off_cpu: request.off_cpu,
             frequency: request.frequency,
             count: request.count,
             stack: request.stack.map(WireStack::from),
@@ -149,6 +152,7 @@ impl TryFrom<WireSampling> for SamplingRequest {
     fn try_from(wire: WireSampling) -> Result<Self, String> {
         let request = Self {
             events: wire.events,
+            off_cpu: wire.off_cpu,
             frequency: wire.frequency,
             count: wire.count,
             stack: wire.stack.map(Stack::from),
@@ -176,7 +180,7 @@ mod tests {
     const START: &str = concat!(
         r#"{"version":4,"request":"start","#,
         r#""target":{"apps":["org.a"],"services":["video"],"pids":[7],"all":false},"#,
-        r#""sampling":{"events":["cycles"],"frequency":null,"count":1000,"stack":"full","methods":["a.*"],"#,
+        r#""sampling":{"events":["cycles"],"off_cpu":1000000,"frequency":null,"count":1000,"stack":"full","methods":["a.*"],"#,
         r#""config":"/c","tactic":"method-invoke","log_calls":true,"shim":"bpf","keep_raw":true,"#,
         r#""duration":{"secs":7,"nanos":0},"output":"/o","ring_pages":2048}}"#,
     );
@@ -184,6 +188,7 @@ mod tests {
     fn sampling() -> SamplingRequest {
         SamplingRequest {
             events: vec!["cycles".to_owned()],
+            off_cpu: Some(1_000_000),
             frequency: None,
             count: Some(1000),
             stack: Some(Stack::Full),

@@ -148,7 +148,8 @@ fn shown(document: &Document) -> String {
         text.push_str(&format!(" ({note})"));
     }
     text.push_str(
-        ".\nAlso: raw codes (r11), PMU/TERM=VALUE,.../, groups '{A,B}' (each samples) and '{A,B}:S' (B is read at A's samples).\n\
+        ".\nBy the BPF shim: off-cpu, runnable (time that threads are blocked, or wait for a CPU), wall (all their time), in nanoseconds.\n\
+         Also: raw codes (r11), PMU/TERM=VALUE,.../, groups '{A,B}' (each samples) and '{A,B}:S' (B is read at A's samples).\n\
          Modifiers: u user, k kernel, h hypervisor, I not idle, G guests, H host, p precise, D pinned, e exclusive.\n",
     );
     text
@@ -217,6 +218,9 @@ pub fn try_to_sample(text: &str, pmus: &[Pmu]) -> anyhow::Result<()> {
         // The others of such a group are read with its leader's samples.
         let sampled = if group.reads { 1 } else { group.events.len() };
         for event in group.events.iter().take(sampled) {
+            if !event.is_opened() {
+                continue; // the BPF shim's matter
+            }
             let opened = match open_here(event) {
                 Err(error) if is_refusal(&error) && !event.modifiers.exclude_user => {
                     let mut user_only = event.clone();

@@ -30,10 +30,14 @@ fn has_bpf_loop() -> bool {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (5, 17)
 }
 
-fn loads(variants: &'static [Variant]) {
+const OVERFLOW: Hook = Hook::Overflow { keep_all: false };
+const HIT: Hook = Hook::Tracepoint { period: 1 };
+const SWITCH: Hook = Hook::Switch { period: 1 };
+
+fn loads(variants: &'static [Variant], hook: Hook) {
     let name = variants[0].entry;
     for tail_calls in [true, false] {
-        let mut shim = Shim::load_one_of(variants, 256, false, tail_calls)
+        let mut shim = Shim::load_one_of(variants, hook, 256, tail_calls)
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(shim.variant(), name);
         assert_eq!(shim.counters().unwrap(), Counters::default());
@@ -54,14 +58,18 @@ fn the_verifier_takes_the_variant_with_bpf_loop() {
     if !has_bpf_loop() {
         eprintln!("skipped: this kernel has no bpf_loop");
     } else if can_load() {
-        loads(&VARIANTS[..1]);
+        loads(&VARIANTS[..1], OVERFLOW);
+        loads(&off_cpu::VARIANTS[..1], SWITCH);
+        loads(&tracepoint::VARIANTS[..1], HIT);
     }
 }
 
 #[test]
 fn the_verifier_takes_the_variant_without_bpf_loop() {
     if can_load() {
-        loads(&VARIANTS[1..]);
+        loads(&VARIANTS[1..], OVERFLOW);
+        loads(&off_cpu::VARIANTS[1..], SWITCH);
+        loads(&tracepoint::VARIANTS[1..], HIT);
     }
 }
 
@@ -74,7 +82,7 @@ fn a_variant_that_is_not_there_is_named() {
         entry: "no_such_program",
         any: "no_such_program",
     }];
-    let error = Shim::load_first_of(&NONE, 0, false).unwrap_err();
+    let error = Shim::load_first_of(&NONE, OVERFLOW, 0).unwrap_err();
     assert!(
         matches!(error, BpfError::Missing("no_such_program")),
         "{error}"

@@ -2,7 +2,7 @@
 //!
 //! A verifier takes a while to accept it: a second, where a processor is slow. Meanwhile rings fill up, which those empty who have the shim.
 
-use super::{BpfError, map_error, program};
+use super::{BpfError, load, map_error};
 use aya::Ebpf;
 use aya::maps::{MapData, ProgramArray};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -59,6 +59,11 @@ impl Walker {
         run(&self.programs().ebpf)
     }
 
+    /// The same, with programs that are changed.
+    pub(super) fn with_object_mut<R>(&self, run: impl FnOnce(&mut Ebpf) -> R) -> R {
+        run(&mut self.programs().ebpf)
+    }
+
     /// Loads the program, if that was not tried before.
     ///
     /// # Errors
@@ -83,8 +88,9 @@ impl Programs {
     fn load(&mut self) -> Result<(), BpfError> {
         let walkers = self.walkers.as_mut().ok_or(BpfError::NoTailCalls)?;
         let begun = Instant::now();
-        let program = program(&mut self.ebpf, self.any)?;
-        program.load()?;
+        load(&mut self.ebpf, self.any)?;
+        let program = self.ebpf.program(self.any);
+        let program = program.ok_or(BpfError::Missing(self.any))?;
         walkers
             .set(0, program.fd()?, 0)
             .map_err(map_error("walkers"))?;

@@ -377,9 +377,12 @@ impl Resolver {
 const fn layer_of(marker: Marker) -> Layer {
     match marker {
         Marker::Native
-        | Marker::Reason(Reason::UnknownMapping | Reason::NoUnwindInfo | Reason::StackUnreadable) => {
-            Layer::Native
-        }
+        | Marker::Reason(
+            Reason::UnknownMapping
+            | Reason::NoUnwindInfo
+            | Reason::StackUnreadable
+            | Reason::NotCaptured,
+        ) => Layer::Native,
         Marker::Reason(Reason::VmNotReady | Reason::UnknownVm) => Layer::Vm,
         Marker::Reason(
             Reason::TornFrames

@@ -7,9 +7,13 @@ pub mod names;
 pub mod pmu;
 mod resolve;
 pub mod syntax;
+mod thread_time;
 
 pub use resolve::{Resolved, resolve};
+pub use thread_time::TimeEvent;
+pub(crate) use thread_time::nanoseconds as thread_time_period;
 pub use varid_model::Rate;
+pub use varid_shim::WaitKind;
 
 use super::open::{base_attr, open};
 use modifiers::Modifiers;
@@ -45,6 +49,10 @@ pub struct Event {
     pub modifiers: Modifiers,
     /// How often it is sampled.
     pub rate: Rate,
+    /// Of time that the scheduler's switches tell; None: it is no time, or perf_event_open(2) counts all of it.
+    pub time: Option<TimeEvent>,
+    /// Of a tracepoint: its name without its system.
+    pub tracepoint: Option<String>,
 }
 
 /// How an event is encoded for a type of PMU.
@@ -73,6 +81,8 @@ impl Event {
             }],
             modifiers: Modifiers::default(),
             rate,
+            time: None,
+            tracepoint: None,
         }
     }
 
@@ -92,6 +102,16 @@ impl Event {
             perf::PERF_COUNT_HW_CPU_CYCLES as u64,
         );
         Self::generic("cycles", CYCLES, rate)
+    }
+
+    /// Whether perf_event_open(2) opens it.
+    pub fn is_opened(&self) -> bool {
+        !matches!(self.time, Some(TimeEvent::Wait(_))) && self.tracepoint.is_none()
+    }
+
+    /// Whether only programs of the BPF shim tell when it happens.
+    pub fn needs_bpf(&self) -> bool {
+        self.time.is_some() || self.tracepoint.is_some()
     }
 
     /// Whether a PMU counts it, and not the kernel in software.

@@ -3,7 +3,7 @@
 use super::modifiers::Modifiers;
 use super::pmu::{Pmu, number};
 use super::syntax::{self, EventSpec, EventText, GroupText, Term};
-use super::{Encoding, Event, Group, Rate, names};
+use super::{Encoding, Event, Group, Rate, TimeEvent, names};
 use crate::SamplerError;
 use varid_model::perf;
 
@@ -42,6 +42,12 @@ impl Resolved {
             .iter()
             .map(|text| self.event(text, rate, pmus))
             .collect::<Result<Vec<_>, _>>()?;
+        if text.braces
+            && let Some(event) = events.iter().find(|event| event.needs_bpf())
+        {
+            let reason = "the time of threads and tracepoints are no members of a group: write them without braces";
+            return Err(bad_terms(&event.name, reason.to_owned()));
+        }
         let reads = events.len() > 1 && events.iter().any(|event| event.modifiers.read_group);
         if reads {
             for member in events.iter_mut().skip(1) {
@@ -52,13 +58,24 @@ impl Resolved {
     }
 
     fn event(&mut self, text: &EventText, rate: Rate, pmus: &[Pmu]) -> Result<Event, SamplerError> {
+        match &text.spec {
+            EventSpec::Tracepoint { name } => return Ok(of_tracepoint(&text.text, name, rate)),
+            EventSpec::Name(name) | EventSpec::Pmu { pmu: name, .. } => {
+                if let Some(time) = TimeEvent::named(name) {
+                    return of_time(text, time, rate);
+                }
+            }
+        }
         let mut event = match &text.spec {
             EventSpec::Name(name) => Event {
                 name: text.text.clone(),
                 encodings: by_name(name, pmus)?,
                 modifiers: Modifiers::default(),
                 rate,
+                time: None,
+                tracepoint: None,
             },
+            EventSpec::Tracepoint { name } => of_tracepoint(&text.text, name, rate),
             EventSpec::Pmu { pmu, terms } => by_terms(text, pmu, terms, rate, pmus)?,
         };
         let shown: String = text
@@ -186,21 +203,10 @@ fn by_terms(
         encodings: Vec::new(),
         modifiers: Modifiers::default(),
         rate,
+        time: None,
+        tracepoint: None,
     };
-    let mut fields = Vec::new();
-    for term in terms {
-        let value = term.value.as_deref();
-        let counted = || {
-            let number = value.and_then(number).filter(|number| *number > 0);
-            number.ok_or_else(|| failed(format!("'{}' is to be a number above 0", term.name)))
-        };
-        match term.name.as_str() {
-            "period" => event.rate = Rate::Period(counted()?),
-            "freq" => event.rate = Rate::Frequency(counted()?),
-            "name" => event.name = value.unwrap_or_default().to_owned(),
-            _ => fields.push(term.clone()),
-        }
-    }
+    let fields = own_terms(&mut event.name, &mut event.rate, terms).map_err(failed)?;
     event.encodings = named
         .into_iter()
         .map(|pmu| {
@@ -211,6 +217,63 @@ fn by_terms(
         })
         .collect::<Result<_, _>>()?;
     Ok(event)
+}
+
+/// Takes the terms of a rate and a name; the others are left.
+fn own_terms(name: &mut String, rate: &mut Rate, terms: &[Term]) -> Result<Vec<Term>, String> {
+    let mut others = Vec::new();
+    for term in terms {
+        let value = term.value.as_deref();
+        let counted = || {
+            let number = value.and_then(number).filter(|number| *number > 0);
+            number.ok_or_else(|| format!("'{}' is to be a number above 0", term.name))
+        };
+        match term.name.as_str() {
+            "period" => *rate = Rate::Period(counted()?),
+            "freq" => *rate = Rate::Frequency(counted()?),
+            "name" => *name = value.unwrap_or_default().to_owned(),
+            _ => others.push(term.clone()),
+        }
+    }
+    Ok(others)
+}
+
+/// A tracepoint: `sched:sched_switch`. Each hit has a sample unless a period is asked for, as with perf.
+fn of_tracepoint(text: &str, name: &str, rate: Rate) -> Event {
+    let rate = match rate {
+        Rate::Frequency(_) => Rate::Period(1),
+        Rate::Period(period) => Rate::Period(period.max(1)),
+    };
+    Event {
+        tracepoint: Some(name.to_owned()),
+        // perf's readers want a tracepoint's format with samples of its type: the name says what it is.
+        ..Event::generic(
+            text,
+            (
+                perf::PERF_TYPE_SOFTWARE,
+                u64::from(perf::PERF_COUNT_SW_DUMMY),
+            ),
+            rate,
+        )
+    }
+}
+
+/// An event of time: `off-cpu`, `off-cpu/period=100000/`.
+fn of_time(text: &EventText, time: TimeEvent, mut rate: Rate) -> Result<Event, SamplerError> {
+    let failed = |reason| bad_terms(&text.text, reason);
+    let mut name = time.name().to_owned();
+    if let EventSpec::Pmu { terms, .. } = &text.spec
+        && let Some(term) = own_terms(&mut name, &mut rate, terms)
+            .map_err(failed)?
+            .first()
+    {
+        let reason = format!("it has no '{}', only period, freq and name", term.name);
+        return Err(failed(reason));
+    }
+    if !text.modifiers.is_empty() {
+        return Err(failed("the time of threads has no modifiers".to_owned()));
+    }
+    Ok(time.event(&name, rate))
 }
 
 fn encoding(pmu: &Pmu, terms: &[Term]) -> Result<Encoding, String> {
@@ -399,6 +462,36 @@ mod tests {
             .map(|e| e.name)
             .collect();
         assert_eq!(names, ["cycles:u", "r8:ku"]);
+    }
+
+    #[test]
+    fn time_of_threads_has_a_period_in_nanoseconds_and_no_group() {
+        let waits = &events("off-cpu,runnable/period=50000/", &[])[..];
+        let rates: Vec<_> = waits.iter().map(|event| event.rate).collect();
+        assert_eq!(rates, [Rate::Period(1_003_009), Rate::Period(50_000)]);
+        assert!(waits.iter().all(|event| !event.is_opened()));
+        let wall = &events("wall", &[])[0];
+        assert!(wall.is_opened() && wall.is_timer());
+        assert_eq!(wall.rate, Rate::Frequency(997));
+        for (text, what) in [
+            ("{cycles,off-cpu}", "no members of a group"),
+            ("off-cpu:u", "no modifiers"),
+            ("wall/event=1/", "no 'event'"),
+        ] {
+            let error = refused(text, &[]);
+            assert!(error.contains(what), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn each_hit_of_a_tracepoint_has_a_sample_unless_a_period_is_asked_for() {
+        let event = &events("sched:sched_switch", &[])[0];
+        assert_eq!(event.name, "sched:sched_switch");
+        assert_eq!(event.tracepoint.as_deref(), Some("sched_switch"));
+        assert!(event.rate == Rate::Period(1) && !event.is_opened());
+        let periodic = resolve(["irq:irq_handler_entry"], Rate::Period(7), &[]).unwrap();
+        assert_eq!(periodic.groups[0].events[0].rate, Rate::Period(7));
+        assert!(refused("{cycles,sched:sched_switch}", &[]).contains("no members of a group"));
     }
 
     #[test]

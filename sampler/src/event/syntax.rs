@@ -1,7 +1,7 @@
 //! Which events and groups are in the text of `-e`, in perf's syntax? Whether a machine has them is decided by [`super::resolve`].
 //!
 //! `LIST = ITEM {, ITEM}`, `ITEM = EVENT | {EVENT {, EVENT}}[:MODIFIERS]`,
-//! `EVENT = NAME[:MODIFIERS] | PMU/TERM{,TERM}/[MODIFIERS]`, `TERM = NAME[=VALUE]`.
+//! `EVENT = NAME[:MODIFIERS] | PMU/TERM{,TERM}/[MODIFIERS] | SYSTEM:TRACEPOINT`, `TERM = NAME[=VALUE]`.
 
 use crate::SamplerError;
 
@@ -36,6 +36,11 @@ pub enum EventSpec {
         pmu: String,
         /// Its terms.
         terms: Vec<Term>,
+    },
+    /// A tracepoint of the kernel: `sched:sched_switch`.
+    Tracepoint {
+        /// Its name without its system.
+        name: String,
     },
 }
 
@@ -130,7 +135,7 @@ fn event(text: &str) -> Result<EventText, &'static str> {
     let Some((pmu, rest)) = text.split_once('/') else {
         let (name, modifiers) = match text.split_once(':') {
             Some((_, "")) => return Err("a ':' without modifiers"),
-            Some((_, name)) if is_tracepoint(name) => return Err(TRACEPOINT),
+            Some((system, name)) if is_tracepoint(name) => return tracepoint(system, name),
             Some((_, modifiers)) if !are_letters(modifiers) => return Err(NOT_LETTERS),
             Some(both) => both,
             None => (text, ""),
@@ -178,8 +183,23 @@ fn event(text: &str) -> Result<EventText, &'static str> {
 }
 
 const NOT_LETTERS: &str = "modifiers that are not letters";
-const TRACEPOINT: &str = "a tracepoint; varid samples counted events, such as cycles or cpu-clock: 'perf record' \
-    records tracepoints";
+const PATTERN: &str = "a pattern of tracepoints: name each of them";
+
+fn tracepoint(system: &str, name: &str) -> Result<EventText, &'static str> {
+    if system.is_empty() {
+        return Err("an event without a name");
+    }
+    if [system, name].iter().any(|part| part.contains('*')) {
+        return Err(PATTERN);
+    }
+    Ok(EventText {
+        text: format!("{system}:{name}"),
+        spec: EventSpec::Tracepoint {
+            name: name.to_owned(),
+        },
+        modifiers: String::new(),
+    })
+}
 
 /// Whether what follows a ':' is the name of a tracepoint: `sched_switch` of `sched:sched_switch`.
 fn is_tracepoint(text: &str) -> bool {
@@ -248,6 +268,7 @@ mod tests {
             ("cpu/event=0x3c,umask=1/u", "cpu/event=0x3c,umask=1/:u"),
             ("{cpu/a,b=1/,x}:p, y", "{cpu/a,b=1/:p,x:p},y"),
             ("L1-dcache-load-misses", "L1-dcache-load-misses"),
+            ("sched:sched_switch,r1", "sched:sched_switch,r1"),
         ] {
             assert_eq!(shown(&parse(text).unwrap()), expected, "{text}");
         }
@@ -271,7 +292,8 @@ mod tests {
             ("a:{", "not letters"),
             ("a:u:k", "not letters"),
             ("a:u2", "not letters"),
-            ("sched:sched_switch", "a tracepoint"),
+            ("sched:sched_*", "a pattern"),
+            (":sched_switch", "without a name"),
             ("cpu/a/:", "not letters"),
             ("{a}:u}:", "a group"),
             ("../../etc/x/", "more than two"),

@@ -3,8 +3,11 @@
 //! Its records have a ring of their own. If the kernel's own samples are kept, the records go to the ring of these instead: the record of
 //! an overflow comes before the kernel's sample of it, in order with mappings, names, forks and exits.
 
+use super::off_cpu::OffCpu;
+use super::trace_callers::TraceCallers;
 use super::{map_ring, open_own, raw_shape, side_band};
-use crate::decode::{Origin, SampleKind, SamplePool, Stamped};
+use crate::decode::{Origin, RingEvent, SampleKind, SamplePool, Stamped};
+use crate::event::thread_time_period;
 use crate::groups::{Scope, indexed_events, open_groups};
 use crate::ioctl::identifier;
 use crate::open::base_attr;
@@ -19,6 +22,12 @@ use varid_shim::{Shim, Target, Walker};
 pub struct Bpf {
     /// One for each event that has samples, by its index: a record does not say its event, but comes from the event's shim.
     shims: Vec<(usize, Shim)>,
+    /// The events of tracepoints, by their indices, and their names.
+    tracepoints: Vec<(usize, String)>,
+    /// What calls their shims.
+    callers: TraceCallers,
+    /// Records the time that threads do not run, if an event is of it.
+    off_cpu: Option<OffCpu>,
     /// What the kernel's identifiers of events mean.
     origins: ById<u64, Origin>,
     /// Pages for each CPU of a shim's own ring.
@@ -32,6 +41,9 @@ impl Bpf {
     pub fn new(shim: Shim, ring_pages: usize) -> Result<Self, SamplerError> {
         Ok(Self {
             shims: vec![(0, shim)],
+            tracepoints: Vec::new(),
+            callers: TraceCallers::default(),
+            off_cpu: None,
             origins: ById::default(),
             ring_pages,
             filling: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(watch_error)?,
@@ -41,7 +53,24 @@ impl Bpf {
     /// Loads what these events need.
     pub fn prepare(&mut self, options: &SamplerOptions) -> Result<(), SamplerError> {
         let mut spare = self.shims.pop().map(|(_, shim)| shim);
+        self.off_cpu = OffCpu::load(options)?;
+        if let Some(off_cpu) = &self.off_cpu {
+            self.watch(off_cpu.descriptor())?;
+        }
         for one in indexed_events(&options.groups) {
+            if let Some(name) = &one.event.tracepoint {
+                let pages = self.ring_pages.max(1);
+                let shim = Shim::load_for_tracepoint(pages, thread_time_period(one.event.rate))?;
+                self.watch(shim.descriptor())?;
+                if self.tracepoints.is_empty() {
+                    self.callers = TraceCallers::running();
+                }
+                self.tracepoints.push((one.index, name.clone()));
+                self.shims.push((one.index, shim));
+            }
+            if !one.event.is_opened() {
+                continue;
+            }
             let reads = one.group.reads;
             let shim = match spare.take() {
                 // Members are read with the samples of other processes, too. Without these, what other processes have counted would
@@ -51,14 +80,53 @@ impl Bpf {
                 Some(shim) => shim,
                 None => Shim::load(self.ring_pages)?,
             };
-            // Its ring is readable as soon as it holds anything: only the edge is of interest.
-            let edge = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, 0);
-            self.filling
-                .add(shim.descriptor(), edge)
-                .map_err(watch_error)?;
+            self.watch(shim.descriptor())?;
             self.shims.push((one.index, shim));
         }
         Ok(())
+    }
+
+    /// A ring is readable as soon as it holds anything: only the edge is of interest.
+    fn watch(&self, ring: BorrowedFd<'_>) -> Result<(), SamplerError> {
+        let edge = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, 0);
+        self.filling.add(ring, edge).map_err(watch_error)
+    }
+
+    /// Starts what no event of perf's runs.
+    pub fn enable(&mut self) -> Result<(), SamplerError> {
+        for (shim, name) in self.at_tracepoints() {
+            shim.attach_to_tracepoint(name)?;
+        }
+        self.off_cpu.as_mut().map_or(Ok(()), OffCpu::enable)
+    }
+
+    /// Ends it.
+    pub fn disable(&mut self) -> Result<(), SamplerError> {
+        for (shim, _) in self.at_tracepoints() {
+            shim.detach_from_tracepoint()?;
+        }
+        self.off_cpu.as_mut().map_or(Ok(()), OffCpu::disable)
+    }
+
+    /// The shims of tracepoints, with their names.
+    fn at_tracepoints(&self) -> impl Iterator<Item = (&Shim, &str)> {
+        self.tracepoints.iter().filter_map(|(index, name)| {
+            let shim = self.shims.iter().find(|(of, _)| of == index);
+            shim.map(|(_, shim)| (shim, name.as_str()))
+        })
+    }
+
+    /// Takes what no record will complete.
+    pub fn finish(&mut self, pending: &mut Vec<Stamped>) {
+        if let Some(off_cpu) = &mut self.off_cpu {
+            off_cpu.finish(pending);
+        }
+    }
+
+    /// What the session's user should know of the samples.
+    pub fn notes(&self) -> Vec<String> {
+        let notes = self.off_cpu.as_ref().map(OffCpu::notes);
+        notes.unwrap_or_default()
     }
 
     /// The sampling events, a shim on each, and the event that it writes to.
@@ -121,7 +189,21 @@ impl Bpf {
             .filling
             .wait(&mut [EpollEvent::empty(); 8], EpollTimeout::ZERO);
         for (index, shim) in &mut self.shims {
-            shim.drain(|bytes| pending.push(spare.sample(*index, bytes)));
+            let at_tracepoint = self.tracepoints.iter().any(|(of, _)| of == index);
+            shim.drain(|bytes| {
+                let mut stamped = spare.sample(*index, bytes);
+                if let RingEvent::Sample(sampled) = &mut stamped.event
+                    && at_tracepoint
+                {
+                    let record = &mut sampled.record;
+                    self.callers.remove_from(&mut record.kernel);
+                    record.ip = record.kernel.first().copied().unwrap_or(record.ip);
+                }
+                pending.push(stamped);
+            });
+        }
+        if let Some(off_cpu) = &mut self.off_cpu {
+            off_cpu.drain(pending, spare);
         }
     }
 
@@ -133,25 +215,34 @@ impl Bpf {
     /// What has to be loaded before the frames of such a target are walked.
     pub fn walkers(&self, target: &Target) -> Vec<Walker> {
         let shims = self.shims.iter();
-        shims.filter_map(|(_, shim)| shim.walker(target)).collect()
+        let walkers = shims.filter_map(|(_, shim)| shim.walker(target));
+        let off_cpu = self.off_cpu.as_ref();
+        let of_waits = off_cpu.and_then(|off_cpu| off_cpu.walker(target));
+        walkers.chain(of_waits).collect()
     }
 
     /// Says how a process is sampled.
     pub fn set_target(&mut self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
         let mut shims = self.shims.iter_mut();
-        Ok(shims.try_for_each(|(_, shim)| shim.set_target(pid.get(), target))?)
+        shims.try_for_each(|(_, shim)| shim.set_target(pid.get(), target))?;
+        let off_cpu = self.off_cpu.as_mut();
+        off_cpu.map_or(Ok(()), |off_cpu| off_cpu.set_target(pid, target))
     }
 
     /// A process has no target of its own any more.
     pub fn remove_target(&mut self, pid: Pid) -> Result<(), SamplerError> {
         let mut shims = self.shims.iter_mut();
-        Ok(shims.try_for_each(|(_, shim)| shim.remove_target(pid.get()))?)
+        shims.try_for_each(|(_, shim)| shim.remove_target(pid.get()))?;
+        let off_cpu = self.off_cpu.as_mut();
+        off_cpu.map_or(Ok(()), |off_cpu| off_cpu.remove_target(pid))
     }
 
     /// Says how processes are sampled that have no target of their own.
     pub fn set_default_target(&mut self, target: &Target) -> Result<(), SamplerError> {
         let mut shims = self.shims.iter_mut();
-        Ok(shims.try_for_each(|(_, shim)| shim.admit_everyone(target))?)
+        shims.try_for_each(|(_, shim)| shim.admit_everyone(target))?;
+        let off_cpu = self.off_cpu.as_mut();
+        off_cpu.map_or(Ok(()), |off_cpu| off_cpu.set_default_target(target))
     }
 
     /// Records that found no room.

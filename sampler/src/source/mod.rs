@@ -3,7 +3,9 @@
 mod bpf;
 mod choose;
 mod module;
+mod off_cpu;
 mod stack_copy;
+mod trace_callers;
 
 pub use choose::{ShimKind, choose};
 
@@ -71,7 +73,15 @@ impl Source {
     pub(super) fn prepare(&mut self, options: &SamplerOptions) -> Result<(), SamplerError> {
         match self {
             Source::Bpf(bpf) => bpf.prepare(options),
-            Source::Module(_) | Source::StackCopy(_) => Ok(()),
+            Source::Module(_) | Source::StackCopy(_) => {
+                let mut events = options.groups.iter().flat_map(|group| &group.events);
+                match events.find(|event| event.needs_bpf()) {
+                    Some(event) => Err(SamplerError::NeedsBpf {
+                        event: event.name.clone(),
+                    }),
+                    None => Ok(()),
+                }
+            }
         }
     }
 
@@ -98,18 +108,20 @@ impl Source {
     }
 
     /// Starts sampling, besides the events of each CPU.
-    pub(super) fn enable(&self) -> Result<(), SamplerError> {
+    pub(super) fn enable(&mut self) -> Result<(), SamplerError> {
         match self {
             Source::Module(module) => module.enable(),
-            Source::Bpf(_) | Source::StackCopy(_) => Ok(()),
+            Source::Bpf(bpf) => bpf.enable(),
+            Source::StackCopy(_) => Ok(()),
         }
     }
 
     /// Ends sampling.
-    pub(super) fn disable(&self) -> Result<(), SamplerError> {
+    pub(super) fn disable(&mut self) -> Result<(), SamplerError> {
         match self {
             Source::Module(module) => module.disable(),
-            Source::Bpf(_) | Source::StackCopy(_) => Ok(()),
+            Source::Bpf(bpf) => bpf.disable(),
+            Source::StackCopy(_) => Ok(()),
         }
     }
 
@@ -128,6 +140,21 @@ impl Source {
             Source::Module(module) => module.drain(pending, spare),
             Source::Bpf(bpf) => bpf.drain(pending, spare),
             Source::StackCopy(_) => {}
+        }
+    }
+
+    /// Takes what no record will complete, after the last drain.
+    pub(super) fn finish(&mut self, pending: &mut Vec<Stamped>) {
+        if let Source::Bpf(bpf) = self {
+            bpf.finish(pending);
+        }
+    }
+
+    /// What the session's user should know of the samples, as sentences.
+    pub fn notes(&self) -> Vec<String> {
+        match self {
+            Source::Bpf(bpf) => bpf.notes(),
+            Source::Module(_) | Source::StackCopy(_) => Vec::new(),
         }
     }
 

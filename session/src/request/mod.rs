@@ -3,6 +3,7 @@
 mod sampling;
 mod target;
 
+use sampling::off_cpu_events;
 pub use sampling::{SamplingRequest, check_duration, check_pages};
 pub use target::{TargetRequest, TargetSpec, with_commas};
 
@@ -16,6 +17,7 @@ use varid_model::Rate;
 use varid_recording::{Tactic, open_regular};
 use varid_sampler::event::pmu::Pmu;
 use varid_sampler::event::{resolve, syntax};
+use varid_sampler::interrupts::DEFAULT_EVENT;
 
 /// Why a session without a target is refused.
 pub const NO_TARGET: &str = "nothing to profile: --app, --service, --pid or --all is needed, or apps, services or all in the file that --config names";
@@ -158,6 +160,12 @@ impl SessionRequest {
         if !sampling.events.is_empty() {
             config.events.clone_from(&sampling.events);
         }
+        if let Some(period) = sampling.off_cpu {
+            if config.events.is_empty() {
+                config.events.push(DEFAULT_EVENT.to_owned());
+            }
+            config.events.extend(off_cpu_events(period));
+        }
         let frequency = sampling.frequency.map(Rate::Frequency);
         let rate = frequency.or(sampling.count.map(Rate::Period));
         config.rate = rate.or(config.rate);
@@ -179,7 +187,10 @@ pub fn read(path: &Path) -> Result<(Config, Stamp), ConfigError> {
 
 /// The same, of events that a machine with these PMUs has.
 pub fn read_for(path: &Path, pmus: &[Pmu]) -> Result<(Config, Stamp), ConfigError> {
-    read_by(path, |text| resolve([text], Rate::READ, pmus).map(drop))
+    read_by(path, |text| match text {
+        DEFAULT_EVENT => Ok(()),
+        text => resolve([text], Rate::READ, pmus).map(drop),
+    })
 }
 
 /// Reads a file; `event`: what is wrong with one of its events, if anything is.
@@ -231,6 +242,7 @@ mod tests {
             target: TargetRequest::default(),
             sampling: SamplingRequest {
                 events: Vec::new(),
+                off_cpu: None,
                 frequency: None,
                 count: None,
                 stack: None,
@@ -308,6 +320,19 @@ mod tests {
         assert!(with_file(|request| request.target.all = true).unwrap().all);
         let pid = with_file(|request| request.target.pids = vec![Pid::new(7)]);
         assert!(pid.unwrap().services.is_empty());
+    }
+
+    #[test]
+    fn the_time_off_cpu_is_sampled_beside_other_events() {
+        let events = |request: SessionRequest| request.read().unwrap().config.events;
+        let mut alone = request();
+        alone.sampling.off_cpu = Some(0);
+        assert_eq!(events(alone), ["default", "off-cpu", "runnable"]);
+        let file = file(FILE);
+        let mut beside = of_file(file.path());
+        beside.sampling.off_cpu = Some(5);
+        let expected = ["cycles", "off-cpu/period=5/", "runnable/period=5/"];
+        assert_eq!(events(beside), expected);
     }
 
     #[test]

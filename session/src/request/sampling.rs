@@ -7,12 +7,15 @@ use std::time::Duration;
 use varid_model::Stack;
 use varid_recording::Tactic;
 use varid_sampler::ShimKind;
+use varid_sampler::event::WaitKind;
 
 /// What the command line asks for; empty and None: the configuration file's, or the default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SamplingRequest {
     /// Events, as `-e` takes them.
     pub events: Vec<String>,
+    /// Beside them the time that threads do not run, off-cpu and runnable, with a sample of so many nanoseconds; 0: as the rate has it.
+    pub off_cpu: Option<u64>,
     /// Samples per second and CPU.
     pub frequency: Option<u64>,
     /// Events from one sample to the next; not together with a frequency.
@@ -54,6 +57,7 @@ impl SamplingRequest {
         };
         within("frequency", self.frequency, FREQUENCIES)?;
         within("period", self.count, PERIODS)?;
+        within("off-CPU period", self.off_cpu.filter(|ns| *ns > 0), PERIODS)?;
         self.duration.map_or(Ok(()), check_duration)?;
         check_pages(self.ring_pages)?;
         for pattern in &self.methods {
@@ -66,6 +70,14 @@ impl SamplingRequest {
         }
         Ok(())
     }
+}
+
+/// The events of the time off CPU, as `-e` takes them.
+pub fn off_cpu_events(period: u64) -> impl Iterator<Item = String> {
+    WaitKind::ALL.into_iter().map(move |kind| match period {
+        0 => kind.name().to_owned(),
+        _ => format!("{}/period={period}/", kind.name()),
+    })
 }
 
 /// Whether a session may record for so long.

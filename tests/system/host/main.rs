@@ -24,6 +24,7 @@ mod layouts;
 mod lines;
 mod manual;
 mod native;
+mod off_cpu;
 mod overrun;
 mod ownership;
 mod paper;

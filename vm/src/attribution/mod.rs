@@ -67,6 +67,12 @@ pub fn attribute(
         return;
     };
     let at = FrameAddress::Instruction(Address::new(ip));
+    if sampled.has(flags::LEAF_ONLY) {
+        let mut chain = Chain::new(sampled, at, process, remap, user);
+        chain.native(at);
+        chain.marker(Marker::Reason(Reason::NotCaptured));
+        return;
+    }
     // Half of the last frame is missing: those before it are whole.
     let half_missing = sampled.frames.are_torn();
     let vm = process.vm.clone();

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* How does a program get a record of the thread that it interrupts, and to whom does it belong? */
+#ifndef VARID_BPF_CAPTURE_H
+#define VARID_BPF_CAPTURE_H
+
+#include "frames.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct varid_target);
+} targets SEC(".maps");
+
+// One slot: the target of --all, used for a process that has no entry of its own.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct varid_target);
+} everyone SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, VARID_COUNTERS);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+// Where records go, unless each must stand before the kernel's own sample: then they share its ring.
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096); // the loader says how many bytes
+} records SEC(".maps");
+
+// Bytes of records on a CPU for which the reader is woken; 0: records do not exist.
+const volatile __u64 varid_wake_bytes = 0;
+
+// The program for all rules, once the loader has loaded it.
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} walkers SEC(".maps");
+
+// The kernel can go over to another program from one that has functions: x86 since 5.10, arm64 since 6.0.
+const volatile __u32 varid_tail_calls = 1;
+
+#define MAX_GENERATIONS 5
+
+static __always_inline void count(__u32 which)
+{
+	__u64 *n = bpf_map_lookup_elem(&counters, &which);
+
+	if (n)
+		*n += 1;
+}
+
+// The target of this process, or that of an ancestor which is followed.
+static __always_inline struct varid_target *target_of(struct task_struct *task, __u32 tgid, __u32 *flags)
+{
+	struct varid_target *target = bpf_map_lookup_elem(&targets, &tgid);
+	struct task_struct *ancestor = task;
+	__u32 zero = 0;
+
+	if (target)
+		return target->flags & VARID_TARGET_IGNORE ? NULL : target;
+	// The daemon hears of a child when it next looks; by then there may be grandchildren.
+#pragma unroll
+	for (int generation = 0; generation < MAX_GENERATIONS; generation++) {
+		__u32 parent;
+
+		ancestor = BPF_CORE_READ(ancestor, real_parent);
+		parent = BPF_CORE_READ(ancestor, tgid);
+		if (parent <= 1)
+			break;
+		target = bpf_map_lookup_elem(&targets, &parent);
+		if (!target)
+			continue;
+		if (!(target->flags & VARID_TARGET_FOLLOW)) {
+			forget_registers(); // else clang masks the pointer, which the verifier forbids
+			return NULL;
+		}
+		*flags |= VARID_INHERITED;
+		return target;
+	}
+	target = bpf_map_lookup_elem(&everyone, &zero);
+	return target && target->flags ? target : NULL;
+}
+
+// Copies stack from the record's stack_addr on, a page at a time: the last page of a
+// stack has no successor, and one absent page must not cost the others. 0 to go on.
+static __always_inline long copy_page(struct scratch *s, __u32 want)
+{
+	__u64 at = s->record.stack_addr + s->record.stack_len;
+	__u32 len = VARID_PAGE - (at & (VARID_PAGE - 1));
+	__u64 pos = s->pos;
+
+	if (s->record.stack_len >= want)
+		return 1;
+	if (len > want - s->record.stack_len)
+		len = want - s->record.stack_len;
+	if (pos > OUT_MAX - VARID_PAGE || len > VARID_PAGE) {
+		s->record.flags |= VARID_STACK_TRUNCATED;
+		return 1;
+	}
+	if (bpf_probe_read_user(s->out + pos, len, (const void *)at))
+		return 1;
+	s->record.stack_len += len;
+	s->pos = pos + len;
+	return 0;
+}
+
+static long copy_callback(__u32 index, void *want)
+{
+	struct scratch *s = scratch_of_this_cpu();
+
+	return s ? copy_page(s, *(__u32 *)want) : 1;
+}
+
+// How much stack an unwinder needs: all of it, or up to the first managed frame that is not
+// a quick one (among quick frames there may be others that only an unwinder sees).
+static __always_inline __u32 stack_wanted(struct scratch *s, struct varid_target *target)
+{
+	__u64 len;
+
+	if (target->flags & VARID_TARGET_NO_STACK)
+		return 0;
+	if (target->flags & VARID_TARGET_FULL_STACK)
+		return VARID_STACK_FULL;
+	// Not ready: whether it is one of the VM's threads will be known when this is read.
+	if (s->record.flags & VARID_NOT_READY)
+		return VARID_STACK_REACH;
+	if (s->record.flags & VARID_NO_BASE || !(s->layout.flags & VARID_LAYOUT_ON_NATIVE_STACK))
+		return VARID_STACK_SLICE;
+	if (s->record.flags & VARID_IN_BODY && !(s->record.flags & VARID_TORN))
+		return 0;
+	if (s->reach <= s->record.stack_addr)
+		return VARID_STACK_REACH;
+	len = s->reach - s->record.stack_addr;
+	if (len > VARID_STACK_REACH) {
+		s->record.flags |= VARID_STACK_TRUNCATED;
+		return VARID_STACK_REACH;
+	}
+	return len;
+}
+
+// Hands the record over in the ring of the records' own; 0: there was room.
+static __always_inline long output_record(struct scratch *s)
+{
+	__u64 size = *(volatile __u64 *)&s->pos;
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	// The bound is for the verifier, which must see it on the very register that is passed.
+	asm volatile("" : "+r"(size));
+	if (size > OUT_MAX)
+		size = OUT_MAX;
+	asm volatile("" : "+r"(size));
+	if (size > OUT_MAX)
+		return -1;
+	s->unsaid += size;
+	if (s->unsaid >= varid_wake_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	if (bpf_ringbuf_output(&records, s->out, size, flags))
+		return -1;
+	if (s->unsaid >= varid_wake_bytes)
+		s->unsaid = 0;
+	return 0;
+}
+
+// The registers that a thread which is in the kernel has left user code with.
+static __always_inline __u32 take_user_registers(struct scratch *s, struct task_struct *task)
+{
+	struct pt_regs *user = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct pt_regs *copy = (struct pt_regs *)s->copy;
+	__u32 flags = VARID_IN_KERNEL;
+
+	// A kernel thread has no user registers, only room for them.
+	if (!task->mm || bpf_probe_read_kernel(copy, sizeof(*copy), user))
+		__builtin_memset(copy, 0, sizeof(*copy));
+	if (CTX_COMPAT(copy))
+		flags |= VARID_COMPAT;
+	COPY_REGS(s->record.regs, copy);
+	return flags;
+}
+
+// Begins the record of a task whose registers follow.
+static __always_inline void begin_record(struct scratch *s, __u64 id, __u64 period)
+{
+	s->record.time = bpf_ktime_get_ns();
+	s->record.pid = id >> 32;
+	s->record.tid = id;
+	s->record.cpu = bpf_get_smp_processor_id();
+	s->record.period = period;
+	s->record.stack_len = 0;
+	s->record.frames = 0;
+	s->record.kernel = 0;
+	s->pos = sizeof(struct varid_record);
+}
+
+// Adds what the registers lead to: managed frames, the kernel's callchain, the slice of stack.
+static __always_inline void take_stacks(void *ctx, struct scratch *s, struct task_struct *task,
+					struct varid_target *target, const int has_bpf_loop, const __u32 rules)
+{
+	const __u32 flags = s->record.flags;
+	long kernel_bytes;
+	__u32 want;
+
+	s->record.stack_addr = VARID_ADDRESS(s->record.regs[REG_SP(flags)]) - VARID_RED_ZONE;
+	s->reach = 0;
+	walk(s, task, target, has_bpf_loop, rules);
+
+	if (flags & VARID_IN_KERNEL && s->pos <= OUT_MAX - VARID_MAX_KERNEL * sizeof(__u64)) {
+		kernel_bytes = bpf_get_stack(ctx, s->out + s->pos, VARID_MAX_KERNEL * sizeof(__u64), 0);
+		if (kernel_bytes > 0) {
+			s->record.kernel = kernel_bytes / sizeof(__u64);
+			s->pos += s->record.kernel * sizeof(__u64);
+		}
+	}
+
+	want = stack_wanted(s, target);
+	if (!want) {
+		// Nothing is cheaper than a loop that finds that out.
+	} else if (has_bpf_loop) {
+		bpf_loop(VARID_STACK_FULL / VARID_PAGE + 2, copy_callback, &want, 0);
+	} else {
+#pragma unroll
+		for (int page = 0; page < VARID_STACK_FULL / VARID_PAGE + 2; page++) {
+			forget_registers();
+			if (copy_page(s, want))
+				break;
+		}
+	}
+}
+
+#endif

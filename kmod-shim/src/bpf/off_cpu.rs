@@ -1,0 +1,257 @@
+//! How long do threads wait off their CPUs? The shim on the scheduler's tracepoints.
+
+use super::{BpfError, Counters, Hook, Shim, Variant, load, map_error};
+use crate::abi::{COUNTER_NO_THREAD, COUNTER_WAITS, RawWait, RawWaitEnd, wait_flags};
+use crate::target::Target;
+use aya::maps::{HashMap, MapData};
+use aya::programs::{ProgramError, RawTracePoint};
+use std::os::fd::BorrowedFd;
+use varid_model::{Address, MonotonicNs, Pid, Tid};
+
+/// The programs, where there are some for this processor.
+#[cfg(has_bpf_program)]
+pub(super) static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!(concat!(
+    env!("OUT_DIR"),
+    "/off_cpu.bpf.o"
+)));
+#[cfg(not(has_bpf_program))]
+pub(super) static OBJECT: Option<&[u8]> = None;
+
+/// The variant that needs bpf_loop, then the one that does not.
+pub(super) static VARIANTS: [Variant; 2] = [
+    Variant {
+        entry: "varid_switch",
+        any: "varid_switch_any",
+    },
+    Variant {
+        entry: "varid_switch_no_loop",
+        any: "varid_switch_any_no_loop",
+    },
+];
+
+/// The programs beside it, and their tracepoints.
+const OTHERS: [(&str, &str); 2] = [
+    ("varid_wakeup", "sched_wakeup"),
+    ("varid_wakeup_new", "sched_wakeup_new"),
+];
+const SWITCH: &str = "sched_switch";
+
+/// What a thread waits for while it does not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitKind {
+    /// Something that wakes it: a time, a lock, a file.
+    Blocked,
+    /// A CPU.
+    Runnable,
+}
+
+impl WaitKind {
+    /// Both, in the order of [`Wait::ns`].
+    pub const ALL: [Self; 2] = [Self::Blocked, Self::Runnable];
+
+    /// The wait's event as `-e` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Blocked => "off-cpu",
+            Self::Runnable => "runnable",
+        }
+    }
+}
+
+/// What samples of a thread's waits stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// When the last of them ended.
+    pub time: MonotonicNs,
+    /// The process.
+    pub pid: Pid,
+    /// The thread.
+    pub tid: Tid,
+    /// The CPU on which it runs again.
+    pub cpu: u32,
+    /// The thread's last record has the stacks of the wait.
+    pub captured: bool,
+    /// The thread has ended.
+    pub ends: bool,
+    /// Where user code was left; 0: that is not known.
+    pub ip: Address,
+    /// Nanoseconds of each [`WaitKind`].
+    pub ns: [u64; 2],
+}
+
+impl Wait {
+    /// What the shim wrote; None: that is a sample's record.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (head, _) = bytes.split_first_chunk::<{ size_of::<RawWaitEnd>() }>()?;
+        let (words, _) = head.as_chunks();
+        let words: [[u8; 8]; size_of::<RawWaitEnd>() / 8] = words.try_into().ok()?;
+        let [time, ids, place, ip, ns @ ..] = words.map(u64::from_le_bytes);
+        let flags = (place >> 32) as u32;
+        (flags & wait_flags::END != 0).then_some(Self {
+            time: MonotonicNs::new(time),
+            pid: Pid::new(ids as u32),
+            tid: Tid::new((ids >> 32) as u32),
+            cpu: place as u32,
+            captured: flags & wait_flags::CAPTURED != 0,
+            ends: flags & wait_flags::THREAD_ENDS != 0,
+            ip: Address::new(ip),
+            ns,
+        })
+    }
+
+    /// What the samples of a thread lack at a moment at which nothing is recorded any more.
+    fn unfinished(tid: u32, raw: &RawWait, now: MonotonicNs) -> Self {
+        let [blocked, runnable] = raw.unsampled;
+        let now_ns = now.get();
+        let waiting = match (raw.since, raw.woken) {
+            (0, _) => [0, 0],
+            (since, 0) => [now_ns.saturating_sub(since), 0],
+            (since, woken) => [woken.saturating_sub(since), now_ns.saturating_sub(woken)],
+        };
+        let [more_blocked, more_runnable] = waiting;
+        Self {
+            time: now,
+            pid: Pid::new(raw.pid),
+            tid: Tid::new(tid),
+            cpu: 0,
+            // Between two waits, those that are unsampled count for the last one.
+            captured: raw.since == 0 || raw.stride != 0,
+            ends: false,
+            ip: Address::new(raw.ip),
+            ns: [
+                blocked.saturating_add(more_blocked),
+                runnable.saturating_add(more_runnable),
+            ],
+        }
+    }
+}
+
+// SAFETY: plain data without padding (sizes and offsets are tested), of which every bit pattern is valid.
+unsafe impl aya::Pod for RawWait {}
+
+/// The loaded shim. Dropping it unloads it.
+#[derive(Debug)]
+pub struct OffCpuShim {
+    shim: Shim,
+    waits: HashMap<MapData, u32, RawWait>,
+}
+
+impl OffCpuShim {
+    /// Loads the programs, which run once they are attached. A thread has a sample of at least so many nanoseconds of waits. The ring is
+    /// as that of [`Shim::load`].
+    pub fn load(ring_pages: usize, period: u64) -> Result<Self, BpfError> {
+        let hook = Hook::Switch {
+            period: period.max(1),
+        };
+        let shim = Shim::load_first_of(&VARIANTS, hook, ring_pages.max(1))?;
+        let waits = shim.walker.with_object_mut(|object| {
+            for (program, _) in OTHERS {
+                load(object, program)?;
+            }
+            object.take_map("waits").ok_or(BpfError::Missing("waits"))
+        })?;
+        Ok(Self {
+            waits: HashMap::try_from(waits).map_err(map_error("waits"))?,
+            shim,
+        })
+    }
+
+    /// From now on waits are recorded.
+    pub fn attach(&mut self) -> Result<(), BpfError> {
+        let entry = (self.shim.variant.entry, SWITCH);
+        self.shim.walker.with_object_mut(|object| {
+            for (name, tracepoint) in OTHERS.into_iter().chain([entry]) {
+                let program = object.program_mut(name).ok_or(BpfError::Missing(name))?;
+                let program: &mut RawTracePoint = program.try_into()?;
+                program.attach(tracepoint)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// From now on no wait is recorded.
+    pub fn detach(&mut self) -> Result<(), BpfError> {
+        let entry = self.shim.variant.entry;
+        self.shim.walker.with_object_mut(|object| {
+            for name in OTHERS.into_iter().map(|(name, _)| name).chain([entry]) {
+                let program = object.program_mut(name).ok_or(BpfError::Missing(name))?;
+                let program: &mut RawTracePoint = program.try_into()?;
+                match program.unload() {
+                    Ok(()) | Err(ProgramError::NotLoaded) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// What the samples of each thread lack, after [`Self::detach`] and when the ring has been drained.
+    pub fn unfinished(&self, now: MonotonicNs) -> Vec<Wait> {
+        let waits = self.waits.iter().filter_map(Result::ok);
+        let waits = waits.map(|(tid, raw)| Wait::unfinished(tid, &raw, now));
+        waits.filter(|wait| wait.ns != [0, 0]).collect()
+    }
+
+    /// A thread was blocked before the shim could see it: it waits from now on, and left user code at `ip`. Nothing happens if the shim has
+    /// seen it.
+    pub fn add_blocked(
+        &mut self,
+        pid: Pid,
+        tid: Tid,
+        ip: Address,
+        now: MonotonicNs,
+    ) -> Result<(), BpfError> {
+        const BPF_NOEXIST: u64 = 1;
+        let wait = RawWait {
+            since: now.get(),
+            ip: ip.get(),
+            pid: pid.get(),
+            ..RawWait::default()
+        };
+        match self.waits.insert(tid.get(), wait, BPF_NOEXIST) {
+            Err(aya::maps::MapError::SyscallError(error))
+                if error.io_error.raw_os_error() == Some(libc::EEXIST) =>
+            {
+                Ok(())
+            }
+            inserted => inserted.map_err(map_error("waits")),
+        }
+    }
+
+    /// As [`Shim::drain`]: records, and what [`Wait::decode`] takes.
+    pub fn drain(&mut self, each: impl FnMut(&[u8])) {
+        self.shim.drain(each);
+    }
+
+    /// As [`Shim::descriptor`].
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.shim.descriptor()
+    }
+
+    /// As [`Shim::walker`].
+    pub fn walker(&self, target: &Target) -> Option<super::Walker> {
+        self.shim.walker(target)
+    }
+
+    /// As [`Shim::set_target`].
+    pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), BpfError> {
+        self.shim.set_target(pid, target)
+    }
+
+    /// As [`Shim::remove_target`].
+    pub fn remove_target(&mut self, pid: u32) -> Result<(), BpfError> {
+        self.shim.remove_target(pid)
+    }
+
+    /// As [`Shim::admit_everyone`].
+    pub fn admit_everyone(&mut self, target: &Target) -> Result<(), BpfError> {
+        self.shim.admit_everyone(target)
+    }
+
+    /// How often a target's thread has left its CPU, how often its stacks were captured, and how many threads were not followed.
+    pub fn counts(&self) -> Result<(u64, Counters, u64), BpfError> {
+        let waits = self.shim.counter(COUNTER_WAITS)?;
+        let threads = self.shim.counter(COUNTER_NO_THREAD)?;
+        Ok((waits, self.shim.counters()?, threads))
+    }
+}

@@ -1,0 +1,57 @@
+//! Who comes by a tracepoint? The shim on a raw tracepoint, which needs no tracefs.
+
+use super::{BpfError, Hook, Shim, Variant};
+use aya::programs::RawTracePoint;
+
+/// The programs, where there are some for this processor.
+#[cfg(has_bpf_program)]
+pub(super) static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!(concat!(
+    env!("OUT_DIR"),
+    "/tracepoint.bpf.o"
+)));
+#[cfg(not(has_bpf_program))]
+pub(super) static OBJECT: Option<&[u8]> = None;
+
+/// The variant that needs bpf_loop, then the one that does not.
+pub(super) static VARIANTS: [Variant; 2] = [
+    Variant {
+        entry: "varid_hit",
+        any: "varid_hit_any",
+    },
+    Variant {
+        entry: "varid_hit_no_loop",
+        any: "varid_hit_any_no_loop",
+    },
+];
+
+impl Shim {
+    /// Loads the program for a tracepoint, of which a sample stands for so many hits. It runs once it is attached.
+    pub fn load_for_tracepoint(ring_pages: usize, period: u64) -> Result<Self, BpfError> {
+        let period = period.max(1);
+        Self::load_first_of(&VARIANTS, Hook::Tracepoint { period }, ring_pages.max(1))
+    }
+
+    /// From now on it runs at the tracepoint of this name, which is given without its system.
+    pub fn attach_to_tracepoint(&self, name: &str) -> Result<(), BpfError> {
+        let entry = self.variant.entry;
+        self.walker.with_object_mut(|object| {
+            let program = object.program_mut(entry).ok_or(BpfError::Missing(entry))?;
+            let program: &mut RawTracePoint = program.try_into()?;
+            let attached = program.attach(name);
+            attached.map(drop).map_err(|source| BpfError::Tracepoint {
+                name: name.to_owned(),
+                source,
+            })
+        })
+    }
+
+    /// From now on it runs no more.
+    pub fn detach_from_tracepoint(&self) -> Result<(), BpfError> {
+        let entry = self.variant.entry;
+        self.walker.with_object_mut(|object| {
+            let program = object.program_mut(entry).ok_or(BpfError::Missing(entry))?;
+            let program: &mut RawTracePoint = program.try_into()?;
+            Ok(program.unload()?)
+        })
+    }
+}

@@ -1,0 +1,391 @@
+//! How do the records of waits become samples?
+//!
+//! The shim writes a record where a thread leaves its CPU, and what the sample stands for when the thread runs again. Of a thread only the
+//! last record is of interest.
+
+use super::trace_callers::TraceCallers;
+use crate::decode::{RingEvent, SamplePool, Sampled, Stamped};
+use crate::event::thread_time_period;
+use crate::groups::indexed_events;
+use crate::{SamplerError, SamplerOptions, monotonic_ns};
+use std::collections::{HashMap, HashSet};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::Duration;
+use varid_model::{Address, ById, Machine, Period, Pid, Regs, Tid};
+use varid_shim::{CapturedSample, OffCpuShim, Target, Wait, WaitKind, Walker, flags, target_flags};
+
+/// Bytes of stacks of threads that wait. Records beyond lose theirs.
+const MAX_WAITING: usize = 1 << 26;
+
+/// The loaded shim of waits, and the threads that wait.
+#[derive(Debug)]
+pub struct OffCpu {
+    shim: OffCpuShim,
+    waits: Waits,
+    /// Processes whose threads were looked at.
+    seen: HashSet<Pid>,
+    is_enabled: bool,
+}
+
+/// The records that wait for their time.
+#[derive(Debug, Default)]
+struct Waits {
+    /// The event of each kind of wait, by its index among all events.
+    events: [Option<usize>; 2],
+    /// By thread: its last record.
+    records: ById<Tid, Box<Sampled>>,
+    /// Bytes of their stacks.
+    stacks: usize,
+    /// What has called the shim.
+    callers: TraceCallers,
+    /// Nanoseconds that have no sample: of threads that ended before a wait of theirs was captured.
+    without_sample: u64,
+}
+
+impl OffCpu {
+    /// Loads the shim, if one of the events is of waits.
+    pub fn load(options: &SamplerOptions) -> Result<Option<Self>, SamplerError> {
+        let of_kind = |kind: WaitKind| {
+            let mut events = indexed_events(&options.groups);
+            events.find(|one| one.event.time.is_some_and(|time| time.has(kind)))
+        };
+        let found = WaitKind::ALL.map(of_kind);
+        let periods = found.iter().flatten();
+        let periods = periods.map(|one| thread_time_period(one.event.rate));
+        let Some(period) = periods.min() else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            shim: OffCpuShim::load(options.ring_pages, period)?,
+            waits: Waits {
+                events: found.map(|one| one.map(|one| one.index)),
+                callers: TraceCallers::running(),
+                ..Waits::default()
+            },
+            seen: HashSet::new(),
+            is_enabled: false,
+        }))
+    }
+
+    /// From now on waits are recorded.
+    pub fn enable(&mut self) -> Result<(), SamplerError> {
+        self.shim.attach()?;
+        self.is_enabled = true;
+        Ok(())
+    }
+
+    /// From now on no wait is recorded.
+    pub fn disable(&mut self) -> Result<(), SamplerError> {
+        self.is_enabled = false;
+        Ok(self.shim.detach()?)
+    }
+
+    /// Readable when the shim's ring fills up.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.shim.descriptor()
+    }
+
+    /// Takes the samples of waits that have ended.
+    pub fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut SamplePool) {
+        let waits = &mut self.waits;
+        self.shim.drain(|bytes| match Wait::decode(bytes) {
+            Some(wait) => pending.extend(waits.end(&wait)),
+            None => pending.extend(waits.begin(spare.sample(0, bytes), spare)),
+        });
+    }
+
+    /// Takes the samples of threads that wait still, now that nothing is recorded any more.
+    pub fn finish(&mut self, pending: &mut Vec<Stamped>) {
+        for wait in self.shim.unfinished(monotonic_ns()) {
+            pending.extend(self.waits.end(&wait));
+        }
+    }
+
+    /// What is to be known of the samples.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Ok((waits, counters, threads)) = self.shim.counts() {
+            if counters.samples < waits {
+                notes.push(format!(
+                    "threads waited {waits} times, and the stacks of {} waits were captured: the others count for those of the same thread",
+                    counters.samples
+                ));
+            }
+            if threads > 0 {
+                notes.push(format!(
+                    "{threads} times a thread's waits were not recorded: there were too many threads at once"
+                ));
+            }
+        }
+        if self.waits.without_sample > 0 {
+            notes.push(format!(
+                "{:?} of waits have no sample: no stack of their threads was captured",
+                Duration::from_nanos(self.waits.without_sample)
+            ));
+        }
+        notes
+    }
+
+    /// As the shim's.
+    pub fn walker(&self, target: &Target) -> Option<Walker> {
+        self.shim.walker(target)
+    }
+
+    /// Says how a process is sampled.
+    pub fn set_target(&mut self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
+        self.shim.set_target(pid.get(), target)?;
+        let is_wanted = target.flags & target_flags::IGNORE == 0;
+        if is_wanted && self.is_enabled && self.seen.insert(pid) {
+            self.add_blocked(pid)?;
+        }
+        Ok(())
+    }
+
+    /// A process has no target of its own any more.
+    pub fn remove_target(&mut self, pid: Pid) -> Result<(), SamplerError> {
+        self.seen.remove(&pid);
+        Ok(self.shim.remove_target(pid.get())?)
+    }
+
+    /// Says how processes are sampled that have no target of their own.
+    pub fn set_default_target(&mut self, target: &Target) -> Result<(), SamplerError> {
+        Ok(self.shim.admit_everyone(target)?)
+    }
+
+    /// Threads that are blocked already, which the shim has not seen leave their CPUs.
+    fn add_blocked(&mut self, pid: Pid) -> Result<(), SamplerError> {
+        for (tid, ip) in blocked_threads(pid) {
+            self.shim.add_blocked(pid, tid, ip, monotonic_ns())?;
+        }
+        Ok(())
+    }
+}
+
+impl Waits {
+    /// A thread has left its CPU. What is to be handed on: nothing, unless the record is malformed.
+    fn begin(&mut self, stamped: Stamped, spare: &mut SamplePool) -> Option<Stamped> {
+        let RingEvent::Sample(mut sampled) = stamped.event else {
+            return Some(stamped);
+        };
+        let record = &mut sampled.record;
+        let bytes = record.stack.len();
+        if self.stacks.saturating_add(bytes) > MAX_WAITING {
+            record.stack = Vec::new();
+            record.flags |= flags::STACK_TRUNCATED;
+        }
+        self.stacks = self.stacks.saturating_add(record.stack.len());
+        if let Some(before) = self.records.insert(record.tid, sampled) {
+            self.stacks = self.stacks.saturating_sub(before.record.stack.len());
+            spare.put(before);
+        }
+        None
+    }
+
+    /// A thread runs again, or has ended: the sample of its waits.
+    fn end(&mut self, wait: &Wait) -> Option<Stamped> {
+        let captured = match wait.captured || wait.ends {
+            true => self.records.remove(&wait.tid),
+            false => None,
+        };
+        if let Some(captured) = &captured {
+            let bytes = captured.record.stack.len();
+            self.stacks = self.stacks.saturating_sub(bytes);
+        }
+        let mut parts: Vec<(usize, u64)> = Vec::new();
+        for (event, ns) in self.events.into_iter().zip(wait.ns) {
+            let Some(event) = event.filter(|_| ns > 0) else {
+                continue;
+            };
+            match parts.last_mut() {
+                Some((last, sum)) if *last == event => *sum = sum.saturating_add(ns),
+                _ => parts.push((event, ns)),
+            }
+        }
+        let mut parts = parts.into_iter();
+        let (event, period) = parts.next()?;
+        let mut sampled = match captured {
+            Some(captured) => captured,
+            None if wait.ip.get() != 0 => leaf_of(wait),
+            None => {
+                let rest = parts.fold(period, |sum, (_, ns)| sum.saturating_add(ns));
+                self.without_sample = self.without_sample.saturating_add(rest);
+                return None;
+            }
+        };
+        let record = &mut sampled.record;
+        self.callers.remove_from(&mut record.kernel);
+        (record.time, record.cpu) = (wait.time, wait.cpu);
+        record.period = Period::new(period);
+        if let Some(leaf) = record.kernel.first() {
+            record.ip = *leaf;
+        }
+        sampled.event = event;
+        sampled.read.clear();
+        sampled.read.extend(parts);
+        Some(Stamped {
+            time: wait.time,
+            event: RingEvent::Sample(sampled),
+        })
+    }
+}
+
+/// The sample of a wait whose stacks were not captured: where user code was left.
+fn leaf_of(wait: &Wait) -> Box<Sampled> {
+    let mut regs = Regs::unknown(Machine::NATIVE);
+    regs.set(Machine::NATIVE.ip(), Some(wait.ip.get()));
+    let record = CapturedSample {
+        time: wait.time,
+        pid: wait.pid,
+        tid: wait.tid,
+        flags: flags::LEAF_ONLY,
+        ip: wait.ip,
+        regs,
+        ..CapturedSample::default()
+    };
+    Box::new(Sampled {
+        record,
+        ..Sampled::default()
+    })
+}
+
+/// The threads of a process that are blocked, and where they have left user code.
+fn blocked_threads(pid: Pid) -> HashMap<Tid, Address> {
+    let tasks = Path::new("/proc").join(pid.to_string()).join("task");
+    let entries = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
+    let threads = entries.filter_map(|entry| {
+        let tid = entry.file_name().to_str()?.parse().ok()?;
+        // Of a thread that is not blocked it says "running".
+        let call = std::fs::read_to_string(entry.path().join("syscall")).ok()?;
+        Some((Tid::new(tid), left_at(&call)?))
+    });
+    threads.collect()
+}
+
+/// The instruction behind a system call, of `/proc/PID/syscall`: the last word.
+fn left_at(call: &str) -> Option<Address> {
+    let pc = call.trim().rsplit(' ').next()?.strip_prefix("0x")?;
+    u64::from_str_radix(pc, 16).ok().map(Address::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use varid_model::MonotonicNs;
+
+    const KALLSYMS: &str = "ffff00 T bpf_trace_run4\nffff10 t __schedule\n";
+
+    fn waits(events: [Option<usize>; 2]) -> Waits {
+        Waits {
+            events,
+            callers: TraceCallers::in_symbols(KALLSYMS),
+            ..Waits::default()
+        }
+    }
+
+    fn captured(tid: u32, ip: u64) -> Stamped {
+        let mut sampled = Box::<Sampled>::default();
+        sampled.record.tid = Tid::new(tid);
+        sampled.record.ip = Address::new(ip);
+        sampled.record.kernel = [1, 0xffff04, 0xffff14].map(Address::new).to_vec();
+        Stamped {
+            time: MonotonicNs::new(1),
+            event: RingEvent::Sample(sampled),
+        }
+    }
+
+    fn wait(tid: u32, captured: bool, ns: [u64; 2]) -> Wait {
+        Wait {
+            time: MonotonicNs::new(100),
+            pid: Pid::new(1),
+            tid: Tid::new(tid),
+            cpu: 3,
+            captured,
+            ends: false,
+            ip: Address::new(0x5000),
+            ns,
+        }
+    }
+
+    fn sample(stamped: Option<Stamped>) -> Sampled {
+        match stamped.map(|stamped| stamped.event) {
+            Some(RingEvent::Sample(sampled)) => *sampled,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_wait_has_the_stacks_of_where_it_began_and_the_time_of_its_end() {
+        let (mut waits, mut spare) = (waits([Some(4), Some(5)]), SamplePool::default());
+        assert!(waits.begin(captured(7, 0x10), &mut spare).is_none());
+        assert!(waits.begin(captured(8, 0x20), &mut spare).is_none());
+        let found = sample(waits.end(&wait(7, true, [30, 12])));
+        assert_eq!((found.event, found.read.as_slice()), (4, &[(5, 12)][..]));
+        assert_eq!(found.record.period, Period::new(30));
+        assert_eq!((found.record.time.get(), found.record.cpu), (100, 3));
+        // The shim's own frames are not the thread's.
+        assert_eq!(found.record.kernel, [Address::new(0xffff14)]);
+        assert_eq!(found.record.ip, Address::new(0xffff14));
+        let runnable = sample(waits.end(&wait(8, true, [0, 12])));
+        assert_eq!((runnable.event, runnable.read.len()), (5, 0));
+    }
+
+    #[test]
+    fn one_event_has_the_sum_of_both_waits_and_no_event_no_sample() {
+        let mut spare = SamplePool::default();
+        let mut wall = waits([Some(0), Some(0)]);
+        wall.begin(captured(7, 1), &mut spare);
+        let found = sample(wall.end(&wait(7, true, [30, 12])));
+        assert_eq!((found.record.period.get(), found.read.len()), (42, 0));
+        let mut blocked = waits([Some(0), None]);
+        blocked.begin(captured(7, 1), &mut spare);
+        assert!(blocked.end(&wait(7, true, [0, 12])).is_none());
+    }
+
+    #[test]
+    fn a_wait_that_was_not_captured_has_its_leaf_and_one_without_leaf_is_counted() {
+        let (mut waits, mut spare) = (waits([Some(0), None]), SamplePool::default());
+        waits.begin(captured(7, 1), &mut spare);
+        let found = sample(waits.end(&wait(7, false, [30, 0])));
+        assert_eq!(found.record.regs.ip(), Some(0x5000));
+        assert!(found.record.has(flags::LEAF_ONLY));
+        // The record of an earlier wait is left for a later one.
+        assert_eq!(waits.records.len(), 1);
+        let nowhere = Wait {
+            ip: Address::new(0),
+            ..wait(9, true, [30, 0])
+        };
+        assert!(waits.end(&nowhere).is_none());
+        assert_eq!(waits.without_sample, 30);
+    }
+
+    #[test]
+    fn stacks_of_waiting_threads_have_a_bound() {
+        let (mut waits, mut spare) = (waits([Some(0), None]), SamplePool::default());
+        let begin = |waits: &mut Waits, spare: &mut SamplePool, tid| {
+            let mut stamped = captured(tid, 1);
+            if let RingEvent::Sample(sampled) = &mut stamped.event {
+                sampled.record.stack = vec![0; MAX_WAITING / 2];
+            }
+            waits.begin(stamped, spare);
+        };
+        for tid in [7, 8, 9] {
+            begin(&mut waits, &mut spare, tid);
+        }
+        let beyond = sample(waits.end(&wait(9, true, [30, 0])));
+        assert!(beyond.record.stack.is_empty() && beyond.record.has(flags::STACK_TRUNCATED));
+        waits.end(&wait(8, true, [30, 0]));
+        begin(&mut waits, &mut spare, 10);
+        let within = sample(waits.end(&wait(10, true, [30, 0])));
+        assert_eq!(within.record.stack.len(), MAX_WAITING / 2);
+    }
+
+    #[test]
+    fn a_blocked_thread_says_where_it_has_left_user_code() {
+        let blocked = "230 0x0 0x0 0x7ffe 0x7ffe 0x0 0x0 0x7ffe8 0x7f545\n";
+        assert_eq!(left_at(blocked), Some(Address::new(0x7f545)));
+        assert_eq!(left_at("-1 0x7ffe8 0x5000\n"), Some(Address::new(0x5000)));
+        assert_eq!(left_at("running\n"), None);
+        assert_eq!(left_at(""), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! Which frames of a kernel callchain are of the program on a tracepoint, and not of who came by it?
+//!
+//! The callchain begins in the program and what has called it for the tracepoint: `bpf_prog_…`, `bpf_trace_run4`, then `__schedule`.
+
+use std::ops::Range;
+use varid_model::Address;
+
+/// How the functions are called that call a program for a tracepoint.
+const PREFIXES: [&str; 2] = ["bpf_trace_run", "__bpf_trace_"];
+/// So deep in a callchain they are at most.
+const DEPTH: usize = 4;
+
+/// Where these functions are. None: the kernel hides its addresses, and callchains stay as they are.
+#[derive(Debug, Default)]
+pub struct TraceCallers(Vec<Range<u64>>);
+
+impl TraceCallers {
+    /// Those of the running kernel.
+    pub fn running() -> Self {
+        Self::in_symbols(&std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
+    }
+
+    /// Those of the text of kallsyms. A function ends where the next symbol begins.
+    pub fn in_symbols(symbols: &str) -> Self {
+        let (mut all, mut starts) = (Vec::new(), Vec::new());
+        for line in symbols.lines() {
+            let mut words = line.split_whitespace();
+            let address = words.next().map(|text| u64::from_str_radix(text, 16));
+            let (Some(Ok(address)), Some(name)) = (address, words.nth(1)) else {
+                continue;
+            };
+            all.push(address);
+            if address != 0 && PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+                starts.push(address);
+            }
+        }
+        all.sort_unstable();
+        let range = |start: u64| {
+            let next = all.partition_point(|address| *address <= start);
+            all.get(next).map(|end| start..*end)
+        };
+        Self(starts.into_iter().filter_map(range).collect())
+    }
+
+    /// Leaves the frames of who came by the tracepoint.
+    pub fn remove_from(&self, callchain: &mut Vec<Address>) {
+        let is_caller =
+            |address: &Address| self.0.iter().any(|range| range.contains(&address.get()));
+        let first = callchain.iter().take(DEPTH);
+        let last = first.enumerate().filter(|(_, address)| is_caller(address));
+        if let Some((last, _)) = last.last() {
+            callchain.drain(..=last);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KALLSYMS: &str = "ffff20 t other\nffff00 T bpf_trace_run4\nffff10 t __schedule\nffff30 t __bpf_trace_sched_switch\t[module]\nffff38 t behind\n0 t bpf_trace_run1\n";
+
+    #[test]
+    fn a_callchain_begins_behind_what_called_the_program() {
+        let callers = TraceCallers::in_symbols(KALLSYMS);
+        let left = |callchain: &[u64]| {
+            let mut addresses: Vec<_> = callchain.iter().copied().map(Address::new).collect();
+            callers.remove_from(&mut addresses);
+            addresses.into_iter().map(Address::get).collect::<Vec<_>>()
+        };
+        assert_eq!(left(&[5, 0xffff04, 0xffff14, 9]), [0xffff14, 9]);
+        assert_eq!(left(&[5, 0xffff04, 0xffff37, 0xffff14]), [0xffff14]);
+        assert_eq!(left(&[5, 0xffff14]), [5, 0xffff14]);
+        // So far out it is somebody else's.
+        assert_eq!(left(&[1, 2, 3, 4, 0xffff04]), [1, 2, 3, 4, 0xffff04]);
+        assert_eq!(left(&[]), Vec::<u64>::new());
+        let hidden = TraceCallers::in_symbols("0 t bpf_trace_run4\n0 t other\n");
+        assert!(hidden.0.is_empty());
+    }
+}
