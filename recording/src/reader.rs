@@ -16,8 +16,8 @@ use crate::{
     decode,
     error::{Error, Result},
     format::{
-        ATTR_SIZE, HEADER_SIZE, MAGIC, MAX_EVENTS, OLD_SAMPLE_TYPE, RECORD_HEADER_SIZE,
-        SAMPLE_TYPE, SAMPLE_TYPE_AT, kind,
+        ATTR_SIZE, DATA_SIZE_AT, HEADER_SIZE, MAGIC, MAX_EVENTS, OLD_SAMPLE_TYPE,
+        RECORD_HEADER_SIZE, SAMPLE_TYPE, SAMPLE_TYPE_AT, kind,
     },
     manifest::Manifest,
     record::SessionRecord,
@@ -94,6 +94,8 @@ pub struct Records {
     file: BufReader<File>,
     /// How many the session has.
     events: usize,
+    /// Where the first record starts in the file.
+    start: u64,
     /// Where the next record starts in the file.
     offset: u64,
     /// Where the records end, or would if the file were not cut before.
@@ -112,9 +114,47 @@ pub struct Records {
     latest: MonotonicNs,
     /// What ended the records early.
     damage: Option<Error>,
+    /// More records may come: those that they could overtake wait.
+    follows: bool,
 }
 
 impl Records {
+    /// Takes the session for one that is being written: records that later ones may overtake are held back until
+    /// [`grow`](Self::grow) has found those, or [`end`](Self::end) says that none come. None of the iterator is not the end.
+    #[must_use]
+    pub const fn following(mut self) -> Self {
+        self.follows = true;
+        self
+    }
+
+    /// Looks how far the file has records now. Only what was added is read.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn grow(&mut self) -> Result<()> {
+        let failed = Error::io("read", self.path.clone());
+        let mut size = [0; 8];
+        let found = (self.file.get_ref().metadata())
+            .and_then(|file| {
+                self.file.seek(SeekFrom::Start(DATA_SIZE_AT))?;
+                self.file.read_exact(&mut size)?;
+                // What the buffer has from behind the records may have been a part of a batch.
+                self.file.seek(SeekFrom::Start(self.offset))?;
+                Ok(file.len())
+            })
+            .map_err(failed)?;
+        self.len = found;
+        let end = self.start.saturating_add(u64::from_le_bytes(size));
+        self.end = self.end.max(end);
+        Ok(())
+    }
+
+    /// The session is not written any more: after a last [`grow`](Self::grow) the iterator ends with its last record.
+    pub const fn end(&mut self) {
+        self.follows = false;
+    }
+
     fn open(path: PathBuf, events: usize) -> Result<Self> {
         let mut file = open_regular(&path)
             .map(BufReader::new)
@@ -131,6 +171,7 @@ impl Records {
             path,
             file,
             events,
+            start: offset,
             offset,
             end: offset.saturating_add(size),
             len,
@@ -140,6 +181,7 @@ impl Records {
             previous_round: MonotonicNs::ZERO,
             latest: MonotonicNs::ZERO,
             damage: None,
+            follows: false,
         })
     }
 
@@ -171,7 +213,7 @@ impl Records {
                 },
             }
         }
-        if self.ready.is_empty() {
+        if self.ready.is_empty() && !self.follows {
             self.release(MonotonicNs::MAX);
         }
         Ok(())

@@ -128,32 +128,6 @@ impl Builder {
 
     fn record(&mut self, record: &SessionRecord) {
         match record {
-            SessionRecord::Mapping(mapping) => self.resolver.map(mapping),
-            SessionRecord::Comm {
-                pid,
-                tid,
-                exec,
-                name,
-                ..
-            } => {
-                if *exec {
-                    self.resolver.clear(*pid);
-                }
-                self.tasks.set_name((*pid, *tid), name.as_str().into());
-            }
-            SessionRecord::Fork {
-                pid,
-                ppid,
-                tid,
-                ptid,
-                ..
-            } => {
-                self.resolver.fork(*ppid, *pid);
-                self.tasks.fork((*ppid, *ptid), (*pid, *tid));
-            }
-            // Samples of the exit itself may follow, and other threads may outlive a process's first one: names and
-            // mappings stay until the id is used again.
-            SessionRecord::Exit { .. } => {}
             SessionRecord::Lost { time, count } => {
                 self.recording.lost = self.recording.lost.saturating_add(*count);
                 if self.samples.is_some() {
@@ -162,6 +136,10 @@ impl Builder {
                 }
             }
             SessionRecord::Sample(sample) => self.sample(sample),
+            _ => {
+                self.tasks.follow(record);
+                self.resolver.follow(record);
+            }
         }
     }
 
@@ -305,7 +283,7 @@ fn path_of(frames: &FrameTable, id: ImageId) -> Option<PathBuf> {
 
 /// The frames of a sample, leaf first. The first address of either part is where its code
 /// was interrupted, the others are callers.
-fn resolve_frames(resolver: &mut Resolver, sample: &Sample, frames: &mut Vec<FrameId>) {
+pub(crate) fn resolve_frames(resolver: &mut Resolver, sample: &Sample, frames: &mut Vec<FrameId>) {
     let pid = sample.pid;
     for frame in sample.kernel_frames() {
         frames.extend_from_slice(resolver.kernel_frames(frame));

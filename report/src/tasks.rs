@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use varid_model::{MonotonicNs, Pid, Tid};
-use varid_recording::Membership;
+use varid_recording::{Membership, SessionRecord};
 
 /// A task of a [`TaskTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,6 +77,23 @@ impl TaskTracker {
         }
     }
 
+    /// Takes note of what a record says of names.
+    pub fn follow(&mut self, record: &SessionRecord) {
+        match record {
+            SessionRecord::Comm { pid, tid, name, .. } => {
+                self.set_name((*pid, *tid), name.as_str().into());
+            }
+            SessionRecord::Fork {
+                pid,
+                ppid,
+                tid,
+                ptid,
+                ..
+            } => self.fork((*ppid, *ptid), (*pid, *tid)),
+            _ => {}
+        }
+    }
+
     /// A thread has another name.
     pub fn set_name(&mut self, (pid, tid): (Pid, Tid), name: Arc<str>) {
         if tid.is_main_thread_of(pid) {
@@ -119,6 +136,11 @@ impl TaskTracker {
             tasks.push(task.clone());
             next
         })
+    }
+
+    /// The tasks that were sampled so far.
+    pub const fn table(&self) -> &TaskTable {
+        &self.table
     }
 
     /// The tasks that were sampled.

@@ -5,5 +5,6 @@ mod common;
 mod elsewhere;
 mod exports;
 mod lines;
+mod live;
 mod sessions;
 mod views;
