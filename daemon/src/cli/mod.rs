@@ -9,6 +9,8 @@ pub mod selection;
 mod session;
 #[cfg(feature = "host")]
 mod symbols;
+#[cfg(feature = "host")]
+mod top;
 
 #[cfg(feature = "host")]
 pub use export::{ExportArgs, ExportFormatArg};
@@ -19,6 +21,8 @@ pub use session::TargetArgs;
 pub use session::{RecordArgs, SessionArgs};
 #[cfg(feature = "host")]
 pub use symbols::SymbolsArgs;
+#[cfg(feature = "host")]
+pub use top::TopArgs;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
@@ -92,6 +96,9 @@ pub enum Verb {
         #[arg(short, long, value_name = "SESSION")]
         output: Option<PathBuf>,
     },
+    /// Watch what runs while it is recorded: hottest methods, their lines, threads.
+    #[cfg(feature = "host")]
+    Top(TopArgs),
     /// Print a session: layers, then symbols, or another table, or the call graph.
     #[cfg(feature = "host")]
     Report(ReportArgs),

@@ -18,13 +18,16 @@ mod status;
 mod stop;
 #[cfg(feature = "host")]
 pub mod symbols;
+#[cfg(feature = "host")]
+mod top;
 
 use crate::cli::Verb;
+use clap::ArgMatches;
 use std::process::ExitCode;
 use varid_vm::VmKinds;
 
-/// Carries a verb out. `vms`: the kinds of VM that sessions look for.
-pub fn run(verb: Verb, vms: VmKinds) -> anyhow::Result<ExitCode> {
+/// Carries a verb out. `matches`: the command line as it was given; `vms`: the kinds of VM that sessions look for.
+pub fn run(verb: Verb, matches: &ArgMatches, vms: VmKinds) -> anyhow::Result<ExitCode> {
     match verb {
         Verb::Start(args) => start::run(&args),
         Verb::Stop { session } => stop::run(session),
@@ -33,6 +36,8 @@ pub fn run(verb: Verb, vms: VmKinds) -> anyhow::Result<ExitCode> {
         Verb::Record(args) => record::run(&args, vms),
         #[cfg(feature = "host")]
         Verb::Pull { .. } => crate::cli::bad_usage("'pull' copies from a device: --adb names it"),
+        #[cfg(feature = "host")]
+        Verb::Top(args) => top::run(&args, matches),
         #[cfg(feature = "host")]
         Verb::Report(args) => report::run(args),
         #[cfg(feature = "host")]
