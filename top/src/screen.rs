@@ -109,14 +109,18 @@ fn head(state: &State, snapshot: &Snapshot, width: usize) -> Vec<(String, Style)
         (_, true) => ", reading",
         (false, false) => ", ended",
     };
-    let title = format!(
-        "varid top: {}  {}  {}{going_on}  {} samples, {} lost",
-        one_line(&subject.name),
+    let numbers = format!(
+        "  {}  {}{going_on}  {} samples, {} lost",
         one_line(&subject.event),
         shown_time(subject.elapsed),
         subject.samples,
         subject.lost
     );
+    // A command may be long; the numbers behind it stay on the screen.
+    const TITLE: &str = "varid top: ";
+    let room = width.saturating_sub(TITLE.len().saturating_add(width_of(&numbers)));
+    let name = fitted(&one_line(&subject.name), room, Kept::Head);
+    let title = format!("{TITLE}{name}{numbers}");
     let layers = snapshot.layers.iter();
     let layers: Vec<_> = layers
         .map(|(layer, percent)| format!("{} {percent:.1}%", layer.name()))

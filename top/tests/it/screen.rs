@@ -51,6 +51,16 @@ fn what_is_chosen_and_typed_is_said() {
 }
 
 #[test]
+fn a_long_command_leaves_room_for_the_numbers() {
+    let mut snapshot = snapshot();
+    snapshot.subject.name = "sh -c '".to_owned() + &"x".repeat(100) + "'";
+    let screen = drawn(&state(), &snapshot, 80, 8);
+    let title = screen.lines().next().unwrap();
+    assert!(title.contains("sh -c 'xx"), "{title}");
+    assert!(title.contains("12345 samples, 7 lost"), "{title}");
+}
+
+#[test]
 fn text_without_a_terminal_is_the_same_table() {
     insta::assert_snapshot!(lines_of_text(&state(), &snapshot(), 100, 3));
 }

@@ -158,14 +158,16 @@ impl Top {
 
     /// Reads on for a while, and draws.
     fn turn(&mut self, runs: bool, screen: &mut Screen) -> io::Result<()> {
-        if !self.state.frozen {
-            if Instant::now() >= self.next {
-                self.sources.refresh(&self.state.choice, runs);
-                self.next = clock::after(self.delay);
-            }
-            self.sources.read(clock::after(SLICE));
-            self.snapshot = self.sources.snapshot(&self.state);
+        let is_due = Instant::now() >= self.next;
+        if self.state.frozen || !(is_due || self.sources.is_behind()) {
+            return Ok(());
         }
+        if is_due {
+            self.sources.refresh(&self.state.choice, runs);
+            self.next = clock::after(self.delay);
+        }
+        self.sources.read(clock::after(SLICE));
+        self.snapshot = self.sources.snapshot(&self.state);
         let (state, snapshot) = (&self.state, &self.snapshot);
         screen.draw(|frame| draw(frame, state, snapshot))
     }
@@ -175,6 +177,7 @@ impl Top {
         loop {
             let until = match self.sources.is_behind() && !self.state.frozen {
                 true => Instant::now(),
+                false if self.state.frozen => clock::after(TURN),
                 false => self.next.min(clock::after(TURN)),
             };
             let wait = until.saturating_duration_since(Instant::now());
