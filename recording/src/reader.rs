@@ -13,7 +13,7 @@ use varid_model::perf::{Header, Malformed};
 use crate::{
     PERF_DATA, SESSION_JSON, SYMBOLS,
     calls::{self, CallCount},
-    decode,
+    compression, decode,
     error::{Error, Result},
     format::{
         ATTR_SIZE, DATA_SIZE_AT, HEADER_SIZE, MAGIC, MAX_EVENTS, OLD_SAMPLE_TYPE,
@@ -22,6 +22,7 @@ use crate::{
     manifest::Manifest,
     record::SessionRecord,
     regular::open_regular,
+    writer::{BATCH, MAX_BACKLOG},
 };
 
 /// A session folder, opened for reading. Nothing in it is trusted.
@@ -104,6 +105,10 @@ pub struct Records {
     len: u64,
     /// The body of the current record.
     body: Vec<u8>,
+    /// The records of the current compressed one.
+    chunk: Chunk,
+    /// Bytes of records that were compressed, since the last end of a round.
+    decompressed: usize,
     /// Records in order of time that nothing can overtake any more.
     ready: VecDeque<SessionRecord>,
     /// The others, in the order of the file.
@@ -116,6 +121,45 @@ pub struct Records {
     damage: Option<Error>,
     /// More records may come: those that they could overtake wait.
     follows: bool,
+}
+
+/// Bytes of compressed records that a round may have: the writer's backlog and a batch.
+const MAX_ROUND: usize = MAX_BACKLOG
+    .saturating_mul(2)
+    .saturating_add(BATCH.saturating_mul(2));
+
+/// The records of a compressed one.
+#[derive(Debug, Default)]
+struct Chunk {
+    /// Where that one is in the file; 0 before the first.
+    at: u64,
+    records: Vec<u8>,
+    /// Bytes of them that have been taken.
+    taken: usize,
+}
+
+impl Chunk {
+    fn open(&mut self, at: u64, body: &[u8]) -> std::result::Result<(), &'static str> {
+        (self.at, self.taken) = (at, 0);
+        compression::decompress(body, &mut self.records)
+    }
+
+    fn has_more(&self) -> bool {
+        self.taken < self.records.len()
+    }
+
+    /// The next record: its header, and its body.
+    fn next(&mut self, body: &mut Vec<u8>) -> std::result::Result<Header, &'static str> {
+        let rest = self.records.get(self.taken..).unwrap_or_default();
+        let cut = "a compressed record that ends within one of its records";
+        let header = Header::from_bytes(*rest.first_chunk().ok_or(cut)?);
+        let size = usize::from(header.size);
+        let range = RECORD_HEADER_SIZE..size;
+        body.clear();
+        body.extend_from_slice(rest.get(range).ok_or(cut)?);
+        self.taken = self.taken.saturating_add(size);
+        Ok(header)
+    }
 }
 
 impl Records {
@@ -156,15 +200,16 @@ impl Records {
     }
 
     fn open(path: PathBuf, events: usize) -> Result<Self> {
-        let mut file = open_regular(&path)
-            .map(BufReader::new)
-            .map_err(Error::io("open", path.clone()))?;
+        let DataSection {
+            mut file,
+            data: offset,
+            size,
+        } = open_data(&path, events)?;
         let len = file
             .get_ref()
             .metadata()
             .map_err(Error::io("read", path.clone()))?
             .len();
-        let (offset, size) = data_section(&mut file, &path, len, events)?;
         file.seek(SeekFrom::Start(offset))
             .map_err(Error::io("read", path.clone()))?;
         Ok(Self {
@@ -176,6 +221,8 @@ impl Records {
             end: offset.saturating_add(size),
             len,
             body: Vec::new(),
+            chunk: Chunk::default(),
+            decompressed: 0,
             ready: VecDeque::new(),
             waiting: Vec::new(),
             previous_round: MonotonicNs::ZERO,
@@ -187,16 +234,24 @@ impl Records {
 
     /// Reads on until a record is ready or the records end.
     fn fill(&mut self) -> Result<()> {
-        while self.ready.is_empty() && self.offset < self.end {
-            let header_at = self.offset;
-            let header = self.read_record()?;
+        while self.ready.is_empty() && (self.offset < self.end || self.chunk.has_more()) {
+            let (header_at, header) = match self.chunk.has_more() {
+                true => {
+                    let header = self.chunk.next(&mut self.body);
+                    let header = header.map_err(|reason| self.wrong(self.chunk.at, reason))?;
+                    (self.chunk.at, header)
+                }
+                false => (self.offset, self.read_record()?),
+            };
             match header.kind {
                 kind::FINISHED_ROUND => {
+                    self.decompressed = 0;
                     self.release(self.previous_round);
                     self.previous_round = self.latest;
                 }
-                kind::COMPRESSED | kind::COMPRESSED2 => {
-                    return Err(self.wrong(header_at, "compressed records, which are not read yet"));
+                kind::COMPRESSED => self.decompress(header_at)?,
+                kind::COMPRESSED2 => {
+                    return Err(self.wrong(header_at, "records compressed by perf, not by varid"));
                 }
                 _ => match decode::record(header, &self.body, self.events) {
                     Ok(None) => {}
@@ -215,6 +270,21 @@ impl Records {
         }
         if self.ready.is_empty() && !self.follows {
             self.release(MonotonicNs::MAX);
+        }
+        Ok(())
+    }
+
+    /// Opens the compressed record whose body has been read.
+    fn decompress(&mut self, header_at: u64) -> Result<()> {
+        if self.chunk.has_more() || self.chunk.at == header_at {
+            return Err(self.wrong(header_at, "compressed records within compressed ones"));
+        }
+        let opened = self.chunk.open(header_at, &self.body);
+        opened.map_err(|reason| self.wrong(header_at, reason))?;
+        // Records wait for the end of a round: they have to be few, whatever a small file says.
+        self.decompressed = self.decompressed.saturating_add(self.chunk.records.len());
+        if self.decompressed > MAX_ROUND {
+            return Err(self.wrong(header_at, "more compressed records than a round has"));
         }
         Ok(())
     }
@@ -287,6 +357,7 @@ impl Iterator for Records {
             && let Err(error) = self.fill()
         {
             self.offset = self.end;
+            self.chunk = Chunk::default();
             self.release(MonotonicNs::MAX);
             self.damage = Some(error);
         }
@@ -295,6 +366,30 @@ impl Iterator for Records {
             None => self.damage.take().map(Err),
         }
     }
+}
+
+/// A perf.data and where its records are.
+#[derive(Debug)]
+pub struct DataSection {
+    pub file: BufReader<File>,
+    /// Offset of the first record.
+    pub data: u64,
+    /// Bytes of records.
+    pub size: u64,
+}
+
+/// Opens a perf.data of so many events.
+pub fn open_data(path: &Path, events: usize) -> Result<DataSection> {
+    let mut file = open_regular(path)
+        .map(BufReader::new)
+        .map_err(Error::io("open", path))?;
+    let len = file
+        .get_ref()
+        .metadata()
+        .map_err(Error::io("read", path))?
+        .len();
+    let (data, size) = data_section(&mut file, path, len, events)?;
+    Ok(DataSection { file, data, size })
 }
 
 /// Checks the head of perf.data against the number of events that it should have; offset and

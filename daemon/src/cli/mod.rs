@@ -105,6 +105,15 @@ pub enum Verb {
     /// Write a session for another viewer: flame graph, pprof, Firefox Profiler and others.
     #[cfg(feature = "host")]
     Export(ExportArgs),
+    /// Compress what has been recorded, or undo it.
+    #[cfg(feature = "host")]
+    Compress {
+        #[command(flatten)]
+        input: selection::InputArgs,
+        /// Make the records plain again.
+        #[arg(long)]
+        undo: bool,
+    },
     /// List the functions of dex, APK and ELF files with their lines, name addresses, or write substitute ELF files.
     #[cfg(feature = "host")]
     Symbols(SymbolsArgs),

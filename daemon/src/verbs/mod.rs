@@ -1,5 +1,7 @@
 //! What each verb does.
 
+#[cfg(feature = "host")]
+mod compress;
 mod config;
 mod daemon;
 mod doctor;
@@ -42,6 +44,8 @@ pub fn run(verb: Verb, matches: &ArgMatches, vms: VmKinds) -> anyhow::Result<Exi
         Verb::Report(args) => report::run(args),
         #[cfg(feature = "host")]
         Verb::Export(args) => export::run(args),
+        #[cfg(feature = "host")]
+        Verb::Compress { input, undo } => compress::run(&input, undo),
         #[cfg(feature = "host")]
         Verb::Symbols(args) => symbols::run(&args),
         Verb::Config(verb) => config::run(verb),
