@@ -94,6 +94,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want strace 'shows which files it uses there'
         want procps 'ends what make board started'
         want sparse 'checks the kernel module'
+        want tmux 'the terminal in which varid top is tried'
         want graphviz 'draws exported call graphs'
         want libxml2-utils 'reads exported flame graphs'
         want valgrind 'its callgrind_annotate reads exports'
@@ -104,7 +105,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want chromium 'opens HTML reports'
     fi
 else
-    echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, perf, binutils, python3; for tests g++, dexdump, npm, elfutils, gdb, debuginfod, dwz, coccinelle, shellcheck, graphviz, xmllint, callgrind_annotate" >&2
+    echo "deps: no apt here; needed are cc, clang-16, libbpf's headers, ART 11 (libart), smali, java, perf, binutils, python3; for tests g++, dexdump, npm, elfutils, gdb, debuginfod, dwz, coccinelle, tmux, shellcheck, graphviz, xmllint, callgrind_annotate" >&2
 fi
 [ -z "$list" ] || exit 0
 if [ -n "$missing" ]; then

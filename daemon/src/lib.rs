@@ -72,9 +72,7 @@ fn run(cli: cli::Cli, matches: &clap::ArgMatches, vms: VmKinds) -> anyhow::Resul
     if cli.adb.is_some() {
         return device::run(&cli, matches);
     }
-    #[cfg(not(feature = "host"))]
-    let _ = matches;
-    verbs::run(cli.verb, vms)
+    verbs::run(cli.verb, matches, vms)
 }
 
 /// To standard error; a daemon's messages are read later, so they say when.

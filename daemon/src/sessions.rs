@@ -14,7 +14,8 @@ use varid_model::MonotonicNs;
 use varid_recording::RAW_DATA;
 use varid_recording::manifest::rfc3339;
 use varid_recording::{
-    Manifest, PERF_DATA, SESSION_JSON, SessionReader, SessionRecord, SessionState, TargetKind,
+    Manifest, PERF_DATA, SESSION_JSON, SessionReader, SessionRecord, SessionState, SessionTarget,
+    TargetKind,
 };
 use varid_session::request::{TargetSpec, with_commas};
 
@@ -50,6 +51,17 @@ pub struct Listed {
 ///
 /// The folder of sessions exists and cannot be read.
 pub fn all() -> anyhow::Result<Vec<Listed>> {
+    let mut sessions: Vec<_> = folders()?.into_iter().map(look).collect();
+    sessions.sort_by(|a, b| (&a.started, &a.session).cmp(&(&b.started, &b.session)));
+    Ok(sessions)
+}
+
+/// The folders of this user's sessions, in no order.
+///
+/// # Errors
+///
+/// The folder of sessions exists and cannot be read.
+pub fn folders() -> anyhow::Result<Vec<PathBuf>> {
     let folder = paths::sessions();
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
@@ -58,7 +70,7 @@ pub fn all() -> anyhow::Result<Vec<Listed>> {
             return Err(error).with_context(|| format!("cannot read {}", folder.display()));
         }
     };
-    let mut sessions: Vec<_> = entries
+    let folders = entries
         .flatten()
         .filter(|entry| entry.file_name() != LAST)
         // What a link leads to may be gone, or have moved.
@@ -68,11 +80,8 @@ pub fn all() -> anyhow::Result<Vec<Listed>> {
             Err(_) => None,
         })
         // One whose start failed or was killed has no records.
-        .filter(|path| path.join(SESSION_JSON).is_file() && path.join(PERF_DATA).is_file())
-        .map(look)
-        .collect();
-    sessions.sort_by(|a, b| (&a.started, &a.session).cmp(&(&b.started, &b.session)));
-    Ok(sessions)
+        .filter(|path| path.join(SESSION_JSON).is_file() && path.join(PERF_DATA).is_file());
+    Ok(folders.collect())
 }
 
 /// The last part of a path.
@@ -121,14 +130,19 @@ pub fn look(folder: PathBuf) -> Listed {
             listed.seconds = last.since(manifest.start_time_ns).as_secs_f64();
         }
     }
-    listed.target = match manifest.target.kind {
-        TargetKind::All => "all".to_owned(),
-        TargetKind::Pid => format!("pid {}", manifest.target.value),
-        TargetKind::App | TargetKind::Command | TargetKind::Service | TargetKind::Several => {
-            manifest.target.value
-        }
-    };
+    listed.target = shown_target(&manifest.target);
     listed
+}
+
+/// A target as lists show it.
+pub fn shown_target(target: &SessionTarget) -> String {
+    match target.kind {
+        TargetKind::All => "all".to_owned(),
+        TargetKind::Pid => format!("pid {}", target.value),
+        TargetKind::App | TargetKind::Command | TargetKind::Service | TargetKind::Several => {
+            target.value.clone()
+        }
+    }
 }
 
 /// How many samples a recording holds, and the time of the last one.

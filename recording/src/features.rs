@@ -6,7 +6,7 @@
 use varid_model::{MonotonicNs, Pid};
 
 use crate::{
-    encode,
+    compression, encode,
     event::SessionEvents,
     format::{self, FEATURE_BYTES, misc},
     host,
@@ -25,6 +25,7 @@ mod bit {
     pub const EVENT_DESC: u32 = 12;
     pub const GROUP_DESC: u32 = 17;
     pub const SAMPLE_TIME: u32 = 21;
+    pub const COMPRESSED: u32 = 27;
 }
 
 /// What the features need and the manifest does not know.
@@ -36,9 +37,28 @@ pub struct Facts {
     pub sample_times: Option<(MonotonicNs, MonotonicNs)>,
 }
 
-/// The bytes that go to file offset `at`, and the header's feature bits.
-pub fn sections(manifest: &Manifest, facts: &Facts, at: u64) -> (Vec<u8>, [u8; FEATURE_BYTES]) {
-    let sections = contents(manifest, facts);
+/// The bytes that go to file offset `at`, and the header's feature bits. `compressed`: records may be.
+pub fn sections(
+    manifest: &Manifest,
+    facts: &Facts,
+    at: u64,
+    compressed: bool,
+) -> (Vec<u8>, [u8; FEATURE_BYTES]) {
+    let mut sections = contents(manifest, facts);
+    sections.extend(compressed.then(compression));
+    laid_out(sections, at)
+}
+
+/// What perf needs to read compressed records.
+pub fn compression() -> Section {
+    (bit::COMPRESSED, compression::feature())
+}
+
+/// A feature by its bit.
+pub type Section = (u32, Vec<u8>);
+
+/// Sections, by their bits, as [`sections`] has them.
+pub fn laid_out(sections: Vec<Section>, at: u64) -> (Vec<u8>, [u8; FEATURE_BYTES]) {
     let mut bits = [0u64; 4];
     let mut table = Vec::new();
     let mut bodies = Vec::new();
@@ -66,7 +86,7 @@ pub fn sections(manifest: &Manifest, facts: &Facts, at: u64) -> (Vec<u8>, [u8; F
 }
 
 /// The sections by their bit, lowest first.
-fn contents(manifest: &Manifest, facts: &Facts) -> Vec<(u32, Vec<u8>)> {
+fn contents(manifest: &Manifest, facts: &Facts) -> Vec<Section> {
     let host = &manifest.host;
     let mut sections = Vec::new();
     if !facts.kernel_build_id.is_empty() {

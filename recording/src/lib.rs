@@ -81,6 +81,7 @@
 )]
 
 mod calls;
+mod compression;
 mod decode;
 mod encode;
 mod error;
@@ -94,11 +95,13 @@ mod reader;
 mod record;
 mod regular;
 pub mod remap;
+mod rewrite;
 pub mod terminal;
 mod time_order;
 mod writer;
 
 pub use calls::{CALLS_LOG, CALLS_TSV, CallCount};
+pub use compression::{MAX_CHUNK, decompress};
 pub use error::{Error, Result};
 pub use event::{EventDesc, SessionEvents};
 pub use format::{DATA_SIZE_AT, head as perf_data_head};
@@ -112,6 +115,7 @@ pub use record::{
     CpuMode, MappingRecord, NO_UID, REMAP_BASE, REMAP_SIZE, RecordRef, Sample, SessionRecord,
 };
 pub use regular::open_regular;
+pub use rewrite::{Rewritten, rewrite};
 pub use varid_model::is_own_memory;
 pub use writer::{BATCH, MAX_BACKLOG, Owner, RESERVE, SessionWriter, may_hold, remove_session};
 

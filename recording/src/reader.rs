@@ -12,16 +12,17 @@ use varid_model::perf::{Header, Malformed};
 use crate::{
     PERF_DATA, SESSION_JSON, SYMBOLS,
     calls::{self, CallCount},
-    decode,
+    compression, decode,
     error::{Error, Result},
     format::{
-        ATTR_SIZE, HEADER_SIZE, MAGIC, MAX_EVENTS, OLD_SAMPLE_TYPE, RECORD_HEADER_SIZE,
-        SAMPLE_TYPE, SAMPLE_TYPE_AT, kind,
+        ATTR_SIZE, DATA_SIZE_AT, HEADER_SIZE, MAGIC, MAX_EVENTS, OLD_SAMPLE_TYPE,
+        RECORD_HEADER_SIZE, SAMPLE_TYPE, SAMPLE_TYPE_AT, kind,
     },
     manifest::Manifest,
     record::{RecordRef, SessionRecord},
     regular::open_regular,
     time_order::TimeOrder,
+    writer::{BATCH, MAX_BACKLOG},
 };
 
 /// Bytes that are read at once.
@@ -98,6 +99,8 @@ pub struct Records {
     file: BufReader<File>,
     /// How many the session has.
     events: usize,
+    /// Where the first record starts in the file.
+    start: u64,
     /// Where the next record starts in the file.
     offset: u64,
     /// Where the records end, or would if the file were not cut before.
@@ -106,6 +109,10 @@ pub struct Records {
     len: u64,
     /// The body of the current record.
     body: Vec<u8>,
+    /// The records of the current compressed one.
+    chunk: Chunk,
+    /// Bytes of records that were compressed, since the last end of a round.
+    decompressed: usize,
     /// Records that were read and not delivered.
     order: TimeOrder,
     /// The latest time of the rounds before the current one.
@@ -114,19 +121,97 @@ pub struct Records {
     latest: MonotonicNs,
     /// What ended the records early.
     damage: Option<Error>,
+    /// More records may come: those that they could overtake wait.
+    follows: bool,
+}
+
+/// Bytes of compressed records that a round may have: the writer's backlog and a batch.
+const MAX_ROUND: usize = MAX_BACKLOG
+    .saturating_mul(2)
+    .saturating_add(BATCH.saturating_mul(2));
+
+/// The records of a compressed one.
+#[derive(Debug, Default)]
+struct Chunk {
+    /// Where that one is in the file; 0 before the first.
+    at: u64,
+    records: Vec<u8>,
+    /// Bytes of them that have been taken.
+    taken: usize,
+}
+
+impl Chunk {
+    fn open(&mut self, at: u64, body: &[u8]) -> std::result::Result<(), &'static str> {
+        (self.at, self.taken) = (at, 0);
+        compression::decompress(body, &mut self.records)
+    }
+
+    fn has_more(&self) -> bool {
+        self.taken < self.records.len()
+    }
+
+    /// The next record: its header, and its body.
+    fn next(&mut self, body: &mut Vec<u8>) -> std::result::Result<Header, &'static str> {
+        let rest = self.records.get(self.taken..).unwrap_or_default();
+        let cut = "a compressed record that ends within one of its records";
+        let header = Header::from_bytes(*rest.first_chunk().ok_or(cut)?);
+        let size = usize::from(header.size);
+        let range = RECORD_HEADER_SIZE..size;
+        body.clear();
+        body.extend_from_slice(rest.get(range).ok_or(cut)?);
+        self.taken = self.taken.saturating_add(size);
+        Ok(header)
+    }
 }
 
 impl Records {
+    /// Takes the session for one that is being written: records that later ones may overtake are held back until
+    /// [`grow`](Self::grow) has found those, or [`end`](Self::end) says that none come. None of the iterator is not the end.
+    #[must_use]
+    pub const fn following(mut self) -> Self {
+        self.follows = true;
+        self
+    }
+
+    /// Looks how far the file has records now. Only what was added is read.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn grow(&mut self) -> Result<()> {
+        let failed = Error::io("read", self.path.clone());
+        let mut size = [0; 8];
+        let found = (self.file.get_ref().metadata())
+            .and_then(|file| {
+                self.file.seek(SeekFrom::Start(DATA_SIZE_AT))?;
+                self.file.read_exact(&mut size)?;
+                // What the buffer has from behind the records may have been a part of a batch.
+                self.file.seek(SeekFrom::Start(self.offset))?;
+                Ok(file.len())
+            })
+            .map_err(failed)?;
+        self.len = found;
+        let end = self.start.saturating_add(u64::from_le_bytes(size));
+        self.end = self.end.max(end);
+        Ok(())
+    }
+
+    /// The session is not written any more: after a last [`grow`](Self::grow) the iterator ends with its last record.
+    pub const fn end(&mut self) {
+        self.follows = false;
+    }
+
     fn open(path: PathBuf, events: usize) -> Result<Self> {
-        let mut file = open_regular(&path)
-            .map(BufReader::new)
-            .map_err(Error::io("open", path.clone()))?;
+        let DataSection {
+            file,
+            data: offset,
+            size,
+        } = open_data(&path, events)?;
         let len = file
             .get_ref()
             .metadata()
             .map_err(Error::io("read", path.clone()))?
             .len();
-        let (offset, size) = data_section(&mut file, &path, len, events)?;
         let mut file = file.into_inner();
         file.seek(SeekFrom::Start(offset))
             .map_err(Error::io("read", path.clone()))?;
@@ -134,14 +219,18 @@ impl Records {
             path,
             file: BufReader::with_capacity(READ_AHEAD, file),
             events,
+            start: offset,
             offset,
             end: offset.saturating_add(size),
             len,
             body: Vec::new(),
+            chunk: Chunk::default(),
+            decompressed: 0,
             order: TimeOrder::default(),
             previous_round: MonotonicNs::ZERO,
             latest: MonotonicNs::ZERO,
             damage: None,
+            follows: false,
         })
     }
 
@@ -151,6 +240,7 @@ impl Records {
             && let Err(error) = self.fill()
         {
             self.offset = self.end;
+            self.chunk = Chunk::default();
             self.order.release(MonotonicNs::MAX);
             self.damage = Some(error);
         }
@@ -162,16 +252,24 @@ impl Records {
 
     /// Reads on until a record is ready or the records end.
     fn fill(&mut self) -> Result<()> {
-        while !self.order.has_next() && self.offset < self.end {
-            let header_at = self.offset;
-            let header = self.read_record()?;
+        while !self.order.has_next() && (self.offset < self.end || self.chunk.has_more()) {
+            let (header_at, header) = match self.chunk.has_more() {
+                true => {
+                    let header = self.chunk.next(&mut self.body);
+                    let header = header.map_err(|reason| self.wrong(self.chunk.at, reason))?;
+                    (self.chunk.at, header)
+                }
+                false => (self.offset, self.read_record()?),
+            };
             match header.kind {
                 kind::FINISHED_ROUND => {
+                    self.decompressed = 0;
                     self.order.release(self.previous_round);
                     self.previous_round = self.latest;
                 }
-                kind::COMPRESSED | kind::COMPRESSED2 => {
-                    return Err(self.wrong(header_at, "compressed records, which are not read yet"));
+                kind::COMPRESSED => self.decompress(header_at)?,
+                kind::COMPRESSED2 => {
+                    return Err(self.wrong(header_at, "records compressed by perf, not by varid"));
                 }
                 _ => match decode::record(header, &self.body, self.events, self.order.chains()) {
                     Ok(None) => {}
@@ -188,8 +286,23 @@ impl Records {
                 },
             }
         }
-        if !self.order.has_next() {
+        if !self.order.has_next() && !self.follows {
             self.order.release(MonotonicNs::MAX);
+        }
+        Ok(())
+    }
+
+    /// Opens the compressed record whose body has been read.
+    fn decompress(&mut self, header_at: u64) -> Result<()> {
+        if self.chunk.has_more() || self.chunk.at == header_at {
+            return Err(self.wrong(header_at, "compressed records within compressed ones"));
+        }
+        let opened = self.chunk.open(header_at, &self.body);
+        opened.map_err(|reason| self.wrong(header_at, reason))?;
+        // Records wait for the end of a round: they have to be few, whatever a small file says.
+        self.decompressed = self.decompressed.saturating_add(self.chunk.records.len());
+        if self.decompressed > MAX_ROUND {
+            return Err(self.wrong(header_at, "more compressed records than a round has"));
         }
         Ok(())
     }
@@ -248,6 +361,30 @@ impl Iterator for Records {
     fn next(&mut self) -> Option<Self::Item> {
         Some(self.next_ref()?.map(RecordRef::into_owned))
     }
+}
+
+/// A perf.data and where its records are.
+#[derive(Debug)]
+pub struct DataSection {
+    pub file: BufReader<File>,
+    /// Offset of the first record.
+    pub data: u64,
+    /// Bytes of records.
+    pub size: u64,
+}
+
+/// Opens a perf.data of so many events.
+pub fn open_data(path: &Path, events: usize) -> Result<DataSection> {
+    let mut file = open_regular(path)
+        .map(BufReader::new)
+        .map_err(Error::io("open", path))?;
+    let len = file
+        .get_ref()
+        .metadata()
+        .map_err(Error::io("read", path))?
+        .len();
+    let (data, size) = data_section(&mut file, path, len, events)?;
+    Ok(DataSection { file, data, size })
 }
 
 /// Checks the head of perf.data against the number of events that it should have; offset and

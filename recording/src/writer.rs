@@ -18,7 +18,7 @@ use varid_model::{Address, MonotonicNs, Reason};
 use crate::{
     PERF_DATA, SESSION_JSON, SYMBOLS,
     calls::{self, CALLS_NEW, CALLS_TSV, CallCount},
-    encode,
+    compression, encode,
     error::{Error, Result},
     features::{self, Facts},
     manifest::{Manifest, SampleCounts, SessionState},
@@ -65,6 +65,8 @@ pub struct SessionWriter {
     dropped: u64,
     /// The latest time that was written.
     latest: MonotonicNs,
+    /// Whether records are compressed.
+    compresses: bool,
 }
 
 impl SessionWriter {
@@ -109,7 +111,13 @@ impl SessionWriter {
             write_at: BATCH,
             dropped: 0,
             latest: MonotonicNs::ZERO,
+            compresses: false,
         })
+    }
+
+    /// Compresses records from here on: varid and perf read them, most other readers do not.
+    pub const fn compress(&mut self) {
+        self.compresses = true;
     }
 
     /// The session folder.
@@ -238,8 +246,14 @@ impl SessionWriter {
             encode::record(&mut self.batch, &lost);
         }
         let records = self.batch.len();
-        encode::finished_round(&mut self.batch);
-        match self.data.append(&self.batch, room) {
+        let appended = match self.compresses {
+            true => self.append_compressed(room),
+            false => {
+                encode::finished_round(&mut self.batch);
+                self.data.append(&self.batch, room)
+            }
+        };
+        match appended {
             Ok(()) => {
                 self.batch.clear();
                 self.batch.shrink_to(BATCH.saturating_mul(2));
@@ -257,6 +271,19 @@ impl SessionWriter {
                 })
             }
         }
+    }
+
+    /// Appends the batch compressed.
+    fn append_compressed(&mut self, room: u64) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        compression::compress(&mut bytes, &self.batch);
+        encode::finished_round(&mut bytes);
+        self.data.append(&bytes, room)?;
+        // Without it perf reads none of a recording that is killed.
+        let (sections, bits) = features::laid_out(vec![features::compression()], self.data.end());
+        // The records are there: at the next batch it may succeed.
+        let _ = self.data.mark(&sections, &bits);
+        Ok(())
     }
 
     /// Replaces what the session says of calls: see [`CallCount`].
@@ -300,7 +327,12 @@ impl SessionWriter {
     pub fn finish(&mut self) -> Result<()> {
         self.flush_leaving(0)?;
         let path = self.folder.path.join(PERF_DATA);
-        let (sections, bits) = features::sections(&self.manifest, &self.facts, self.data.end());
+        let (sections, bits) = features::sections(
+            &self.manifest,
+            &self.facts,
+            self.data.end(),
+            self.compresses,
+        );
         self.data
             .complete(&sections, &bits)
             .map_err(Error::io("write", path))?;

@@ -39,7 +39,14 @@ pub(crate) struct CallchainTable {
     fingerprints: Fingerprints,
     /// By the last bits of the thread's id.
     recent: Vec<RecentChain>,
-    /// Frames of the callchain that is looked up, leaf first.
+    /// Those of the callchain that is looked up.
+    frames: SampleFrames,
+}
+
+/// The frames of a sample.
+#[derive(Debug, Default)]
+pub(crate) struct SampleFrames {
+    /// Leaf first.
     frames: Vec<FrameId>,
     /// Where in them those of each address of the user's callchain end.
     ends: Vec<usize>,
@@ -75,8 +82,7 @@ impl CallchainTable {
             known: FastMap::default(),
             fingerprints: Fingerprints::default(),
             recent: vec![RecentChain::default(); RECENT],
-            frames: Vec::new(),
-            ends: Vec::new(),
+            frames: SampleFrames::default(),
         }
     }
 
@@ -113,14 +119,59 @@ impl CallchainTable {
         };
         recent.keep_shared(space, sample.user);
         let shared = recent.addresses.len();
+        let kernel = self.frames.resolve((resolver, space), sample, shared);
+        let (frames, ends) = (&self.frames.frames, &self.frames.ends);
+        if let Some(option) = self.selector.excluded_by(frames, resolver) {
+            return KnownChain::Excluded(option);
+        }
+        let mut stack = recent.addresses.last().and_then(|(_, stack)| *stack);
+        let mut push = |frames: &[FrameId]| {
+            for frame in frames.iter().rev() {
+                stack = stacks.child(stack, *frame);
+            }
+            stack
+        };
+        for (depth, address) in sample.user.iter().enumerate().take(ends.len()).rev() {
+            let start = match depth.checked_sub(1) {
+                Some(before) => ends.get(before).copied(),
+                None => Some(kernel),
+            };
+            let range = start.zip(ends.get(depth).copied());
+            let frames = range.and_then(|(start, end)| frames.get(start..end));
+            let stack = push(frames.unwrap_or_default());
+            recent.addresses.push((*address, stack));
+        }
+        let stack = push(frames.get(..kernel).unwrap_or_default());
+        KnownChain::Counted {
+            stack: stack.map_or(NONE, StackId::number),
+            reason: remap::unattributed(sample.user),
+        }
+    }
+}
+
+impl SampleFrames {
+    /// The frames of a sample, leaf first.
+    pub fn of(&mut self, resolver: &mut Resolver, sample: &Sample<&[Address]>) -> &[FrameId] {
+        let space = resolver.space_state(sample.pid);
+        self.resolve((resolver, space), sample, 0);
+        &self.frames
+    }
+
+    /// Looks up the frames of a sample's callchain but for those of the outermost `shared` addresses; how many of them are the kernel's.
+    fn resolve(
+        &mut self,
+        (resolver, space): (&mut Resolver, SpaceState),
+        sample: &Sample<&[Address]>,
+        shared: usize,
+    ) -> usize {
         let new = sample.user.len().saturating_sub(shared);
         let frames = &mut self.frames;
         frames.clear();
+        self.ends.clear();
         for frame in sample.kernel_frames() {
             frames.extend_from_slice(resolver.kernel_frames(frame));
         }
-        let mut kernel = frames.len();
-        self.ends.clear();
+        let kernel = frames.len();
         // The instruction of the innermost method may be known approximately.
         let mut is_approximate = sample.precision.is_approximate();
         for frame in sample.user_frames().take(new) {
@@ -134,40 +185,16 @@ impl CallchainTable {
             }
             self.ends.push(frames.len());
         }
-        if frames.is_empty() && shared == 0 {
-            let leaf = FrameAddress::Instruction(sample.original_ip);
-            frames.extend_from_slice(match sample.mode {
-                CpuMode::Kernel => resolver.kernel_frames(leaf),
-                CpuMode::User => resolver.user_frames_in((sample.pid, space), leaf),
-            });
-            kernel = frames.len();
-            self.ends.clear();
+        if !frames.is_empty() || shared > 0 {
+            return kernel;
         }
-        if let Some(option) = self.selector.excluded_by(frames, resolver) {
-            return KnownChain::Excluded(option);
-        }
-        let mut stack = recent.addresses.last().and_then(|(_, stack)| *stack);
-        let mut push = |frames: &[FrameId]| {
-            for frame in frames.iter().rev() {
-                stack = stacks.child(stack, *frame);
-            }
-            stack
-        };
-        for (depth, address) in sample.user.iter().enumerate().take(self.ends.len()).rev() {
-            let start = match depth.checked_sub(1) {
-                Some(before) => self.ends.get(before).copied(),
-                None => Some(kernel),
-            };
-            let range = start.zip(self.ends.get(depth).copied());
-            let frames = range.and_then(|(start, end)| frames.get(start..end));
-            let stack = push(frames.unwrap_or_default());
-            recent.addresses.push((*address, stack));
-        }
-        let stack = push(frames.get(..kernel).unwrap_or_default());
-        KnownChain::Counted {
-            stack: stack.map_or(NONE, StackId::number),
-            reason: remap::unattributed(sample.user),
-        }
+        let leaf = FrameAddress::Instruction(sample.original_ip);
+        frames.extend_from_slice(match sample.mode {
+            CpuMode::Kernel => resolver.kernel_frames(leaf),
+            CpuMode::User => resolver.user_frames_in((sample.pid, space), leaf),
+        });
+        self.ends.clear();
+        frames.len()
     }
 }
 

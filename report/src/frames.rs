@@ -233,6 +233,11 @@ impl FrameTableBuilder {
         Some((self.table.symbol(frame.symbol)?, frame))
     }
 
+    /// A symbol.
+    pub fn symbol(&self, id: SymbolId) -> Option<&ProfileSymbol> {
+        self.table.symbol(id)
+    }
+
     /// The table, with these images by [`ImageId`].
     pub fn finish(self, images: Vec<ProfileImage>) -> FrameTable {
         FrameTable {

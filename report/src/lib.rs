@@ -42,6 +42,7 @@
 //! | how much does each stack weigh, in which counters | `weights` |
 //! | when was each sample taken | `samples` |
 //! | how often was each method called | `call_counts` |
+//! | what has a session recorded so far, while it is recorded | `live` |
 //! | in which frames were the threads, one by one | `sampled_frames` |
 //! | what is an address called, where do names come from | `naming`, `name_options` |
 //! | which files would give more names | `missing_files` |
@@ -89,6 +90,7 @@ mod export;
 mod fast_hash;
 mod finding;
 mod frames;
+mod live;
 mod missing_files;
 mod name_options;
 mod name_pattern;
@@ -122,6 +124,9 @@ pub use error::{Error, Result};
 pub use export::{ExportFormat, export};
 pub use frames::{
     FrameId, FrameTable, ImageId, ProfileFrame, ProfileImage, ProfileSymbol, SourceLine, SymbolId,
+};
+pub use live::{
+    Amount, HALF_LIFE, LiveMethod, LiveProfile, LiveShare, LiveSpan, LiveThread, Progress,
 };
 pub use missing_files::{MissingFile, MissingPart};
 pub use name_options::NameOptions;

@@ -131,32 +131,6 @@ impl Builder {
 
     fn record(&mut self, record: &SessionRecord) {
         match record {
-            SessionRecord::Mapping(mapping) => self.resolver.map(mapping),
-            SessionRecord::Comm {
-                pid,
-                tid,
-                exec,
-                name,
-                ..
-            } => {
-                if *exec {
-                    self.resolver.clear(*pid);
-                }
-                self.tasks.set_name((*pid, *tid), name.as_str().into());
-            }
-            SessionRecord::Fork {
-                pid,
-                ppid,
-                tid,
-                ptid,
-                ..
-            } => {
-                self.resolver.fork(*ppid, *pid);
-                self.tasks.fork((*ppid, *ptid), (*pid, *tid));
-            }
-            // Samples of the exit itself may follow, and other threads may outlive a process's first one: names and
-            // mappings stay until the id is used again.
-            SessionRecord::Exit { .. } => {}
             SessionRecord::Lost { time, count } => {
                 self.recording.lost = self.recording.lost.saturating_add(*count);
                 if self.samples.is_some() {
@@ -165,6 +139,10 @@ impl Builder {
                 }
             }
             SessionRecord::Sample(sample) => self.sample(&sample.borrowed()),
+            _ => {
+                self.tasks.follow(record);
+                self.resolver.follow(record);
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use varid_model::{MonotonicNs, Pid, Tid};
-use varid_recording::Membership;
+use varid_recording::{Membership, SessionRecord};
 
 use crate::fast_hash::FastMap;
 
@@ -92,6 +92,23 @@ impl TaskTracker {
         }
     }
 
+    /// Takes note of what a record says of names.
+    pub fn follow(&mut self, record: &SessionRecord) {
+        match record {
+            SessionRecord::Comm { pid, tid, name, .. } => {
+                self.set_name((*pid, *tid), name.as_str().into());
+            }
+            SessionRecord::Fork {
+                pid,
+                ppid,
+                tid,
+                ptid,
+                ..
+            } => self.fork((*ppid, *ptid), (*pid, *tid)),
+            _ => {}
+        }
+    }
+
     /// A thread has another name.
     pub fn set_name(&mut self, (pid, tid): (Pid, Tid), name: Arc<str>) {
         if tid.is_main_thread_of(pid) {
@@ -148,6 +165,11 @@ impl TaskTracker {
         });
         self.thread((pid, tid)).task = Some((service, id));
         id
+    }
+
+    /// The tasks that were sampled so far.
+    pub const fn table(&self) -> &TaskTable {
+        &self.table
     }
 
     /// The tasks that were sampled.

@@ -49,6 +49,8 @@ pub struct SessionOptions {
     pub cache: PathBuf,
     /// The kinds of VM that are looked for.
     pub vms: VmKinds,
+    /// Whether the records are compressed.
+    pub compress: bool,
     /// The configuration, and the request that it comes from.
     pub configured: Configured,
 }
@@ -90,6 +92,7 @@ impl SessionOptions {
             cache: context.cache,
             vms: context.vms,
             output,
+            compress: false,
             configured,
         })
     }

@@ -56,6 +56,9 @@ pub fn open(
     let about = sampling.with(|sampler| manifest(&options, sampler.source()));
     let (folder, cache) = (&options.output, &options.cache);
     let mut recorder = Recorder::create(folder, about, options.owner, cache)?;
+    if options.compress {
+        recorder.writer().compress();
+    }
     let raw = match request.keep_raw {
         true => Some(sampling.with(|sampler| raw_file(&mut recorder, folder, sampler))?),
         false => None,

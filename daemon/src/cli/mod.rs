@@ -17,6 +17,8 @@ pub mod selection;
 mod session;
 #[cfg(feature = "host")]
 mod symbols;
+#[cfg(feature = "host")]
+mod top;
 
 #[cfg(feature = "host")]
 pub use annotate::{AnnotateArgs, AnnotateFormatArg};
@@ -35,6 +37,8 @@ pub use session::TargetArgs;
 pub use session::{RecordArgs, SessionArgs};
 #[cfg(feature = "host")]
 pub use symbols::SymbolsArgs;
+#[cfg(feature = "host")]
+pub use top::TopArgs;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
@@ -110,6 +114,9 @@ pub enum Verb {
         #[arg(short, long, value_name = "SESSION")]
         output: Option<PathBuf>,
     },
+    /// Watch what runs while it is recorded: hottest methods, their lines, threads.
+    #[cfg(feature = "host")]
+    Top(TopArgs),
     /// Print a session: layers, then symbols, or another table, or the call graph.
     #[cfg(feature = "host")]
     Report(ReportArgs),
@@ -125,6 +132,15 @@ pub enum Verb {
     /// Make a session of another profiler's recording: perf.data of perf and simpleperf, 'perf script', folded stacks.
     #[cfg(feature = "host")]
     Import(ImportArgs),
+    /// Compress what has been recorded, or undo it.
+    #[cfg(feature = "host")]
+    Compress {
+        #[command(flatten)]
+        input: selection::InputArgs,
+        /// Make the records plain again.
+        #[arg(long)]
+        undo: bool,
+    },
     /// List the functions of dex, APK and ELF files with their lines, name addresses, or write substitute ELF files.
     #[cfg(feature = "host")]
     Symbols(SymbolsArgs),

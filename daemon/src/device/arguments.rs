@@ -6,6 +6,17 @@ use clap::{ArgAction, ArgMatches, Command};
 /// Arguments that are the host's: where the session goes.
 const HOSTS: [&str; 1] = ["output"];
 
+/// The options of a verb as they were given, but for these; also the positional ones.
+pub fn options(command: &Command, matches: &ArgMatches, but: &[&str]) -> Vec<String> {
+    let mut line = Vec::new();
+    if let Some((verb, matches)) = matches.subcommand()
+        && let Some(command) = command.find_subcommand(verb)
+    {
+        arguments(command, matches, but, &mut line);
+    }
+    line
+}
+
 /// The verb and its arguments as they were given, global ones excepted. Arguments are UTF-8 on
 /// every device; others are passed as well as they can be.
 pub fn of(command: &Command, matches: &ArgMatches) -> Vec<String> {
@@ -13,19 +24,19 @@ pub fn of(command: &Command, matches: &ArgMatches) -> Vec<String> {
     if let Some((verb, matches)) = matches.subcommand() {
         line.push(verb.to_owned());
         if let Some(command) = command.find_subcommand(verb) {
-            arguments(command, matches, &mut line);
+            arguments(command, matches, &HOSTS, &mut line);
         }
     }
     line
 }
 
-fn arguments(command: &Command, matches: &ArgMatches, line: &mut Vec<String>) {
+fn arguments(command: &Command, matches: &ArgMatches, but: &[&str], line: &mut Vec<String>) {
     let mut behind = Vec::new();
     for arg in command.get_arguments() {
         let id = arg.get_id().as_str();
         let given = matches.try_contains_id(id).is_ok()
             && matches.value_source(id) == Some(ValueSource::CommandLine);
-        if !given || arg.is_global_set() || HOSTS.contains(&id) {
+        if !given || arg.is_global_set() || but.contains(&id) {
             continue;
         }
         let values: Vec<String> = matches

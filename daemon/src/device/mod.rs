@@ -9,7 +9,7 @@
 mod abi;
 mod access;
 mod adb;
-mod arguments;
+pub mod arguments;
 mod change_record;
 mod error;
 mod place;
@@ -77,6 +77,9 @@ fn refuse_the_hosts(verb: &Verb) {
         ),
         Verb::Config(_) => cli::bad_usage(
             "this runs on the host: check a configuration here, 'adb push' it, and name it to --config by its path there",
+        ),
+        Verb::Top(_) => cli::bad_usage(
+            "this runs in a terminal there: 'adb push' the varid of that processor's archive and run 'adb shell -t DIR/varid top'",
         ),
         Verb::Start(_) | Verb::Record(_) | Verb::Stop { .. } | Verb::Status(_) => {}
         Verb::Sessions(_) | Verb::Events(_) | Verb::Doctor(_) | Verb::Pull { .. } => {}

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "host")]
 mod annotate;
+#[cfg(feature = "host")]
+mod compress;
 mod config;
 mod daemon;
 #[cfg(feature = "host")]
@@ -26,13 +28,16 @@ mod status;
 mod stop;
 #[cfg(feature = "host")]
 pub mod symbols;
+#[cfg(feature = "host")]
+mod top;
 
 use crate::cli::Verb;
+use clap::ArgMatches;
 use std::process::ExitCode;
 use varid_vm::VmKinds;
 
-/// Carries a verb out. `vms`: the kinds of VM that sessions look for.
-pub fn run(verb: Verb, vms: VmKinds) -> anyhow::Result<ExitCode> {
+/// Carries a verb out. `matches`: the command line as it was given; `vms`: the kinds of VM that sessions look for.
+pub fn run(verb: Verb, matches: &ArgMatches, vms: VmKinds) -> anyhow::Result<ExitCode> {
     match verb {
         Verb::Start(args) => start::run(&args),
         Verb::Stop { session } => stop::run(session),
@@ -41,6 +46,8 @@ pub fn run(verb: Verb, vms: VmKinds) -> anyhow::Result<ExitCode> {
         Verb::Record(args) => record::run(&args, vms),
         #[cfg(feature = "host")]
         Verb::Pull { .. } => crate::cli::bad_usage("'pull' copies from a device: --adb names it"),
+        #[cfg(feature = "host")]
+        Verb::Top(args) => top::run(&args, matches),
         #[cfg(feature = "host")]
         Verb::Report(args) => report::run(args),
         #[cfg(feature = "host")]
@@ -51,6 +58,8 @@ pub fn run(verb: Verb, vms: VmKinds) -> anyhow::Result<ExitCode> {
         Verb::Export(args) => export::run(args),
         #[cfg(feature = "host")]
         Verb::Import(args) => import::run(args),
+        #[cfg(feature = "host")]
+        Verb::Compress { input, undo } => compress::run(&input, undo),
         #[cfg(feature = "host")]
         Verb::Symbols(args) => symbols::run(&args),
         #[cfg(feature = "host")]

@@ -25,6 +25,9 @@ use varid_vm::VmKinds;
 /// Set where standard output is a connection: its end is the recording's.
 pub const TIED: &str = "VARID_TIED";
 
+/// Who reads a recording with compressed records.
+pub const COMPRESSED: &str = "its records are compressed: varid and perf 5.2 or later read them, samply and most other readers show nothing; 'varid compress --undo' makes them plain";
+
 /// What a shell adds to the number of the signal that ended a command.
 const SIGNAL: u8 = 128;
 
@@ -48,7 +51,7 @@ pub fn run(args: &RecordArgs, vms: VmKinds) -> anyhow::Result<ExitCode> {
     let Some(target) = configured.target() else {
         cli::bad_usage(&format!("{}; or a command", NO_TARGET))
     };
-    record(target, configured, None, vms).map(|_| ExitCode::SUCCESS)
+    record(target, configured, None, (vms, args.compress)).map(|_| ExitCode::SUCCESS)
 }
 
 /// Launches the command, records it, and ends with its status.
@@ -62,7 +65,7 @@ fn record_command(
     let line = arguments.collect::<Vec<_>>().join(" ");
     let own = TargetSpec::Command(varid_model::Pid::new(held.child.id()), line);
     let target = configured.target().unwrap_or(own);
-    let result = record(target, configured, Some(&mut held), vms);
+    let result = record(target, configured, Some(&mut held), (vms, args.compress));
     let full =
         |error: &anyhow::Error| matches!(error.downcast_ref(), Some(SessionError::Full { .. }));
     if result.as_ref().is_err_and(full) {
@@ -105,7 +108,7 @@ fn record(
     target: TargetSpec,
     configured: Configured,
     held: Option<&mut Held>,
-    vms: VmKinds,
+    (vms, compress): (VmKinds, bool),
 ) -> anyhow::Result<Ended> {
     sandbox::enter()?;
     let (output, own) = match &configured.request.sampling.output {
@@ -139,7 +142,13 @@ fn record(
         output.clone(),
         crate::paths::program_context(vms),
     )
-    .and_then(|options| Session::start(options, control.clone()))
+    .and_then(|options| {
+        let options = SessionOptions {
+            compress,
+            ..options
+        };
+        Session::start(options, control.clone())
+    })
     .map_err(anyhow::Error::from);
     // Another process that has created it meanwhile may be recording into it.
     let made = started.is_ok() && new || own;
@@ -178,6 +187,9 @@ fn record(
         if tracing::enabled!(tracing::Level::INFO) {
             let samples = control.samples.load(Ordering::Relaxed);
             output::message(&format!("varid: {samples} samples in {}", output.display()));
+            if compress {
+                output::message(&format!("varid: {COMPRESSED}"));
+            }
         }
     }
     result?;

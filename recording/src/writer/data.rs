@@ -81,6 +81,14 @@ impl DataFile {
         Ok(())
     }
 
+    /// Writes features that perf needs before the recording is complete, until the next batch.
+    pub fn mark(&mut self, sections: &[u8], bits: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(sections, self.end())?;
+        self.file.write_all_at(bits, FEATURES_AT)?;
+        self.has_features = true;
+        Ok(())
+    }
+
     /// Writes perf's features behind the records, then the bits that say so; what is allocated
     /// behind them is free again.
     pub fn complete(&mut self, sections: &[u8], bits: &[u8]) -> io::Result<()> {

@@ -91,6 +91,17 @@ impl Folder {
         Ok(folder)
     }
 
+    /// Takes one that is there, with what is in it.
+    pub fn take_existing(path: &Path) -> Result<Self> {
+        let path: PathBuf = path.components().collect();
+        let dir = Lock::on(open(&path, None)?, &path)?;
+        Ok(Self {
+            path,
+            dir,
+            symbols: None,
+        })
+    }
+
     /// Adds an empty folder for symbols.
     pub fn add_symbols(&mut self) -> Result<()> {
         let folder = rustix::fs::mkdirat(self.fd(), SYMBOLS, Mode::RWXU)

@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod common;
+mod compressed;
 mod events;
 mod perf;
 mod session;

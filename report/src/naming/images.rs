@@ -1,7 +1,7 @@
 //! Which file, which layer and which functions are behind a mapping?
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     path::{Path, PathBuf},
 };
 
@@ -12,7 +12,7 @@ use varid_symbolizer::{
     elf::{ElfSource, SymbolOrigin},
 };
 
-use super::recorded_files::RecordedFiles;
+use super::{file_version::FileVersion, recorded_files::RecordedFiles};
 use crate::{
     frames::{ImageId, ProfileImage},
     name_options::Detail,
@@ -27,6 +27,8 @@ pub struct ImageTable {
     files: RecordedFiles,
     /// What the manifest says, by the path in a mapping, or by the substitute's relative path.
     listed: HashMap<String, varid_recording::SessionImage>,
+    /// Of the files that grow while the session is recorded, when they were read.
+    versions: HashMap<ImageId, Option<FileVersion>>,
     /// By path and build-id; files that only have a name have no path.
     ids: HashMap<(PathBuf, Vec<u8>), ImageId>,
     images: Vec<ProfileImage>,
@@ -88,19 +90,50 @@ pub struct NamedFunction {
 impl ImageTable {
     /// The images of a session.
     pub fn new(session: &Path, manifest: &Manifest, files: RecordedFiles) -> Self {
-        let mut listed = HashMap::new();
-        for image in &manifest.images {
-            let key = image.substitute.as_ref().unwrap_or(&image.path);
-            listed.entry(key.clone()).or_insert_with(|| image.clone());
-        }
         Self {
             session: session.to_owned(),
             files,
-            listed,
+            listed: listed(manifest),
+            versions: HashMap::new(),
             ids: HashMap::new(),
             images: Vec::new(),
             states: Vec::new(),
         }
+    }
+
+    /// The session goes on: takes what its manifest lists now. The images of which there is something else to read than before.
+    pub fn refresh(&mut self, manifest: &Manifest) -> HashSet<ImageId> {
+        let mut changed = HashSet::new();
+        let now = listed(manifest);
+        if now != self.listed {
+            self.listed = now;
+            for ((path, build_id), id) in &self.ids {
+                let index = usize::try_from(id.0).unwrap_or(usize::MAX);
+                let image = self.images.get(index);
+                let Some(State::Unread(file) | State::Read(file, _)) = self.states.get(index)
+                else {
+                    continue;
+                };
+                let known = image.zip(Some(file));
+                let (image, file) = self.identify(path, build_id);
+                if known != Some((&image, &file)) {
+                    changed.insert(*id);
+                    replace(&mut self.images, index, image);
+                    replace(&mut self.states, index, State::Unread(file));
+                }
+            }
+        }
+        for (id, version) in &self.versions {
+            let index = usize::try_from(id.0).unwrap_or(usize::MAX);
+            if let Some(State::Read(file, _)) = self.states.get(index)
+                && FileVersion::of(&file.path) != *version
+            {
+                let file = file.clone();
+                changed.insert(*id);
+                replace(&mut self.states, index, State::Unread(file));
+            }
+        }
+        changed
     }
 
     /// The image of a user mapping.
@@ -109,7 +142,7 @@ impl ImageTable {
         if let Some(id) = self.ids.get(&key) {
             return *id;
         }
-        let (image, file) = self.identify(mapping);
+        let (image, file) = self.identify(&mapping.path, &mapping.build_id);
         let id = self.push(image, State::Unread(file));
         self.ids.insert(key, id);
         id
@@ -150,6 +183,9 @@ impl ImageTable {
         };
         if let State::Unread(file) = state {
             let ImageFile { path, build_id, .. } = file;
+            if file.in_session && file.kind == ImageKind::Remap {
+                self.versions.insert(id, FileVersion::of(path));
+            }
             let source = if file.in_session {
                 self.files.open_own(path, build_id)
             } else {
@@ -219,8 +255,7 @@ impl ImageTable {
         id
     }
 
-    fn identify(&self, mapping: &MappingRecord) -> (ProfileImage, ImageFile) {
-        let path = &mapping.path;
+    fn identify(&self, path: &Path, build_id: &[u8]) -> (ProfileImage, ImageFile) {
         if let Some(substitute) = self.substitute(path) {
             let listed = self.listed.get(&substitute);
             let kind = match listed {
@@ -241,7 +276,7 @@ impl ImageTable {
             // The remap range's file grows while it is mapped: its build-id may be a later one.
             let build_id = match kind {
                 ImageKind::Remap => Vec::new(),
-                _ => mapping.build_id.clone(),
+                _ => build_id.to_vec(),
             };
             let file = ImageFile {
                 path: self.session.join(substitute),
@@ -254,12 +289,12 @@ impl ImageTable {
         let listed = self.listed.get(path.to_string_lossy().as_ref());
         let image = ProfileImage {
             name: listed.map_or_else(|| base_name(path), display_name),
-            path: Some(path.clone()),
+            path: Some(path.to_owned()),
             layer: listed.map_or(Layer::Native, |image| image.layer),
         };
         let file = ImageFile {
-            path: path.clone(),
-            build_id: mapping.build_id.clone(),
+            path: path.to_owned(),
+            build_id: build_id.to_vec(),
             kind: listed.map_or(ImageKind::Elf, |image| image.kind),
             in_session: false,
         };
@@ -290,7 +325,23 @@ pub fn has_lines(source: &ElfSource, offset: u64) -> bool {
     })
 }
 
-/// The functions at an address of an image's file, innermost first. One without a name is called
+/// What a manifest lists, by the path in a mapping, or by the substitute's relative path.
+fn listed(manifest: &Manifest) -> HashMap<String, varid_recording::SessionImage> {
+    let mut listed = HashMap::new();
+    for image in &manifest.images {
+        let key = image.substitute.as_ref().unwrap_or(&image.path);
+        listed.entry(key.clone()).or_insert_with(|| image.clone());
+    }
+    listed
+}
+
+fn replace<T>(all: &mut [T], index: usize, new: T) {
+    if let Some(old) = all.get_mut(index) {
+        *old = new;
+    }
+}
+
+/// The functions at an offset of an image's file, innermost first. One without a name is called
 /// by the image's: the file's own may be that of a cache.
 pub fn functions(
     source: &ElfSource,

@@ -9,7 +9,10 @@ use varid_symbolizer::{
     kernel::{KernelSymbols, Vmlinux},
 };
 
-use super::images::{NamedFunction, with_inlined};
+use super::{
+    file_version::FileVersion,
+    images::{NamedFunction, with_inlined},
+};
 use crate::name_options::{Detail, NameOptions};
 
 /// The kernel's own code.
@@ -43,6 +46,8 @@ struct KernelText {
 
 #[derive(Debug)]
 struct KernelSources {
+    /// Of the session's file, before it was read.
+    version: Option<FileVersion>,
     /// Its functions; or why there are none.
     symbols: Result<KernelSymbols, String>,
     /// Its debug information, if the options ask for it and it was found; or why it was not.
@@ -81,7 +86,10 @@ impl KernelNames {
             self.sources = Some(self.read());
         }
         let address = address.get();
-        let Some(KernelSources { symbols, vmlinux }) = &self.sources else {
+        let Some(KernelSources {
+            symbols, vmlinux, ..
+        }) = &self.sources
+        else {
             return (KERNEL.to_owned(), Vec::new());
         };
         let frames = match vmlinux {
@@ -106,7 +114,10 @@ impl KernelNames {
 
     /// Why the kernel's functions have no names or lines, if the options ask for these.
     pub fn notes(&self) -> Vec<String> {
-        let Some(KernelSources { symbols, vmlinux }) = &self.sources else {
+        let Some(KernelSources {
+            symbols, vmlinux, ..
+        }) = &self.sources
+        else {
             return Vec::new();
         };
         let unnamed = symbols.as_ref().err();
@@ -119,18 +130,40 @@ impl KernelNames {
         unnamed.into_iter().chain(no_lines).collect()
     }
 
+    /// The session goes on: whether there are other symbols than those that were read.
+    pub fn refresh(&mut self) -> bool {
+        let Some(sources) = &self.sources else {
+            return false;
+        };
+        if FileVersion::of(&self.path) == sources.version {
+            return false;
+        }
+        let (version, symbols) = self.read_symbols();
+        if let Some(sources) = &mut self.sources {
+            (sources.version, sources.symbols) = (version, symbols);
+        }
+        true
+    }
+
     fn read(&self) -> KernelSources {
+        let with_debug_info = self.detail.inlined || self.detail.lines;
+        let (version, symbols) = self.read_symbols();
+        KernelSources {
+            version,
+            symbols,
+            vmlinux: with_debug_info.then(|| self.vmlinux()),
+        }
+    }
+
+    fn read_symbols(&self) -> (Option<FileVersion>, Result<KernelSymbols, String>) {
+        let version = FileVersion::of(&self.path);
         let mut bytes = Vec::new();
         let read = open_regular(&self.path).and_then(|mut file| file.read_to_end(&mut bytes));
         let symbols = match read {
             Ok(_) => KernelSymbols::parse(&bytes).map_err(|error| error.to_string()),
             Err(_) => running(&self.release, self.text.as_ref()),
         };
-        let with_debug_info = self.detail.inlined || self.detail.lines;
-        KernelSources {
-            symbols,
-            vmlinux: with_debug_info.then(|| self.vmlinux()),
-        }
+        (version, symbols)
     }
 
     /// The recorded kernel's ELF file.

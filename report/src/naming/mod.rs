@@ -5,12 +5,14 @@
 //! | which mapping held an address at that time | `address_spaces` |
 //! | which file, which layer and which functions are behind a mapping | `images` |
 //! | which file of this machine is the recorded one | `recorded_files` |
+//! | has a file changed since it was read | `file_version` |
 //! | what is a kernel address called | `kernel` |
 //! | what were an app's methods called before R8 or ProGuard | `retrace` |
 //! | all of it together | `resolver` |
 //! | what is in the file of one image | `image_file` |
 
 mod address_spaces;
+mod file_version;
 mod image_file;
 mod images;
 mod kernel;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use varid_model::{Address, FrameAddress, Interval, Layer, Marker, Pid, Reason};
 use varid_recording::{
-    ImageKind, MappingRecord, SessionReader,
+    ImageKind, Manifest, MappingRecord, SessionReader, SessionRecord,
     remap::{self, address_of, marker_at},
 };
 
@@ -20,7 +20,7 @@ use crate::{
     fast_hash::FastMap,
     frames::{
         FrameId, FrameTable, FrameTableBuilder, ImageId, InlinedFrames, ProfileFrame, ProfileImage,
-        ProfileSymbol,
+        ProfileSymbol, SymbolId,
     },
     name_options::{Detail, NameOptions},
 };
@@ -135,6 +135,33 @@ impl Resolver {
         })
     }
 
+    /// Takes note of what a record says of mappings.
+    pub fn follow(&mut self, record: &SessionRecord) {
+        match record {
+            SessionRecord::Mapping(mapping) => self.map(mapping),
+            SessionRecord::Comm {
+                pid, exec: true, ..
+            } => self.clear(*pid),
+            SessionRecord::Fork { pid, ppid, .. } => self.fork(*ppid, *pid),
+            // Samples of the exit itself may follow, and other threads may outlive a process's first one: mappings stay until
+            // the id is used again.
+            _ => {}
+        }
+    }
+
+    /// The session goes on: takes what its manifest says now, and forgets what it has looked up in files that have changed.
+    pub fn refresh(&mut self, manifest: &Manifest) {
+        let changed = self.images.refresh(manifest);
+        if !changed.is_empty() {
+            self.by_offset
+                .retain(|(image, _), _| !changed.contains(image));
+            self.cache = AddressCache::new();
+        }
+        if self.kernel.refresh() {
+            self.by_kernel_address.clear();
+        }
+    }
+
     /// A mapping appeared.
     pub fn map(&mut self, mapping: &MappingRecord) {
         if mapping.kernel {
@@ -229,6 +256,11 @@ impl Resolver {
     /// A frame and its symbol.
     pub fn frame(&self, id: FrameId) -> Option<(&ProfileSymbol, &ProfileFrame)> {
         self.frames.get(id)
+    }
+
+    /// A symbol.
+    pub fn symbol_by_id(&self, id: SymbolId) -> Option<&ProfileSymbol> {
+        self.frames.symbol(id)
     }
 
     /// An image.

@@ -7,5 +7,6 @@ mod diff;
 mod elsewhere;
 mod exports;
 mod lines;
+mod live;
 mod sessions;
 mod views;

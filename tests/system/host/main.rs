@@ -35,6 +35,7 @@ mod shares;
 mod stackvm;
 mod substitutes;
 mod terminal;
+mod top;
 mod tree;
 mod unseen;
 mod unwinding;

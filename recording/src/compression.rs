@@ -1,0 +1,195 @@
+//! How do records become compressed ones, and back?
+//!
+//! A `PERF_RECORD_COMPRESSED` holds whole records as one zstd frame of its own, so that a recording which is cut reads up to its last whole
+//! record. perf's readers take a frame that a session ends in as well as one for each record. Ends of rounds stay outside.
+
+use std::io::Read;
+
+use ruzstd::{
+    decoding::StreamingDecoder,
+    encoding::{CompressionLevel, compress_to_vec},
+};
+use varid_model::perf::Header;
+
+use crate::format::{RECORD_HEADER_SIZE, kind};
+
+/// Bytes that a compressed record may become.
+pub const MAX_CHUNK: usize = 256 << 10;
+
+/// Bytes that perf allocates for each compressed record: what is left of the one before has room, too.
+const PERF_BUFFER: u32 = 512 << 10;
+
+/// The largest window of a frame that is read.
+const MAX_WINDOW: u64 = 8 << 20;
+
+/// Appends whole records, compressed where that makes them smaller.
+pub fn compress(out: &mut Vec<u8>, records: &[u8]) {
+    let mut rest = records;
+    while !rest.is_empty() {
+        let (chunk, behind) = split(rest, MAX_CHUNK);
+        add(out, chunk);
+        rest = behind;
+    }
+}
+
+/// Appends records of one chunk.
+fn add(out: &mut Vec<u8>, chunk: &[u8]) {
+    let frame = compress_to_vec(chunk, CompressionLevel::Fastest);
+    let size = frame.len().saturating_add(RECORD_HEADER_SIZE);
+    if size >= chunk.len() {
+        out.extend_from_slice(chunk);
+    } else if let Ok(size) = u16::try_from(size) {
+        let header = u64::from(kind::COMPRESSED) | u64::from(size) << 48;
+        out.extend(header.to_le_bytes());
+        out.extend(frame);
+    } else {
+        // No record is as large as two of these parts.
+        let (first, second) = split(chunk, chunk.len() / 2);
+        for part in [first, second] {
+            if !part.is_empty() {
+                add(out, part);
+            }
+        }
+    }
+}
+
+/// Whole records of so many bytes at most, but one at least; and the others.
+fn split(records: &[u8], most: usize) -> (&[u8], &[u8]) {
+    let mut len = 0usize;
+    while let Some(header) = records.get(len..).and_then(<[u8]>::first_chunk) {
+        let size = usize::from(Header::from_bytes(*header).size);
+        let end = len.saturating_add(size);
+        if size == 0 || (len > 0 && end > most) {
+            break;
+        }
+        len = end;
+    }
+    let len = if len == 0 { records.len() } else { len };
+    records.split_at_checked(len).unwrap_or((records, &[]))
+}
+
+/// The records in a compressed one, whose body this is; `out` is emptied before. Takes no more memory than [`MAX_CHUNK`] and a frame's
+/// window, whatever the frame says.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn decompress(body: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
+    out.clear();
+    let decoder = StreamingDecoder::new_with_max_window_size(body, MAX_WINDOW);
+    let decoder = decoder.map_err(|_| "a compressed record without a zstd frame")?;
+    let most = MAX_CHUNK.saturating_add(1);
+    decoder
+        .take(most as u64)
+        .read_to_end(out)
+        .map_err(|_| "a compressed record whose zstd frame is damaged")?;
+    if out.len() >= most {
+        return Err("a compressed record of more records than varid writes into one");
+    }
+    Ok(())
+}
+
+/// The body of perf's feature that says how records are compressed (`HEADER_COMPRESSED`).
+pub fn feature() -> Vec<u8> {
+    const VERSION: u32 = 1;
+    const ZSTD: u32 = 1;
+    const LEVEL: u32 = 1;
+    // perf only shows it.
+    const RATIO: u32 = 10;
+    let words = [VERSION, ZSTD, LEVEL, RATIO, PERF_BUFFER];
+    words.into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::{collection::vec, prelude::*};
+
+    fn record(size: u16, fill: impl Fn(u16) -> u8) -> Vec<u8> {
+        let header = u64::from(kind::SAMPLE) | u64::from(size) << 48;
+        let body = (8..size).map(fill);
+        header.to_le_bytes().into_iter().chain(body).collect()
+    }
+
+    /// All records, and the sizes of the compressed ones.
+    fn back(mut bytes: &[u8]) -> (Vec<u8>, Vec<usize>) {
+        let (mut all, mut out, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+        while let Some(header) = bytes.first_chunk() {
+            let header = Header::from_bytes(*header);
+            let (record, rest) = bytes.split_at(usize::from(header.size));
+            match header.kind {
+                kind::COMPRESSED => {
+                    decompress(&record[8..], &mut out).unwrap();
+                    sizes.push(record.len());
+                    all.extend_from_slice(&out);
+                }
+                _ => all.extend_from_slice(record),
+            }
+            bytes = rest;
+        }
+        (all, sizes)
+    }
+
+    #[test]
+    fn records_that_are_alike_take_a_fraction_and_come_back() {
+        let records = record(160, |at| (at / 8) as u8).repeat(10_000);
+        let mut out = Vec::new();
+        compress(&mut out, &records);
+        assert!(out.len() < records.len() / 10, "{}", out.len());
+        let (all, sizes) = back(&out);
+        assert!(all == records);
+        assert_eq!(sizes.len(), records.len().div_ceil(MAX_CHUNK));
+    }
+
+    #[test]
+    fn what_cannot_be_compressed_stays_or_is_split_until_its_record_can_hold_it() {
+        let mut state = 1u64;
+        let mut records = Vec::new();
+        for _ in 0..100 {
+            let noise: Vec<u8> = (0..6000)
+                .map(|_| {
+                    state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+                    // Seven bits of eight: it becomes smaller, but not small.
+                    (state >> 57) as u8
+                })
+                .collect();
+            records.extend(record(6000, |at| noise[usize::from(at)]));
+        }
+        let mut out = Vec::new();
+        compress(&mut out, &records);
+        let (all, _) = back(&out);
+        assert!(all == records && out.len() <= records.len());
+    }
+
+    #[test]
+    fn a_frame_that_becomes_too_much_ends_early() {
+        let bomb = compress_to_vec(&vec![0; 64 << 20][..], CompressionLevel::Fastest);
+        assert!(bomb.len() < 64 << 10);
+        let mut out = Vec::new();
+        assert!(
+            decompress(&bomb, &mut out)
+                .unwrap_err()
+                .contains("more records")
+        );
+        assert!(out.capacity() <= 2 * MAX_CHUNK + 64);
+        let exact = compress_to_vec(&vec![0; MAX_CHUNK][..], CompressionLevel::Fastest);
+        decompress(&exact, &mut out).unwrap();
+        assert_eq!(out.len(), MAX_CHUNK);
+        assert!(decompress(&exact[..exact.len() / 2], &mut out).is_err());
+        assert!(decompress(b"", &mut out).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_records_come_back(sizes in vec((8..3000u16, any::<u8>()), 0..200)) {
+            let records: Vec<u8> = sizes
+                .into_iter()
+                .flat_map(|(size, seed)| record(size, |at| (at as u8 / 16).wrapping_mul(seed)))
+                .collect();
+            let mut out = Vec::new();
+            compress(&mut out, &records);
+            prop_assert!(out.len() <= records.len());
+            prop_assert!(back(&out).0 == records);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What has each method, line, call and thread of an event taken so far?
+
+use std::collections::HashMap;
+
+use varid_model::MonotonicNs;
+
+use super::tally::{Clock, Counted, LiveShare, LiveSpan, Tally, scale};
+use crate::{
+    frames::{FrameId, SymbolId},
+    tasks::TaskId,
+};
+
+/// Different calls that are counted; those beyond are not, so that memory has a limit. An app has some 10,000.
+const MAX_CALLS: usize = 1 << 20;
+
+/// The samples of an event, summed up.
+#[derive(Debug, Default)]
+pub struct EventTables {
+    clock: Clock,
+    all: Tally,
+    /// By [`SymbolId`], [`FrameId`] and [`TaskId`].
+    symbols: Vec<Tally>,
+    frames: Vec<Tally>,
+    tasks: Vec<Tally>,
+    /// Who was called by whom.
+    calls: HashMap<(SymbolId, SymbolId), Tally>,
+}
+
+impl EventTables {
+    /// Adds a sample: its frames with their symbols, leaf first.
+    pub fn add(
+        &mut self,
+        (time, period): (MonotonicNs, u64),
+        task: TaskId,
+        stack: &[(FrameId, SymbolId)],
+    ) {
+        let (sample, factor) = self.clock.count(time, period);
+        if let Some(factor) = factor {
+            let rows = [&mut self.symbols, &mut self.frames, &mut self.tasks];
+            scale(rows.into_iter().flatten(), factor);
+            scale(self.calls.values_mut(), factor);
+            scale([&mut self.all], factor);
+        }
+        add(&mut self.all, sample);
+        if let Some(row) = at(&mut self.tasks, task.0) {
+            add(row, sample);
+        }
+        for (depth, (frame, symbol)) in stack.iter().enumerate() {
+            let rows = [
+                at(&mut self.frames, frame.0),
+                at(&mut self.symbols, symbol.0),
+            ];
+            for row in rows.into_iter().flatten() {
+                row.add_total(sample);
+                if depth == 0 {
+                    row.add_own(sample);
+                }
+            }
+        }
+        for ((_, callee), (_, caller)) in stack.iter().zip(stack.iter().skip(1)) {
+            let call = (*callee, *caller);
+            if self.calls.len() < MAX_CALLS || self.calls.contains_key(&call) {
+                self.calls.entry(call).or_default().add_total(sample);
+            }
+        }
+    }
+
+    /// The time of the latest sample.
+    pub const fn latest(&self) -> MonotonicNs {
+        self.clock.latest()
+    }
+
+    /// All samples.
+    pub fn all(&self, span: LiveSpan, now: MonotonicNs) -> LiveShare {
+        self.clock.share(&self.all, span, now)
+    }
+
+    /// The symbols that were sampled.
+    pub fn symbols(
+        &self,
+        span: LiveSpan,
+        now: MonotonicNs,
+    ) -> impl Iterator<Item = (SymbolId, LiveShare)> {
+        self.rows(&self.symbols, span, now)
+            .map(|(number, share)| (SymbolId(number), share))
+    }
+
+    /// The lines that were sampled.
+    pub fn frames(
+        &self,
+        span: LiveSpan,
+        now: MonotonicNs,
+    ) -> impl Iterator<Item = (FrameId, LiveShare)> {
+        self.rows(&self.frames, span, now)
+            .map(|(number, share)| (FrameId(number), share))
+    }
+
+    /// The threads that were sampled.
+    pub fn tasks(
+        &self,
+        span: LiveSpan,
+        now: MonotonicNs,
+    ) -> impl Iterator<Item = (TaskId, LiveShare)> {
+        self.rows(&self.tasks, span, now)
+            .map(|(number, share)| (TaskId(number), share))
+    }
+
+    /// Those that called a symbol.
+    pub fn callers(
+        &self,
+        callee: SymbolId,
+        span: LiveSpan,
+        now: MonotonicNs,
+    ) -> impl Iterator<Item = (SymbolId, LiveShare)> {
+        let of_callee = self.calls.iter().filter(move |((of, _), _)| *of == callee);
+        of_callee.map(move |((_, caller), tally)| (*caller, self.clock.share(tally, span, now)))
+    }
+
+    fn rows(
+        &self,
+        tallies: &[Tally],
+        span: LiveSpan,
+        now: MonotonicNs,
+    ) -> impl Iterator<Item = (u32, LiveShare)> {
+        let shares = tallies
+            .iter()
+            .map(move |tally| self.clock.share(tally, span, now));
+        (0..)
+            .zip(shares)
+            .filter(|(_, share)| share.total.samples > 0.0)
+    }
+}
+
+fn add(tally: &mut Tally, sample: Counted) {
+    tally.add_own(sample);
+    tally.add_total(sample);
+}
+
+/// The row of a number, which there is from now on.
+fn at(tallies: &mut Vec<Tally>, number: u32) -> Option<&mut Tally> {
+    // There are fewer of anything than bytes in the recording.
+    let index = usize::try_from(number).ok()?;
+    if tallies.len() <= index {
+        tallies.resize(index.saturating_add(1), Tally::default());
+    }
+    tallies.get_mut(index)
+}

@@ -1,0 +1,160 @@
+//! What does a key do?
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use varid_model::Layer;
+use varid_report::LiveSpan;
+
+use crate::filter::Filter;
+use crate::snapshot::Snapshot;
+use crate::state::{Choice, DetailRow, Order, State, Table};
+
+/// What the program has to do after a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Show the state.
+    Show,
+    /// End.
+    Quit,
+    /// Stop until the shell continues the program.
+    Suspend,
+}
+
+/// Characters of a filter, more than any name has.
+const LONGEST_FILTER: usize = 500;
+
+/// Takes a key. `page`: rows that the screen has.
+pub fn press(state: &mut State, key: KeyEvent, snapshot: &Snapshot, page: usize) -> Outcome {
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        match key.code {
+            KeyCode::Char('c') => return Outcome::Quit,
+            KeyCode::Char('z') => return Outcome::Suspend,
+            _ => {}
+        }
+    }
+    if let Some(typed) = state.typed.take() {
+        type_filter(state, typed, key);
+        return Outcome::Show;
+    }
+    if state.help {
+        state.help = false;
+        return Outcome::Show;
+    }
+    match key.code {
+        KeyCode::Char('q') => return Outcome::Quit,
+        KeyCode::Char('?' | 'h') | KeyCode::F(1) => state.help = true,
+        KeyCode::Char('/') => state.typed = Some(String::new()),
+        KeyCode::Char(' ' | 'f') => state.frozen = !state.frozen,
+        KeyCode::Char('t') => {
+            state.span = match state.span {
+                LiveSpan::Recent => LiveSpan::SinceStart,
+                LiveSpan::SinceStart => LiveSpan::Recent,
+            }
+        }
+        KeyCode::Char('s') => {
+            state.order = match state.order {
+                Order::Own => Order::Total,
+                Order::Total => Order::Name,
+                Order::Name => Order::Own,
+            }
+        }
+        KeyCode::Char('l') => {
+            let mut layers = Layer::ALL.into_iter();
+            state.layer = match state.layer {
+                None => layers.next(),
+                Some(layer) => layers.skip_while(|other| *other != layer).nth(1),
+            };
+            state.cursor = 0;
+        }
+        KeyCode::Char('e') => state.event = state.event.wrapping_add(1),
+        KeyCode::Char('c') => show_table(state, Table::Sessions),
+        KeyCode::Tab | KeyCode::BackTab => {
+            let mut tables = Table::ALL.into_iter().cycle();
+            let mut behind = Table::ALL.into_iter().rev().cycle();
+            let tables: &mut dyn Iterator<Item = Table> = match key.code {
+                KeyCode::Tab => &mut tables,
+                _ => &mut behind,
+            };
+            let next = tables.skip_while(|table| *table != state.table).nth(1);
+            show_table(state, next.unwrap_or(Table::Methods));
+        }
+        KeyCode::Esc | KeyCode::Left | KeyCode::Backspace => back(state),
+        KeyCode::Enter | KeyCode::Right => open(state, snapshot),
+        code => move_cursor(state, code, page),
+    }
+    let last = state.rows(snapshot).saturating_sub(1);
+    state.cursor = state.cursor.min(last);
+    Outcome::Show
+}
+
+/// A filter is seen while it is typed.
+fn type_filter(state: &mut State, mut typed: String, key: KeyEvent) {
+    match key.code {
+        KeyCode::Enter => return,
+        KeyCode::Esc => typed.clear(),
+        KeyCode::Backspace => _ = typed.pop(),
+        KeyCode::Char(char) if typed.len() < LONGEST_FILTER => typed.push(char),
+        _ => {}
+    }
+    state.cursor = 0;
+    state.filter = Filter::new(typed.clone());
+    state.typed = (key.code != KeyCode::Esc).then_some(typed);
+}
+
+fn show_table(state: &mut State, table: Table) {
+    state.table = table;
+    state.opened = None;
+    state.cursor = 0;
+}
+
+/// Leaves what is opened, else what limits the rows.
+fn back(state: &mut State) {
+    if state.opened.take().is_some() {
+        state.cursor = state.cursor_behind;
+    } else if state.table != Table::Methods {
+        show_table(state, Table::Methods);
+    } else {
+        state.filter = Filter::default();
+        state.layer = None;
+    }
+}
+
+/// Opens the row of the cursor.
+fn open(state: &mut State, snapshot: &Snapshot) {
+    let row = state.cursor;
+    let method = match (&state.opened, state.table) {
+        (Some(_), _) => match state.details(snapshot).get(row) {
+            Some(DetailRow::Caller(caller)) => Some(caller.key.clone()),
+            _ => None,
+        },
+        (None, Table::Methods) => {
+            state.cursor_behind = row;
+            state.methods(snapshot).get(row).map(|row| row.key.clone())
+        }
+        (None, Table::Threads) => None,
+        (None, Table::Sessions) => {
+            let session = row.checked_sub(1);
+            let session = session.and_then(|row| snapshot.sessions.get(row));
+            state.choice =
+                session.map_or(Choice::All, |session| Choice::One(session.folder.clone()));
+            show_table(state, Table::Methods);
+            None
+        }
+    };
+    if method.is_some() {
+        state.opened = method;
+        state.cursor = 0;
+    }
+}
+
+fn move_cursor(state: &mut State, code: KeyCode, page: usize) {
+    let page = page.max(1);
+    state.cursor = match code {
+        KeyCode::Up | KeyCode::Char('k') => state.cursor.saturating_sub(1),
+        KeyCode::Down | KeyCode::Char('j') => state.cursor.saturating_add(1),
+        KeyCode::PageUp => state.cursor.saturating_sub(page),
+        KeyCode::PageDown => state.cursor.saturating_add(page),
+        KeyCode::Home | KeyCode::Char('g') => 0,
+        KeyCode::End | KeyCode::Char('G') => usize::MAX,
+        _ => state.cursor,
+    };
+}

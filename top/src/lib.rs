@@ -1,0 +1,36 @@
+//! What does `varid top` show of sessions, and which keys change that?
+//!
+//! Pure but for what [`draw`](screen::draw) writes into a buffer: sessions are read, and the terminal is owned, by the program.
+//!
+//! | question | file |
+//! |---|---|
+//! | what is there to show at one moment | `snapshot` |
+//! | what does the user want to see of it | `state` |
+//! | which names are shown | `filter` |
+//! | what does a key do | `keys` |
+//! | which lines does the screen have | `screen` |
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod filter;
+mod keys;
+mod screen;
+mod snapshot;
+mod state;
+
+pub use keys::{Outcome, press};
+pub use ratatui;
+pub use screen::{draw, lines_of_text, page};
+pub use snapshot::{
+    Details, LineRow, MethodKey, MethodRow, Request, SessionRow, Snapshot, Subject, ThreadRow,
+};
+pub use state::{Choice, Order, State, Table};

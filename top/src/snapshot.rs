@@ -1,0 +1,284 @@
+//! What is there to show at one moment?
+
+use std::{collections::HashMap, hash::Hash, path::PathBuf, time::Duration};
+
+use varid_model::{Layer, MonotonicNs, Pid, Tid};
+use varid_report::{Amount, LiveMethod, LiveProfile, LiveShare, LiveSpan};
+
+/// What is to be shown of sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Which samples count.
+    pub span: LiveSpan,
+    /// The place of the event in each session; one that has fewer takes it modulo their number.
+    pub event: usize,
+    /// The method whose lines and callers are shown, too.
+    pub opened: Option<MethodKey>,
+}
+
+/// What sessions have recorded. Texts are as they were recorded: what a terminal would take for commands may be among them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Snapshot {
+    /// Those that can be chosen.
+    pub sessions: Vec<SessionRow>,
+    /// What is shown.
+    pub subject: Subject,
+    /// Percent of the samples whose leaf is of a layer.
+    pub layers: Vec<(Layer, f64)>,
+    /// Methods and functions, in no order.
+    pub methods: Vec<MethodRow>,
+    /// Threads, in no order.
+    pub threads: Vec<ThreadRow>,
+    /// Of the opened method.
+    pub details: Details,
+}
+
+/// A session that runs, or did when it was first seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Which processes it profiles.
+    pub target: String,
+    /// Whether it is being recorded.
+    pub runs: bool,
+}
+
+/// Which sessions are shown, and how much there is of them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Subject {
+    /// The target, or how many sessions.
+    pub name: String,
+    /// The event and its rate.
+    pub event: String,
+    /// Of the longest session.
+    pub elapsed: Duration,
+    /// Samples of all events.
+    pub samples: u64,
+    /// Samples that were lost.
+    pub lost: u64,
+    /// Whether any is being recorded.
+    pub runs: bool,
+    /// Whether more has been recorded than is shown yet.
+    pub is_behind: bool,
+    /// What went wrong.
+    pub problem: Option<String>,
+}
+
+/// What tells a method from others.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MethodKey {
+    /// Its name.
+    pub name: String,
+    /// The name of its image.
+    pub image: String,
+    /// Its layer.
+    pub layer: Layer,
+    /// Whether it is the copies of it in its callers.
+    pub inlined: bool,
+}
+
+impl MethodKey {
+    fn of(method: &LiveMethod<'_>) -> Self {
+        Self {
+            name: method.name.to_owned(),
+            image: method.image.to_owned(),
+            layer: method.layer,
+            inlined: method.inlined,
+        }
+    }
+
+    fn is(&self, method: &LiveMethod<'_>) -> bool {
+        method.name == self.name
+            && method.image == self.image
+            && method.layer == self.layer
+            && method.inlined == self.inlined
+    }
+}
+
+/// A method and what it took, in percent of all.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MethodRow {
+    /// The method.
+    pub key: MethodKey,
+    /// Percent with their leaf in it.
+    pub own: f64,
+    /// Percent with it on their stack.
+    pub total: f64,
+}
+
+/// A thread and what it took.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThreadRow {
+    /// Its process.
+    pub pid: Pid,
+    /// The name of that.
+    pub process: String,
+    /// The thread.
+    pub tid: Tid,
+    /// Its name.
+    pub name: String,
+    /// Percent of all.
+    pub own: f64,
+}
+
+/// The opened method from within.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Details {
+    /// Its lines.
+    pub lines: Vec<LineRow>,
+    /// Those that call it; their total is what it took below them.
+    pub callers: Vec<MethodRow>,
+}
+
+/// A line and what it took.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LineRow {
+    /// File and number; none: instructions without a line.
+    pub place: Option<(String, u32)>,
+    /// Percent with their leaf in it.
+    pub own: f64,
+    /// Percent with it on their stack.
+    pub total: f64,
+}
+
+impl Snapshot {
+    /// What profiles hold, summed up. Of one profile shares are of the event's periods, of several, whose events may differ, of samples.
+    /// What is not of the profiles is the caller's: `sessions` and `subject`.
+    #[must_use]
+    pub fn of(profiles: &[&LiveProfile], request: &Request) -> Self {
+        let parts = Parts::new(profiles, request);
+        let methods = parts.sum(|part| {
+            let methods = part.profile.methods(part.event, parts.span, parts.now);
+            methods
+                .map(|method| (MethodKey::of(&method), method.share))
+                .collect()
+        });
+        let mut layers = HashMap::new();
+        for (key, share) in &methods {
+            *layers.entry(key.layer).or_default() += parts.percent(share.own);
+        }
+        let threads = parts.sum(|part| {
+            let threads = part.profile.threads(part.event, parts.span, parts.now);
+            let thread = |thread: varid_report::LiveThread<'_>| {
+                let process = thread.process.unwrap_or_default().to_owned();
+                let key = (thread.pid, process, thread.tid, thread.name.to_owned());
+                (key, thread.share)
+            };
+            threads.map(thread).collect()
+        });
+        let details = request.opened.as_ref().map(|key| parts.details(key));
+        let threads = threads.into_iter();
+        let thread = |((pid, process, tid, name), share): (_, LiveShare)| ThreadRow {
+            pid,
+            process,
+            tid,
+            name,
+            own: parts.percent(share.own),
+        };
+        let of_layer = |layer| (layer, layers.get(&layer).copied().unwrap_or_default());
+        Self {
+            layers: Layer::ALL.into_iter().map(of_layer).collect(),
+            methods: parts.rows(methods),
+            threads: threads.map(thread).collect(),
+            details: details.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Profiles that are summed up.
+struct Parts<'p> {
+    parts: Vec<Part<'p>>,
+    span: LiveSpan,
+    /// The time of the latest sample of all: the others are older.
+    now: MonotonicNs,
+    all: Amount,
+}
+
+struct Part<'p> {
+    profile: &'p LiveProfile,
+    event: usize,
+}
+
+impl<'p> Parts<'p> {
+    fn new(profiles: &[&'p LiveProfile], request: &Request) -> Self {
+        let part = |profile: &&'p LiveProfile| {
+            let events = profile.session().manifest().events.len();
+            Part {
+                profile,
+                event: request.event.checked_rem(events).unwrap_or(0),
+            }
+        };
+        let parts: Vec<_> = profiles.iter().map(part).collect();
+        let latest = |part: &Part<'_>| part.profile.latest(part.event);
+        let now = parts.iter().map(latest).max().unwrap_or(MonotonicNs::ZERO);
+        let mut all = Amount::default();
+        for Part { profile, event } in &parts {
+            all += profile.all(*event, request.span, now).total;
+        }
+        Self {
+            parts,
+            span: request.span,
+            now,
+            all,
+        }
+    }
+
+    /// The sum of what each part has of a key.
+    fn sum<K: Eq + Hash>(
+        &self,
+        of: impl Fn(&Part<'p>) -> Vec<(K, LiveShare)>,
+    ) -> HashMap<K, LiveShare> {
+        let mut sums: HashMap<K, LiveShare> = HashMap::new();
+        for (key, share) in self.parts.iter().flat_map(of) {
+            *sums.entry(key).or_default() += share;
+        }
+        sums
+    }
+
+    fn details(&self, key: &MethodKey) -> Details {
+        let (span, now) = (self.span, self.now);
+        let is_it = |method: &LiveMethod<'_>| key.is(method);
+        let lines = self.sum(|part| {
+            let lines = part.profile.lines(part.event, span, now, is_it);
+            let place = |line: &varid_report::SourceLine| (line.file.to_string(), line.line);
+            let line = |(line, share): (Option<_>, _)| (line.map(place), share);
+            lines.into_iter().map(line).collect()
+        });
+        let callers = self.sum(|part| {
+            let callers = part.profile.callers(part.event, span, now, is_it);
+            let caller = |caller: LiveMethod<'_>| (MethodKey::of(&caller), caller.share);
+            callers.into_iter().map(caller).collect()
+        });
+        let line = |(place, share): (_, LiveShare)| LineRow {
+            place,
+            own: self.percent(share.own),
+            total: self.percent(share.total),
+        };
+        Details {
+            lines: lines.into_iter().map(line).collect(),
+            callers: self.rows(callers),
+        }
+    }
+
+    fn rows(&self, methods: HashMap<MethodKey, LiveShare>) -> Vec<MethodRow> {
+        let row = |(key, share): (_, LiveShare)| MethodRow {
+            key,
+            own: self.percent(share.own),
+            total: self.percent(share.total),
+        };
+        methods.into_iter().map(row).collect()
+    }
+
+    /// Part of all, in percent.
+    fn percent(&self, part: Amount) -> f64 {
+        let (part, all) = match self.parts.len() {
+            1 => (part.period, self.all.period),
+            _ => (part.samples, self.all.samples),
+        };
+        let percent = 100.0 * part / all;
+        // A damaged recording may say anything.
+        if percent.is_finite() { percent } else { 0.0 }
+    }
+}

@@ -1,0 +1,219 @@
+//! What does the user want to see?
+
+use std::path::PathBuf;
+
+use varid_model::Layer;
+use varid_report::LiveSpan;
+
+use crate::filter::Filter;
+use crate::snapshot::{LineRow, MethodKey, MethodRow, Request, Snapshot, ThreadRow};
+
+/// What is shown, and where the cursor is.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// The table, behind what is opened.
+    pub table: Table,
+    /// Which sessions.
+    pub choice: Choice,
+    /// Which samples count.
+    pub span: LiveSpan,
+    /// The event, counted from 0.
+    pub event: usize,
+    /// The order of methods.
+    pub order: Order,
+    /// Which names.
+    pub filter: Filter,
+    /// Only this layer.
+    pub layer: Option<Layer>,
+    /// What is typed of a new filter.
+    pub typed: Option<String>,
+    /// Whether sessions are not read any further.
+    pub frozen: bool,
+    /// The method whose lines are shown.
+    pub opened: Option<MethodKey>,
+    /// Whether the keys are shown.
+    pub help: bool,
+    /// The row of the cursor, from 0.
+    pub cursor: usize,
+    /// The cursor in the table behind the opened method.
+    pub cursor_behind: usize,
+}
+
+/// What a row is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// Methods and functions.
+    Methods,
+    /// Threads.
+    Threads,
+    /// Sessions that can be chosen.
+    Sessions,
+}
+
+impl Table {
+    /// In the order of their headings.
+    pub const ALL: [Self; 3] = [Self::Methods, Self::Threads, Self::Sessions];
+
+    /// The heading.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Methods => "methods",
+            Self::Threads => "threads",
+            Self::Sessions => "sessions",
+        }
+    }
+}
+
+/// Which sessions are shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// All that run or have run since the start.
+    All,
+    /// The one of this folder.
+    One(PathBuf),
+}
+
+/// The order of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// By what they took themselves.
+    Own,
+    /// By what they took with what they called.
+    Total,
+    /// By name.
+    Name,
+}
+
+impl Order {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Total => "total",
+            Self::Name => "name",
+        }
+    }
+}
+
+/// A row below an opened method.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum DetailRow<'s> {
+    /// A line of it.
+    Line(&'s LineRow),
+    /// What calls it.
+    Caller(&'s MethodRow),
+}
+
+impl State {
+    /// The state of a start.
+    #[must_use]
+    pub fn new(choice: Choice) -> Self {
+        Self {
+            table: Table::Methods,
+            choice,
+            span: LiveSpan::Recent,
+            event: 0,
+            order: Order::Own,
+            filter: Filter::default(),
+            layer: None,
+            typed: None,
+            frozen: false,
+            opened: None,
+            help: false,
+            cursor: 0,
+            cursor_behind: 0,
+        }
+    }
+
+    /// What is needed of the sessions.
+    #[must_use]
+    pub fn request(&self) -> Request {
+        Request {
+            span: self.span,
+            event: self.event,
+            opened: self.opened.clone(),
+        }
+    }
+
+    /// The methods that are shown, in order.
+    #[must_use]
+    pub fn methods<'s>(&self, snapshot: &'s Snapshot) -> Vec<&'s MethodRow> {
+        let shown = |row: &&MethodRow| {
+            self.layer.is_none_or(|layer| layer == row.key.layer)
+                && self.filter.shows(&row.key.name)
+        };
+        let mut rows: Vec<_> = snapshot.methods.iter().filter(shown).collect();
+        self.sort(&mut rows);
+        rows
+    }
+
+    /// The threads that are shown, in order.
+    #[must_use]
+    pub fn threads<'s>(&self, snapshot: &'s Snapshot) -> Vec<&'s ThreadRow> {
+        let shown =
+            |row: &&ThreadRow| self.filter.shows(&row.name) || self.filter.shows(&row.process);
+        let mut rows: Vec<_> = snapshot.threads.iter().filter(shown).collect();
+        rows.sort_by(|one, other| {
+            let by_share = match self.order {
+                Order::Own | Order::Total => other.own.total_cmp(&one.own),
+                Order::Name => one.name.cmp(&other.name),
+            };
+            by_share.then_with(|| {
+                (one.pid, one.tid, &one.name).cmp(&(other.pid, other.tid, &other.name))
+            })
+        });
+        rows
+    }
+
+    /// The lines of the opened method, those with the most first, then its callers.
+    #[must_use]
+    pub fn details<'s>(&self, snapshot: &'s Snapshot) -> Vec<DetailRow<'s>> {
+        let mut lines: Vec<_> = snapshot.details.lines.iter().collect();
+        lines.sort_by(|one, other| {
+            let by_share = match self.order {
+                Order::Own => other.own.total_cmp(&one.own),
+                Order::Total => other.total.total_cmp(&one.total),
+                Order::Name => std::cmp::Ordering::Equal,
+            };
+            by_share.then_with(|| one.place.cmp(&other.place))
+        });
+        let mut callers: Vec<_> = snapshot.details.callers.iter().collect();
+        callers.sort_by(|one, other| {
+            let by_share = other.total.total_cmp(&one.total);
+            by_share.then_with(|| one.key.cmp(&other.key))
+        });
+        let lines = lines.into_iter().map(DetailRow::Line);
+        lines
+            .chain(callers.into_iter().map(DetailRow::Caller))
+            .collect()
+    }
+
+    /// How many rows the cursor can be at.
+    #[must_use]
+    pub fn rows(&self, snapshot: &Snapshot) -> usize {
+        match (&self.opened, self.table) {
+            (Some(_), _) => self.details(snapshot).len(),
+            (None, Table::Methods) => self.methods(snapshot).len(),
+            (None, Table::Threads) => self.threads(snapshot).len(),
+            // The first row is all of them.
+            (None, Table::Sessions) => snapshot.sessions.len().saturating_add(1),
+        }
+    }
+
+    fn sort(&self, rows: &mut [&MethodRow]) {
+        rows.sort_by(|one, other| {
+            let by_share = match self.order {
+                Order::Own => {
+                    (other.own.total_cmp(&one.own)).then(other.total.total_cmp(&one.total))
+                }
+                Order::Total => {
+                    (other.total.total_cmp(&one.total)).then(other.own.total_cmp(&one.own))
+                }
+                Order::Name => std::cmp::Ordering::Equal,
+            };
+            by_share.then_with(|| one.key.cmp(&other.key))
+        });
+    }
+}
