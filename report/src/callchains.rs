@@ -250,3 +250,35 @@ impl From<KnownChain> for ChainStack {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_callchain_shares_the_callers_of_the_one_before_it_and_not_its_leaf() {
+        let stack = |number| Some(StackId::from_number(number));
+        let recent = || RecentChain {
+            space: SpaceState::default(),
+            addresses: [(30, 0), (20, 1), (10, 2)]
+                .map(|(address, node)| (Address::new(address), stack(node)))
+                .to_vec(),
+        };
+        for (user, shared) in [
+            (&[11, 20, 30][..], 2),
+            (&[10, 20, 30], 2),
+            (&[9, 10, 20, 30], 2),
+            // Here 20 is the leaf: its instruction, and no return address.
+            (&[20, 30], 1),
+            (&[30], 0),
+            (&[11, 21, 30], 1),
+            (&[11, 20, 31], 0),
+            (&[], 0),
+        ] {
+            let user: Vec<Address> = user.iter().copied().map(Address::new).collect();
+            let mut recent = recent();
+            recent.keep_shared(SpaceState::default(), &user);
+            assert_eq!(recent.addresses.len(), shared, "{user:?}");
+        }
+    }
+}
