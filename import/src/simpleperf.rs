@@ -265,7 +265,7 @@ mod tests {
             section.extend(&record);
             let mut found = Vec::new();
             files(&section, is_first, &mut found).unwrap();
-            assert_eq!(found, [file.clone()]);
+            assert_eq!(found, std::slice::from_ref(&file));
             for len in 1..section.len() {
                 let mut found = Vec::new();
                 assert!(files(&section[..len], is_first, &mut found).is_err());

@@ -28,11 +28,11 @@ const MARGIN: u64 = 1 << 20;
 #[derive(Debug, Clone, Copy)]
 enum Place {
     /// At their offset in the file.
-    AtOffset,
+    Offset,
     /// At their distance from the mapping's start.
-    AtDistance,
+    Distance,
     /// Symbols have addresses of the process: those from the first to the last are in the image from `at` on.
-    AtAddress { first: u64, end: u64, at: u64 },
+    Address { first: u64, end: u64, at: u64 },
 }
 
 /// A mapping's offset at which no image has a function.
@@ -126,8 +126,8 @@ impl SourceNames {
     fn add_image(&mut self, file: SourceFile, build_id: Vec<u8>) {
         let is_dex = file.kind == FileKind::Dex;
         let place = match file.min_place.is_some() || is_dex {
-            true => Place::AtOffset,
-            false => Place::AtDistance,
+            true => Place::Offset,
+            false => Place::Distance,
         };
         let (kind, layer) = match is_dex {
             true => (ImageKind::Dex, layers::of_managed(&file.path)),
@@ -183,7 +183,7 @@ impl SourceNames {
             return false;
         };
         *next = behind;
-        let place = Place::AtAddress { first, end, at };
+        let place = Place::Address { first, end, at };
         self.places.insert(file.path, (*image, place));
         let slots = file.functions.into_iter().map(|function| Slot {
             offset: function.address.saturating_sub(first).saturating_add(at),
@@ -215,9 +215,9 @@ impl SourceNames {
     pub(crate) fn place(&self, path: &str, start: u64, pgoff: u64) -> Option<(&ImageFile, u64)> {
         let (image, place) = self.places.get(path)?;
         let pgoff = match place {
-            Place::AtOffset => pgoff,
-            Place::AtDistance => 0,
-            Place::AtAddress { first, end, at } if start < *end => {
+            Place::Offset => pgoff,
+            Place::Distance => 0,
+            Place::Address { first, end, at } if start < *end => {
                 // One that starts further before holds none of the functions.
                 let before = first.saturating_sub(MARGIN.min(*first));
                 match start.checked_sub(before) {
@@ -227,7 +227,7 @@ impl SourceNames {
                     None => NOWHERE,
                 }
             }
-            Place::AtAddress { .. } => NOWHERE,
+            Place::Address { .. } => NOWHERE,
         };
         Some((self.files.get(*image)?, pgoff))
     }

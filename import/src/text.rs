@@ -276,8 +276,9 @@ impl TextSession {
 
 /// A name that is not too long; a function without one is `[unknown]`.
 fn short(name: &str) -> String {
-    let end = name.floor_char_boundary(MAX_NAME);
-    match name.split_at(end).0.trim() {
+    let ends = (0..=MAX_NAME.min(name.len())).rev();
+    let cut = ends.take(4).find_map(|end| name.get(..end));
+    match cut.unwrap_or_default().trim() {
         "" => "[unknown]".to_owned(),
         name => name.to_owned(),
     }

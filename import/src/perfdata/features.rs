@@ -99,7 +99,7 @@ impl Features {
         let types = self.meta_info.get("event_type_info");
         let lines = types.map_or("", String::as_str).lines();
         // A name may have commas of its own.
-        lines.filter_map(|line| Some(line.rsplitn(3, ',').nth(2).unwrap_or(line)))
+        lines.map(|line| line.rsplitn(3, ',').nth(2).unwrap_or(line))
     }
 
     /// Adds what a section says; events get the names that it has for them.

@@ -133,7 +133,7 @@ mod tests {
     fn all_fields_that_a_recorder_may_ask_for_are_passed_over() {
         let layout = RecordLayout {
             // All up to STACK_USER, and IDENTIFIER.
-            sample_type: (1 << 14) - 1 | 1 << 16,
+            sample_type: ((1 << 14) - 1) | (1 << 16),
             read_format: FORMAT_GROUP | FORMAT_ID | FORMAT_LOST | FORMAT_ENABLED,
             registers: 0b1011,
             has_branch_index: true,

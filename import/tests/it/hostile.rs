@@ -23,7 +23,7 @@ fn a_changed_file_is_imported_or_refused_and_what_is_imported_is_read() {
     let whole = recorded();
     let mut next = numbers();
     let (mut imported, mut refused) = (0, 0);
-    for _ in 0..400 {
+    for _ in 0..200 {
         let mut bytes = whole.clone();
         for _ in 0..=next(4) {
             let at = next(bytes.len());

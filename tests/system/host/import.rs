@@ -44,6 +44,15 @@ fn import(source: &Path, session: &Path, options: &[&str]) -> Result<PathBuf> {
     Ok(session.to_owned())
 }
 
+/// A symbol's name without its version, and one name for what has none.
+fn plain(symbol: &str) -> String {
+    let (name, _) = symbol.split_once("@@").unwrap_or((symbol, ""));
+    match name.starts_with("0x") || name.contains("+0x") {
+        true => "unnamed".to_owned(),
+        false => name.to_owned(),
+    }
+}
+
 /// Each symbol's samples as leaf, by perf.
 fn symbols_by_perf(file: &Path) -> Result<BTreeMap<String, u64>> {
     let mut found = BTreeMap::new();
@@ -57,7 +66,7 @@ fn symbols_by_perf(file: &Path) -> Result<BTreeMap<String, u64>> {
         let Some(symbol) = symbol.strip_prefix("[.] ").or(symbol.strip_prefix("[k] ")) else {
             continue;
         };
-        *found.entry(symbol.trim().to_owned()).or_default() += samples.parse::<u64>()?;
+        *found.entry(plain(symbol.trim())).or_default() += samples.parse::<u64>()?;
     }
     Ok(found)
 }
@@ -70,7 +79,7 @@ fn symbols_by_varid(session: &Path) -> Result<BTreeMap<String, u64>> {
         let (symbol, samples) = (row["symbol"].as_str(), row["self"].as_u64());
         let (symbol, samples) = symbol.zip(samples).context("no symbol with samples")?;
         if samples > 0 {
-            *found.entry(symbol.to_owned()).or_default() += samples;
+            *found.entry(plain(symbol)).or_default() += samples;
         }
     }
     Ok(found)
