@@ -219,7 +219,7 @@ fn marks_of<S: Sym<Endian = Endianness>>(
             .unwrap_or_default();
         let name = c_string(name.get(..8).unwrap_or(name));
         let (address, rank, kind) = match (symbol.st_type(), name) {
-            (elf::STT_NOTYPE, [b'$', mark, rest @ ..]) if matches!(rest, [] | [b'.', ..]) => {
+            (elf::STT_NOTYPE, [b'$', mark] | [b'$', mark, b'.', ..]) => {
                 let kind = match mark {
                     b'x' => CodeKind::Instructions(InstructionSet::A64),
                     b'a' => CodeKind::Instructions(InstructionSet::A32),
