@@ -215,7 +215,7 @@ static __always_inline void begin_wait(struct bpf_raw_tracepoint_args *ctx, cons
 			return;
 		}
 	}
-	// The kernel does not trace every switch while others attach to its tracepoints: the thread's last wait ends at the latest now.
+	// Not every switch is seen (perf's own recording of the tracepoint lacks the same ones): the thread's last wait is over by now.
 	if (wait->since && !wait->assumed)
 		end_wait(wait, tid);
 	wait->assumed = 0;
