@@ -112,6 +112,7 @@ static __always_inline void end_wait(struct varid_wait *wait, __u32 tid)
 	__u64 ns[VARID_WAIT_KINDS] = { woken - wait->since, now - woken };
 
 	wait->since = 0;
+	wait->assumed = 0;
 #pragma unroll
 	for (int kind = 0; kind < VARID_WAIT_KINDS; kind++) {
 		// A long one whose stacks are not known does not count for another place's sample.
@@ -214,6 +215,10 @@ static __always_inline void begin_wait(struct bpf_raw_tracepoint_args *ctx, cons
 			return;
 		}
 	}
+	// Not every switch is seen (perf's own recording of the tracepoint lacks the same ones): the thread's last wait is over by now.
+	if (wait->since && !wait->assumed)
+		end_wait(wait, tid);
+	wait->assumed = 0;
 	count(VARID_COUNT_WAITS);
 	wait->since = bpf_ktime_get_ns();
 	wait->woken = ctx->args[0] || !state ? wait->since : 0;

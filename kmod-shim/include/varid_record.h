@@ -177,7 +177,7 @@ struct varid_wait {
 	varid_u32 pid;
 	varid_u32 switches;
 	varid_u32 stride;                     /* one of so many waits is captured; 0: this one was not */
-	varid_u32 reserved;
+	varid_u32 assumed;                    /* it was not seen to leave its CPU */
 };
 
 /* varid_wait_end.flags; no flags of a record */

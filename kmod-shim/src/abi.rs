@@ -187,7 +187,7 @@ pub struct RawWait {
     pub pid: u32,
     pub switches: u32,
     pub stride: u32,
-    pub reserved: u32,
+    pub assumed: u32,
 }
 
 /// Flags of a [`RawWaitEnd`].
@@ -286,7 +286,7 @@ mod tests {
             pid,
             switches,
             stride,
-            reserved
+            assumed
         );
         field!(
             "varid_wait_end",

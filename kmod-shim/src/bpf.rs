@@ -3,17 +3,19 @@
 use crate::abi::{COUNTER_NO_SPACE, COUNTER_SAMPLES, RawStates, RawTarget};
 use crate::target::{CodeStates, Target};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, ProgramArray, RingBuf};
-use aya::programs::{Program, ProgramError};
+use aya::programs::Program;
 use aya::util::{nr_cpus, online_cpus};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use varid_tunnel::abi::{RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW};
 
+mod error;
 mod off_cpu;
 mod tracepoint;
 mod walker;
 
+pub use error::BpfError;
 pub use off_cpu::{OffCpuShim, Wait, WaitKind};
 pub use walker::Walker;
 
@@ -67,72 +69,6 @@ const VARIANTS: [Variant; 2] = [
 
 /// The rules that an entry point walks itself.
 const BASIC_RULES: u32 = 1 << RULE_LIST | 1 << RULE_SHADOW | 1 << RULE_SAVE_AREA;
-
-/// Why the BPF shim cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum BpfError {
-    /// The kernel refuses BPF as a whole, or its object.
-    #[error(
-        "cannot load the BPF shim: {0}. It needs CAP_BPF and CAP_PERFMON (or root) and a kernel of 5.15 or newer with BTF"
-    )]
-    Load(#[from] EbpfError),
-    /// The verifier or the kernel refuses the program.
-    #[error("the kernel refuses the BPF shim: {0}")]
-    Program(#[from] ProgramError),
-    /// How many CPUs there are, or can be, is not known.
-    #[error("cannot read {path}: {source}")]
-    Cpus {
-        /// The file of sysfs.
-        path: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-    /// A program cannot be attached to a tracepoint.
-    #[error(
-        "the kernel has no raw tracepoint '{name}': {source}. 'available_events' of tracefs lists them as SYSTEM:NAME; those of single system calls are raw_syscalls:sys_enter and sys_exit"
-    )]
-    Tracepoint {
-        /// The name without its system.
-        name: String,
-        /// Why.
-        source: ProgramError,
-    },
-    /// The map of targets is full.
-    #[error("the BPF shim has no room for another process: record fewer at once")]
-    TooManyTargets,
-    /// A map operation failed.
-    #[error("cannot update the BPF shim's map '{map}': {source}")]
-    Map {
-        /// The map.
-        map: &'static str,
-        /// Why.
-        source: MapError,
-    },
-    /// A system call failed.
-    #[error("cannot attach the BPF shim to the event of CPU {cpu}: {step}: {source}")]
-    Attach {
-        /// The CPU.
-        cpu: u32,
-        /// The call.
-        step: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-    /// The kernel cannot go over to another program from one that has functions.
-    #[error(
-        "this kernel's BPF cannot walk the frames of this VM: it lacks tail calls from programs with functions (x86: 5.10, arm64: 6.0). Use the kernel module"
-    )]
-    NoTailCalls,
-    /// The program for all rules was refused.
-    #[error("{0}")]
-    NoWalker(String),
-    /// This build of varid has no program.
-    #[error("there is no BPF shim for this processor: its kernels have no BTF")]
-    NoProgram,
-    /// The object that was built in lacks a part.
-    #[error("the built-in BPF object has no '{0}'")]
-    Missing(&'static str),
-}
 
 /// What the shim has counted since it was loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

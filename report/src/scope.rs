@@ -165,13 +165,14 @@ pub(crate) enum Unit {
 impl Unit {
     /// What the periods of an event count.
     pub fn of(event: &EventDesc) -> Self {
-        const CLOCKS: [u32; 3] = [
+        let clocks = [
             perf::PERF_COUNT_SW_CPU_CLOCK,
             perf::PERF_COUNT_SW_TASK_CLOCK,
-            // The time that threads wait: what perf has it as, too.
-            perf::PERF_COUNT_SW_BPF_OUTPUT,
         ];
-        let is_clock = CLOCKS.map(u64::from).contains(&event.config);
+        // What programs of the BPF shim tell: the time that threads wait, or a tracepoint, SYSTEM:NAME.
+        let by_bpf = event.config == u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT);
+        let is_wait = by_bpf && !event.name.contains(':');
+        let is_clock = clocks.map(u64::from).contains(&event.config) || is_wait;
         if event.kind == perf::PERF_TYPE_SOFTWARE && is_clock {
             Self::Nanoseconds
         } else {

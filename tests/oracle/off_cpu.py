@@ -5,7 +5,8 @@ usage: off_cpu.py SESSION PRINTED [--wall]
 
 PRINTED is what tests/system/host/waits.c has printed: of each thread the time from its creation, and what schedstat says of the time that
 it ran and the time that it was delayed. What is left is the time that it was blocked. --wall: the session has one event of all that.
-Prints the largest errors as JSON; exit status 1 if a sum is off by more than a hundredth, or a wait is somewhere else.
+Prints the largest errors as JSON; exit status 1 if a sum is off by more than a hundredth of the
+thread's time off the CPU, or a wait is somewhere else.
 """
 
 import collections
@@ -62,10 +63,10 @@ def main():
     complaints, errors = [], collections.defaultdict(float)
 
     def compare(tid, event, wanted):
-        function, _, elapsed, _, _, turns = threads[tid]
+        function, _, elapsed, ran, _, turns = threads[tid]
         error = abs(sums[tid, event] - wanted)
         # Of the time that a thread runs a timer's samples are an estimate.
-        allowed = max(ALLOWED * wanted, SLACK) + SWITCH * turns if event != "wall" else 0.05 * elapsed + SLACK
+        allowed = max(ALLOWED * (elapsed - ran), SLACK) + SWITCH * turns if event != "wall" else 0.05 * elapsed + SLACK
         errors[event] = max(errors[event], error / elapsed)
         if error > allowed:
             complaints.append(f"{function} ({tid}): {event} has {sums[tid, event]} ns, of {wanted}; it lived {elapsed}")

@@ -206,6 +206,7 @@ impl OffCpuShim {
             since: now.get(),
             ip: ip.get(),
             pid: pid.get(),
+            assumed: 1,
             ..RawWait::default()
         };
         match self.waits.insert(tid.get(), wait, BPF_NOEXIST) {
@@ -253,5 +254,65 @@ impl OffCpuShim {
         let waits = self.shim.counter(COUNTER_WAITS)?;
         let threads = self.shim.counter(COUNTER_NO_THREAD)?;
         Ok((waits, self.shim.counters()?, threads))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(flags: u32) -> Vec<u8> {
+        let words = [
+            100,
+            7 | 8 << 32,
+            3 | u64::from(flags) << 32,
+            0x5000,
+            30,
+            12u64,
+        ];
+        words.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn a_wait_is_told_from_a_record_by_its_flags() {
+        let wait = Wait::decode(&end(wait_flags::END | wait_flags::CAPTURED)).unwrap();
+        assert_eq!((wait.time.get(), wait.cpu, wait.ip.get()), (100, 3, 0x5000));
+        assert_eq!((wait.pid, wait.tid), (Pid::new(7), Tid::new(8)));
+        assert_eq!((wait.captured, wait.ends, wait.ns), (true, false, [30, 12]));
+        assert_eq!(Wait::decode(&end(crate::flags::IN_KERNEL)), None);
+        let whole = end(wait_flags::END);
+        for len in 0..whole.len() {
+            assert_eq!(Wait::decode(&whole[..len]), None);
+        }
+    }
+
+    #[test]
+    fn a_thread_that_waits_at_the_end_lacks_the_time_until_then() {
+        let raw = RawWait {
+            since: 1_000,
+            unsampled: [5, 6],
+            stride: 1,
+            ..RawWait::default()
+        };
+        let lacks = |raw: RawWait| Wait::unfinished(8, &raw, MonotonicNs::new(1_100));
+        assert_eq!((lacks(raw).ns, lacks(raw).captured), ([105, 6], true));
+        let woken = RawWait {
+            woken: 1_030,
+            stride: 0,
+            ..raw
+        };
+        assert_eq!((lacks(woken).ns, lacks(woken).captured), ([35, 76], false));
+        let runs = RawWait {
+            since: 0,
+            stride: 0,
+            ..raw
+        };
+        assert_eq!((lacks(runs).ns, lacks(runs).captured), ([5, 6], true));
+        // A clock that is behind is no time.
+        let later = RawWait {
+            since: 2_000,
+            ..raw
+        };
+        assert_eq!(lacks(later).ns, [5, 6]);
     }
 }

@@ -246,12 +246,12 @@ fn of_tracepoint(text: &str, name: &str, rate: Rate) -> Event {
     };
     Event {
         tracepoint: Some(name.to_owned()),
-        // perf's readers want a tracepoint's format with samples of its type: the name says what it is.
+        // perf's readers want a tracepoint's format with samples of its type. The name says what it is.
         ..Event::generic(
             text,
             (
                 perf::PERF_TYPE_SOFTWARE,
-                u64::from(perf::PERF_COUNT_SW_DUMMY),
+                u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT),
             ),
             rate,
         )

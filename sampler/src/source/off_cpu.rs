@@ -262,10 +262,11 @@ fn blocked_threads(pid: Pid) -> HashMap<Tid, Address> {
     threads.collect()
 }
 
-/// The instruction behind a system call, of `/proc/PID/syscall`: the last word.
+/// The instruction behind a system call, of `/proc/PID/syscall`: the last word. A thread of the kernel has none.
 fn left_at(call: &str) -> Option<Address> {
     let pc = call.trim().rsplit(' ').next()?.strip_prefix("0x")?;
-    u64::from_str_radix(pc, 16).ok().map(Address::new)
+    let pc = u64::from_str_radix(pc, 16).ok();
+    pc.filter(|pc| *pc != 0).map(Address::new)
 }
 
 #[cfg(test)]
@@ -386,6 +387,7 @@ mod tests {
         assert_eq!(left_at(blocked), Some(Address::new(0x7f545)));
         assert_eq!(left_at("-1 0x7ffe8 0x5000\n"), Some(Address::new(0x5000)));
         assert_eq!(left_at("running\n"), None);
+        assert_eq!(left_at("-1 0x0 0x0\n"), None);
         assert_eq!(left_at(""), None);
     }
 }

@@ -1,0 +1,72 @@
+//! Why can the BPF shim not be used, and what would help?
+
+use aya::EbpfError;
+use aya::maps::MapError;
+use aya::programs::ProgramError;
+use std::io;
+
+/// Why the BPF shim cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BpfError {
+    /// The kernel refuses BPF as a whole, or its object.
+    #[error(
+        "cannot load the BPF shim: {0}. It needs CAP_BPF and CAP_PERFMON (or root) and a kernel of 5.15 or newer with BTF"
+    )]
+    Load(#[from] EbpfError),
+    /// The verifier or the kernel refuses the program.
+    #[error("the kernel refuses the BPF shim: {0}")]
+    Program(#[from] ProgramError),
+    /// How many CPUs there are, or can be, is not known.
+    #[error("cannot read {path}: {source}")]
+    Cpus {
+        /// The file of sysfs.
+        path: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// A program cannot be attached to a tracepoint.
+    #[error(
+        "the kernel has no raw tracepoint '{name}': {source}. 'available_events' of tracefs lists them as SYSTEM:NAME; those of single system calls are raw_syscalls:sys_enter and sys_exit"
+    )]
+    Tracepoint {
+        /// The name without its system.
+        name: String,
+        /// Why.
+        source: ProgramError,
+    },
+    /// The map of targets is full.
+    #[error("the BPF shim has no room for another process: record fewer at once")]
+    TooManyTargets,
+    /// A map operation failed.
+    #[error("cannot update the BPF shim's map '{map}': {source}")]
+    Map {
+        /// The map.
+        map: &'static str,
+        /// Why.
+        source: MapError,
+    },
+    /// A system call failed.
+    #[error("cannot attach the BPF shim to the event of CPU {cpu}: {step}: {source}")]
+    Attach {
+        /// The CPU.
+        cpu: u32,
+        /// The call.
+        step: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel cannot go over to another program from one that has functions.
+    #[error(
+        "this kernel's BPF cannot walk the frames of this VM: it lacks tail calls from programs with functions (x86: 5.10, arm64: 6.0). Use the kernel module"
+    )]
+    NoTailCalls,
+    /// The program for all rules was refused.
+    #[error("{0}")]
+    NoWalker(String),
+    /// This build of varid has no program.
+    #[error("there is no BPF shim for this processor: its kernels have no BTF")]
+    NoProgram,
+    /// The object that was built in lacks a part.
+    #[error("the built-in BPF object has no '{0}'")]
+    Missing(&'static str),
+}
