@@ -142,12 +142,14 @@ impl<'a> OatFile<'a> {
             return Err(OatError::Version(text.trim_end_matches('\0').to_owned()));
         };
         let layout = Layout::of(format);
-        let machine = match data.u32("instruction_set", 12)? {
-            1 | 3 => Machine::Arm,
-            2 => Machine::Aarch64,
-            4 => Machine::X86,
-            5 => Machine::X86_64,
-            other => return Err(OatError::InstructionSet(other)),
+        let instruction_set = data.u32("instruction_set", 12)?;
+        // ART 14 has RISC-V before x86.
+        let machine = match (instruction_set, format) {
+            (1 | 3, _) => Machine::Arm,
+            (2, _) => Machine::Aarch64,
+            (4, CodeFormat::Android11) | (5, CodeFormat::Android14) => Machine::X86,
+            (5, CodeFormat::Android11) | (6, CodeFormat::Android14) => Machine::X86_64,
+            _ => return Err(OatError::InstructionSet(instruction_set)),
         };
         let count = data.u32("dex_file_count", 20)?;
         let mut next = data.u32("oat_dex_files_offset", 24)?;
