@@ -1,6 +1,8 @@
 //! The command line.
 
 #[cfg(feature = "host")]
+pub mod arguments;
+#[cfg(feature = "host")]
 mod export;
 #[cfg(feature = "host")]
 mod report;
