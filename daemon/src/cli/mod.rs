@@ -3,6 +3,8 @@
 #[cfg(feature = "host")]
 mod annotate;
 #[cfg(feature = "host")]
+pub mod arguments;
+#[cfg(feature = "host")]
 mod diff;
 #[cfg(feature = "host")]
 mod export;

@@ -42,7 +42,7 @@ impl SessionArgs {
 pub struct RecordArgs {
     #[command(flatten)]
     pub session: SessionArgs,
-    /// Compress the records: a tenth of the bytes. varid and perf read it, most other readers do not: 'varid compress --undo'.
+    /// Compress the records, to a fifth or less. varid and perf read it, most other readers do not: 'varid compress --undo'.
     #[arg(short = 'z', long)]
     pub compress: bool,
     /// The command and its arguments: it is profiled, or, with --all or --pid, they are until it ends.

@@ -3,13 +3,13 @@
 //! - [`adb`]: a device, by the `adb` program; [`shell`]: the commands of its shell;
 //! - [`access`], [`privilege`]: as whom; [`place`]: in which folder; [`abi`]: which program;
 //! - [`settings`]: which settings are changed there; [`change_record`]: which commands need that; [`remote`]: varid there;
-//! - [`transfer`]: a session's way to the host; [`symbols`]: that of the libraries it names;
-//! - [`arguments`]: the command line that is passed on.
+//! - [`transfer`]: a session's way to the host; [`symbols`]: that of the libraries it names.
+//!
+//! The command line that is passed on is of [`arguments`].
 
 mod abi;
 mod access;
 mod adb;
-pub mod arguments;
 mod change_record;
 mod error;
 mod place;
@@ -20,7 +20,7 @@ mod shell;
 mod symbols;
 mod transfer;
 
-use crate::cli::{self, Cli, RecordArgs, TargetArgs, Verb};
+use crate::cli::{self, Cli, RecordArgs, TargetArgs, Verb, arguments};
 use crate::sessions;
 use adb::Device;
 use anyhow::Context;

@@ -3,8 +3,7 @@
 //! By `varid record` in a process of its own, which gives up privileges that top does not have to. Its output, and that of the command which it
 //! launches, would spoil the screen: the end of it is shown afterwards. The pipe also ties the two: the recording ends when top is killed.
 
-use crate::cli::{Cli, TopArgs};
-use crate::device::arguments;
+use crate::cli::{Cli, TopArgs, arguments};
 use crate::output;
 use crate::sessions;
 use crate::verbs::record::TIED;

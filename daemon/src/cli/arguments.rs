@@ -1,4 +1,4 @@
-//! Which arguments does varid get on the device? Those of the host's command line that its user gave.
+//! Which arguments does another varid get, on a device or to record for this one? Those of the command line that the user gave.
 
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Command};
