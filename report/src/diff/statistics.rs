@@ -15,8 +15,10 @@ pub fn two_proportions((x, n): (u64, u64), (y, m): (u64, u64)) -> f64 {
     let ln_all = ln_binomial(all, in_row);
     let lowest = in_row.saturating_sub(m);
     let highest = in_row.min(n);
-    let mode = u128::from(in_row).saturating_add(1) * u128::from(n).saturating_add(1)
-        / u128::from(all).saturating_add(2);
+    // (in_row + 1) (n + 1) / (all + 2)
+    let plus = |number: u64, more| u128::from(number).saturating_add(more);
+    let product = plus(in_row, 1).saturating_mul(plus(n, 1));
+    let mode = product.checked_div(plus(all, 2)).unwrap_or_default();
     let mode = u64::try_from(mode).unwrap_or(u64::MAX);
     let distribution = Distribution {
         lowest,

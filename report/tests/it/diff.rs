@@ -14,11 +14,11 @@ use varid_report::{
     ReportTable, RowOrder, Side, TextLimits, View,
 };
 
-/// Samples of draw, fib, sqrt, sys_read and foo.
+/// Samples of draw, fib, sqrt, sys_read and library.
 type Counts = [u64; 5];
 
 /// A command's recording with so many samples.
-fn recording([draw, fib, sqrt, read, foo]: Counts) -> Fixture {
+fn recording([draw, fib, sqrt, read, library]: Counts) -> Fixture {
     let mut manifest = manifest();
     manifest.target.kind = TargetKind::Command;
     manifest.target.value = "balls --rounds 10".into();
@@ -28,7 +28,7 @@ fn recording([draw, fib, sqrt, read, foo]: Counts) -> Fixture {
     fixture.samples(fib, main, &[FIB, FIB + 1, RUN + 1]);
     fixture.samples(sqrt, main, &[SQRT, DRAW + 1, RUN + 1]);
     fixture.kernel_samples(read, main, &[READ, KERNEL + 0x11], &[RUN]);
-    fixture.samples(foo, (100, 101), &[FOO, RUN + 1]);
+    fixture.samples(library, (100, 101), &[FOO, RUN + 1]);
     fixture.writer.finish().unwrap();
     fixture
 }
@@ -89,7 +89,7 @@ fn row<'d>(document: &'d serde_json::Value, symbol: &str) -> &'d serde_json::Val
 }
 
 const BEFORE: Counts = [600, 200, 150, 50, 0];
-/// draw takes half as long again, read is gone, foo is new.
+/// draw takes half as long again, read is gone, library is new.
 const AFTER: Counts = [900, 205, 148, 0, 30];
 
 /// Three sessions of each side, whose fib varies by more than samples do.
@@ -215,7 +215,7 @@ fn a_change_has_its_sign_and_size_and_what_is_new_or_gone_is_there() {
     assert!((points - (900.0 / 12.83 - 60.0)).abs() < 1e-5, "{draw}");
     assert_eq!(draw["absolute_change"], 300.0);
     assert_eq!(draw["significant"], true);
-    let (read, foo) = (
+    let (read, library) = (
         row(&document, "sys_read"),
         row(&document, "libfoo.so+0x1010"),
     );
@@ -224,11 +224,11 @@ fn a_change_has_its_sign_and_size_and_what_is_new_or_gone_is_there() {
         (&50.into(), &0.into())
     );
     assert_eq!(
-        (&foo["a_samples"], &foo["b_samples"]),
+        (&library["a_samples"], &library["b_samples"]),
         (&0.into(), &30.into())
     );
     assert_eq!(
-        (&read["significant"], &foo["significant"]),
+        (&read["significant"], &library["significant"]),
         (&true.into(), &true.into())
     );
     // A share that falls because another one grows is no longer run.
@@ -269,24 +269,24 @@ fn what_varies_from_session_to_session_is_no_change() {
 
 #[test]
 fn the_same_few_samples_in_each_session_of_a_side_are_no_change() {
-    let [a, b] = [0, 2].map(|foo| {
+    let [a, b] = [0, 2].map(|library| {
         [
-            recording([600, 0, 0, 0, foo]),
-            recording([600, 0, 0, 0, foo]),
+            recording([600, 0, 0, 0, library]),
+            recording([600, 0, 0, 0, library]),
         ]
     });
     let mut view = view(80);
     view.level = 0.04;
     let document = json(view, &Options::default(), [&a, &b]);
-    let foo = row(&document, "libfoo.so+0x1010");
+    let library = row(&document, "libfoo.so+0x1010");
     assert_eq!(
-        (&foo["p"], &foo["significant"]),
+        (&library["p"], &library["significant"]),
         (&serde_json::Value::Null, &serde_json::Value::Null)
     );
-    let [a, b] = [0, 5].map(|foo| {
+    let [a, b] = [0, 5].map(|library| {
         [
-            recording([600, 0, 0, 0, foo]),
-            recording([600, 0, 0, 0, foo]),
+            recording([600, 0, 0, 0, library]),
+            recording([600, 0, 0, 0, library]),
         ]
     });
     let document = json(self::view(80), &Options::default(), [&a, &b]);

@@ -50,11 +50,8 @@ impl Page {
             };
         }
         if trimmed.is_empty() {
-            let is_item = matches!(block, Block::Item(_));
             self.end(block);
-            if !is_item {
-                self.gap();
-            }
+            self.gap();
             return Block::None;
         }
         if let Some(row) = trimmed.strip_prefix('|') {
