@@ -36,7 +36,10 @@ pub fn oat_file(input: &[u8]) {
     let Ok(oat) = OatFile::parse(input) else {
         return;
     };
-    assert!(oat.boot_class_path().count() <= input.len(), "more than there is");
+    assert!(
+        oat.boot_class_path().count() <= input.len(),
+        "more than there is"
+    );
     let classes = |_| Some([(0..8).collect(), (8..16).collect()].into_iter());
     let compiled = oat.compiled_methods(classes);
     for (code, methods) in compiled.iter() {

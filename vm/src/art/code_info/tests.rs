@@ -238,7 +238,16 @@ fn art_14_names_the_dex_file_of_an_inlined_method() {
     // A header of stack maps, inlined methods and their names; a map at pc 4 with inlined methods from row 0 on.
     let mut numbers = vec![(0, 4), (9, 4), (2, 4), (0, 4), (0, 4), (3, 4), (13, 4)];
     numbers.push((0b1_1001, 16));
-    numbers.extend([(1, 4), (0, 4), (3, 4), (1, 4), (0, 4), (0, 4), (1, 4), (0, 4)]);
+    numbers.extend([
+        (1, 4),
+        (0, 4),
+        (3, 4),
+        (1, 4),
+        (0, 4),
+        (0, 4),
+        (1, 4),
+        (0, 4),
+    ]);
     numbers.push((0, 4));
     numbers.extend([(5, 3), (1, 1), (1, 1)]);
     // Each has the column of whether it is the last, of its instruction and of its name.

@@ -1,8 +1,8 @@
 //! What is known of one method's compiled code?
 
 use super::frame_rows::FrameRows;
-use crate::art::code_format::CodeFormat;
 use super::oat_dex_files::OatDexFiles;
+use crate::art::code_format::CodeFormat;
 use crate::art::code_info::{CodeInfo, CodeInfoError, InlinedDexFile, InlinedMethod};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

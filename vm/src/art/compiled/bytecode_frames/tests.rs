@@ -1,8 +1,8 @@
 //! The fixture is of ART's compiler: tests/fixtures/art11/make.sh. Its code is as if it were mapped.
 
 use super::*;
-use crate::art::compiled::method::{DexMethod, InfoBytes};
 use crate::art::code_format::CodeFormat;
+use crate::art::compiled::method::{DexMethod, InfoBytes};
 use crate::art::oat_file::OatFile;
 use crate::{ManagedProcess, VmKinds};
 use std::path::Path;
