@@ -76,7 +76,7 @@ impl Drop for Tmux {
 
 /// The samples that the first line says there are.
 fn samples(screen: &str) -> Option<u64> {
-    let (before, _) = screen.lines().next()?.split_once(" samples")?;
+    let (before, _) = screen.lines().next()?.split_once(" samples, ")?;
     before.split_whitespace().last()?.parse().ok()
 }
 

@@ -36,9 +36,10 @@ const COLUMNS: usize = 120;
 
 /// Shows sessions until the user has seen enough.
 pub fn run(args: &TopArgs, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
-    if args.snapshots.is_none() && !io::stdout().is_terminal() {
+    let has_terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
+    if args.snapshots.is_none() && !has_terminal {
         bail!(
-            "standard output is no terminal ('adb shell' and 'ssh' give one with -t): 'varid top -n 5' prints text, 'varid report' what a session holds"
+            "standard input and output are no terminal ('adb shell' and 'ssh' give one with -t): 'varid top -n 5' prints text, 'varid report' what a session holds"
         );
     }
     let stop = Arc::new(AtomicBool::new(false));

@@ -3,8 +3,11 @@
 //! It is restored when [`Screen`] is dropped, which signals and errors lead to, before a panic's message, and while the program is suspended.
 
 use anyhow::Context;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, raise};
 use std::io::{self, BufWriter, Stdout};
+use std::os::fd::AsFd;
 use std::sync::Once;
 use std::time::Duration;
 use varid_top::ratatui::backend::CrosstermBackend;
@@ -44,10 +47,19 @@ impl Screen {
 
     /// The next event, if one comes in time.
     pub fn event(&self, wait: Duration) -> io::Result<Option<Event>> {
-        match event::poll(wait)? {
-            true => event::read().map(Some),
-            false => Ok(None),
+        // crossterm reads the end of a terminal that is gone for ever, so it is looked for before.
+        if !is_there(Duration::ZERO)? {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        if !event::poll(Duration::ZERO)? {
+            if !is_there(wait)? {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if !event::poll(Duration::ZERO)? {
+                return Ok(None);
+            }
+        }
+        event::read().map(Some)
     }
 
     /// Gives the terminal back and stops, until the shell continues the program.
@@ -63,6 +75,22 @@ impl Drop for Screen {
     fn drop(&mut self) {
         give_back();
     }
+}
+
+/// Waits until there is something to read, or a signal comes, so long at most; whether the terminal is still there.
+fn is_there(wait: Duration) -> io::Result<bool> {
+    let stdin = io::stdin();
+    let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    let wait = PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX);
+    match poll(&mut fds, wait) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
+    let [stdin] = &fds;
+    Ok(stdin
+        .revents()
+        .is_none_or(|events| !events.intersects(gone)))
 }
 
 fn take() -> io::Result<()> {
