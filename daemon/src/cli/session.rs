@@ -246,7 +246,10 @@ fn parse_off_cpu(text: &str) -> Result<u64, String> {
         return Ok(0);
     }
     let duration = match text.strip_suffix("us") {
-        Some(number) => units::duration(&format!("{number}ms"))? / 1_000,
+        Some(number) => {
+            let thousand = units::duration(&format!("{number}ms"))?;
+            thousand.checked_div(1_000).unwrap_or_default()
+        }
         None => units::duration(text)?,
     };
     u64::try_from(duration.as_nanos())
