@@ -133,7 +133,7 @@ struct varid_rule {
 	varid_u32 native_flag;    /* AT_SP: bits of method_flags that a native method has; 0: there are none */
 	varid_u16 special_sizes[VARID_SPECIAL_METHODS]; /* AT_SP: bytes of the special methods' frames */
 	varid_u64 special_methods; /* AT_SP: address of a word that leads to special_count pointers to methods */
-	varid_u64 code_start;     /* AT_SP: code whose frames follow this rule */
+	varid_u64 code_start;     /* AT_SP: code whose frames follow this rule. SIZED: varid fills in where all compiled code is */
 	varid_u64 code_end;
 	varid_u16 method_entry;   /* SIZED: in a method: pointer to its code */
 	varid_u16 code_cache;     /* SIZED: behind what special_methods leads to: pointer to the code cache; 0: there is none */

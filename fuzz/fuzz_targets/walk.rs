@@ -94,7 +94,6 @@ fn run(bytes: &[u8]) -> Option<()> {
             register: frame,
             frame,
             pc,
-            link: pc,
         };
         for state in [None, Some(state)] {
             let leaf = Leaf {
@@ -102,6 +101,7 @@ fn run(bytes: &[u8]) -> Option<()> {
                 sp,
                 registers,
                 state,
+                link: pc,
             };
             if let Some(walk) = Walk::from_leaf(&layout, base, tid, &leaf, read) {
                 steps(walk, &layout);

@@ -192,6 +192,15 @@ static __always_inline int step(struct scratch *s, __u32 limit, const __u32 rule
 	if (rules != BASIC_RULES) {
 		if (result == VARID_WALK_AGAIN)
 			return 0;
+		if (result == VARID_WALK_DROP) {
+			s->record.frames = 0;
+			s->pos = sizeof(struct varid_record);
+			s->record.flags &= ~VARID_INNER;
+			s->reach = 0;
+			return 0;
+		}
+		if (result == VARID_WALK_FRAME && varid_is_inner(&s->walk, &frame))
+			s->record.flags |= VARID_INNER;
 		s->ended = result != VARID_WALK_FRAME;
 	}
 	if (result != VARID_WALK_FRAME)
@@ -384,12 +393,13 @@ static __always_inline int start_at(struct scratch *s, __u64 base, __u32 tid, __
 		.rule = s->rule,
 	};
 
+	if (rules != BASIC_RULES)
+		leaf.link = s->record.regs[REG_LINK(s->record.flags)];
 	if (rules != BASIC_RULES && s->state.flags) {
 		leaf.state = s->state.flags;
 		leaf.state_reg = s->record.regs[s->state.reg & (VARID_REGS - 1)];
 		leaf.cfa_word = s->state.cfa_word;
 		leaf.cfa_bias = s->state.cfa_bias;
-		leaf.link = s->record.regs[REG_LINK(s->record.flags)];
 	}
 
 	return varid_walk_start(&s->walk, &s->layout, rules, base, tid, &leaf);

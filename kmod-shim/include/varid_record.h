@@ -8,7 +8,7 @@
 
 #include "varid_tunnel.h"
 
-#define VARID_MAX_FRAMES 256
+#define VARID_MAX_FRAMES 512 /* of compiled code half as many: each takes two entries */
 #define VARID_MAX_KERNEL 64
 #define VARID_STACK_SLICE 4096  /* bytes of stack for --stack vertical: of a thread without managed frames, */
 #define VARID_STACK_REACH 16384 /* and at most so many to reach the first managed frame */
@@ -108,6 +108,7 @@ struct varid_target {
 #define VARID_NOT_READY 64u         /* no layout for this process (yet) */
 #define VARID_INHERITED 128u        /* admitted as a target's child */
 #define VARID_NO_WALK 256u          /* this source cannot read frames at the sample: walk the slice */
+#define VARID_INNER 1024u           /* the compiled frames that come first are the innermost ones, if unwinding leads to them */
 #define VARID_COMPAT 512u           /* a 32-bit process of a 64-bit kernel: regs are its own machine's */
 
 /* varid_frame.flags */

@@ -33,11 +33,15 @@
 #define VARID_LARGEST_FRAME (1u << 20) /* AT_SP: bytes; 65,535 registers and as many references */
 #define VARID_CODE_HEADER 8 /* SIZED: bytes before a method's code */
 #define VARID_OTHER_FRAME 1 /* SIZED: in place of a size: an interpreter's frame, which the rule does not describe */
+#define VARID_PROLOGUE 64 /* SIZED: bytes of a method's code behind which its frame is complete; arm64 */
+#define VARID_ARM64_RET 0xd65f03c0u
+#define VARID_EM_X86_64 62 /* varid_layout.machine: calls leave the return address on the stack */
 #define VARID_ARGUMENTS_FRAME 2 /* SIZED: the special method whose frame keeps the arguments of a call */
 
 enum varid_walk_result {
 	VARID_WALK_FRAME = 1, /* out holds a frame */
 	VARID_WALK_AGAIN = 2, /* the VM's own frame was left: take another step */
+	VARID_WALK_DROP = 3, /* all frames so far are none: forget them, and take another step */
 	VARID_WALK_END = 0,
 	VARID_WALK_TORN = -1,
 };
@@ -50,7 +54,9 @@ struct varid_walk {
 	varid_u64 reg_pc;   /* pc of the first frame, from a register; 0: from the frame. SAVE_AREA, AT_SP: of the next one, from what its callee keeps, too */
 	varid_u64 frame;    /* AT_SP: reg_frame of the frame at quick; 0: a note led there, and its method says how large it is */
 	varid_u64 cfa;      /* AT_SP: of the frame at quick, 0: frame leads to it */
+	varid_u64 note;     /* SIZED: the quick frame of the innermost fragment, as the thread has noted it */
 	varid_u32 is_outer;   /* SIZED: the innermost fragment was left */
+	varid_u32 is_inner;   /* SIZED: the walk is in the innermost stretch of compiled frames, and what it finds may be none */
 	varid_u32 is_generic; /* SIZED: the frame at quick is one of native_size, whatever code its method has */
 };
 
@@ -63,7 +69,7 @@ struct varid_leaf {
 	varid_u32 rule;  /* its index in the layout */
 	varid_u32 state; /* AT_SP: VARID_STATE_* of the state that the ip is in; 0: none is known, frame and pc are those of the body */
 	varid_u64 state_reg; /* AT_SP: what the state's register holds */
-	varid_u64 link;      /* AT_SP: the link register, where the machine has one */
+	varid_u64 link;      /* AT_SP, SIZED: the link register, where the machine has one */
 	varid_s16 cfa_word;  /* AT_SP: of the state */
 	varid_s16 cfa_bias;
 };
@@ -175,6 +181,10 @@ static inline __attribute__((always_inline)) int
 varid_walk_state(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule,
 		 const struct varid_leaf *leaf);
 
+static inline __attribute__((always_inline)) void
+varid_walk_inner(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule,
+		 const struct varid_leaf *leaf);
+
 /*
  * base: what tls_offset leads to. tid: as the process knows it; 0: the base is known to be
  * this thread's.
@@ -184,13 +194,13 @@ static inline __attribute__((always_inline)) int
 varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, const varid_u32 rules, varid_u64 base,
 		 varid_u32 tid, const struct varid_leaf *leaf)
 {
-	const struct varid_rule *quick;
+	const struct varid_rule *quick, *sized;
 	const varid_u8 *window;
 
 	base = VARID_ADDRESS(base);
 	walk->base = base;
-	walk->next = walk->quick = walk->fragment = walk->frame = walk->cfa = 0;
-	walk->is_outer = walk->is_generic = 0;
+	walk->next = walk->quick = walk->fragment = walk->frame = walk->cfa = walk->note = 0;
+	walk->is_outer = walk->is_inner = walk->is_generic = 0;
 	walk->reg_pc = VARID_ADDRESS(leaf->pc);
 	if (VARID_MAY_HAVE(rules, VARID_RULE_SHADOW) && layout->rules[0].kind == VARID_RULE_SHADOW) {
 		const struct varid_shadow *shadow;
@@ -235,7 +245,12 @@ varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, con
 	/* A frame is being made or left: neither registers nor notes tell where it is. */
 	if (quick && varid_returns_into(quick, leaf->ip + 1))
 		return VARID_WALK_TORN;
-	return varid_walk_begun(walk, leaf->sp, leaf->frame);
+	if (varid_walk_begun(walk, leaf->sp, leaf->frame) != VARID_WALK_FRAME)
+		return VARID_WALK_TORN;
+	sized = varid_sized_rule(layout, rules);
+	if (sized && sized->code_end && !leaf->frame)
+		varid_walk_inner(walk, layout, sized, leaf);
+	return VARID_WALK_FRAME;
 }
 
 static inline __attribute__((always_inline)) int
@@ -476,37 +491,47 @@ varid_walk_at_sp(struct varid_walk *walk, const struct varid_layout *layout, con
 	return VARID_WALK_FRAME;
 }
 
-/*
- * SIZED: bytes of the frames of a method's code, by the header before the code; 0: the method's code is not the one that is
- * returned to (0: to none), or says no size; VARID_OTHER_FRAME: the frame is of other code that the method is executed by.
- */
-static inline __attribute__((always_inline)) varid_u32
-varid_code_frame_size(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule, varid_u64 method,
-		      varid_u64 returns)
-{
-	const varid_u32 word = layout->word == 4 ? 4 : 8;
-	const varid_u8 *window;
-	varid_u64 entry, info;
-	varid_u32 distance, size, first, second;
+/* SIZED: what is before a method's code. */
+struct varid_method_code {
+	varid_u64 entry;
+	varid_u32 distance; /* from what describes the code */
+	varid_u32 size;     /* bytes; VARID_STUB_SIZE: one of the VM's stubs, which has no header */
+};
 
-	window = VARID_ALONE_AT(walk, method + rule->method_entry, word);
+#define VARID_STUB_SIZE 0x7fffffffu
+
+/* SIZED: the code that a method's entry leads to; 0: it cannot be read. */
+static inline __attribute__((always_inline)) int
+varid_code_at(struct varid_walk *walk, varid_u64 entry, struct varid_method_code *code)
+{
+	const varid_u8 *window = VARID_ALONE_AT(walk, entry - VARID_CODE_HEADER, VARID_CODE_HEADER);
+
 	if (!window)
 		return 0;
-	entry = varid_word(word, window, 0);
-	window = VARID_ALONE_AT(walk, entry - VARID_CODE_HEADER, VARID_CODE_HEADER);
-	if (!window)
-		return 0;
-	distance = *(const varid_u32 *)window;
+	code->entry = entry;
+	code->distance = *(const varid_u32 *)window;
 	/* Its highest bit is a flag. */
-	size = *(const varid_u32 *)(window + 4) & 0x7fffffff;
-	/* A stub of the VM's, which has no header. One that a note leads to is a proxy's, and keeps all arguments. */
-	if (size == 0x7fffffff)
-		return returns ? 0 : rule->special_sizes[VARID_ARGUMENTS_FRAME];
-	if (returns && (returns <= entry || returns - entry > size))
-		return 0;
-	if (distance <= VARID_CODE_HEADER)
+	code->size = *(const varid_u32 *)(window + 4) & 0x7fffffff;
+	return 1;
+}
+
+/* Whether a return address is in some code. */
+static inline __attribute__((always_inline)) int varid_returns_to(const struct varid_method_code *code, varid_u64 returns)
+{
+	return code->size != VARID_STUB_SIZE && returns > code->entry && returns - code->entry <= code->size;
+}
+
+/* SIZED: bytes of the frames of some code; 0: it says none; VARID_OTHER_FRAME: an interpreter's. */
+static inline __attribute__((always_inline)) varid_u32
+varid_frame_of_code(struct varid_walk *walk, const struct varid_method_code *code)
+{
+	const varid_u8 *window;
+	varid_u32 first, second;
+	varid_u64 info;
+
+	if (code->distance <= VARID_CODE_HEADER)
 		return VARID_OTHER_FRAME;
-	window = VARID_ALONE_AT(walk, entry - distance, sizeof(info));
+	window = VARID_ALONE_AT(walk, code->entry - code->distance, sizeof(info));
 	if (!window)
 		return 0;
 	info = *(const varid_u64 *)window;
@@ -518,6 +543,117 @@ varid_code_frame_size(struct varid_walk *walk, const struct varid_layout *layout
 	if (second > 11)
 		second = info >> 24 & (second == 12 ? 0xff : 0xffff);
 	return second * 16;
+}
+
+/*
+ * SIZED: bytes of the frames of a method's code, by the header before the code; 0: the method's code is not the one that is
+ * returned to (0: to none), or says no size; VARID_OTHER_FRAME: the frame is of other code that the method is executed by.
+ */
+static inline __attribute__((always_inline)) varid_u32
+varid_code_frame_size(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule, varid_u64 method,
+		      varid_u64 returns)
+{
+	const varid_u32 word = layout->word == 4 ? 4 : 8;
+	const varid_u8 *window;
+	struct varid_method_code code;
+
+	window = VARID_ALONE_AT(walk, method + rule->method_entry, word);
+	if (!window || !varid_code_at(walk, varid_word(word, window, 0), &code))
+		return 0;
+	/* A stub that a note leads to is a proxy's, and keeps all arguments. */
+	if (code.size == VARID_STUB_SIZE)
+		return returns ? 0 : rule->special_sizes[VARID_ARGUMENTS_FRAME];
+	if (returns && !varid_returns_to(&code, returns))
+		return 0;
+	return varid_frame_of_code(walk, &code);
+}
+
+/*
+ * SIZED: where the frame of the caller is, and where in its code, of a leaf in compiled code; 0: that is not known. Who unwinds the
+ * leaf by all that is known of its code finds the same frame, or this one is none.
+ *
+ * Behind its prologue a method's frame has the method at the stack pointer. Before it, in an epilogue and in a method that needs no frame
+ * there is the caller's frame, with nothing or the return address below.
+ */
+static inline __attribute__((always_inline)) int
+varid_walk_leaf(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule, const struct varid_leaf *leaf)
+{
+	const varid_u32 word = layout->word == 4 ? 4 : 8;
+	const int is_linked = layout->machine != VARID_EM_X86_64;
+	const varid_u64 sp = VARID_ADDRESS(leaf->sp), ip = VARID_ADDRESS(leaf->ip);
+	varid_u64 method, returns;
+	const varid_u8 *window;
+	struct varid_method_code code;
+	varid_u32 size, flags;
+
+	window = VARID_ALONE_AT(walk, sp, word);
+	if (!window)
+		return 0;
+	method = varid_word(word, window, 0);
+	returns = is_linked ? VARID_ADDRESS(leaf->link) : method;
+	walk->reg_pc = returns;
+	walk->quick = is_linked ? sp : sp + word;
+	/* What no frame is made for, or not yet: a return address is no method. */
+	if (!is_linked && varid_returns_into(rule, returns))
+		return 1;
+	if (rule->method_entry > VARID_WINDOW - 2 * VARID_WORD_MAX || rule->method_flags > rule->method_entry)
+		return 0;
+	window = VARID_ALONE_AT(walk, method, rule->method_entry + word);
+	if (!window)
+		return 0;
+	flags = *(const varid_u32 *)(window + VARID_OFFSET(rule->method_flags));
+	if (!varid_code_at(walk, varid_word(word, window, rule->method_entry), &code))
+		return 0;
+	if (!varid_returns_to(&code, ip + 1))
+		return is_linked && varid_returns_to(&code, returns);
+	/* The frames of native methods' stubs have room for arguments below the method, for a while. */
+	if (flags & rule->native_flag)
+		return 0;
+	if (is_linked && varid_returns_to(&code, returns)) {
+		/* The last call returned there, or a method that calls itself has no frame yet, or no more. */
+		if (ip - code.entry < VARID_PROLOGUE)
+			return 0;
+		window = VARID_ALONE_AT(walk, ip, sizeof(varid_u32));
+		if (!window)
+			return 0;
+		if (*(const varid_u32 *)window == VARID_ARM64_RET)
+			return 1;
+	}
+	size = varid_frame_of_code(walk, &code);
+	if (size < 2 * word)
+		return 0;
+	walk->quick = sp + size;
+	window = VARID_ALONE_AT(walk, sp + size - word, 2 * word);
+	if (!window)
+		return 0;
+	walk->reg_pc = varid_word(word, window, 0);
+	/* Native code has called the leaf. */
+	if (!varid_word(word, window, word)) {
+		walk->quick = walk->reg_pc = 0;
+		return 1;
+	}
+	/* The return address is saved last; before the first call it is in its register, too. */
+	if (is_linked && ip - code.entry < VARID_PROLOGUE && walk->reg_pc != returns)
+		return 0;
+	return walk->reg_pc != 0;
+}
+
+/*
+ * SIZED: begins with the innermost stretch of compiled frames: with the caller's of a leaf in compiled code, else with what the thread
+ * has noted, which compiled code leaves behind.
+ */
+static inline __attribute__((always_inline)) void
+varid_walk_inner(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule,
+		 const struct varid_leaf *leaf)
+{
+	walk->note = walk->quick;
+	if (varid_returns_into(rule, leaf->ip + 1)) {
+		walk->is_inner = varid_walk_leaf(walk, layout, rule, leaf);
+		if (walk->is_inner)
+			return;
+		walk->quick = walk->note;
+		walk->reg_pc = 0;
+	}
 }
 
 /*
@@ -597,6 +733,16 @@ varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, cons
 		sized = varid_sized_rule(layout, rules);
 		if (sized && walk->is_outer)
 			return varid_walk_sized(walk, layout, sized, out);
+		if (sized && walk->is_inner) {
+			const int result = varid_walk_sized(walk, layout, sized, out);
+
+			/* An interpreter's frame is one that only unwinding leaves. */
+			if (result != VARID_WALK_TORN && (out->pc || result == VARID_WALK_AGAIN || out->flags & VARID_FRAME_QUICK))
+				return result;
+			walk->quick = walk->note;
+			walk->reg_pc = walk->is_inner = 0;
+			return VARID_WALK_DROP;
+		}
 		at = walk->quick;
 		walk->quick = 0;
 		out->addr = at;
@@ -635,6 +781,12 @@ varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, cons
 	out->pc = pc;
 	out->method = varid_word(layout->word, window, rule->frame_method);
 	return VARID_WALK_FRAME;
+}
+
+/* SIZED: whether a frame is of the innermost stretch, and may be none. */
+static inline __attribute__((always_inline)) int varid_is_inner(const struct varid_walk *walk, const struct varid_frame *frame)
+{
+	return walk->is_inner && !walk->is_outer && frame->flags & VARID_FRAME_COMPILED;
 }
 
 /*

@@ -23,6 +23,7 @@ static __always_inline void varid_no_registers_from(struct varid_record *record,
  * VARID_FP              place of the register that links frames, by the flags; -1: none
  * struct varid_link     what it leads to: the caller's register, and the return address
  * VARID_LINK            where that is, by the register
+ * VARID_LR              the link register, in a record
  * varid_return_address  without what authenticates it
  * varid_perf_register   one of perf's registers of a user thread, by its bit
  * varid_take_registers  fills a record's registers, and says in its flags whose they are
@@ -42,6 +43,7 @@ struct varid_link {
 
 #define VARID_MACHINE EM_X86_64
 #define VARID_SP(flags) ((flags) & VARID_COMPAT ? VARID_I386_ESP : VARID_X86_RSP)
+#define VARID_LR(flags) VARID_X86_RIP /* there is none: each frame's return address is on the stack */
 #define VARID_PC(flags) ((flags) & VARID_COMPAT ? VARID_I386_EIP : VARID_X86_RIP)
 
 /* A 32-bit process' frames are linked by words of its own size, as none here are. */
@@ -120,6 +122,7 @@ static inline u64 varid_thread_pointer(u32 flags)
 #elif defined(CONFIG_ARM64)
 #define VARID_MACHINE EM_AARCH64
 #define VARID_SP(flags) ((flags) & VARID_COMPAT ? VARID_ARM_SP : VARID_ARM64_SP)
+#define VARID_LR(flags) ((flags) & VARID_COMPAT ? VARID_ARM_LR : VARID_ARM64_X19 + 11)
 #define VARID_PC(flags) ((flags) & VARID_COMPAT ? VARID_ARM_PC : VARID_ARM64_PC)
 
 #define VARID_FP(flags) ((flags) & VARID_COMPAT ? -1 : VARID_ARM64_X19 + 10)
@@ -186,6 +189,7 @@ static inline u64 varid_thread_pointer(u32 flags)
 #elif defined(CONFIG_ARM)
 #define VARID_MACHINE EM_ARM
 #define VARID_SP(flags) VARID_ARM_SP
+#define VARID_LR(flags) VARID_ARM_LR
 #define VARID_PC(flags) VARID_ARM_PC
 
 /* Frames as the first procedure call standard has them (gcc -mapcs-frame), which perf follows, too. */

@@ -210,6 +210,15 @@ static bool take_frame(struct varid_scratch *s, u32 limit)
 		record->flags |= VARID_TORN;
 	if (result == VARID_WALK_AGAIN)
 		return true;
+	if (result == VARID_WALK_DROP) {
+		s->pos -= record->frames * sizeof(packed[0]);
+		record->frames = 0;
+		record->flags &= ~VARID_INNER;
+		s->reach = 0;
+		return true;
+	}
+	if (result == VARID_WALK_FRAME && varid_is_inner(&s->walk, &frame))
+		record->flags |= VARID_INNER;
 	if (result != VARID_WALK_FRAME)
 		return false;
 	entries = varid_pack_frame(&frame, packed);
@@ -242,6 +251,7 @@ static bool take_leaf(const struct varid_record *record, const struct varid_targ
 
 	leaf->ip = record->regs[VARID_PC(record->flags)];
 	leaf->sp = record->regs[VARID_SP(record->flags)];
+	leaf->link = record->regs[VARID_LR(record->flags)];
 	leaf->frame = leaf->pc = 0;
 	leaf->rule = VARID_NO_RULE;
 	for (i = 0; i < VARID_MAX_RULES; i++) {

@@ -3,8 +3,8 @@
 use varid_model::RECORD_REGS;
 use varid_tunnel::abi::{Layout, MAX_RULES};
 
-/// Most managed frames in a record.
-pub const MAX_FRAMES: usize = 256;
+/// Most managed frames in a record; of compiled code half as many.
+pub const MAX_FRAMES: usize = 512;
 
 /// Bytes of stack that `--stack vertical` copies of a thread without managed frames.
 pub const STACK_SLICE: usize = 4096;
@@ -39,6 +39,8 @@ pub mod flags {
     pub const COMPAT: u32 = 512;
     /// Of user code only the instruction is known: no stacks were captured. No shim sets it.
     pub const LEAF_ONLY: u32 = 1 << 31;
+    /// The compiled frames that come first are the innermost ones, if unwinding leads to them.
+    pub const INNER: u32 = 1024;
 }
 
 /// Flags of a [`crate::ManagedFrame`].
@@ -316,6 +318,7 @@ mod tests {
             ("VARID_INHERITED", flags::INHERITED as usize),
             ("VARID_NO_WALK", flags::NO_WALK as usize),
             ("VARID_COMPAT", flags::COMPAT as usize),
+            ("VARID_INNER", flags::INNER as usize),
             ("VARID_FRAME_QUICK", frame_flags::QUICK as usize),
             ("VARID_FRAME_OUTERMOST", frame_flags::OUTERMOST as usize),
             ("VARID_FRAME_RELATIVE", frame_flags::RELATIVE as usize),

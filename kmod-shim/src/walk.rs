@@ -14,6 +14,8 @@ pub enum Step {
     Frame(ManagedFrame),
     /// The outermost frame has been seen.
     End,
+    /// All frames so far are none of the thread's.
+    Dropped,
     /// A read failed or contradicted another.
     Torn,
 }
@@ -29,6 +31,8 @@ pub struct Leaf {
     pub registers: Option<LeafRegisters>,
     /// The state of the code of the rule of quick frames, if the ip is there and the state is known.
     pub state: Option<LeafState>,
+    /// The link register, where the machine has one.
+    pub link: u64,
 }
 
 /// What the registers hold in a state of the code of a rule.
@@ -42,8 +46,6 @@ pub struct LeafState {
     pub frame: u64,
     /// What the rule's `reg_pc` holds.
     pub pc: u64,
-    /// What the link register holds, where the machine has one.
-    pub link: u64,
 }
 
 /// What the registers of a rule hold in the body of its loop.
@@ -84,7 +86,9 @@ struct RawWalk {
     reg_pc: u64,
     frame: u64,
     cfa: u64,
+    note: u64,
     is_outer: u32,
+    is_inner: u32,
     is_generic: u32,
 }
 
@@ -139,6 +143,7 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
             sp,
             registers,
             state: None,
+            link: 0,
         };
         Self::from_leaf(layout, base, tid, &leaf, read)
     }
@@ -163,12 +168,13 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
             frame,
             pc,
             rule,
+            link: leaf.link,
             ..RawLeaf::default()
         };
         if let Some(state) = &leaf.state {
             (raw.frame, raw.pc) = (state.frame, state.pc);
             raw.state = state.leave.flags().into();
-            (raw.state_reg, raw.link) = (state.register, state.link);
+            raw.state_reg = state.register;
             raw.cfa_word = state.leave.word.unwrap_or(NO_WORD);
             raw.cfa_bias = state.leave.bias;
         }
@@ -213,6 +219,7 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
                 flags: out.flags,
             }),
             0 => Step::End,
+            3 => Step::Dropped,
             _ => Step::Torn,
         }
     }

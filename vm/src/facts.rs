@@ -10,7 +10,7 @@ use std::ops::Range;
 use varid_model::{Address, Machine, Pid};
 use varid_process::reader::ForeignMemory;
 use varid_process::{AddressSpace, MappedCode};
-use varid_shim::{Body, CodeState, CodeStates, Target};
+use varid_shim::{Body, CodeState, CodeStates, Target, target_flags};
 use varid_tunnel::PublishedBytecode;
 use varid_tunnel::abi::{
     self, CodeRange, LAYOUT_ON_NATIVE_STACK, Layout, MAX_RULES, NO_RULE, RULE_AT_SP,
@@ -334,9 +334,9 @@ impl VmFacts {
         self.target_of(&layout, flags)
     }
 
-    /// The same of a process with compiled code: its frames are walked, which costs more. Where the shim cannot walk them, it walks linked
-    /// frames only.
-    pub(crate) fn target_with_compiled_code(&self, flags: u32) -> Target {
+    /// The same of a process with compiled code, all of which is between these addresses: its frames are walked, which costs more. Where
+    /// the shim cannot walk them, it walks linked frames only.
+    pub(crate) fn target_with_compiled_code(&self, flags: u32, code: &Range<u64>) -> Target {
         let mut layout = self.layout;
         if !self.walks_compiled_code() {
             (layout.rule_count, layout.quick_rule) = (1, NO_RULE);
@@ -344,6 +344,12 @@ impl VmFacts {
             return Target::ready(&layout, &bodies, self.machine(), flags);
         }
         layout.quick_rule = self.compiled_rule().unwrap_or(layout.quick_rule);
+        // Where the whole stack is unwound, or nothing of it, the frames up to the first interpreter's are.
+        let is_walked = flags & (target_flags::FULL_STACK | target_flags::NO_STACK) == 0;
+        let rule = layout.rules.get_mut(usize::from(layout.quick_rule));
+        if let Some(rule) = rule.filter(|rule| is_walked && rule.kind == RULE_SIZED) {
+            (rule.code_start, rule.code_end) = (code.start, code.end);
+        }
         self.target_of(&layout, flags)
     }
 

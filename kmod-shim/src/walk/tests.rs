@@ -2,6 +2,7 @@
 
 mod areas;
 mod at_sp;
+mod inner;
 mod sized;
 
 use super::*;

@@ -7,11 +7,11 @@ use crate::interpreter_loop::{
 };
 use crate::kind::{LeafMethod, ManagedStack, Unwound};
 use std::borrow::Cow;
-use varid_model::Reason;
+use varid_model::{FrameAddress, Reason};
 use varid_process::AddressSpace;
-use varid_shim::{CapturedSample, ManagedFrame, Step, Walk, flags};
+use varid_shim::{CapturedSample, FramePc, ManagedFrame, Step, Walk, flags};
 use varid_tunnel::abi::RULE_AT_SP;
-use varid_unwind::NativeFrame;
+use varid_unwind::{NativeFrame, NativeStack};
 
 /// The frames that the shim walked, or those of the copy of the stack where it could not.
 pub(super) fn frames<'r>(
@@ -22,6 +22,9 @@ pub(super) fn frames<'r>(
 ) -> ManagedStack<'r> {
     let record = sample.record;
     let mut found = walked;
+    if sample.record.has(flags::INNER) && !is_confirmed(sample.native, &mut found.frames) {
+        found.torn = true;
+    }
     let from_copy = if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {
         Some(copied(facts, sample, &sample.native.frames, space))
     } else if found.frames.is_empty() && !record.has(flags::TORN) {
@@ -44,6 +47,41 @@ pub(super) fn frames<'r>(
         found.leaf = LeafMethod::Transition;
     }
     found
+}
+
+/// Whether unwinding has led to one of the innermost compiled frames that the shim has walked. Those before it are none, and neither is any,
+/// where it has not: they are taken away. The shim does not know a method's code well enough to tell each frame that is being made
+/// or left, or a note that is outdated.
+fn is_confirmed(native: &NativeStack, managed: &mut Cow<'_, [ManagedFrame]>) -> bool {
+    let compiled = |frame: &ManagedFrame| match frame.pc() {
+        FramePc::Compiled { returns, .. } => Some(returns),
+        _ => None,
+    };
+    let Some(first) = managed.iter().position(|frame| compiled(frame).is_some()) else {
+        return true;
+    };
+    let end = native.end.filter(|_| native.stopped.is_none());
+    let mut stretch = managed.iter().skip(first);
+    let mut passed = 0_usize;
+    while let Some(frame) = stretch.next()
+        && let Some(returns) = compiled(frame)
+    {
+        let is_met = |native: &NativeFrame| {
+            native.sp == frame.address() && native.address == FrameAddress::Return(returns)
+        };
+        if end == Some(frame.address()) || native.frames.iter().any(is_met) {
+            if passed > 0 {
+                managed.to_mut().drain(first..first.saturating_add(passed));
+            }
+            return true;
+        }
+        passed = passed.saturating_add(1);
+        if frame.is_outermost() {
+            break;
+        }
+    }
+    managed.to_mut().truncate(first);
+    false
 }
 
 /// Adds the frames of nterp that unwinding has found and the walk has not: the thread's note of its top frame is of an earlier call while
@@ -139,7 +177,7 @@ fn walk_list(
         match walk.step() {
             Step::Frame(found) => managed.push(found),
             Step::End => return Walked::Whole,
-            Step::Torn => return Walked::Cut,
+            Step::Torn | Step::Dropped => return Walked::Cut,
         }
     }
 }
@@ -275,5 +313,63 @@ mod tests {
             add_unwound(&facts(), &sample, &mut managed, &AddressSpace::default());
             assert_eq!(managed[..], [nterp]);
         }
+    }
+
+    const STACK: u64 = 0x7000;
+    const COMPILED: u64 = 0x40_0000;
+
+    fn native(frames: &[(u64, FrameAddress)], end: Option<u64>) -> NativeStack {
+        let frame = |(sp, address): &(u64, FrameAddress)| NativeFrame {
+            address: *address,
+            sp: Address::new(*sp),
+            regs: Regs::default(),
+        };
+        NativeStack {
+            frames: frames.iter().map(frame).collect(),
+            end: end.map(Address::new),
+            stopped: None,
+        }
+    }
+
+    fn compiled(at: u64, returns: u64, is_outermost: bool) -> ManagedFrame {
+        let method = Address::new(0x5000);
+        let returns = Address::new(returns);
+        let pc = FramePc::Compiled { method, returns };
+        ManagedFrame::new(Address::new(at), pc, is_outermost)
+    }
+
+    /// The addresses of the frames that are left, and whether they are confirmed.
+    fn confirmed(native: &NativeStack, frames: &[ManagedFrame]) -> (Vec<u64>, bool) {
+        let mut managed = Cow::Borrowed(frames);
+        let is_confirmed = is_confirmed(native, &mut managed);
+        let left = managed.iter().map(|frame| frame.address().get());
+        (left.collect(), is_confirmed)
+    }
+
+    #[test]
+    fn walked_frames_count_from_where_unwinding_arrives() {
+        let leaf = (STACK, FrameAddress::Instruction(Address::new(COMPILED)));
+        let caller = |sp, at| (sp, FrameAddress::Return(Address::new(at)));
+        let frames = [
+            compiled(STACK + 0x40, COMPILED + 8, false),
+            compiled(STACK + 0x80, COMPILED + 16, true),
+            compiled(STACK + 0x200, COMPILED + 24, true),
+        ];
+        let all = vec![STACK + 0x40, STACK + 0x80, STACK + 0x200];
+        let met = native(&[leaf, caller(STACK + 0x40, COMPILED + 8)], Some(STACK + 0x80));
+        assert_eq!(confirmed(&met, &frames), (all.clone(), true));
+        // The first one is none: the leaf's frame ends at the second.
+        let ends = native(&[leaf], Some(STACK + 0x80));
+        assert_eq!(confirmed(&ends, &frames), (all[1..].to_vec(), true));
+        let other_call = native(&[leaf, caller(STACK + 0x40, COMPILED + 12)], Some(STACK + 0x60));
+        assert_eq!(confirmed(&other_call, &frames), (vec![], false));
+        // Beyond the stretch that it has to lead to nothing is confirmed.
+        let beyond = native(&[leaf], Some(STACK + 0x200));
+        assert_eq!(confirmed(&beyond, &frames), (vec![], false));
+        let stopped = NativeStack {
+            stopped: Some(varid_unwind::UnwindError::NoStack),
+            ..ends
+        };
+        assert_eq!(confirmed(&stopped, &frames), (vec![], false));
     }
 }

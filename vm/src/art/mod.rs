@@ -168,14 +168,17 @@ impl Vm for ArtVm {
 
     fn adds_compiled_code(&self, path: &Path) -> bool {
         let compiled = self.compiled.as_ref();
-        compiled.is_some_and(|compiled| !compiled.is_there() && compiled::may_be_code(path))
+        // The shim is told where the code is that it walks frames of.
+        let is_new =
+            |compiled: &Rc<CompiledCode>| !compiled.is_there() || self.facts.walks_compiled_code();
+        compiled.is_some_and(is_new) && compiled::may_be_code(path)
     }
 
     fn target(&self, flags: u32, space: &AddressSpace) -> Target {
         let compiled = self.compiled.as_ref();
-        match compiled.is_some_and(|compiled| compiled.look_for_it(space)) {
-            true => self.facts.target_with_compiled_code(flags),
-            false => self.facts.target(flags),
+        match compiled.and_then(|compiled| compiled.look_for_it(space)) {
+            Some(code) => self.facts.target_with_compiled_code(flags, &code),
+            None => self.facts.target(flags),
         }
     }
 

@@ -164,6 +164,7 @@ fn in_body(layout: &Layout, sp: u64, pc: u64) -> Leaf {
             pc,
         }),
         state: None,
+        link: 0,
     }
 }
 
@@ -173,6 +174,7 @@ fn in_native(sp: u64) -> Leaf {
         sp,
         registers: None,
         state: None,
+        link: 0,
     }
 }
 
@@ -301,6 +303,7 @@ fn a_frame_that_is_being_made_is_torn_and_not_skipped() {
         sp: SP,
         registers: None,
         state: None,
+        link: 0,
     };
     assert_eq!(walk_from(&vm, &leaf(IN_CODE)), None);
     let rule = vm.layout.rules[0];
@@ -372,6 +375,7 @@ fn stretches_of_both_rules_alternate_through_their_links() {
             pc: 0xb006,
         }),
         state: None,
+        link: 0,
     };
     let (frames, end) = walk_from(&vm, &leaf).unwrap();
     assert_eq!(frames[0], frame(SP + 0x40, 0x5200, 0xb006, OUTERMOST));
@@ -445,8 +449,8 @@ fn in_prologue(vm: &mut Vm, at: u64, saved: [bool; 3]) -> Leaf {
             register: cfa - 0x20,
             frame: held(saved_frame, register(&vm.layout, cfa)),
             pc: held(saved_pc, THREE[1].pc),
-            link: held(saved_return, RETURN),
         }),
+        link: held(saved_return, RETURN),
     }
 }
 
@@ -493,8 +497,8 @@ fn a_frame_that_has_no_bytes_yet_or_no_longer_has_its_callers() {
             register: SP,
             frame: register(&vm.layout, SP),
             pc: 0x9110,
-            link: RETURN,
         }),
+        link: RETURN,
     };
     let expected = vec![
         frame(places[0], 0, 0x9110, 0),
@@ -550,8 +554,8 @@ fn a_complete_frame_may_be_led_to_by_another_register_than_the_bodys() {
             // Still the caller's.
             frame: register(&vm.layout, places[1]),
             pc: 0x9006,
-            link: 0,
         }),
+        link: 0,
     };
     let expected = vec![
         frame(places[0], 0, 0x9006, 0),
@@ -620,9 +624,8 @@ proptest! {
             register,
             frame: register,
             pc: 0x9000,
-            link: IN_CODE,
         });
-        let leaf = Leaf { ip, sp: at, registers, state };
+        let leaf = Leaf { ip, sp: at, registers, state, link: IN_CODE };
         if let Some(mut walk) = Walk::from_leaf(&layout, BASE, TID, &leaf, read) {
             // The tid, the fragment; of a state the word that leads to the CFA, and what the frame keeps.
             prop_assert!(reads.take() <= 4);

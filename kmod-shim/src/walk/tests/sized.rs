@@ -14,11 +14,11 @@ const ENTRY: u16 = 32;
 /// The frame of a native method that has no code of its own.
 const GENERIC_JNI: u64 = 208;
 /// Where the outer fragment is, and where its innermost frame.
-const OUTER: u64 = SP + 0x400;
-const NOTED: u64 = SP + 0x500;
+pub(super) const OUTER: u64 = SP + 0x400;
+pub(super) const NOTED: u64 = SP + 0x500;
 
 /// ART 11 on x86-64 with compiled code; an interpreter's frame is the innermost.
-fn vm(noted: u64) -> Vm {
+pub(super) fn vm(noted: u64) -> Vm {
     let mut vm = Vm::wide();
     let sized = Rule {
         kind: RULE_SIZED,
@@ -47,7 +47,7 @@ fn vm(noted: u64) -> Vm {
 }
 
 /// A method at an address, whose code is at `entry` and has `size` bytes and frames of `frame` bytes.
-fn method(vm: &mut Vm, at: u64, entry: u64, size: u32, frame: u32) {
+pub(super) fn method(vm: &mut Vm, at: u64, entry: u64, size: u32, frame: u32) {
     vm.memory.put(at, &[0; 64]);
     vm.word(at + u64::from(ENTRY), entry);
     let info = entry - 0x40;
@@ -67,18 +67,18 @@ fn method(vm: &mut Vm, at: u64, entry: u64, size: u32, frame: u32) {
 }
 
 /// A frame of `size` bytes with its method at sp, which returns so; returns where its caller's is.
-fn put(vm: &mut Vm, sp: u64, size: u64, method: u64, returns: u64) -> u64 {
+pub(super) fn put(vm: &mut Vm, sp: u64, size: u64, method: u64, returns: u64) -> u64 {
     vm.word(sp, method);
     vm.word(sp + size - 8, returns);
     sp + size
 }
 
-const METHOD: u64 = 0x30_0000;
-const CALLER: u64 = 0x30_0100;
-const CODE: u64 = 0x40_0000;
-const CALLER_CODE: u64 = 0x41_0000;
+pub(super) const METHOD: u64 = 0x30_0000;
+pub(super) const CALLER: u64 = 0x30_0100;
+pub(super) const CODE: u64 = 0x40_0000;
+pub(super) const CALLER_CODE: u64 = 0x41_0000;
 /// In native code.
-const ELSEWHERE: u64 = 0x77_0000;
+pub(super) const ELSEWHERE: u64 = 0x77_0000;
 
 /// The interpreter's frame, which all walks begin with.
 fn innermost() -> ManagedFrame {

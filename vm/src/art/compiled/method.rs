@@ -66,6 +66,20 @@ pub(super) struct CompiledMethod {
     info: InfoBytes,
     /// What has been read of `info`, by the distance of the return address.
     calls: RefCell<BTreeMap<u32, Option<Rc<Call>>>>,
+    /// The same of instructions that make no call: leaves are in few.
+    near: RefCell<BTreeMap<u32, Option<CodeUnits>>>,
+}
+
+/// Places in the code that are kept; real methods have some hundred.
+const MAX_PLACES: usize = 4096;
+
+/// Keeps what is found of a place in some code.
+fn keep<T>(places: &RefCell<BTreeMap<u32, T>>, offset: u32, found: T) {
+    let mut places = places.borrow_mut();
+    if places.len() >= MAX_PLACES {
+        places.clear();
+    }
+    places.insert(offset, found);
 }
 
 /// What a call in compiled code is in bytecode.
@@ -119,6 +133,7 @@ impl CompiledMethod {
             rows: FrameRows::of(code, frame_size),
             info,
             calls: RefCell::default(),
+            near: RefCell::default(),
         })
     }
 
@@ -162,8 +177,6 @@ impl CompiledMethod {
 
     /// The bytecode of the call that a frame has made; None: it is none that the compiler noted down.
     pub(super) fn call(&self, return_address: Address) -> Option<Rc<Call>> {
-        /// Places in the code that are kept; real methods have some hundred.
-        const MAX_CALLS: usize = 4096;
         let offset = self.offset(return_address);
         if let Some(call) = self.calls.borrow().get(&offset) {
             return call.clone();
@@ -179,17 +192,19 @@ impl CompiledMethod {
             Some(Rc::new(Call { dex_pc, inlined }))
         };
         let call = read();
-        let mut calls = self.calls.borrow_mut();
-        if calls.len() >= MAX_CALLS {
-            calls.clear();
-        }
-        calls.insert(offset, call.clone());
+        keep(&self.calls, offset, call.clone());
         call
     }
 
     /// The instruction of the method itself that the code at an address was compiled from, or one before it.
     pub(super) fn dex_pc_near(&self, address: Address) -> Option<CodeUnits> {
-        let info = self.info.parse().ok()?;
-        info.stack_map_before(self.offset(address))?.dex_pc
+        let offset = self.offset(address);
+        if let Some(near) = self.near.borrow().get(&offset) {
+            return *near;
+        }
+        let read = || self.info.parse().ok()?.stack_map_before(offset)?.dex_pc;
+        let near = read();
+        keep(&self.near, offset, near);
+        near
     }
 }

@@ -22,6 +22,7 @@ use known_code::{CodeAt, KnownCode};
 use method::CompiledMethod;
 use oat_code::OatCode;
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Address, FrameAddress, MonotonicNs, Pid, Reason};
@@ -102,15 +103,20 @@ impl CompiledCode {
         self.is_there.get()
     }
 
-    /// Looks whether the process has mapped any.
-    pub(super) fn look_for_it(&self, space: &AddressSpace) -> bool {
-        let mut paths = space.iter().filter_map(|mapped| match &mapped.image {
-            ProcessImage::Elf(elf) => Some(elf.path.as_path()),
-            ProcessImage::Other(path) => Some(&**path),
-            ProcessImage::Code(_) => None,
+    /// Looks whether the process has mapped any: the addresses between which all of it is.
+    pub(super) fn look_for_it(&self, space: &AddressSpace) -> Option<Range<u64>> {
+        let is_code = |mapped: &&ProcessMapping| match &mapped.image {
+            ProcessImage::Elf(elf) => may_be_code(&elf.path),
+            ProcessImage::Other(path) => may_be_code(path),
+            ProcessImage::Code(_) => false,
+        };
+        let mapped = space.iter().filter(is_code);
+        let range = mapped.fold(None, |range: Option<Range<u64>>, mapped| {
+            let start = range.map_or(mapped.start, |range| range.start);
+            Some(start..mapped.end)
         });
-        self.is_there.set(paths.any(may_be_code));
-        self.is_there.get()
+        self.is_there.set(range.is_some());
+        range
     }
 
     /// What is known of the JIT's code may be outdated for the next samples.
