@@ -239,7 +239,6 @@ fn is_gone(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::cli::{Cli, Verb};
     use clap::Parser;
 
