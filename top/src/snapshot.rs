@@ -215,7 +215,7 @@ impl<'p> Parts<'p> {
         let now = parts.iter().map(latest).max().unwrap_or(MonotonicNs::ZERO);
         let mut all = Amount::default();
         for Part { profile, event } in &parts {
-            all += profile.all(*event, request.span, now).total;
+            all.add(profile.all(*event, request.span, now).total);
         }
         Self {
             parts,
@@ -232,7 +232,7 @@ impl<'p> Parts<'p> {
     ) -> HashMap<K, LiveShare> {
         let mut sums: HashMap<K, LiveShare> = HashMap::new();
         for (key, share) in self.parts.iter().flat_map(of) {
-            *sums.entry(key).or_default() += share;
+            sums.entry(key).or_default().add(share);
         }
         sums
     }

@@ -3,8 +3,6 @@
 //! What a sample counts for recently halves every [`HALF_LIFE`] seconds. Instead of all rows shrinking with time, a sample counts for more
 //! the later it is, and what is read is divided by what a sample of now counts for: a sample costs one exponential, a row nothing.
 
-use std::ops::AddAssign;
-
 use varid_model::MonotonicNs;
 
 /// Seconds after which a sample counts for half as much among the recent ones.
@@ -23,18 +21,17 @@ pub struct Amount {
 }
 
 impl Amount {
+    /// Adds another amount.
+    pub fn add(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.period += other.period;
+    }
+
     pub(crate) fn scaled(self, factor: f64) -> Self {
         Self {
             samples: self.samples * factor,
             period: self.period * factor,
         }
-    }
-}
-
-impl AddAssign for Amount {
-    fn add_assign(&mut self, other: Self) {
-        self.samples += other.samples;
-        self.period += other.period;
     }
 }
 
@@ -47,10 +44,11 @@ pub struct LiveShare {
     pub total: Amount,
 }
 
-impl AddAssign for LiveShare {
-    fn add_assign(&mut self, other: Self) {
-        self.own += other.own;
-        self.total += other.total;
+impl LiveShare {
+    /// Adds another share.
+    pub fn add(&mut self, other: Self) {
+        self.own.add(other.own);
+        self.total.add(other.total);
     }
 }
 
@@ -84,16 +82,16 @@ pub struct Counted {
 impl Tally {
     /// The row is the sample's leaf.
     pub fn add_own(&mut self, sample: Counted) {
-        self.since_start.own += sample.since_start;
-        self.recent.own += sample.recent;
+        self.since_start.own.add(sample.since_start);
+        self.recent.own.add(sample.recent);
     }
 
     /// The row is on the sample's stack.
     pub fn add_total(&mut self, sample: Counted) {
         if self.last != sample.number {
             self.last = sample.number;
-            self.since_start.total += sample.since_start;
-            self.recent.total += sample.recent;
+            self.since_start.total.add(sample.since_start);
+            self.recent.total.add(sample.recent);
         }
     }
 

@@ -62,7 +62,7 @@ impl Tmux {
             if until(&screen) {
                 return Ok(screen);
             }
-            ensure!(!screen.contains("\nstatus "), "varid has ended:\n{screen}");
+            ensure!(!screen.contains("\nover"), "varid has ended:\n{screen}");
             last = screen;
         }
     }
@@ -96,7 +96,7 @@ fn methods(screen: &str) -> Vec<(String, f64, f64)> {
 fn script(home: &Home, arguments: &[String]) -> Result<String> {
     let quoted = arguments.iter().map(|argument| format!(" '{argument}'"));
     Ok(format!(
-        "export VARID_HOME='{}'\nstty -a > {before}\n'{}' {}\necho \"status $?\"\nstty -a > {after}\ncmp {before} {after} && echo as before\ncat\n",
+        "export VARID_HOME='{}'\nstty -a | tail -n +2 > {before}\n'{}' {}\necho \"status $?\"\nstty -a | tail -n +2 > {after}\ncmp {before} {after} && echo as before\necho over\ncat\n",
         home.path("home").display(),
         testbed()?.release.join("varid").display(),
         quoted.collect::<String>(),
@@ -129,7 +129,7 @@ fn top_shows_the_methods_and_shares_of_the_report() -> Result<()> {
         return Ok(());
     }
     let home = Home::new()?;
-    let app = App::new("math", "run", 4)?;
+    let app = App::new("math", "run", 60)?;
     let tmux = top_of(&home, &app.arguments())?;
     tmux.wait(|screen| screen.contains(", ended"))?;
     tmux.press(&["t"])?;
@@ -279,7 +279,9 @@ fn without_a_terminal_text_is_printed_or_what_to_type() -> Result<()> {
     let text = String::from_utf8(printed.stdout)?;
     ensure!(text.matches("varid top: sh -c").count() == 2, "{text}");
     ensure!(
-        text.split("\n\n").all(|part| !methods(part).is_empty()),
+        text.split("\n\n")
+            .last()
+            .is_some_and(|part| !methods(part).is_empty()),
         "{text}"
     );
     let errors = String::from_utf8_lossy(&printed.stderr);
