@@ -277,10 +277,14 @@ fn a_session_loads_what_waits_need_only_if_it_has_their_events() -> Result<()> {
         // When the program runs, everything is loaded.
         let children = format!("/proc/{0}/task/{0}/children", varid.0.id());
         let child = loop {
-            let child = std::fs::read_to_string(&children)?.trim().to_owned();
-            let exe = std::fs::read_link(format!("/proc/{child}/exe"));
-            if exe.is_ok_and(|exe| exe == waits.path("waits")) {
-                break child;
+            // Beside the program there is what reads files for varid.
+            let found = std::fs::read_to_string(&children)?;
+            let is_program = |child: &&str| {
+                let exe = std::fs::read_link(format!("/proc/{child}/exe"));
+                exe.is_ok_and(|exe| exe == waits.path("waits"))
+            };
+            if let Some(child) = found.split_whitespace().find(is_program) {
+                break child.to_owned();
             }
             ensure!(begun.elapsed() < HANGS, "the program does not start");
             std::thread::yield_now();
