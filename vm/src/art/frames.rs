@@ -356,12 +356,18 @@ mod tests {
             compiled(STACK + 0x200, COMPILED + 24, true),
         ];
         let all = vec![STACK + 0x40, STACK + 0x80, STACK + 0x200];
-        let met = native(&[leaf, caller(STACK + 0x40, COMPILED + 8)], Some(STACK + 0x80));
+        let met = native(
+            &[leaf, caller(STACK + 0x40, COMPILED + 8)],
+            Some(STACK + 0x80),
+        );
         assert_eq!(confirmed(&met, &frames), (all.clone(), true));
         // The first one is none: the leaf's frame ends at the second.
         let ends = native(&[leaf], Some(STACK + 0x80));
         assert_eq!(confirmed(&ends, &frames), (all[1..].to_vec(), true));
-        let other_call = native(&[leaf, caller(STACK + 0x40, COMPILED + 12)], Some(STACK + 0x60));
+        let other_call = native(
+            &[leaf, caller(STACK + 0x40, COMPILED + 12)],
+            Some(STACK + 0x60),
+        );
         assert_eq!(confirmed(&other_call, &frames), (vec![], false));
         // Beyond the stretch that it has to lead to nothing is confirmed.
         let beyond = native(&[leaf], Some(STACK + 0x200));
