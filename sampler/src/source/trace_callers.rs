@@ -47,8 +47,8 @@ impl TraceCallers {
         let is_caller =
             |address: &Address| self.0.iter().any(|range| range.contains(&address.get()));
         let first = callchain.iter().take(DEPTH);
-        let last = first.enumerate().filter(|(_, address)| is_caller(address));
-        if let Some((last, _)) = last.last() {
+        let mut callers = first.enumerate().filter(|(_, address)| is_caller(address));
+        if let Some((last, _)) = callers.next_back() {
             callchain.drain(..=last);
         }
     }
