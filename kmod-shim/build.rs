@@ -1,6 +1,9 @@
 //! Compiles the BPF program with clang and the walker for user space with cc.
 
-use std::path::PathBuf;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const HEADERS: [&str; 2] = ["include", "../dvm-patch/include"];
@@ -55,10 +58,20 @@ fn compile(object: &str, arch: &str) {
         ))
         .status();
     match status {
-        Ok(status) if status.success() => {}
+        Ok(status) if status.success() => compress(&out),
         Ok(status) => panic!("{clang} could not compile {source}: {status}"),
         Err(error) => panic!(
             "cannot run {clang}: {error}. Install clang-16, libbpf-dev and linux-libc-dev, or set VARID_CLANG"
         ),
     }
+}
+
+/// Writes an object file once more, compressed, beside it.
+fn compress(object: &Path) {
+    let content = std::fs::read(object).expect("clang has written it");
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&content).expect("memory takes it");
+    let compressed = encoder.finish().expect("memory takes it");
+    let written = std::fs::write(object.with_extension("o.z"), compressed);
+    written.unwrap_or_else(|error| panic!("cannot write {}.z: {error}", object.display()));
 }

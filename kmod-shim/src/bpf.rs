@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use varid_tunnel::abi::{RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW};
 
 mod error;
+mod object;
 mod off_cpu;
 mod tracepoint;
 mod walker;
@@ -19,14 +20,10 @@ pub use error::BpfError;
 pub use off_cpu::{OffCpuShim, Wait, WaitKind};
 pub use walker::Walker;
 
-/// The programs for overflows, where there are some for this processor.
-#[cfg(has_bpf_program)]
-static OVERFLOW_OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!(concat!(
-    env!("OUT_DIR"),
-    "/varid.bpf.o"
-)));
-#[cfg(not(has_bpf_program))]
-static OVERFLOW_OBJECT: Option<&[u8]> = None;
+use object::{Object, object};
+
+/// The programs for overflows.
+static OVERFLOW_OBJECT: Object = object!("varid");
 
 /// When a shim's programs run.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +37,7 @@ enum Hook {
 }
 
 impl Hook {
-    fn object(self) -> Option<&'static [u8]> {
+    fn object(self) -> Object {
         match self {
             Self::Overflow { .. } => OVERFLOW_OBJECT,
             Self::Tracepoint { .. } => tracepoint::OBJECT,
@@ -150,7 +147,7 @@ impl Shim {
             Hook::Overflow { keep_all } => (u32::from(keep_all), 0),
             Hook::Tracepoint { period } | Hook::Switch { period } => (0, period),
         };
-        let object = hook.object().ok_or(BpfError::NoProgram)?;
+        let object = hook.object().decompressed()?;
         let mut bytes = shared_ring(ring_pages, online, page_size());
         let mut ebpf = loop {
             let wake_bytes = match ring_pages {
@@ -166,7 +163,7 @@ impl Shim {
                 .override_global("varid_wait_period", &period, false)
                 .override_global("varid_hits", &period, false)
                 .override_global("varid_tail_calls", &u32::from(tail_calls), true)
-                .load(object);
+                .load(&object);
             match loaded {
                 Ok(ebpf) => break ebpf,
                 Err(error) if bytes > LEAST_RING && lacks_memory(&error) => {

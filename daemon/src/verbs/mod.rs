@@ -37,7 +37,11 @@ use std::process::ExitCode;
 use varid_vm::VmKinds;
 
 /// Carries a verb out. `matches`: the command line as it was given; `vms`: the kinds of VM that sessions look for.
-pub fn run(verb: Verb, matches: &ArgMatches, vms: VmKinds) -> anyhow::Result<ExitCode> {
+pub fn run(
+    verb: Verb,
+    #[cfg_attr(not(feature = "host"), expect(unused_variables))] matches: &ArgMatches,
+    vms: VmKinds,
+) -> anyhow::Result<ExitCode> {
     match verb {
         Verb::Start(args) => start::run(&args),
         Verb::Stop { session } => stop::run(session),

@@ -1,5 +1,6 @@
 //! How long do threads wait off their CPUs? The shim on the scheduler's tracepoints.
 
+use super::object::{Object, object};
 use super::{BpfError, Counters, Hook, Shim, Variant, load, map_error};
 use crate::abi::{COUNTER_NO_THREAD, COUNTER_WAITS, RawWait, RawWaitEnd, wait_flags};
 use crate::target::Target;
@@ -8,14 +9,8 @@ use aya::programs::{ProgramError, RawTracePoint};
 use std::os::fd::BorrowedFd;
 use varid_model::{Address, MonotonicNs, Pid, Tid};
 
-/// The programs, where there are some for this processor.
-#[cfg(has_bpf_program)]
-pub(super) static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!(concat!(
-    env!("OUT_DIR"),
-    "/off_cpu.bpf.o"
-)));
-#[cfg(not(has_bpf_program))]
-pub(super) static OBJECT: Option<&[u8]> = None;
+/// The programs.
+pub(super) static OBJECT: Object = object!("off_cpu");
 
 /// The variant that needs bpf_loop, then the one that does not.
 pub(super) static VARIANTS: [Variant; 2] = [

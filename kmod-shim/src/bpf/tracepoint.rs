@@ -1,16 +1,11 @@
 //! Who comes by a tracepoint? The shim on a raw tracepoint, which needs no tracefs.
 
+use super::object::{Object, object};
 use super::{BpfError, Hook, Shim, Variant};
 use aya::programs::RawTracePoint;
 
-/// The programs, where there are some for this processor.
-#[cfg(has_bpf_program)]
-pub(super) static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!(concat!(
-    env!("OUT_DIR"),
-    "/tracepoint.bpf.o"
-)));
-#[cfg(not(has_bpf_program))]
-pub(super) static OBJECT: Option<&[u8]> = None;
+/// The programs.
+pub(super) static OBJECT: Object = object!("tracepoint");
 
 /// The variant that needs bpf_loop, then the one that does not.
 pub(super) static VARIANTS: [Variant; 2] = [
