@@ -1,54 +1,35 @@
 //! Which guides are in the program?
 
+/// A guide's name, and what it says.
+macro_rules! guide {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../../../docs/guide-", $name, ".md")),
+        )
+    };
+}
+
 /// Their names, and what they say in Markdown.
 pub const GUIDES: &[(&str, &str)] = &[
-    (
-        "installing",
-        include_str!("../../../../docs/guide-installing.md"),
-    ),
-    (
-        "profile-an-app",
-        include_str!("../../../../docs/guide-profile-an-app.md"),
-    ),
-    (
-        "reading-a-report",
-        include_str!("../../../../docs/guide-reading-a-report.md"),
-    ),
-    (
-        "comparing",
-        include_str!("../../../../docs/guide-comparing.md"),
-    ),
-    (
-        "html-report",
-        include_str!("../../../../docs/guide-html-report.md"),
-    ),
-    (
-        "exporting",
-        include_str!("../../../../docs/guide-exporting.md"),
-    ),
-    ("events", include_str!("../../../../docs/guide-events.md")),
-    (
-        "configuration",
-        include_str!("../../../../docs/guide-configuration.md"),
-    ),
-    ("device", include_str!("../../../../docs/guide-device.md")),
-    (
-        "android-generations",
-        include_str!("../../../../docs/guide-android-generations.md"),
-    ),
-    (
-        "naming-addresses",
-        include_str!("../../../../docs/guide-naming-addresses.md"),
-    ),
-    (
-        "kernel-module",
-        include_str!("../../../../docs/guide-kernel-module.md"),
-    ),
-    ("board", include_str!("../../../../docs/guide-board.md")),
-    (
-        "troubleshooting",
-        include_str!("../../../../docs/guide-troubleshooting.md"),
-    ),
+    guide!("installing"),
+    guide!("profile-an-app"),
+    guide!("top"),
+    guide!("reading-a-report"),
+    guide!("annotating"),
+    guide!("comparing"),
+    guide!("html-report"),
+    guide!("exporting"),
+    guide!("importing"),
+    guide!("off-cpu"),
+    guide!("events"),
+    guide!("configuration"),
+    guide!("device"),
+    guide!("android-generations"),
+    guide!("naming-addresses"),
+    guide!("kernel-module"),
+    guide!("board"),
+    guide!("troubleshooting"),
 ];
 
 #[cfg(test)]
