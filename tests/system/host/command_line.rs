@@ -138,9 +138,9 @@ fn what_cannot_be_meant_says_what_to_type() -> Result<()> {
         ),
         (&["record"], 2, "or a command"),
         (
-            &["record", "-e", "sched:sched_switch", "true"],
+            &["record", "-e", "sched:no_such_tracepoint", "true"],
             125,
-            "tracepoint",
+            "available_events",
         ),
         (&["start", "-a", "org.example"], 2, "'org.example'"),
     ] {

@@ -45,8 +45,8 @@ error: an app or service is recorded whenever it runs: with a command name no ot
 Usage: varid [OPTIONS] <COMMAND>
 
 For more information, try '--help'.
-$ varid record -e sched:sched_switch true
-varid: event 'sched:sched_switch': a tracepoint; varid samples counted events, such as cycles or cpu-clock: 'perf record' records tracepoints
+$ varid record -e sched:no_such_tracepoint true
+varid: the kernel has no raw tracepoint 'no_such_tracepoint': `bpf_raw_tracepoint_open` failed. 'available_events' of tracefs lists them as SYSTEM:NAME; those of single system calls are raw_syscalls:sys_enter and sys_exit: No such file or directory (os error 2)
 $ varid record -e cpu-clock -p 4194304
 varid: no process has the id N
 $ varid record -e cpu-clock sleepp 1
