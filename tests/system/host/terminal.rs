@@ -46,7 +46,7 @@ Usage: varid [OPTIONS] <COMMAND>
 
 For more information, try '--help'.
 $ varid record -e sched:no_such_tracepoint true
-varid: the kernel has no raw tracepoint 'no_such_tracepoint': `bpf_raw_tracepoint_open` failed. 'available_events' of tracefs lists them as SYSTEM:NAME; those of single system calls are raw_syscalls:sys_enter and sys_exit: No such file or directory (os error 2)
+varid: the kernel has no raw tracepoint 'no_such_tracepoint': `bpf_raw_tracepoint_open` failed. 'available_events' of tracefs lists them as SYSTEM:NAME; those of single system calls are raw_syscalls:sys_enter and sys_exit: No such file or directory (os error N)
 $ varid record -e cpu-clock -p 4194304
 varid: no process has the id N
 $ varid record -e cpu-clock sleepp 1
