@@ -33,7 +33,7 @@ pub use import::ImportArgs;
 #[cfg(feature = "host")]
 pub use manual::{HelpArgs, ShellArg};
 #[cfg(feature = "host")]
-pub use report::{FormatArg, ReportArgs};
+pub use report::ReportArgs;
 #[cfg(feature = "host")]
 pub use session::TargetArgs;
 pub use session::{RecordArgs, SessionArgs};

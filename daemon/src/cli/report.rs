@@ -3,7 +3,7 @@
 use super::selection::{InputArgs, NameArgs, SampleArgs};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use varid_report::{GroupBy, ReportTable, RowOrder, TreeDirection};
+use varid_report::{GroupBy, OutputFormat, ReportTable, RowOrder, TreeDirection};
 
 /// `varid report`.
 #[derive(Debug, Args)]
@@ -150,6 +150,16 @@ pub enum FormatArg {
     Text,
     Json,
     Csv,
+}
+
+impl From<FormatArg> for OutputFormat {
+    fn from(format: FormatArg) -> Self {
+        match format {
+            FormatArg::Text => Self::Text,
+            FormatArg::Json => Self::Json,
+            FormatArg::Csv => Self::Csv,
+        }
+    }
 }
 
 impl From<ByArg> for ReportTable {

@@ -2,13 +2,12 @@
 
 use super::pager;
 use crate::cli::{AnnotateArgs, AnnotateFormatArg, selection};
-use crate::output;
 use std::process::ExitCode;
 use varid_model::Layer;
 use varid_recording::SessionReader;
 use varid_report::{
-    AnnotateRequest, Annotated, AnnotationText, Options, PercentOf, Profile, annotate,
-    write_annotation_json, write_annotation_text, write_candidates, write_candidates_json,
+    AnnotateRequest, Annotated, AnnotationText, Options, Profile, annotate, write_annotation_json,
+    write_annotation_text, write_candidates, write_candidates_json,
 };
 
 /// Prints the method's lines and instructions; or, with exit code 1, the methods that may be meant.
@@ -20,10 +19,7 @@ pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
         layer: args.samples.layer.map(Layer::from),
         symbol: args.samples.symbol.clone(),
         event: None,
-        percent_of: match args.by_samples {
-            true => PercentOf::Samples,
-            false => PercentOf::Period,
-        },
+        percent_of: selection::percent_of(args.by_samples),
         sources: args.source_path,
         limit: args.limit,
         context: args.context,
@@ -61,10 +57,7 @@ pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
             write_candidates_json(several, &mut text)?;
         }
     }
-    match terminal {
-        Some(_) => pager::show(&text)?,
-        None => output::bytes(&text)?,
-    }
+    pager::print(terminal, &text)?;
     Ok(match found {
         Annotated::Method(_) => ExitCode::SUCCESS,
         Annotated::Candidates(_) => ExitCode::FAILURE,

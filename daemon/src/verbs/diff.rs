@@ -1,7 +1,7 @@
 //! `varid diff`: what differs between sessions.
 
 use super::pager;
-use crate::cli::{self, DiffArgs, FormatArg, selection};
+use crate::cli::{self, DiffArgs, selection};
 use crate::{output, sessions};
 use anyhow::Context;
 use std::fs::File;
@@ -11,12 +11,9 @@ use std::process::ExitCode;
 use varid_model::Layer;
 use varid_recording::SessionReader;
 use varid_report::{
-    Diff, DiffView, GroupBy, Options, OutputFormat, PercentOf, Profile, Quantity, ReportTable,
-    RowOrder, Side, TextLimits, TotalChange, View,
+    Diff, DiffView, GroupBy, Options, OutputFormat, Profile, Quantity, ReportTable, RowOrder, Side,
+    TotalChange, View,
 };
-
-/// On a terminal, rows below so many percent on both sides are one line.
-const FOLD_BELOW: f64 = 0.5;
 
 /// The exit code where B is slower than was allowed.
 const SLOWER: u8 = 3;
@@ -30,11 +27,7 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
     };
     let sides = [(Side::A, a.to_vec()), (Side::B, b.to_vec())];
     let table = args.table();
-    let format = match args.format {
-        FormatArg::Text => OutputFormat::Text,
-        FormatArg::Json => OutputFormat::Json,
-        FormatArg::Csv => OutputFormat::Csv,
-    };
+    let format = OutputFormat::from(args.format);
     let terminal = (format == OutputFormat::Text && args.html.is_none())
         .then(pager::columns)
         .flatten();
@@ -50,20 +43,8 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
             },
             limit: args.limit,
             min_percent: args.min_percent,
-            percent_of: if args.by_samples {
-                PercentOf::Samples
-            } else {
-                PercentOf::Period
-            },
-            text: terminal.map_or_else(TextLimits::default, |columns| TextLimits {
-                width: (!args.wide).then_some(columns),
-                fold_below: if args.all_rows || args.min_percent > 0.0 {
-                    0.0
-                } else {
-                    FOLD_BELOW
-                },
-                missing: None,
-            }),
+            percent_of: selection::percent_of(args.by_samples),
+            text: pager::limits(terminal, args.wide, args.all_rows, args.min_percent),
             ..View::default()
         },
         quantity: if args.absolute {
@@ -101,10 +82,7 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
         None => {
             let mut text = Vec::new();
             diff.render(format, &mut text)?;
-            match terminal {
-                Some(_) => pager::show(&text)?,
-                None => output::bytes(&text)?,
-            }
+            pager::print(terminal, &text)?;
         }
     }
     Ok(slower.unwrap_or(ExitCode::SUCCESS))

@@ -5,6 +5,10 @@ use console::Term;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, atomic::AtomicBool};
+use varid_report::TextLimits;
+
+/// On a terminal, rows below so many percent are one line.
+const FOLD_BELOW: f64 = 0.5;
 
 /// Columns of the terminal that standard output is; none if it is something else.
 pub fn columns() -> Option<usize> {
@@ -17,12 +21,33 @@ pub fn columns() -> Option<usize> {
     Some(columns.map_or(usize::MAX, usize::from))
 }
 
-/// Shows text through `$VARID_PAGER`, `$PAGER` or `less`, or directly where that is empty, `cat`, or not there.
+/// How tables fit a terminal of so many columns; what is no terminal gets all of them. A bound that the user names shows the rows above it.
+pub fn limits(terminal: Option<usize>, wide: bool, all_rows: bool, min_percent: f64) -> TextLimits {
+    terminal.map_or_else(TextLimits::default, |columns| TextLimits {
+        width: (!wide).then_some(columns),
+        fold_below: if all_rows || min_percent > 0.0 {
+            0.0
+        } else {
+            FOLD_BELOW
+        },
+        missing: None,
+    })
+}
+
+/// Prints text: page by page on a terminal, whose columns [`columns`] has told.
 ///
 /// # Errors
 ///
 /// Those of writing and waiting; that the reader has seen enough is none.
-pub fn show(text: &[u8]) -> anyhow::Result<()> {
+pub fn print(terminal: Option<usize>, text: &[u8]) -> anyhow::Result<()> {
+    match terminal {
+        Some(_) => show(text),
+        None => output::bytes(text),
+    }
+}
+
+/// Shows text through `$VARID_PAGER`, `$PAGER` or `less`, or directly where that is empty, `cat`, or not there.
+fn show(text: &[u8]) -> anyhow::Result<()> {
     let named = ["VARID_PAGER", "PAGER"];
     let named = named.into_iter().find_map(std::env::var_os);
     let mut pager = match &named {

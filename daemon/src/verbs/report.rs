@@ -1,8 +1,7 @@
 //! `varid report`: what a session says.
 
 use super::{export, pager};
-use crate::cli::{ExportArgs, ExportFormatArg, FormatArg, ReportArgs, selection};
-use crate::output;
+use crate::cli::{ExportArgs, ExportFormatArg, ReportArgs, selection};
 use std::process::ExitCode;
 use varid_model::Layer;
 use varid_recording::SessionReader;
@@ -10,8 +9,6 @@ use varid_report::{
     GroupBy, Options, OutputFormat, Profile, ReportTable, TextLimits, View, render,
 };
 
-/// On a terminal, rows below so many percent are one line.
-const FOLD_BELOW: f64 = 0.5;
 /// On a terminal, so many of the files that are missing are named.
 const MISSING: usize = 3;
 
@@ -51,11 +48,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         ..selection::options(args.event, args.samples, args.names, (inlined, lines))
     };
     let profile = Profile::from_session(&session, &options)?;
-    let format = match args.format {
-        FormatArg::Text => OutputFormat::Text,
-        FormatArg::Json => OutputFormat::Json,
-        FormatArg::Csv => OutputFormat::Csv,
-    };
+    let format = OutputFormat::from(args.format);
     // Only people have a terminal; a pipe gets all of it.
     let terminal = (format == OutputFormat::Text)
         .then(pager::columns)
@@ -69,16 +62,10 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         order,
         min_percent,
         percent_of: selection::percent_of(args.by_samples),
-        text: terminal.map_or_else(TextLimits::default, |columns| TextLimits {
-            width: (!args.wide).then_some(columns),
-            // A bound that the user names shows the rows above it.
-            fold_below: if args.all_rows || min_percent > 0.0 {
-                0.0
-            } else {
-                FOLD_BELOW
-            },
-            missing: (!args.all_rows).then_some(MISSING),
-        }),
+        text: TextLimits {
+            missing: terminal.filter(|_| !args.all_rows).map(|_| MISSING),
+            ..pager::limits(terminal, args.wide, args.all_rows, min_percent)
+        },
     };
     let mut text = Vec::new();
     let shown = match format {
@@ -96,9 +83,6 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         };
         render(&profile, &view, format, &mut text)?;
     }
-    match terminal {
-        Some(_) => pager::show(&text)?,
-        None => output::bytes(&text)?,
-    }
+    pager::print(terminal, &text)?;
     Ok(ExitCode::SUCCESS)
 }

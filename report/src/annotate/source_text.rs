@@ -69,7 +69,7 @@ impl SourceText {
     }
 
     /// Whether the file says that it is of a package of Java or Kotlin.
-    pub fn is_of_package(&self, package: &str) -> bool {
+    pub fn belongs_to_package(&self, package: &str) -> bool {
         self.text.lines().any(|line| {
             let named = line.trim_start().strip_prefix("package ");
             named.is_some_and(|name| name.trim().trim_end_matches(';').trim_end() == package)
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_package_is_the_whole_name_of_its_statement() {
         let source = SourceText::new(b"// x\npackage org.example ;\nclass A {}").unwrap();
-        assert!(source.is_of_package("org.example"));
-        assert!(!source.is_of_package("org"));
+        assert!(source.belongs_to_package("org.example"));
+        assert!(!source.belongs_to_package("org"));
     }
 }

@@ -192,7 +192,7 @@ impl Root {
                 // A name that few files have.
                 for place in candidates.iter().take(64) {
                     if let Ok(source) = self.read(place)
-                        && source.text.is_of_package(&package)
+                        && source.text.belongs_to_package(&package)
                     {
                         return Ok(Some(source));
                     }

@@ -135,8 +135,8 @@ impl OffCpu {
     /// Says how a process is sampled.
     pub fn set_target(&mut self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
         self.shim.set_target(pid.get(), target)?;
-        let is_wanted = target.flags & target_flags::IGNORE == 0;
-        if is_wanted && self.is_enabled && self.seen.insert(pid) {
+        let is_profiled = target.flags & target_flags::IGNORE == 0;
+        if is_profiled && self.is_enabled && self.seen.insert(pid) {
             self.add_blocked(pid)?;
         }
         Ok(())

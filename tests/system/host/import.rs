@@ -205,10 +205,10 @@ fn a_perf_script_has_perf_s_symbols() -> Result<()> {
         "perf has\n{perf:?}\nvarid has of the text\n{varid:?}"
     );
     // perf finds the names in the session, too: the kernel's as functions of a file.
-    let again = symbols_by_perf(&session.join("perf.data"))?;
+    let of_session = symbols_by_perf(&session.join("perf.data"))?;
     ensure!(
-        perf == again,
-        "perf has\n{perf:?}\nof the session\n{again:?}"
+        perf == of_session,
+        "perf has\n{perf:?}\nof the session\n{of_session:?}"
     );
     Ok(())
 }

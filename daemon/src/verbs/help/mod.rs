@@ -34,10 +34,7 @@ pub fn run(args: &HelpArgs) -> anyhow::Result<ExitCode> {
             ),
         },
     };
-    match columns {
-        Some(_) => pager::show(text.as_bytes())?,
-        None => output::bytes(text.as_bytes())?,
-    }
+    pager::print(columns, text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
