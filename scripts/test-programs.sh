@@ -10,8 +10,10 @@ build) options=(--no-run) ;;
 run) options=(--no-fail-fast) ;;
 *) sed -n '3s/^# *//p' "$0" >&2; exit 2 ;;
 esac
-own=(process sampler session unwind vm)
+checked=(varid varid-process varid-sampler varid-session varid-unwind varid-vm)
 failed=0
-cargo test --locked --release --workspace "${own[@]/#/--exclude=varid-}" --lib --test it --test abi --test live --test vm --test stackvm --test host "${options[@]}" || failed=1
-cargo test --locked --profile bench --package varid "${own[@]/#/--package=varid-}" --lib --bins "${options[@]}" || failed=1
+# The whole workspace each time, for then the same features are enabled as in what is built already.
+cargo test --locked --release --workspace --test it --test abi --test live --test vm --test stackvm --test host "${options[@]}" || failed=1
+cargo test --locked --release --workspace "${checked[@]/#/--exclude=}" --lib "${options[@]}" || failed=1
+cargo test --locked --profile bench "${checked[@]/#/--package=}" --lib --bins "${options[@]}" || failed=1
 exit "$failed"
