@@ -1,6 +1,6 @@
 //! What is a view of? One event of a profile.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, hash::Hash};
 
 use varid_model::perf;
 use varid_recording::EventDesc;
@@ -31,6 +31,8 @@ pub(crate) struct Scope<'p> {
     pub calls: HashMap<SymbolId, CallWeight>,
     /// By [`SymbolId`]: whether the view is of it. Empty: it is of all.
     selected: Vec<bool>,
+    /// By [`SymbolId`]: the symbol that it counts as. Empty: each is one of its own.
+    merged: Vec<SymbolId>,
 }
 
 impl<'p> Scope<'p> {
@@ -54,6 +56,7 @@ impl<'p> Scope<'p> {
             weights: StackWeights::new(stacks, weights, counters),
             calls: HashMap::new(),
             selected: selected_symbols(profile, view),
+            merged: Vec::new(),
         };
         // A call counts for the method that was called: the leaf.
         for row in weights.rows(ProfileCounter::CALLS) {
@@ -63,6 +66,22 @@ impl<'p> Scope<'p> {
             }
         }
         scope
+    }
+
+    /// Makes the symbols that have the same key count as one, so that a stack with several of them counts once for all.
+    pub fn merge_symbols<K: Eq + Hash>(
+        &mut self,
+        key: impl Fn(&'p ProfileSymbol, Option<&'p ProfileImage>) -> K,
+    ) {
+        let frames = &self.profile.frames;
+        let mut first = HashMap::new();
+        let ids = (0..).map(SymbolId).zip(frames.symbols());
+        self.merged = ids
+            .map(|(id, symbol)| {
+                let key = key(symbol, frames.image(symbol.image));
+                *first.entry(key).or_insert(id)
+            })
+            .collect();
     }
 
     /// Whether the view's layer and symbols are those of a stack's leaf.
@@ -114,7 +133,9 @@ impl<'p> Scope<'p> {
 
     /// The symbol of a frame.
     pub fn symbol_of(&self, frame: FrameId) -> Option<SymbolId> {
-        Some(self.profile.frames.frame(frame)?.symbol)
+        let symbol = self.profile.frames.frame(frame)?.symbol;
+        let merged = self.merged.get(usize::try_from(symbol.0).ok()?);
+        Some(merged.copied().unwrap_or(symbol))
     }
 
     /// The image of a symbol.
@@ -152,6 +173,13 @@ fn selected_symbols(profile: &Profile, view: &View) -> Vec<bool> {
     profile.frames.symbols().iter().map(selected).collect()
 }
 
+/// Whether an event's samples are waits of threads, each of which weighs as long as it took.
+pub(crate) fn is_of_waits(event: &EventDesc) -> bool {
+    // What programs of the BPF shim tell: the time that threads wait, or a tracepoint, SYSTEM:NAME.
+    let by_bpf = event.config == u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT);
+    event.kind == perf::PERF_TYPE_SOFTWARE && by_bpf && !event.name.contains(':')
+}
+
 /// What a number counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
@@ -169,10 +197,7 @@ impl Unit {
             perf::PERF_COUNT_SW_CPU_CLOCK,
             perf::PERF_COUNT_SW_TASK_CLOCK,
         ];
-        // What programs of the BPF shim tell: the time that threads wait, or a tracepoint, SYSTEM:NAME.
-        let by_bpf = event.config == u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT);
-        let is_wait = by_bpf && !event.name.contains(':');
-        let is_clock = clocks.map(u64::from).contains(&event.config) || is_wait;
+        let is_clock = clocks.map(u64::from).contains(&event.config) || is_of_waits(event);
         if event.kind == perf::PERF_TYPE_SOFTWARE && is_clock {
             Self::Nanoseconds
         } else {

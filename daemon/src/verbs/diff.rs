@@ -3,7 +3,7 @@
 use super::pager;
 use crate::cli::{self, DiffArgs, selection};
 use crate::{output, sessions};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -113,6 +113,11 @@ fn add(
 /// The exit code, and a sentence that says why.
 fn is_slower(diff: &Diff, bound: f64, level: f64) -> anyhow::Result<ExitCode> {
     let change: TotalChange = diff.total().context("--fail-if-slower")?;
+    if change.probability.is_none() {
+        bail!(
+            "--fail-if-slower: the number of waits says nothing of how long they take: give several sessions a side, as in diff A A2 A3 --against B B2 B3"
+        );
+    }
     let is_slower = change.is_slower(bound, level);
     let verdict = if is_slower { "slower" } else { "not slower" };
     output::message(&format!(

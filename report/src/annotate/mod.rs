@@ -12,8 +12,8 @@
 //! | how does it look to people | `text`, `text_rows` |
 //! | how does it look to programs | `json` |
 //!
-//! Names and files of sources come from the recording, which is not trusted: nothing outside of the folders and archives that
-//! the user names is read, and nothing that is read is printed as more than text.
+//! Names and files come from the recording, which is not trusted: no source outside of the folders and archives that the user names is read, the
+//! dex file at its recorded path counts only if it has the recorded content, and nothing that is read is printed as more than text.
 
 mod annotation;
 mod choose;

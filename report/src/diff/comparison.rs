@@ -7,6 +7,7 @@ use super::{
     session::{RowKey, SessionShares},
     statistics::{false_discovery_rates, two_means, two_proportions},
     tables,
+    tested_by::TestedBy,
     total::{Per, TotalChange, mean, total_change},
 };
 use crate::{
@@ -48,7 +49,7 @@ pub struct DiffRow {
     pub key: RowKey,
     pub a: SideValue,
     pub b: SideValue,
-    /// None: it has too few samples.
+    /// None: it has too few samples, or nothing can be tested.
     pub test: Option<TestResult>,
 }
 
@@ -116,9 +117,9 @@ impl<'d> Comparison<'d> {
         Ok(comparison)
     }
 
-    /// Whether what varies from session to session is part of the tests.
-    pub fn is_by_session(&self) -> bool {
-        self.sides.iter().any(|side| side.len() > 1)
+    /// What the tests are by.
+    pub fn tested_by(&self) -> TestedBy {
+        TestedBy::of(self.sides)
     }
 
     fn table(&self, place: usize, by: GroupBy) -> DiffTable {
@@ -167,8 +168,12 @@ impl<'d> Comparison<'d> {
                 .then(|| mean(&self.values(sessions, weights, Quantity::Absolute))),
         };
         let all = samples(&a).saturating_add(samples(&b));
-        let test = (all >= LEAST_SAMPLES).then(|| TestResult {
-            probability: self.probability(&a, &b),
+        let probability = match all >= LEAST_SAMPLES {
+            true => self.probability(&a, &b),
+            false => None,
+        };
+        let test = probability.map(|probability| TestResult {
+            probability,
             rate: 1.0,
             is_significant: false,
         });
@@ -196,9 +201,8 @@ impl<'d> Comparison<'d> {
         sessions.iter().zip(weights).map(value).collect()
     }
 
-    /// How likely a difference as large as this is by chance. By session it must be unlikely by sample, too: the same few samples in each session of
-    /// a side do not vary.
-    fn probability(&self, a: &[SampleWeight], b: &[SampleWeight]) -> f64 {
+    /// How likely a difference as large as this is by chance; none: that cannot be said.
+    fn probability(&self, a: &[SampleWeight], b: &[SampleWeight]) -> Option<f64> {
         let [of_a, of_b] = self.sides;
         let (x, y) = (samples(a), samples(b));
         let by_sample = match (self.view.quantity, &self.per) {
@@ -216,7 +220,7 @@ impl<'d> Comparison<'d> {
             &self.values(of_a, a, quantity),
             &self.values(of_b, b, quantity),
         );
-        by_session.map_or(by_sample, |by_session| by_session.max(by_sample))
+        self.tested_by().probability(by_sample, by_session)
     }
 
     /// Fills in the false discovery rates of a table's rows.

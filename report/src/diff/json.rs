@@ -67,7 +67,8 @@ struct Absolute {
     b_samples: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     change_percent: Option<f64>,
-    p: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p: Option<f64>,
 }
 
 /// Writes the comparison as one JSON object and a newline.
@@ -100,11 +101,7 @@ pub fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
         percent_of: view.percent_of.name(),
         absolute: absolute(comparison),
         not_absolute: comparison.per.as_ref().err().map(String::as_str),
-        tested_by: if comparison.is_by_session() {
-            "session"
-        } else {
-            "sample"
-        },
+        tested_by: comparison.tested_by().name(),
         level: comparison.view.level,
         layers: layers.map(objects),
         by: last.map_or(GroupBy::Symbol, |table| table.by).name(),

@@ -6,6 +6,7 @@
 //! | which rows differ, and how surely | `comparison` |
 //! | is one side slower as a whole | `total` |
 //! | how likely is a difference by chance | `statistics` |
+//! | by what is that tested | `tested_by` |
 //! | which calling contexts differ | `tree` |
 //! | which columns does the table have | `table` |
 //! | how does it look | `text`, `json`, `html` |
@@ -16,6 +17,7 @@ mod json;
 mod session;
 mod statistics;
 mod table;
+mod tested_by;
 mod text;
 mod total;
 mod tree;

@@ -9,7 +9,7 @@ use super::{DiffView, tables};
 use crate::{
     error::{Error, Result},
     profile::Profile,
-    scope::{Scope, Unit, percent},
+    scope::{Scope, Unit, is_of_waits, percent},
     shares::Share,
     view::{PercentOf, RowOrder},
     views::rows::{self, Row},
@@ -71,6 +71,8 @@ pub struct SessionShares {
     pub duration: Duration,
     /// Whether it is a command from its start to its end.
     pub is_command: bool,
+    /// Whether its samples are waits: their number says nothing of how long they took.
+    pub is_of_waits: bool,
     /// Why sums of its periods say little; none: they are good.
     pub not_absolute: Option<String>,
     pub unattributed: u64,
@@ -87,7 +89,12 @@ pub struct SessionShares {
 impl SessionShares {
     pub fn new(profile: &Profile, diff: &DiffView) -> Result<Self> {
         let view = &diff.view;
-        let scope = Scope::of_event(profile, view, profile.event(None)?);
+        let mut scope = Scope::of_event(profile, view, profile.event(None)?);
+        // Functions of one name are one row.
+        scope.merge_symbols(|symbol, image| {
+            let image = image.map(|image| file_name(&image.name));
+            (symbol.layer, image, &symbol.name, symbol.inlined)
+        });
         let recording = &profile.recording;
         let manifest = &recording.manifest;
         if scope.value(scope.all) == 0 {
@@ -106,7 +113,7 @@ impl SessionShares {
             for row in rows::selected(&scope, by, view) {
                 let weight = taken(row.share);
                 if !weight.is_zero() {
-                    // Threads and processes of one name are one row, and so are functions of one name.
+                    // Threads and processes of one name are one row.
                     table.entry(RowKey::of(&row)).or_default().add(weight);
                 }
             }
@@ -125,6 +132,7 @@ impl SessionShares {
                 span.length_in(recording.duration)
             }),
             is_command: manifest.target.kind == TargetKind::Command,
+            is_of_waits: is_of_waits(scope.description),
             not_absolute: not_absolute(&scope, manifest),
             unattributed: scope.event.unattributed_samples(),
             lost: recording.lost,

@@ -9,6 +9,7 @@ use super::{
     comparison::{Comparison, DiffTable, LEAST_SAMPLES},
     session::SessionShares,
     table,
+    tested_by::TestedBy,
 };
 use crate::{
     columns::OutputFormat,
@@ -135,22 +136,32 @@ fn significance(comparison: &Comparison) -> Vec<String> {
     };
     let [a, b] = comparison.sides;
     let level = level_text(comparison.view.level);
-    let mut lines = if comparison.is_by_session() {
-        let by_session = match a.len().min(b.len()) {
-            1 => "Student's t-test, with the spread of the side that has several,",
-            _ => "Welch's t-test",
-        };
-        vec![
-            format!("Tested by session: {by_session}"),
-            format!("   and by sample: {by_sample}; the larger p counts"),
-        ]
-    } else {
-        vec![
+    let several =
+        "   Several sessions a side are tested by session: diff A A2 A3 --against B B2 B3"
+            .to_owned();
+    let mut lines = match comparison.tested_by() {
+        TestedBy::Nothing => {
+            let why = "Not tested: the number of waits says nothing of how long they take";
+            return vec![why.to_owned(), several];
+        }
+        TestedBy::Sample => vec![
             format!("Tested by sample: {by_sample}"),
             "   What varies from run to run is not in it: unchanged code can be marked.".to_owned(),
-            "   Several sessions a side are tested by session: diff A A2 A3 --against B B2 B3"
-                .to_owned(),
-        ]
+            several,
+        ],
+        by @ (TestedBy::SessionAndSample | TestedBy::Session) => {
+            let by_session = match a.len().min(b.len()) {
+                1 => "Student's t-test, with the spread of the side that has several",
+                _ => "Welch's t-test",
+            };
+            let mut lines = vec![format!("Tested by session: {by_session}")];
+            if by == TestedBy::SessionAndSample {
+                lines.push(format!(
+                    "   and by sample: {by_sample}; the larger p counts"
+                ));
+            }
+            lines
+        }
     };
     let tested = comparison.tables.iter();
     let tested = tested.map(|table| format!("{} by {}", table.tested, table.by.name()));

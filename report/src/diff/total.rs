@@ -5,6 +5,7 @@ use std::fmt;
 use super::{
     session::SessionShares,
     statistics::{real, two_means, two_rates},
+    tested_by::TestedBy,
 };
 use crate::columns::probability_text;
 
@@ -24,8 +25,8 @@ pub struct TotalChange {
     pub a: Total,
     /// What is now.
     pub b: Total,
-    /// How likely a difference as large as this is, if there is none.
-    pub probability: f64,
+    /// How likely a difference as large as this is, if there is none. None: that cannot be said, for one session a side of waits.
+    pub probability: Option<f64>,
 }
 
 impl TotalChange {
@@ -42,17 +43,20 @@ impl TotalChange {
             Some(change) => change > percent,
             None => self.b.value > 0.0,
         };
-        more && self.probability <= level
+        more && self.probability.is_some_and(|p| p <= level)
     }
 }
 
-/// As `+5.21 % (p 0.004)`.
+/// As `+5.21 % (p 0.004)`, or `+5.21 % (not tested)`.
 impl fmt::Display for TotalChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let p = probability_text(self.probability);
         match self.percent() {
-            Some(change) => write!(f, "{change:+.2} % (p {p})"),
-            None => write!(f, "new (p {p})"),
+            Some(change) => write!(f, "{change:+.2} %")?,
+            None => f.write_str("new")?,
+        }
+        match self.probability {
+            Some(p) => write!(f, " (p {})", probability_text(p)),
+            None => f.write_str(" (not tested)"),
         }
     }
 }
@@ -149,7 +153,7 @@ pub fn total_change([a, b]: [&[SessionShares]; 2], per: Per) -> TotalChange {
     TotalChange {
         a: total(x, &of_a),
         b: total(y, &of_b),
-        probability: by_session.map_or(by_sample, |by_session| by_session.max(by_sample)),
+        probability: TestedBy::of([a, b]).probability(by_sample, by_session),
     }
 }
 

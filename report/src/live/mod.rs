@@ -1,7 +1,8 @@
 //! What has a session recorded so far, while it is recorded?
 //!
-//! [`tally`]: how much a row took, recently and since the start; [`tables`]: the rows.
+//! [`tally`]: how much a row took, recently and since the start; [`tables`]: the rows; [`symbol_names`]: which symbols are one row.
 
+mod symbol_names;
 mod tables;
 mod tally;
 
@@ -18,6 +19,7 @@ use crate::{
     naming::Resolver,
     tasks::TaskTracker,
 };
+use symbol_names::SymbolNames;
 use tables::EventTables;
 pub use tally::{Amount, HALF_LIFE, LiveShare, LiveSpan};
 
@@ -28,6 +30,7 @@ pub struct LiveProfile {
     session: SessionReader,
     records: Records,
     resolver: Resolver,
+    names: SymbolNames,
     tasks: TaskTracker,
     /// By the event's place in the manifest.
     events: Vec<EventTables>,
@@ -93,6 +96,7 @@ impl LiveProfile {
         Ok(Self {
             records: session.records()?.following(),
             resolver: Resolver::new(&session, names)?,
+            names: SymbolNames::default(),
             tasks: TaskTracker::new(&manifest.memberships),
             events: (0..count).map(|_| EventTables::default()).collect(),
             progress: Progress::default(),
@@ -270,7 +274,8 @@ impl LiveProfile {
         self.stack.clear();
         for frame in self.frames.of(&mut self.resolver, &sample.borrowed()) {
             if let Some((_, of)) = self.resolver.frame(*frame) {
-                self.stack.push((*frame, of.symbol));
+                let symbol = self.names.first(of.symbol, &self.resolver);
+                self.stack.push((*frame, symbol));
             }
         }
         let thread = (sample.pid, sample.tid);

@@ -280,9 +280,9 @@ fn all<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
             // A line is a row, whether or not all frames were exactly there.
             let frames = &profile.frames;
             let place = |frame| {
-                let frame = frames.frame(frame)?;
-                let line = frame.line.as_ref();
-                Some((frame.symbol, line.map(|line| (&line.file, line.line))))
+                let line = frames.frame(frame)?.line.as_ref();
+                let symbol = symbol_of(frame)?;
+                Some((symbol, line.map(|line| (&line.file, line.line))))
             };
             let approximate = |frame| place(frame).filter(|_| frames.is_approximate(frame));
             let approximate = scope.weights.by_frame(approximate);
