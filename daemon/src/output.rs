@@ -64,12 +64,15 @@ pub enum Align {
     Right,
 }
 
-/// Rows in columns as wide as they need to be; the last one is not padded.
+/// Cells are padded to no more than this: one that is wider makes its row alone longer.
+const WIDEST: usize = 1000;
+
+/// Rows in columns as wide as they need to be; no row ends in spaces.
 pub fn table<const N: usize>(head: [(&str, Align); N], rows: &[[String; N]]) -> String {
     let mut widths = head.map(|(title, _)| title.chars().count());
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+            *width = (*width).max(cell.chars().count()).min(WIDEST);
         }
     }
     let mut text = String::new();
@@ -123,6 +126,14 @@ mod tests {
             &rows,
         );
         assert_eq!(text, "NAME   N  LAST\na     10  x\nlong   5\n");
+    }
+
+    #[test]
+    fn a_cell_that_is_longer_than_any_padding_is_written_whole() {
+        let long = "n".repeat(70_000);
+        let rows = [[long.clone(), "1".to_owned()]];
+        let text = table([("NAME", Align::Left), ("N", Align::Right)], &rows);
+        assert!(text.ends_with(&format!("{long}  1\n")), "{}", text.len());
     }
 
     #[test]

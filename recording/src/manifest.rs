@@ -126,6 +126,12 @@ pub struct Membership {
 }
 
 impl Manifest {
+    /// The recording starts, at a time of CLOCK_MONOTONIC that is now.
+    pub fn start(&mut self, time: MonotonicNs) {
+        self.start_time_ns = time;
+        self.wall_start = rfc3339(SystemTime::now());
+    }
+
     /// A manifest of a recording that starts on this machine, by the wall clock now.
     ///
     /// `start_time_ns` is CLOCK_MONOTONIC at the start.

@@ -104,8 +104,10 @@ impl Session {
         control: Arc<SessionControl>,
     ) -> Result<Self, SessionError> {
         let mut session = start::open(options, control)?;
-        session.sampling.start()?;
+        let manifest = session.output.recorder.changed_manifest();
+        manifest.start(monotonic_ns());
         session.schedule = Schedule::start();
+        session.sampling.start()?;
         let (sampling, output) = (&session.sampling, &mut session.output);
         session.processes.find_running(sampling, output)?;
         // From now on the manifest says whether the session waits for a process.

@@ -1,6 +1,10 @@
 //! Which instructions does a method have?
 
-use std::{ops::Range, path::Path};
+use std::{
+    fmt::{self, Write},
+    ops::Range,
+    path::Path,
+};
 
 use varid_recording::{ImageKind, terminal::one_line};
 use varid_symbolizer::{
@@ -134,7 +138,7 @@ fn dex_instructions(dex: &DexFile, range: Range<u64>) -> Result<Vec<CodeInstruct
         let instruction = |found: varid_symbolizer::dex::Instruction| CodeInstruction {
             address: found.offset.into(),
             len: found.units.saturating_mul(2),
-            text: shown(&found.to_string()),
+            text: shown(&found),
         };
         return Ok(instructions.take(MOST).map(instruction).collect());
     }
@@ -166,7 +170,7 @@ fn machine_code(image: &OpenImage, file: &ImageFile, range: Range<u64>) -> Resul
             text.push_str(&format!(" <{name}>"));
         }
         CodeInstruction {
-            text: shown(&text),
+            text: shown(text),
             ..found
         }
     });
@@ -185,11 +189,64 @@ fn target(text: &str) -> Option<u64> {
     u64::from_str_radix(last.strip_prefix("0x")?, 16).ok()
 }
 
-/// A text in one line that is not too long.
-fn shown(text: &str) -> String {
-    let line = one_line(text);
+/// A text in one line that is not too long. No more is made of the text than is shown.
+fn shown(text: impl fmt::Display) -> String {
+    let mut start = TextStart::default();
+    // An error means that the rest is left out.
+    let _ = write!(start, "{text}");
+    let line = one_line(&start.text);
     match line.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}..", line.get(..end).unwrap_or_default()),
         None => line,
+    }
+}
+
+/// The first characters of a text: a few more than are shown.
+#[derive(Default)]
+struct TextStart {
+    text: String,
+    characters: usize,
+}
+
+impl Write for TextStart {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = LONGEST.saturating_add(1).saturating_sub(self.characters);
+        let mut rest = text.chars();
+        let start = rest.by_ref().take(room);
+        let before = self.text.len();
+        self.text.extend(start);
+        let added = self.text.get(before..).unwrap_or_default();
+        self.characters = self.characters.saturating_add(added.chars().count());
+        match rest.next() {
+            Some(_) => Err(fmt::Error),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST, shown};
+    use std::{cell::Cell, fmt};
+
+    /// A text without an end, which counts its pieces.
+    struct Endless<'c>(&'c Cell<usize>);
+
+    impl fmt::Display for Endless<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            loop {
+                self.0.set(self.0.get() + 1);
+                f.write_str("ab")?;
+            }
+        }
+    }
+
+    #[test]
+    fn no_more_is_made_of_a_text_than_is_shown() {
+        let pieces = Cell::new(0);
+        let text = shown(Endless(&pieces));
+        assert_eq!(text, format!("{}..", "ab".repeat(LONGEST / 2)));
+        assert!(pieces.get() <= LONGEST);
+        assert_eq!(shown("const v0"), "const v0");
     }
 }

@@ -42,7 +42,9 @@ fn record<'f>(fields: impl Iterator<Item = Cow<'f, str>>, out: &mut dyn Write) -
 /// A field in one line that no spreadsheet takes for a formula: an apostrophe is before what would be one.
 fn quoted(field: &str) -> String {
     let mut text = one_line(field);
-    if text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err() {
+    if text.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])
+        && text.parse::<f64>().is_err()
+    {
         text.insert(0, '\'');
     }
     if text.contains([',', '"']) {

@@ -28,6 +28,9 @@ use std::borrow::Cow;
 const MAX_INFLATED: u64 = 1 << 28;
 /// The most bytes to which all entries of a file together are inflated.
 const MAX_INFLATED_IN_ALL: u64 = 1 << 30;
+/// A small file is inflated to less: to so many bytes, and so many for each of its own. Dex files become two to five times as large.
+const INFLATED_AT_LEAST: u64 = 16 << 20;
+const INFLATED_RATIO: u64 = 64;
 /// How deep archives are nested at most: a bundle of APKs, an APK, a library in it.
 const MAX_DEPTH: u32 = 3;
 
@@ -238,7 +241,10 @@ fn refuse_overlaps<'d, R: ReadRef<'d>>(
 /// # Errors
 /// As [`entries`]. An entry that cannot be read is an error in its place.
 pub fn dex_files<'d>(file: &str, bytes: &'d [u8]) -> Result<Vec<Result<DexEntry<'d>>>> {
-    let mut left = MAX_INFLATED_IN_ALL;
+    let mut left = INFLATED_RATIO
+        .saturating_mul(bytes.len() as u64)
+        .saturating_add(INFLATED_AT_LEAST)
+        .min(MAX_INFLATED_IN_ALL);
     dex_entries(file, bytes, 0, &mut left)
 }
 

@@ -13,6 +13,10 @@ use super::headers::Headers;
 pub(super) use super::headers::{Section, Segment, c_string};
 use crate::{Error, Result};
 
+/// A section is unpacked to so many bytes, and so many for each of its own: debug information becomes two to ten times as large.
+const UNPACKED_AT_LEAST: u64 = 16 << 20;
+const UNPACKED_RATIO: u64 = 64;
+
 /// An ELF file whose headers have been read; sections are read when they are asked for.
 #[derive(Debug)]
 pub(super) struct ElfReader<'d> {
@@ -161,6 +165,10 @@ impl<'d> ElfReader<'d> {
         let (header, packed) = pod::from_bytes::<Elf::CompressionHeader>(bytes)
             .map_err(|()| format(&"ends within its header"))?;
         let size: u64 = header.ch_size(self.encoding.endian).into();
+        let most = UNPACKED_RATIO.saturating_mul(bytes.len() as u64);
+        if size > most.saturating_add(UNPACKED_AT_LEAST) {
+            return Err(Problem::TooMuch);
+        }
         self.data.take(size)?;
         let limit = usize::try_from(size).map_err(|error| format(&error))?;
         let unpacked = match header.ch_type(self.encoding.endian) {

@@ -71,6 +71,9 @@ const GAP: &str = "  ";
 /// A column is never cut below this: numbers stay whole.
 const NARROWEST: usize = 12;
 
+/// Cells are padded to no more than this: one that is wider makes its row alone longer.
+const WIDEST: usize = 1000;
+
 fn widths(
     header: &[Cow<'static, str>],
     lines: &[Option<Vec<Cell>>],
@@ -106,7 +109,10 @@ fn widths(
 fn write_line(cells: &[Cell], widths: &[usize], out: &mut dyn Write) -> io::Result<()> {
     let padded = cells.iter().zip(widths);
     let text: Vec<String> = padded
-        .map(|(cell, &width)| format!("{:width$}", cut(cell, width)))
+        .map(|(cell, &width)| {
+            let padding = width.min(WIDEST);
+            format!("{:padding$}", cut(cell, width))
+        })
         .collect();
     writeln!(out, "{}", text.join(GAP).trim_end())
 }
@@ -127,4 +133,31 @@ fn cut(cell: &Cell, width: usize) -> Cow<'_, str> {
         .collect();
     let back: String = name.chars().skip(length.saturating_sub(kept / 2)).collect();
     format!("{front}{DOTS}{back}").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cell, WIDEST, write_line};
+
+    #[test]
+    fn a_name_that_is_longer_than_any_padding_is_written_whole() {
+        let cell = |text: String| Cell { text, stem: 0 };
+        let long = "n".repeat(70_000);
+        let mut out = Vec::new();
+        write_line(
+            &[cell(long.clone()), cell("1".to_owned())],
+            &[70_000, 1],
+            &mut out,
+        )
+        .unwrap();
+        write_line(
+            &[cell("short".to_owned()), cell("2".to_owned())],
+            &[70_000, 1],
+            &mut out,
+        )
+        .unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let padding = " ".repeat(WIDEST - "short".len());
+        assert_eq!(text, format!("{long}  1\nshort{padding}  2\n"));
+    }
 }
