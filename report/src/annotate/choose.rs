@@ -64,7 +64,10 @@ pub fn hottest(scope: &Scope, (own, total): (f64, f64)) -> Vec<(SymbolId, Share)
         let value = |weight: SampleWeight| std::cmp::Reverse(scope.value(weight));
         (value(share.own), value(share.total), *id)
     });
-    found.into_iter().map(|(id, _, share)| (id, share)).collect()
+    found
+        .into_iter()
+        .map(|(id, _, share)| (id, share))
+        .collect()
 }
 
 type Found<'p> = (SymbolId, &'p ProfileSymbol, Share);

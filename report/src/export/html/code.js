@@ -97,7 +97,7 @@ class CodeView {
   }
 
   row(kind, found, place, text) {
-    const ofMethod = found.self ? found.self_percent_of_method : 0;
+    const ofMethod = found.self ? found.method_percent : 0;
     const heat = ofMethod >= HOT ? " hot" : ofMethod >= WARM ? " warm" : "";
     const bar = element("span", { class: "bar heat" });
     bar.style.width = `${Math.min(ofMethod, 100)}%`;

@@ -8,7 +8,10 @@ use super::data::SymbolNumbers;
 use crate::{
     annotate::{AnnotateRequest, Annotation, Annotator, annotation_json, hottest, keep_hottest},
     error::Result,
-    export::{ExportRequest, walk::{Walk, plain}},
+    export::{
+        ExportRequest,
+        walk::{Walk, plain},
+    },
     frames::SymbolId,
     scope::Scope,
     shares::Share,
@@ -22,7 +25,8 @@ const LEAST: (f64, f64) = (0.1, 1.0);
 /// A method with more lines and instructions than these has only its hottest lines, and those around them.
 const MOST_ROWS: usize = 2000;
 const HOTTEST_LINES: usize = 200;
-const CONTEXT: usize = 3;
+/// Lines before and behind each that is shown, as 'varid annotate' has them.
+const CONTEXT: usize = 2;
 
 /// Writes a list in JSON: for each method the number of its symbol, and its annotation as `varid annotate --format json` has it.
 pub fn write(
@@ -41,6 +45,7 @@ pub fn write(
         event: view.event,
         percent_of: request.weigh,
         sources: request.sources.clone(),
+        context: CONTEXT,
         ..AnnotateRequest::default()
     };
     let mut annotator = Annotator::new(&scope, &request)?;

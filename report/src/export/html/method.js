@@ -18,7 +18,7 @@ class Method {
     this.setSymbol(symbol);
     this.update();
     byId("method-name").focus();
-    this.panel.scrollTop = 0;
+    byId("method-body").scrollTop = 0;
   }
 
   setSymbol(symbol) {
@@ -92,7 +92,8 @@ class Method {
     if (!this.code) return [];
     const { method, files } = this.annotation;
     const sources = files.filter((file) => file.found).map((file) => ["source", file.found]);
-    return method.code_file ? [[method.code === "dex" ? "bytecode" : method.code, method.code_file], ...sources] : sources;
+    const isElsewhere = method.code_file && method.code_file !== method.path;
+    return isElsewhere ? [[method.code === "dex" ? "bytecode" : method.code, method.code_file], ...sources] : sources;
   }
 
   // The code, or why it is not here.

@@ -90,10 +90,7 @@ fn write_block<T>(
         0 => kind.to_owned(),
         _ => format!("{kind}-{number}"),
     };
-    write!(
-        out,
-        r#"<script type="application/octet-stream" id="{id}">"#
-    )?;
+    write!(out, r#"<script type="application/octet-stream" id="{id}">"#)?;
     let mut packed = GzEncoder::new(
         EncoderWriter::new(&mut *out, &STANDARD),
         Compression::new(4),

@@ -165,14 +165,20 @@ fn a_page_has_the_hottest_methods_only_and_of_a_long_one_its_hottest_lines() {
     );
     fixture.writer.finish().unwrap();
     let whole = page_options(NameOptions::default());
-    let found = read(&page(&fixture.profile(&whole), &ExportRequest::default()), 0);
+    let found = read(
+        &page(&fixture.profile(&whole), &ExportRequest::default()),
+        0,
+    );
     let methods = found["code"].as_array().unwrap();
     let names: Vec<_> = methods
         .iter()
         .map(|method| method["symbol"].as_str().unwrap())
         .collect();
     assert_eq!(names.len(), 100, "{names:?}");
-    assert!(names.contains(&"f0") && !names.contains(&"f129"), "{names:?}");
+    assert!(
+        names.contains(&"f0") && !names.contains(&"f129"),
+        "{names:?}"
+    );
 
     let long = methods.iter().find(|method| method["symbol"] == "f0");
     let lines = long.unwrap()["files"][0]["lines"].as_array().unwrap();
