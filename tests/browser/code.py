@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does an HTML report show a method's code as 'varid annotate' has it, and each of its events? Clicks through it in Chromium.
 
-usage: code.py PAGE ANNOTATION...
+usage: code.py PAGE ANNOTATION ANNOTATION...
 
 PAGE is a report of a recording with several events and with sources; an ANNOTATION is what varid annotate --format json says of a method
 of its first event. Prints what was compared as JSON; exit status 1 with what is wrong.
@@ -111,6 +111,24 @@ def check_keys(browser, annotation):
     browser.type("#query", "")
 
 
+def check_marks(page, annotation):
+    """Places that are known approximately have their mark, where all sampled ones are."""
+    annotation = json.loads(json.dumps(annotation))
+    for line in (line for file in annotation["files"] for line in file["lines"]):
+        for found in [line, *line.get("instructions", [])]:
+            if found.get("total"):
+                found["approximate"] = 1
+    annotations = html_report.code(page)
+    number = next(number for number, found in annotations.items() if found["method"]["name"] == annotation["method"]["name"])
+    with tempfile.NamedTemporaryFile("w", suffix=".html") as file:
+        file.write(html_report.with_code(page, annotations | {number: annotation}))
+        file.flush()
+        with Browser(1200, 800) as browser:
+            browser.open(file.name)
+            check_code(browser, annotation)
+            assert not browser.errors, browser.errors
+
+
 def check_events(browser, page, header):
     """Each event's samples are those that the decoder finds, and back."""
     for number in [*range(1, len(header["events"])), 0]:
@@ -173,7 +191,7 @@ def check_hostile(page, header):
 
 
 def main():
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 4:
         sys.exit(__doc__)
     path, *annotations = sys.argv[1:]
     page = Path(path).read_text()
@@ -188,6 +206,7 @@ def main():
         assert not browser.errors, browser.errors
         fetched = [url for url in browser.requests if not url.startswith("file:")]
         assert not fetched, fetched
+    check_marks(page, annotations[1])
     check_phone(path, annotations[0])
     check_hostile(page, header)
     print(json.dumps({"seconds": round(seconds, 2), "instructions": instructions, "events": header["events"]}))
