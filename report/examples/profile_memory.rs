@@ -13,7 +13,7 @@ use varid_recording::{
     CpuMode, EventDesc, ImageKind, Manifest, MappingRecord, Sample, SampleSource, SessionImage,
     SessionReader, SessionRecord, SessionTarget, SessionWriter, TargetKind,
 };
-use varid_report::{ExportFormat, Options, PercentOf, Profile, SampleTable, export};
+use varid_report::{ExportFormat, ExportRequest, Options, Profile, SampleTable, export};
 use varid_symbolizer::substitute::{Slot, Substitute};
 
 const APP: u64 = 0x7000_0000_0000;
@@ -58,7 +58,7 @@ fn main() {
         if sample_table {
             for format in ExportFormat::ALL {
                 let (start, mut counted) = (Instant::now(), Counted(0));
-                export(&profile, (None, PercentOf::Period), format, &mut counted).unwrap();
+                export(&profile, &ExportRequest::default(), format, &mut counted).unwrap();
                 println!(
                     "{format:?} {} bytes, written in {} ms, peak {} KB",
                     counted.0,

@@ -94,7 +94,8 @@ def threads_and_time(browser, samples):
     assert count() == len(samples), "all samples at first"
     browser.run("(() => { const list = document.getElementById('thread'); list.value = 0; list.dispatchEvent(new Event('change')); })()")
     browser.settle()
-    of_first = [sample for sample in samples if sample[1] == samples_first_thread(samples)]
+    first = samples_first_thread(samples)
+    of_first = [sample for sample in samples if sample[1] == first]
     assert count() == len(of_first), f"{count()} of the heaviest thread, not {len(of_first)}"
     browser.run("(() => { const list = document.getElementById('thread'); list.value = -1; list.dispatchEvent(new Event('change')); })()")
     browser.settle()

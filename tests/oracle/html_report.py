@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What does the block of data in an HTML report say?
+"""What do the blocks of data in an HTML report say?
 
 usage: html_report.py FILE          prints all of it as JSON
+       html_report.py --event NUMBER FILE      the same of another event of the page than its first
        html_report.py --policy FILE    says nothing if a page of another kind, as 'varid diff --html' writes it, keeps to the same policy
        html_report.py --hostile FILE OUTPUT     the same report with names that would break a page out of its script
 
@@ -17,7 +18,7 @@ import re
 import sys
 from pathlib import Path
 
-BLOCK = re.compile(r'<script type="application/octet-stream" id="data">([^<]*)</script>')
+BLOCK = re.compile(r'<script type="application/octet-stream" id="([a-z]+(?:-[0-9]+)?)">([^<]*)</script>')
 HOSTILE = [
     "<script>alert(1)</script>",
     "</script><img src=x onerror=alert(2)>",
@@ -29,9 +30,28 @@ HOSTILE = [
 ]
 
 
-def unpacked(page):
-    """The header and the columns by name."""
-    data = gzip.decompress(base64.b64decode(BLOCK.search(page)[1], validate=True))
+def block(page, name):
+    """The bytes of a block; none: the page does not have it."""
+    texts = [text for found, text in BLOCK.findall(page) if found == name]
+    assert len(texts) <= 1, f"several blocks are called {name}"
+    return gzip.decompress(base64.b64decode(texts[0], validate=True)) if texts else None
+
+
+def with_block(page, name, data):
+    """The page with another block of this name."""
+    packed = base64.b64encode(gzip.compress(data)).decode()
+    return BLOCK.sub(lambda found: found[0].replace(found[2], packed) if found[1] == name else found[0], page)
+
+
+def code(page, event=0):
+    """The annotations of an event's methods by the numbers of their symbols; none in a page without code."""
+    data = block(page, f"code-{event}" if event else "code")
+    return None if data is None else dict(json.loads(data))
+
+
+def unpacked(page, event=0):
+    """The header and the columns by name, of one of the page's events."""
+    data = block(page, f"data-{event}" if event else "data")
     at = 4 + int.from_bytes(data[:4], "little")
     header = json.loads(data[4:at])
     columns = {}
@@ -60,7 +80,8 @@ def check_policy(page):
     expected = (f"default-src 'none'; script-src 'sha256-{digest(script)}'; style-src 'sha256-{digest(style)}'; "
                 "base-uri 'none'; form-action 'none'")
     assert policy == expected, policy
-    assert page.count("<script") == 2 and page.count("<style") == 1, "another script or style"
+    blocks = len(re.findall(r'<script type="application/(?:octet-stream|json)" id="[a-z0-9-]+">', page))
+    assert page.count("<script") == 1 + blocks and page.count("<style") == 1, "another script or style"
     assert not re.search(r"\b(src|href|style)=", page), "something is fetched, or styled where the policy forbids it"
     for unsafe in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "http:", "https:"):
         assert unsafe not in page, unsafe
@@ -110,12 +131,26 @@ def with_data(page, header, columns):
     header = header | {"columns": [[name, len(values)] for name, values in columns.items()]}
     text = json.dumps(header).encode()
     numbers = b"".join(leb128(value) for values in columns.values() for value in values)
-    packed = base64.b64encode(gzip.compress(len(text).to_bytes(4, "little") + text + numbers)).decode()
-    return BLOCK.sub(lambda block: block[0].replace(block[1], packed), page)
+    return with_block(page, "data", len(text).to_bytes(4, "little") + text + numbers)
+
+
+def with_code(page, annotations):
+    """The page with other annotations by symbol."""
+    return with_block(page, "code", json.dumps(list(annotations.items())).encode())
+
+
+def hostile_texts(value, bad):
+    """The same JSON with other texts."""
+    if isinstance(value, dict):
+        # The page reads these: they are numbers, or chosen by varid.
+        return {key: text if key in ("address", "code") else hostile_texts(text, bad) for key, text in value.items()}
+    if isinstance(value, list):
+        return [hostile_texts(one, bad) for one in value]
+    return bad(len(value)) if isinstance(value, str) else value
 
 
 def hostile(page):
-    """The page with other names and facts."""
+    """The page with other names, facts, sources and instructions."""
     header, columns = unpacked(page)
     bad = lambda number: HOSTILE[number % len(HOSTILE)] + (f" {number}" if number >= len(HOSTILE) else "")
     header["strings"] = [bad(number) for number in range(len(header["strings"]))]
@@ -124,6 +159,9 @@ def hostile(page):
     header["facts"] = [[bad(number), bad(number + 3)] for number, _ in enumerate(header["facts"])]
     for number, key in enumerate(("title", "target", "event", "start")):
         header[key] = bad(number)
+    annotations = code(page)
+    if annotations is not None:
+        page = with_code(page, hostile_texts(annotations, bad))
     return with_data(page, header, columns)
 
 
@@ -135,7 +173,8 @@ def main():
     check_policy(page)
     if sys.argv[1] == "--policy":
         return
-    header, columns = unpacked(page)
+    event = int(sys.argv[2]) if sys.argv[1] == "--event" else 0
+    header, columns = unpacked(page, event)
     layers = [header["layers"][layer] for layer in columns["symbol.layer"]]
     images = [header["images"][image][0] for image in columns["symbol.image"]]
     names = [header["strings"][name] for name in columns["symbol.name"]]
@@ -146,7 +185,11 @@ def main():
     ]
     for key in ("strings", "columns", "layers", "threads"):
         del header[key]
-    json.dump({"header": header, "symbols": symbols, "samples": of_samples}, sys.stdout, indent=1, ensure_ascii=False)
+    found = {"header": header, "symbols": symbols, "samples": of_samples}
+    annotations = code(page, event)
+    if annotations is not None:
+        found["code"] = [{"symbol": names[number], **annotation} for number, annotation in annotations.items()]
+    json.dump(found, sys.stdout, indent=1, ensure_ascii=False)
     print()
 
 

@@ -16,7 +16,7 @@ pub struct ExportArgs {
     /// Where it is written; -: standard output.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
-    /// Samples of this event of the session, with or without its modifiers [default: the first].
+    /// Samples of this event of the session, with or without its modifiers [default: the first; of html all].
     #[arg(short, long, value_name = "EVENT")]
     pub event: Option<String>,
     #[command(flatten)]
@@ -26,6 +26,12 @@ pub struct ExportArgs {
     /// No source lines; faster.
     #[arg(long)]
     pub no_lines: bool,
+    /// Of html: the sources that it shows are in this folder, or in this archive (jar, zip, apk). May be repeated.
+    #[arg(long, value_name = "DIR|JAR|APK", visible_alias = "source")]
+    pub source_path: Vec<PathBuf>,
+    /// Of html: no sources and no instructions; faster.
+    #[arg(long, conflicts_with = "source_path")]
+    pub no_code: bool,
     /// Stacks weigh their samples, not the event's counts between them.
     #[arg(long)]
     pub by_samples: bool,

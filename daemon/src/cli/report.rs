@@ -68,6 +68,14 @@ pub struct ReportArgs {
     /// A page with all views for a browser, into FILE; no text.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "callgraph", "tree", "sort", "group", "limit", "min_percent", "format"])]
     pub html: Option<PathBuf>,
+    /// With --html: the sources that it shows are in this folder, or in this archive (jar, zip, apk). May be repeated.
+    #[arg(
+        long,
+        value_name = "DIR|JAR|APK",
+        visible_alias = "source",
+        requires = "html"
+    )]
+    pub source_path: Vec<PathBuf>,
     /// For people or for programs.
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     pub format: FormatArg,

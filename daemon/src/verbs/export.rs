@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use varid_model::Layer;
 use varid_recording::SessionReader;
-use varid_report::{Error, ExportFormat, Profile, export};
+use varid_report::{Error, ExportFormat, ExportRequest, Profile, export};
 
 /// Writes the file.
 pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
@@ -20,15 +20,26 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     let session = SessionReader::open(&args.input.folder()?)?;
     let names_event = args.event.is_some();
     let lines = format.has_lines() && !args.no_lines;
+    // Which lines are a method's own is known only where functions that were compiled into it are told apart.
+    let code = format.has_code() && lines && !args.no_code && !args.names.no_inline;
+    if !args.source_path.is_empty() && !code {
+        let why = match format.has_code() {
+            true => "--no-lines and --no-inline leave methods' code out",
+            false => "of all formats only html has methods' code",
+        };
+        anyhow::bail!("--source-path has no use here: {why}");
+    }
     let layer = args.samples.layer.map(Layer::from);
     let symbol = args.samples.symbol.clone();
     let mut options = selection::options(args.event, args.samples, args.names, (true, lines));
     options.stacks.leaf_layer = layer;
     options.stacks.leaf_symbol = symbol;
     options.sample_table = format.has_samples();
+    options.sampled_addresses = code;
     let profile = Profile::from_session(&session, &options)?;
     let event = profile.event(None)?;
-    if profile.events.len() > 1 && !names_event {
+    let has_all = format == ExportFormat::Html;
+    if profile.events.len() > 1 && !names_event && !has_all {
         let name = &profile.description(event.event).name;
         let others = profile.events.iter().skip(1);
         let others: Vec<_> = others
@@ -42,10 +53,14 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     for note in profile.recording.notes.iter().chain(&event.notes) {
         output::message(&format!("varid: {note}"));
     }
-    let weigh = selection::percent_of(args.by_samples);
+    let request = ExportRequest {
+        event: (!has_all).then_some(event.event),
+        weigh: selection::percent_of(args.by_samples),
+        sources: args.source_path,
+    };
     let write = |out: &mut dyn Write| -> varid_report::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 16, out);
-        export(&profile, (Some(event.event), weigh), format, &mut out)?;
+        export(&profile, &request, format, &mut out)?;
         Ok(out.flush()?)
     };
     if to_stdout {

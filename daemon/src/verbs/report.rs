@@ -23,6 +23,8 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
             samples: args.samples,
             names: args.names,
             no_lines: false,
+            source_path: args.source_path,
+            no_code: false,
             by_samples: args.by_samples,
         });
     }

@@ -9,7 +9,7 @@ use std::{
 use tempfile::TempDir;
 use varid_import::{ImportRequest, ImportSummary, Input, SourceFormat, import};
 use varid_recording::SessionReader;
-use varid_report::{ExportFormat, Options, PercentOf, Profile, export};
+use varid_report::{ExportFormat, ExportRequest, Options, Profile, export};
 
 /// A session that was imported.
 pub struct Imported {
@@ -131,7 +131,7 @@ impl Imported {
 
     pub fn export(&self, format: ExportFormat) -> String {
         let mut out = Vec::new();
-        export(&self.profile(), (None, PercentOf::Period), format, &mut out).unwrap();
+        export(&self.profile(), &ExportRequest::default(), format, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 }

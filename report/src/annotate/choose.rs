@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use varid_model::Layer;
 use varid_recording::terminal::one_line;
 
 use super::annotation::{AnnotateRequest, AnnotatedMethod, Candidate, Candidates};
@@ -49,6 +50,24 @@ pub fn choose(scope: &Scope, request: &AnnotateRequest) -> Result<Choice> {
         [(id, _, share)] => Ok(Choice::One(id, share)),
         _ => Ok(Choice::Several(candidates(scope, text, meant))),
     }
+}
+
+/// The methods that took at least so many percent of all, by themselves or with what they called, those that took most by themselves first. None of the
+/// kernel, whose code no file has.
+pub fn hottest(scope: &Scope, (own, total): (f64, f64)) -> Vec<(SymbolId, Share)> {
+    let mut found = selected(scope, &AnnotateRequest::default());
+    found.retain(|(_, symbol, share)| {
+        let takes = scope.percent(share.own) >= own || scope.percent(share.total) >= total;
+        symbol.layer != Layer::Kernel && takes
+    });
+    found.sort_by_key(|(id, _, share)| {
+        let value = |weight: SampleWeight| std::cmp::Reverse(scope.value(weight));
+        (value(share.own), value(share.total), *id)
+    });
+    found
+        .into_iter()
+        .map(|(id, _, share)| (id, share))
+        .collect()
 }
 
 type Found<'p> = (SymbolId, &'p ProfileSymbol, Share);
@@ -196,7 +215,7 @@ pub fn described(scope: &Scope, id: SymbolId, share: Share) -> AnnotatedMethod {
         recorded: symbol.and_then(|symbol| symbol.recorded.clone()),
         image: image.map_or_else(String::new, |image| image.name.clone()),
         path: image.and_then(|image| image.path.clone()),
-        layer: symbol.map_or(varid_model::Layer::Native, |symbol| symbol.layer),
+        layer: symbol.map_or(Layer::Native, |symbol| symbol.layer),
         addresses: start.map(|symbol| symbol.start..symbol.start),
         code: None,
         own: share.own,

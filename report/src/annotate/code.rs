@@ -12,7 +12,9 @@ use varid_symbolizer::{
     elf::MachineCode,
 };
 
-use super::{annotation::AnnotateRequest, dex_files, instruction::CodeInstruction, machine};
+use super::{
+    annotation::AnnotateRequest, code_file::CodeFile, instruction::CodeInstruction, machine,
+};
 use crate::{
     naming::{ImageFile, OpenImage, in_archive},
     profile::Profile,
@@ -70,17 +72,17 @@ impl Code {
     }
 }
 
-/// Reads the instructions at a range of addresses of an image. Why there are none, or not all, becomes a note.
+/// Reads the instructions at a range of addresses of a file. Why there are none, or not all, becomes a note.
 pub fn read(
-    (image, file): (&OpenImage, &ImageFile),
+    of: &CodeFile,
     range: Range<u64>,
     profile: &Profile,
     request: &AnnotateRequest,
     notes: &mut Vec<String>,
 ) -> Code {
-    let read = match file.kind {
-        ImageKind::Dex => bytecode(file, range.clone(), profile, request),
-        ImageKind::Elf => machine_code(image, file, range.clone()),
+    let read = match of.file.kind {
+        ImageKind::Dex => bytecode(of, range.clone(), profile, request),
+        ImageKind::Elf => machine_code(&of.image, of.file, range.clone()),
         ImageKind::Remap => Err(
             "the method is native: what runs is a function of a library, below it in 'varid report --tree'"
                 .to_owned(),
@@ -103,23 +105,14 @@ pub fn read(
 }
 
 fn bytecode(
-    file: &ImageFile,
+    of: &CodeFile,
     range: Range<u64>,
     profile: &Profile,
     request: &AnnotateRequest,
 ) -> Result<Code, String> {
-    let mut images = profile.recording.manifest.images.iter();
-    let name = file.path.file_name().and_then(|name| name.to_str());
-    let listed = images.find(|image| {
-        let substitute = image.substitute.as_deref().map(Path::new);
-        let substitute = substitute.and_then(|path| path.file_name()?.to_str());
-        substitute.is_some() && substitute == name
-    });
-    let recorded = listed.map(|image| Path::new(&image.path));
-    let names = &profile.options.names;
-    let (dex, place) = dex_files::find(recorded, &file.build_id, names, &request.sources)?;
-    let instructions = dex_instructions(&dex, range)?;
-    Ok(Code::Dex(instructions, place))
+    let (dex, place) = of.dex(profile, request).map_err(Clone::clone)?;
+    let instructions = dex_instructions(dex, range)?;
+    Ok(Code::Dex(instructions, place.clone()))
 }
 
 /// The instructions of the method that has this range of a dex file, or of one of those that follow it in its container.

@@ -46,6 +46,12 @@ struct JsonCandidates<'a> {
 ///
 /// Those of `out`.
 pub fn write_annotation_json(annotation: &Annotation, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &annotation_json(annotation))?;
+    writeln!(out)
+}
+
+/// The JSON object of an annotation.
+pub fn annotation_json(annotation: &Annotation) -> impl Serialize {
     let (own, total) = (annotation.method.own, annotation.method.total);
     let described = method(&annotation.method)
         .with(percentages(annotation, own))
@@ -56,7 +62,7 @@ pub fn write_annotation_json(annotation: &Annotation, out: &mut dyn Write) -> io
             ("code_file", annotation.code_file.as_deref().into()),
         ]);
     let files = annotation.files.iter();
-    let document = JsonAnnotation {
+    JsonAnnotation {
         version: JSON_VERSION,
         session: annotation.session.to_string_lossy(),
         event: &annotation.event,
@@ -67,9 +73,7 @@ pub fn write_annotation_json(annotation: &Annotation, out: &mut dyn Write) -> io
         method: described,
         files: files.map(|found| file(annotation, found)).collect(),
         notes: &annotation.notes,
-    };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    writeln!(out)
+    }
 }
 
 /// Writes which methods a name may mean, as one JSON object and a newline.

@@ -69,6 +69,16 @@ pub fn select(annotation: &mut Annotation, request: &AnnotateRequest) {
     annotation.files.retain(|file| !file.lines.is_empty());
 }
 
+/// Reduces an annotation of the whole method to the hottest lines, and those around them.
+pub fn keep_hottest(annotation: &mut Annotation, lines: usize, context: usize) {
+    let request = AnnotateRequest {
+        limit: Some(lines),
+        context,
+        ..AnnotateRequest::default()
+    };
+    select(annotation, &request);
+}
+
 /// Of the instructions without a line, the hot ones and those around them stay.
 fn keep_hot(
     line: &mut AnnotatedLine,

@@ -26,7 +26,7 @@ mod speedscope;
 mod strings;
 mod walk;
 
-use std::io::Write;
+use std::{io::Write, path::PathBuf};
 
 pub(crate) use html::write_head;
 pub(crate) use markup::escape;
@@ -94,6 +94,12 @@ impl ExportFormat {
         )
     }
 
+    /// Whether it has methods' code, if the profile has what is needed for it: [`Options::sampled_addresses`](crate::Options::sampled_addresses).
+    #[must_use]
+    pub const fn has_code(self) -> bool {
+        matches!(self, Self::Html)
+    }
+
     /// Whether it is something else than text.
     #[must_use]
     pub const fn is_binary(self) -> bool {
@@ -116,22 +122,33 @@ impl ExportFormat {
     }
 }
 
-/// Writes the samples of an event, of the first one if it is none. `weigh` says what a stack's value is in formats that have one only.
+/// What is exported. The default is the first event, weighed by its periods; of a page all events.
+#[derive(Debug, Clone, Default)]
+pub struct ExportRequest {
+    /// Whose samples; none: those of the profile's first event; a page has all events, of which one is chosen in it.
+    pub event: Option<EventId>,
+    /// What a stack's value is, in formats that have one only.
+    pub weigh: PercentOf,
+    /// Folders and archives that have the sources, for formats that have code.
+    pub sources: Vec<PathBuf>,
+}
+
+/// Writes the samples of an event.
 ///
 /// # Errors
 ///
-/// Those of `out`; the profile does not have the event, or not the table of samples that the format has.
+/// Those of `out`; the profile does not have the event, or not the table of samples that the format has; sources cannot be looked for.
 pub fn export(
     profile: &Profile,
-    (event, weigh): (Option<EventId>, PercentOf),
+    request: &ExportRequest,
     format: ExportFormat,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let walk = Walk::new(profile, event, weigh)?;
+    let walk = Walk::new(profile, request.event, request.weigh)?;
     match format {
         ExportFormat::Folded => folded::write(&walk, out)?,
         ExportFormat::Flamegraph => flamegraph::write(&walk, out)?,
-        ExportFormat::Html => html::write(&walk, weigh, out)?,
+        ExportFormat::Html => html::write(profile, request, out)?,
         ExportFormat::Pprof => pprof::write(&walk, out)?,
         ExportFormat::Firefox => firefox::write(&walk, out)?,
         ExportFormat::Speedscope => speedscope::write(&walk, out)?,

@@ -1,10 +1,9 @@
 //! Are exports what their formats allow, whatever is recorded, and do they stay as they are?
 
-use crate::common::{APP_ID, BLIT, DRAW, FIB, Fixture, JNI, KERNEL, READ, RUN, elf, slot};
-use std::process::Command;
+use crate::common::{APP_ID, BLIT, DRAW, FIB, Fixture, JNI, KERNEL, READ, RUN, decoded, elf, slot};
 use varid_model::{Pid, Tid};
 use varid_recording::SessionRecord;
-use varid_report::{Error, ExportFormat, NameOptions, Options, PercentOf, export};
+use varid_report::{Error, ExportFormat, ExportRequest, NameOptions, Options, export};
 
 fn options() -> Options {
     Options {
@@ -19,8 +18,8 @@ fn options() -> Options {
 
 fn exported(fixture: &Fixture, options: &Options, format: ExportFormat) -> Vec<u8> {
     let mut out = Vec::new();
-    let what = (None, PercentOf::Period);
-    export(&fixture.profile(options), what, format, &mut out).unwrap();
+    let request = ExportRequest::default();
+    export(&fixture.profile(options), &request, format, &mut out).unwrap();
     out
 }
 
@@ -70,28 +69,12 @@ fn text_formats_stay_as_they_are() {
     }
 }
 
-/// What a decoder that is no part of varid finds in a page; it fails if the page could run or fetch anything but its own script.
-fn decoded(page: &[u8]) -> String {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), page).unwrap();
-    let decoder = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../tests/oracle/html_report.py"
-    );
-    let mut python = Command::new("python3");
-    let output = python.arg("-B").arg(decoder).arg(file.path());
-    let output = output.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
 #[test]
 fn a_page_has_the_samples_with_their_frames_and_threads() {
     let fixture = small();
     let page = exported(&fixture, &options(), ExportFormat::Html);
     let folder = fixture.dir.path().to_str().unwrap();
-    insta::assert_snapshot!("html", decoded(&page).replace(folder, "DIR"));
+    insta::assert_snapshot!("html", decoded(&page, 0).replace(folder, "DIR"));
 }
 
 /// What browsers, shells, spreadsheets, viewers and parsers take for more than a name.
@@ -186,7 +169,7 @@ fn hostile_names_are_names_and_nothing_else() {
 
     let page = text(&fixture, ExportFormat::Html);
     assert!(!page.contains("alert("), "{page}");
-    let page = decoded(page.as_bytes());
+    let page = decoded(page.as_bytes(), 0);
     assert!(page.contains("<script>alert(1)</script>"), "{page}");
 
     let lines = text(&fixture, ExportFormat::JsonLines);
@@ -234,7 +217,7 @@ fn a_format_with_samples_is_not_made_of_sums() {
     let fixture = small();
     let profile = fixture.profile(&Options::default());
     for format in ExportFormat::ALL {
-        let made = export(&profile, (None, PercentOf::Period), format, &mut Vec::new());
+        let made = export(&profile, &ExportRequest::default(), format, &mut Vec::new());
         let refused = matches!(made, Err(Error::NoSampleTable));
         assert_eq!(refused, format.has_samples(), "{format:?} {made:?}");
     }
@@ -253,7 +236,7 @@ fn a_disk_that_is_full_is_an_error() {
     }
     let profile = small().profile(&options());
     for format in ExportFormat::ALL {
-        let made = export(&profile, (None, PercentOf::Period), format, &mut Full);
+        let made = export(&profile, &ExportRequest::default(), format, &mut Full);
         assert!(matches!(made, Err(Error::Output(_))), "{format:?} {made:?}");
     }
 }

@@ -1,6 +1,7 @@
-//! Does Go's pprof read what varid exports, with its labels?
+//! Does Go's pprof read what varid exports, with its labels? Does a server of OpenTelemetry's profiles service?
 
 use anyhow::{Context, Result, ensure};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use varid_tests::{App, printed, record, report_by_symbol, skip_without_root, skipped, testbed};
@@ -65,5 +66,58 @@ fn pprof_has_the_methods_and_layers_of_the_report() -> Result<()> {
         }
     }
     println!("pprof: {compared} methods and all layers as reported");
+    Ok(())
+}
+
+#[test]
+fn an_export_that_is_sent_over_grpc_has_the_ten_methods_of_the_report() -> Result<()> {
+    if skip_without_root("otlp") {
+        return Ok(());
+    }
+    let recording = record(&App::new("math", "run", 60)?, &["-F", "1999"])?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("profiles.binpb");
+    let mut varid = testbed()?.varid();
+    varid.args(["export", "-f", "otlp", "--by-samples", "--no-inline"]);
+    varid.args(["--no-lines", "-o"]);
+    printed(varid.arg(&file).arg("-i").arg(recording.session()))?;
+
+    let consumers = Path::new(env!("CARGO_MANIFEST_DIR")).join("exports/consumers.sh");
+    let fetched = testbed()?.release.join("../testbed/exports");
+    let output = Command::new(consumers)
+        .arg(fetched)
+        .arg("grpc")
+        .arg(&file)
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(77) {
+        skipped("otlp", &said);
+        return Ok(());
+    }
+    ensure!(output.status.success(), "{said}");
+    let printed = String::from_utf8(output.stdout)?;
+    let found: BTreeMap<&str, u64> = printed
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(weight, name)| Ok((name, weight.parse()?)))
+        .collect::<Result<_>>()?;
+
+    let report = report_by_symbol(&recording.session())?;
+    let mut own: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in report["rows"].as_array().context("no rows")? {
+        let name = row["symbol"].as_str().context("no name")?;
+        *own.entry(name).or_default() += row["self"].as_u64().context("no count")?;
+    }
+    let mut own: Vec<_> = own.into_iter().collect();
+    own.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
+    ensure!(own.len() > 10, "only {} methods", own.len());
+    for (name, samples) in own.iter().take(10) {
+        ensure!(
+            found.get(name) == Some(samples),
+            "{name}: {:?}, not {samples}, in\n{printed}",
+            found.get(name)
+        );
+    }
+    println!("otlp: the ten heaviest methods arrive over gRPC as reported");
     Ok(())
 }

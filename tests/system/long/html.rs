@@ -1,17 +1,25 @@
-//! Does an HTML report do in a browser what it says, and show what the text report has?
+//! Does an HTML report do in a browser what it says, and show what the text report and annotations have?
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::Command;
 use varid_tests::{App, judge, printed, record, skip_without_root, skipped, testbed};
 
+/// Whether there is what the test needs; why not is said.
+fn can_run(test: &str) -> bool {
+    if skip_without_root(test) {
+        return false;
+    }
+    let has_browser = Command::new("chromium").arg("--version").output().is_ok();
+    if !has_browser {
+        skipped(test, "there is no browser: install chromium");
+    }
+    has_browser
+}
+
 #[test]
 fn a_page_is_clicked_through_in_chromium() -> Result<()> {
-    if skip_without_root("html") {
-        return Ok(());
-    }
-    if Command::new("chromium").arg("--version").output().is_err() {
-        skipped("html", "there is no browser: install chromium");
+    if !can_run("html") {
         return Ok(());
     }
     let recording = record(&App::new("scene", "run", 1500)?, &["-F", "1999"])?;
@@ -41,5 +49,38 @@ fn a_page_is_clicked_through_in_chromium() -> Result<()> {
     python.arg("-B").arg(tests.join("browser/report.py"));
     python.args(["page.html", "hostile.html", "report"].map(path));
     println!("html: {}", printed(&mut python)?);
+    Ok(())
+}
+
+#[test]
+fn a_method_s_code_is_that_of_annotate_and_each_event_has_its_samples() -> Result<()> {
+    if !can_run("html code") {
+        return Ok(());
+    }
+    let app = App::new("cradle", "run", 600)?;
+    let recording = record(&app, &["-F", "1999", "-e", "cpu-clock,page-faults"])?;
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir()?;
+    let page = folder.path().join("page.html");
+    let with_sources = |arguments: &[&str]| -> Result<String> {
+        let mut varid = testbed()?.varid();
+        varid.args(arguments).arg("--source-path");
+        varid.arg(tests.join("workloads")).arg("-i");
+        printed(varid.arg(recording.session()))
+    };
+    let path = page.to_str().context("a path that is no text")?;
+    with_sources(&["report", "--html", path])?;
+    judge("html_report.py", [&page])?;
+    let mut python = Command::new("python3");
+    python.arg("-B").arg(tests.join("browser/code.py"));
+    python.arg(&page);
+    // Native code with functions that were compiled into it, and bytecode.
+    for method in ["raster_fill_circle", "FixedPoint.mul"] {
+        let annotation = with_sources(&["annotate", method, "--format", "json"])?;
+        let file = folder.path().join(method);
+        std::fs::write(&file, annotation)?;
+        python.arg(file);
+    }
+    println!("html code: {}", printed(&mut python)?);
     Ok(())
 }

@@ -1,4 +1,4 @@
-// What does the block of data say?
+// What do the blocks of data say?
 
 function fromBase64(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
@@ -8,12 +8,17 @@ function fromBase64(text) {
   return bytes;
 }
 
-async function readData(text) {
+// What a block's text stands for.
+async function unpacked(text) {
   if (typeof DecompressionStream === "undefined")
     throw new Error("This browser is too old: it has no DecompressionStream (Chrome 80, Firefox 113, Safari 16.4).");
   const packed = new Blob([fromBase64(text)]).stream();
   const plain = packed.pipeThrough(new DecompressionStream("gzip"));
-  const bytes = new Uint8Array(await new Response(plain).arrayBuffer());
+  return new Uint8Array(await new Response(plain).arrayBuffer());
+}
+
+async function readData(text) {
+  const bytes = await unpacked(text);
   const end = 4 + new DataView(bytes.buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, end)));
   if (header.version !== 1) throw new Error(`The data is of version ${header.version}, not 1.`);

@@ -37,8 +37,15 @@ use crate::{
 /// Of the header and the columns.
 const VERSION: u32 = 1;
 
+/// The number that each symbol has in a page.
+pub type SymbolNumbers = Interner<SymbolId>;
+
 /// Writes the length of the header in 4 bytes, the header, and the columns.
-pub fn write(walk: &Walk, weigh: PercentOf, out: &mut dyn Write) -> Result<()> {
+pub fn write(
+    walk: &Walk,
+    (events, weigh): (&[String], PercentOf),
+    out: &mut dyn Write,
+) -> Result<SymbolNumbers> {
     let mut tables = Tables {
         walk,
         strings: Strings::new(),
@@ -71,6 +78,7 @@ pub fn write(walk: &Walk, weigh: PercentOf, out: &mut dyn Write) -> Result<()> {
         "start": plain(&profile.recording.manifest.wall_start),
         "duration": u64::try_from(profile.recording.duration.as_nanos()).unwrap_or(u64::MAX),
         "event": plain(&walk.description.name),
+        "events": events,
         "unit": Unit::of(walk.description).name(),
         "interval": walk.interval(),
         "weigh": weigh.name(),
@@ -87,7 +95,8 @@ pub fn write(walk: &Walk, weigh: PercentOf, out: &mut dyn Write) -> Result<()> {
     let len = u32::try_from(header.len()).unwrap_or(u32::MAX);
     out.write_all(&len.to_le_bytes())?;
     out.write_all(header.as_bytes())?;
-    Ok(out.write_all(&columns.bytes)?)
+    out.write_all(&columns.bytes)?;
+    Ok(symbols)
 }
 
 /// The head and the foot of the text report, as labels and what they say; a line without label goes on with the one above.
@@ -201,7 +210,7 @@ impl Tables<'_, '_> {
         &mut self,
         tree: &SymbolTree,
         stacks: &Stacks,
-        (symbols, frames): (&mut Interner<SymbolId>, &mut Interner<FrameId>),
+        (symbols, frames): (&mut SymbolNumbers, &mut Interner<FrameId>),
     ) {
         let nodes = &tree.nodes;
         let columns = &mut self.columns;
@@ -223,7 +232,7 @@ impl Tables<'_, '_> {
     }
 
     /// The symbols, and the images that they are in: name, and path or none.
-    fn symbols(&mut self, symbols: &Interner<SymbolId>) -> Vec<Value> {
+    fn symbols(&mut self, symbols: &SymbolNumbers) -> Vec<Value> {
         let Self {
             walk,
             strings,

@@ -61,6 +61,10 @@ class Flame {
       matchMedia(query).addEventListener("change", () => this.draw());
   }
 
+  show() {
+    this.zoom = this.selected = this.hovered = null;
+  }
+
   zoomTo(key) {
     this.zoom = key;
     this.update();

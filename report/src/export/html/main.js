@@ -60,12 +60,14 @@ function setSearch(state) {
 }
 
 async function start() {
-  const data = byId("data");
-  const model = new Model(await readData(data.textContent));
-  data.remove();
+  const events = new Events();
+  const model = await events.model(0);
+  events.list(model.header.events);
   LAYER_NAMES = model.header.layers;
   showFacts(model);
   const state = new State(model);
+  state.add({ update: () => {}, show: () => showFacts(state.model) });
+  events.listen(state);
   state.add({ update: () => subtitle(state) });
   state.add({ update: () => matches(state) });
   for (const view of [new Layers(state), new Timeline(state), new Flame(state), new Methods(state)]) state.add(view);
@@ -77,9 +79,11 @@ async function start() {
   byId("report").removeAttribute("aria-busy");
 }
 
-start().catch((error) => {
+function fail(error) {
   const failure = byId("failure");
   failure.textContent = `This report cannot be shown. ${error.message}`;
   failure.hidden = false;
   throw error;
-});
+}
+
+start().catch(fail);

@@ -1,4 +1,4 @@
-// What is known of one method: its lines, its callers, what it calls?
+// What is known of one method: its lines and instructions, its callers, what it calls?
 
 class Method {
   constructor(state) {
@@ -7,17 +7,38 @@ class Method {
     this.symbol = null;
     state.opened = (symbol) => this.open(symbol);
     byId("method-close").addEventListener("click", () => this.close());
+    byId("method-hottest").addEventListener("click", () => this.code?.hottest()?.focus());
     this.panel.addEventListener("keydown", (event) => event.key === "Escape" && this.close());
   }
 
   open(symbol) {
     if (this.panel.hidden) this.before = document.activeElement;
-    this.symbol = symbol;
     this.panel.hidden = false;
     document.body.classList.add("has-method");
+    this.setSymbol(symbol);
     this.update();
     byId("method-name").focus();
-    this.panel.scrollTop = 0;
+    byId("method-body").scrollTop = 0;
+  }
+
+  setSymbol(symbol) {
+    this.symbol = symbol;
+    this.setCode(undefined);
+    const { code } = this.state.model;
+    const show = (methods) => {
+      if (this.symbol !== symbol || this.state.model.code !== code) return;
+      this.setCode(methods && (methods.get(symbol) ?? null));
+      this.update();
+    };
+    if (code) code.read().then(show).catch(fail);
+  }
+
+  // The annotation of the method; none: it is not in the page; undefined: the page has no code, or has not read it yet.
+  setCode(annotation) {
+    this.annotation = annotation;
+    this.code = annotation && CodeView.canShow(annotation) ? new CodeView(annotation) : null;
+    this.panel.classList.toggle("has-code", this.code !== null);
+    byId("method-hottest").hidden = !this.code?.hottest();
   }
 
   close() {
@@ -25,6 +46,20 @@ class Method {
     document.body.classList.remove("has-method");
     this.symbol = null;
     this.before?.focus();
+  }
+
+  // The same method among another event's symbols.
+  show(before) {
+    if (this.symbol === null) return;
+    const { model } = this.state;
+    const name = before.names[this.symbol];
+    const [image] = before.images[this.symbol];
+    const found = model.names.findIndex((other, symbol) => other === name && model.images[symbol][0] === image);
+    if (found < 0) {
+      this.close();
+      return;
+    }
+    this.setSymbol(found);
   }
 
   update() {
@@ -39,11 +74,43 @@ class Method {
     const facts = element("dl", { class: "facts" },
       ...fact("self", `${share(measured.symbolOwn[symbol])}, ${number.format(measured.symbolOwnSamples[symbol])} samples`),
       ...fact("total", `${share(measured.symbolTotal[symbol])}, ${number.format(measured.symbolTotalSamples[symbol])} samples`),
-      ...fact("layer", layer), ...fact("image", path ?? image));
-    byId("method-body").replaceChildren(facts,
-      ...this.lines(model.lines(symbol, state.selection)),
+      ...fact("layer", layer), ...fact("image", path ?? image), ...this.places().flatMap(([label, text]) => fact(label, text)));
+    const lines = this.code && this.isWhole() ? [] : this.lines(model.lines(symbol, state.selection));
+    byId("method-body").replaceChildren(facts, ...this.annotated(layer), ...lines,
       ...this.calls("Callers", model.calls(symbol, measured, true)),
       ...this.calls("Callees", model.calls(symbol, measured, false)));
+  }
+
+  // Whether all samples are selected, of which the code has its numbers.
+  isWhole() {
+    const { from, to, thread, layers } = this.state.selection;
+    return from === 0 && to === Infinity && thread < 0 && layers === -1;
+  }
+
+  // Where the code was read.
+  places() {
+    if (!this.code) return [];
+    const { method, files } = this.annotation;
+    const sources = files.filter((file) => file.found).map((file) => ["source", file.found]);
+    const isElsewhere = method.code_file && method.code_file !== method.path;
+    return isElsewhere ? [[method.code === "dex" ? "bytecode" : method.code, method.code_file], ...sources] : sources;
+  }
+
+  // The code, or why it is not here.
+  annotated(layer) {
+    const note = (text) => element("p", { class: "quiet note" }, text);
+    if (this.annotation === undefined) return [];
+    if (this.annotation === null) {
+      return [note(layer === "kernel"
+        ? "No instructions: the kernel changes its own code while it runs, so no file has it."
+        : "This page has the code of the hottest methods only. 'varid annotate' shows that of each method.")];
+    }
+    const { method, notes } = this.annotation;
+    const said = [...notes];
+    if (this.code && !this.isWhole()) said.unshift("Samples here are those of the whole recording: a selected time, thread or layer does not change them.");
+    if (method.approximate) said.push(`${number.format(method.approximate)} samples are at places with ~: compiled code was between calls and checks that are at known instructions.`);
+    const code = this.code ? [element("h3", {}, "Code"), this.code.element] : [];
+    return [...code, ...said.map(note)];
   }
 
   lines(lines) {

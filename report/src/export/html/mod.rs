@@ -2,12 +2,14 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what does the page know | `data` |
+//! | what does the page know of an event | `data` |
+//! | which code does it have | `code` |
 //! | how are its numbers written | `columns` |
 //! | which calling contexts does it draw | `tree` |
 //! | what does it look like | `page.html`, `style.css` |
 //! | what does it do | `*.js`, one program: each file answers the question of its first line |
 
+mod code;
 mod columns;
 mod data;
 mod tree;
@@ -18,8 +20,11 @@ use base64::{Engine, engine::general_purpose::STANDARD, write::EncoderWriter};
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};
 
-use super::walk::Walk;
-use crate::{error::Result, view::PercentOf};
+use super::{
+    ExportRequest,
+    walk::{Walk, plain},
+};
+use crate::{error::Result, profile::Profile};
 
 const STYLE: &str = include_str!("style.css");
 const BODY: &str = include_str!("page.html");
@@ -36,30 +41,64 @@ const SCRIPT: &str = concat!(
     include_str!("layers.js"),
     include_str!("methods.js"),
     include_str!("trees.js"),
+    include_str!("code.js"),
     include_str!("method.js"),
+    include_str!("events.js"),
     include_str!("main.js"),
 );
 
-/// Writes the page; all that was recorded is in base64.
-pub fn write(walk: &Walk, weigh: PercentOf, out: &mut dyn Write) -> Result<()> {
+/// Writes the page; all that was recorded is in base64. Each event has a block of data and, if the profile has the samples of addresses, a block of code.
+pub fn write(profile: &Profile, request: &ExportRequest, out: &mut dyn Write) -> Result<()> {
+    let first = Walk::new(profile, request.event, request.weigh)?;
+    let others = profile
+        .events
+        .iter()
+        .filter(|other| request.event.is_none() && other.event != first.event.event)
+        .map(|other| Walk::new(profile, Some(other.event), request.weigh));
+    let walks: Vec<Walk> = std::iter::once(Ok(first))
+        .chain(others)
+        .collect::<Result<_>>()?;
+    let name = |walk: &Walk| plain(&walk.description.name).into_owned();
+    let events: Vec<String> = walks.iter().map(name).collect();
+
     write_head((STYLE, SCRIPT), out)?;
+    writeln!(out, "<body>\n{BODY}")?;
+    for (number, walk) in walks.iter().enumerate() {
+        let symbols = write_block(("data", number), out, |block| {
+            data::write(walk, (&events, request.weigh), block)
+        })?;
+        if profile.options.sampled_addresses {
+            write_block(("code", number), out, |block| {
+                code::write(walk, request, &symbols, block)
+            })?;
+        }
+    }
     write!(
         out,
-        r#"<body>
-{BODY}
-<script type="application/octet-stream" id="data">"#
+        "<script type=\"module\">{SCRIPT}</script>\n</body>\n</html>\n"
     )?;
+    Ok(())
+}
+
+/// Writes an element that holds bytes: base64 of gzip. Its id is the kind and the number of its event, of the first one the kind alone.
+fn write_block<T>(
+    (kind, number): (&str, usize),
+    out: &mut dyn Write,
+    write: impl FnOnce(&mut dyn Write) -> Result<T>,
+) -> Result<T> {
+    let id = match number {
+        0 => kind.to_owned(),
+        _ => format!("{kind}-{number}"),
+    };
+    write!(out, r#"<script type="application/octet-stream" id="{id}">"#)?;
     let mut packed = GzEncoder::new(
         EncoderWriter::new(&mut *out, &STANDARD),
         Compression::new(4),
     );
-    data::write(walk, weigh, &mut packed)?;
+    let written = write(&mut packed)?;
     packed.finish()?.finish()?;
-    write!(
-        out,
-        "</script>\n<script type=\"module\">{SCRIPT}</script>\n</body>\n</html>\n"
-    )?;
-    Ok(())
+    writeln!(out, "</script>")?;
+    Ok(written)
 }
 
 /// Writes what comes before the body of a page. The policy in it allows this style and this script only, and no request.

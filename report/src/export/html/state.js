@@ -11,7 +11,8 @@ class State {
     this.measured = model.measure(this.selection);
   }
 
-  // A view has update(): all that it shows may be other than before.
+  // A view has update(): all that it shows may be other than before. One that keeps numbers of threads, symbols or nodes has show(before), too:
+  // they are those of another event's model from now on.
   add(view) {
     this.views.push(view);
   }
@@ -26,6 +27,19 @@ class State {
         this.update();
       });
     }
+  }
+
+  // Another event: the time, the layers and, where it has it, the thread stay selected.
+  show(model) {
+    const before = this.model;
+    const thread = before.header.threads[this.selection.thread];
+    const isSame = ([pid, tid]) => pid === thread?.[0] && tid === thread?.[1];
+    this.model = model;
+    this.selection = { ...this.selection, thread: model.header.threads.findIndex(isSame) };
+    this.matches = model.search(this.query);
+    this.measured = model.measure(this.selection);
+    for (const view of this.views) view.show?.(before);
+    this.update();
   }
 
   search(query) {

@@ -9,22 +9,27 @@ class Timeline {
     this.state = state;
     this.canvas = byId("timeline");
     this.isOpen = false;
-    this.duration = Math.max(state.model.last, 1);
-    const { threads } = state.model.header;
     const select = byId("thread");
-    select.append(element("option", { value: -1 }, threads.length === 1 ? "the only one" : `all ${threads.length}`));
-    threads.forEach((thread, i) => select.append(element("option", { value: i }, this.name(thread))));
     select.addEventListener("change", () => state.select({ thread: Number(select.value) }));
     byId("whole").addEventListener("click", () => state.select({ from: 0, to: Infinity }));
-    const more = byId("threads");
-    more.hidden = threads.length <= FEW;
-    more.addEventListener("click", () => {
+    byId("threads").addEventListener("click", () => {
       this.isOpen = !this.isOpen;
       this.build();
     });
     this.listen();
     new ResizeObserver(() => this.draw()).observe(this.canvas.parentElement);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    this.show();
+  }
+
+  // The threads of an event.
+  show() {
+    this.duration = Math.max(this.state.model.last, 1);
+    const { threads } = this.state.model.header;
+    const all = element("option", { value: -1 }, threads.length === 1 ? "the only one" : `all ${threads.length}`);
+    const each = threads.map((thread, i) => element("option", { value: i }, this.name(thread)));
+    byId("thread").replaceChildren(all, ...each);
+    byId("threads").hidden = threads.length <= FEW;
     this.build();
   }
 

@@ -3,6 +3,7 @@
 mod bytecode;
 mod hostile;
 mod native;
+mod page;
 
 use std::{
     fs,
@@ -157,10 +158,19 @@ fn map(fixture: &mut Fixture, recorded: &Path) {
 }
 
 fn samples(fixture: &mut Fixture, count: u64, precision: Precision, user: &[u64]) {
+    samples_of(fixture, 0, (count, precision), user);
+}
+
+fn samples_of(
+    fixture: &mut Fixture,
+    event: usize,
+    (count, precision): (u64, Precision),
+    user: &[u64],
+) {
     for _ in 0..count {
         let time = fixture.tick();
         fixture.write(&SessionRecord::Sample(Sample {
-            event: 0,
+            event,
             time,
             pid: Pid::new(100),
             tid: Tid::new(100),

@@ -339,3 +339,19 @@ impl Fixture {
         text.replace(self.dir.path().to_str().unwrap(), "DIR")
     }
 }
+
+/// What a decoder that is no part of varid finds of an event in a page; it fails if the page could run or fetch anything but its own script.
+pub fn decoded(page: &[u8], event: usize) -> String {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), page).unwrap();
+    let decoder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../tests/oracle/html_report.py"
+    );
+    let mut python = std::process::Command::new("python3");
+    python.args(["-B", decoder, "--event", &event.to_string()]);
+    let output = python.arg(file.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    String::from_utf8(output.stdout).unwrap()
+}

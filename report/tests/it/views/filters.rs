@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use varid_report::{ExportFormat, Profile, StackFilter, TimeSpan, export};
+use varid_report::{ExportFormat, ExportRequest, Profile, StackFilter, TimeSpan, export};
 
 fn stacks(stacks: StackFilter) -> Options {
     Options {
@@ -136,10 +136,13 @@ fn exports_have_the_samples_of_a_layer_and_of_symbols_by_their_leaf() {
     });
     for (options, lines, weight) in [(kernel, 1, "10"), (fib, 1, "20"), (focus("draw"), 5, "")] {
         let mut out = Vec::new();
-        let what = (None, PercentOf::Samples);
+        let request = ExportRequest {
+            weigh: PercentOf::Samples,
+            ..ExportRequest::default()
+        };
         export(
             &fixture.profile(&options),
-            what,
+            &request,
             ExportFormat::Folded,
             &mut out,
         )

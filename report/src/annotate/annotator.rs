@@ -1,0 +1,113 @@
+//! What is one method's annotation made of?
+
+use varid_recording::ImageKind;
+
+use super::{
+    annotation::{AnnotateRequest, Annotation},
+    choose,
+    code::{self, Code},
+    code_file::CodeFile,
+    lines::Lines,
+    sources::Sources,
+    window,
+};
+use crate::{
+    error::Result,
+    frames::{ImageId, SymbolId},
+    scope::Scope,
+    shares::Share,
+};
+
+/// Annotates methods of an event, one after the other. Methods of one image should follow each other: its file is opened once for them.
+#[derive(Debug)]
+pub struct Annotator<'s, 'p> {
+    scope: &'s Scope<'p>,
+    request: &'s AnnotateRequest,
+    sources: Sources,
+    /// The file of the method before, or a note that says why there is none.
+    file: Option<(ImageId, Result<CodeFile<'p>, String>)>,
+}
+
+impl<'s, 'p> Annotator<'s, 'p> {
+    /// # Errors
+    ///
+    /// A folder or archive of the request's sources is not there.
+    pub fn new(scope: &'s Scope<'p>, request: &'s AnnotateRequest) -> Result<Self> {
+        Ok(Self {
+            scope,
+            request,
+            sources: Sources::open(&request.sources)?,
+            file: None,
+        })
+    }
+
+    /// The annotation of a symbol that took this.
+    ///
+    /// # Errors
+    ///
+    /// A folder or file of the profile's options cannot be read.
+    pub fn annotate(&mut self, id: SymbolId, share: Share) -> Result<Annotation> {
+        self.open_file(id)?;
+        let (scope, request) = (self.scope, self.request);
+        let profile = scope.profile;
+        let symbol = profile.frames.symbol(id);
+        let mut method = choose::described(scope, id, share);
+        let mut notes = Vec::new();
+        let file = match &self.file {
+            Some((_, Ok(file))) => Some(file),
+            Some((_, Err(why))) => {
+                notes.push(why.clone());
+                None
+            }
+            None => None,
+        };
+        if let (Some(_), Some(symbol)) = (file, symbol.filter(|symbol| symbol.inlined)) {
+            notes.push(format!(
+                "{} was compiled into its callers: its instructions are in theirs, which 'varid report --callgraph --symbol NAME' lists",
+                symbol.name
+            ));
+        }
+        let start = symbol
+            .filter(|symbol| !symbol.inlined)
+            .map(|symbol| symbol.start);
+        let mut lines = Lines::new(scope, id);
+        let mut code = Code::None;
+        if let (Some(file), Some(start)) = (file, start) {
+            let bounds = file.image.bounds(start).unwrap_or(start..start);
+            code = code::read(file, bounds.clone(), profile, request, &mut notes);
+            method.addresses = Some(bounds.clone());
+            lines.add_code(&file.image, bounds, &code);
+        }
+        method.code = code.kind();
+        method.approximate = lines.approximate();
+        let is_managed = file.is_some_and(|opened| opened.file.kind != ImageKind::Elf);
+        let files = lines.finish((&self.sources, is_managed), &mut notes);
+        let mut annotation = Annotation {
+            method,
+            all: scope.all,
+            percent_of: request.percent_of,
+            event: scope.description.name.clone(),
+            session: profile.recording.session.clone(),
+            selected_by: profile.options.describe(),
+            code_file: code.into_file(),
+            files,
+            notes,
+        };
+        window::select(&mut annotation, request);
+        Ok(annotation)
+    }
+
+    /// Opens the file of a symbol's image, if that of the symbol before is another one.
+    fn open_file(&mut self, id: SymbolId) -> Result<()> {
+        let profile = self.scope.profile;
+        let Some(symbol) = profile.frames.symbol(id) else {
+            self.file = None;
+            return Ok(());
+        };
+        let is_open = self.file.as_ref();
+        if is_open.is_none_or(|(image, _)| *image != symbol.image) {
+            self.file = Some((symbol.image, CodeFile::open(profile, symbol)?));
+        }
+        Ok(())
+    }
+}

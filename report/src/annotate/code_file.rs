@@ -1,0 +1,89 @@
+//! Which file has the code of a method?
+
+use std::{cell::OnceCell, path::Path};
+
+use varid_model::Layer;
+use varid_symbolizer::dex::DexFile;
+
+use super::{annotation::AnnotateRequest, dex_files};
+use crate::{
+    error::Result,
+    frames::ProfileSymbol,
+    naming::{ImageFile, OpenImage},
+    profile::Profile,
+};
+
+/// The file of an image, open for all methods that are in it.
+#[derive(Debug)]
+pub struct CodeFile<'p> {
+    pub image: OpenImage<'p>,
+    pub file: &'p ImageFile,
+    /// The dex file that the file stands for, once it is looked for.
+    dex: OnceCell<Result<RecordedDex, String>>,
+}
+
+/// A recorded dex file, and where it was found.
+type RecordedDex = (DexFile<'static>, String);
+
+impl<'p> CodeFile<'p> {
+    /// Opens the file of a symbol's image. The inner error is a note that says why there is none.
+    ///
+    /// # Errors
+    ///
+    /// A folder or file of the options cannot be read.
+    pub fn open(profile: &'p Profile, symbol: &ProfileSymbol) -> Result<Result<Self, String>> {
+        let image = profile.frames.image(symbol.image);
+        let file = usize::try_from(symbol.image.0).ok();
+        let file = file.and_then(|index| profile.files.get(index)?.as_ref());
+        let (Some(image), Some(state)) = (image, file) else {
+            return Ok(Err(match symbol.layer {
+                Layer::Kernel => {
+                    "no instructions: the kernel changes its own code while it runs, so no file has it; --vmlinux FILE with debug information gives lines"
+                        .to_owned()
+                }
+                _ => {
+                    let name = image.map_or("", |image| &image.name);
+                    format!("no instructions: {name} is no file")
+                }
+            }));
+        };
+        let names = (&profile.options.names, &profile.recording.manifest);
+        let opened = OpenImage::new(names, image, &state.file)?;
+        Ok(match opened {
+            Ok(image) => Ok(Self {
+                image,
+                file: &state.file,
+                dex: OnceCell::new(),
+            }),
+            Err(why) => Err(format!(
+                "no instructions, and no lines but sampled ones: {} cannot be read: {why}; --symbols DIR with the recorded file",
+                state.file.path.display()
+            )),
+        })
+    }
+
+    /// The recorded dex file of a substitute.
+    ///
+    /// # Errors
+    ///
+    /// It is nowhere: where it was looked for.
+    pub fn dex(
+        &self,
+        profile: &Profile,
+        request: &AnnotateRequest,
+    ) -> Result<&RecordedDex, &String> {
+        let found = self.dex.get_or_init(|| {
+            let mut images = profile.recording.manifest.images.iter();
+            let name = self.file.path.file_name().and_then(|name| name.to_str());
+            let listed = images.find(|image| {
+                let substitute = image.substitute.as_deref().map(Path::new);
+                let substitute = substitute.and_then(|path| path.file_name()?.to_str());
+                substitute.is_some() && substitute == name
+            });
+            let recorded = listed.map(|image| Path::new(&image.path));
+            let names = &profile.options.names;
+            dex_files::find(recorded, &self.file.build_id, names, &request.sources)
+        });
+        found.as_ref()
+    }
+}

@@ -1,0 +1,101 @@
+//! Which code does a page have? The lines and instructions of the hottest methods, with their samples.
+
+use std::{io::Write, sync::Arc};
+
+use serde::ser::{SerializeSeq, Serializer};
+
+use super::data::SymbolNumbers;
+use crate::{
+    annotate::{AnnotateRequest, Annotation, Annotator, annotation_json, hottest, keep_hottest},
+    error::Result,
+    export::{
+        ExportRequest,
+        walk::{Walk, plain},
+    },
+    frames::SymbolId,
+    scope::Scope,
+    shares::Share,
+    view::View,
+};
+
+/// A page has the code of so many methods at most.
+const MOST_METHODS: usize = 100;
+/// What a method takes at least, in percent of all: by itself, or with what it called.
+const LEAST: (f64, f64) = (0.1, 1.0);
+/// A method with more lines and instructions than these has only its hottest lines, and those around them.
+const MOST_ROWS: usize = 2000;
+const HOTTEST_LINES: usize = 200;
+/// Lines before and behind each that is shown, as 'varid annotate' has them.
+const CONTEXT: usize = 2;
+
+/// Writes a list in JSON: for each method the number of its symbol, and its annotation as `varid annotate --format json` has it.
+pub fn write(
+    walk: &Walk,
+    request: &ExportRequest,
+    symbols: &SymbolNumbers,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let view = View {
+        event: Some(walk.event.event),
+        percent_of: request.weigh,
+        ..View::default()
+    };
+    let scope = Scope::new(walk.profile, &view)?;
+    let request = AnnotateRequest {
+        event: view.event,
+        percent_of: request.weigh,
+        sources: request.sources.clone(),
+        context: CONTEXT,
+        ..AnnotateRequest::default()
+    };
+    let mut annotator = Annotator::new(&scope, &request)?;
+    let mut json = serde_json::Serializer::new(out);
+    let mut list = json.serialize_seq(None).map_err(std::io::Error::from)?;
+    for (number, id, share) in methods(walk, &scope, symbols) {
+        let mut annotation = annotator.annotate(id, share)?;
+        let rows = annotation.files.iter().flat_map(|file| &file.lines);
+        let rows = rows.fold(0usize, |rows, line| {
+            rows.saturating_add(line.instructions.len())
+                .saturating_add(1)
+        });
+        if rows > MOST_ROWS {
+            keep_hottest(&mut annotation, HOTTEST_LINES, CONTEXT);
+            annotation.notes.push(format!(
+                "of {rows} lines and instructions only those around the {HOTTEST_LINES} hottest are here; 'varid annotate' shows all"
+            ));
+        }
+        make_plain(&mut annotation);
+        let method = (number, annotation_json(&annotation));
+        list.serialize_element(&method)
+            .map_err(std::io::Error::from)?;
+    }
+    Ok(SerializeSeq::end(list).map_err(std::io::Error::from)?)
+}
+
+/// Names, as all others in a page, are in one line and have nothing in them that a viewer would take for a command. Sources and instructions are so already.
+fn make_plain(annotation: &mut Annotation) {
+    let text = |text: &mut String| *text = plain(text).into_owned();
+    annotation.notes.iter_mut().for_each(text);
+    annotation.code_file.iter_mut().for_each(text);
+    annotation.method.name = plain(&annotation.method.name).into_owned();
+    annotation.method.recorded.iter_mut().for_each(text);
+    for file in &mut annotation.files {
+        file.found.iter_mut().for_each(text);
+        file.name = file.name.as_ref().map(|name| Arc::from(plain(name)));
+        for inlined in file.lines.iter_mut().flat_map(|line| &mut line.inlined) {
+            text(&mut inlined.function);
+            if let Some((file, _)) = &mut inlined.line {
+                *file = Arc::from(plain(file));
+            }
+        }
+    }
+}
+
+/// The hottest methods with the numbers of their symbols, those of one image behind each other.
+fn methods(walk: &Walk, scope: &Scope, symbols: &SymbolNumbers) -> Vec<(u32, SymbolId, Share)> {
+    let numbered = |(id, share)| Some((symbols.get(id)?, id, share));
+    let all = hottest(scope, LEAST).into_iter().filter_map(numbered);
+    let mut methods: Vec<_> = all.take(MOST_METHODS).collect();
+    methods.sort_by_key(|(_, id, _)| walk.symbol(*id).map(|symbol| symbol.image));
+    methods
+}
