@@ -3,13 +3,11 @@
 //! A `PERF_RECORD_COMPRESSED` holds whole records as one zstd frame of its own, so that a recording which is cut reads up to its last whole
 //! record. perf's readers take a frame that a session ends in as well as one for each record. Ends of rounds stay outside.
 
-use std::io::Read;
+use std::{fmt, io::Read};
 
-use ruzstd::{
-    decoding::StreamingDecoder,
-    encoding::{CompressionLevel, compress_to_vec},
-};
+use ruzstd::decoding::StreamingDecoder;
 use varid_model::perf::Header;
+use zstd_rs::{CompressionConfig, Compressor};
 
 use crate::format::{RECORD_HEADER_SIZE, kind};
 
@@ -22,34 +20,80 @@ const PERF_BUFFER: u32 = 512 << 10;
 /// The largest window of a frame that is read.
 const MAX_WINDOW: u64 = 8 << 20;
 
-/// Appends whole records, compressed where that makes them smaller.
-pub fn compress(out: &mut Vec<u8>, records: &[u8]) {
-    let mut rest = records;
-    while !rest.is_empty() {
-        let (chunk, behind) = split(rest, MAX_CHUNK);
-        add(out, chunk);
-        rest = behind;
+/// How hard frames are compressed: the first level of zstd that searches chains of earlier places, which repeated callchains gain most from.
+const LEVEL: i32 = 5;
+
+/// Compresses records. Its tables are used for frame after frame.
+pub struct RecordCompressor {
+    /// None leaves records plain.
+    encoder: Option<Compressor>,
+    /// The current frame, and what it reads back as.
+    frame: Vec<u8>,
+    read_back: Vec<u8>,
+}
+
+impl fmt::Debug for RecordCompressor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordCompressor").finish_non_exhaustive()
     }
 }
 
-/// Appends records of one chunk.
-fn add(out: &mut Vec<u8>, chunk: &[u8]) {
-    let frame = compress_to_vec(chunk, CompressionLevel::Fastest);
-    let size = frame.len().saturating_add(RECORD_HEADER_SIZE);
-    if size >= chunk.len() {
-        out.extend_from_slice(chunk);
-    } else if let Ok(size) = u16::try_from(size) {
-        let header = u64::from(kind::COMPRESSED) | u64::from(size) << 48;
-        out.extend(header.to_le_bytes());
-        out.extend(frame);
-    } else {
-        // No record is as large as two of these parts.
-        let (first, second) = split(chunk, chunk.len() / 2);
-        for part in [first, second] {
-            if !part.is_empty() {
-                add(out, part);
+impl RecordCompressor {
+    pub fn new() -> Self {
+        let config = CompressionConfig {
+            level: LEVEL,
+            content_size: false,
+            ..CompressionConfig::DEFAULT
+        };
+        Self {
+            encoder: Compressor::new(config).ok(),
+            frame: Vec::new(),
+            read_back: Vec::new(),
+        }
+    }
+
+    /// Appends whole records, compressed where that makes them smaller.
+    pub fn compress(&mut self, out: &mut Vec<u8>, records: &[u8]) {
+        let mut rest = records;
+        while !rest.is_empty() {
+            let (chunk, behind) = split(rest, MAX_CHUNK);
+            self.add(out, chunk);
+            rest = behind;
+        }
+    }
+
+    /// Appends records of one chunk.
+    fn add(&mut self, out: &mut Vec<u8>, chunk: &[u8]) {
+        let size = match self.encode(chunk) {
+            true => self.frame.len().saturating_add(RECORD_HEADER_SIZE),
+            false => usize::MAX,
+        };
+        if size >= chunk.len() {
+            out.extend_from_slice(chunk);
+        } else if let Ok(size) = u16::try_from(size) {
+            let header = u64::from(kind::COMPRESSED) | u64::from(size) << 48;
+            out.extend(header.to_le_bytes());
+            out.extend_from_slice(&self.frame);
+        } else {
+            // No record is as large as two of these parts.
+            let (first, second) = split(chunk, chunk.len() / 2);
+            for part in [first, second] {
+                if !part.is_empty() {
+                    self.add(out, part);
+                }
             }
         }
+    }
+
+    /// Makes the frame of a chunk. Records that another decoder does not get back from it are not lost: they stay plain.
+    fn encode(&mut self, chunk: &[u8]) -> bool {
+        let Some(encoder) = &mut self.encoder else {
+            return false;
+        };
+        self.frame.clear();
+        encoder.compress(chunk, None, &mut self.frame).is_ok()
+            && decompress(&self.frame, &mut self.read_back).is_ok()
+            && self.read_back == chunk
     }
 }
 
@@ -93,10 +137,9 @@ pub fn decompress(body: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
 pub fn feature() -> Vec<u8> {
     const VERSION: u32 = 1;
     const ZSTD: u32 = 1;
-    const LEVEL: u32 = 1;
     // perf only shows it.
-    const RATIO: u32 = 10;
-    let words = [VERSION, ZSTD, LEVEL, RATIO, PERF_BUFFER];
+    const RATIO: u32 = 15;
+    let words = [VERSION, ZSTD, LEVEL.unsigned_abs(), RATIO, PERF_BUFFER];
     words.into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
@@ -104,6 +147,17 @@ pub fn feature() -> Vec<u8> {
 mod tests {
     use super::*;
     use proptest::{collection::vec, prelude::*};
+
+    fn compress(out: &mut Vec<u8>, records: &[u8]) {
+        RecordCompressor::new().compress(out, records);
+    }
+
+    fn frame(bytes: &[u8]) -> Vec<u8> {
+        let mut frame = Vec::new();
+        let mut encoder = Compressor::new(CompressionConfig::DEFAULT).unwrap();
+        encoder.compress(bytes, None, &mut frame).unwrap();
+        frame
+    }
 
     fn record(size: u16, fill: impl Fn(u16) -> u8) -> Vec<u8> {
         let header = u64::from(kind::SAMPLE) | u64::from(size) << 48;
@@ -162,8 +216,18 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_encoded_stays_plain() {
+        let mut compressor = RecordCompressor::new();
+        compressor.encoder = None;
+        let records = record(160, |at| (at / 8) as u8).repeat(10_000);
+        let mut out = Vec::new();
+        compressor.compress(&mut out, &records);
+        assert!(out == records);
+    }
+
+    #[test]
     fn a_frame_that_becomes_too_much_ends_early() {
-        let bomb = compress_to_vec(&vec![0; 64 << 20][..], CompressionLevel::Fastest);
+        let bomb = frame(&vec![0; 64 << 20]);
         assert!(bomb.len() < 64 << 10);
         let mut out = Vec::new();
         assert!(
@@ -172,7 +236,7 @@ mod tests {
                 .contains("more records")
         );
         assert!(out.capacity() <= 2 * MAX_CHUNK + 64);
-        let exact = compress_to_vec(&vec![0; MAX_CHUNK][..], CompressionLevel::Fastest);
+        let exact = frame(&vec![0; MAX_CHUNK]);
         decompress(&exact, &mut out).unwrap();
         assert_eq!(out.len(), MAX_CHUNK);
         assert!(decompress(&exact[..exact.len() / 2], &mut out).is_err());

@@ -13,7 +13,7 @@ use varid_model::perf::Header;
 
 use crate::{
     PERF_DATA, SessionReader,
-    compression::{self, MAX_CHUNK},
+    compression::{self, MAX_CHUNK, RecordCompressor},
     error::{Error, Result},
     features::{self, Section},
     format::{DATA_SIZE_AT, FEATURE_BYTES, FEATURES_AT, RECORD_HEADER_SIZE, kind},
@@ -55,7 +55,7 @@ pub fn rewrite(dir: &Path, compress: bool) -> Result<Rewritten> {
         data: opened.data,
         end: opened.data.saturating_add(opened.size),
         len: old.len(),
-        compress,
+        compressor: compress.then(RecordCompressor::new),
     }
     .run(&old);
     match written {
@@ -81,7 +81,8 @@ struct Rewriter {
     data: u64,
     end: u64,
     len: u64,
-    compress: bool,
+    /// Of records that become compressed.
+    compressor: Option<RecordCompressor>,
 }
 
 impl Rewriter {
@@ -93,7 +94,7 @@ impl Rewriter {
         let mut features = self.features(&head)?;
         self.write(&head)?;
         let size = self.records()?;
-        if self.compress {
+        if self.compressor.is_some() {
             features.push(features::compression());
         }
         let at = self.data.saturating_add(size);
@@ -153,12 +154,12 @@ impl Rewriter {
 
     fn flush(&mut self, batch: &mut Vec<u8>, written: &mut u64) -> Result<()> {
         let mut bytes = Vec::new();
-        let bytes = match self.compress {
-            true => {
-                compression::compress(&mut bytes, batch);
+        let bytes = match &mut self.compressor {
+            Some(compressor) => {
+                compressor.compress(&mut bytes, batch);
                 &bytes
             }
-            false => &*batch,
+            None => &*batch,
         };
         self.write(bytes)?;
         *written = written.saturating_add(bytes.len() as u64);

@@ -1,9 +1,10 @@
-//! How is a session written: what is batched, counted, and kept when it cannot be written?
+//! How is a session written: what is batched, and kept when it cannot be written?
 //!
-//! [`data`]: perf.data on the disk; [`folder`]: whose it is, and what may be in it.
+//! [`data`]: perf.data on the disk; [`folder`]: whose it is, and what may be in it; [`tally`]: what was recorded and lost.
 
 mod data;
 pub(crate) mod folder;
+mod tally;
 
 pub use folder::{Owner, may_hold, remove_session};
 
@@ -13,20 +14,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use varid_model::{Address, MonotonicNs, Reason};
+use varid_model::Address;
 
 use crate::{
-    PERF_DATA, SESSION_JSON, SYMBOLS,
+    PERF_DATA, SYMBOLS,
     calls::{self, CALLS_NEW, CALLS_TSV, CallCount},
-    compression, encode,
+    compression::RecordCompressor,
+    encode,
     error::{Error, Result},
-    features::{self, Facts},
+    features,
     manifest::{Manifest, SampleCounts, SessionState},
-    record::{MappingRecord, Sample, SessionRecord},
-    remap,
+    record::{Sample, SessionRecord},
 };
 use data::DataFile;
-use folder::{Folder, SESSION_JSON_NEW};
+use folder::Folder;
+use tally::Tally;
 
 /// Bytes of records after which a batch is written without a call of [`SessionWriter::flush`].
 pub const BATCH: usize = 256 << 10;
@@ -54,19 +56,13 @@ pub struct SessionWriter {
     owner: Option<Owner>,
     data: DataFile,
     manifest: Manifest,
-    /// The only copy while records are written; the manifest's is replaced when it is saved.
-    counts: SampleCounts,
-    facts: Facts,
+    tally: Tally,
     /// Whole records that are not in perf.data yet.
     batch: Vec<u8>,
     /// Size of the batch at which it is written without a flush.
     write_at: usize,
-    /// Samples dropped since the last batch was written, and what could not be said of others.
-    dropped: u64,
-    /// The latest time that was written.
-    latest: MonotonicNs,
-    /// Whether records are compressed.
-    compresses: bool,
+    /// Of records that are compressed.
+    compressor: Option<RecordCompressor>,
 }
 
 impl SessionWriter {
@@ -97,7 +93,7 @@ impl SessionWriter {
         let mut folder = Folder::take(dir.as_ref(), owner)?;
         manifest.state = SessionState::Recording;
         // Whenever a kill comes, the folder is one that another session may replace.
-        save(&manifest, &folder)?;
+        folder.save_manifest(&manifest)?;
         folder.add_symbols()?;
         let data = DataFile::create(&folder, &manifest.events)?;
         Ok(Self {
@@ -105,19 +101,16 @@ impl SessionWriter {
             owner,
             data,
             manifest,
-            counts: SampleCounts::default(),
-            facts: Facts::default(),
+            tally: Tally::default(),
             batch: Vec::new(),
             write_at: BATCH,
-            dropped: 0,
-            latest: MonotonicNs::ZERO,
-            compresses: false,
+            compressor: None,
         })
     }
 
     /// Compresses records from here on: varid and perf read them, most other readers do not.
-    pub const fn compress(&mut self) {
-        self.compresses = true;
+    pub fn compress(&mut self) {
+        self.compressor = Some(RecordCompressor::new());
     }
 
     /// The session folder.
@@ -151,7 +144,7 @@ impl SessionWriter {
     /// What has been recorded so far: `samples`, `attributed`, `unattributed`, `lost` and `dropped`.
     #[must_use]
     pub const fn counts(&self) -> &SampleCounts {
-        &self.counts
+        self.tally.counts()
     }
 
     /// The manifest, to be changed; [`save_manifest`](Self::save_manifest) writes it. Of its
@@ -188,12 +181,10 @@ impl SessionWriter {
         }
         // Names and mappings have as much room again: samples need them.
         if self.batch.len() < MAX_BACKLOG.saturating_mul(2) {
-            self.note(record);
+            self.tally.note(record);
             encode::record(&mut self.batch, record);
-        } else if let SessionRecord::Lost { count, .. } = record {
-            self.lose(*count);
         } else {
-            add(&mut self.counts.dropped, 1);
+            self.tally.drop(record);
         }
         self.flush_if_due()
     }
@@ -205,10 +196,10 @@ impl SessionWriter {
     /// As of [`write`](Self::write).
     pub fn write_sample(&mut self, sample: &Sample<&[Address]>) -> Result<()> {
         if self.batch.len() < MAX_BACKLOG {
-            self.count(sample);
+            self.tally.count(sample);
             encode::sample(&mut self.batch, sample);
         } else {
-            self.lose(1);
+            self.tally.lose(1);
         }
         self.flush_if_due()
     }
@@ -237,18 +228,17 @@ impl SessionWriter {
         if self.batch.is_empty() {
             return Ok(());
         }
-        let dropped = std::mem::take(&mut self.dropped);
-        if dropped > 0 {
-            let lost = SessionRecord::Lost {
-                time: self.latest,
-                count: dropped,
-            };
+        if let Some(lost) = self.tally.take_lost() {
             encode::record(&mut self.batch, &lost);
         }
         let records = self.batch.len();
-        let appended = match self.compresses {
-            true => self.append_compressed(room),
-            false => {
+        let appended = match &mut self.compressor {
+            Some(compressor) => {
+                let mut bytes = Vec::new();
+                compressor.compress(&mut bytes, &self.batch);
+                self.append_compressed(bytes, room)
+            }
+            None => {
                 encode::finished_round(&mut self.batch);
                 self.data.append(&self.batch, room)
             }
@@ -273,10 +263,8 @@ impl SessionWriter {
         }
     }
 
-    /// Appends the batch compressed.
-    fn append_compressed(&mut self, room: u64) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        compression::compress(&mut bytes, &self.batch);
+    /// Appends the batch, whose records have become these bytes.
+    fn append_compressed(&mut self, mut bytes: Vec<u8>, room: u64) -> io::Result<()> {
         encode::finished_round(&mut bytes);
         self.data.append(&bytes, room)?;
         // Without it perf reads none of a recording that is killed.
@@ -312,9 +300,9 @@ impl SessionWriter {
             throttled: self.manifest.counts.throttled,
             transitions: self.manifest.counts.transitions,
             filtered: std::mem::take(&mut self.manifest.counts.filtered),
-            ..self.counts.clone()
+            ..self.counts().clone()
         };
-        save(&self.manifest, &self.folder)
+        self.folder.save_manifest(&self.manifest)
     }
 
     /// Flushes, with the room that was left for that, adds perf's features (event, host, command
@@ -329,9 +317,9 @@ impl SessionWriter {
         let path = self.folder.path.join(PERF_DATA);
         let (sections, bits) = features::sections(
             &self.manifest,
-            &self.facts,
+            self.tally.facts(),
             self.data.end(),
-            self.compresses,
+            self.compressor.is_some(),
         );
         self.data
             .complete(&sections, &bits)
@@ -348,71 +336,6 @@ impl SessionWriter {
         }
         saved
     }
-
-    /// Counts what the batch has no room for; the next record of losses says it.
-    fn lose(&mut self, count: u64) {
-        add(&mut self.dropped, count);
-        add(&mut self.counts.lost, count);
-    }
-
-    /// What is to be known later of a record that is no sample.
-    fn note(&mut self, record: &SessionRecord) {
-        match record {
-            SessionRecord::Lost { count, .. } => add(&mut self.counts.lost, *count),
-            SessionRecord::Mapping(MappingRecord {
-                kernel: true,
-                mode: None,
-                path,
-                build_id,
-                ..
-            }) if path
-                .to_str()
-                .is_some_and(|path| path.starts_with("[kernel.kallsyms]")) =>
-            {
-                self.facts.kernel_build_id.clone_from(build_id);
-            }
-            _ => {}
-        }
-        self.latest = self.latest.max(record.time());
-    }
-
-    fn count(&mut self, sample: &Sample<&[Address]>) {
-        add(&mut self.counts.samples, 1);
-        self.latest = self.latest.max(sample.time);
-        let cut = sample.kernel.len().saturating_add(sample.user.len()) > crate::format::MAX_FRAMES;
-        let reason = remap::unattributed(sample.user).or_else(|| cut.then_some(Reason::Truncated));
-        match reason {
-            None => add(&mut self.counts.attributed, 1),
-            Some(reason) => {
-                let name = reason.name().to_owned();
-                add(self.counts.unattributed.entry(name).or_default(), 1);
-            }
-        }
-        let (first, last) = self
-            .facts
-            .sample_times
-            .unwrap_or((sample.time, sample.time));
-        self.facts.sample_times = Some((first.min(sample.time), last.max(sample.time)));
-    }
-}
-
-fn add(count: &mut u64, more: u64) {
-    *count = count.saturating_add(more);
-}
-
-/// Replaces a session's manifest.
-fn save(manifest: &Manifest, folder: &Folder) -> Result<()> {
-    let new = || folder.path.join(SESSION_JSON_NEW);
-    let mut json = serde_json::to_vec_pretty(manifest)
-        .map_err(io::Error::from)
-        .map_err(Error::io("encode", new()))?;
-    json.push(b'\n');
-    folder.remove(SESSION_JSON_NEW)?;
-    folder
-        .create_new(SESSION_JSON_NEW)?
-        .write_all(&json)
-        .map_err(Error::io("write", new()))?;
-    folder.rename(SESSION_JSON_NEW, SESSION_JSON)
 }
 
 #[cfg(test)]
@@ -421,7 +344,7 @@ mod tests {
     use std::fs::{File, OpenOptions};
 
     use crate::{CpuMode, EventDesc, SampleSource, SessionReader, SessionTarget, TargetKind};
-    use varid_model::{Period, Pid, Precision, Rate, Tid};
+    use varid_model::{MonotonicNs, Period, Pid, Precision, Rate, Tid};
 
     fn writer(dir: &Path) -> SessionWriter {
         let event = EventDesc::new("cpu-clock", Rate::Frequency(997), 1, 0);

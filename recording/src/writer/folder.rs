@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File},
-    io,
+    io::{self, Write},
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
         unix::{ffi::OsStringExt, fs::DirBuilderExt},
@@ -19,6 +19,7 @@ use rustix::{
 use crate::{
     PERF_DATA, RAW_DATA, SESSION_JSON, SYMBOLS, calls,
     error::{Error, Result},
+    manifest::Manifest,
 };
 
 /// The manifest while it is being replaced.
@@ -140,6 +141,20 @@ impl Folder {
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         rustix::fs::renameat(self.fd(), from, self.fd(), to)
             .map_err(|errno| self.error("replace", to, errno))
+    }
+
+    /// Replaces the session's manifest.
+    pub fn save_manifest(&self, manifest: &Manifest) -> Result<()> {
+        let new = || self.path.join(SESSION_JSON_NEW);
+        let mut json = serde_json::to_vec_pretty(manifest)
+            .map_err(io::Error::from)
+            .map_err(Error::io("encode", new()))?;
+        json.push(b'\n');
+        self.remove(SESSION_JSON_NEW)?;
+        self.create_new(SESSION_JSON_NEW)?
+            .write_all(&json)
+            .map_err(Error::io("write", new()))?;
+        self.rename(SESSION_JSON_NEW, SESSION_JSON)
     }
 
     /// Makes the session another user's, the folder last: nothing may be written into it from then on.

@@ -1,0 +1,101 @@
+//! What is counted and remembered of the records that are written?
+
+use varid_model::{Address, MonotonicNs, Reason};
+
+use crate::{
+    features::Facts,
+    format::MAX_FRAMES,
+    manifest::SampleCounts,
+    record::{MappingRecord, Sample, SessionRecord},
+    remap,
+};
+
+/// What has been recorded so far, and what was lost.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// The only copy while records are written; the manifest's is replaced when it is saved.
+    counts: SampleCounts,
+    facts: Facts,
+    /// Samples dropped since the last batch was written, and what could not be said of others.
+    dropped: u64,
+    /// The latest time that was written.
+    latest: MonotonicNs,
+}
+
+impl Tally {
+    pub const fn counts(&self) -> &SampleCounts {
+        &self.counts
+    }
+
+    pub const fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// A record of the losses since the last one, if there were any.
+    pub fn take_lost(&mut self) -> Option<SessionRecord> {
+        let count = std::mem::take(&mut self.dropped);
+        (count > 0).then_some(SessionRecord::Lost {
+            time: self.latest,
+            count,
+        })
+    }
+
+    /// Counts samples that the batch has no room for; the next record of losses says it.
+    pub fn lose(&mut self, count: u64) {
+        add(&mut self.dropped, count);
+        add(&mut self.counts.lost, count);
+    }
+
+    /// Counts a record that is no sample and that the batch has no room for.
+    pub fn drop(&mut self, record: &SessionRecord) {
+        match record {
+            SessionRecord::Lost { count, .. } => self.lose(*count),
+            _ => add(&mut self.counts.dropped, 1),
+        }
+    }
+
+    /// What is to be known later of a record that is no sample.
+    pub fn note(&mut self, record: &SessionRecord) {
+        match record {
+            SessionRecord::Lost { count, .. } => add(&mut self.counts.lost, *count),
+            SessionRecord::Mapping(MappingRecord {
+                kernel: true,
+                mode: None,
+                path,
+                build_id,
+                ..
+            }) if path
+                .to_str()
+                .is_some_and(|path| path.starts_with("[kernel.kallsyms]")) =>
+            {
+                self.facts.kernel_build_id.clone_from(build_id);
+            }
+            _ => {}
+        }
+        self.latest = self.latest.max(record.time());
+    }
+
+    /// Counts a sample that is written.
+    pub fn count(&mut self, sample: &Sample<&[Address]>) {
+        add(&mut self.counts.samples, 1);
+        self.latest = self.latest.max(sample.time);
+        let cut = sample.kernel.len().saturating_add(sample.user.len()) > MAX_FRAMES;
+        let reason = remap::unattributed(sample.user).or_else(|| cut.then_some(Reason::Truncated));
+        match reason {
+            None => add(&mut self.counts.attributed, 1),
+            Some(reason) => {
+                let name = reason.name().to_owned();
+                add(self.counts.unattributed.entry(name).or_default(), 1);
+            }
+        }
+        let (first, last) = self
+            .facts
+            .sample_times
+            .unwrap_or((sample.time, sample.time));
+        self.facts.sample_times = Some((first.min(sample.time), last.max(sample.time)));
+    }
+}
+
+fn add(count: &mut u64, more: u64) {
+    *count = count.saturating_add(more);
+}
