@@ -114,7 +114,7 @@ static __always_inline long copy_page(struct scratch *s, __u32 want)
 
 static long copy_callback(__u32 index, void *want)
 {
-	struct scratch *s = scratch_of_this_cpu();
+	struct scratch *s = own_scratch();
 
 	return s ? copy_page(s, *(__u32 *)want) : 1;
 }

@@ -73,10 +73,10 @@ struct scratch {
 	struct thread threads[THREADS];
 };
 
-// One for each CPU; not a per-CPU map, whose values are at most 32 KiB.
+// One for each CPU, or more; not a per-CPU map, whose values are at most 32 KiB.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); // the loader says how many CPUs there can be
+	__uint(max_entries, 1); // the loader says how many
 	__type(key, __u32);
 	__type(value, struct scratch);
 } scratches SEC(".maps");
@@ -88,12 +88,17 @@ static __always_inline void forget_registers(void)
 	asm volatile("" ::: "memory");
 }
 
-static __always_inline struct scratch *scratch_of_this_cpu(void)
+// The scratch that nothing else uses while this run of the program lasts.
+static __always_inline struct scratch *own_scratch(void);
+
+#ifndef VARID_CAN_BE_PREEMPTED
+static __always_inline struct scratch *own_scratch(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 
 	return bpf_map_lookup_elem(&scratches, &cpu);
 }
+#endif
 
 static __always_inline bool copied(struct scratch *s, __u64 from, __u64 len)
 {
@@ -357,7 +362,7 @@ __noinline int saved_steps(struct scratch *s, __u32 limit)
 static __always_inline long turn(const __u32 rules)
 {
 	long over;
-	struct scratch *s = scratch_of_this_cpu();
+	struct scratch *s = own_scratch();
 
 	if (!s)
 		return 1;

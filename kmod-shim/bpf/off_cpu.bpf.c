@@ -89,7 +89,7 @@ static __always_inline __u32 choose(struct varid_wait *wait, __u64 now)
 
 static __always_inline long output_end(struct varid_wait_end *end)
 {
-	struct scratch *s = scratch_of_this_cpu();
+	struct scratch *s = own_scratch();
 
 	// The reader looks at the ring a few times a second anyway: an end is short.
 	if (s)
@@ -199,7 +199,7 @@ static __always_inline void begin_wait(struct bpf_raw_tracepoint_args *ctx, cons
 	if (!wait && !task->mm)
 		return;
 	target = target_of(task, id >> 32, &flags);
-	s = scratch_of_this_cpu();
+	s = own_scratch();
 	if (!target || !s) {
 		if (wait)
 			bpf_map_delete_elem(&waits, &tid);
@@ -252,7 +252,7 @@ static __always_inline int capture_any(struct bpf_raw_tracepoint_args *ctx, cons
 	__u32 tid = id, flags = 0;
 	struct varid_target *target = target_of(task, id >> 32, &flags);
 	struct varid_wait *wait = bpf_map_lookup_elem(&waits, &tid);
-	struct scratch *s = scratch_of_this_cpu();
+	struct scratch *s = own_scratch();
 
 	if (target && wait && s)
 		capture(ctx, s, task, target, wait, has_bpf_loop, VARID_ALL_RULES);

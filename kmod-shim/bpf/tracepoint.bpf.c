@@ -26,7 +26,7 @@ static __always_inline int hit(void *ctx, const int has_bpf_loop, const __u32 ru
 	if (!id || !task->mm)
 		return 0;
 	target = target_of(task, id >> 32, &flags);
-	s = scratch_of_this_cpu();
+	s = own_scratch();
 	count_of_cpu = bpf_map_lookup_elem(&hits, &zero);
 	if (!target || !s || !count_of_cpu)
 		return 0;

@@ -49,7 +49,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 	if (!id)
 		return varid_keep_all;
 	target = target_of(task, id >> 32, &flags);
-	s = scratch_of_this_cpu();
+	s = own_scratch();
 	if (!target || !s)
 		return varid_keep_all;
 	if (rules == BASIC_RULES && target->rules & ~rules && varid_tail_calls)

@@ -13,6 +13,7 @@ use varid_tunnel::abi::{RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW};
 mod error;
 mod object;
 mod off_cpu;
+mod probe;
 mod tracepoint;
 mod walker;
 
@@ -32,6 +33,8 @@ enum Hook {
     Overflow { keep_all: bool },
     /// At a tracepoint. A sample stands for so many hits.
     Tracepoint { period: u64 },
+    /// At a uprobe or kprobe. A sample stands for so many hits.
+    Probe { period: u64 },
     /// When the scheduler switches threads. A thread has a sample of so many nanoseconds of waits.
     Switch { period: u64 },
 }
@@ -41,6 +44,7 @@ impl Hook {
         match self {
             Self::Overflow { .. } => OVERFLOW_OBJECT,
             Self::Tracepoint { .. } => tracepoint::OBJECT,
+            Self::Probe { .. } => probe::OBJECT,
             Self::Switch { .. } => off_cpu::OBJECT,
         }
     }
@@ -145,7 +149,13 @@ impl Shim {
         let online = online_cpus().map_err(unknown)?.len();
         let (keep_all, period) = match hook {
             Hook::Overflow { keep_all } => (u32::from(keep_all), 0),
-            Hook::Tracepoint { period } | Hook::Switch { period } => (0, period),
+            Hook::Tracepoint { period } | Hook::Probe { period } | Hook::Switch { period } => {
+                (0, period)
+            }
+        };
+        let scratches = match hook {
+            Hook::Probe { .. } => probe::scratches(possible),
+            _ => possible,
         };
         let object = hook.object().decompressed()?;
         let mut bytes = shared_ring(ring_pages, online, page_size());
@@ -156,7 +166,9 @@ impl Shim {
             };
             // Each object has those of its own hook.
             let loaded = EbpfLoader::new()
-                .map_max_entries("scratches", possible)
+                .map_max_entries("scratches", scratches)
+                .map_max_entries("idle_scratches", scratches)
+                .map_max_entries("taken_scratches", scratches)
                 .map_max_entries("records", bytes)
                 .override_global("varid_wake_bytes", &wake_bytes, true)
                 .override_global("varid_keep_all", &keep_all, false)
@@ -173,6 +185,9 @@ impl Shim {
                 Err(error) => return Err(error.into()),
             }
         };
+        if let Hook::Probe { .. } = hook {
+            probe::fill(&mut ebpf, scratches)?;
+        }
         let mut take = |name| ebpf.take_map(name).ok_or(BpfError::Missing(name));
         let targets = HashMap::try_from(take("targets")?).map_err(map_error("targets"))?;
         let everyone = Array::try_from(take("everyone")?).map_err(map_error("everyone"))?;
@@ -241,19 +256,11 @@ impl Shim {
                 source,
             }
         })?;
-        let program = object
-            .program(self.variant.entry)
-            .ok_or(BpfError::Missing("program"))?;
-        let program = program.fd()?.as_fd().as_raw_fd();
-        // SAFETY: PERF_EVENT_IOC_SET_BPF takes a file descriptor by value; both live through the call.
-        if unsafe { libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_SET_BPF, program) } < 0 {
-            return Err(BpfError::Attach {
-                cpu,
-                step: "PERF_EVENT_IOC_SET_BPF",
-                source: io::Error::last_os_error(),
-            });
-        }
-        Ok(())
+        run_at(object, self.variant.entry, event)?.map_err(|source| BpfError::Attach {
+            cpu,
+            step: "PERF_EVENT_IOC_SET_BPF",
+            source,
+        })
     }
 
     /// Hands over all that is in the ring of the records' own when this begins, and gives its
@@ -386,9 +393,26 @@ fn load(ebpf: &mut Ebpf, name: &'static str) -> Result<(), BpfError> {
     match ebpf.program_mut(name).ok_or(BpfError::Missing(name))? {
         Program::PerfEvent(program) => program.load()?,
         Program::RawTracePoint(program) => program.load()?,
+        Program::KProbe(program) => program.load()?,
         _ => return Err(BpfError::Missing(name)),
     }
     Ok(())
+}
+
+/// Runs a program of an object whenever an event of perf's happens.
+fn run_at(
+    object: &Ebpf,
+    program: &'static str,
+    event: BorrowedFd<'_>,
+) -> Result<io::Result<()>, BpfError> {
+    let program = object.program(program).ok_or(BpfError::Missing(program))?;
+    let program = program.fd()?.as_fd().as_raw_fd();
+    // SAFETY: PERF_EVENT_IOC_SET_BPF takes a file descriptor by value; both live through the call.
+    let result = unsafe { libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_SET_BPF, program) };
+    Ok(match result {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    })
 }
 
 /// Bytes of a ring below which no smaller one is tried.

@@ -3,6 +3,7 @@
 use std::io;
 use thiserror::Error;
 use varid_model::Tid;
+use varid_symbolizer::elf::PlaceError;
 
 /// Why sampling cannot start or go on.
 #[derive(Debug, Error)]
@@ -95,7 +96,55 @@ pub enum SamplerError {
     /// The shim cannot be used in a container.
     #[error("{0}; run it outside of the container")]
     PidNamespace(&'static str),
-    /// Only the BPF shim knows when threads do not run, and has tracepoints.
+    /// The kernel has no probes.
+    #[error(
+        "event '{event}': this kernel has no PMU '{kind}': it is built without CONFIG_{}_EVENTS, or older than 4.17",
+        kind.to_uppercase()
+    )]
+    NoProbes {
+        /// As it was given.
+        event: String,
+        /// The PMU.
+        kind: &'static str,
+    },
+    /// tracefs has no such dynamic event.
+    #[error(
+        "tracefs has no probe '{event}': 'perf probe --list' shows those that there are. It is to be mounted at /sys/kernel/tracing; 'uprobe:FILE:FUNCTION' and 'kprobe:FUNCTION' need neither"
+    )]
+    NoDynamicEvent {
+        /// As it was given.
+        event: String,
+    },
+    /// The file of a uprobe cannot be read.
+    #[error("event '{event}': {problem}")]
+    ProbedFile {
+        /// As it was given.
+        event: String,
+        /// Why, with the file.
+        problem: String,
+    },
+    /// The file of a uprobe has no such place.
+    #[error("event '{event}': {file}: {source}")]
+    ProbedPlace {
+        /// As it was given.
+        event: String,
+        /// The file.
+        file: String,
+        /// Why.
+        source: PlaceError,
+    },
+    /// The kernel refuses a probe.
+    #[error(
+        "the kernel refuses the probe '{event}': {source}. {}",
+        probe_advice(source)
+    )]
+    Probe {
+        /// Its name.
+        event: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Only the BPF shim knows when threads do not run, and has tracepoints and probes.
     #[error(
         "event '{event}' needs the BPF shim: root, or CAP_BPF and CAP_PERFMON; leave it out (or --off-cpu, --wall), or do not name another source with --shim"
     )]
@@ -149,6 +198,23 @@ impl SamplerError {
             }
             _ => false,
         }
+    }
+}
+
+/// What it means that the kernel refuses a probe, and what helps.
+fn probe_advice(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => "Run as root",
+        Some(libc::ENOENT) => {
+            "The kernel has no such function, or the file is in another mount namespace"
+        }
+        Some(libc::EINVAL) => {
+            "There is no code, no instruction begins there, or the kernel does not let it be probed (/sys/kernel/debug/kprobes/blacklist)"
+        }
+        Some(libc::EADDRNOTAVAIL) => {
+            "Several functions of the kernel have this name (/proc/kallsyms)"
+        }
+        _ => "The kernel may not be able to replace this instruction: take another one",
     }
 }
 

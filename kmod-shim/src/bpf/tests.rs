@@ -32,6 +32,7 @@ fn has_bpf_loop() -> bool {
 
 const OVERFLOW: Hook = Hook::Overflow { keep_all: false };
 const HIT: Hook = Hook::Tracepoint { period: 1 };
+const PROBED: Hook = Hook::Probe { period: 1 };
 const SWITCH: Hook = Hook::Switch { period: 1 };
 
 fn loads(variants: &'static [Variant], hook: Hook) {
@@ -61,6 +62,7 @@ fn the_verifier_takes_the_variant_with_bpf_loop() {
         loads(&VARIANTS[..1], OVERFLOW);
         loads(&off_cpu::VARIANTS[..1], SWITCH);
         loads(&tracepoint::VARIANTS[..1], HIT);
+        loads(&probe::VARIANTS[..1], PROBED);
     }
 }
 
@@ -70,6 +72,7 @@ fn the_verifier_takes_the_variant_without_bpf_loop() {
         loads(&VARIANTS[1..], OVERFLOW);
         loads(&off_cpu::VARIANTS[1..], SWITCH);
         loads(&tracepoint::VARIANTS[1..], HIT);
+        loads(&probe::VARIANTS[1..], PROBED);
     }
 }
 

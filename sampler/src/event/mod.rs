@@ -2,13 +2,17 @@
 //!
 //! [`syntax`] parses the text of `-e`, [`names`] and [`pmu`] know the events of the kernel and of the PMUs, [`resolve`] makes events of both.
 
+mod hits;
 pub mod modifiers;
 pub mod names;
 pub mod pmu;
+pub mod probe;
 mod resolve;
 pub mod syntax;
 mod thread_time;
+mod tracefs;
 
+pub use hits::HitSource;
 pub use resolve::{Resolved, resolve};
 pub use thread_time::TimeEvent;
 pub(crate) use thread_time::nanoseconds as thread_time_period;
@@ -51,8 +55,8 @@ pub struct Event {
     pub rate: Rate,
     /// Of time that the scheduler's switches tell; None: it is no time, or perf_event_open(2) counts all of it.
     pub time: Option<TimeEvent>,
-    /// Of a tracepoint: its name without its system.
-    pub tracepoint: Option<String>,
+    /// Where threads come by, each time with a sample; None: perf_event_open(2) samples it, or it is time.
+    pub hits: Option<HitSource>,
 }
 
 /// How an event is encoded for a type of PMU.
@@ -82,7 +86,7 @@ impl Event {
             modifiers: Modifiers::default(),
             rate,
             time: None,
-            tracepoint: None,
+            hits: None,
         }
     }
 
@@ -106,12 +110,12 @@ impl Event {
 
     /// Whether perf_event_open(2) opens it.
     pub fn is_opened(&self) -> bool {
-        !matches!(self.time, Some(TimeEvent::Wait(_))) && self.tracepoint.is_none()
+        !matches!(self.time, Some(TimeEvent::Wait(_))) && self.hits.is_none()
     }
 
     /// Whether only programs of the BPF shim tell when it happens.
     pub fn needs_bpf(&self) -> bool {
-        self.time.is_some() || self.tracepoint.is_some()
+        self.time.is_some() || self.hits.is_some()
     }
 
     /// Whether a PMU counts it, and not the kernel in software.

@@ -1,9 +1,10 @@
 //! Which events does the text of `-e` name on a machine with these PMUs?
 
+use super::hits::of_probe;
 use super::modifiers::Modifiers;
 use super::pmu::{Pmu, number};
 use super::syntax::{self, EventSpec, EventText, GroupText, Term};
-use super::{Encoding, Event, Group, Rate, TimeEvent, names};
+use super::{Encoding, Event, Group, HitSource, Rate, TimeEvent, names};
 use crate::SamplerError;
 use varid_model::perf;
 
@@ -45,7 +46,7 @@ impl Resolved {
         if text.braces
             && let Some(event) = events.iter().find(|event| event.needs_bpf())
         {
-            let reason = "the time of threads and tracepoints are no members of a group: write them without braces";
+            let reason = "the time of threads, tracepoints and probes are no members of a group: write them without braces";
             return Err(bad_terms(&event.name, reason.to_owned()));
         }
         let reads = events.len() > 1 && events.iter().any(|event| event.modifiers.read_group);
@@ -59,7 +60,10 @@ impl Resolved {
 
     fn event(&mut self, text: &EventText, rate: Rate, pmus: &[Pmu]) -> Result<Event, SamplerError> {
         match &text.spec {
-            EventSpec::Tracepoint { name } => return Ok(of_tracepoint(&text.text, name, rate)),
+            EventSpec::Tracepoint { system, name } => {
+                return Ok(HitSource::named(system, name)?.event(&text.text, rate));
+            }
+            EventSpec::Probe(probe) => return of_probe(&text.text, probe, rate, pmus),
             EventSpec::Name(name) | EventSpec::Pmu { pmu: name, .. } => {
                 if let Some(time) = TimeEvent::named(name) {
                     return of_time(text, time, rate);
@@ -67,16 +71,15 @@ impl Resolved {
             }
         }
         let mut event = match &text.spec {
-            EventSpec::Name(name) => Event {
+            EventSpec::Pmu { pmu, terms } => by_terms(text, pmu, terms, rate, pmus)?,
+            _ => Event {
                 name: text.text.clone(),
-                encodings: by_name(name, pmus)?,
+                encodings: by_name(&text.text, pmus)?,
                 modifiers: Modifiers::default(),
                 rate,
                 time: None,
-                tracepoint: None,
+                hits: None,
             },
-            EventSpec::Tracepoint { name } => of_tracepoint(&text.text, name, rate),
-            EventSpec::Pmu { pmu, terms } => by_terms(text, pmu, terms, rate, pmus)?,
         };
         let shown: String = text
             .modifiers
@@ -204,7 +207,7 @@ fn by_terms(
         modifiers: Modifiers::default(),
         rate,
         time: None,
-        tracepoint: None,
+        hits: None,
     };
     let fields = own_terms(&mut event.name, &mut event.rate, terms).map_err(failed)?;
     event.encodings = named
@@ -236,26 +239,6 @@ fn own_terms(name: &mut String, rate: &mut Rate, terms: &[Term]) -> Result<Vec<T
         }
     }
     Ok(others)
-}
-
-/// A tracepoint: `sched:sched_switch`. Each hit has a sample unless a period is asked for, as with perf.
-fn of_tracepoint(text: &str, name: &str, rate: Rate) -> Event {
-    let rate = match rate {
-        Rate::Frequency(_) => Rate::Period(1),
-        Rate::Period(period) => Rate::Period(period.max(1)),
-    };
-    Event {
-        tracepoint: Some(name.to_owned()),
-        // perf's readers want a tracepoint's format with samples of its type. The name says what it is.
-        ..Event::generic(
-            text,
-            (
-                perf::PERF_TYPE_SOFTWARE,
-                u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT),
-            ),
-            rate,
-        )
-    }
 }
 
 /// An event of time: `off-cpu`, `off-cpu/period=100000/`.
@@ -294,7 +277,7 @@ fn bad_terms(event: &str, reason: String) -> SamplerError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pmu::testing::{big_little, x86};
+    use super::super::pmu::testing::{big_little, probes, x86};
     use super::*;
 
     fn events(text: &str, pmus: &[Pmu]) -> Vec<Event> {
@@ -487,11 +470,42 @@ mod tests {
     fn each_hit_of_a_tracepoint_has_a_sample_unless_a_period_is_asked_for() {
         let event = &events("sched:sched_switch", &[])[0];
         assert_eq!(event.name, "sched:sched_switch");
-        assert_eq!(event.tracepoint.as_deref(), Some("sched_switch"));
+        let expected = HitSource::Tracepoint("sched_switch".to_owned());
+        assert_eq!(event.hits, Some(expected));
         assert!(event.rate == Rate::Period(1) && !event.is_opened());
         let periodic = resolve(["irq:irq_handler_entry"], Rate::Period(7), &[]).unwrap();
         assert_eq!(periodic.groups[0].events[0].rate, Rate::Period(7));
         assert!(refused("{cycles,sched:sched_switch}", &[]).contains("no members of a group"));
+    }
+
+    #[test]
+    fn a_probe_is_one_of_its_pmu_at_the_functions_place_in_the_file() {
+        let machine = probes();
+        let probe = |text| match events(text, machine.pmus()).remove(0).hits {
+            Some(HitSource::Probe(probe)) => probe,
+            other => panic!("{text}: {other:?}"),
+        };
+        let kernel = probe("kretprobe:vfs_read");
+        assert_eq!((kernel.kind, kernel.config), (7, 1));
+        let code = kernel.code.unwrap();
+        assert_eq!((code.of.as_c_str(), code.offset), (c"vfs_read", 0));
+        // This program's own code, whose file offsets its sections give.
+        let own = std::env::current_exe().unwrap();
+        let file = probe(&format!("uprobe:{}:main", own.display()));
+        let next = probe(&format!("uprobe:{}:main+1", own.display()));
+        assert_eq!((file.kind, file.config), (8, 0));
+        let (first, next) = (file.code.unwrap(), next.code.unwrap());
+        assert_eq!(first.offset + 1, next.offset);
+        let error = refused(&format!("uprobe:{}:mainn", own.display()), machine.pmus());
+        assert!(
+            error.contains("no function is called 'mainn'. It has 'main'"),
+            "{error}"
+        );
+        let error = refused("{cycles,kprobe:vfs_read}", machine.pmus());
+        assert!(error.contains("no members of a group"), "{error}");
+        // A tracepoint of the kernel's own that has the name is not meant.
+        let error = refused("probe_none:sched_switch", &[]);
+        assert!(error.contains("perf probe"), "{error}");
     }
 
     #[test]

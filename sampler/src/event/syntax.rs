@@ -1,8 +1,11 @@
 //! Which events and groups are in the text of `-e`, in perf's syntax? Whether a machine has them is decided by [`super::resolve`].
 //!
 //! `LIST = ITEM {, ITEM}`, `ITEM = EVENT | {EVENT {, EVENT}}[:MODIFIERS]`,
-//! `EVENT = NAME[:MODIFIERS] | PMU/TERM{,TERM}/[MODIFIERS] | SYSTEM:TRACEPOINT`, `TERM = NAME[=VALUE]`.
+//! `EVENT = NAME[:MODIFIERS] | PMU/TERM{,TERM}/[MODIFIERS] | SYSTEM:TRACEPOINT | PROBE`, `TERM = NAME[=VALUE]`.
+//! [`super::probe`] parses a probe.
 
+use super::hits::is_dynamic;
+use super::probe::{ProbeText, begins_probe, is_incomplete};
 use crate::SamplerError;
 
 /// A group of events, or a single event.
@@ -37,11 +40,15 @@ pub enum EventSpec {
         /// Its terms.
         terms: Vec<Term>,
     },
-    /// A tracepoint of the kernel: `sched:sched_switch`.
+    /// A tracepoint of the kernel, or a probe that tracefs has under such a name: `sched:sched_switch`, `probe_libc:malloc`.
     Tracepoint {
+        /// Its system.
+        system: String,
         /// Its name without its system.
         name: String,
     },
+    /// A place in code: `uprobe:/lib/libc.so.6:malloc`.
+    Probe(ProbeText),
 }
 
 /// `NAME[=VALUE]`.
@@ -96,28 +103,37 @@ fn group(text: &str) -> Result<GroupText, &'static str> {
     })
 }
 
-/// Splits at the commas that are neither in braces nor between slashes.
+/// Splits at the commas that are neither in braces nor between slashes nor in a function's name.
 fn split(text: &str) -> Result<Vec<&str>, &'static str> {
     let (mut in_braces, mut in_slashes) = (false, false);
     let mut parts = Vec::new();
     let mut rest = text;
-    let mut searched = 0;
+    // Where an item begins, and up to where it has been searched.
+    let (mut begun, mut searched) = (0, 0);
     while let Some(at) = rest
         .get(searched..)
         .and_then(|from| from.find([',', '/', '{', '}']))
     {
         let at = at.saturating_add(searched);
         searched = at.saturating_add(1);
+        let item = rest.get(begun..at).unwrap_or_default().trim_start();
+        let in_probe = begins_probe(item);
         match rest.as_bytes().get(at) {
+            // A path has any number of them.
+            Some(b'/') if in_probe => {}
             Some(b'/') => in_slashes = !in_slashes,
-            Some(b'{') => in_braces = true,
+            Some(b'{') => {
+                in_braces = true;
+                begun = searched;
+            }
             Some(b'}') => in_braces = false,
-            _ if in_braces || in_slashes => {}
+            _ if in_slashes || in_probe && is_incomplete(item) => {}
+            _ if in_braces => begun = searched,
             _ => {
                 let (part, behind) = rest.split_at(at);
                 parts.push(part);
                 rest = behind.get(1..).unwrap_or_default();
-                searched = 0;
+                (begun, searched) = (0, 0);
             }
         }
     }
@@ -132,10 +148,19 @@ fn split(text: &str) -> Result<Vec<&str>, &'static str> {
 }
 
 fn event(text: &str) -> Result<EventText, &'static str> {
+    if let Some(probe) = ProbeText::parse(text)? {
+        return Ok(EventText {
+            text: text.to_owned(),
+            spec: EventSpec::Probe(probe),
+            modifiers: String::new(),
+        });
+    }
     let Some((pmu, rest)) = text.split_once('/') else {
         let (name, modifiers) = match text.split_once(':') {
             Some((_, "")) => return Err("a ':' without modifiers"),
-            Some((system, name)) if is_tracepoint(name) => return tracepoint(system, name),
+            Some((system, name)) if is_tracepoint(system, name) => {
+                return tracepoint(system, name);
+            }
             Some((_, modifiers)) if !are_letters(modifiers) => return Err(NOT_LETTERS),
             Some(both) => both,
             None => (text, ""),
@@ -195,18 +220,20 @@ fn tracepoint(system: &str, name: &str) -> Result<EventText, &'static str> {
     Ok(EventText {
         text: format!("{system}:{name}"),
         spec: EventSpec::Tracepoint {
+            system: system.to_owned(),
             name: name.to_owned(),
         },
         modifiers: String::new(),
     })
 }
 
-/// Whether what follows a ':' is the name of a tracepoint: `sched_switch` of `sched:sched_switch`.
-fn is_tracepoint(text: &str) -> bool {
-    text.contains(['_', '*'])
-        && text
-            .chars()
+/// Whether what follows a ':' is the name of a tracepoint, and no modifiers: `sched_switch` of `sched:sched_switch`.
+fn is_tracepoint(system: &str, name: &str) -> bool {
+    let is_name = |text: &str| {
+        text.chars()
             .all(|letter| letter.is_ascii_alphanumeric() || "_*".contains(letter))
+    };
+    (name.contains(['_', '*']) || is_dynamic(system)) && is_name(system) && is_name(name)
 }
 
 /// Whether a text consists of letters, as modifiers do. [`Modifiers`](super::modifiers::Modifiers) knows which there are.
@@ -269,6 +296,13 @@ mod tests {
             ("{cpu/a,b=1/,x}:p, y", "{cpu/a,b=1/:p,x:p},y"),
             ("L1-dcache-load-misses", "L1-dcache-load-misses"),
             ("sched:sched_switch,r1", "sched:sched_switch,r1"),
+            ("probe_libc:malloc,r1", "probe_libc:malloc,r1"),
+            ("uprobe:/a/b/c:f,r1", "uprobe:/a/b/c:f,r1"),
+            (
+                "r1,uprobe:/a:x::f(int, y<1, 2>)",
+                "r1,uprobe:/a:x::f(int, y<1, 2>)",
+            ),
+            ("{r1,kprobe:f,uprobe:/a:g}", "{r1,kprobe:f,uprobe:/a:g}"),
         ] {
             assert_eq!(shown(&parse(text).unwrap()), expected, "{text}");
         }
@@ -293,6 +327,8 @@ mod tests {
             ("a:u:k", "not letters"),
             ("a:u2", "not letters"),
             ("sched:sched_*", "a pattern"),
+            ("probe:*", "a pattern"),
+            ("cycles,uprobe:/a", "PATH:FUNCTION"),
             (":sched_switch", "without a name"),
             ("cpu/a/:", "not letters"),
             ("{a}:u}:", "a group"),

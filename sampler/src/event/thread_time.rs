@@ -66,7 +66,7 @@ impl TimeEvent {
             modifiers: Modifiers::default(),
             rate,
             time: Some(self),
-            tracepoint: None,
+            hits: None,
         }
     }
 }

@@ -3,11 +3,11 @@
 //! Its records have a ring of their own. If the kernel's own samples are kept, the records go to the ring of these instead: the record of
 //! an overflow comes before the kernel's sample of it, in order with mappings, names, forks and exits.
 
+use super::hits::Hits;
 use super::off_cpu::OffCpu;
 use super::trace_callers::TraceCallers;
 use super::{map_ring, open_own, raw_shape, side_band};
 use crate::decode::{Origin, RingEvent, SampleKind, SamplePool, Stamped};
-use crate::event::thread_time_period;
 use crate::groups::{Scope, indexed_events, open_groups};
 use crate::ioctl::identifier;
 use crate::open::base_attr;
@@ -22,9 +22,9 @@ use varid_shim::{Shim, Target, Walker};
 pub struct Bpf {
     /// One for each event that has samples, by its index: a record does not say its event, but comes from the event's shim.
     shims: Vec<(usize, Shim)>,
-    /// The events of tracepoints, by their indices, and their names.
-    tracepoints: Vec<(usize, String)>,
-    /// What calls their shims.
+    /// The events of which each hit has a sample, by their indices.
+    hits: Vec<(usize, Hits)>,
+    /// What calls the shims of tracepoints.
     callers: TraceCallers,
     /// Records the time that threads do not run, if an event is of it.
     off_cpu: Option<OffCpu>,
@@ -41,7 +41,7 @@ impl Bpf {
     pub fn new(shim: Shim, ring_pages: usize) -> Result<Self, SamplerError> {
         Ok(Self {
             shims: vec![(0, shim)],
-            tracepoints: Vec::new(),
+            hits: Vec::new(),
             callers: TraceCallers::default(),
             off_cpu: None,
             origins: ById::default(),
@@ -58,14 +58,13 @@ impl Bpf {
             self.watch(off_cpu.descriptor())?;
         }
         for one in indexed_events(&options.groups) {
-            if let Some(name) = &one.event.tracepoint {
-                let pages = self.ring_pages.max(1);
-                let shim = Shim::load_for_tracepoint(pages, thread_time_period(one.event.rate))?;
+            if let Some(source) = &one.event.hits {
+                let (shim, hits) = Hits::load(source, one.event, self.ring_pages)?;
                 self.watch(shim.descriptor())?;
-                if self.tracepoints.is_empty() {
+                if hits.are_of_tracepoint() && self.callers.are_unknown() {
                     self.callers = TraceCallers::running();
                 }
-                self.tracepoints.push((one.index, name.clone()));
+                self.hits.push((one.index, hits));
                 self.shims.push((one.index, shim));
             }
             if !one.event.is_opened() {
@@ -94,26 +93,22 @@ impl Bpf {
 
     /// Starts what no event of perf's runs.
     pub fn enable(&mut self) -> Result<(), SamplerError> {
-        for (shim, name) in self.at_tracepoints() {
-            shim.attach_to_tracepoint(name)?;
+        for (index, hits) in &mut self.hits {
+            if let Some((_, shim)) = self.shims.iter().find(|(of, _)| of == index) {
+                hits.enable(shim)?;
+            }
         }
         self.off_cpu.as_mut().map_or(Ok(()), OffCpu::enable)
     }
 
     /// Ends it.
     pub fn disable(&mut self) -> Result<(), SamplerError> {
-        for (shim, _) in self.at_tracepoints() {
-            shim.detach_from_tracepoint()?;
+        for (index, hits) in &mut self.hits {
+            if let Some((_, shim)) = self.shims.iter().find(|(of, _)| of == index) {
+                hits.disable(shim)?;
+            }
         }
         self.off_cpu.as_mut().map_or(Ok(()), OffCpu::disable)
-    }
-
-    /// The shims of tracepoints, with their names.
-    fn at_tracepoints(&self) -> impl Iterator<Item = (&Shim, &str)> {
-        self.tracepoints.iter().filter_map(|(index, name)| {
-            let shim = self.shims.iter().find(|(of, _)| of == index);
-            shim.map(|(_, shim)| (shim, name.as_str()))
-        })
     }
 
     /// Takes what no record will complete.
@@ -189,7 +184,8 @@ impl Bpf {
             .filling
             .wait(&mut [EpollEvent::empty(); 8], EpollTimeout::ZERO);
         for (index, shim) in &mut self.shims {
-            let at_tracepoint = self.tracepoints.iter().any(|(of, _)| of == index);
+            let mut hits = self.hits.iter();
+            let at_tracepoint = hits.any(|(of, hits)| of == index && hits.are_of_tracepoint());
             shim.drain(|bytes| {
                 let mut stamped = spare.sample(*index, bytes);
                 if let RingEvent::Sample(sampled) = &mut stamped.event

@@ -2,6 +2,7 @@
 
 mod bpf;
 mod choose;
+mod hits;
 mod module;
 mod off_cpu;
 mod stack_copy;

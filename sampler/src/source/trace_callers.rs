@@ -20,6 +20,11 @@ impl TraceCallers {
         Self::in_symbols(&std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
     }
 
+    /// Whether none is known.
+    pub fn are_unknown(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Those of the text of kallsyms. A function ends where the next symbol begins.
     pub fn in_symbols(symbols: &str) -> Self {
         let (mut all, mut starts) = (Vec::new(), Vec::new());

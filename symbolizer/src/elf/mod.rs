@@ -7,7 +7,7 @@
 //! Which source lines are there, and which functions were inlined, [`ElfSource`] answers; it
 //! finds debug information that is kept apart in [`DebugFiles`].
 //!
-//! What a function's bytes are, [`MachineCode`] reads.
+//! What a function's bytes are, [`MachineCode`] reads. Where in the file a function of a name lies, [`CodePlaces`] says.
 //!
 //! Addresses are those the file itself uses (ELF virtual addresses).
 //! [`ElfSymbols::vaddr`] makes one of an offset in the file.
@@ -23,7 +23,9 @@ mod list;
 mod load;
 mod minidebug;
 mod name;
+mod near;
 mod package;
+mod place;
 mod ranges;
 mod reader;
 mod source;
@@ -33,5 +35,6 @@ pub use code::{CodeKind, InstructionSet, MachineCode};
 pub use debug_files::{DebugFiles, MissingDebug};
 pub use demangle::demangle;
 pub use package::library_in;
+pub use place::{CodePlaces, PlaceError};
 pub use source::ElfSource;
 pub use symbols::{ElfSymbol, ElfSymbols, SymbolOrigin};

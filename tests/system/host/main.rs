@@ -28,6 +28,7 @@ mod off_cpu;
 mod overrun;
 mod ownership;
 mod paper;
+mod probes;
 mod readers;
 mod reread;
 mod sandbox;

@@ -67,3 +67,13 @@ pub fn x86() -> Machine {
         ("cpu/caps/max_precise", "2"),
     ])
 }
+
+/// A kernel with both PMUs of probes.
+pub fn probes() -> Machine {
+    Machine::new(&[
+        ("kprobe/type", "7"),
+        ("kprobe/format/retprobe", "config:0"),
+        ("uprobe/type", "8"),
+        ("uprobe/format/retprobe", "config:0"),
+    ])
+}

@@ -1,0 +1,299 @@
+//! Where in an ELF file is the code of a function that is called so, or of an address?
+
+use std::fmt::Write;
+use std::path::Path;
+
+use object::read::elf::Sym;
+use object::{Endianness, elf, pod};
+
+use super::demangle::demangle;
+use super::minidebug;
+use super::near::nearest;
+use super::reader::{ElfReader, Segment, c_string};
+use crate::Result;
+
+/// The longest symbol name that is compared, in bytes.
+const MAX_NAME: usize = 4096;
+/// Similar names that an error shows.
+const MAX_NEAR: usize = 5;
+
+/// The functions of an ELF file by their names, and where its code lies in it.
+#[derive(Debug, Clone, Default)]
+pub struct CodePlaces {
+    segments: Vec<Segment>,
+    functions: Vec<NamedFunction>,
+}
+
+/// A function symbol. Several may be of one address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct NamedFunction {
+    /// As the file has it, without a version: mangled.
+    name: String,
+    address: u64,
+    /// It is what chooses the function, when the program starts (`STT_GNU_IFUNC`).
+    chooses: bool,
+}
+
+/// Why a file has no such place.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PlaceError {
+    /// No function is called so.
+    #[error("no function is called '{name}'{}", similar(.near))]
+    NoFunction {
+        /// The name.
+        name: String,
+        /// The names that are most like it.
+        near: Vec<String>,
+    },
+    /// Several functions are called so.
+    #[error("'{name}' is the name of several functions, at {}: give the address of one", hexadecimal(.addresses))]
+    Several {
+        /// The name.
+        name: String,
+        /// Their addresses.
+        addresses: Vec<u64>,
+    },
+    /// The function is chosen when the program starts.
+    #[error(
+        "'{name}' is one of several functions, chosen when the program starts (an IFUNC){}",
+        similar(.near)
+    )]
+    Chosen {
+        /// The name.
+        name: String,
+        /// Names that hold it.
+        near: Vec<String>,
+    },
+    /// No code is loaded at the address.
+    #[error("the file has no code at address {0:#x}")]
+    NoCode(u64),
+}
+
+fn similar(names: &[String]) -> String {
+    match names {
+        [] => ", nor anything like it; it may have been stripped: give an address".to_owned(),
+        names => format!(". It has '{}'", names.join("', '")),
+    }
+}
+
+fn hexadecimal(addresses: &[u64]) -> String {
+    let mut text = String::new();
+    for (index, address) in addresses.iter().enumerate() {
+        let separator = if index == 0 { "" } else { ", " };
+        // Writing to a String does not fail.
+        let _ = write!(text, "{separator}{address:#x}");
+    }
+    text
+}
+
+impl CodePlaces {
+    /// Reads a file's headers and symbols.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if it cannot be opened, [`Error::Elf`](crate::Error::Elf) if it is not a usable ELF file.
+    pub fn open(path: &Path) -> Result<Self> {
+        let image = ElfReader::open(path)?;
+        if image.kind == elf::ET_REL {
+            return Err(image.wrong("header", "a relocatable file, which no process runs"));
+        }
+        let mut places = Self {
+            segments: image.segments.clone(),
+            functions: Vec::new(),
+        };
+        places.add(&image)?;
+        // The file's own tables may be whole though these are not.
+        if let Some(mini) = minidebug::unpack(&image) {
+            let _ = places.add(&mini);
+        }
+        Ok(places)
+    }
+
+    /// The address of the function of this name, which is its symbol's, or what that means in its own language, with or without
+    /// arguments.
+    ///
+    /// # Errors
+    /// There is none, or not one alone.
+    pub fn function(&self, name: &str) -> Result<u64, PlaceError> {
+        let exact = self.functions.iter().filter(|known| known.name == name);
+        let mut found: Vec<&NamedFunction> = exact.collect();
+        if found.is_empty() {
+            let in_own_language = |known: &&NamedFunction| {
+                let demangled = demangle(&known.name);
+                let arguments = demangled.strip_prefix(name);
+                arguments.is_some_and(|rest| rest.is_empty() || rest.starts_with('('))
+            };
+            found = self.functions.iter().filter(in_own_language).collect();
+        }
+        found.sort_by_key(|known| known.address);
+        found.dedup_by_key(|known| known.address);
+        match found.as_slice() {
+            [] => Err(PlaceError::NoFunction {
+                name: name.to_owned(),
+                near: self.near(name),
+            }),
+            [NamedFunction { chooses: true, .. }] => Err(PlaceError::Chosen {
+                name: name.to_owned(),
+                near: self.near(name),
+            }),
+            [known] => Ok(known.address),
+            _ => Err(PlaceError::Several {
+                name: name.to_owned(),
+                addresses: found.iter().map(|known| known.address).collect(),
+            }),
+        }
+    }
+
+    /// The offset in the file of the code that is loaded at an address.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn offset(&self, address: u64) -> Result<u64, PlaceError> {
+        let code = self.segments.iter().filter(|segment| segment.executable);
+        let mut offsets = code.filter_map(|segment| {
+            let within = address.checked_sub(segment.address)?;
+            let within = Some(within).filter(|within| *within < segment.size)?;
+            segment.offset.checked_add(within)
+        });
+        offsets.next().ok_or(PlaceError::NoCode(address))
+    }
+
+    fn near(&self, name: &str) -> Vec<String> {
+        let others = self.functions.iter().filter(|known| known.name != name);
+        // The names of another language are compared as they are written.
+        let raw = others.clone().map(|known| known.name.as_str());
+        let found = nearest(name, raw, MAX_NEAR);
+        if !name.contains("::") {
+            return found;
+        }
+        let demangled: Vec<_> = others.map(|known| demangle(&known.name)).collect();
+        nearest(name, demangled.iter().map(AsRef::as_ref), MAX_NEAR)
+    }
+
+    fn add(&mut self, image: &ElfReader<'_>) -> Result<()> {
+        for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
+            let Some(section) = image.sections.iter().find(|section| section.kind == kind) else {
+                continue;
+            };
+            let names = image.sections.get(section.link as usize);
+            let names = names.ok_or_else(|| image.wrong("symbols", "they have no string table"))?;
+            let (entries, names) = (image.bytes(section)?, image.bytes(names)?);
+            match image.encoding().is_64 {
+                true => self.add_table::<elf::Sym64<Endianness>>(image, &entries, &names),
+                false => self.add_table::<elf::Sym32<Endianness>>(image, &entries, &names),
+            }
+        }
+        Ok(())
+    }
+
+    fn add_table<S: Sym<Endian = Endianness>>(
+        &mut self,
+        image: &ElfReader<'_>,
+        entries: &[u8],
+        names: &[u8],
+    ) {
+        let endian = image.encoding().endian;
+        // Bit 0 of an ARM function's address says Thumb.
+        let thumb = u64::from(image.machine == elf::EM_ARM);
+        let count = entries.len().checked_div(size_of::<S>());
+        let entries = pod::slice_from_bytes::<S>(entries, count.unwrap_or_default());
+        let entries = entries.map_or(&[][..], |(entries, _)| entries);
+        for symbol in entries.iter().skip(1) {
+            let is_function = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
+            if !is_function || symbol.st_shndx(endian) == elf::SHN_UNDEF {
+                continue;
+            }
+            let name = names.get(symbol.st_name(endian) as usize..);
+            let name = name.unwrap_or_default();
+            let name = c_string(name.get(..MAX_NAME).unwrap_or(name));
+            let name = String::from_utf8_lossy(name);
+            // memcpy@@GLIBC_2.14
+            let name = name.split('@').next().unwrap_or_default();
+            if name.is_empty() {
+                continue;
+            }
+            self.functions.push(NamedFunction {
+                name: name.to_owned(),
+                address: symbol.st_value(endian).into() & !thumb,
+                chooses: symbol.st_type() == elf::STT_GNU_IFUNC,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places() -> CodePlaces {
+        let function = |name: &str, address, chooses| NamedFunction {
+            name: name.to_owned(),
+            address,
+            chooses,
+        };
+        let segment = |offset, address, executable| Segment {
+            offset,
+            address,
+            size: 0x100,
+            executable,
+        };
+        CodePlaces {
+            segments: vec![segment(0, 0, false), segment(0x100, 0x1100, true)],
+            functions: vec![
+                function("malloc", 0x1110, false),
+                function("__libc_malloc", 0x1110, false),
+                function("strlen", 0x1120, true),
+                function("__strlen_avx2", 0x1130, false),
+                function("helper", 0x1140, false),
+                function("helper", 0x1150, false),
+                function("_ZN3art7Monitor4WaitEPNS_6ThreadE", 0x1160, false),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_function_is_found_by_each_of_its_names() {
+        let places = places();
+        for name in [
+            "_ZN3art7Monitor4WaitEPNS_6ThreadE",
+            "art::Monitor::Wait",
+            "art::Monitor::Wait(art::Thread*)",
+        ] {
+            assert_eq!(places.function(name), Ok(0x1160), "{name}");
+        }
+        assert_eq!(places.function("malloc"), Ok(0x1110));
+        assert_eq!(places.function("__libc_malloc"), Ok(0x1110));
+    }
+
+    #[test]
+    fn what_is_no_single_function_is_answered_with_what_could_be_meant() {
+        let places = places();
+        for (name, said) in [
+            ("maloc", "no function is called 'maloc'. It has 'malloc'"),
+            (
+                "strlen",
+                "chosen when the program starts (an IFUNC). It has '__strlen_avx2'",
+            ),
+            (
+                "helper",
+                "several functions, at 0x1140, 0x1150: give the address",
+            ),
+            (
+                "art::Monitor::Wit",
+                "It has 'art::Monitor::Wait(art::Thread*)'",
+            ),
+            ("zzzzzzzz", "it may have been stripped"),
+        ] {
+            let error = places.function(name).unwrap_err().to_string();
+            assert!(error.contains(said), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_address_becomes_the_offset_of_code() {
+        let places = places();
+        assert_eq!(places.offset(0x1110), Ok(0x110));
+        assert_eq!(places.offset(0x1200), Err(PlaceError::NoCode(0x1200)));
+        assert_eq!(places.offset(0x10), Err(PlaceError::NoCode(0x10)), "data");
+    }
+}
