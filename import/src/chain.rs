@@ -57,6 +57,14 @@ impl Chain {
             };
             frames.push(frame);
         }
+        // The processor's record of calls has all callers of the user's code, the kernel's callchain those with frame pointers.
+        if let Some(calls) = sample.calls.filter(|calls| !calls.is_empty())
+            && !self.user.is_empty()
+        {
+            self.user.truncate(1);
+            let callers = calls.addresses().map(FrameAddress::calling_at);
+            self.user.extend(callers.map(FrameAddress::recorded));
+        }
         if self.kernel.is_empty()
             && self.user.is_empty()
             && let Some(ip) = sample.ip
@@ -73,6 +81,7 @@ impl Chain {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::perfdata::Calls;
     use varid_model::perf::CallchainEntries;
 
     #[test]
@@ -97,6 +106,33 @@ mod tests {
             (chain.kernel, chain.user),
             (addresses([10, 21]), addresses([30, 41]))
         );
+    }
+
+    #[test]
+    fn recorded_calls_stand_for_the_user_s_callers() {
+        let words = [PERF_CONTEXT_KERNEL, 10, 20, PERF_CONTEXT_USER, 30, 40];
+        let words = words.map(u64::to_le_bytes);
+        let branches = [50, 30, 0, 60, 50, 0].map(u64::to_le_bytes);
+        let addresses = |numbers: &[u64]| numbers.iter().copied().map(Address::new).collect();
+        let filled = |words, branches| {
+            let sample = SourceSample {
+                ip: Some(10),
+                callchain: Some(CallchainEntries::new(words)),
+                calls: Some(Calls::new(branches)),
+                ..SourceSample::default()
+            };
+            let mut chain = Chain::default();
+            chain.fill(&sample, Callers::Returns, true);
+            (chain.kernel, chain.user)
+        };
+        let kernel: Vec<_> = addresses(&[10, 20]);
+        assert_eq!(
+            filled(&words, &branches),
+            (kernel.clone(), addresses(&[30, 51, 61]))
+        );
+        // The processor recorded none, and a thread of the kernel has no callers in the user's code.
+        assert_eq!(filled(&words, &[]), (kernel.clone(), addresses(&[30, 40])));
+        assert_eq!(filled(&words[..3], &branches), (kernel, Vec::new()));
     }
 
     #[test]

@@ -1,19 +1,17 @@
 //! How does perf.data become a session?
 //!
-//! Its addresses, mappings and times stay what they are. Records are put in order of time; what a session's samples have and the source's
-//! have not stays unknown.
+//! Its records are put in order of time; `converter` says what becomes of each.
 
 use std::io::BufReader;
 
 use varid_model::Rate;
-use varid_recording::SessionWriter;
 
 use crate::{
     chain::Callers,
     converter::{Converter, Events},
     error::{Error, Result},
     format::SourceFormat,
-    perfdata::{Damage, EventIndex, PerfData, RecordReader, RecordSorter},
+    perfdata::{Damage, PerfData, RecordReader, RecordSorter},
     request::{ImportRequest, Imported, Origin},
     source_facts::{host, session_events, target},
 };
@@ -41,7 +39,12 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
     let is_here = !host.machine.is_empty();
     let simpleperf = source.features.is_simpleperf();
     let writer_name = if simpleperf { "simpleperf" } else { "perf" };
-    let (events, places) = session_events(&source.events);
+    let Some((events, places)) = session_events(&source.events) else {
+        return Err(Error::NoSamples {
+            path: input.path,
+            why: "it has no event that is sampled".to_owned(),
+        });
+    };
     let origin = Origin {
         input: &input,
         format: SourceFormat::PerfData,
@@ -50,13 +53,7 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
         host: host.clone(),
         events,
     };
-    let Some(manifest) = origin.manifest() else {
-        return Err(Error::NoSamples {
-            path: input.path,
-            why: "it has no event that is sampled".to_owned(),
-        });
-    };
-    let writer = SessionWriter::create(&request.output, manifest)?;
+    let writer = origin.session(&request.output)?;
     let trusted_before = is_here.then_some(input.modified);
     let callers = match simpleperf {
         true => Callers::Calls,
@@ -81,7 +78,7 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
     let mut sorter = RecordSorter::default();
     let events = Events {
         all: &source.events,
-        index: EventIndex::new(&source.events),
+        index: &source.index,
         places: &places,
         build_ids: &source.features.build_ids,
     };

@@ -1,10 +1,9 @@
 //! How does a record of perf.data become one of a session?
 //!
-//! Its addresses, mappings and times stay what they are. Records are put in order of time; what a session's samples have and the source's
-//! have not stays unknown.
+//! Its addresses, mappings and times stay what they are; what a session's samples have and the source's have not stays unknown.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
@@ -36,12 +35,13 @@ use crate::{
     source_facts::recorder_lost,
     source_names::SourceNames,
     summary::ImportSummary,
+    tally::Tally,
 };
 
 /// The source's events, and where they are in the session.
 pub(crate) struct Events<'a> {
     pub(crate) all: &'a [SourceEvent],
-    pub(crate) index: EventIndex,
+    pub(crate) index: &'a EventIndex,
     /// None: it is never sampled.
     pub(crate) places: &'a [Option<usize>],
     pub(crate) build_ids: &'a HashMap<String, Vec<u8>>,
@@ -68,13 +68,8 @@ pub(crate) struct Converter {
     unwinder: Unwinder,
     callers: Callers,
     span: Span,
-    excluded: BTreeMap<String, u64>,
-    notes: Vec<String>,
+    tally: Tally,
     chain: Chain,
-    /// Records that were older than one before.
-    late: u64,
-    latest: u64,
-    guest_frames: u64,
     /// Files whose layer is not that of native code, by path.
     layered: HashMap<PathBuf, SessionImage>,
 }
@@ -95,12 +90,8 @@ impl Converter {
             unwinder: Unwinder::new(host, trusted_before),
             callers,
             span: Span::default(),
-            excluded: BTreeMap::new(),
-            notes,
+            tally: Tally::new(notes),
             chain: Chain::default(),
-            late: 0,
-            latest: 0,
-            guest_frames: 0,
             layered: HashMap::new(),
         }
     }
@@ -112,13 +103,13 @@ impl Converter {
         features: &Features,
         arch: &str,
     ) -> Result<()> {
-        self.names = SourceNames::new(features, &mut self.notes);
+        self.names = SourceNames::new(features, &mut self.tally.notes);
         self.names.write(&mut self.writer, input, arch)
     }
 
     /// Adds what is to be known, as a sentence.
     pub(crate) fn note(&mut self, note: String) {
-        self.notes.push(note);
+        self.tally.notes.push(note);
     }
 
     /// Writes a record, of which none is older.
@@ -128,7 +119,9 @@ impl Converter {
         }
         let layout = events.index.layout();
         match SourceRecord::parse(layout, record.kind, record.misc, &record.body) {
-            Ok(Some((time, parsed))) => self.other(events, time.unwrap_or(self.latest), parsed),
+            Ok(Some((time, parsed))) => {
+                self.other(events, time.unwrap_or(self.tally.latest()), parsed)
+            }
             Ok(None) => Ok(()),
             Err(malformed) => {
                 self.malformed(record, malformed);
@@ -139,13 +132,13 @@ impl Converter {
 
     fn sample(&mut self, events: &Events<'_>, record: &RawRecord) -> Result<()> {
         let Some(place) = events.index.event_of(&record.body) else {
-            self.exclude("of-no-event");
+            self.tally.exclude("of-no-event");
             return Ok(());
         };
         let (Some(event), Some(Some(session_event))) =
             (events.all.get(place), events.places.get(place))
         else {
-            self.exclude("of-no-event");
+            self.tally.exclude("of-no-event");
             return Ok(());
         };
         let sample = match SourceSample::parse(event.layout, &record.body) {
@@ -160,14 +153,15 @@ impl Converter {
             PERF_RECORD_MISC_USER => false,
             // 0 where it is not known, 3 of a hypervisor; 4 and 5 of a guest.
             4 | 5 => {
-                self.exclude("guest");
+                self.tally.exclude("guest");
                 return Ok(());
             }
             _ => sample.ip.is_some_and(|ip| ip.leading_ones() >= 16),
         };
         let (pid, tid) = sample.task.unwrap_or_default();
         self.chain.fill(&sample, self.callers, in_kernel);
-        self.guest_frames = self.guest_frames.saturating_add(self.chain.others);
+        let guests = &mut self.tally.guest_frames;
+        *guests = guests.saturating_add(self.chain.others);
         if sample.stack.is_some_and(|stack| !stack.is_empty()) {
             // Such an event records no callchain of the user's: at most the instruction stands there.
             let leaf = sample.ip.map(Address::new).filter(|_| !in_kernel);
@@ -175,12 +169,12 @@ impl Converter {
             self.unwinder.unwind(pid, &sample, mask, leaf, user);
         }
         if self.chain.kernel.is_empty() && self.chain.user.is_empty() {
-            self.exclude("without-address");
+            self.tally.exclude("without-address");
             return Ok(());
         }
         self.kernel.sampled(&self.chain.kernel);
-        let time = sample.time.unwrap_or(self.latest);
-        self.passed(time);
+        let time = sample.time.unwrap_or(self.tally.latest());
+        self.tally.passed(time);
         self.span.add(time);
         let leaf = self.chain.kernel.first().or(self.chain.user.first());
         let own_period = match event.rate {
@@ -212,7 +206,7 @@ impl Converter {
     }
 
     fn other(&mut self, events: &Events<'_>, time: u64, record: SourceRecord) -> Result<()> {
-        self.passed(time);
+        self.tally.passed(time);
         let time = MonotonicNs::new(time);
         let ids = |(pid, tid): (u32, u32)| (Pid::new(pid), Tid::new(tid));
         let record = match record {
@@ -243,6 +237,7 @@ impl Converter {
             }
             SourceRecord::Exit { task, parent } => {
                 let ((pid, tid), (ppid, ptid)) = (ids(task), ids(parent));
+                self.unwinder.end(task);
                 SessionRecord::Exit {
                     time,
                     pid,
@@ -251,7 +246,19 @@ impl Converter {
                     ptid,
                 }
             }
-            SourceRecord::Lost(count) => SessionRecord::Lost { time, count },
+            SourceRecord::Lost(count) => {
+                self.tally.lost(count);
+                SessionRecord::Lost { time, count }
+            }
+            SourceRecord::Mixed(count) => SessionRecord::Lost { time, count },
+            SourceRecord::LostInAll(count) => {
+                self.tally.lost_in_all(count);
+                return Ok(());
+            }
+            SourceRecord::FilteredOut(count) => {
+                self.tally.filtered_out(count);
+                return Ok(());
+            }
             SourceRecord::Throttle => {
                 let counts = &mut self.writer.manifest_mut().counts;
                 counts.throttled = counts.throttled.saturating_add(1);
@@ -327,30 +334,17 @@ impl Converter {
         }
     }
 
-    /// A record of this time is written.
-    fn passed(&mut self, time: u64) {
-        if time < self.latest {
-            self.late = self.late.saturating_add(1);
-        }
-        self.latest = self.latest.max(time);
-    }
-
-    fn exclude(&mut self, reason: &str) {
-        let count = self.excluded.entry(reason.to_owned()).or_default();
-        *count = count.saturating_add(1);
-    }
-
     fn malformed(&mut self, record: &RawRecord, malformed: Malformed) {
         let counts = &mut self.writer.manifest_mut().counts;
         if counts.malformed == 0 {
             let (offset, kind) = (record.offset, record.kind);
-            self.notes.push(format!(
+            self.tally.notes.push(format!(
                 "the record at offset {offset:#x} (type {kind}) is malformed, {malformed}; it and others like it are counted as malformed"
             ));
         }
         counts.malformed = counts.malformed.saturating_add(1);
         if record.kind == PERF_RECORD_SAMPLE {
-            self.exclude("malformed");
+            self.tally.exclude("malformed");
         }
     }
 
@@ -361,49 +355,40 @@ impl Converter {
         host: &Host,
         features: &Features,
     ) -> Result<Imported> {
-        let lost = recorder_lost(features);
+        let lost = recorder_lost(features).saturating_add(self.tally.untold());
         if lost > 0 {
-            let time = MonotonicNs::new(self.latest);
+            let time = MonotonicNs::new(self.tally.latest());
             self.writer
                 .write(&SessionRecord::Lost { time, count: lost })?;
         }
         self.kernel.functions = self.names.take_kernel();
         let kernel_note = self.kernel.write(&self.writer, host)?;
-        self.notes.extend(kernel_note);
-        if self.late > 0 {
-            self.notes
-                .push(format!("{} records were out of order of time", self.late));
-        }
-        if self.guest_frames > 0 {
-            self.notes.push(format!(
-                "{} frames of virtual machines are left out of callchains",
-                self.guest_frames
-            ));
-        }
-        let named_images = self.names.len();
+        self.tally.notes.extend(kernel_note);
+        self.tally.note_counts();
+        self.tally.notes.extend(self.unwinder.note());
+        let Tally {
+            excluded, notes, ..
+        } = self.tally;
+        let writer = match features.is_simpleperf() {
+            true => "simpleperf",
+            false => "perf",
+        };
         let summary = ImportSummary {
             format: SourceFormat::PerfData,
-            writer: Some(
-                if features.is_simpleperf() {
-                    "simpleperf"
-                } else {
-                    "perf"
-                }
-                .to_owned(),
-            ),
+            writer: Some(writer.to_owned()),
             samples: self.writer.counts().samples,
-            excluded: self.excluded.clone(),
+            excluded: excluded.clone(),
             lost: self.writer.counts().lost,
             unwound: self.unwinder.unwound(),
-            named_images,
-            notes: self.notes.clone(),
+            named_images: self.names.len(),
+            notes: notes.clone(),
         };
         let manifest = self.writer.manifest_mut();
         let mut layered: Vec<_> = self.layered.into_values().collect();
         layered.sort_by(|a, b| a.path.cmp(&b.path));
         manifest.images.extend(layered);
-        manifest.notes.extend(self.notes);
-        manifest.counts.filtered = self.excluded;
+        manifest.notes.extend(notes);
+        manifest.counts.filtered = excluded;
         let end = features
             .meta_info
             .get("timestamp")

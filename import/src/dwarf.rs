@@ -7,36 +7,19 @@ use std::{
     collections::HashMap,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    rc::Rc,
     time::SystemTime,
 };
 
 use object::{Object, ReadCache};
-use varid_model::{Address, IntervalMap, IntervalValue, Machine, Marker, Reason, Regs};
+use varid_model::{Address, IntervalMap, Machine, Marker, Reason, Regs};
 use varid_recording::{Host, open_regular, remap::address_of};
 use varid_symbolizer::parse_elf;
 use varid_unwind::{CodeRule, Module, NativeStack, StackSlice, UnwindError, UnwindInfo};
 
-use crate::perfdata::{SourceMapping, SourceSample};
-
-/// Mappings of all processes together that are kept.
-const MAX_MAPPINGS: usize = 1 << 20;
-
-/// A place in a file.
-#[derive(Debug, Clone, Copy)]
-struct FilePlace {
-    file: usize,
-    offset: u64,
-}
-
-impl IntervalValue for FilePlace {
-    fn part(&self, offset: u64) -> Self {
-        Self {
-            offset: self.offset.wrapping_add(offset),
-            ..*self
-        }
-    }
-}
+use crate::{
+    perfdata::{SourceMapping, SourceSample},
+    spaces::{FilePlace, Spaces},
+};
 
 /// A file that was mapped, read when it is first needed.
 #[derive(Debug)]
@@ -52,8 +35,7 @@ pub(crate) struct Unwinder {
     machine: Option<Machine>,
     /// Files without a build-id are the recorded ones if they are older than this.
     trusted_before: Option<SystemTime>,
-    spaces: HashMap<u32, Rc<IntervalMap<FilePlace>>>,
-    entries: usize,
+    spaces: Spaces,
     files: Files,
     stack: NativeStack,
     unwound: u64,
@@ -76,8 +58,7 @@ impl Unwinder {
         Self {
             machine,
             trusted_before,
-            spaces: HashMap::new(),
-            entries: 0,
+            spaces: Spaces::default(),
             files: Files::default(),
             stack: NativeStack::default(),
             unwound: 0,
@@ -89,9 +70,18 @@ impl Unwinder {
         self.unwound
     }
 
+    /// That mappings are missing, as a sentence.
+    pub(crate) fn note(&self) -> Option<String> {
+        let refused =
+            Some(self.spaces.refused()).filter(|refused| *refused > 0 && self.unwound > 0)?;
+        Some(format!(
+            "{refused} mappings of processes are not known to the unwinder, which keeps a million at a time: stacks in them end early"
+        ))
+    }
+
     /// A mapping appeared.
     pub(crate) fn map(&mut self, mapping: &SourceMapping) {
-        if mapping.kernel || mapping.len == 0 || self.entries >= MAX_MAPPINGS {
+        if mapping.kernel || mapping.len == 0 {
             return;
         }
         let key = (mapping.path.clone(), mapping.build_id.clone());
@@ -110,29 +100,24 @@ impl Unwinder {
             file,
             offset: mapping.pgoff,
         };
-        let space = self.spaces.entry(mapping.pid).or_default();
-        // A child's map is a copy from its first own mapping on.
-        let copied = match Rc::get_mut(space) {
-            Some(_) => 0,
-            None => space.iter().count(),
-        };
-        self.entries = self.entries.saturating_add(copied).saturating_add(1);
-        Rc::make_mut(space).insert(range, place);
+        self.spaces.map(mapping.pid, range, place);
     }
 
     /// A process was forked.
     pub(crate) fn fork(&mut self, parent: u32, child: u32) {
-        if parent != child
-            && let Some(space) = self.spaces.get(&parent)
-        {
-            let space = Rc::clone(space);
-            self.spaces.insert(child, space);
+        self.spaces.fork(parent, child);
+    }
+
+    /// A thread has ended; with its main thread a process is taken to end.
+    pub(crate) fn end(&mut self, (pid, tid): (u32, u32)) {
+        if pid == tid {
+            self.spaces.end(pid);
         }
     }
 
     /// Another program runs in a process.
     pub(crate) fn clear(&mut self, pid: u32) {
-        self.spaces.remove(&pid);
+        self.spaces.remove(pid);
     }
 
     /// Adds the frames of a sample's copy of the stack; where they end early, a marker says why. `leaf`: the instruction, if the user's
@@ -159,9 +144,8 @@ impl Unwinder {
             user.push(missing);
             return;
         };
-        let space = self.spaces.entry(pid).or_default();
         let mut code = ProcessCode {
-            space,
+            space: self.spaces.of(pid),
             files: &mut self.files.all,
             trusted_before: self.trusted_before,
         };
@@ -196,7 +180,8 @@ fn registers(machine: Machine, abi: u64, words: &[[u8; 8]], mask: u64) -> Option
 
 /// The code that a process has mapped.
 struct ProcessCode<'a> {
-    space: &'a IntervalMap<FilePlace>,
+    /// None: none of its mappings is known.
+    space: Option<&'a IntervalMap<FilePlace>>,
     files: &'a mut Vec<MappedFile>,
     trusted_before: Option<SystemTime>,
 }
@@ -204,7 +189,7 @@ struct ProcessCode<'a> {
 impl ProcessCode<'_> {
     /// The module at an address, and the address in its own numbers; none within: there is code without a file.
     fn module(&mut self, pc: Address) -> Option<Option<(&mut Module, Address)>> {
-        let mapped = self.space.get(pc)?;
+        let mapped = self.space?.get(pc)?;
         let into = pc.offset_from(mapped.start)?;
         let offset = mapped.value.offset.wrapping_add(into);
         let trusted_before = self.trusted_before;

@@ -7,15 +7,16 @@
 use std::io::{BufReader, Seek};
 
 use varid_model::{Layer, MonotonicNs, Rate};
-use varid_recording::{EventDesc, Host, SessionTarget, SessionWriter, TargetKind};
+use varid_recording::{EventDesc, Host, SessionTarget, TargetKind};
 
 use crate::{
     error::{Error, Result},
     folded_line::{frame, image, split},
     format::SourceFormat,
+    lines::Lines,
     request::{ImportRequest, Imported, Origin, Span},
     summary::ImportSummary,
-    text::{Lines, NamedFrame, TextSample, TextSession},
+    text::{NamedFrame, TextSample, TextSession},
 };
 
 /// The longest line that is read.
@@ -42,15 +43,9 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
             value: path.to_string_lossy().into_owned(),
         },
         host: Host::default(),
-        events: vec![EventDesc::new("samples", Rate::Period(1), SOFTWARE, 0)],
+        events: EventDesc::new("samples", Rate::Period(1), SOFTWARE, 0).into(),
     };
-    let Some(manifest) = origin.manifest() else {
-        return Err(Error::NoSamples {
-            path: input.path,
-            why: "there is no event".to_owned(),
-        });
-    };
-    let mut session = TextSession::new(SessionWriter::create(&request.output, manifest)?);
+    let mut session = TextSession::new(origin.session(&request.output)?);
     let mut file = input.file.try_clone().map_err(Error::io("read", path))?;
     file.rewind().map_err(Error::io("read", path))?;
     let mut lines = Lines::new(BufReader::with_capacity(1 << 16, file), MAX_LINE);

@@ -1,7 +1,5 @@
 //! How does a source become a session, whatever its format?
 
-use varid_recording::{SESSION_JSON, remove_session};
-
 use crate::{
     convert,
     error::{Error, Result},
@@ -19,7 +17,8 @@ const START: u64 = 64 << 10;
 ///
 /// # Errors
 ///
-/// The source cannot be read, has another format or no samples; the session cannot be written. What was begun of it is removed.
+/// The source cannot be read, has another format or no samples; the session cannot be written. What was begun of it is removed, and a
+/// session that was in its folder before is still there.
 pub fn import(mut request: ImportRequest) -> Result<ImportSummary> {
     let start = request.input.start(START)?;
     let format = request.format.or_else(|| SourceFormat::detect(&start));
@@ -30,21 +29,12 @@ pub fn import(mut request: ImportRequest) -> Result<ImportSummary> {
             start: String::from_utf8_lossy(start).into_owned(),
         });
     };
-    let output = request.output.clone();
-    let is_new = !output.join(SESSION_JSON).exists();
-    let imported = match format {
+    let ((mut writer, summary), path) = match format {
         SourceFormat::PerfData => convert::perf_data(request),
         SourceFormat::PerfScript => perf_script::import(request),
         SourceFormat::Folded => folded::import(request),
-    };
-    if imported.is_err() && is_new {
-        // It may not have been begun.
-        let _ = remove_session(&output);
-    }
-    let ((mut writer, summary), path) = imported?;
+    }?;
     if writer.counts().samples == 0 {
-        drop(writer);
-        remove_session(&output)?;
         let left_out: Vec<_> = summary
             .excluded
             .iter()

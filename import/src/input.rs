@@ -8,15 +8,17 @@ use std::{
 };
 
 use flate2::read::MultiGzDecoder;
-use ruzstd::decoding::StreamingDecoder;
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    zstd::{ZstdFrames, is_zstd},
+};
 
 /// Most bytes of what is decompressed or read from a pipe: it is kept on the disk while it is imported.
 const MAX_COPY: u64 = 64 << 30;
-
-/// Most bytes that a zstd frame may make its reader keep.
-const MAX_WINDOW: u64 = 128 << 20;
+/// A file may become so large when it is decompressed, or so many times as large: recordings and text become 5 to 100 times as large.
+const MAX_UNPACKED: u64 = 1 << 30;
+const MAX_RATIO: u64 = 500;
 
 /// A source, which can be read at any offset.
 #[derive(Debug)]
@@ -38,7 +40,7 @@ impl Input {
     pub fn open(path: &Path) -> Result<Self> {
         if path.as_os_str() == "-" {
             let name = PathBuf::from("standard input");
-            let file = copy(&mut io::stdin().lock(), &name)?;
+            let file = copy(&mut io::stdin().lock(), &name, MAX_COPY)?;
             return Self::of_file(name, file, SystemTime::now());
         }
         let file = File::open(path).map_err(Error::io("open", path))?;
@@ -52,7 +54,7 @@ impl Input {
         let modified = metadata.modified().unwrap_or_else(|_| SystemTime::now());
         let file = match metadata.is_file() {
             true => file,
-            false => copy(&mut { file }, path)?,
+            false => copy(&mut { file }, path, MAX_COPY)?,
         };
         Self::of_file(path.to_owned(), file, modified)
     }
@@ -64,17 +66,12 @@ impl Input {
     /// As of [`open`](Self::open).
     pub fn of_file(path: PathBuf, mut file: File, modified: SystemTime) -> Result<Self> {
         let start = start_of(&mut file, 4).map_err(Error::io("read", &path))?;
+        let packed = file.metadata().map_err(Error::io("read", &path))?.len();
+        let most = max_unpacked(packed);
         let file = match start.as_slice() {
-            [0x1f, 0x8b, ..] => copy(&mut MultiGzDecoder::new(BufReader::new(file)), &path)?,
-            [0x28, 0xb5, 0x2f, 0xfd] => {
-                let invalid = |error| {
-                    let error = io::Error::new(io::ErrorKind::InvalidData, format!("{error}"));
-                    Error::io("decompress", &path)(error)
-                };
-                let source = BufReader::new(file);
-                let mut decoder = StreamingDecoder::new_with_max_window_size(source, MAX_WINDOW)
-                    .map_err(invalid)?;
-                copy(&mut decoder, &path)?
+            [0x1f, 0x8b, ..] => copy(&mut MultiGzDecoder::new(BufReader::new(file)), &path, most)?,
+            start if is_zstd(start) => {
+                copy(&mut ZstdFrames::new(BufReader::new(file)), &path, most)?
             }
             _ => file,
         };
@@ -102,19 +99,47 @@ fn start_of(file: &mut File, bytes: u64) -> io::Result<Vec<u8>> {
     Ok(start)
 }
 
-/// A file without a name that holds what `source` gives.
-fn copy(source: &mut dyn Read, path: &Path) -> Result<File> {
+/// How large what is compressed to so many bytes may be.
+fn max_unpacked(packed: u64) -> u64 {
+    let most = packed.saturating_mul(MAX_RATIO);
+    most.clamp(MAX_UNPACKED, MAX_COPY)
+}
+
+/// A file without a name that holds what `source` gives, which may be so many bytes.
+fn copy(source: &mut dyn Read, path: &Path, most: u64) -> Result<File> {
     let mut file = tempfile::tempfile().map_err(Error::io("make a copy of", path))?;
-    let copied = io::copy(&mut source.take(MAX_COPY), &mut file)
+    let copied = io::copy(&mut source.take(most.saturating_add(1)), &mut file)
         .map_err(Error::io("decompress or copy", path))?;
-    if copied == MAX_COPY {
+    if copied > most {
         return Err(Error::io("decompress or copy", path)(io::Error::new(
             io::ErrorKind::FileTooLarge,
-            "it is larger than 64 GB",
+            format!(
+                "it is larger than {most} bytes: a recording that is so large can be imported as a file that is not compressed"
+            ),
         )));
     }
     file.flush()
         .and_then(|()| file.rewind())
         .map_err(Error::io("make a copy of", path))?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_larger_than_it_may_be_is_refused() {
+        assert_eq!(max_unpacked(1 << 10), 1 << 30);
+        assert_eq!(max_unpacked(10 << 20), 5_000 << 20);
+        assert_eq!(max_unpacked(u64::MAX), 64 << 30);
+        let path = Path::new("source");
+        let mut copied = copy(&mut &[1; 100][..], path, 100).unwrap();
+        assert_eq!(start_of(&mut copied, 200).unwrap().len(), 100);
+        let error = copy(&mut &[1; 101][..], path, 100).unwrap_err();
+        assert!(
+            error.to_string().contains("larger than 100 bytes"),
+            "{error}"
+        );
+    }
 }

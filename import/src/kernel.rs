@@ -61,17 +61,8 @@ impl KernelNames {
                 Err(why) => return Ok(Some(why)),
             }
         } else {
-            let mut lines = String::new();
-            let mut functions = self.functions;
-            functions.sort_by_key(|function| function.start);
-            for function in functions {
-                let plain = |text: &str| text.replace(char::is_control, "\u{fffd}");
-                let (name, module) = (plain(&function.name), plain(&function.module));
-                let (start, size) = (function.start, function.size);
-                // Writing to a text does not fail.
-                let _ = writeln!(lines, "{start:x}\t{size:x}\t{name}\t{module}");
-            }
-            text.extend(lines.into_bytes());
+            let addresses = self.addresses.iter().copied().collect();
+            text.extend(lines(sampled(self.functions, addresses)).into_bytes());
         }
         let path = writer.symbols_here().join(KERNEL_SYM);
         let mut options = std::fs::OpenOptions::new();
@@ -84,6 +75,38 @@ impl KernelNames {
             .map_err(Error::io("write", writer.symbols().join(KERNEL_SYM)))?;
         Ok(None)
     }
+}
+
+/// The functions that have one of these addresses, in order.
+fn sampled(mut functions: Vec<KernelFunction>, mut addresses: Vec<u64>) -> Vec<KernelFunction> {
+    addresses.sort_unstable();
+    functions.sort_by_key(|function| function.start);
+    let starts: Vec<u64> = functions.iter().map(|function| function.start).collect();
+    functions.retain_mut(|function| {
+        let next = starts.partition_point(|start| *start <= function.start);
+        if function.size == 0 {
+            // It reaches to the next one.
+            let end = starts.get(next).copied().unwrap_or(u64::MAX);
+            function.size = end.saturating_sub(function.start);
+        }
+        let end = function.start.saturating_add(function.size);
+        let first = addresses.partition_point(|address| *address < function.start);
+        addresses.get(first).is_some_and(|address| *address < end)
+    });
+    functions
+}
+
+/// A line for each function, as `kernel.sym` has it.
+fn lines(functions: Vec<KernelFunction>) -> String {
+    let mut lines = String::new();
+    for function in functions {
+        let plain = |text: &str| text.replace(char::is_control, "\u{fffd}");
+        let (name, module) = (plain(&function.name), plain(&function.module));
+        let (start, size) = (function.start, function.size);
+        // Writing to a text does not fail.
+        let _ = writeln!(lines, "{start:x}\t{size:x}\t{name}\t{module}");
+    }
+    lines
 }
 
 /// The running kernel's symbols, if it is the recorded one at the same place.
@@ -104,4 +127,31 @@ fn running(recorded: &Host, text: Option<&(u64, Vec<u8>)>) -> Result<KernelSymbo
         }
     }
     Ok(symbols)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_functions_that_were_sampled_are_written() {
+        let function = |start, size, name: &str| KernelFunction {
+            start,
+            size,
+            name: name.to_owned(),
+            module: String::new(),
+        };
+        let functions = vec![
+            function(0x300, 0, "sizeless"),
+            function(0x100, 0x10, "first"),
+            function(0x100, 0x20, "longer"),
+            function(0x200, 0x10, "not sampled"),
+            function(0x400, 0x10, "last"),
+        ];
+        let text = lines(sampled(functions, vec![0x40f, 0x118, 0x3f0, 0x210]));
+        assert_eq!(
+            text,
+            "100\t20\tlonger\t\n300\t100\tsizeless\t\n400\t10\tlast\t\n"
+        );
+    }
 }

@@ -15,6 +15,41 @@ const FRAMEWORK: [&str; 6] = [
     "/data/misc/apexdata/",
 ];
 
+/// Where Android has ART.
+const VM_FOLDERS: [&str; 2] = ["/apex/com.android.art/", "/apex/com.android.art.debug/"];
+
+/// Libraries of ART that are in other folders before Android 11 and on other systems (`art/build/apex/art_apex_test.py`), and of other VMs.
+const VM_LIBRARIES: [&str; 22] = [
+    "libart",
+    "libartd",
+    "libart-compiler",
+    "libartd-compiler",
+    "libart-dexlayout",
+    "libartd-dexlayout",
+    "libart-disassembler",
+    "libartd-disassembler",
+    "libart-simulator-container",
+    "libartd-simulator-container",
+    "libartbase",
+    "libartbased",
+    "libartimagevalues",
+    "libartpalette",
+    "libartpalette-system",
+    "libartservice",
+    "libdexfile",
+    "libdexfiled",
+    "libdexfile_external",
+    "libdexfile_support",
+    "libdvm",
+    "libjvm",
+];
+
+/// What the kernel and perf call memory of a process that is no file's.
+const USER_MEMORY: [&str; 12] = [
+    "anon", "vdso", "vdso32", "vdsox32", "vvar", "vsyscall", "vectors", "sigpage", "uprobes",
+    "heap", "stack", "unknown",
+];
+
 /// The layer of a file of managed code: dex, or compiled ahead.
 pub(crate) fn of_managed(path: &str) -> Layer {
     let in_cache = path.contains("/system@framework@") || path.contains("/apex@");
@@ -34,20 +69,22 @@ pub(crate) fn of_native(path: &str) -> Layer {
     if is_compiled || name.contains(".oat!") {
         return of_managed(path);
     }
-    let is_library = name.ends_with(".so");
-    let in_vm_folder = path.starts_with("/apex/com.android.art/")
-        || path.starts_with("/apex/com.android.art.debug/")
-        || path.starts_with("/apex/com.android.runtime/") && name.starts_with("libart");
-    let is_vm = name.starts_with("libart.so")
-        || ["libart", "libdvm", "libjvm", "libdexfile"]
-            .iter()
-            .any(|vm| name.starts_with(vm) && is_library)
-        || in_vm_folder && is_library;
-    if is_vm { Layer::Vm } else { Layer::Native }
+    let in_vm_folder = VM_FOLDERS.iter().any(|folder| path.starts_with(folder));
+    // Some systems put a version behind it.
+    let library = name.split_once(".so").and_then(|(library, version)| {
+        (version.is_empty() || version.starts_with('.')).then_some(library)
+    });
+    match library {
+        Some(library) if in_vm_folder || VM_LIBRARIES.contains(&library) => Layer::Vm,
+        _ => Layer::Native,
+    }
 }
 
 /// The layer of a file that a process has mapped.
 pub(crate) fn of_image(path: &str) -> Layer {
+    if let Some(layer) = of_code_cache(path) {
+        return layer;
+    }
     // What perf makes of a jitdump, and what names code that was made at run time.
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_jit = name.starts_with("jitted-") && name.ends_with(".so")
@@ -63,18 +100,52 @@ pub(crate) fn of_image(path: &str) -> Layer {
     }
 }
 
+/// The layer of memory that ART's JIT has its code in (`jit_memory_region.cc`): `/memfd:jit-cache (deleted)`, before Android 11
+/// `[anon:dalvik-jit-code-cache]` and `/dev/ashmem/dalvik-jit-code-cache (deleted)`.
+fn of_code_cache(path: &str) -> Option<Layer> {
+    let name = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let name = match name.strip_prefix("[anon:") {
+        Some(name) => name.strip_suffix(']')?,
+        None => name
+            .strip_prefix("/memfd:")
+            .or_else(|| name.strip_prefix("/dev/ashmem/"))?,
+    };
+    match name.strip_prefix("dalvik-").unwrap_or(name) {
+        "jit-cache" | "jit-code-cache" => Some(Layer::App),
+        "jit-zygote-cache" | "zygote-jit-code-cache" => Some(Layer::Framework),
+        _ => None,
+    }
+}
+
 /// The layer of a file, or of what is none, as `perf script` and simpleperf name it.
 pub(crate) fn of_named(image: &str) -> Layer {
-    let in_brackets = image.starts_with('[') && image.ends_with(']');
-    match image {
-        "[vdso]" | "[unknown]" | "[heap]" | "[stack]" | "[vsyscall]" => Layer::Native,
-        "[JIT]" | "[jit]" | "[JIT app cache]" => Layer::App,
-        "[JIT zygote cache]" | "[jit-zygote]" => Layer::Framework,
-        _ if image.starts_with("[kernel") || image.ends_with(".ko") => Layer::Kernel,
-        // A module, or a BPF program.
-        _ if in_brackets || image.starts_with("bpf_prog_") => Layer::Kernel,
-        _ => of_image(image),
+    if image.starts_with("[JIT] ") {
+        // perf's name for what a perf map names.
+        return Layer::App;
     }
+    let bracketed = image
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'));
+    match bracketed {
+        Some("JIT" | "jit" | "JIT app cache") => Layer::App,
+        Some("JIT zygote cache" | "jit-zygote") => Layer::Framework,
+        Some(name) if USER_MEMORY.contains(&name) => Layer::Native,
+        Some(name) if name.starts_with("kernel.") || name.starts_with("guest.kernel.") => {
+            Layer::Kernel
+        }
+        // The kernel, or a module; other memory of a process has a colon in its name.
+        Some(name) if name.bytes().all(is_of_module) => Layer::Kernel,
+        Some(_) => of_image(image),
+        None => match image.ends_with(".ko") || image.starts_with("bpf_prog_") {
+            true => Layer::Kernel,
+            false => of_image(image),
+        },
+    }
+}
+
+/// A character of a module's name.
+const fn is_of_module(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
 #[cfg(test)]
@@ -98,6 +169,19 @@ mod tests {
                 Layer::Native,
             ),
             ("/usr/bin/artist", Layer::Native),
+            ("/apex/com.android.art/lib64/libopenjdkjvm.so", Layer::Vm),
+            ("/apex/com.android.runtime/lib64/libartbase.so", Layer::Vm),
+            ("/system/lib64/libart-compiler.so", Layer::Vm),
+            ("/usr/lib/x86_64-linux-gnu/android/libart.so.0", Layer::Vm),
+            (
+                "/data/app/~~a/org.example/lib/arm64/libarticles.so",
+                Layer::Native,
+            ),
+            (
+                "/data/app/~~a/org.example/lib/arm64/libartoolkit.so",
+                Layer::Native,
+            ),
+            ("/opt/libjvm.sources", Layer::Native),
         ] {
             assert_eq!(of_native(path), layer, "{path}");
         }
@@ -131,6 +215,21 @@ mod tests {
             ("/data/app/base.vdex", Layer::App),
             ("libart.so", Layer::Vm),
             ("//anon", Layer::Native),
+            ("[guest.kernel.kallsyms.12]", Layer::Kernel),
+            ("[kernel]", Layer::Kernel),
+            ("[nf_tables]", Layer::Kernel),
+            ("[heap]", Layer::Native),
+            ("[stack:12]", Layer::Native),
+            ("[anon]", Layer::Native),
+            ("[anon:scudo:primary]", Layer::Native),
+            ("[uprobes]", Layer::Native),
+            ("[vsyscall]", Layer::Native),
+            ("[anon:dalvik-jit-code-cache]", Layer::App),
+            ("[anon:dalvik-zygote-jit-code-cache]", Layer::Framework),
+            ("/dev/ashmem/dalvik-jit-code-cache (deleted)", Layer::App),
+            ("/memfd:jit-cache (deleted)", Layer::App),
+            ("/memfd:jit-zygote-cache (deleted)", Layer::Framework),
+            ("[JIT] tid 12", Layer::App),
         ] {
             assert_eq!(of_named(image), layer, "{image}");
         }

@@ -7,15 +7,16 @@
 //! | what is imported, and where to | [`import`], [`ImportRequest`] |
 //! | what became of it | [`ImportSummary`] |
 //! | which format does a file have | [`SourceFormat`] |
-//! | how is it read: from a file, a pipe, compressed | `input` |
+//! | how is it read: from a file, a pipe, compressed | `input`, `zstd` |
 //! | what does perf.data say | `perfdata` |
 //! | what does simpleperf add to it | `simpleperf` |
 //! | how does perf.data become a session | `convert`, `converter`, `chain` |
+//! | what is counted meanwhile | `tally` |
 //! | what does it say of its recording | `source_facts` |
 //! | which names does it carry | `source_names` |
-//! | which frames does a copy of the stack have | `dwarf` |
+//! | which frames does a copy of the stack have | `dwarf`, `spaces` |
 //! | what do the kernel's addresses mean | `kernel` |
-//! | what do lines of `perf script` and folded stacks say | `script_line`, `folded_line` |
+//! | what do lines of `perf script` and folded stacks say | `lines`, `script_line`, `folded_line` |
 //! | how do they become a session | `perf_script`, `folded` |
 //! | how do names without addresses become a session | `text` |
 //! | which files name what the source names | `images` |
@@ -54,6 +55,7 @@ mod import;
 mod input;
 mod kernel;
 mod layers;
+mod lines;
 mod perf_script;
 pub mod perfdata;
 mod request;
@@ -61,8 +63,11 @@ mod script_line;
 mod simpleperf;
 mod source_facts;
 mod source_names;
+mod spaces;
 mod summary;
+mod tally;
 mod text;
+mod zstd;
 
 pub use error::{Error, Result};
 pub use format::SourceFormat;

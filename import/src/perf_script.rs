@@ -13,17 +13,18 @@
 use std::io::{BufReader, Seek};
 
 use varid_model::{Layer, Rate};
-use varid_recording::{EventDesc, Host, SessionTarget, SessionWriter, TargetKind};
+use varid_recording::{EventDesc, Host, SessionEvents, SessionTarget, TargetKind};
 
 use crate::{
     Input,
     error::{Error, Result},
     format::SourceFormat,
     layers,
+    lines::Lines,
     request::{ImportRequest, Imported, Origin, Span},
     script_line::{Head, frame},
     summary::ImportSummary,
-    text::{Lines, NamedFrame, TextSample, TextSession},
+    text::{NamedFrame, TextSample, TextSession},
 };
 
 /// The longest line that is read.
@@ -48,23 +49,24 @@ struct Survey {
 pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
     let input = request.input;
     let survey = survey(&input)?;
-    if survey.events.is_empty() {
+    let mut events = survey.events.iter().map(|(name, period)| {
+        let clock = name.contains("-clock");
+        let rate = Rate::Period(period.unwrap_or(1));
+        EventDesc::new(name.clone(), rate, u32::from(clock), 0)
+    });
+    let Some(first) = events.next() else {
         return Err(Error::Text {
             path: input.path,
             line: survey.first_line,
             reason: "no sample of 'perf script' in the form COMM PID TIME: EVENT: is there: 'perf script' without -F prints it so",
         });
-    }
+    };
+    let others = events.collect();
     let value = match survey.command.as_str() {
         "" => input.path.to_string_lossy().into_owned(),
         command => command.to_owned(),
     };
     let arch = survey.host.arch.clone();
-    let desc = |(name, period): &(String, Option<u64>)| {
-        let clock = name.contains("-clock");
-        let rate = Rate::Period(period.unwrap_or(1));
-        EventDesc::new(name.clone(), rate, u32::from(clock), 0)
-    };
     let origin = Origin {
         input: &input,
         format: SourceFormat::PerfScript,
@@ -74,17 +76,10 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
             value,
         },
         host: survey.host,
-        events: survey.events.iter().map(desc).collect(),
+        events: SessionEvents { first, others },
     };
-    let Some(manifest) = origin.manifest() else {
-        return Err(Error::NoSamples {
-            path: input.path,
-            why: "there is no event".to_owned(),
-        });
-    };
-    let writer = SessionWriter::create(&request.output, manifest)?;
     let mut parser = Parser {
-        session: TextSession::new(writer),
+        session: TextSession::new(origin.session(&request.output)?),
         events: survey.events.into_iter().map(|(name, _)| name).collect(),
         current: None,
         ip: None,

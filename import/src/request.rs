@@ -1,17 +1,17 @@
 //! What is imported, and where to?
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use varid_model::{MonotonicNs, Stack};
 use varid_recording::{
-    EventDesc, Host, ImportedFrom, Manifest, SampleSource, SessionEvents, SessionTarget,
-    SessionWriter, manifest::rfc3339,
+    Host, ImportedFrom, Manifest, SampleSource, SessionEvents, SessionTarget, SessionWriter,
+    manifest::rfc3339,
 };
 
-use crate::{format::SourceFormat, input::Input, summary::ImportSummary};
+use crate::{error::Result, format::SourceFormat, input::Input, summary::ImportSummary};
 
 /// What is imported, and how.
 #[derive(Debug)]
@@ -38,19 +38,14 @@ pub(crate) struct Origin<'a> {
     pub(crate) writer: Option<String>,
     pub(crate) target: SessionTarget,
     pub(crate) host: Host,
-    pub(crate) events: Vec<EventDesc>,
+    pub(crate) events: SessionEvents,
 }
 
 impl Origin<'_> {
-    /// The manifest of its session; none if there is no event.
-    pub(crate) fn manifest(self) -> Option<Manifest> {
-        let mut events = self.events.into_iter();
-        let events = SessionEvents {
-            first: events.next()?,
-            others: events.collect(),
-        };
+    /// Begins its session in a folder.
+    pub(crate) fn session(self, output: &Path) -> Result<SessionWriter> {
         let start = MonotonicNs::ZERO;
-        let mut manifest = Manifest::new(events, SampleSource::Import, self.target, start);
+        let mut manifest = Manifest::new(self.events, SampleSource::Import, self.target, start);
         manifest.host = self.host;
         manifest.stack = Stack::Full;
         manifest.imported = Some(ImportedFrom {
@@ -59,7 +54,7 @@ impl Origin<'_> {
             writer: self.writer.unwrap_or_default(),
         });
         manifest.wall_start = rfc3339(self.input.modified);
-        Some(manifest)
+        Ok(SessionWriter::create_to_replace(output, manifest)?)
     }
 }
 

@@ -127,17 +127,28 @@ pub(crate) fn frame(line: &str) -> Option<(u64, &str, &str)> {
     let rest = rest.trim_start();
     let inner = rest.strip_suffix(')')?;
     let inner = inner.strip_suffix(" (deleted)").unwrap_or(inner);
-    // The file's path may have blanks and parentheses; before it there is one blank, or the function is missing.
-    let (function, image) = match inner.rfind(" (") {
-        Some(at) => inner.split_at_checked(at)?,
-        None => ("", inner),
-    };
-    let image = image.trim_start().strip_prefix('(')?;
+    let (function, image) = split_image(inner)?;
     let function = match function.rsplit_once("+0x") {
         Some((name, offset)) if offset.bytes().all(|byte| byte.is_ascii_hexdigit()) => name,
         _ => function,
     };
     Some((address, function.trim(), image))
+}
+
+/// A frame's function and its file, whose closing parenthesis is cut off. Both may have blanks and parentheses, but in a function's name
+/// neither a slash nor, before a file in brackets, a bracket follows an opening parenthesis.
+fn split_image(frame: &str) -> Option<(&str, &str)> {
+    // Without a function's name the file is all there is.
+    if let Some(image) = frame.strip_prefix('(') {
+        return Some(("", image));
+    }
+    let in_brackets = frame.ends_with(']').then(|| frame.find(" (["));
+    let at = frame
+        .find(" (/")
+        .or(in_brackets.flatten())
+        .or_else(|| frame.rfind(" ("))?;
+    let (function, image) = frame.split_at_checked(at)?;
+    Some((function, image.strip_prefix(" (")?))
 }
 
 #[cfg(test)]
@@ -228,6 +239,19 @@ mod tests {
             ),
             ("4005 (/bin/a)", (0x4005, "", "/bin/a")),
             ("4005 f (inlined)", (0x4005, "f", "inlined")),
+            (
+                "4005 f+0x2 (/opt/My App (x86)/bin)",
+                (0x4005, "f", "/opt/My App (x86)/bin"),
+            ),
+            (
+                "4005 (/opt/My App (x86)/bin (deleted))",
+                (0x4005, "", "/opt/My App (x86)/bin"),
+            ),
+            (
+                "4005 f(int) ([anon:a (b)])",
+                (0x4005, "f(int)", "[anon:a (b)]"),
+            ),
+            ("4005 f (a b) (libx.so)", (0x4005, "f (a b)", "libx.so")),
         ] {
             assert_eq!(frame(line), Some(expected), "{line}");
         }

@@ -1,15 +1,15 @@
 //! What does a perf.data say of its recording, in a session's terms?
 
 use varid_model::Rate;
-use varid_recording::{EventDesc, Host, SessionTarget, TargetKind};
+use varid_recording::{EventDesc, Host, SessionEvents, SessionTarget, TargetKind};
 
 use crate::{
     input::Input,
     perfdata::{Features, SourceEvent},
 };
 
-/// The events of the session, and which of them each event of the source is.
-pub(crate) fn session_events(all: &[SourceEvent]) -> (Vec<EventDesc>, Vec<Option<usize>>) {
+/// The events of the session, and which of them each event of the source is. None: none of them is sampled.
+pub(crate) fn session_events(all: &[SourceEvent]) -> Option<(SessionEvents, Vec<Option<usize>>)> {
     let mut events = Vec::new();
     let mut places = Vec::new();
     for event in all {
@@ -21,7 +21,12 @@ pub(crate) fn session_events(all: &[SourceEvent]) -> (Vec<EventDesc>, Vec<Option
         let (name, rate) = (event.name.clone(), event.rate);
         events.push(EventDesc::new(name, rate, event.kind, event.config));
     }
-    (events, places)
+    let mut events = events.into_iter();
+    let events = SessionEvents {
+        first: events.next()?,
+        others: events.collect(),
+    };
+    Some((events, places))
 }
 
 /// The machine of a recording. It is this one if its name, kernel and architecture are.

@@ -80,17 +80,30 @@ impl SessionWriter {
         Self::create_for(dir, manifest, None)
     }
 
-    /// The same where root records for a user: the session becomes `owner`'s when it is complete.
+    /// The same, but a session that is there already stays as it is until [`finish`](Self::finish). Dropped before that, nothing is left of
+    /// the new one.
+    ///
+    /// # Errors
+    ///
+    /// As of [`create`](Self::create).
+    pub fn create_to_replace(dir: impl AsRef<Path>, manifest: Manifest) -> Result<Self> {
+        Self::begin(Folder::take_to_replace(dir.as_ref())?, manifest, None)
+    }
+
+    /// As [`create`](Self::create) where root records for a user: the session becomes `owner`'s when it is complete.
     ///
     /// # Errors
     ///
     /// As of [`create`](Self::create).
     pub fn create_for(
         dir: impl AsRef<Path>,
-        mut manifest: Manifest,
+        manifest: Manifest,
         owner: Option<Owner>,
     ) -> Result<Self> {
-        let mut folder = Folder::take(dir.as_ref(), owner)?;
+        Self::begin(Folder::take(dir.as_ref(), owner)?, manifest, owner)
+    }
+
+    fn begin(mut folder: Folder, mut manifest: Manifest, owner: Option<Owner>) -> Result<Self> {
         manifest.state = SessionState::Recording;
         // Whenever a kill comes, the folder is one that another session may replace.
         folder.save_manifest(&manifest)?;
@@ -327,10 +340,13 @@ impl SessionWriter {
         if self.manifest.state == SessionState::Recording {
             self.manifest.state = SessionState::Complete;
         }
-        let saved = self.save_manifest().and_then(|()| {
-            self.owner
-                .map_or(Ok(()), |owner| self.folder.give_to(owner))
-        });
+        let saved = self
+            .save_manifest()
+            .and_then(|()| self.folder.place())
+            .and_then(|()| {
+                self.owner
+                    .map_or(Ok(()), |owner| self.folder.give_to(owner))
+            });
         if saved.is_err() && self.manifest.state == SessionState::Complete {
             self.manifest.state = SessionState::Recording;
         }

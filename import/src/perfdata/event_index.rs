@@ -1,11 +1,11 @@
-//! Which event is a sample of?
+//! Which event is of an id, and which is a sample of?
 
 use std::collections::HashMap;
 
 use super::{events::SourceEvent, layout::RecordLayout};
 
 /// Tells which event a sample is of.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct EventIndex {
     /// perf gives all events of a file one place for their ids.
     layout: RecordLayout,
@@ -35,7 +35,12 @@ impl EventIndex {
             return Some(0);
         }
         let (id, _) = self.layout.sample_key(body).ok()?;
-        self.by_id.get(&id?).copied()
+        self.with_id(id?)
+    }
+
+    /// The place of the event that has this id.
+    pub(super) fn with_id(&self, id: u64) -> Option<usize> {
+        self.by_id.get(&id).copied()
     }
 
     /// The fields of records that are no samples.

@@ -89,7 +89,7 @@ impl SourceEvent {
     }
 
     /// Parses a record that stands for an attribute of the header.
-    pub(super) fn of_record(body: &[u8], offset: u64) -> Result<Self, Damage> {
+    fn of_record(body: &[u8], offset: u64) -> Result<Self, Damage> {
         let size = body.get(4..8).and_then(|size| size.first_chunk::<4>());
         let size = size.map_or(0, |size| u32::from_le_bytes(*size));
         let size = usize::try_from(size)
@@ -113,6 +113,51 @@ fn words(bytes: &[u8]) -> Vec<u64> {
     words.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
+/// The events of a file as they are found, no more of them than a session may have.
+#[derive(Debug)]
+pub(super) struct EventList {
+    events: Vec<SourceEvent>,
+    /// How many ids there is room for.
+    room: u64,
+}
+
+impl Default for EventList {
+    fn default() -> Self {
+        Self {
+            events: Vec::new(),
+            room: MAX_IDS,
+        }
+    }
+}
+
+impl EventList {
+    /// Makes room for so many ids of an event that the file has at `offset`.
+    fn reserve(&mut self, ids: u64, offset: u64) -> Result<(), Damage> {
+        let damage = |reason| Damage { offset, reason };
+        if self.events.len() >= MAX_EVENTS {
+            return Err(damage("more than 1,000 events"));
+        }
+        self.room = self
+            .room
+            .checked_sub(ids)
+            .ok_or(damage("the events have more than a million ids"))?;
+        Ok(())
+    }
+
+    /// Adds the event of a record that stands for an attribute of the header.
+    pub(super) fn add_record(&mut self, body: &[u8], offset: u64) -> Result<(), Damage> {
+        let event = SourceEvent::of_record(body, offset)?;
+        self.reserve(event.ids.len() as u64, offset)?;
+        self.events.push(event);
+        Ok(())
+    }
+
+    /// All of them.
+    pub(super) fn into_events(self) -> Vec<SourceEvent> {
+        self.events
+    }
+}
+
 /// The events of the header's attributes, without their names.
 pub(super) fn read(
     file: &mut BufReader<File>,
@@ -126,13 +171,8 @@ pub(super) fn read(
         return Err(damage(16, "the events' attributes are too small"));
     };
     let count = end.saturating_sub(start).checked_div(header.attr_size);
-    let count = count.and_then(|count| usize::try_from(count).ok());
-    let Some(count) = count.filter(|count| *count <= MAX_EVENTS) else {
-        return Err(damage(32, "more than 1,000 events"));
-    };
-    let mut events = Vec::with_capacity(count);
-    let mut room = MAX_IDS.saturating_mul(8);
-    for place in 0..count as u64 {
+    let mut list = EventList::default();
+    for place in 0..count.unwrap_or(0) {
         let at = start.saturating_add(place.saturating_mul(header.attr_size));
         let attr = bytes(file, &(at..at.saturating_add(attr_size)))?;
         let ids_at = at.saturating_add(attr_size);
@@ -142,15 +182,13 @@ pub(super) fn read(
         let [ids, size] = section[..] else {
             return Err(damage(ids_at, "the file ends within an event's attribute"));
         };
-        room = room
-            .checked_sub(size)
-            .ok_or(damage(ids_at, "the events have more than a million ids"))?;
+        list.reserve(size / 8, ids_at)?;
         let ids = range(ids, size, len)
             .ok_or(damage(ids_at, "the ids of an event lie outside the file"))?;
         event.ids = words(&bytes(file, &ids)?);
-        events.push(event);
+        list.events.push(event);
     }
-    Ok(events)
+    Ok(list.into_events())
 }
 
 /// Gives each event without one a name: that in its place of simpleperf's, or perf's for its numbers.
@@ -206,5 +244,47 @@ fn generic_name(event: &SourceEvent) -> String {
         (false, true) => format!("{name}:u"),
         (true, false) => format!("{name}:k"),
         _ => name,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// An event with these ids.
+    pub(in crate::perfdata) fn event(ids: &[u64]) -> SourceEvent {
+        let body = record(0);
+        let event = SourceEvent::of_record(&body, 0).unwrap();
+        SourceEvent {
+            ids: ids.to_vec(),
+            ..event
+        }
+    }
+
+    /// An attribute's record of an event with so many ids.
+    fn record(ids: usize) -> Vec<u8> {
+        let mut body = vec![0; ATTR_SIZE_V0];
+        body.resize(ATTR_SIZE_V0 + ids * 8, 7);
+        body
+    }
+
+    #[test]
+    fn a_pipe_has_no_more_events_and_ids_than_a_file() {
+        let mut list = EventList::default();
+        for _ in 0..MAX_EVENTS {
+            list.add_record(&record(1), 16).unwrap();
+        }
+        let damage = list.add_record(&record(1), 99).unwrap_err();
+        assert_eq!(
+            (damage.offset, damage.reason),
+            (99, "more than 1,000 events")
+        );
+        assert_eq!(list.into_events().len(), MAX_EVENTS);
+        let mut list = EventList::default();
+        let ids = usize::try_from(MAX_IDS).unwrap();
+        list.add_record(&record(ids), 16).unwrap();
+        assert!(list.add_record(&record(0), 16).is_ok());
+        let damage = list.add_record(&record(1), 99).unwrap_err();
+        assert!(damage.reason.contains("a million ids"), "{damage:?}");
     }
 }

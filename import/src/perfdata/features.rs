@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use varid_model::perf::{Fields, Malformed};
 
-use super::{damage::Damage, events::SourceEvent};
+use super::{damage::Damage, event_index::EventIndex, events::SourceEvent};
 
 /// `enum` of `tools/perf/util/header.h`, and simpleperf's own behind it (`record_file.h`).
 mod bit {
@@ -102,13 +102,14 @@ impl Features {
         lines.map(|line| line.rsplitn(3, ',').nth(2).unwrap_or(line))
     }
 
-    /// Adds what a section says; events get the names that it has for them.
+    /// Adds what a section says; events get the names that it has for them, found by their `index`.
     pub(super) fn add(
         &mut self,
         feature: u32,
         bytes: Vec<u8>,
         at: u64,
         events: &mut [SourceEvent],
+        index: &EventIndex,
     ) -> Result<(), Damage> {
         let damage = |malformed: Malformed| Damage {
             offset: at.saturating_add(malformed.at as u64),
@@ -126,7 +127,7 @@ impl Features {
                     self.command.push(string(&mut fields).map_err(damage)?);
                 }
             }
-            bit::EVENT_DESC => event_names(&mut fields, events).map_err(damage)?,
+            bit::EVENT_DESC => event_names(&mut fields, events, index).map_err(damage)?,
             bit::BUILD_ID => self.add_build_ids(&mut fields).map_err(damage)?,
             bit::META_INFO => {
                 let mut texts = bytes.split(|byte| *byte == 0);
@@ -181,7 +182,11 @@ fn string(fields: &mut Fields<'_>) -> Result<String, Malformed> {
 }
 
 /// The events' names, by their ids or, where they have none, by their order.
-fn event_names(fields: &mut Fields<'_>, events: &mut [SourceEvent]) -> Result<(), Malformed> {
+fn event_names(
+    fields: &mut Fields<'_>,
+    events: &mut [SourceEvent],
+    index: &EventIndex,
+) -> Result<(), Malformed> {
     let count = fields.u32()?;
     let size = fields.u32()? as usize;
     for place in 0..count as usize {
@@ -190,10 +195,42 @@ fn event_names(fields: &mut Fields<'_>, events: &mut [SourceEvent]) -> Result<()
         let name = string(fields)?;
         let ids = fields.words(ids.into())?;
         let first = ids.first().map(|id| u64::from_le_bytes(*id));
-        let named = first.and_then(|id| events.iter().position(|event| event.ids.contains(&id)));
+        let named = first.and_then(|id| index.with_id(id));
         if let Some(event) = events.get_mut(named.unwrap_or(place)) {
             event.name = name;
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perfdata::events::tests::event;
+
+    #[test]
+    fn events_have_their_names_by_their_ids_or_by_their_order() {
+        let mut events = [&[1, 2][..], &[3], &[]].map(event);
+        let index = EventIndex::new(&events);
+        let mut section = Vec::new();
+        section.extend(4u32.to_le_bytes());
+        section.extend(8u32.to_le_bytes());
+        for (name, ids) in [
+            ("second", &[3u64][..]),
+            ("first", &[1, 2]),
+            ("third", &[]),
+            ("of no event", &[99]),
+        ] {
+            section.extend([0; 8]);
+            section.extend(u32::try_from(ids.len()).unwrap().to_le_bytes());
+            section.extend(u32::try_from(name.len()).unwrap().to_le_bytes());
+            section.extend(name.as_bytes());
+            section.extend(ids.iter().flat_map(|id| id.to_le_bytes()));
+        }
+        Features::default()
+            .add(bit::EVENT_DESC, section, 0, &mut events, &index)
+            .unwrap();
+        let names = events.each_ref().map(|event| event.name.as_str());
+        assert_eq!(names, ["first", "second", "third"]);
+    }
 }

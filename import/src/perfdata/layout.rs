@@ -24,8 +24,12 @@ pub(super) const FORMAT_ID: u64 = 1 << 2;
 pub(super) const FORMAT_GROUP: u64 = 1 << 3;
 pub(super) const FORMAT_LOST: u64 = 1 << 4;
 
+/// `PERF_SAMPLE_BRANCH_CALL_STACK`.
+const BRANCH_CALL_STACK: u64 = 1 << 11;
 /// `PERF_SAMPLE_BRANCH_HW_INDEX`.
 const BRANCH_HW_INDEX: u64 = 1 << 17;
+/// `PERF_SAMPLE_BRANCH_COUNTERS`.
+const BRANCH_COUNTERS: u64 = 1 << 19;
 
 /// The fields of an event's records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,8 +40,8 @@ pub struct RecordLayout {
     pub read_format: u64,
     /// `perf_event_attr.sample_regs_user`.
     pub registers: u64,
-    /// Branch stacks start with an index.
-    pub has_branch_index: bool,
+    /// `perf_event_attr.branch_sample_type`.
+    pub branches: u64,
     /// Records that are no samples end with the fields of `sample_id_all`.
     pub has_id: bool,
 }
@@ -61,13 +65,33 @@ impl RecordLayout {
             sample_type,
             read_format,
             registers,
-            has_branch_index: branches & BRANCH_HW_INDEX != 0,
+            branches,
             has_id,
         }
     }
 
     pub(super) const fn has(self, field: u64) -> bool {
         self.sample_type & field != 0
+    }
+
+    /// Whether branch stacks hold the calls that have not returned.
+    pub(super) const fn has_call_stack(self) -> bool {
+        self.branches & BRANCH_CALL_STACK != 0
+    }
+
+    /// Whether branch stacks start with an index.
+    pub(super) const fn has_branch_index(self) -> bool {
+        self.branches & BRANCH_HW_INDEX != 0
+    }
+
+    /// Whether each branch has a word of counters behind them all.
+    pub(super) const fn has_branch_counters(self) -> bool {
+        self.branches & BRANCH_COUNTERS != 0
+    }
+
+    /// Whether the recorder reads how much of each event was lost.
+    pub(super) const fn reads_lost(self) -> bool {
+        self.read_format & FORMAT_LOST != 0
     }
 
     /// A sample's identifier or id, and its time.

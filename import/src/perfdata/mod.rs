@@ -32,11 +32,13 @@ pub use features::Features;
 pub use layout::RecordLayout;
 pub use record::{SourceMapping, SourceRecord};
 pub use records::{RawRecord, RecordReader};
-pub use sample::SourceSample;
+pub use sample::{Calls, SourceSample};
 pub use sorter::{MAX_HELD, RecordSorter};
 
 use std::{fs::File, io::BufReader, ops::Range};
 
+use events::EventList;
+use features::Section;
 use header::{Header, bytes};
 
 /// The head of a perf.data file: all but its records.
@@ -44,6 +46,8 @@ use header::{Header, bytes};
 pub struct PerfData {
     /// Its events, in order.
     pub events: Vec<SourceEvent>,
+    /// Which of them a sample is of.
+    pub index: EventIndex,
     /// What it says of its recording.
     pub features: Features,
     /// Where its records are.
@@ -61,42 +65,13 @@ impl PerfData {
     pub fn read(file: &mut BufReader<File>, len: u64) -> Result<Self, Damage> {
         let header = Header::read(file, len)?;
         let mut notes = Vec::new();
-        let mut events = Vec::new();
-        let mut sections = Vec::new();
-        if header.is_pipe {
-            let mut reader = RecordReader::new(&mut *file, header.records.clone());
-            while let Ok(Some(record)) = reader.next() {
-                match record.kind {
-                    events::HEADER_ATTR => {
-                        events.push(SourceEvent::of_record(&record.body, record.offset)?);
-                    }
-                    features::HEADER_FEATURE => {
-                        sections.extend(features::of_record(record.body, record.offset));
-                    }
-                    features::HEADER_BUILD_ID => {
-                        sections.push(features::build_id_record(record.body, record.offset));
-                    }
-                    _ => {}
-                }
-            }
-        } else {
-            events = events::read(file, &header, len)?;
-            for section in header::feature_sections(file, &header, len) {
-                match section {
-                    Ok((bit, range)) if features::is_read(bit) => {
-                        sections.push((bit, bytes(file, &range)?, range.start));
-                    }
-                    Ok(_) => {}
-                    Err(damage) => {
-                        notes.push(format!(
-                            "what the file says behind its records cannot be read: offset {:#x}: {}",
-                            damage.offset, damage.reason
-                        ));
-                        break;
-                    }
-                }
-            }
-        }
+        let (mut events, sections) = match header.is_pipe {
+            true => of_pipe(file, &header)?,
+            false => (
+                events::read(file, &header, len)?,
+                sections(file, &header, len, &mut notes)?,
+            ),
+        };
         if events.is_empty() {
             return Err(Damage {
                 offset: 0,
@@ -109,9 +84,10 @@ impl PerfData {
                     .to_owned(),
             );
         }
+        let index = EventIndex::new(&events);
         let mut found = Features::default();
         for (bit, bytes, at) in sections {
-            if let Err(damage) = found.add(bit, bytes, at, &mut events) {
+            if let Err(damage) = found.add(bit, bytes, at, &mut events, &index) {
                 notes.push(format!(
                     "a part of what the file says of its recording cannot be read: offset {:#x}: {}",
                     damage.offset, damage.reason
@@ -121,9 +97,66 @@ impl PerfData {
         events::complete(&mut events, found.event_types());
         Ok(Self {
             events,
+            index,
             features: found,
             records: header.records,
             notes,
         })
     }
+}
+
+/// The features behind the records.
+fn sections(
+    file: &mut BufReader<File>,
+    header: &Header,
+    len: u64,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Section>, Damage> {
+    let mut sections = Vec::new();
+    for section in header::feature_sections(file, header, len) {
+        match section {
+            Ok((bit, range)) if features::is_read(bit) => {
+                sections.push((bit, bytes(file, &range)?, range.start));
+            }
+            Ok(_) => {}
+            Err(damage) => {
+                notes.push(format!(
+                    "what the file says behind its records cannot be read: offset {:#x}: {}",
+                    damage.offset, damage.reason
+                ));
+                break;
+            }
+        }
+    }
+    Ok(sections)
+}
+
+/// The events and features that records of a pipe have.
+fn of_pipe(
+    file: &mut BufReader<File>,
+    header: &Header,
+) -> Result<(Vec<SourceEvent>, Vec<Section>), Damage> {
+    let mut events = EventList::default();
+    let mut sections = Vec::new();
+    // Records may be compressed, which these never are.
+    let mut room = header.records.end;
+    let mut reader = RecordReader::new(file, header.records.clone());
+    while let Ok(Some(record)) = reader.next() {
+        let RawRecord { body, offset, .. } = record;
+        let len = body.len() as u64;
+        match record.kind {
+            events::HEADER_ATTR => events.add_record(&body, offset)?,
+            features::HEADER_FEATURE => {
+                let section = features::of_record(body, offset);
+                sections.extend(section.filter(|(bit, _, _)| features::is_read(*bit)));
+            }
+            features::HEADER_BUILD_ID => sections.push(features::build_id_record(body, offset)),
+            _ => continue,
+        }
+        room = room.checked_sub(len).ok_or(Damage {
+            offset,
+            reason: "what the file says of its recording is larger than the file",
+        })?;
+    }
+    Ok((events.into_events(), sections))
 }

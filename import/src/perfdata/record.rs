@@ -13,6 +13,8 @@ use super::layout::RecordLayout;
 const MMAP: u32 = 1;
 /// `PERF_RECORD_MISC_MMAP_DATA`: the mapping is not executable.
 const MMAP_DATA: u16 = 1 << 13;
+/// `PERF_RECORD_MISC_LOST_SAMPLES_BPF` of `tools/lib/perf/include/perf/event.h`.
+const LOST_SAMPLES_BPF: u16 = 1 << 15;
 /// Bytes of the largest build-id in a record of a mapping.
 const MAX_BUILD_ID: usize = 20;
 
@@ -67,8 +69,14 @@ pub enum SourceRecord {
         /// Its parent.
         parent: (u32, u32),
     },
-    /// There was no room for this many records.
+    /// There was no room for this many records in a ring buffer.
     Lost(u64),
+    /// The processor's buffer held this many samples that could not be told apart.
+    Mixed(u64),
+    /// Of one event this many records were lost in all, which [`Lost`](Self::Lost) has told, too, but for those at the end.
+    LostInAll(u64),
+    /// `perf record --filter` let this many samples go.
+    FilteredOut(u64),
     /// The event was stopped for a while because it came too often.
     Throttle,
 }
@@ -120,7 +128,20 @@ impl SourceRecord {
                 fields.u64()?; // the event's id
                 Self::Lost(fields.u64()?)
             }
-            PERF_RECORD_LOST_SAMPLES => Self::Lost(fields.u64()?),
+            PERF_RECORD_LOST_SAMPLES => {
+                let count = fields.u64()?;
+                // perf writes such records when it ends, at no time: `record__read_lost_samples` of its builtin-record.c.
+                let of_recorder = layout.reads_lost() && time.unwrap_or(0) == 0;
+                if misc & LOST_SAMPLES_BPF != 0 {
+                    time = None;
+                    Self::FilteredOut(count)
+                } else if of_recorder {
+                    time = None;
+                    Self::LostInAll(count)
+                } else {
+                    Self::Mixed(count)
+                }
+            }
             _ => Self::Throttle,
         };
         Ok(Some((time, record)))
@@ -156,4 +177,64 @@ fn mapping(kind: u32, misc: u16, fields: &mut Fields<'_>) -> Result<SourceMappin
         path: fields.text()?.to_vec(),
         build_id,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_lost_is_told_from_what_perf_sums_up_and_filters() {
+        let layout = |read_format| RecordLayout {
+            // TIME, which records that are no samples have at their end.
+            sample_type: 1 << 2,
+            read_format,
+            has_id: true,
+            ..RecordLayout::default()
+        };
+        let (plain, reads_lost) = (layout(0), layout(1 << 4));
+        let samples = PERF_RECORD_LOST_SAMPLES;
+        for (layout, kind, misc, words, expected) in [
+            (
+                reads_lost,
+                PERF_RECORD_LOST,
+                0,
+                &[77, 5, 99][..],
+                (Some(99), SourceRecord::Lost(5)),
+            ),
+            (
+                reads_lost,
+                samples,
+                0,
+                &[5, 99],
+                (Some(99), SourceRecord::Mixed(5)),
+            ),
+            (
+                reads_lost,
+                samples,
+                0,
+                &[5, 0],
+                (None, SourceRecord::LostInAll(5)),
+            ),
+            (
+                reads_lost,
+                samples,
+                1 << 15,
+                &[5, 0],
+                (None, SourceRecord::FilteredOut(5)),
+            ),
+            (
+                plain,
+                samples,
+                0,
+                &[5, 0],
+                (Some(0), SourceRecord::Mixed(5)),
+            ),
+        ] {
+            let words: &[u64] = words;
+            let body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let found = SourceRecord::parse(layout, kind, misc, &body).unwrap();
+            assert_eq!(found, Some(expected), "{kind} {words:?}");
+        }
+    }
 }

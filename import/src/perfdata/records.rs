@@ -21,6 +21,9 @@ const COMPRESSED2: u32 = 83;
 const BLOCK_HEADER: usize = 3;
 /// What is decompressed at once: more than the largest record.
 const CHUNK: usize = 1 << 17;
+/// Most bytes of records that are decompressed, and how many more for each byte of what was compressed: perf's become a tenth or a twentieth.
+const MAX_PLAIN: u64 = 64 << 20;
+const MAX_RATIO: u64 = 256;
 /// Most bytes that a zstd stream may make its reader keep; perf's are of 8 MB and less.
 const MAX_WINDOW: u64 = 32 << 20;
 
@@ -63,6 +66,8 @@ struct Compressed {
     offset: u64,
     /// There are no more.
     ended: bool,
+    /// How many bytes may still be decompressed.
+    room: u64,
 }
 
 impl<R: Read + Seek> RecordReader<R> {
@@ -182,6 +187,7 @@ impl Compressed {
             delivered: 0,
             offset: 0,
             ended: false,
+            room: MAX_PLAIN,
         }
     }
 
@@ -200,6 +206,8 @@ impl Compressed {
         self.packed.drain(..self.taken.min(self.packed.len()));
         self.taken = 0;
         self.packed.extend_from_slice(packed);
+        let room = MAX_RATIO.saturating_mul(packed.len() as u64);
+        self.room = self.room.saturating_add(room);
         self.offset = offset;
     }
 
@@ -276,6 +284,10 @@ impl Compressed {
             .decode_from_to(block, &mut target)
             .map_err(|_| self.wrong())?;
         self.taken = self.taken.saturating_add(read);
+        self.room = self.room.checked_sub(written as u64).ok_or(Damage {
+            offset: self.offset,
+            reason: "compressed records are far larger than any that perf compresses",
+        })?;
         let plain = target.get(..written).unwrap_or_default();
         self.plain.extend_from_slice(plain);
         Ok(read > 0 || written > 0)
@@ -376,6 +388,21 @@ mod tests {
         }
         let damage = read(record(COMPRESSED2, &[0xff; 16])).1.unwrap();
         assert_eq!(damage.offset, 0);
+    }
+
+    #[test]
+    fn little_data_does_not_become_records_without_end() {
+        // A frame with a window of 1 MB and blocks that repeat a byte 128 KB times: records of 0x808 bytes of type 0x8080808.
+        let mut packed = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0x50];
+        let header = (1u32 << 17) << 3 | 1 << 1;
+        let [b0, b1, b2, _] = header.to_le_bytes();
+        packed.extend([b0, b1, b2, 8].repeat(2_000));
+        let (records, damage) = read(record(COMPRESSED, &packed));
+        let bytes = records.iter().map(|(_, body)| body.len() as u64 + 8);
+        let bytes: u64 = bytes.sum();
+        let limit = MAX_PLAIN + MAX_RATIO * packed.len() as u64;
+        assert!(bytes > MAX_PLAIN - (1 << 20) && bytes <= limit, "{bytes}");
+        assert!(damage.unwrap().reason.contains("far larger"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Its fields in the order of linux/perf_event.h (`PERF_RECORD_SAMPLE`). `varid_model::perf::SampleFields` knows those of the events
 //! that varid opens; here all fields may be there that any recorder asks for.
 
+use varid_model::Address;
 use varid_model::perf::{CallchainEntries, Fields, Malformed};
 
 use super::layout::{
@@ -31,6 +32,35 @@ pub struct SourceSample<'a> {
     pub registers: Option<(u64, &'a [[u8; 8]])>,
     /// What could be copied of the user's stack.
     pub stack: Option<&'a [u8]>,
+    /// The calls that have not returned, innermost first, where the processor recorded these.
+    pub calls: Option<Calls<'a>>,
+}
+
+/// Calls of a branch stack: from where, to where and what it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Calls<'a>(&'a [[u8; 8]]);
+
+impl<'a> Calls<'a> {
+    /// The calls of a branch stack's entries.
+    #[must_use]
+    pub const fn new(entries: &'a [[u8; 8]]) -> Self {
+        Self(entries)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The addresses of the calls.
+    pub fn addresses(&self) -> impl Iterator<Item = Address> {
+        let (entries, _) = self.0.as_chunks();
+        let from = entries
+            .iter()
+            .map(|[from, _, _]| Address::new(u64::from_le_bytes(*from)));
+        from.filter(|address| *address != Address::default())
+    }
 }
 
 impl<'a> SourceSample<'a> {
@@ -80,10 +110,14 @@ impl<'a> SourceSample<'a> {
         }
         if layout.has(SAMPLE_BRANCH_STACK) {
             let count = fields.u64()?;
-            if layout.has_branch_index {
+            if layout.has_branch_index() {
                 fields.u64()?;
             }
-            fields.words(count.saturating_mul(3))?;
+            let entries = fields.words(count.saturating_mul(3))?;
+            if layout.has_branch_counters() {
+                fields.words(count)?;
+            }
+            sample.calls = layout.has_call_stack().then_some(Calls::new(entries));
         }
         if layout.has(SAMPLE_REGS_USER) {
             let abi = fields.u64()?;
@@ -136,7 +170,8 @@ mod tests {
             sample_type: ((1 << 14) - 1) | (1 << 16),
             read_format: FORMAT_GROUP | FORMAT_ID | FORMAT_LOST | FORMAT_ENABLED,
             registers: 0b1011,
-            has_branch_index: true,
+            // CALL_STACK, HW_INDEX and COUNTERS.
+            branches: 1 << 11 | 1 << 17 | 1 << 19,
             has_id: true,
         };
         let words = [
@@ -146,8 +181,8 @@ mod tests {
             &[2, PERF_CONTEXT_USER, 0x1000],
             // Four bytes of raw data.
             &[0xabcd << 32 | 4],
-            // One branch.
-            &[1, 9, 1, 2, 3],
+            // Two branches, an index before and counters behind.
+            &[2, 9, 0x2000, 2, 3, 0, 5, 6, 30, 31],
             &[2, 100, 101, 103],
             &[16, 1, 2, 8],
         ]
@@ -162,6 +197,8 @@ mod tests {
         let (abi, registers) = sample.registers.unwrap();
         assert_eq!((abi, registers.len()), (2, 3));
         assert_eq!(sample.stack.unwrap(), 1u64.to_le_bytes());
+        let calls: Vec<_> = sample.calls.unwrap().addresses().collect();
+        assert_eq!(calls, [Address::new(0x2000)]);
         assert_eq!(layout.sample_key(&body), Ok((Some(77), Some(99))));
         for len in 0..body.len() {
             let cut = SourceSample::parse(layout, &body[..len]).unwrap_err();

@@ -17,8 +17,6 @@ pub struct RecordSorter {
     waiting: Vec<(u64, RawRecord)>,
     /// In the opposite order of time, so that the last one is the next.
     ready: Vec<RawRecord>,
-    /// Bytes of what waits.
-    held: usize,
     /// Bytes that came since the last round ended.
     of_round: usize,
     /// The latest time of the rounds before the current one, and of all.
@@ -31,12 +29,7 @@ impl RecordSorter {
     pub fn add(&mut self, time: Option<u64>, record: RawRecord) {
         let time = time.unwrap_or(self.latest);
         self.latest = self.latest.max(time);
-        let bytes = record
-            .body
-            .len()
-            .saturating_add(size_of::<(u64, RawRecord)>());
-        self.held = self.held.saturating_add(bytes);
-        self.of_round = self.of_round.saturating_add(bytes);
+        self.of_round = self.of_round.saturating_add(bytes(&record));
         self.waiting.push((time, record));
         if self.of_round >= MAX_HELD / 2 {
             self.end_round();
@@ -70,10 +63,15 @@ impl RecordSorter {
         let before = std::mem::take(&mut self.ready);
         self.ready = ready.into_iter().rev().map(|(_, record)| record).collect();
         self.ready.extend(before);
-        self.held = self.waiting.iter().fold(0, |sum: usize, (_, record)| {
-            sum.saturating_add(record.body.len())
-        });
     }
+}
+
+/// What a record takes while it waits.
+const fn bytes(record: &RawRecord) -> usize {
+    record
+        .body
+        .len()
+        .saturating_add(size_of::<(u64, RawRecord)>())
 }
 
 #[cfg(test)]
@@ -120,7 +118,8 @@ mod tests {
         let (mut count, mut last) = (0, 0);
         for time in 0..3_000 {
             sorter.add(Some(time), record(time, 60_000));
-            assert!(sorter.held <= MAX_HELD);
+            let held = sorter.waiting.iter().map(|(_, record)| bytes(record));
+            assert!(held.sum::<usize>() <= MAX_HELD);
             for time in taken(&mut sorter) {
                 assert!(time >= last);
                 (count, last) = (count + 1, time);

@@ -106,6 +106,37 @@ fn a_failed_import_leaves_no_session() {
 }
 
 #[test]
+fn a_session_stays_until_an_import_into_its_folder_succeeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("session");
+    let import = |bytes: &[u8]| {
+        varid_import::import(varid_import::ImportRequest {
+            input: crate::common::input(bytes).unwrap(),
+            format: Some(SourceFormat::Folded),
+            output: output.clone(),
+            without_names: false,
+            first_is_frame: false,
+        })
+    };
+    let samples = || {
+        let session = varid_recording::SessionReader::open(&output).unwrap();
+        let records = session.records().unwrap().map(Result::unwrap);
+        let samples =
+            records.filter(|record| matches!(record, varid_recording::SessionRecord::Sample(_)));
+        (session.manifest().counts.samples, samples.count())
+    };
+    import(b"main;f 1\nmain;g 2\n").unwrap();
+    let error = import(b"nonsense\n").unwrap_err();
+    assert!(matches!(error, Error::NoSamples { .. }), "{error}");
+    assert_eq!(samples(), (2, 2));
+    import(b"main;f 1\n").unwrap();
+    assert_eq!(samples(), (1, 1));
+    // Its names are found where it is.
+    let files = std::fs::read_dir(output.join("symbols")).unwrap();
+    assert_eq!(files.count(), 1);
+}
+
+#[test]
 fn files_of_big_endian_machines_are_refused_by_name() {
     let error = import_bytes(b"2ELIFREP\0\0\0\0\0\0\0\x68", None)
         .err()

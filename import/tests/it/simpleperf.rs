@@ -229,6 +229,21 @@ fn what_simpleperf_has_lost_is_carried_over() {
 }
 
 #[test]
+fn losses_that_perf_sums_up_count_once_and_what_it_filters_is_none() {
+    let mut file = app();
+    file.lost(25, 4);
+    file.lost_in_all(0, 6);
+    file.lost_in_all(1 << 15, 100);
+    let summary = import_bytes(&file.to_bytes(), None).unwrap().summary;
+    // simpleperf's own losses are others.
+    assert_eq!(summary.lost, 6 + 3);
+    let [note] = &summary.notes[..] else {
+        panic!("{:?}", summary.notes);
+    };
+    assert!(note.contains("100 samples"), "{note}");
+}
+
+#[test]
 fn an_unnamed_address_between_methods_keeps_its_place() {
     let mut file = app();
     // Behind the JIT's function, and in no function of the library.

@@ -32,6 +32,8 @@ pub struct SimpleperfFile {
 
 /// IP, TID, TIME, CALLCHAIN, ID, CPU, PERIOD.
 const SAMPLE_TYPE: u64 = 1 | 2 | 4 | 0x20 | 0x40 | 0x80 | 0x100;
+/// `PERF_FORMAT_LOST`, which perf sets.
+const FORMAT_LOST: u64 = 1 << 4;
 const ID: u64 = 77;
 const CONTEXT_KERNEL: u64 = (-128i64).cast_unsigned();
 const CONTEXT_USER: u64 = (-512i64).cast_unsigned();
@@ -93,6 +95,16 @@ impl SimpleperfFile {
     /// What `sample_id_all` appends: task, time, id, CPU.
     fn id(pid: u32) -> Vec<u8> {
         words(&[pair(pid, pid), 0, ID, 0])
+    }
+
+    /// The kernel lost so many records before this time.
+    pub fn lost(&mut self, time: u64, count: u64) {
+        self.record(2, 0, &words(&[ID, count, 0, time, ID, 0]));
+    }
+
+    /// What perf writes of losses when it ends; `misc`: why.
+    pub fn lost_in_all(&mut self, misc: u16, count: u64) {
+        self.record(13, misc, &[words(&[count]), Self::id(0)].concat());
     }
 
     pub fn comm(&mut self, pid: u32, name: &str) {
@@ -172,7 +184,7 @@ impl SimpleperfFile {
         ];
         // A frequency, with sample_id_all; CPU cycles.
         let flags = 1 << 10 | 1 << 18;
-        let mut attr = vec![pair(0, 112), 0, 4_000, SAMPLE_TYPE, 0, flags];
+        let mut attr = vec![pair(0, 112), 0, 4_000, SAMPLE_TYPE, FORMAT_LOST, flags];
         attr.resize(14, 0);
         let mut file = words(&[&header[..], &bits, &[ID], &attr, &[HEADER, 8]].concat());
         file.extend(&self.records);

@@ -147,7 +147,11 @@ fn compressed_text_is_the_same_text() {
         ruzstd::encoding::CompressionLevel::Uncompressed,
     );
     let plain = import_bytes(FOLDED.as_bytes(), None).unwrap().samples();
-    for packed in [gzip, zstd] {
+    let (first, rest) = FOLDED.split_at(FOLDED.len() / 2);
+    let level = ruzstd::encoding::CompressionLevel::Uncompressed;
+    let frames =
+        [first, rest].map(|part| ruzstd::encoding::compress_to_vec(part.as_bytes(), level));
+    for packed in [gzip, zstd, frames.concat()] {
         assert_eq!(import_bytes(&packed, None).unwrap().samples(), plain);
     }
 }

@@ -28,15 +28,19 @@ pub const SESSION_JSON_NEW: &str = "session.json.new";
 /// perf.data until its header is written.
 pub const PERF_DATA_NEW: &str = "perf.data.new";
 
+/// A session that takes the place of the one around it when it is complete.
+const SESSION_NEW: &str = "session.new";
+
 /// Whether a session's folder may hold a file or folder of this name.
 #[must_use]
 pub fn may_hold(name: &str) -> bool {
-    const OURS: [&str; 6] = [
+    const OURS: [&str; 7] = [
         PERF_DATA,
         PERF_DATA_NEW,
         RAW_DATA,
         SESSION_JSON,
         SESSION_JSON_NEW,
+        SESSION_NEW,
         SYMBOLS,
     ];
     OURS.contains(&name) || calls::is_ours(name)
@@ -70,11 +74,55 @@ pub struct Folder {
     pub path: PathBuf,
     dir: Lock,
     symbols: Option<OwnedFd>,
+    provisional: Option<Provisional>,
+}
+
+/// A session that goes when it is dropped, until [`Folder::place`].
+#[derive(Debug)]
+struct Provisional {
+    /// The folder of its files; none: there is no session before it, whose folder it would be.
+    beside: Option<OwnedFd>,
+    /// The session's folder was not there before.
+    is_new: bool,
 }
 
 impl Folder {
     /// Creates it with its parents, for this user only, or empties it of the session in it. `owner`: whose an earlier session may be, too.
     pub fn take(path: &Path, owner: Option<Owner>) -> Result<Self> {
+        let folder = Self::create(path, owner)?;
+        folder.clear()?;
+        Ok(folder)
+    }
+
+    /// Creates it as [`take`](Self::take) does. A session in it stays until [`place`](Self::place); dropped before that, nothing is left
+    /// of the new one.
+    pub fn take_to_replace(path: &Path) -> Result<Self> {
+        let is_new = fs::symlink_metadata(path).is_err();
+        let mut folder = Self::create(path, None)?;
+        let has_session = folder.check()?.iter().any(|name| name == SESSION_JSON);
+        let beside = match has_session {
+            true => {
+                // What a killed writer has left.
+                folder.remove_folder(SESSION_NEW)?;
+                Some(folder.create_folder(SESSION_NEW)?)
+            }
+            false => {
+                folder.clear()?;
+                None
+            }
+        };
+        folder.provisional = Some(Provisional { beside, is_new });
+        Ok(folder)
+    }
+
+    /// Takes one that is there, with what is in it.
+    pub fn take_existing(path: &Path) -> Result<Self> {
+        let path: PathBuf = path.components().collect();
+        let dir = Lock::on(open(&path, None)?, &path)?;
+        Ok(Self::of(path, dir))
+    }
+
+    fn create(path: &Path, owner: Option<Owner>) -> Result<Self> {
         // Without a slash at its end, behind which a link would be followed.
         let path: PathBuf = path.components().collect();
         let mut folders = DirBuilder::new();
@@ -83,33 +131,52 @@ impl Folder {
             .create(&path)
             .map_err(Error::io("create", path.clone()))?;
         let dir = Lock::on(open(&path, owner)?, &path)?;
-        let folder = Self {
-            path,
-            dir,
-            symbols: None,
-        };
-        folder.clear()?;
-        Ok(folder)
+        Ok(Self::of(path, dir))
     }
 
-    /// Takes one that is there, with what is in it.
-    pub fn take_existing(path: &Path) -> Result<Self> {
-        let path: PathBuf = path.components().collect();
-        let dir = Lock::on(open(&path, None)?, &path)?;
-        Ok(Self {
+    const fn of(path: PathBuf, dir: Lock) -> Self {
+        Self {
             path,
             dir,
             symbols: None,
-        })
+            provisional: None,
+        }
+    }
+
+    /// The session that was begun by [`take_to_replace`](Self::take_to_replace) takes its place.
+    pub fn place(&mut self) -> Result<()> {
+        if let Some(Provisional {
+            beside: Some(beside),
+            ..
+        }) = &self.provisional
+        {
+            let mut files =
+                names(beside.as_fd()).map_err(|errno| self.error("list", SESSION_NEW, errno))?;
+            // A session has its manifest last.
+            files.sort_by_key(|name| name == SESSION_JSON);
+            self.clear_contents()?;
+            self.unlink(SESSION_JSON)?;
+            self.unlink(SESSION_JSON_NEW)?;
+            for name in files {
+                rustix::fs::renameat(beside, &name, self.dir.fd(), &name)
+                    .map_err(|errno| self.error("replace", &name.to_string_lossy(), errno))?;
+            }
+            self.remove_folder(SESSION_NEW)?;
+        }
+        self.provisional = None;
+        Ok(())
     }
 
     /// Adds an empty folder for symbols.
     pub fn add_symbols(&mut self) -> Result<()> {
-        let folder = rustix::fs::mkdirat(self.fd(), SYMBOLS, Mode::RWXU)
-            .and_then(|()| directory(self.fd(), Path::new(SYMBOLS)))
-            .map_err(|errno| self.error("create", SYMBOLS, errno))?;
-        self.symbols = Some(folder);
+        self.symbols = Some(self.create_folder(SYMBOLS)?);
         Ok(())
+    }
+
+    fn create_folder(&self, name: &str) -> Result<OwnedFd> {
+        rustix::fs::mkdirat(self.fd(), name, Mode::RWXU)
+            .and_then(|()| directory(self.fd(), Path::new(name)))
+            .map_err(|errno| self.error("create", name, errno))
     }
 
     /// The folder for symbols, by its descriptor.
@@ -131,10 +198,7 @@ impl Folder {
 
     /// Removes a file, if it is there.
     pub fn remove(&self, name: &str) -> Result<()> {
-        match rustix::fs::unlinkat(self.fd(), name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(self.error("remove", name, errno)),
-        }
+        unlink(self.fd(), name).map_err(|errno| self.error("remove", name, errno))
     }
 
     /// Gives a file another name, in the place of what has that.
@@ -174,9 +238,10 @@ impl Folder {
             .map_err(|errno| Error::io("give to its user", self.path.clone())(errno.into()))
     }
 
-    /// The folder itself, wherever it is by now.
+    /// The folder of the session's files, wherever it is by now.
     fn fd(&self) -> BorrowedFd<'_> {
-        self.dir.0.as_fd()
+        let beside = self.provisional.as_ref().and_then(|it| it.beside.as_ref());
+        beside.map_or(self.dir.fd(), AsFd::as_fd)
     }
 
     fn error(&self, action: &'static str, name: &str, errno: Errno) -> Error {
@@ -185,14 +250,23 @@ impl Folder {
 
     /// Removes a session's files from a folder that holds nothing else.
     fn clear(&self) -> Result<()> {
-        let found =
-            names(self.fd()).map_err(|errno| Error::io("list", self.path.clone())(errno.into()))?;
+        self.check()?;
+        self.clear_contents()?;
+        self.remove_folder(SESSION_NEW)?;
+        self.unlink(SESSION_JSON)?;
+        self.unlink(SESSION_JSON_NEW)
+    }
+
+    /// The names in a folder that holds a session or nothing.
+    fn check(&self) -> Result<Vec<OsString>> {
+        let found = names(self.dir.fd())
+            .map_err(|errno| Error::io("list", self.path.clone())(errno.into()))?;
         let foreign = found
             .iter()
             .find(|name| !name.to_str().is_some_and(may_hold));
         let is_session = found
             .iter()
-            .any(|name| name == SESSION_JSON || name == SESSION_JSON_NEW);
+            .any(|name| name == SESSION_JSON || name == SESSION_JSON_NEW || name == SESSION_NEW);
         // A folder with symbols alone may be anybody's; a session has its manifest first, and loses it last.
         if let Some(name) = foreign.or_else(|| found.first().filter(|_| !is_session)) {
             return Err(Error::NotASession {
@@ -200,23 +274,54 @@ impl Folder {
                 found: name.to_string_lossy().into_owned(),
             });
         }
+        Ok(found)
+    }
+
+    /// Removes all of a session but its manifest.
+    fn clear_contents(&self) -> Result<()> {
+        let found = self.check()?;
         let of_calls = found.iter().filter_map(|name| name.to_str());
         let of_calls = of_calls.filter(|name| calls::is_ours(name));
         for name in [PERF_DATA, PERF_DATA_NEW, RAW_DATA]
             .into_iter()
             .chain(of_calls)
         {
-            self.remove(name)?;
+            self.unlink(name)?;
         }
+        self.remove_folder(SYMBOLS)
+    }
+
+    /// Removes a file of the session that was there before, if there is one.
+    fn unlink(&self, name: &str) -> Result<()> {
+        unlink(self.dir.fd(), name).map_err(|errno| self.error("remove", name, errno))
+    }
+
+    /// Removes a folder in the session's own with all that it holds, if it is there.
+    fn remove_folder(&self, name: &str) -> Result<()> {
         // It follows no link, and there is no other function that removes what is below a folder.
-        match fs::remove_dir_all(by_descriptor(self.fd()).join(SYMBOLS)) {
+        match fs::remove_dir_all(by_descriptor(self.dir.fd()).join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io("remove", self.path.join(SYMBOLS))(error));
+                Err(Error::io("remove", self.path.join(name))(error))
             }
-            _ => {}
+            _ => Ok(()),
         }
-        self.remove(SESSION_JSON)?;
-        self.remove(SESSION_JSON_NEW)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let Some(provisional) = self.provisional.take() else {
+            return;
+        };
+        // What stays of it, the next writer removes.
+        let _ = match provisional.beside {
+            Some(_) => self.remove_folder(SESSION_NEW),
+            None => self.clear(),
+        };
+        if provisional.is_new {
+            // Only an empty one goes.
+            let _ = fs::remove_dir(&self.path);
+        }
     }
 }
 
@@ -226,13 +331,7 @@ impl Folder {
 ///
 /// It is not there, holds something else, is being recorded, or cannot be removed.
 pub fn remove_session(path: &Path) -> Result<()> {
-    let path: PathBuf = path.components().collect();
-    let dir = Lock::on(open(&path, None)?, &path)?;
-    let folder = Folder {
-        path,
-        dir,
-        symbols: None,
-    };
+    let folder = Folder::take_existing(path)?;
     folder.clear()?;
     // Only an empty one goes, whatever has its name by now.
     fs::remove_dir(&folder.path).map_err(Error::io("remove", &folder.path))
@@ -241,6 +340,14 @@ pub fn remove_session(path: &Path) -> Result<()> {
 /// The folder's path in /proc/self/fd, for functions that need a path.
 fn by_descriptor(folder: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
+}
+
+/// Removes a file, if it is there.
+fn unlink(folder: BorrowedFd<'_>, name: &str) -> rustix::io::Result<()> {
+    match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Opens a folder, not what a link leads to.
@@ -288,6 +395,10 @@ fn open(path: &Path, owner: Option<Owner>) -> Result<OwnedFd> {
 struct Lock(OwnedFd);
 
 impl Lock {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
     fn on(dir: OwnedFd, path: &Path) -> Result<Self> {
         match rustix::fs::flock(&dir, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self(dir)),
@@ -351,5 +462,67 @@ mod tests {
         fs::remove_file(path.join("mine")).unwrap();
         remove_session(&path).unwrap();
         assert!(!path.exists());
+    }
+
+    /// A session in `path` of which one file says `text`, as far as it is written.
+    fn begun(path: &Path, text: &str) -> Folder {
+        let mut folder = Folder::take_to_replace(path).unwrap();
+        folder.create_new(SESSION_JSON).unwrap();
+        folder.add_symbols().unwrap();
+        fs::write(folder.symbols().join("kernel.sym"), text).unwrap();
+        folder
+    }
+
+    fn kernel_names(path: &Path) -> String {
+        fs::read_to_string(path.join(SYMBOLS).join("kernel.sym")).unwrap()
+    }
+
+    #[test]
+    fn a_session_is_replaced_when_another_one_is_complete_and_not_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session");
+        begun(&path, "first").place().unwrap();
+        fs::write(path.join(PERF_DATA), "of the first").unwrap();
+        let second = begun(&path, "second");
+        assert_eq!(kernel_names(&path), "first");
+        drop(second);
+        assert_eq!(kernel_names(&path), "first");
+        assert!(!path.join(SESSION_NEW).exists());
+        begun(&path, "third").place().unwrap();
+        assert_eq!(kernel_names(&path), "third");
+        let mut found = names(fs::File::open(&path).unwrap().as_fd()).unwrap();
+        found.sort();
+        assert_eq!(found, [SESSION_JSON, SYMBOLS]);
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_session_that_is_not_placed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session");
+        drop(begun(&path, "new"));
+        assert!(!path.exists());
+        fs::create_dir(&path).unwrap();
+        drop(begun(&path, "in a folder that was there"));
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+        fs::write(path.join("mine"), "").unwrap();
+        let error = Folder::take_to_replace(&path).unwrap_err();
+        assert!(matches!(error, Error::NotASession { .. }), "{error}");
+        assert!(path.join("mine").exists());
+    }
+
+    #[test]
+    fn what_a_killed_writer_has_left_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session");
+        begun(&path, "first").place().unwrap();
+        fs::create_dir(path.join(SESSION_NEW)).unwrap();
+        fs::write(path.join(SESSION_NEW).join(SESSION_JSON), "").unwrap();
+        begun(&path, "second").place().unwrap();
+        assert_eq!(kernel_names(&path), "second");
+        // Killed while the new one took its place.
+        fs::create_dir(path.join(SESSION_NEW)).unwrap();
+        fs::remove_file(path.join(SESSION_JSON)).unwrap();
+        drop(Folder::take(&path, None).unwrap());
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
     }
 }

@@ -131,7 +131,8 @@ impl SessionShares {
             duration: time.map_or(recording.duration, |span| {
                 span.length_in(recording.duration)
             }),
-            is_command: manifest.target.kind == TargetKind::Command,
+            // Another profiler's recording does not tell whether a command or Ctrl-C ended it.
+            is_command: manifest.target.kind == TargetKind::Command && manifest.imported.is_none(),
             is_of_waits: is_of_waits(scope.description),
             not_absolute: not_absolute(&scope, manifest),
             unattributed: scope.event.unattributed_samples(),

@@ -8,7 +8,7 @@ use crate::{
     views::schema::valid,
 };
 use varid_model::{Layer, Rate};
-use varid_recording::{EventDesc, TargetKind};
+use varid_recording::{EventDesc, ImportedFrom, Manifest, TargetKind};
 use varid_report::{
     Diff, DiffView, Error, GroupBy, NamePattern, Options, OutputFormat, Pattern, Quantity,
     ReportTable, RowOrder, Side, TextLimits, View,
@@ -18,10 +18,18 @@ use varid_report::{
 type Counts = [u64; 5];
 
 /// A command's recording with so many samples.
-fn recording([draw, fib, sqrt, read, library]: Counts) -> Fixture {
+fn recording(counts: Counts) -> Fixture {
+    recording_with(counts, |_| {})
+}
+
+fn recording_with(
+    [draw, fib, sqrt, read, library]: Counts,
+    change: impl Fn(&mut Manifest),
+) -> Fixture {
     let mut manifest = manifest();
     manifest.target.kind = TargetKind::Command;
     manifest.target.value = "balls --rounds 10".into();
+    change(&mut manifest);
     let mut fixture = Fixture::with(manifest);
     let main = (100, 100);
     fixture.samples(draw, main, &[DRAW, RUN + 1]);
@@ -349,6 +357,30 @@ fn filters_choose_what_is_compared_and_what_the_total_is_of() {
     let diff = diff(view(80), &Options::default(), [&small[..1], &small[1..]]).unwrap();
     let total = diff.total().unwrap();
     assert!(total.percent().unwrap() > 16.0 && !total.is_slower(5.0, 0.05));
+}
+
+#[test]
+fn imported_recordings_are_no_whole_runs_of_commands() {
+    // perf record -a -- sleep 10, and sleep 60.
+    let imported = [(100, 10), (600, 60)].map(|(samples, seconds)| {
+        recording_with([samples, 0, 0, 0, 0], |manifest| {
+            manifest.imported = Some(ImportedFrom {
+                path: "perf.data".into(),
+                format: "perf-data".into(),
+                writer: "perf".into(),
+            });
+            manifest.duration_ns = seconds * 1_000_000_000;
+        })
+    });
+    let diff = diff(
+        view(80),
+        &Options::default(),
+        [&imported[..1], &imported[1..]],
+    )
+    .unwrap();
+    let total = diff.total().unwrap();
+    assert!(total.percent().unwrap().abs() < 0.01, "{total:?}");
+    assert!(!total.is_slower(5.0, 0.05));
 }
 
 #[test]
