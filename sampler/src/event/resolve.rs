@@ -5,7 +5,7 @@ use super::pmu::{Pmu, number};
 use super::syntax::{self, EventSpec, EventText, GroupText, Term};
 use super::{Encoding, Event, Group, Rate, TimeEvent, names};
 use crate::SamplerError;
-use varid_model::perf;
+use varid_model::{nearest, perf};
 
 /// The events of the texts of `-e`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +67,13 @@ impl Resolved {
             }
         }
         let mut event = match &text.spec {
+            // A tracepoint's name may look like modifiers, as in printk:console.
+            EventSpec::Name(name)
+                if !Modifiers::are_known(&text.modifiers) && by_name(name, pmus).is_err() =>
+            {
+                let name = format!("{name}:{}", text.modifiers);
+                return Ok(of_tracepoint(&name, &text.modifiers, rate));
+            }
             EventSpec::Name(name) => Event {
                 name: text.text.clone(),
                 encodings: by_name(name, pmus)?,
@@ -146,8 +153,11 @@ fn by_name(name: &str, pmus: &[Pmu]) -> Result<Vec<Encoding>, SamplerError> {
         // The kernel gives the code to the PMU of each CPU.
         return Ok(generic(perf::PERF_TYPE_RAW, code));
     }
+    let all = super::all_names(pmus);
+    let all: Vec<_> = all.iter().map(String::as_str).collect();
     Err(SamplerError::UnknownEvent {
         event: name.to_owned(),
+        meant: nearest(name, &all).map(str::to_owned),
         known: similar(name, pmus).join(", "),
     })
 }
@@ -492,6 +502,9 @@ mod tests {
         let periodic = resolve(["irq:irq_handler_entry"], Rate::Period(7), &[]).unwrap();
         assert_eq!(periodic.groups[0].events[0].rate, Rate::Period(7));
         assert!(refused("{cycles,sched:sched_switch}", &[]).contains("no members of a group"));
+        let without_underscore = &events("printk:console", &[])[0];
+        assert_eq!(without_underscore.name, "printk:console");
+        assert_eq!(without_underscore.tracepoint.as_deref(), Some("console"));
     }
 
     #[test]
@@ -517,6 +530,7 @@ mod tests {
         assert!(error.contains("armv8_cortex_a53/l2d_cache/"), "{error}");
         assert!(refused("no-such", &[]).contains("cpu-clock"));
         assert!(refused("rxyz", &[]).contains("unknown event"));
+        assert!(refused("cylces", &[]).contains("did you mean 'cycles'?"));
         let error = refused("uncore/clock/", board.pmus());
         assert!(error.contains("armv8_cortex_a72"), "{error}");
     }
