@@ -33,7 +33,7 @@ mod sandbox;
 mod sessions;
 mod verbs;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use varid_recording::terminal::printable;
@@ -44,7 +44,7 @@ pub fn main(vms: VmKinds) -> ExitCode {
     if let Some(code) = varid_process::reader::serve_if_helper() {
         return code;
     }
-    let matches = cli::Cli::command().get_matches();
+    let matches = cli::matches();
     let cli = match cli::Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
         Err(error) => error.exit(),

@@ -6,9 +6,13 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io;
+#[cfg(feature = "host")]
+use std::io::Read;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+#[cfg(feature = "host")]
+use varid_import::SourceFormat;
 use varid_model::MonotonicNs;
 #[cfg(feature = "host")]
 use varid_recording::RAW_DATA;
@@ -281,20 +285,43 @@ pub fn set_last(session: &Path) -> io::Result<()> {
 }
 
 /// The folder of a session that was named by its folder, a file in it, or its name among the sessions.
+///
+/// # Errors
+///
+/// There is nothing by that name, or a file that is not of a session.
 #[cfg(feature = "host")]
-pub fn named(named: &Path) -> PathBuf {
-    let is_part = [PERF_DATA, RAW_DATA, SESSION_JSON]
-        .iter()
-        .any(|part| named.ends_with(part));
-    if is_part && named.is_file() {
-        // As perf takes it.
-        let folder = named.parent().unwrap_or(Path::new(""));
-        Path::new(".").join(folder)
-    } else if named.exists() {
-        named.to_owned()
-    } else {
-        paths::sessions().join(named)
+pub fn named(named: &Path) -> anyhow::Result<PathBuf> {
+    let shown = named.display();
+    if named.is_file() {
+        let is_part = [PERF_DATA, RAW_DATA, SESSION_JSON]
+            .iter()
+            .any(|part| named.ends_with(part));
+        let folder = Path::new(".").join(named.parent().unwrap_or(Path::new("")));
+        if is_part && folder.join(SESSION_JSON).is_file() {
+            // As perf takes it.
+            return Ok(folder);
+        }
+        let mut start = [0; 8];
+        let is_recording = File::open(named)
+            .and_then(|mut file| file.read_exact(&mut start))
+            .is_ok_and(|()| SourceFormat::detect(&start) == Some(SourceFormat::PerfData));
+        anyhow::ensure!(
+            !is_recording,
+            "{shown} is a recording of another profiler: 'varid import {shown}' makes a session of it"
+        );
+        anyhow::bail!("{shown} is a file, not a session");
     }
+    if named.exists() {
+        return Ok(named.to_owned());
+    }
+    let sessions = paths::sessions();
+    let folder = sessions.join(named);
+    anyhow::ensure!(
+        !matches!(folder.try_exists(), Ok(false)),
+        "there is no session '{shown}', here or in {}: 'varid sessions' lists them",
+        sessions.display()
+    );
+    Ok(folder)
 }
 
 /// The last session, if there is one.

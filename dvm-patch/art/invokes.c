@@ -357,7 +357,10 @@ void varid_invokes_init(const struct varid_build *build, const struct varid_layo
 	if (!build->runtime_instrumentation || !find_functions(path)) {
 		static const char line[] = "varid: this libart exports too little: its calls cannot be counted\n";
 
-		if (write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
+		const char *tactic = getenv("VARID_TACTIC");
+
+		/* Whoever does not count is not told. */
+		if (tactic && *tactic && write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
 			return;
 		return;
 	}

@@ -19,6 +19,7 @@
 //! | how often is an event sampled | `rate` |
 //! | why is something missing of a sample | `reason` |
 //! | which registers does a sample have, on which machine | `registers` |
+//! | which known word did a misspelt one mean | `spelling` |
 //! | how much of a stack is recorded | `stack` |
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -47,6 +48,7 @@ mod proc_maps;
 mod rate;
 mod reason;
 mod registers;
+mod spelling;
 mod stack;
 
 pub use address::{Address, FrameAddress};
@@ -63,4 +65,5 @@ pub use proc_maps::{MapsEntry, maps_entries};
 pub use rate::Rate;
 pub use reason::{Marker, Reason};
 pub use registers::{ADDRESS_MASK, Machine, RECORD_REGS, RegInfo, Regs};
+pub use spelling::nearest;
 pub use stack::Stack;

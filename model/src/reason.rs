@@ -61,6 +61,24 @@ impl Reason {
         }
     }
 
+    /// What it means, in words.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::UnknownMapping => "code at an address where no mapping is known",
+            Self::TornFrames => "the VM was changing its frames",
+            Self::Truncated => "the stack is deeper than what is kept of it",
+            Self::VmGone => "the process had ended before the method was read: let it run longer",
+            Self::VmNotReady => "the VM was still starting",
+            Self::NoUnwindInfo => "native code without unwind information",
+            Self::StackUnreadable => "a part of the stack could not be read",
+            Self::UnknownMethod => "the method is not named in its dex file",
+            Self::UnknownVm => "this build of the VM is not known",
+            Self::ArtQuick => "code that ART has compiled and that is not known",
+            Self::NotCaptured => "of a wait only the leaf is known",
+        }
+    }
+
     /// The marker's symbol: the name in brackets.
     #[must_use]
     pub const fn symbol(self) -> &'static str {

@@ -7,7 +7,7 @@ use std::{
     fmt,
 };
 
-use varid_model::Layer;
+use varid_model::{Layer, Marker};
 
 use crate::{
     frames::{ImageId, SymbolId},
@@ -207,10 +207,25 @@ fn place(profile: &Profile, leaf: SymbolId) -> Option<Place<'_>> {
         _ if image.name == MARKERS || image.name == UNNAMED_JIT || image.name == "[unknown]" => {
             None
         }
+        // Frames of an imported recording that says of no code what it is.
+        Layer::Native if image.name == Marker::Native.symbol() => None,
         Layer::Kernel => Some(Place::Kernel),
+        Layer::App if is_of_hotspot(&symbol.name) => None,
         Layer::App => Some(Place::Method(&symbol.name)),
         layer => Some(Place::Image(layer, &image.name)),
     }
+}
+
+/// Whether HotSpot's perf map calls code so that is its own, and no method's.
+fn is_of_hotspot(name: &str) -> bool {
+    let is_own = name == "Interpreter"
+        || name.starts_with("StubRoutines (")
+        || name.starts_with("RuntimeStub - ")
+        || ["Blob", " stub", " adapters"]
+            .iter()
+            .any(|end| name.ends_with(end));
+    // Methods have their class before a dot.
+    is_own && !name.contains('.')
 }
 
 /// By stack: the innermost method of the app.
@@ -228,7 +243,9 @@ fn app_callers(profile: &Profile) -> Vec<Option<SymbolId>> {
         let own = id.filter(|id| {
             let symbol = profile.frames.symbol(*id);
             symbol.is_some_and(|symbol| {
-                symbol.layer == Layer::App && !markers.contains(&symbol.image)
+                symbol.layer == Layer::App
+                    && !markers.contains(&symbol.image)
+                    && !is_of_hotspot(&symbol.name)
             })
         });
         let parent = profile.stacks.parent(stack);
@@ -348,6 +365,27 @@ mod tests {
         assert!(with_methods(2).is_some());
         assert_eq!(with_methods(3), None);
         assert_eq!(with_methods(7), None);
+    }
+
+    #[test]
+    fn code_of_hotspot_s_own_is_told_from_methods() {
+        for name in [
+            "Interpreter",
+            "StubRoutines (1)",
+            "UncommonTrapBlob",
+            "RuntimeStub - _new_array_Java",
+            "vtable stub",
+            "I2C/C2I adapters",
+        ] {
+            assert!(is_of_hotspot(name), "{name}");
+        }
+        for name in [
+            "double H.f(int)",
+            "org.example.Db.readBlob",
+            "org.example.Interpreter",
+        ] {
+            assert!(!is_of_hotspot(name), "{name}");
+        }
     }
 
     #[test]

@@ -184,7 +184,7 @@ fn fetch(path: &Path, build_id: &str, kind: ImageKind, part: MissingPart) -> Vec
     if android || !packaged {
         if part != MissingPart::File {
             ways.push(
-                "the file of the same build with debug information (-g, not stripped) in DIR; varid report --symbols DIR"
+                "put an unstripped build of this file, with the same build-id, into DIR, and add --symbols DIR"
                     .to_owned(),
             );
         }

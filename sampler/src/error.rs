@@ -12,10 +12,12 @@ pub enum SamplerError {
     #[error("cannot start a thread: {0}")]
     Drainer(io::Error),
     /// No such event.
-    #[error("unknown event '{event}'. Known here: {known}")]
+    #[error("unknown event '{event}'{} Known here: {known}", suggestion(meant.as_deref()))]
     UnknownEvent {
         /// As it was given.
         event: String,
+        /// The known name that is nearly spelled so.
+        meant: Option<String>,
         /// What would have been understood.
         known: String,
     },
@@ -216,6 +218,14 @@ fn probe_advice(error: &io::Error) -> &'static str {
         }
         _ => "The kernel may not be able to replace this instruction: take another one",
     }
+}
+
+/// The end of a sentence about an unknown name: the one that is nearly spelled so.
+fn suggestion(meant: Option<&str>) -> String {
+    meant.map_or_else(
+        || ".".to_owned(),
+        |meant| format!(": did you mean '{meant}'?"),
+    )
 }
 
 /// What an error of perf_event_open(2) means, and what helps. `member`: of a group.

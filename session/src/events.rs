@@ -57,7 +57,7 @@ pub fn limit_rates(groups: &mut [Group], most: Option<u64>) -> Option<String> {
 /// The note for a rate that the kernel does not allow.
 pub fn limited_rate_note(requested: u64, most: u64) -> String {
     format!(
-        "the kernel allows {most} samples a second and CPU, not {requested}: {most} are taken. It lowers its limit when samples are dear; raise /proc/sys/kernel/perf_event_max_sample_rate, and set perf_cpu_time_max_percent beside it to 0 to keep it"
+        "the kernel allows {most} samples a second and CPU, not {requested}: {most} are taken. It lowers its limit when sampling takes too much time; raise /proc/sys/kernel/perf_event_max_sample_rate, and set perf_cpu_time_max_percent beside it to 0 to keep it"
     )
 }
 

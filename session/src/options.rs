@@ -72,9 +72,17 @@ impl SessionOptions {
             mut groups,
             mut notes,
         } = resolve_events(&config.events, config.rate_or_default())?;
+        // A default that is not the usual one is nothing that went wrong.
+        let by_default = match config.events.is_empty() {
+            true => notes.len(),
+            false => 0,
+        };
         notes.extend(limit_rates(&mut groups, max_frequency()));
-        for note in &notes {
-            tracing::warn!("{note}");
+        for (place, note) in notes.iter().enumerate() {
+            match place < by_default {
+                true => tracing::info!("{note}"),
+                false => tracing::warn!("{note}"),
+            }
         }
         Ok(Self {
             target,

@@ -57,7 +57,7 @@ pub enum Error {
     /// The kernel shows its symbols with their addresses hidden.
     #[error(
         "the kernel hides its symbols' addresses from this process: run as root or with CAP_SYSLOG, \
-         or set kernel.kptr_restrict to 0"
+         or set kernel.kptr_restrict to 0 and kernel.perf_event_paranoid to 1"
     )]
     KernelHidden,
     /// What a program says about the code that it makes breaks its format.

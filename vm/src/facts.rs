@@ -88,6 +88,17 @@ pub enum KnownBy {
     Library(Checks),
 }
 
+impl KnownBy {
+    /// The VM, as far as that is known.
+    pub fn vm(&self) -> String {
+        match self {
+            Self::Tunnel => "a VM that describes itself".to_owned(),
+            Self::Build(name) => (*name).to_owned(),
+            Self::Library(checks) => format!("a VM as its library describes it ({checks})"),
+        }
+    }
+}
+
 impl fmt::Display for KnownBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

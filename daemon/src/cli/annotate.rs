@@ -12,7 +12,10 @@ pub struct AnnotateArgs {
     #[arg(value_name = "METHOD")]
     pub method: Option<String>,
     /// The session, by folder or by name [default: the last one].
-    #[arg(short, long, value_name = "SESSION")]
+    #[arg(value_name = "SESSION")]
+    pub session: Option<PathBuf>,
+    /// The same, without naming a method.
+    #[arg(short, long, value_name = "SESSION", conflicts_with = "session")]
     pub input: Option<PathBuf>,
     /// Sources are in this folder, or in this archive (jar, zip, apk). May be repeated.
     #[arg(long, value_name = "DIR|JAR|APK", visible_alias = "source")]
@@ -29,10 +32,6 @@ pub struct AnnotateArgs {
     /// Samples of this event of the session, with or without its modifiers [default: the first].
     #[arg(short, long, value_name = "EVENT")]
     pub event: Option<String>,
-    #[command(flatten)]
-    pub samples: SampleArgs,
-    #[command(flatten)]
-    pub names: NameArgs,
     /// Shares of the samples, not of the event's counts between them.
     #[arg(long)]
     pub by_samples: bool,
@@ -42,13 +41,17 @@ pub struct AnnotateArgs {
     /// For people or for programs.
     #[arg(long, value_enum, default_value_t = AnnotateFormatArg::Text)]
     pub format: AnnotateFormatArg,
+    #[command(flatten)]
+    pub samples: SampleArgs,
+    #[command(flatten)]
+    pub names: NameArgs,
 }
 
 impl AnnotateArgs {
     /// Which session.
     pub fn session(&self) -> selection::InputArgs {
         selection::InputArgs {
-            session: None,
+            session: self.session.clone(),
             input: self.input.clone(),
         }
     }

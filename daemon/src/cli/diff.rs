@@ -34,8 +34,6 @@ pub struct DiffArgs {
     /// Only this event of the sessions, with or without its modifiers [default: the first of A].
     #[arg(short, long, value_name = "EVENT")]
     pub event: Option<String>,
-    #[command(flatten)]
-    pub samples: SampleArgs,
     /// At most so many rows of a table.
     #[arg(short = 'n', long, value_name = "ROWS")]
     pub limit: Option<usize>,
@@ -48,8 +46,6 @@ pub struct DiffArgs {
         hide_default_value = true
     )]
     pub min_percent: f64,
-    #[command(flatten)]
-    pub names: NameArgs,
     /// Shares of the samples, not of the event's counts between them.
     #[arg(long)]
     pub by_samples: bool,
@@ -65,6 +61,10 @@ pub struct DiffArgs {
     /// For people or for programs.
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     pub format: FormatArg,
+    #[command(flatten)]
+    pub samples: SampleArgs,
+    #[command(flatten)]
+    pub names: NameArgs,
 }
 
 const EXIT_CODES: &str = "\
@@ -87,17 +87,24 @@ fn percent(text: &str) -> Result<f64, String> {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum DiffByArg {
+    /// Dex files, libraries, programs.
     #[value(alias = "dso")]
     Image,
+    /// Methods and functions.
     #[value(alias = "sym")]
     Symbol,
+    /// Source lines.
     #[value(alias = "srcline")]
     Line,
+    /// Threads, by name.
     #[value(alias = "comm")]
     Thread,
+    /// Processes, by name.
     #[value(alias = "pid")]
     Process,
+    /// Services: the configuration's sets of processes.
     Service,
+    /// App, framework, VM, native code, kernel.
     Layer,
 }
 

@@ -9,6 +9,8 @@ mod diff;
 #[cfg(feature = "host")]
 mod export;
 #[cfg(feature = "host")]
+mod habits;
+#[cfg(feature = "host")]
 mod import;
 #[cfg(feature = "host")]
 mod manual;
@@ -42,39 +44,67 @@ pub use symbols::SymbolsArgs;
 #[cfg(feature = "host")]
 pub use top::TopArgs;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+/// What the program is called.
+pub const PROGRAM: &str = "varid";
+
+/// The heading of the options that every verb has, behind its own.
+const GLOBAL: &str = "Global options";
+
 /// One profile from the app's methods through the VM and native libraries to the kernel.
 #[derive(Debug, Parser)]
-#[command(name = "varid", version, propagate_version = true, after_long_help = PLACES)]
+#[command(name = PROGRAM, version, propagate_version = true, after_long_help = PLACES)]
 #[cfg_attr(feature = "host", command(disable_help_subcommand = true))]
 pub struct Cli {
     /// Say more of what is going on; twice: everything.
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, help_heading = GLOBAL, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Say only what went wrong.
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, help_heading = GLOBAL, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Do it on the device of this serial, or the only one that adb sees, and pull what is recorded there.
     #[cfg(feature = "host")]
-    #[arg(long, global = true, value_name = "SERIAL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "SERIAL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub adb: Option<String>,
     /// With --adb: while something is recorded there SELinux denies nothing. Needs root there.
     #[cfg(feature = "host")]
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub permissive: bool,
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-/// Ends with the usage and exit code 2: what clap cannot see by itself.
-pub fn bad_usage(reason: &str) -> ! {
-    Cli::command()
-        .error(clap::error::ErrorKind::MissingRequiredArgument, reason)
-        .exit()
+/// The command line of this process; one that cannot be meant ends it.
+pub fn matches() -> ArgMatches {
+    #[cfg(feature = "host")]
+    let matches = {
+        let line = habits::read(std::env::args_os());
+        let matches = Cli::command().try_get_matches_from(line);
+        matches.unwrap_or_else(|error| match habits::tip(&error) {
+            Some(tip) => bad_usage(PROGRAM, tip),
+            None => error.exit(),
+        })
+    };
+    #[cfg(not(feature = "host"))]
+    let matches = Cli::command().get_matches();
+    matches
+}
+
+/// Ends with a verb's usage, or [`PROGRAM`]'s, and exit code 2: what clap cannot see by itself.
+pub fn bad_usage(verb: &str, reason: &str) -> ! {
+    let mut program = Cli::command();
+    program.build();
+    let kind = ErrorKind::MissingRequiredArgument;
+    let error = match program.find_subcommand_mut(verb) {
+        Some(verb) => verb.error(kind, reason),
+        None => program.error(kind, reason),
+    };
+    error.exit()
 }
 
 /// Where things are, at the end of `--help`.
@@ -104,6 +134,7 @@ pub enum Verb {
     /// Show the sessions that run.
     Status(FormatArgs),
     /// List what has been recorded, newest last.
+    #[command(aliases = ["list", "ls"])]
     Sessions(FormatArgs),
     /// Launch a command, profile it until it ends, keep the recording.
     Record(RecordArgs),
@@ -119,7 +150,7 @@ pub enum Verb {
     /// Watch what runs while it is recorded: hottest methods, their lines, threads.
     #[cfg(feature = "host")]
     Top(TopArgs),
-    /// Print a session: layers, then symbols, or another table, or the call graph.
+    /// Print a session: layers, images, symbols, or another table, or the call graph.
     #[cfg(feature = "host")]
     Report(ReportArgs),
     /// Print the source lines and instructions of a method with their samples.

@@ -10,11 +10,11 @@ use varid_report::{GroupBy, OutputFormat, ReportTable, RowOrder, TreeDirection};
 pub struct ReportArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// One table [default: layers, then symbols].
+    /// One table, after that of layers [default: layers, images, symbols].
     #[arg(long, value_enum, conflicts_with_all = ["callgraph", "tree"])]
     pub by: Option<ByArg>,
-    /// Callers above, the method, callees below, each with its share.
-    #[arg(long)]
+    /// Callers, then the method, then its callees, each with its share.
+    #[arg(short = 'g', long, alias = "call-graph")]
     pub callgraph: bool,
     /// Whole stacks as a tree: top-down, callers first, or bottom-up, leaves first.
     #[arg(
@@ -34,10 +34,10 @@ pub struct ReportArgs {
     #[arg(long, conflicts_with_all = ["callgraph", "tree"])]
     pub group: bool,
     /// The same as --sort total, as perf has it.
-    #[arg(long, hide = true, conflicts_with_all = ["no_children", "sort", "tree"])]
+    #[arg(long, hide = true, conflicts_with_all = ["no_children", "tree"])]
     pub children: bool,
     /// The same as --sort self, as perf has it.
-    #[arg(long, hide = true, conflicts_with_all = ["sort", "tree"])]
+    #[arg(long, hide = true, conflicts_with = "tree")]
     pub no_children: bool,
     /// Text, as it is anyway; as perf has it.
     #[arg(long, hide = true)]
@@ -46,16 +46,12 @@ pub struct ReportArgs {
     /// other; of JSON and CSV the first].
     #[arg(short, long, value_name = "EVENT")]
     pub event: Option<String>,
-    #[command(flatten)]
-    pub samples: SampleArgs,
     /// At most so many rows of a table, or lines of a tree.
     #[arg(short = 'n', long, value_name = "ROWS")]
     pub limit: Option<usize>,
     /// Only rows of at least this share; with --by calls, of all calls [default: 0; of a tree 0.5].
     #[arg(long, value_name = "PERCENT", visible_alias = "percent-limit")]
     pub min_percent: Option<f64>,
-    #[command(flatten)]
-    pub names: NameArgs,
     /// Shares of the samples, not of the event's counts between them.
     #[arg(long)]
     pub by_samples: bool,
@@ -79,6 +75,10 @@ pub struct ReportArgs {
     /// For people or for programs.
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     pub format: FormatArg,
+    #[command(flatten)]
+    pub samples: SampleArgs,
+    #[command(flatten)]
+    pub names: NameArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -133,22 +133,30 @@ fn sort_key(text: &str) -> Result<SortArg, String> {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum ByArg {
+    /// Dex files, libraries, programs.
     #[value(alias = "dso")]
     Image,
+    /// Methods and functions.
     #[value(alias = "sym")]
     Symbol,
+    /// Source lines.
     #[value(alias = "srcline")]
     Line,
+    /// Threads.
     #[value(alias = "comm")]
     Thread,
+    /// Processes.
     #[value(alias = "pid")]
     Process,
+    /// Services: the configuration's sets of processes.
     Service,
+    /// App, framework, VM, native code, kernel.
     Layer,
+    /// Exact counts of calls, of 'varid record --mode count-calls'.
     Calls,
     /// The session's events side by side; of a group the ratios.
     Event,
-    /// The VM's frames that were sampled, with their addresses, threads and mappings; the paper's dim.
+    /// The VM's frames that were sampled, with their addresses, threads and mappings.
     #[value(name = "vm-frame", alias = "dim")]
     Dim,
 }
@@ -262,6 +270,8 @@ mod tests {
             ("--tree session", ReportTable::Tree(TreeDirection::TopDown)),
             ("--tree=callee", ReportTable::Tree(TreeDirection::BottomUp)),
             ("--no-children --stdio", ReportTable::Overview),
+            ("--no-children --sort symbol", by(GroupBy::Symbol)),
+            ("-g session", ReportTable::Callgraph),
             ("--sort total", ReportTable::Overview),
             ("--group", ReportTable::SideBySide(GroupBy::Symbol)),
             (
@@ -273,6 +283,7 @@ mod tests {
         }
         let order = |line| parsed(line).unwrap().order();
         assert_eq!(order("--children"), RowOrder::Total);
+        assert_eq!(order("--children --sort dso"), RowOrder::Total);
         assert_eq!(order("--sort name --by image"), RowOrder::Name);
         assert_eq!(order("--no-children"), RowOrder::Own);
         let limits = |line| {

@@ -1,8 +1,9 @@
 //! The arguments that say what is read of a session: by `varid report` and `varid export`.
 
 use crate::{paths, sessions};
-use anyhow::Context;
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use varid_model::{Layer, Pid, Tid};
 use varid_report::{NameOptions, NamePattern, Options, Pattern, PercentOf, StackFilter, TimeSpan};
@@ -22,9 +23,13 @@ impl InputArgs {
     /// The session's folder.
     pub fn folder(&self) -> anyhow::Result<PathBuf> {
         match self.session.as_ref().or(self.input.as_ref()) {
-            Some(named) => Ok(sessions::named(named)),
-            None => sessions::last()
-                .context("there is no session yet: 'varid record' or 'varid start' makes one"),
+            Some(named) => sessions::named(named),
+            None => sessions::last().map_err(|error| match error.kind() {
+                ErrorKind::NotFound => {
+                    anyhow!("there is no session yet: 'varid record' or 'varid start' makes one")
+                }
+                _ => anyhow::Error::from(error).context("cannot find the last session"),
+            }),
         }
     }
 }
@@ -39,6 +44,7 @@ pub const fn percent_of(by_samples: bool) -> PercentOf {
 
 /// Which samples count.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Filters")]
 pub struct SampleArgs {
     /// Only samples of this process.
     #[arg(long)]
@@ -104,6 +110,7 @@ impl From<LayerArg> for Layer {
 
 /// Where names come from.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Symbols")]
 pub struct NameArgs {
     /// Functions that were compiled into their callers count for these; faster.
     #[arg(long)]

@@ -40,14 +40,14 @@ impl SessionArgs {
 /// `varid record`.
 #[derive(Debug, Args)]
 pub struct RecordArgs {
-    #[command(flatten)]
-    pub session: SessionArgs,
-    /// Compress the records, to a fifth or less. varid and perf read it, most other readers do not: 'varid compress --undo'.
-    #[arg(short = 'z', long)]
-    pub compress: bool,
     /// The command and its arguments: it is profiled, or, with --all or --pid, they are until it ends.
     #[arg(trailing_var_arg = true)]
     pub command: Vec<OsString>,
+    #[command(flatten)]
+    pub session: SessionArgs,
+    /// Compress the records, to a fifth or less. varid and perf read it, most other readers do not: 'varid compress --undo'.
+    #[arg(short = 'z', long, help_heading = OUTPUT)]
+    pub compress: bool,
 }
 
 impl RecordArgs {
@@ -62,6 +62,7 @@ impl RecordArgs {
 
 /// Which processes are profiled.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "What to profile")]
 pub struct TargetArgs {
     /// Processes of this package, running or to come, and what they fork; * stands for any text.
     /// May be repeated.
@@ -91,8 +92,12 @@ impl TargetArgs {
     }
 }
 
+/// The heading of what becomes of the samples.
+const OUTPUT: &str = "Output";
+
 /// What is sampled, and how.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Sampling")]
 pub struct SamplingArgs {
     /// Event to sample, as perf writes it: NAME[:MODIFIERS], a raw code (r11), PMU/TERMS/, a tracepoint (SYSTEM:NAME), or a
     /// group '{A,B}', with ':S' read at the samples of A; or a place in code: uprobe:FILE:FUNCTION, kprobe:FUNCTION; see
@@ -116,30 +121,33 @@ pub struct SamplingArgs {
     /// How much of each stack: down to the managed frames, all of it, or the leaf only [default: vertical].
     #[arg(long, value_enum)]
     pub stack: Option<StackArg>,
+    /// As perf has it: all of each stack.
+    #[arg(long, hide = true, value_name = "MODE", conflicts_with = "stack", value_parser = parse_call_graph)]
+    pub call_graph: Option<Stack>,
     /// Only samples in methods that match, package.Class.method with * for any text; with ! before it what is left out. The
     /// innermost method of the stack that a pattern names decides. May be repeated.
     #[arg(long = "method", value_name = "PATTERN", value_parser = parse_method)]
     pub methods: Vec<String>,
-    /// What is not said here is taken from this file, which is read again when it has changed.
+    /// Settings that are not given on the command line are read from this file, again when it has changed.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// What apps' VMs do at a call: nothing, or count every one, which costs them time [default: sample].
     #[arg(long = "mode", alias = "tactic", value_enum, value_name = "MODE")]
     pub tactic: Option<TacticArg>,
     /// With --mode count-calls: apps also write a line for each call into the session's folder.
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub log_calls: bool,
     /// Where frames are walked [default: the best that works here].
     #[arg(long, value_enum)]
     pub shim: Option<ShimArg>,
     /// Keep the kernel's own samples beside the attributed ones, in raw.data.
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub keep_raw: bool,
     /// Stop after so many seconds (or with a unit: 500ms, 2m).
     #[arg(long, value_name = "T", value_parser = parse_duration)]
     pub duration: Option<Duration>,
     /// The session's folder [default: a new one among the sessions].
-    #[arg(short, long, value_name = "SESSION")]
+    #[arg(short, long, help_heading = OUTPUT, value_name = "SESSION")]
     pub output: Option<PathBuf>,
     /// Pages of each CPU's ring, a power of two.
     #[arg(long, value_name = "PAGES", default_value_t = 2048, value_parser = parse_pages)]
@@ -157,7 +165,7 @@ impl SamplingArgs {
             off_cpu: self.off_cpu,
             frequency: self.frequency,
             count: self.count,
-            stack: self.stack.map(Stack::from),
+            stack: self.stack.map(Stack::from).or(self.call_graph),
             methods: self.methods.clone(),
             config: self.config.clone(),
             tactic: self.tactic.map(Tactic::from),
@@ -174,8 +182,11 @@ impl SamplingArgs {
 /// `--stack`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum StackArg {
+    /// Managed frames, native ones down to the first of them.
     Vertical,
+    /// All frames.
     Full,
+    /// The leaf.
     None,
 }
 
@@ -192,8 +203,10 @@ impl From<StackArg> for Stack {
 /// `--mode`; the paper's names are taken, too.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum TacticArg {
+    /// Nothing: methods are read when they are sampled.
     #[value(name = "sample", alias = "load-from-dex")]
     LoadFromDex,
+    /// Count each call, return and unwind.
     #[value(name = "count-calls", alias = "method-invoke")]
     MethodInvoke,
 }
@@ -234,6 +247,15 @@ fn parse_process(text: &str) -> Result<String, String> {
 
 fn parse_method(text: &str) -> Result<String, String> {
     MethodPattern::new(text).map(|_| text.to_owned())
+}
+
+/// How perf is told to get callers. varid gets them by itself.
+fn parse_call_graph(text: &str) -> Result<Stack, String> {
+    let mode = text.split(',').next().unwrap_or_default();
+    match mode {
+        "fp" | "dwarf" | "lbr" => Ok(Stack::Full),
+        _ => Err("perf's modes are fp, dwarf and lbr, and all mean --stack full here".to_owned()),
+    }
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {

@@ -23,11 +23,11 @@ pub struct TopArgs {
     /// With -n: so many rows.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "snapshots")]
     pub rows: usize,
-    #[command(flatten)]
-    pub record: SessionArgs,
     /// Launch a command and profile it, or, with --all or --pid, those until it ends. What it writes is shown when top ends.
     #[arg(last = true)]
     pub command: Vec<OsString>,
+    #[command(flatten)]
+    pub record: SessionArgs,
 }
 
 impl TopArgs {

@@ -73,17 +73,21 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
 fn refuse_the_hosts(verb: &Verb) {
     match verb {
         Verb::Start(args) if args.sampling.output.is_some() => cli::bad_usage(
+            "start",
             "--output names a folder of the host, which 'varid --adb start' does not write: 'stop' puts the session among the host's, 'pull -o' anywhere",
         ),
         Verb::Config(_) => cli::bad_usage(
+            "config",
             "this runs on the host: check a configuration here, 'adb push' it, and name it to --config by its path there",
         ),
         Verb::Top(_) => cli::bad_usage(
+            "top",
             "this runs in a terminal there: 'adb push' the varid of that processor's archive and run 'adb shell -t DIR/varid top'",
         ),
         Verb::Start(_) | Verb::Record(_) | Verb::Stop { .. } | Verb::Status(_) => {}
         Verb::Sessions(_) | Verb::Events(_) | Verb::Doctor(_) | Verb::Pull { .. } => {}
         _ => cli::bad_usage(
+            cli::PROGRAM,
             "this runs on the host, on what was pulled from a device, too: leave --adb out",
         ),
     }

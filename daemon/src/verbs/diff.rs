@@ -22,6 +22,7 @@ const SLOWER: u8 = 3;
 pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
     let Some((a, b)) = args.sides() else {
         cli::bad_usage(
+            "diff",
             "two sessions are compared, 'varid diff A B', or several: 'varid diff A A2 --against B B2'",
         );
     };
@@ -96,7 +97,7 @@ fn add(
 ) -> anyhow::Result<()> {
     for (side, folders) in sides {
         for folder in folders {
-            let folder = sessions::named(folder);
+            let folder = sessions::named(folder)?;
             let session = SessionReader::open(&folder)?;
             // The other sessions are asked for the first one's event.
             if options.event.is_none() {

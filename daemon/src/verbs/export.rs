@@ -1,6 +1,6 @@
 //! `varid export`: a session for other viewers.
 
-use crate::cli::{ExportArgs, selection};
+use crate::cli::{self, ExportArgs, selection};
 use crate::output;
 use anyhow::Context;
 use std::fs::File;
@@ -12,7 +12,9 @@ use varid_report::{Error, ExportFormat, ExportRequest, Profile, export};
 
 /// Writes the file.
 pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
-    let format = ExportFormat::from(args.format);
+    let format = args.format();
+    let format = format.unwrap_or_else(|reason| cli::bad_usage("export", &reason));
+    let format = ExportFormat::from(format);
     let to_stdout = args.output.as_os_str() == "-";
     if to_stdout && format.is_binary() && io::stdout().is_terminal() {
         anyhow::bail!("this format is not text: name a file with -o FILE");
@@ -50,8 +52,10 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
             others.join(", ")
         ));
     }
-    for note in profile.recording.notes.iter().chain(&event.notes) {
-        output::message(&format!("varid: {note}"));
+    let is_quiet = !tracing::enabled!(tracing::Level::INFO);
+    let notes = profile.recording.notes.iter().chain(&event.notes);
+    for note in notes.filter(|_| !is_quiet) {
+        output::message(&format!("note: {note}"));
     }
     let request = ExportRequest {
         event: (!has_all).then_some(event.event),
@@ -74,6 +78,11 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
         let mut file =
             File::create(&args.output).with_context(|| format!("cannot create {shown}"))?;
         write(&mut file).with_context(|| format!("cannot write {shown}"))?;
+        if let Some(metadata) = file.metadata().ok().filter(|_| !is_quiet) {
+            let size = output::size(metadata.len());
+            let samples = profile.weight(event.event).samples();
+            output::message(&format!("varid: {shown}: {size}, {samples} samples"));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -99,7 +99,7 @@ fn runnable(program: &OsStr) -> Result<(), (&'static str, u8)> {
     };
     let mut why = match is_path {
         true => (Errno::ENOENT.desc(), NOT_FOUND),
-        false => ("it is in no folder of PATH", NOT_FOUND),
+        false => ("not found in PATH", NOT_FOUND),
     };
     for candidate in candidates {
         match std::fs::metadata(&candidate) {

@@ -49,7 +49,9 @@ pub fn run(
         Verb::Sessions(format) => sessions::run(format),
         Verb::Record(args) => record::run(&args, vms),
         #[cfg(feature = "host")]
-        Verb::Pull { .. } => crate::cli::bad_usage("'pull' copies from a device: --adb names it"),
+        Verb::Pull { .. } => {
+            crate::cli::bad_usage("pull", "'pull' copies from a device: --adb names it")
+        }
         #[cfg(feature = "host")]
         Verb::Top(args) => top::run(&args, matches),
         #[cfg(feature = "host")]

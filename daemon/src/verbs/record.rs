@@ -18,7 +18,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use varid_session::request::{Configured, NO_TARGET, TargetSpec};
+use varid_session::request::{Configured, TargetSpec};
 use varid_session::{Session, SessionControl, SessionError, SessionOptions};
 use varid_vm::VmKinds;
 
@@ -27,6 +27,9 @@ pub const TIED: &str = "VARID_TIED";
 
 /// Who reads a recording with compressed records.
 pub const COMPRESSED: &str = "its records are compressed: varid and perf 5.2 or later read them, samply and most other readers show nothing; 'varid compress --undo' makes them plain";
+
+/// Why nothing is recorded without a target.
+const NOTHING: &str = "nothing to profile: give a command, or --app, --service, --pid or --all (or a --config file that names apps, services or all)";
 
 /// What a shell adds to the number of the signal that ended a command.
 const SIGNAL: u8 = 128;
@@ -38,6 +41,7 @@ pub fn run(args: &RecordArgs, vms: VmKinds) -> anyhow::Result<ExitCode> {
     let named = &args.session.target;
     if command && !(named.apps.is_empty() && named.services.is_empty()) {
         cli::bad_usage(
+            "record",
             "an app or service is recorded whenever it runs: with a command name no other process, or --all or --pid",
         );
     }
@@ -49,7 +53,7 @@ pub fn run(args: &RecordArgs, vms: VmKinds) -> anyhow::Result<ExitCode> {
         return record_command(args, configured, vms);
     }
     let Some(target) = configured.target() else {
-        cli::bad_usage(&format!("{}; or a command", NO_TARGET))
+        cli::bad_usage("record", NOTHING)
     };
     record(target, configured, None, (vms, args.compress)).map(|_| ExitCode::SUCCESS)
 }
@@ -114,7 +118,11 @@ fn record(
     let (output, own) = match &configured.request.sampling.output {
         Some(output) => (output.clone(), false),
         None => (
-            sessions::create(&target).context("cannot create a session")?,
+            sessions::create(&target).with_context(|| {
+                let folder = crate::paths::sessions();
+                let folder = folder.display();
+                format!("cannot create a session in {folder}; -o names another place")
+            })?,
             true,
         ),
     };
@@ -166,6 +174,9 @@ fn record(
     if let Err(error) = sessions::list_elsewhere(&output, &listed) {
         tracing::warn!("'varid sessions' will not list it: {error}");
     }
+    if matches!(listed, TargetSpec::All) && watched.is_none() {
+        tracing::info!("profiling everything: Ctrl-C ends it");
+    }
     let command_ended = Arc::new(AtomicBool::new(false));
     if let Some(command) = watched {
         end_with(command, command_ended.clone(), control.stop.clone());
@@ -186,7 +197,8 @@ fn record(
         }
         if tracing::enabled!(tracing::Level::INFO) {
             let samples = control.samples.load(Ordering::Relaxed);
-            output::message(&format!("varid: {samples} samples in {}", output.display()));
+            let unit = if samples == 1 { "sample" } else { "samples" };
+            output::message(&format!("varid: {samples} {unit} in {}", output.display()));
             if compress {
                 output::message(&format!("varid: {COMPRESSED}"));
             }

@@ -17,7 +17,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     if let Some(output) = args.html {
         return export::run(ExportArgs {
             input: args.input,
-            format: ExportFormatArg::Html,
+            format: Some(ExportFormatArg::Html),
             output,
             event: args.event,
             samples: args.samples,

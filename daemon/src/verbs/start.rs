@@ -28,7 +28,7 @@ pub fn run(args: &SessionArgs) -> anyhow::Result<ExitCode> {
         Err(error) => return Ok(refused(&error)),
     };
     if configured.target().is_none() {
-        cli::bad_usage(NO_TARGET);
+        cli::bad_usage("start", NO_TARGET);
     }
     let asks_for_perf = request.sampling.shim == Some(ShimKind::Perf);
     let request = Request::Start {

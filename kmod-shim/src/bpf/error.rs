@@ -26,7 +26,7 @@ pub enum BpfError {
     },
     /// A program cannot be attached to a tracepoint.
     #[error(
-        "the kernel has no raw tracepoint '{name}': {source}. 'available_events' of tracefs lists them as SYSTEM:NAME; those of single system calls are raw_syscalls:sys_enter and sys_exit"
+        "the kernel has no tracepoint '{name}': 'ls /sys/kernel/tracing/events/SYSTEM' lists those of a system; those of single system calls are raw_syscalls:sys_enter and sys_exit: {source}"
     )]
     Tracepoint {
         /// The name without its system.

@@ -179,7 +179,9 @@ impl KernelNames {
         found.map_err(|error| error.to_string())?.ok_or_else(|| {
             let id = varid_symbolizer::hex(&text.build_id);
             let release = &self.release;
-            format!("no vmlinux of {release}, build-id {id}, is here: --vmlinux FILE gives it")
+            format!(
+                "no vmlinux of {release} (build-id {id}) was found; name one with --vmlinux FILE"
+            )
         })
     }
 }

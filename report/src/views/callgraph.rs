@@ -151,7 +151,7 @@ fn text<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
     let columns = line_columns().of(OutputFormat::Text);
     let mut sheet = Sheet::new(SheetRole::Rows, &columns, OutputFormat::Text);
     sheet.intro = Some(
-        "Callers above, callees below; their percentages are of the method's total between them",
+        "Callers stand above each method, callees below; their percentages are of the method's total",
     );
     sheet.width = scope.view.text.width;
     sheet.lines.push(SheetLine::Rule);

@@ -10,6 +10,12 @@ use crate::{
     weights::{CallWeight, SampleWeight},
 };
 
+/// The name of the column of images in text.
+const IMAGE: &str = "image name";
+
+/// From so many columns on a terminal has room for lines with their images.
+const WIDE: usize = 100;
+
 /// Images, then symbols.
 pub fn overview<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
     let images = match format {
@@ -35,7 +41,17 @@ pub fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<S
 
 /// A table of the rows that a view shows.
 pub fn sheet<'p>(scope: &Scope<'p>, by: GroupBy, view: &View, format: OutputFormat) -> Sheet<'p> {
-    let columns = columns(by).of(format);
+    let mut columns = columns(by);
+    let is_narrow = view.text.width.is_some_and(|width| width < WIDE);
+    if by == GroupBy::Line && is_narrow {
+        // A line's file says as much.
+        for column in &mut columns.labels {
+            if column.name(OutputFormat::Text) == Some(IMAGE) {
+                *column = column.without_text();
+            }
+        }
+    }
+    let columns = columns.of(format);
     let mut sheet = Sheet::new(SheetRole::Rows, &columns, format);
     if by == GroupBy::Calls && format == OutputFormat::Text && scope.calls.is_empty() {
         sheet.replacement = Some(no_calls(scope.profile.recording.manifest.tactic));
@@ -102,7 +118,7 @@ fn columns<'p>(by: GroupBy) -> Columns<'p, Row<'p>> {
 }
 
 fn labels<'p>(by: GroupBy) -> Vec<RowColumn<'p>> {
-    let symbol_names = [image().text("image name").data("image"), symbol_name()];
+    let symbol_names = [image().text(IMAGE).data("image"), symbol_name()];
     let symbol_parts = [
         symbol().json("symbol"),
         recorded().json("recorded_symbol"),
@@ -110,10 +126,7 @@ fn labels<'p>(by: GroupBy) -> Vec<RowColumn<'p>> {
     ];
     match by {
         GroupBy::Layer => vec![layer().text("layer").data("layer")],
-        GroupBy::Image => vec![
-            layer().data("layer"),
-            image().text("image name").data("image"),
-        ],
+        GroupBy::Image => vec![layer().data("layer"), image().text(IMAGE).data("image")],
         GroupBy::Symbol | GroupBy::Calls => {
             let names = [layer().data("layer")].into_iter().chain(symbol_names);
             names.chain(symbol_parts).collect()
@@ -210,10 +223,12 @@ fn inlined<'p>() -> RowColumn<'p> {
 /// `file:line`, as perf has it without the file's folder; `file:~line` where some samples are near it only.
 fn source_line<'p>(row: &Row<'p>) -> Value<'p> {
     let mark = if row.approximate.is_zero() { "" } else { "~" };
-    let text = row
-        .line()
-        .map(|line| format!("{}:{mark}{}", line.file_name(), line.line));
-    text.into()
+    // It is what the row is: it is never cut.
+    let whole = row.line().map(|line| Value::Branch {
+        stem: format!("{}:{mark}{}", line.file_name(), line.line),
+        name: "".into(),
+    });
+    whole.into()
 }
 
 /// The samples of a row whose instruction is known approximately; absent if there are none.

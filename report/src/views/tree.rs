@@ -43,10 +43,10 @@ pub fn sheets<'p>(
     if format == OutputFormat::Text {
         sheet.intro = Some(match direction {
             TreeDirection::TopDown => {
-                "Top-down: callers, and below them what they call. A call alone below its caller stands in the same column"
+                "Top-down: callers, and below them what they call. A single callee is not indented"
             }
             TreeDirection::BottomUp => {
-                "Bottom-up: where samples were, and below that who called it. A caller alone below its callee stands in the same column"
+                "Bottom-up: where samples were, and below that who called it. A single caller is not indented"
             }
         });
         sheet.folded = (hidden.nodes > 0).then(|| {

@@ -73,6 +73,11 @@ impl Modifiers {
         Ok(modifiers)
     }
 
+    /// Whether each letter is a modifier.
+    pub fn are_known(letters: &str) -> bool {
+        letters.chars().all(|letter| "ukhIGHpPSDe".contains(letter))
+    }
+
     /// The letters of all modifiers but 'u' and 'k'.
     pub fn other_than_user_and_kernel(&self) -> String {
         let letters = [

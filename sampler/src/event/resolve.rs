@@ -6,7 +6,7 @@ use super::pmu::{Pmu, number};
 use super::syntax::{self, EventSpec, EventText, GroupText, Term};
 use super::{Encoding, Event, Group, HitSource, Rate, TimeEvent, names};
 use crate::SamplerError;
-use varid_model::perf;
+use varid_model::{nearest, perf};
 
 /// The events of the texts of `-e`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +72,13 @@ impl Resolved {
         }
         let mut event = match &text.spec {
             EventSpec::Pmu { pmu, terms } => by_terms(text, pmu, terms, rate, pmus)?,
+            // A tracepoint's name may look like modifiers, as in printk:console.
+            EventSpec::Name(name)
+                if !Modifiers::are_known(&text.modifiers) && by_name(name, pmus).is_err() =>
+            {
+                let source = HitSource::named(name, &text.modifiers)?;
+                return Ok(source.event(&format!("{name}:{}", text.modifiers), rate));
+            }
             _ => Event {
                 name: text.text.clone(),
                 encodings: by_name(&text.text, pmus)?,
@@ -149,8 +156,11 @@ fn by_name(name: &str, pmus: &[Pmu]) -> Result<Vec<Encoding>, SamplerError> {
         // The kernel gives the code to the PMU of each CPU.
         return Ok(generic(perf::PERF_TYPE_RAW, code));
     }
+    let all = super::all_names(pmus);
+    let all: Vec<_> = all.iter().map(String::as_str).collect();
     Err(SamplerError::UnknownEvent {
         event: name.to_owned(),
+        meant: nearest(name, &all).map(str::to_owned),
         known: similar(name, pmus).join(", "),
     })
 }
@@ -476,6 +486,10 @@ mod tests {
         let periodic = resolve(["irq:irq_handler_entry"], Rate::Period(7), &[]).unwrap();
         assert_eq!(periodic.groups[0].events[0].rate, Rate::Period(7));
         assert!(refused("{cycles,sched:sched_switch}", &[]).contains("no members of a group"));
+        let without_underscore = &events("printk:console", &[])[0];
+        assert_eq!(without_underscore.name, "printk:console");
+        let expected = HitSource::Tracepoint("console".to_owned());
+        assert_eq!(without_underscore.hits.as_ref(), Some(&expected));
     }
 
     #[test]
@@ -531,6 +545,7 @@ mod tests {
         assert!(error.contains("armv8_cortex_a53/l2d_cache/"), "{error}");
         assert!(refused("no-such", &[]).contains("cpu-clock"));
         assert!(refused("rxyz", &[]).contains("unknown event"));
+        assert!(refused("cylces", &[]).contains("did you mean 'cycles'?"));
         let error = refused("uncore/clock/", board.pmus());
         assert!(error.contains("armv8_cortex_a72"), "{error}");
     }

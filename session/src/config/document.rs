@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use varid_model::nearest;
 use varid_recording::terminal::one_line;
 
 /// An error in a configuration file, and its position.
@@ -215,57 +216,5 @@ impl<'t> Problems<'t> {
             format!("{expected} is wanted here, not {found}"),
         );
         None
-    }
-}
-
-/// The known key that is most similar to a name; None: none is similar.
-fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    let distances = known.iter().map(|key| (distance(name, key), *key));
-    let (distance, key) = distances.min()?;
-    // At most a third of the key may differ.
-    (distance.saturating_mul(3) <= key.len().max(3)).then_some(key)
-}
-
-/// The Levenshtein distance in characters. The length of `one` where it is much longer than `other`, so that long names cost little.
-fn distance(one: &str, other: &str) -> usize {
-    if one.len() > other.len().saturating_mul(2).saturating_add(8) {
-        return one.len();
-    }
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, from) in one.chars().enumerate() {
-        let mut left = at.saturating_add(1);
-        let mut diagonal = at;
-        let mut next = vec![left];
-        for (above, to) in row.iter().skip(1).zip(&other) {
-            let changed = diagonal.saturating_add(usize::from(from != *to));
-            let moved = left.min(*above).saturating_add(1);
-            left = changed.min(moved);
-            diagonal = *above;
-            next.push(left);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_misspelt_key_is_matched_to_the_most_similar_one() {
-        let known = ["methods", "frequency", "period", "all"];
-        for (name, meant) in [
-            ("method", Some("methods")),
-            ("metods", Some("methods")),
-            ("freqency", Some("frequency")),
-            ("al", Some("all")),
-            ("colour", None),
-            ("", None),
-        ] {
-            assert_eq!(nearest(name, &known), meant, "{name}");
-        }
-        assert_eq!(distance("kitten", "sitting"), 3);
     }
 }

@@ -11,7 +11,7 @@ use crate::sampling::Sampling;
 use crate::tasks;
 use std::time::Instant;
 use varid_model::{MonotonicNs, Pid};
-use varid_recording::SessionRecord;
+use varid_recording::{SessionRecord, TargetKind};
 use varid_shim::target_flags;
 
 impl Processes {
@@ -46,9 +46,14 @@ impl Processes {
         }
         if self.tracked.is_empty()
             && !std::mem::replace(&mut self.search.waiting_logged, true)
-            && let TargetSpec::Named(_, names) = self.tracker.target()
+            && let TargetSpec::Named(kind, names) = self.tracker.target()
         {
-            tracing::info!("no process is called '{names}' yet: waiting for it");
+            match kind {
+                TargetKind::Service => {
+                    tracing::info!("no process of service '{names}' runs yet: waiting for one");
+                }
+                _ => tracing::info!("no process is called '{names}' yet: waiting for it"),
+            }
         }
         Ok(())
     }
@@ -213,22 +218,22 @@ impl Processes {
                 (None, "") => "?",
                 (None, name) => name,
             };
-            let vm = managed.vm();
-            let vm = vm.map(|vm| format!(", its VM known by {}", vm.facts().known_by));
-            format!("profiling process {pid} ({name}){}", vm.unwrap_or_default())
+            format!("profiling process {pid} ({name})")
         });
         let awaits_exec = command.is_some();
         let stage = match awaits_exec {
             true => Stage::AwaitsExec,
             false => Stage::Recorded,
         };
-        let tracked = Tracked::new(managed, names, since, stage, awaits_exec);
+        let mut tracked = Tracked::new(managed, names, since, stage, awaits_exec);
+        let vm = tracked.new_vm();
         self.insert(tracked, sampling)?;
         self.assign(pid, MonotonicNs::ZERO, output);
         sampling.attach_threads(pid)?;
         write_thread_names(pid, sampling.latest(), output)?;
         if let Some(message) = message {
-            tracing::info!("{message}");
+            let vm = vm.map(|vm| format!(": {vm}: its methods will have names"));
+            tracing::info!("{message}{}", vm.unwrap_or_default());
         }
         Ok(())
     }

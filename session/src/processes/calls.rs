@@ -6,7 +6,7 @@
 use super::tracked::Tracked;
 use crate::notes::Notes;
 use crate::recorder::{Recorder, RecorderError};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use varid_model::{Address, ById, MonotonicNs, Pid};
@@ -16,7 +16,7 @@ use varid_sampler::monotonic_ns;
 use varid_tunnel::abi::{self, Call, VmFile};
 use varid_tunnel::calls::{CallsFile, Counted};
 use varid_tunnel::control::{ControlPage, Order};
-use varid_vm::{ManagedProcess, Method};
+use varid_vm::{KnownBy, ManagedProcess, Method};
 
 /// How often the counts of a running session are written.
 const SAVE_INTERVAL: Duration = Duration::from_secs(5);
@@ -39,8 +39,8 @@ pub struct Calls {
     filters: HashMap<Pid, Vec<String>>,
     /// The same, in the environment of the session's command.
     at_start: Vec<String>,
-    /// Processes whose VMs have no control page, as far as is known.
-    without_control: BTreeSet<Pid>,
+    /// Processes whose VMs have no control page, as far as is known, and whether varid's part is in the VM.
+    without_control: BTreeMap<Pid, bool>,
     /// The counts of processes that have ended or executed another program.
     ended: Vec<CallCount>,
     missing: BTreeMap<Missing, u64>,
@@ -118,7 +118,8 @@ impl Calls {
                 continue;
             };
             let Some(page) = vm.facts().control(*pid) else {
-                self.without_control.insert(*pid);
+                let has_agent = vm.facts().known_by == KnownBy::Tunnel;
+                self.without_control.insert(*pid, has_agent);
                 continue;
             };
             self.without_control.remove(pid);
@@ -282,10 +283,16 @@ impl Calls {
                 "{events} calls, returns and unwinds are of methods that could not be named"
             ),
         });
-        for pid in &self.without_control {
-            self.notes.add(format!(
-                "process {pid} has no part of varid's in its VM, or ended before that was seen: its calls are not counted"
-            ), FURTHER);
+        for (pid, has_agent) in &self.without_control {
+            self.notes.add(
+                match has_agent {
+                    true => format!("process {pid}: this build of its VM cannot count calls"),
+                    false => format!(
+                        "process {pid} has no part of varid's in its VM, or ended before that was seen: its calls are not counted"
+                    ),
+                },
+                FURTHER,
+            );
         }
         let notes = &mut recorder.writer().manifest_mut().notes;
         notes.extend(self.notes.take().into_iter().chain(sentences));

@@ -89,13 +89,16 @@ impl Processes {
 
     /// Updates the sampler's target entry after a process's VM or flags have changed.
     pub fn retarget(&mut self, pid: Pid, sampling: &Sampling) -> Result<(), SessionError> {
-        let active = self.tracked.get(&pid).filter(|one| one.is_active());
+        let active = self.tracked.get_mut(&pid).filter(|one| one.is_active());
         let Some(tracked) = active else {
             return Ok(());
         };
+        if let Some(vm) = tracked.new_vm() {
+            tracing::info!("process {pid}: {vm}: its methods will have names");
+        }
         let vm = tracked.managed.vm();
         if let Some(vm) = vm {
-            tracing::info!(
+            tracing::debug!(
                 "process {pid}: its VM's frames are known by {}",
                 vm.facts().known_by
             );

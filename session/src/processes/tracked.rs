@@ -38,6 +38,8 @@ pub struct Tracked {
     /// Why the methods of the process that it was forked by are not seen. The recording says so once, of that process.
     inherited_problem: Option<String>,
     layout: LayoutTrials,
+    /// Whether the user has been told of its VM.
+    vm_reported: bool,
     /// When it came and went.
     pub lifetime: Lifetime,
 }
@@ -93,6 +95,7 @@ impl Tracked {
             stage,
             inherited_problem: None,
             layout: LayoutTrials::default(),
+            vm_reported: false,
             lifetime: Lifetime::new(is_new),
         }
     }
@@ -153,11 +156,18 @@ impl Tracked {
         self.inherited_problem.as_deref()
     }
 
+    /// What its VM is, the first time that this is known: the VM is found again as it starts up.
+    pub fn new_vm(&mut self) -> Option<String> {
+        let vm = self.managed.vm()?.facts().known_by.vm();
+        (!std::mem::replace(&mut self.vm_reported, true)).then_some(vm)
+    }
+
     /// It executes another program.
     pub fn exec(&mut self) {
         self.managed.exec();
         self.mappings_replaced();
         self.inherited_problem = None;
+        self.vm_reported = false;
         self.lifetime.restart();
     }
 

@@ -20,7 +20,7 @@ use varid_sampler::event::{resolve, syntax};
 use varid_sampler::interrupts::DEFAULT_EVENT;
 
 /// Why a session without a target is refused.
-pub const NO_TARGET: &str = "nothing to profile: --app, --service, --pid or --all is needed, or apps, services or all in the file that --config names";
+pub const NO_TARGET: &str = "nothing to profile: give --app, --service, --pid or --all (or a --config file that names apps, services or all)";
 
 /// What the command line asks of a session. It takes precedence over the configuration file.
 #[derive(Debug, Clone)]

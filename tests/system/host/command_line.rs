@@ -34,6 +34,8 @@ fn a_command_needs_no_dashes_before_it_and_keeps_its_own_options() -> Result<()>
     let record = [
         "record",
         "-g",
+        "--call-graph",
+        "dwarf",
         "-F",
         "997",
         "-o",
@@ -118,6 +120,14 @@ fn a_session_is_reported_by_its_folder_its_name_or_its_perf_data() -> Result<()>
         let (found, _) = succeeded(varid(folder.path(), arguments)?)?;
         ensure!(found == wanted, "{arguments:?}: {found}");
     }
+    let (_, said) = succeeded(varid(folder.path(), &["export", "s", "-o", "x.svg"])?)?;
+    ensure!(said.contains("varid: x.svg: "), "{said}");
+    let nothing = ["report", "s", "--focus", "no-such-function"];
+    let (found, _) = succeeded(varid(folder.path(), &nothing)?)?;
+    ensure!(
+        found.starts_with("no sample matches") && found.lines().count() == 1,
+        "{found}"
+    );
     fs::create_dir(folder.path().join("s/below"))?;
     let (found, _) = succeeded(varid(
         &folder.path().join("s/below"),
@@ -130,19 +140,36 @@ fn a_session_is_reported_by_its_folder_its_name_or_its_perf_data() -> Result<()>
 #[test]
 fn what_cannot_be_meant_says_what_to_type() -> Result<()> {
     let folder = tempfile::tempdir()?;
+    fs::write(folder.path().join("p.data"), "PERFILE2 of perf")?;
+    fs::write(folder.path().join("x.dex"), "dex")?;
     for (arguments, code, says) in [
         (
             &["record", "--app", "org.example", "true"][..],
             2,
             "--all or --pid",
         ),
-        (&["record"], 2, "or a command"),
+        (&["record"], 2, "give a command"),
         (
             &["record", "-e", "sched:no_such_tracepoint", "true"],
             125,
-            "available_events",
+            "/sys/kernel/tracing/events/SYSTEM",
         ),
         (&["start", "-a", "org.example"], 2, "'org.example'"),
+        (
+            &["record", "-e", "sched:nosuch", "true"],
+            125,
+            "no tracepoint 'nosuch'",
+        ),
+        (
+            &["record", "-e", "cylces", "true"],
+            125,
+            "did you mean 'cycles'?",
+        ),
+        (&["report", "p.data"], 1, "'varid import p.data'"),
+        (&["report", "x.dex"], 1, "x.dex is a file, not a session"),
+        (&["diff", "one"], 2, "Usage: varid diff"),
+        (&["script"], 2, "'perf script -i SESSION/perf.data'"),
+        (&["export", "-o", "x.json"], 2, "which format?"),
     ] {
         let output = varid(folder.path(), arguments)?;
         let said = String::from_utf8_lossy(&output.stderr);

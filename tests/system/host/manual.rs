@@ -143,11 +143,29 @@ fn help_prints_verbs_and_guides() -> Result<()> {
         guide.starts_with("Compare sessions\n=====") && guide.contains("--fail-if-slower"),
         "{guide}"
     );
-    let output = testbed()?.varid().args(["help", "nothing"]).output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(
-        output.status.code() == Some(1) && said.contains("'varid help' lists"),
-        "{said}"
-    );
+    // A verb and a guide of the same name are both shown, and the begin of one name is enough.
+    for (topic, guide) in [
+        ("events", "Choose events\n===="),
+        ("top", "Watch what runs\n===="),
+    ] {
+        let both = help(&[topic])?;
+        ensure!(
+            both.contains(&format!("Usage: varid {topic}")) && both.contains(guide),
+            "{both}"
+        );
+    }
+    ensure!(help(&["profile"])?.starts_with("Profile an app\n===="));
+    for (topic, says) in [
+        ("nothing", "'varid help' lists both"),
+        ("reprot", "did you mean 'report'?"),
+        ("re", "'re' may be reading-a-report, record, report"),
+    ] {
+        let output = testbed()?.varid().args(["help", topic]).output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.code() == Some(1) && said.contains(says),
+            "{said}"
+        );
+    }
     Ok(())
 }

@@ -254,7 +254,7 @@ fn a_tracepoint_has_a_sample_of_each_time_that_a_thread_comes_by() -> Result<()>
         .output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(
-        !output.status.success() && said.contains("no raw tracepoint 'no_such_tracepoint'"),
+        !output.status.success() && said.contains("no tracepoint 'no_such_tracepoint'"),
         "{said}"
     );
     Ok(())

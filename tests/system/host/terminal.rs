@@ -32,25 +32,25 @@ no session runs, no daemon either
 $ varid stop
 varid: no session runs
 $ varid report nowhere
-varid: DIR/home/sessions/nowhere is not a session folder: it has no session.json
+varid: there is no session 'nowhere', here or in DIR/home/sessions: 'varid sessions' lists them
 $ varid record
-error: nothing to profile: --app, --service, --pid or --all is needed, or apps, services or all in the file that --config names; or a command
+error: nothing to profile: give a command, or --app, --service, --pid or --all (or a --config file that names apps, services or all)
 
-Usage: varid [OPTIONS] <COMMAND>
+Usage: varid record [OPTIONS] [COMMAND]...
 
 For more information, try '--help'.
 $ varid record --app org.example.x true
 error: an app or service is recorded whenever it runs: with a command name no other process, or --all or --pid
 
-Usage: varid [OPTIONS] <COMMAND>
+Usage: varid record [OPTIONS] [COMMAND]...
 
 For more information, try '--help'.
 $ varid record -e sched:no_such_tracepoint true
-varid: the kernel has no raw tracepoint 'no_such_tracepoint': `bpf_raw_tracepoint_open` failed. 'available_events' of tracefs lists them as SYSTEM:NAME; those of single system calls are raw_syscalls:sys_enter and sys_exit: No such file or directory (os error N)
+varid: the kernel has no tracepoint 'no_such_tracepoint': 'ls /sys/kernel/tracing/events/SYSTEM' lists those of a system; those of single system calls are raw_syscalls:sys_enter and sys_exit: `bpf_raw_tracepoint_open` failed: No such file or directory (os error N)
 $ varid record -e cpu-clock -p 4194304
 varid: no process has the id N
 $ varid record -e cpu-clock sleepp 1
-varid: cannot run 'sleepp': it is in no folder of PATH
+varid: cannot run 'sleepp': not found in PATH
 $ varid config check good.toml
 good.toml: nothing is wrong
 $ varid config check bad.toml

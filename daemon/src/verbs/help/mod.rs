@@ -9,10 +9,12 @@ use crate::output;
 use anyhow::Context;
 use clap::{Command, CommandFactory};
 use guides::GUIDES;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
+use varid_model::nearest;
 use varid_recording::manifest::rfc3339;
 
 /// Lines of guides are no longer, however wide the terminal is.
@@ -25,17 +27,48 @@ pub fn run(args: &HelpArgs) -> anyhow::Result<ExitCode> {
     let columns = pager::columns();
     let text = match args.topic.as_slice() {
         [] => format!("{}\n{}", Cli::command().render_long_help(), list()),
-        topic => match (command(topic), guide(topic)) {
-            (Some(mut command), _) => command.render_long_help().to_string(),
-            (None, Some(text)) => plain::rendered(text, columns.unwrap_or(USUAL).min(LONGEST)),
-            (None, None) => anyhow::bail!(
-                "there is neither a verb nor a guide '{}': 'varid help' lists both",
-                topic.join(" ")
-            ),
-        },
+        topic => about(topic, columns.unwrap_or(USUAL).min(LONGEST))?,
     };
     pager::print(columns, text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What there is by a name, or by the begin of one name alone: a verb's help, a guide, or both.
+fn about(topic: &[String], width: usize) -> anyhow::Result<String> {
+    if let Some(text) = named(topic, width) {
+        return Ok(text);
+    }
+    let typed = topic.join("-");
+    let command = Cli::command();
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+    let guides = GUIDES.iter().map(|(name, _)| *name);
+    let names: BTreeSet<&str> = verbs.map(Command::get_name).chain(guides).collect();
+    let names: Vec<_> = names.into_iter().collect();
+    let begun = names.iter().filter(|name| name.starts_with(&typed));
+    let begun: Vec<_> = begun.copied().collect();
+    let shown = topic.join(" ");
+    match begun.as_slice() {
+        [name] => named(&[(*name).to_owned()], width),
+        [] => None,
+        several => anyhow::bail!("'{shown}' may be {}", several.join(", ")),
+    }
+    .with_context(|| {
+        let help = match nearest(&typed, &names) {
+            Some(meant) => format!("did you mean '{meant}'?"),
+            None => "'varid help' lists both".to_owned(),
+        };
+        format!("there is neither a verb nor a guide '{shown}': {help}")
+    })
+}
+
+/// The help of the verb with this name, then the guide with this name.
+fn named(topic: &[String], width: usize) -> Option<String> {
+    let help = command(topic).map(|mut command| command.render_long_help().to_string());
+    let guide = guide(topic).map(|text| plain::rendered(text, width));
+    match (help, guide) {
+        (Some(help), Some(guide)) => Some(format!("{help}\n{guide}")),
+        (help, guide) => help.or(guide),
+    }
 }
 
 /// The command of a verb, with its whole name.

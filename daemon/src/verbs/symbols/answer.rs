@@ -43,7 +43,10 @@ pub fn run(
     errors: &mut Errors,
 ) -> anyhow::Result<()> {
     let [file] = files else {
-        bad_usage("--at needs one file: what an address means is its own affair");
+        bad_usage(
+            "symbols",
+            "--at needs one file: what an address means is its own affair",
+        );
     };
     let mut result = Ok(());
     file.visit(errors, |images, errors| {

@@ -59,7 +59,7 @@ pub fn run(args: &TopArgs, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     };
     let only = match (&recorder, &args.session) {
         (Some(recorder), _) => Some(recorder.folder().to_owned()),
-        (None, Some(named)) => Some(sessions::named(named)),
+        (None, Some(named)) => Some(sessions::named(named)?),
         (None, None) => None,
     };
     let shown =

@@ -19,7 +19,7 @@ fn a_command_that_cannot_be_run_is_named_and_leaves_nothing() {
     assert!(reason.contains("Permission denied"), "{reason}");
     let reason = home.fails_with(127, &["record", "--", "no-such-program"]);
     assert!(
-        reason.contains("cannot run 'no-such-program': it is in no folder of PATH"),
+        reason.contains("cannot run 'no-such-program': not found in PATH"),
         "{reason}"
     );
     assert!(home.sessions().is_empty());

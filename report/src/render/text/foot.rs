@@ -2,16 +2,20 @@
 
 use std::io::{self, Write};
 
+use varid_model::Reason;
 use varid_recording::terminal::one_line;
 
 use super::head;
 use crate::{
     missing_files::{MissingFile, MissingPart},
     naming::UNNAMED_JIT,
-    scope::Scope,
+    scope::{Scope, percent},
     view::{GroupBy, ReportTable},
     weights::{ProfileCounter, SampleWeight},
 };
+
+/// A reason that more percent of the samples have is explained.
+const MIN_REASON_PERCENT: f64 = 1.0;
 
 /// Writes what is attributed, what was lost, and what names and lines are missing.
 pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
@@ -31,6 +35,15 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     };
     writeln!(out, "samples       {samples}, {attributed} attributed")?;
     writeln!(out, "unattributed  {unattributed}{reasons}")?;
+    for (reason, count) in &scope.event.unattributed {
+        let is_notable = percent(*count, samples) > MIN_REASON_PERCENT;
+        let known = Reason::ALL
+            .into_iter()
+            .find(|known| known.name() == *reason);
+        if let Some(known) = known.filter(|_| is_notable) {
+            writeln!(out, "              {reason}: {}", known.meaning())?;
+        }
+    }
     let unnamed = unnamed(scope);
     if unnamed.samples() > 0 {
         let (samples, percent) = (unnamed.samples(), scope.percent(unnamed));
@@ -155,9 +168,10 @@ fn write_missing(scope: &Scope, missing: &MissingFile, out: &mut dyn Write) -> i
         id => id,
     };
     let file = one_line(&missing.file.to_string_lossy());
+    let unit = if samples == 1 { "sample" } else { "samples" };
     writeln!(
         out,
-        "missing       {what} {file} ({build_id}), in {samples} samples, {percent:.2} %"
+        "missing       {what} {file} ({build_id}), in {samples} {unit}, {percent:.2} %"
     )?;
     let why = Some(&missing.why).filter(|why| !why.is_empty());
     for line in why.into_iter().chain(&missing.fetch) {

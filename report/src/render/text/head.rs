@@ -47,7 +47,10 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "Event {event}; percentages are of {of}{selected}")?;
     if manifest.events.len() > 1 {
         let names = one_line(&manifest.events.names());
-        writeln!(out, "Events of the session: {names}; -e EVENT shows one")?;
+        writeln!(
+            out,
+            "Events of the session: {names}; -e EVENT shows one, --group all side by side"
+        )?;
     }
     if let Some(share) = scope.description.multiplexed() {
         let estimate = scope.description.estimate(period);

@@ -16,6 +16,9 @@ pub fn write(sheet: &Sheet, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{replacement}")?;
         return writeln!(out);
     }
+    if sheet.lines.is_empty() && sheet.folded.is_none() && sheet.hidden == 0 {
+        return Ok(());
+    }
     if let Some(intro) = sheet.intro {
         writeln!(out, "{intro}")?;
         writeln!(out)?;
@@ -92,12 +95,27 @@ fn widths(
     let mut widths: Vec<usize> = columns
         .map(|(column, label)| width(column, label))
         .collect();
+    // Cells of which nothing may be cut keep their column as wide.
+    let whole = |column: usize| {
+        let cells = lines.iter().flatten();
+        let cells = cells.filter_map(|row| row.get(column));
+        let lengths = cells
+            .filter(|cell| cell.stem > 0 && cell.stem == cell.text.chars().count())
+            .map(|cell| cell.stem);
+        lengths.max().unwrap_or(0).max(NARROWEST)
+    };
+    let narrowest: Vec<usize> = (0..widths.len()).map(whole).collect();
     let gaps = widths.len().saturating_sub(1).saturating_mul(GAP.len());
     let room = terminal.map_or(usize::MAX, |columns| columns.saturating_sub(gaps));
     let mut over = widths.iter().sum::<usize>().saturating_sub(room);
     // The widest column gives way first.
     while over > 0 {
-        let Some(widest) = widths.iter_mut().max().filter(|width| **width > NARROWEST) else {
+        let columns = widths.iter_mut().zip(&narrowest);
+        let Some(widest) = columns
+            .filter(|(width, narrowest)| **width > **narrowest)
+            .map(|(width, _)| width)
+            .max()
+        else {
             break;
         };
         *widest = widest.saturating_sub(1);

@@ -6,10 +6,20 @@ pub mod layout;
 
 use std::io::{self, Write};
 
+use varid_recording::terminal::one_line;
+
 use crate::{columns::OutputFormat, scope::Scope, views};
 
 /// Writes head, layers, the view's tables, and foot.
 pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
+    // Where filters leave nothing, the event's notes say so, and there is nothing else to say.
+    let is_empty = scope.all.samples() == 0 && scope.calls.is_empty();
+    if is_empty && !scope.event.notes.is_empty() {
+        for note in &scope.event.notes {
+            writeln!(out, "{}", one_line(note))?;
+        }
+        return Ok(());
+    }
     head::write(scope, out)?;
     layout::write(&views::layers(scope, OutputFormat::Text), out)?;
     for sheet in views::sheets(scope, OutputFormat::Text) {
