@@ -169,11 +169,8 @@ impl Unit {
             perf::PERF_COUNT_SW_CPU_CLOCK,
             perf::PERF_COUNT_SW_TASK_CLOCK,
         ];
-        // What programs of the BPF shim tell: the time that threads wait, or a tracepoint, SYSTEM:NAME.
-        let by_bpf = event.config == u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT);
-        let is_wait = by_bpf && !event.name.contains(':');
-        let is_clock = clocks.map(u64::from).contains(&event.config) || is_wait;
-        if event.kind == perf::PERF_TYPE_SOFTWARE && is_clock {
+        let is_clock = clocks.map(u64::from).contains(&event.config);
+        if event.kind == perf::PERF_TYPE_SOFTWARE && is_clock || is_wait(event) {
             Self::Nanoseconds
         } else {
             Self::Events
@@ -188,6 +185,13 @@ impl Unit {
             Self::Samples => "samples",
         }
     }
+}
+
+/// Whether an event is of the time that threads wait: `off-cpu`, `runnable`.
+pub(crate) fn is_wait(event: &EventDesc) -> bool {
+    // What programs of the BPF shim tell: that time, or a tracepoint, SYSTEM:NAME.
+    let by_bpf = event.config == u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT);
+    event.kind == perf::PERF_TYPE_SOFTWARE && by_bpf && !event.name.contains(':')
 }
 
 /// How many percent of `all` a part is; 0 of nothing.

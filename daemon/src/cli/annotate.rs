@@ -1,7 +1,6 @@
 //! The arguments of `varid annotate`.
 
 use super::selection::{NameArgs, SampleArgs};
-use crate::cli::selection;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -42,16 +41,6 @@ pub struct AnnotateArgs {
     /// For people or for programs.
     #[arg(long, value_enum, default_value_t = AnnotateFormatArg::Text)]
     pub format: AnnotateFormatArg,
-}
-
-impl AnnotateArgs {
-    /// Which session.
-    pub fn session(&self) -> selection::InputArgs {
-        selection::InputArgs {
-            session: None,
-            input: self.input.clone(),
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

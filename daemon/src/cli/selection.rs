@@ -3,7 +3,7 @@
 use crate::{paths, sessions};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use varid_model::{Layer, Pid, Tid};
 use varid_report::{NameOptions, NamePattern, Options, Pattern, PercentOf, StackFilter, TimeSpan};
 
@@ -21,11 +21,16 @@ pub struct InputArgs {
 impl InputArgs {
     /// The session's folder.
     pub fn folder(&self) -> anyhow::Result<PathBuf> {
-        match self.session.as_ref().or(self.input.as_ref()) {
-            Some(named) => Ok(sessions::named(named)),
-            None => sessions::last()
-                .context("there is no session yet: 'varid record' or 'varid start' makes one"),
-        }
+        folder(self.session.as_deref().or(self.input.as_deref()))
+    }
+}
+
+/// The folder of a session that is named, or of the last one.
+pub fn folder(session: Option<&Path>) -> anyhow::Result<PathBuf> {
+    match session {
+        Some(named) => Ok(sessions::named(named)),
+        None => sessions::last()
+            .context("there is no session yet: 'varid record' or 'varid start' makes one"),
     }
 }
 

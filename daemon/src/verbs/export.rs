@@ -2,8 +2,6 @@
 
 use crate::cli::{ExportArgs, selection};
 use crate::output;
-use anyhow::Context;
-use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use varid_model::Layer;
@@ -34,31 +32,28 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
         let others: Vec<_> = others
             .map(|other| profile.description(other.event).name.as_str())
             .collect();
-        output::message(&format!(
+        output::notice(&format!(
             "varid: exporting the samples of {name}; --event names another: {}",
             others.join(", ")
         ));
     }
     for note in profile.recording.notes.iter().chain(&event.notes) {
-        output::message(&format!("varid: {note}"));
+        output::notice(&format!("varid: {note}"));
     }
     let weigh = selection::percent_of(args.by_samples);
     let write = |out: &mut dyn Write| -> varid_report::Result<()> {
-        let mut out = BufWriter::with_capacity(1 << 16, out);
-        export(&profile, (Some(event.event), weigh), format, &mut out)?;
-        Ok(out.flush()?)
+        export(&profile, (Some(event.event), weigh), format, out)
     };
     if to_stdout {
-        match write(&mut io::stdout().lock()) {
+        let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        let written = write(&mut out).and_then(|()| Ok(out.flush()?));
+        match written {
             // Its reader, such as head, has seen enough.
             Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
             written => written?,
         }
     } else {
-        let shown = args.output.display();
-        let mut file =
-            File::create(&args.output).with_context(|| format!("cannot create {shown}"))?;
-        write(&mut file).with_context(|| format!("cannot write {shown}"))?;
+        output::file(&args.output, write)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -184,12 +184,10 @@ fn record(
         if let Err(error) = sessions::set_last(&output) {
             tracing::warn!("cannot note that this is the last session: {error}; name it with -i");
         }
-        if tracing::enabled!(tracing::Level::INFO) {
-            let samples = control.samples.load(Ordering::Relaxed);
-            output::message(&format!("varid: {samples} samples in {}", output.display()));
-            if compress {
-                output::message(&format!("varid: {COMPRESSED}"));
-            }
+        let samples = control.samples.load(Ordering::Relaxed);
+        output::notice(&format!("varid: {samples} samples in {}", output.display()));
+        if compress {
+            output::notice(&format!("varid: {COMPRESSED}"));
         }
     }
     result?;
