@@ -112,7 +112,8 @@ class Session:
 
     def text(self, verb, *options):
         text = printed(self.varid, verb, *options, "-i", self.path)
-        if found := re.search(r"\b(NaN|nan|inf|-inf)\b|(?<![\w.~])-\d+\.\d+ *%", text):
+        # As Rust writes what is no number; instructions have constants of their own.
+        if verb != "annotate" and (found := re.search(r"\b(NaN|inf)\b|(?<![\w.~])-\d+\.\d+ *%", text)):
             raise Failed(f"{verb} {' '.join(options)}: {found[0]!r} in its text")
         return text
 
@@ -458,7 +459,7 @@ def difference(varid, a, b):
     compared = json.loads(printed(varid, "diff", "--format", "json", a, b))
     sane("diff", compared)
     text = printed(varid, "diff", a, b)
-    if found := re.search(r"\b(NaN|nan|inf)\b", text):
+    if found := re.search(r"\b(NaN|inf)\b", text):
         raise Failed(f"diff: {found[0]} in its text")
     for side, samples in sides.items():
         expect(f"diff: samples of {side}", compared[side][0]["samples"], len(samples))

@@ -9,6 +9,7 @@ mod finding;
 pub mod schema;
 mod services;
 mod tree;
+mod widths;
 
 use std::collections::HashMap;
 
