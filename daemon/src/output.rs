@@ -1,9 +1,12 @@
-//! Standard output: text, tables and JSON, and readers that have seen enough.
+//! Output: text, tables and JSON on standard output, whose reader may have seen enough, and files that the user names.
 
+use anyhow::Context;
 use serde::Serialize;
 use std::error::Error;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::iter::successors;
+use std::path::Path;
 use varid_recording::terminal::{one_line, printable};
 
 /// Writes text, without what a terminal would take for commands.
@@ -16,6 +19,13 @@ pub fn message(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
+/// Writes a message that `--quiet` leaves out.
+pub fn notice(line: &str) {
+    if tracing::enabled!(tracing::Level::INFO) {
+        message(line);
+    }
+}
+
 /// Writes what is text already; that a reader such as `head` has gone is no failure.
 pub fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
     match io::stdout().lock().write_all(bytes) {
@@ -24,6 +34,26 @@ pub fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Creates or replaces a file and writes it whole.
+///
+/// # Errors
+///
+/// Those of creating and of writing it, with its path.
+pub fn file<E>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> anyhow::Result<()>
+where
+    anyhow::Error: From<E>,
+{
+    let shown = path.display();
+    let file = File::create(path).with_context(|| format!("cannot create {shown}"))?;
+    let mut file = BufWriter::with_capacity(1 << 16, file);
+    let written = write(&mut file).map_err(anyhow::Error::from);
+    let written = written.and_then(|()| Ok(file.flush()?));
+    written.with_context(|| format!("cannot write {shown}"))
 }
 
 /// Writes a document with the version of its shape.

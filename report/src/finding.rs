@@ -13,7 +13,7 @@ use crate::{
     frames::{ImageId, SymbolId},
     naming::{MARKERS, UNNAMED_JIT},
     profile::Profile,
-    scope::{Scope, percent},
+    scope::{Scope, is_of_waits, percent},
     weights::ProfileCounter,
 };
 
@@ -258,7 +258,8 @@ fn app_callers(profile: &Profile) -> Vec<Option<SymbolId>> {
 impl<'p> Finding<'p> {
     /// What a view's samples show; none: nothing is clear.
     pub fn of(scope: &Scope<'p>) -> Option<Self> {
-        if scope.all.samples() < MIN_SAMPLES {
+        // Every wait has its leaf in the kernel's scheduler, which says nothing of its cause.
+        if scope.all.samples() < MIN_SAMPLES || is_of_waits(scope.description) {
             return None;
         }
         Evidence::of(scope).decide()

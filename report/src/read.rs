@@ -254,8 +254,13 @@ impl Builder {
             let selection = options.describe();
             let empty = !selection.is_empty() && all.samples() == 0 && recorded > 0;
             let empty = empty.then(|| {
+                let lasts = options.time.map(|_| {
+                    let seconds = recording.duration.as_secs_f64();
+                    format!("the recording lasts {seconds:.3} s, and ")
+                });
+                let lasts = lasts.unwrap_or_default();
                 format!(
-                    "no sample matches {selection}: 'varid report --by thread' lists the processes and threads that have samples"
+                    "no sample matches {selection}: {lasts}'varid report --by thread' lists the processes and threads that have samples"
                 )
             });
             let stack_weights = StackWeights::new(&stacks, &weights, counters);

@@ -7,6 +7,7 @@ mod board;
 mod code;
 mod command;
 mod corpus;
+mod exports;
 mod home;
 mod libart;
 mod lines;
@@ -27,6 +28,7 @@ pub use board::{
 pub use code::{Code, DexFormat};
 pub use command::printed;
 pub use corpus::{assembled_dex_files, dex_files, fetched_dex_files};
+pub use exports::{export_all, viewers_read};
 pub use home::{Home, Running, manifest};
 pub use libart::{Libart, Says};
 pub use lines::{lines_by_perf_script, perf_annotates_as_varid_reports};

@@ -1,7 +1,6 @@
 //! The arguments of `varid annotate`.
 
 use super::selection::{NameArgs, SampleArgs};
-use crate::cli::selection;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -45,16 +44,6 @@ pub struct AnnotateArgs {
     pub samples: SampleArgs,
     #[command(flatten)]
     pub names: NameArgs,
-}
-
-impl AnnotateArgs {
-    /// Which session.
-    pub fn session(&self) -> selection::InputArgs {
-        selection::InputArgs {
-            session: self.session.clone(),
-            input: self.input.clone(),
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

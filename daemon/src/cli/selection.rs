@@ -4,7 +4,7 @@ use crate::{paths, sessions};
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use varid_model::{Layer, Pid, Tid};
 use varid_report::{NameOptions, NamePattern, Options, Pattern, PercentOf, StackFilter, TimeSpan};
 
@@ -22,15 +22,20 @@ pub struct InputArgs {
 impl InputArgs {
     /// The session's folder.
     pub fn folder(&self) -> anyhow::Result<PathBuf> {
-        match self.session.as_ref().or(self.input.as_ref()) {
-            Some(named) => sessions::named(named),
-            None => sessions::last().map_err(|error| match error.kind() {
-                ErrorKind::NotFound => {
-                    anyhow!("there is no session yet: 'varid record' or 'varid start' makes one")
-                }
-                _ => anyhow::Error::from(error).context("cannot find the last session"),
-            }),
-        }
+        folder(self.session.as_deref().or(self.input.as_deref()))
+    }
+}
+
+/// The folder of a session that is named, or of the last one.
+pub fn folder(session: Option<&Path>) -> anyhow::Result<PathBuf> {
+    match session {
+        Some(named) => sessions::named(named),
+        None => sessions::last().map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                anyhow!("there is no session yet: 'varid record' or 'varid start' makes one")
+            }
+            _ => anyhow::Error::from(error).context("cannot find the last session"),
+        }),
     }
 }
 

@@ -12,7 +12,9 @@ use varid_report::{
 
 /// Prints the method's lines and instructions; or, with exit code 1, the methods that may be meant.
 pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
-    let session = SessionReader::open(&args.session().folder()?)?;
+    let session = SessionReader::open(&selection::folder(
+        args.session.as_deref().or(args.input.as_deref()),
+    )?)?;
     let request = AnnotateRequest {
         method: args.method,
         image: args.image,

@@ -4,8 +4,6 @@ use super::pager;
 use crate::cli::{self, DiffArgs, selection};
 use crate::{output, sessions};
 use anyhow::{Context, bail};
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use varid_model::Layer;
@@ -71,15 +69,7 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
         .map(|bound| is_slower(&diff, bound, args.level))
         .transpose()?;
     match &args.html {
-        Some(path) => {
-            let shown = path.display();
-            let file = File::create(path).with_context(|| format!("cannot create {shown}"))?;
-            let mut file = BufWriter::new(file);
-            diff.write_html(&mut file)
-                .with_context(|| format!("cannot write {shown}"))?;
-            file.flush()
-                .with_context(|| format!("cannot write {shown}"))?;
-        }
+        Some(path) => output::file(path, |out| diff.write_html(out))?,
         None => {
             let mut text = Vec::new();
             diff.render(format, &mut text)?;

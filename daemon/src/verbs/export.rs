@@ -2,8 +2,6 @@
 
 use crate::cli::{self, ExportArgs, selection};
 use crate::output;
-use anyhow::Context;
-use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use varid_model::Layer;
@@ -47,15 +45,13 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
         let others: Vec<_> = others
             .map(|other| profile.description(other.event).name.as_str())
             .collect();
-        output::message(&format!(
+        output::notice(&format!(
             "varid: exporting the samples of {name}; --event names another: {}",
             others.join(", ")
         ));
     }
-    let is_quiet = !tracing::enabled!(tracing::Level::INFO);
-    let notes = profile.recording.notes.iter().chain(&event.notes);
-    for note in notes.filter(|_| !is_quiet) {
-        output::message(&format!("note: {note}"));
+    for note in profile.recording.notes.iter().chain(&event.notes) {
+        output::notice(&format!("note: {note}"));
     }
     let request = ExportRequest {
         event: (!has_all).then_some(event.event),
@@ -63,25 +59,22 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
         sources: args.source_path,
     };
     let write = |out: &mut dyn Write| -> varid_report::Result<()> {
-        let mut out = BufWriter::with_capacity(1 << 16, out);
-        export(&profile, &request, format, &mut out)?;
-        Ok(out.flush()?)
+        export(&profile, &request, format, out)
     };
     if to_stdout {
-        match write(&mut io::stdout().lock()) {
+        let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        let written = write(&mut out).and_then(|()| Ok(out.flush()?));
+        match written {
             // Its reader, such as head, has seen enough.
             Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
             written => written?,
         }
     } else {
-        let shown = args.output.display();
-        let mut file =
-            File::create(&args.output).with_context(|| format!("cannot create {shown}"))?;
-        write(&mut file).with_context(|| format!("cannot write {shown}"))?;
-        if let Some(metadata) = file.metadata().ok().filter(|_| !is_quiet) {
-            let size = output::size(metadata.len());
+        output::file(&args.output, write)?;
+        if let Ok(metadata) = args.output.metadata() {
+            let (shown, size) = (args.output.display(), output::size(metadata.len()));
             let samples = profile.weight(event.event).samples();
-            output::message(&format!("varid: {shown}: {size}, {samples} samples"));
+            output::notice(&format!("varid: {shown}: {size}, {samples} samples"));
         }
     }
     Ok(ExitCode::SUCCESS)

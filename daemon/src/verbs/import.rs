@@ -40,7 +40,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     sessions::list_elsewhere(&folder, &target)?;
     sessions::set_last(&folder)?;
     for line in lines(&summary) {
-        output::message(&format!("varid: {line}"));
+        output::notice(&format!("varid: {line}"));
     }
     output::text(&format!("{}\n", folder.display()))?;
     Ok(ExitCode::SUCCESS)

@@ -195,13 +195,11 @@ fn record(
         if let Err(error) = sessions::set_last(&output) {
             tracing::warn!("cannot note that this is the last session: {error}; name it with -i");
         }
-        if tracing::enabled!(tracing::Level::INFO) {
-            let samples = control.samples.load(Ordering::Relaxed);
-            let unit = if samples == 1 { "sample" } else { "samples" };
-            output::message(&format!("varid: {samples} {unit} in {}", output.display()));
-            if compress {
-                output::message(&format!("varid: {COMPRESSED}"));
-            }
+        let samples = control.samples.load(Ordering::Relaxed);
+        let unit = if samples == 1 { "sample" } else { "samples" };
+        output::notice(&format!("varid: {samples} {unit} in {}", output.display()));
+        if compress {
+            output::notice(&format!("varid: {COMPRESSED}"));
         }
     }
     result?;

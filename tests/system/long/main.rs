@@ -5,6 +5,7 @@ mod code;
 mod compiled;
 mod compiled_board;
 mod determinism;
+mod every_view;
 mod exports;
 mod html;
 mod module;

@@ -19,7 +19,7 @@ const LATER: u64 = STEPS + 16;
 const ARRAYS: u64 = CODE + 0x1278;
 
 /// A recording of the methods: exact samples of an interpreter, and approximate ones of compiled code.
-fn fixture() -> Fixture {
+pub fn fixture() -> Fixture {
     let mut fixture = Fixture::new();
     let path = fixture.writer.symbols().join("items.elf");
     let substitute = Substitute::of_dex(&DexFile::parse(DEX).unwrap()).unwrap();

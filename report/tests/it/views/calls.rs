@@ -4,8 +4,8 @@ use super::*;
 use crate::common::FIB;
 use varid_recording::{CallCount, Tactic};
 
-#[test]
-fn calls_are_shown_from_a_share_of_all_of_them_on() {
+/// A recording with counted calls.
+pub fn fixture() -> Fixture {
     let mut fixture = Fixture::new();
     // What is called most is not what is sampled most.
     fixture.samples(90, (100, 100), &[RUN]);
@@ -23,6 +23,12 @@ fn calls_are_shown_from_a_share_of_all_of_them_on() {
     fixture.writer.save_calls(&counts).unwrap();
     fixture.writer.manifest_mut().tactic = Tactic::MethodInvoke;
     fixture.writer.finish().unwrap();
+    fixture
+}
+
+#[test]
+fn calls_are_shown_from_a_share_of_all_of_them_on() {
+    let fixture = fixture();
     let shown = |min_percent| -> Vec<(String, u64)> {
         let view = View {
             min_percent,

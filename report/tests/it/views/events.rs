@@ -8,7 +8,7 @@ use varid_report::StackFilter;
 
 /// The first three events are a group: in `draw` 2,000 cycles with 3,000 instructions and 6 misses, in `run` 1,000 of each and 30
 /// misses. Page faults are of no group.
-fn recorded() -> Fixture {
+pub fn recorded() -> Fixture {
     let event = |name: &str, leader| EventDesc {
         leader,
         ..EventDesc::new(name, Rate::Period(1_000), 0, 0)

@@ -1,7 +1,9 @@
 //! Does a report begin with what its numbers bear, and with nothing else?
 
 use super::*;
-use crate::common::{BLIT, FIB, SQRT};
+use crate::common::{BLIT, FIB, READ, SQRT, manifest};
+use varid_model::{Rate, perf};
+use varid_recording::EventDesc;
 
 /// So many samples in a library under a method, and so many in another method.
 fn recorded(in_library: u64, elsewhere: u64) -> Fixture {
@@ -36,4 +38,23 @@ fn a_report_of_few_or_of_even_shares_begins_with_its_head() {
         let report = json(&fixture, &Options::default(), &View::default());
         assert_eq!(report.get("finding"), None);
     }
+}
+
+#[test]
+fn a_report_of_waits_does_not_begin_with_the_scheduler() {
+    let software = |config: u32| {
+        let mut manifest = manifest();
+        let rate = Rate::Period(1_000_000);
+        let kind = perf::PERF_TYPE_SOFTWARE;
+        manifest.events.first = EventDesc::new("event", rate, kind, u64::from(config));
+        let mut fixture = Fixture::with(manifest);
+        // All waits end so.
+        fixture.kernel_samples(300, (100, 100), &[READ], &[RUN + 1]);
+        fixture.writer.finish().unwrap();
+        fixture.render(&Options::default(), &View::default(), OutputFormat::Text)
+    };
+    let text = software(perf::PERF_COUNT_SW_CPU_CLOCK);
+    assert!(text.starts_with("100 % is in the kernel"), "{text}");
+    let text = software(perf::PERF_COUNT_SW_BPF_OUTPUT);
+    assert!(text.starts_with("Profile of "), "{text}");
 }

@@ -9,6 +9,7 @@ mod finding;
 pub mod schema;
 mod services;
 mod tree;
+mod widths;
 
 use std::collections::HashMap;
 
@@ -125,6 +126,15 @@ fn a_selection_that_matches_nothing_says_so() {
     };
     let text = fixture.render(&options, &View::default(), OutputFormat::Text);
     assert!(text.contains("no sample matches --pid 4000000: "), "{text}");
+    let options = Options {
+        time: Some("60..70".parse().unwrap()),
+        ..Options::default()
+    };
+    let text = fixture.render(&options, &View::default(), OutputFormat::Text);
+    assert!(
+        text.contains("no sample matches --time 60..70: the recording lasts 2.500 s, and "),
+        "{text}"
+    );
     let text = fixture.render(&Options::default(), &View::default(), OutputFormat::Text);
     assert!(!text.contains("no sample matches"), "{text}");
 }

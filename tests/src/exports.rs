@@ -1,0 +1,99 @@
+//! What do the viewers of all exported formats see?
+
+use crate::command::printed;
+use crate::testbed::{skipped, testbed};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const FORMATS: [&str; 12] = [
+    "folded",
+    "flamegraph",
+    "html",
+    "pprof",
+    "firefox",
+    "speedscope",
+    "jsonl",
+    "callgrind",
+    "dot",
+    "chrome",
+    "perfetto",
+    "otlp",
+];
+
+/// Writes a session in all formats into a folder, and its report in JSON, as `exports.py` reads them.
+pub fn export_all(session: &Path, folder: &Path, options: &[&str], by: &str) -> Result<()> {
+    for format in FORMATS {
+        let mut varid = testbed()?.varid();
+        varid.args(["export", "-f", format]).args(options);
+        varid.arg("-i").arg(session);
+        printed(varid.arg("-o").arg(folder.join(format)))?;
+    }
+    let mut report = testbed()?.varid();
+    report.args(["report", "--by", by, "--format", "json"]);
+    let report = printed(report.arg("-i").arg(session))?;
+    Ok(std::fs::write(folder.join("report"), report)?)
+}
+
+/// Viewers that are programs read the exports in a folder, and name these methods, which weigh most. What `callgrind_annotate` prints.
+pub fn viewers_read(folder: &Path, ten: &Value) -> Result<String> {
+    let path = |name: &str| folder.join(name);
+    let graph = printed(Command::new("dot").arg("-Tplain").arg(path("dot")))?;
+    ensure!(graph.starts_with("graph "), "{graph}");
+    let mut lint = Command::new("xmllint");
+    printed(lint.arg("--noout").arg(path("flamegraph")))?;
+    let mut annotate = Command::new("callgrind_annotate");
+    let annotated = annotate
+        .args(["--inclusive=yes", "--auto=no"])
+        .arg(path("callgrind"))
+        .output()?;
+    let complaints = String::from_utf8_lossy(&annotated.stderr);
+    ensure!(complaints.is_empty(), "callgrind_annotate: {complaints}");
+    let annotated = String::from_utf8(annotated.stdout)?;
+    names(&annotated, ten)?;
+    // Those that are fetched: speedscope, and the public schemas of Perfetto and OpenTelemetry.
+    let readable = ["speedscope", "folded", "chrome", "callgrind"].map(path);
+    if let Some(printed) = script("speedscope", &readable)? {
+        for part in printed.split("== ").skip(1) {
+            names(part, ten)?;
+        }
+        ensure!(
+            printed.matches("== ").count() == readable.len(),
+            "{printed}"
+        );
+    }
+    if let Some(printed) = script("schemas", &[path("perfetto"), path("otlp")])? {
+        names(&printed, ten)?;
+    }
+    Ok(annotated)
+}
+
+/// Runs a script of `tests/exports` with its arguments; none: what it needs cannot be fetched here, which is said.
+fn script(name: &str, arguments: &[PathBuf]) -> Result<Option<String>> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("exports/consumers.sh");
+    let mut command = Command::new(script);
+    let output = command
+        .arg(testbed()?.release.join("../testbed/exports"))
+        .arg(name)
+        .args(arguments)
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.code() == Some(77) {
+        skipped(name, &said);
+        return Ok(None);
+    }
+    ensure!(output.status.success(), "{name}: {said}");
+    Ok(Some(String::from_utf8(output.stdout)?))
+}
+
+/// What a viewer prints names these methods, which weigh most.
+fn names(printed: &str, ten: &Value) -> Result<()> {
+    let ten = ten.as_object().context("no methods")?;
+    for name in ten.keys() {
+        // Viewers leave template arguments and parameters out, each in its own way.
+        let name = name.split(['<', '(']).next().unwrap_or(name);
+        ensure!(printed.contains(name), "no {name} in\n{printed}");
+    }
+    Ok(())
+}
