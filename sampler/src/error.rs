@@ -206,7 +206,9 @@ impl SamplerError {
 /// What it means that the kernel refuses a probe, and what helps.
 fn probe_advice(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => "Run as root",
+        Some(libc::EACCES | libc::EPERM) => {
+            "The kernel wants CAP_SYS_ADMIN for it, which the daemon gives up: as root, 'varid record' has it, and so has a place that 'perf probe' has given a name"
+        }
         Some(libc::ENOENT) => {
             "The kernel has no such function, or the file is in another mount namespace"
         }

@@ -7,6 +7,8 @@ use rustix::thread::{
 };
 use varid_sampler::sysctl;
 
+use super::Recorded;
+
 /// The capabilities, each with its use.
 const NEEDED: CapabilitySet = CapabilitySet::PERFMON // perf_event_open(2) for others, the BPF program's reads
     .union(CapabilitySet::BPF) // bpf(2)
@@ -22,9 +24,9 @@ const NEEDED: CapabilitySet = CapabilitySet::PERFMON // perf_event_open(2) for o
     .union(CapabilitySet::KILL); // ending a launched command that has changed its user
 
 /// Gives up all other capabilities for good. The helper process that varid starts inherits these, also where the user is not root.
-pub fn reduce() -> io::Result<()> {
+pub fn reduce(recorded: Recorded) -> io::Result<()> {
     let before = capabilities(None)?;
-    let kept = before.permitted & needed();
+    let kept = before.permitted & needed(recorded);
     if before.effective.contains(CapabilitySet::SETPCAP) {
         for capability in CapabilitySet::all().difference(kept).iter() {
             match remove_capability_from_bounding_set(capability) {
@@ -50,10 +52,10 @@ pub fn reduce() -> io::Result<()> {
 }
 
 /// The capabilities that this kernel requires for recording.
-fn needed() -> CapabilitySet {
-    match has_fine_capabilities() {
-        true => NEEDED,
-        false => NEEDED | CapabilitySet::SYS_ADMIN,
+fn needed(recorded: Recorded) -> CapabilitySet {
+    match recorded {
+        Recorded::Events if has_fine_capabilities() => NEEDED,
+        Recorded::Events | Recorded::Uprobes => NEEDED | CapabilitySet::SYS_ADMIN,
     }
 }
 

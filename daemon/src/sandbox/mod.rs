@@ -73,8 +73,17 @@ pub fn describe() -> Result<&'static str, String> {
 /// Whether the system call filter supports this architecture.
 const FILTERS: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
+/// What is recorded, as far as it needs privileges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// Events that CAP_PERFMON suffices for.
+    Events,
+    /// Uprobes among them: the kernel changes the code of processes.
+    Uprobes,
+}
+
 /// Gives up the privileges for this thread and those that it starts. An error: other threads run already.
-pub fn enter() -> anyhow::Result<()> {
+pub fn enter(recorded: Recorded) -> anyhow::Result<()> {
     let mode = Mode::from_environment()?;
     if mode == Mode::Off {
         return Ok(());
@@ -88,7 +97,7 @@ pub fn enter() -> anyhow::Result<()> {
         Err(rustix::io::Errno::INVAL) => {}
         result => result.context("cannot give up new privileges")?,
     }
-    capabilities::reduce().context("cannot give up capabilities")?;
+    capabilities::reduce(recorded).context("cannot give up capabilities")?;
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     if let Err(error) = filter::install(mode == Mode::Log) {
         tracing::warn!("system calls are not filtered: {error:#}");

@@ -1,7 +1,7 @@
 //! `varid daemon`: serve until a signal comes.
 
 use crate::control::server::Daemon;
-use crate::sandbox;
+use crate::sandbox::{self, Recorded};
 use std::process::ExitCode;
 use std::time::Duration;
 use varid_vm::VmKinds;
@@ -17,7 +17,7 @@ pub fn run(background: bool, vms: VmKinds) -> anyhow::Result<ExitCode> {
         let _ = nix::unistd::setsid();
         close_inherited();
     }
-    sandbox::enter()?;
+    sandbox::enter(Recorded::Events)?;
     Daemon::open(background.then_some(IDLE), vms)?.run();
     Ok(ExitCode::SUCCESS)
 }

@@ -4,7 +4,7 @@ use super::config::refused;
 use super::launch::Held;
 use crate::cli::{self, RecordArgs};
 use crate::output;
-use crate::sandbox;
+use crate::sandbox::{self, Recorded};
 use crate::sessions;
 use anyhow::Context;
 use nix::errno::Errno;
@@ -99,6 +99,19 @@ fn code(status: ExitStatus) -> ExitCode {
     }
 }
 
+/// What events are, as far as they need privileges.
+fn recorded(events: &[String]) -> Recorded {
+    let is_uprobe = |text: &String| {
+        ["uprobe:", "uretprobe:"]
+            .iter()
+            .any(|kind| text.contains(kind))
+    };
+    match events.iter().any(is_uprobe) {
+        true => Recorded::Uprobes,
+        false => Recorded::Events,
+    }
+}
+
 /// Why a recording is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
@@ -114,7 +127,7 @@ fn record(
     held: Option<&mut Held>,
     (vms, compress): (VmKinds, bool),
 ) -> anyhow::Result<Ended> {
-    sandbox::enter()?;
+    sandbox::enter(recorded(&configured.request.sampling.events))?;
     let (output, own) = match &configured.request.sampling.output {
         Some(output) => (output.clone(), false),
         None => (

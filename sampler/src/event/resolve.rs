@@ -495,7 +495,7 @@ mod tests {
     #[test]
     fn a_probe_is_one_of_its_pmu_at_the_functions_place_in_the_file() {
         let machine = probes();
-        let probe = |text| match events(text, machine.pmus()).remove(0).hits {
+        let probe = |text: &str| match events(text, machine.pmus()).remove(0).hits {
             Some(HitSource::Probe(probe)) => probe,
             other => panic!("{text}: {other:?}"),
         };

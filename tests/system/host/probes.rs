@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use varid_tests::{App, manifest, record, report_by_symbol, skip_without_root, skipped, testbed};
+use varid_tests::{App, manifest, report_by_symbol, skip_without_root, skipped, testbed};
 
 const THREADS: u64 = 4;
 /// Of each thread: the ring holds all their samples, however late it is read.
@@ -91,7 +91,8 @@ fn each_call_of_a_function_has_a_sample_below_its_caller() -> Result<()> {
     let calls = THREADS * CALLS;
     let leaf = samples_in(&report, "probed_leaf")?;
     let caller = samples_in(&report, "probed_caller")?;
-    let counts = &manifest(&session)?["counts"];
+    let manifest = manifest(&session)?;
+    let counts = &manifest["counts"];
     ensure!(leaf == (calls, calls), "{leaf:?} of {calls}: {counts}");
     ensure!(caller == (0, calls), "{caller:?} of {calls}: {counts}");
     ensure!(counts["lost"] == 0, "{counts}");
