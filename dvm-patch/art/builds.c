@@ -98,13 +98,9 @@ static const struct varid_build_range debian_11_amd64[] = {
 	{ 0x7b2e00, 0x7bae00, VARID_RANGE_HANDLERS }, /* ExecuteMterpImpl: handlers of 128 bytes */
 	{ 0x7bae00, 0x7bb01e, VARID_RANGE_BODY }, /* ExecuteMterpImpl: what handlers share */
 	{ 0x7bb01e, 0x7bb023, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: epilogue */
-	{ 0x7bb088, 0x7c90ee, VARID_RANGE_QUICK }, /* nterp */
-	{ 0x7c90ee, 0x7c926d, VARID_RANGE_QUICK }, /* nterp: invokes */
-	{ 0x7c926d, 0x7c93d5, VARID_RANGE_QUICK },
-	{ 0x7c93d5, 0x7c9545, VARID_RANGE_QUICK },
-	{ 0x7c9545, 0x7c965b, VARID_RANGE_QUICK },
-	{ 0x7c965b, 0x7c977f, VARID_RANGE_QUICK },
-	{ 0x7c977f, 0x7c989b, VARID_RANGE_QUICK },
+	{ 0x7bb088, 0x7bb600, VARID_RANGE_INTERPRETER }, /* nterp: prologue */
+	{ 0x7bb600, 0x7c3600, VARID_RANGE_BODY }, /* nterp: bytecode */
+	{ 0x7c3600, 0x7c989b, VARID_RANGE_INTERPRETER }, /* nterp: what handlers share, prologues of invoked methods */
 };
 
 /* Debian 12, android-libart 11.0.0+r48-5, arm64. */
@@ -418,79 +414,69 @@ static const struct varid_build_range debian_14_arm64[] = {
 };
 
 /*
- * ART 11 where pointers have eight bytes: one layout but for the registers and the frames that save them. runtime: where Runtime::instance_ is;
- * a Runtime begins with its six methods for callee-saved registers. cache, map, counts: where the JIT's code is, 0: it is not looked for. The last
- * arguments are the sizes of the six methods' frames, the third of which is a native method's, too.
+ * What each rule of quick frames says of frames of saved registers. runtime: where Runtime::instance_ is; a Runtime begins with its six methods
+ * for them. native: a native method's frame, as large as the third of theirs, whose sizes follow. entry: in a method.
  */
-#define ART_11_LAYOUT_64(elf_machine, pc, frame, runtime, cache, map, counts, native, ...)           \
-	{                                                                                     \
-		.machine = (elf_machine), .word = 8, .reference = 4,                          \
-		.flags = VARID_LAYOUT_ON_NATIVE_STACK,                                        \
-		.rule_count = 2, .quick_rule = VARID_NO_RULE,                                 \
-		.thread_tid = 0x10, .thread_fragment = 0xb8,                                  \
-		.fragment_quick = 0, .fragment_link = 8, .fragment_top = 16,                  \
-		.method_class = 0, .method_code = 8, .method_index = 12,                      \
-		.class_dex_cache = 16, .dex_cache_dex_file = 16, .dex_file_begin = 8,         \
-		.rules = { {                                                                  \
-			.kind = VARID_RULE_LIST,                                              \
-			.reg_pc = (pc), .reg_frame = (frame), .frame_bias = -64,              \
-			.frame_link = 0, .frame_method = 8, .frame_pc = 24,                   \
-			.frame_insns = 32, .frame_index = 52,                                 \
-		}, {                                                                          \
-			.kind = VARID_RULE_SIZED,                                             \
-			.reg_pc = VARID_NO_REG, .reg_frame = VARID_NO_REG,                    \
-			.method_entry = 32, .special_methods = (runtime),                     \
-			.special_count = 6, .special_sizes = { __VA_ARGS__ },                 \
-			.method_flags = 4, .native_flag = 0x100, .native_size = (native),     \
-			.code_cache = (cache), .code_cache_map = (map), .code_cache_counts = (counts), \
-		} },                                                                          \
-	}
+#define SAVED_REGISTERS_64(entry, runtime, native, ...)                                       \
+	.method_entry = (entry), .special_methods = (runtime),                                \
+	.special_count = 6, .special_sizes = { __VA_ARGS__ },                                 \
+	.method_flags = 4, .native_flag = 0x100, .native_size = (native)
 
-/*
- * ART 14 where pointers have eight bytes. Its switch interpreter's frames are in the list, without a register that leads to them; those of
- * nterp have their method at sp. runtime: where Runtime::instance_ is; a Runtime begins with its six methods for callee-saved registers. count: 3 where
- * compiled code is read, else 2. The last arguments are the sizes of their frames, the third of which is a native method's, too.
- */
-#define ART_14_LAYOUT_64(elf_machine, pc, references, above, pc_below, references_below, start, end, runtime, count, native, ...) \
-	{                                                                                     \
-		.machine = (elf_machine), .word = 8, .reference = 4,                          \
-		.flags = VARID_LAYOUT_ON_NATIVE_STACK | VARID_LAYOUT_CODE_ADDRESS,            \
-		.rule_count = (count), .quick_rule = 1,                                       \
-		.thread_tid = 0xc, .thread_fragment = 0xb0,                                   \
-		.fragment_quick = 0, .fragment_link = 8, .fragment_top = 16,                  \
-		.method_class = 0, .method_code = 16, .method_index = 8,                      \
-		.class_dex_cache = 16, .dex_cache_dex_file = 16, .dex_file_begin = 8,         \
-		.rules = { {                                                                  \
-			.kind = VARID_RULE_LIST,                                              \
-			.reg_pc = VARID_NO_REG, .reg_frame = VARID_NO_REG,                    \
-			.frame_link = 0, .frame_method = 8, .frame_pc = 24,                   \
-			.frame_insns = 32, .frame_index = 52,                                 \
-		}, {                                                                          \
-			.kind = VARID_RULE_AT_SP,                                             \
-			.reg_pc = (pc), .reg_frame = (references),                            \
-			.cfa_word = -8, .cfa_bias = (above),                                  \
-			.saved_pc = (pc_below), .saved_frame = (references_below),            \
-			.saved_return = 8,                                                    \
-			.method_flags = 4, .native_flag = 0x100, .native_size = (native),     \
-			.special_count = 6, .special_sizes = { __VA_ARGS__ },                 \
-			.special_methods = (runtime), .code_start = (start), .code_end = (end),       \
-		}, {                                                                          \
-			.kind = VARID_RULE_CODE_INFO,                                         \
-			.reg_pc = VARID_NO_REG, .reg_frame = VARID_NO_REG,                    \
-			.method_entry = 24, .special_methods = (runtime),                     \
-			.special_count = 6, .special_sizes = { __VA_ARGS__ },                 \
-			.method_flags = 4, .native_flag = 0x100, .native_size = (native),     \
-			.code_cache = 672, .code_cache_map = 864, .code_cache_counts = 1256,  \
-		} },                                                                          \
-	}
+/* nterp: the registers of its bytecode pc and its references, and where its frames keep their caller's, in bytes below the CFA. */
+#define NTERP_64(pc, references, above, pc_below, references_below, start, end)               \
+	.kind = VARID_RULE_AT_SP,                                                             \
+	.reg_pc = (pc), .reg_frame = (references),                                            \
+	.cfa_word = -8, .cfa_bias = (above),                                                  \
+	.saved_pc = (pc_below), .saved_frame = (references_below), .saved_return = 8,         \
+	.code_start = (start), .code_end = (end)
+
+/* Compiled code. cache, map, counts: where the JIT's is; 0: it is not looked for. */
+#define COMPILED_64(rule, cache, map, counts)                                                 \
+	.kind = (rule), .reg_pc = VARID_NO_REG, .reg_frame = VARID_NO_REG,                    \
+	.code_cache = (cache), .code_cache_map = (map), .code_cache_counts = (counts)
+
+#define LIST_64(pc, frame, bias)                                                              \
+	.kind = VARID_RULE_LIST, .reg_pc = (pc), .reg_frame = (frame), .frame_bias = (bias),  \
+	.frame_link = 0, .frame_method = 8, .frame_pc = 24, .frame_insns = 32, .frame_index = 52
+
+/* ART 11 where pointers have eight bytes: one layout but for its rules. */
+#define ART_11_64(elf_machine, count, quick)                                                  \
+	.machine = (elf_machine), .word = 8, .reference = 4,                                  \
+	.flags = VARID_LAYOUT_ON_NATIVE_STACK,                                                \
+	.rule_count = (count), .quick_rule = (quick),                                         \
+	.thread_tid = 0x10, .thread_fragment = 0xb8,                                          \
+	.fragment_quick = 0, .fragment_link = 8, .fragment_top = 16,                          \
+	.method_class = 0, .method_code = 8, .method_index = 12,                              \
+	.class_dex_cache = 16, .dex_cache_dex_file = 16, .dex_file_begin = 8
+
+/* The same of ART 14. Its switch interpreter's frames are in the list, without a register that leads to them. */
+#define ART_14_64(elf_machine, count)                                                         \
+	.machine = (elf_machine), .word = 8, .reference = 4,                                  \
+	.flags = VARID_LAYOUT_ON_NATIVE_STACK | VARID_LAYOUT_CODE_ADDRESS,                    \
+	.rule_count = (count), .quick_rule = 1,                                               \
+	.thread_tid = 0xc, .thread_fragment = 0xb0,                                           \
+	.fragment_quick = 0, .fragment_link = 8, .fragment_top = 16,                          \
+	.method_class = 0, .method_code = 16, .method_index = 8,                              \
+	.class_dex_cache = 16, .dex_cache_dex_file = 16, .dex_file_begin = 8
+
+#define SAVED_11_AMD64 SAVED_REGISTERS_64(32, 0x8b26d8, 208, 96, 96, 208, 272, 272, 272)
+#define SAVED_11_ARM64 SAVED_REGISTERS_64(32, 0x814628, 224, 176, 96, 224, 512, 512, 512)
+#define SAVED_14_AMD64 SAVED_REGISTERS_64(24, 0x8d4e58, 208, 96, 96, 208, 272, 272, 272)
+#define SAVED_14_ARM64 SAVED_REGISTERS_64(24, 0x8b24c0, 224, 176, 96, 224, 512, 512, 512)
 
 static const struct varid_build builds[] = {
 	{
 		.build_id = { 0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67,
 			      0xfb, 0x41, 0xf5, 0x0e, 0x66, 0x90, 0x82, 0xcc, 0xac, 0x64 },
 		.name = "ART 11.0.0+r48 (Debian 12, amd64)",
-		.layout = ART_11_LAYOUT_64(62 /* EM_X86_64 */, 12 /* r12 */, 13 /* r13 */, 0x8b26d8,
-					   536, 864, 1088, 208, 96, 96, 208, 272, 272, 272),
+		.layout = {
+			ART_11_64(62 /* EM_X86_64 */, 3, 1),
+			.rules = {
+				{ LIST_64(12 /* r12 */, 13 /* r13 */, -64) },
+				{ NTERP_64(12 /* r12 */, 15 /* r15 */, 88, 40, 16, 0x7bb088, 0x7c989b), SAVED_11_AMD64 },
+				{ COMPILED_64(VARID_RULE_SIZED, 536, 864, 1088), SAVED_11_AMD64 },
+			},
+		},
 		.tls_word = 0x8abf08, /* R_X86_64_TPOFF64 art::Thread::self_tls_ */
 		.dex_debug = 0x8ae0d8,
 		.dex_debug_hook = 0x8ae0d0,
@@ -504,8 +490,13 @@ static const struct varid_build builds[] = {
 		.build_id = { 0x2d, 0xe2, 0x1a, 0x0d, 0x4c, 0xa9, 0xb5, 0x44, 0x62, 0x22,
 			      0xc7, 0x0a, 0x4e, 0x81, 0x4a, 0x34, 0x27, 0x58, 0xd2, 0xe2 },
 		.name = "ART 11.0.0+r48 (Debian 12, arm64)",
-		.layout = ART_11_LAYOUT_64(183 /* EM_AARCH64 */, 20 /* x20 */, 21 /* x21 */, 0x814628,
-					   0, 0, 0, 224, 176, 96, 224, 512, 512, 512),
+		.layout = {
+			ART_11_64(183 /* EM_AARCH64 */, 2, VARID_NO_RULE),
+			.rules = {
+				{ LIST_64(20 /* x20 */, 21 /* x21 */, -64) },
+				{ COMPILED_64(VARID_RULE_SIZED, 0, 0, 0), SAVED_11_ARM64 },
+			},
+		},
 		.tls_word = 0x80dc30, /* R_AARCH64_TLS_TPREL64 art::Thread::self_tls_ */
 		.dex_debug = 0x8100d8,
 		.dex_debug_hook = 0x8100d0,
@@ -547,8 +538,14 @@ static const struct varid_build builds[] = {
 		.build_id = { 0x61, 0x49, 0x7c, 0x95, 0xb2, 0x38, 0x87, 0xe9, 0x2d, 0x3e,
 			      0x2e, 0x82, 0x06, 0x34, 0x5c, 0x91, 0xfb, 0x28, 0xd2, 0x1d },
 		.name = "ART 14.0.0+r15 (Debian 13, amd64)",
-		.layout = ART_14_LAYOUT_64(62 /* EM_X86_64 */, 12 /* r12 */, 15 /* r15 */, 88, 40, 16,
-					   0x8ab560, 0x8baa12, 0x8d4e58, 3, 208, 96, 96, 208, 272, 272, 272),
+		.layout = {
+			ART_14_64(62 /* EM_X86_64 */, 3),
+			.rules = {
+				{ LIST_64(VARID_NO_REG, VARID_NO_REG, 0) },
+				{ NTERP_64(12 /* r12 */, 15 /* r15 */, 88, 40, 16, 0x8ab560, 0x8baa12), SAVED_14_AMD64 },
+				{ COMPILED_64(VARID_RULE_CODE_INFO, 672, 864, 1256), SAVED_14_AMD64 },
+			},
+		},
 		.tls_word = 0x8cc8a8,
 		.dex_debug = 0x8cee38,
 		.dex_debug_hook = 0x8cee30,
@@ -561,8 +558,13 @@ static const struct varid_build builds[] = {
 		.build_id = { 0x15, 0x2e, 0x5e, 0xef, 0x3e, 0x17, 0x82, 0x0c, 0xab, 0x5b,
 			      0xf4, 0x18, 0xff, 0xbb, 0x77, 0x42, 0xe0, 0x02, 0x3b, 0xcf },
 		.name = "ART 14.0.0+r15 (Debian 13, arm64)",
-		.layout = ART_14_LAYOUT_64(183 /* EM_AARCH64 */, 22 /* x22 */, 25 /* x25 */, 160, 72, 48,
-					   0x8698e0, 0x8789c4, 0x8b24c0, 2, 224, 176, 96, 224, 512, 512, 512),
+		.layout = {
+			ART_14_64(183 /* EM_AARCH64 */, 2),
+			.rules = {
+				{ LIST_64(VARID_NO_REG, VARID_NO_REG, 0) },
+				{ NTERP_64(22 /* x22 */, 25 /* x25 */, 160, 72, 48, 0x8698e0, 0x8789c4), SAVED_14_ARM64 },
+			},
+		},
 		.tls_word = 0x89a028,
 		.dex_debug = 0x8ac570,
 		.dex_debug_hook = 0x8ac568,

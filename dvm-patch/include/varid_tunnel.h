@@ -66,7 +66,7 @@ enum varid_rule_kind {
 	VARID_RULE_AT_SP = 4,     /* on the native stack, the method at sp: ART's nterp */
 	VARID_RULE_SIZED = 5,     /* on the native stack, sp plus a size that belongs to the code: ART's compiled methods */
 	VARID_RULE_FP = 6,        /* reserved: off the frame pointer: HotSpot's interpreter */
-	VARID_RULE_CODE_INFO = 7, /* as SIZED, for varid alone: compiled methods of ART 14 */
+	VARID_RULE_CODE_INFO = 7, /* as SIZED: compiled methods of ART 14 */
 };
 
 #define VARID_RULE_BIT(kind) (1u << (kind))
@@ -108,8 +108,10 @@ enum varid_rule_kind {
  *
  * CODE_INFO: the same where four bytes before the code have the distance back to what describes the code, and the size of the code is
  * the second number there, that of the frame the third. What was compiled is counted by three words, 24 bytes behind code_cache_counts,
- * and collections by the one behind them. The walker does not know these frames: a process that has them is walked without quick frames,
- * and varid unwinds its stack.
+ * and collections by the one behind them.
+ *
+ * Of both, the number behind the frame's size has a bit for each register that the frame keeps, the return address highest: they lie one
+ * below the other from the CFA on. varid fills in which bits are an AT_SP rule's registers (saved_pc, saved_frame).
  */
 struct varid_rule {
 	varid_u8 kind;            /* enum varid_rule_kind */
@@ -125,8 +127,8 @@ struct varid_rule {
 	varid_u16 frame_caller_pc; /* SAVE_AREA; 0 there: the caller is native */
 	varid_s16 cfa_word;       /* AT_SP: from reg_frame to the word that leads to the CFA */
 	varid_s16 cfa_bias;       /* AT_SP: from that word, or from reg_frame, to the CFA */
-	varid_u16 saved_pc;       /* AT_SP: bytes below the CFA: the caller's reg_pc */
-	varid_u16 saved_frame;    /* AT_SP: the caller's reg_frame */
+	varid_u16 saved_pc;       /* AT_SP: bytes below the CFA: the caller's reg_pc. SIZED, CODE_INFO: its bit, as varid fills it in */
+	varid_u16 saved_frame;    /* the same of the caller's reg_frame */
 	varid_u16 saved_return;   /* AT_SP: the return address */
 	varid_u16 method_flags;   /* AT_SP: in a method: 32 bits */
 	varid_u16 native_size;    /* AT_SP: bytes of a native method's frame */
@@ -135,7 +137,7 @@ struct varid_rule {
 	varid_u64 special_methods; /* AT_SP: address of a word that leads to special_count pointers to methods */
 	varid_u64 code_start;     /* AT_SP: code whose frames follow this rule. SIZED: varid fills in where all compiled code is */
 	varid_u64 code_end;
-	varid_u16 method_entry;   /* SIZED: in a method: pointer to its code */
+	varid_u16 method_entry;   /* SIZED: in a method: pointer to its code. AT_SP: the same, by which a proxy's frame is known; 0: it is not */
 	varid_u16 code_cache;     /* SIZED: behind what special_methods leads to: pointer to the code cache; 0: there is none */
 	varid_u16 code_cache_map; /* SIZED: in the code cache: libstdc++'s std::map from code to method */
 	varid_u16 code_cache_counts; /* SIZED: in the code cache: see above; 0: not known */
@@ -159,6 +161,8 @@ struct varid_rule {
  * { quick frame, link to the next outer fragment, top frame } at fragment_*. Frames from fragment_quick
  * on follow the rule quick_rule, frames from fragment_top on the rule LIST, which is rules[0] if
  * there is one. quick_rule VARID_NO_RULE: at fragment_quick there is one frame, with its method at sp.
+ * A rule SIZED or CODE_INFO behind an AT_SP rule that is quick_rule: the frames that return to other code than that of AT_SP follow it, in any
+ * order with those of AT_SP.
  *
  * SHADOW and SAVE_AREA are the only rule of their layout. SAVE_AREA: the thread holds the innermost
  * frame pointer at thread_fragment.

@@ -125,9 +125,9 @@ pub struct Rule {
     pub cfa_word: i16,
     /// Bytes from that word, or from `reg_frame`, to the CFA.
     pub cfa_bias: i16,
-    /// Bytes below the CFA: the caller's `reg_pc`.
+    /// Bytes below the CFA: the caller's `reg_pc`. Of compiled frames its bit, as varid fills it in.
     pub saved_pc: u16,
-    /// Bytes below the CFA: the caller's `reg_frame`.
+    /// The same of the caller's `reg_frame`.
     pub saved_frame: u16,
     /// Bytes below the CFA: the return address.
     pub saved_return: u16,
@@ -145,7 +145,7 @@ pub struct Rule {
     pub code_start: u64,
     /// First address behind it.
     pub code_end: u64,
-    /// In a method: pointer to its code.
+    /// In a method: pointer to its code. 0 of [`RULE_AT_SP`]: proxies' frames are not known.
     pub method_entry: u16,
     /// Behind what [`Rule::special_methods`] leads to: pointer to the code cache, 0: there is none.
     pub code_cache: u16,

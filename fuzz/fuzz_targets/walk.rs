@@ -101,6 +101,7 @@ fn run(bytes: &[u8]) -> Option<()> {
                 sp,
                 registers,
                 state,
+                quick: (0, 0),
                 link: pc,
             };
             if let Some(walk) = Walk::from_leaf(&layout, base, tid, &leaf, read) {

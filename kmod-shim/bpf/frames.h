@@ -200,12 +200,10 @@ static __always_inline int step(struct scratch *s, __u32 limit, const __u32 rule
 		if (result == VARID_WALK_DROP) {
 			s->record.frames = 0;
 			s->pos = sizeof(struct varid_record);
-			s->record.flags &= ~VARID_INNER;
+			s->record.flags &= ~(VARID_INNER | VARID_IN_BODY);
 			s->reach = 0;
 			return 0;
 		}
-		if (result == VARID_WALK_FRAME && varid_is_inner(&s->walk, &frame))
-			s->record.flags |= VARID_INNER;
 		s->ended = result != VARID_WALK_FRAME;
 	}
 	if (result != VARID_WALK_FRAME)
@@ -366,7 +364,7 @@ static __always_inline long turn(const __u32 rules)
 
 	if (!s)
 		return 1;
-	if (rules != BASIC_RULES && s->walk.frame && s->copy_end) {
+	if (rules != BASIC_RULES && s->walk.kind == VARID_QUICK_AT_SP && s->copy_end) {
 		if (saved_steps(s, VARID_MAX_FRAMES))
 			return 0;
 	} else if (s->copy_end ? plain_steps(s, VARID_MAX_FRAMES, false) : plain_steps(s, VARID_MAX_FRAMES, true)) {
@@ -398,8 +396,13 @@ static __always_inline int start_at(struct scratch *s, __u64 base, __u32 tid, __
 		.rule = s->rule,
 	};
 
-	if (rules != BASIC_RULES)
+	if (rules != BASIC_RULES) {
+		const struct varid_rule *quick = &s->layout.rules[s->layout.quick_rule & (VARID_MAX_RULES - 1)];
+
+		leaf.quick_frame = s->record.regs[quick->reg_frame & (VARID_REGS - 1)];
+		leaf.quick_pc = s->record.regs[quick->reg_pc & (VARID_REGS - 1)];
 		leaf.link = s->record.regs[REG_LINK(s->record.flags)];
+	}
 	if (rules != BASIC_RULES && s->state.flags) {
 		leaf.state = s->state.flags;
 		leaf.state_reg = s->record.regs[s->state.reg & (VARID_REGS - 1)];
@@ -558,6 +561,8 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 		thread->id = id;
 		thread->base = base;
 	}
+	if (rules != BASIC_RULES && varid_is_tried(&s->walk))
+		s->record.flags |= VARID_INNER;
 	s->copy_end = thread->frames_end;
 	s->seen_end = 0;
 	if (target->flags & VARID_TARGET_NO_STACK) {

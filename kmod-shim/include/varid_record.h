@@ -51,7 +51,7 @@ enum varid_arm_reg {
 #define VARID_ALL_RULES                                                                \
 	(VARID_RULE_BIT(VARID_RULE_LIST) | VARID_RULE_BIT(VARID_RULE_SHADOW) |         \
 	 VARID_RULE_BIT(VARID_RULE_SAVE_AREA) | VARID_RULE_BIT(VARID_RULE_AT_SP) |     \
-	 VARID_RULE_BIT(VARID_RULE_SIZED))
+	 VARID_RULE_BIT(VARID_RULE_SIZED) | VARID_RULE_BIT(VARID_RULE_CODE_INFO))
 
 /* The body of an interpreter loop: where the registers of a rule are valid. end 0: the rule has none. */
 struct varid_body {
@@ -108,7 +108,7 @@ struct varid_target {
 #define VARID_NOT_READY 64u         /* no layout for this process (yet) */
 #define VARID_INHERITED 128u        /* admitted as a target's child */
 #define VARID_NO_WALK 256u          /* this source cannot read frames at the sample: walk the slice */
-#define VARID_INNER 1024u           /* the compiled frames that come first are the innermost ones, if unwinding leads to them */
+#define VARID_INNER 1024u           /* the quick frames that come first are the innermost ones, if unwinding leads to them */
 #define VARID_COMPAT 512u           /* a 32-bit process of a 64-bit kernel: regs are its own machine's */
 
 /* varid_frame.flags */

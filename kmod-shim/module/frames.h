@@ -132,7 +132,7 @@ static bool start_by_words(struct varid_scratch *s, u64 slot, u32 expected, cons
 	if (tid != expected)
 		return false;
 	s->walk.base = base;
-	s->walk.frame = 0;
+	s->walk.inner = VARID_INNER_NONE;
 	s->walk.reg_pc = VARID_ADDRESS(leaf->pc);
 	return varid_walk_begun(&s->walk, leaf->sp, leaf->frame) == VARID_WALK_FRAME;
 
@@ -213,12 +213,10 @@ static bool take_frame(struct varid_scratch *s, u32 limit)
 	if (result == VARID_WALK_DROP) {
 		s->pos -= record->frames * sizeof(packed[0]);
 		record->frames = 0;
-		record->flags &= ~VARID_INNER;
+		record->flags &= ~(VARID_INNER | VARID_IN_BODY);
 		s->reach = 0;
 		return true;
 	}
-	if (result == VARID_WALK_FRAME && varid_is_inner(&s->walk, &frame))
-		record->flags |= VARID_INNER;
 	if (result != VARID_WALK_FRAME)
 		return false;
 	entries = varid_pack_frame(&frame, packed);
@@ -246,9 +244,11 @@ static int start(struct varid_scratch *s, u64 slot, u32 tid, const struct varid_
 /* Fills in what the registers say, if the ip is in the body of a rule: whether it is. */
 static bool take_leaf(const struct varid_record *record, const struct varid_target *target, struct varid_leaf *leaf)
 {
-	const struct varid_rule *rule;
+	const struct varid_rule *rule = &target->layout.rules[target->layout.quick_rule & (VARID_MAX_RULES - 1)];
 	u32 i;
 
+	leaf->quick_frame = record->regs[rule->reg_frame & (VARID_REGS - 1)];
+	leaf->quick_pc = record->regs[rule->reg_pc & (VARID_REGS - 1)];
 	leaf->ip = record->regs[VARID_PC(record->flags)];
 	leaf->sp = record->regs[VARID_SP(record->flags)];
 	leaf->link = record->regs[VARID_LR(record->flags)];
@@ -290,6 +290,8 @@ static void take_frames(struct varid_scratch *s, const struct varid_target *targ
 		record->flags |= result == VARID_WALK_TORN ? VARID_TORN : VARID_NO_BASE;
 		return;
 	}
+	if (varid_is_tried(&s->walk))
+		record->flags |= VARID_INNER;
 	do {
 		take_frames_by_words(s, limit);
 		/* Links may lead from one frame of the VM's own to another for ever. */

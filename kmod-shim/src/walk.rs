@@ -31,6 +31,8 @@ pub struct Leaf {
     pub registers: Option<LeafRegisters>,
     /// The state of the code of the rule of quick frames, if the ip is there and the state is known.
     pub state: Option<LeafState>,
+    /// What the registers of the rule of quick frames hold, `reg_frame` and `reg_pc`, wherever the ip is.
+    pub quick: (u64, u64),
     /// The link register, where the machine has one.
     pub link: u64,
 }
@@ -70,6 +72,8 @@ struct RawLeaf {
     rule: u32,
     state: u32,
     state_reg: u64,
+    quick_frame: u64,
+    quick_pc: u64,
     link: u64,
     cfa_word: i16,
     cfa_bias: i16,
@@ -86,9 +90,11 @@ struct RawWalk {
     reg_pc: u64,
     frame: u64,
     cfa: u64,
+    returns: u64,
     note: u64,
+    kind: u32,
+    inner: u32,
     is_outer: u32,
-    is_inner: u32,
     is_generic: u32,
 }
 
@@ -142,8 +148,7 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
             ip: 0,
             sp,
             registers,
-            state: None,
-            link: 0,
+            ..Leaf::default()
         };
         Self::from_leaf(layout, base, tid, &leaf, read)
     }
@@ -168,6 +173,8 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
             frame,
             pc,
             rule,
+            quick_frame: leaf.quick.0,
+            quick_pc: leaf.quick.1,
             link: leaf.link,
             ..RawLeaf::default()
         };

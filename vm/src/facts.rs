@@ -139,6 +139,17 @@ fn rule_of<'a>(layout: &'a Layout, range: &CodeRange) -> Option<&'a Rule> {
     layout.rules().get(usize::try_from(range.rule).ok()?)
 }
 
+/// The bit of a register in what a compiler notes down of those that a frame keeps: its number in the machine's instructions. None: it differs from
+/// the register's DWARF number, or the machine's are not known.
+fn spill_bit(machine: Machine, dwarf: u8) -> Option<u16> {
+    match machine {
+        Machine::X86_64 => matches!(dwarf, 8..=15),
+        Machine::Aarch64 => dwarf <= 30,
+        Machine::X86 | Machine::Arm => false,
+    }
+    .then_some(dwarf.into())
+}
+
 /// Address of a tunnel's generation.
 fn generation_of(tunnel: u64) -> u64 {
     tunnel.wrapping_add(std::mem::offset_of!(abi::TunnelHeader, generation) as u64)
@@ -345,36 +356,51 @@ impl VmFacts {
         self.target_of(&layout, flags)
     }
 
-    /// The same of a process with compiled code, all of which is between these addresses: its frames are walked, which costs more. Where
-    /// the shim cannot walk them, it walks linked frames only.
+    /// The same of a process with compiled code, all of which is between these addresses: its frames are walked, which costs more.
     pub(crate) fn target_with_compiled_code(&self, flags: u32, code: &Range<u64>) -> Target {
         let mut layout = self.layout;
-        if !self.walks_compiled_code() {
-            (layout.rule_count, layout.quick_rule) = (1, NO_RULE);
-            let bodies = [self.body(0)];
-            return Target::ready(&layout, &bodies, self.machine(), flags);
-        }
-        layout.quick_rule = self.compiled_rule().unwrap_or(layout.quick_rule);
-        // Where the whole stack is unwound, or nothing of it, the frames up to the first interpreter's are.
+        let Some(compiled) = self.compiled_rule() else {
+            return self.target_of(&layout, flags);
+        };
+        // Where the whole stack is unwound, or nothing of it, the innermost frames are.
         let is_walked = flags & (target_flags::FULL_STACK | target_flags::NO_STACK) == 0;
-        let rule = layout.rules.get_mut(usize::from(layout.quick_rule));
-        if let Some(rule) = rule.filter(|rule| is_walked && rule.kind == RULE_SIZED) {
+        if self.layout.has_rule(RULE_CODE_INFO) && !is_walked {
+            return self.target_of_list(flags);
+        }
+        let interpreter = layout.rules().get(usize::from(layout.quick_rule)).copied();
+        if interpreter.is_none() {
+            layout.quick_rule = compiled;
+        }
+        let Some(rule) = layout.rules.get_mut(usize::from(compiled)) else {
+            return self.target_of_list(flags);
+        };
+        if is_walked {
             (rule.code_start, rule.code_end) = (code.start, code.end);
+        }
+        if let Some(interpreter) = interpreter {
+            let bit = |register| spill_bit(self.machine(), register);
+            let (Some(pc), Some(frame)) = (bit(interpreter.reg_pc), bit(interpreter.reg_frame))
+            else {
+                return self.target_of_list(flags);
+            };
+            (rule.saved_pc, rule.saved_frame) = (pc, frame);
         }
         self.target_of(&layout, flags)
     }
 
-    /// Whether the shim can walk frames of compiled code.
-    pub(crate) fn walks_compiled_code(&self) -> bool {
-        !self.layout.has_rule(RULE_CODE_INFO)
+    /// What the shim is told where it walks linked frames only.
+    fn target_of_list(&self, flags: u32) -> Target {
+        let mut layout = self.layout;
+        (layout.rule_count, layout.quick_rule) = (1, NO_RULE);
+        Target::ready(&layout, &[self.body(0)], self.machine(), flags)
     }
 
-    /// Index of the rule that only a process with compiled code is given: the last one, if it is one of compiled frames to which nothing
-    /// leads yet.
+    /// Index of the rule of compiled frames, which only a process with compiled code is given: the last one, if it is one.
     fn compiled_rule(&self) -> Option<u8> {
-        let is_sized = self.layout.quick_rule == NO_RULE && self.layout.has_rule(RULE_SIZED);
-        let is_given = is_sized || !self.walks_compiled_code();
-        is_given.then(|| self.layout.rule_count.saturating_sub(1))
+        let last = self.layout.rule_count.checked_sub(1)?;
+        let rule = self.layout.rules().get(usize::from(last))?;
+        let is_compiled = matches!(rule.kind, RULE_SIZED | RULE_CODE_INFO);
+        (is_compiled && self.layout.quick_rule != last).then_some(last)
     }
 
     fn target_of(&self, layout: &Layout, flags: u32) -> Target {

@@ -3,6 +3,7 @@
 mod areas;
 mod at_sp;
 mod inner;
+mod mixed;
 mod sized;
 
 use super::*;

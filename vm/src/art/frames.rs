@@ -22,7 +22,9 @@ pub(super) fn frames<'r>(
 ) -> ManagedStack<'r> {
     let record = sample.record;
     let mut found = walked;
-    if sample.record.has(flags::INNER) && !is_confirmed(sample.native, &mut found.frames) {
+    if sample.record.has(flags::INNER)
+        && !is_confirmed(facts, sample.native, &mut found.frames, space)
+    {
         found.torn = true;
     }
     let from_copy = if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {
@@ -49,39 +51,54 @@ pub(super) fn frames<'r>(
     found
 }
 
-/// Whether unwinding has led to one of the innermost compiled frames that the shim has walked. Those before it are none, and neither is any,
+/// Whether unwinding has led to one of the innermost quick frames that the shim has walked. Those before it are none, and neither is any,
 /// where it has not: they are taken away. The shim does not know a method's code well enough to tell each frame that is being made
 /// or left, or a note that is outdated.
-fn is_confirmed(native: &NativeStack, managed: &mut Cow<'_, [ManagedFrame]>) -> bool {
-    let compiled = |frame: &ManagedFrame| match frame.pc() {
-        FramePc::Compiled { returns, .. } => Some(returns),
-        _ => None,
-    };
-    let Some(first) = managed.iter().position(|frame| compiled(frame).is_some()) else {
-        return true;
-    };
+fn is_confirmed(
+    facts: &VmFacts,
+    native: &NativeStack,
+    managed: &mut Cow<'_, [ManagedFrame]>,
+    space: &AddressSpace,
+) -> bool {
+    let outermost = managed.iter().position(ManagedFrame::is_outermost);
+    let size = outermost.map_or(managed.len(), |at| at.saturating_add(1));
+    let stretch = managed.get(..size).unwrap_or_default();
     let end = native.end.filter(|_| native.stopped.is_none());
-    let mut stretch = managed.iter().skip(first);
-    let mut passed = 0_usize;
-    while let Some(frame) = stretch.next()
-        && let Some(returns) = compiled(frame)
-    {
-        let is_met = |native: &NativeFrame| {
-            native.sp == frame.address() && native.address == FrameAddress::Return(returns)
-        };
-        if end == Some(frame.address()) || native.frames.iter().any(is_met) {
-            if passed > 0 {
-                managed.to_mut().drain(first..first.saturating_add(passed));
-            }
-            return true;
-        }
-        passed = passed.saturating_add(1);
-        if frame.is_outermost() {
-            break;
-        }
+    let is_met = |frame: &ManagedFrame| {
+        end == Some(frame.address())
+            || native
+                .frames
+                .iter()
+                .any(|native| is_same(facts, native, frame, space))
+    };
+    let met = stretch.iter().position(is_met);
+    // What an interpreter's registers hold has come through the frames before.
+    let is_interpreted = |frame: &ManagedFrame| frame.absolute_pc().is_some();
+    let met = met.filter(|passed| *passed == 0 || !stretch.iter().any(is_interpreted));
+    match met {
+        Some(0) => {}
+        Some(passed) => drop(managed.to_mut().drain(..passed)),
+        None => managed.to_mut().clear(),
     }
-    managed.to_mut().truncate(first);
-    false
+    met.is_some()
+}
+
+/// Whether a native frame is a quick frame that the shim has walked, at the same call.
+fn is_same(
+    facts: &VmFacts,
+    native: &NativeFrame,
+    frame: &ManagedFrame,
+    space: &AddressSpace,
+) -> bool {
+    native.sp == frame.address()
+        && match frame.pc() {
+            FramePc::Compiled { returns, .. } => native.address == FrameAddress::Return(returns),
+            FramePc::Absolute(pc) => {
+                let found = registers(facts, native.lookup().get(), &native.regs, space);
+                found == Some((frame.address().get(), pc.get()))
+            }
+            _ => false,
+        }
 }
 
 /// Adds the frames of nterp that unwinding has found and the walk has not: the thread's note of its top frame is of an earlier call while
@@ -341,7 +358,7 @@ mod tests {
     /// The addresses of the frames that are left, and whether they are confirmed.
     fn confirmed(native: &NativeStack, frames: &[ManagedFrame]) -> (Vec<u64>, bool) {
         let mut managed = Cow::Borrowed(frames);
-        let is_confirmed = is_confirmed(native, &mut managed);
+        let is_confirmed = is_confirmed(&facts(), native, &mut managed, &AddressSpace::default());
         let left = managed.iter().map(|frame| frame.address().get());
         (left.collect(), is_confirmed)
     }
@@ -377,5 +394,21 @@ mod tests {
             ..ends
         };
         assert_eq!(confirmed(&stopped, &frames), (vec![], false));
+    }
+
+    #[test]
+    fn nterps_frames_count_only_if_unwinding_arrives_at_the_first() {
+        let leaf = (STACK, FrameAddress::Instruction(Address::new(COMPILED)));
+        let pc = FramePc::Absolute(Address::new(0x9000));
+        let frames = [
+            ManagedFrame::new(Address::new(STACK + 0x40), pc, false),
+            compiled(STACK + 0x80, COMPILED + 16, true),
+        ];
+        let all = vec![STACK + 0x40, STACK + 0x80];
+        let met = native(&[leaf], Some(STACK + 0x40));
+        assert_eq!(confirmed(&met, &frames), (all, true));
+        // nterp's registers have come through a frame that is none.
+        let later = native(&[leaf], Some(STACK + 0x80));
+        assert_eq!(confirmed(&later, &frames), (vec![], false));
     }
 }

@@ -23,7 +23,7 @@ use std::rc::Rc;
 use varid_model::{Address, MonotonicNs, Precision, Reason};
 use varid_process::{AddressSpace, MappedCode, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
-use varid_tunnel::abi::RULE_LIST;
+use varid_tunnel::abi::{RULE_CODE_INFO, RULE_LIST};
 use varid_tunnel::builds::{self, Build};
 use varid_unwind::{BytecodePc, CodeRule, NativeFrame, bytecode_pc};
 
@@ -89,8 +89,6 @@ impl Vm for ArtVm {
         // While nterp makes or leaves a frame, its caller may be native.
         let is_at_sp = |ip: u64| self.facts.is_at_sp(ip);
         match leaf {
-            // Those beyond the next frames of compiled code are only found by unwinding.
-            _ if self.unwinds_compiled_code() => false,
             _ if record.has(flags::IN_BODY) => true,
             // Compiled code calls some of the VM's directly.
             Some(CodeKind::Bridge) => !self.has_compiled_code(),
@@ -169,9 +167,7 @@ impl Vm for ArtVm {
     fn adds_compiled_code(&self, path: &Path) -> bool {
         let compiled = self.compiled.as_ref();
         // The shim is told where the code is that it walks frames of.
-        let is_new =
-            |compiled: &Rc<CompiledCode>| !compiled.is_there() || self.facts.walks_compiled_code();
-        compiled.is_some_and(is_new) && compiled::may_be_code(path)
+        compiled.is_some() && compiled::may_be_code(path)
     }
 
     fn target(&self, flags: u32, space: &AddressSpace) -> Target {
@@ -200,7 +196,7 @@ impl Vm for ArtVm {
     }
 
     fn unwinds_compiled_code(&self) -> bool {
-        self.has_compiled_code() && !self.facts.walks_compiled_code()
+        self.has_compiled_code() && self.facts.layout.has_rule(RULE_CODE_INFO)
     }
 
     fn forked(&self) -> Option<Rc<dyn Vm>> {

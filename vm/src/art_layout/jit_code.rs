@@ -56,7 +56,7 @@ pub(super) fn find(library: &Library) -> Option<JitCode> {
 }
 
 /// `ArtMethod::Invoke` asks whether its method has code before it calls that.
-fn method_entry(library: &Library) -> Result<u16, LayoutError> {
+pub(super) fn method_entry(library: &Library) -> Result<u16, LayoutError> {
     let shown = Shown::named(
         library,
         "art::ArtMethod::Invoke",

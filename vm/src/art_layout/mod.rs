@@ -259,8 +259,8 @@ fn rules(
     let mut rules = vec![list(fields, interpreters.mterp.as_ref())];
     let saved = saves.map(|saves| saved(library, fields, saves));
     match (&interpreters.mterp, &interpreters.nterp, saved) {
-        (None, Some(nterp), Some(saved)) => {
-            rules.extend(at_sp(nterp, &saved));
+        (_, Some(nterp), Some(saved)) => {
+            rules.extend(at_sp(library, nterp, &saved));
             rules.extend(jit_code::find(library).map(|jit| sized(&jit, saved)));
         }
         (None, _, _) => {
@@ -269,7 +269,7 @@ fn rules(
                 field: "a method for callee-saved registers",
             });
         }
-        (Some(_), _, Some(saved)) => {
+        (Some(_), None, Some(saved)) => {
             rules.extend(jit_code::find(library).map(|jit| sized(&jit, saved)));
         }
         (Some(_), _, None) => {}
@@ -319,8 +319,10 @@ const fn sized(jit: &JitCode, mut rule: Rule) -> Rule {
 }
 
 /// Frames of nterp.
-fn at_sp(nterp: &Nterp, saved: &Rule) -> Option<Rule> {
+fn at_sp(library: &Library, nterp: &Nterp, saved: &Rule) -> Option<Rule> {
     Some(Rule {
+        // Without it proxies' frames are not known.
+        method_entry: jit_code::method_entry(library).unwrap_or_default(),
         method_flags: saved.method_flags,
         native_flag: saved.native_flag,
         native_size: saved.native_size,

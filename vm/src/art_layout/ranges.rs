@@ -206,7 +206,12 @@ pub(super) fn ranges(
             let start = nterp.parts.first()?.start;
             let end = nterp.parts.last()?.end;
             add(start..nterp.handlers.start, RANGE_INTERPRETER, rule);
-            add(nterp.handlers.clone(), RANGE_HANDLERS, rule);
+            // Of two interpreters' handlers mterp's are those whose register is looked at.
+            let handlers = match &interpreters.mterp {
+                Some(_) => RANGE_BODY,
+                None => RANGE_HANDLERS,
+            };
+            add(nterp.handlers.clone(), handlers, rule);
             add(nterp.handlers.end..end, RANGE_INTERPRETER, rule);
         }
         (Some(nterp), None) => {

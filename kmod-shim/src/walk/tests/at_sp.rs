@@ -164,6 +164,7 @@ fn in_body(layout: &Layout, sp: u64, pc: u64) -> Leaf {
             pc,
         }),
         state: None,
+        quick: (0, 0),
         link: 0,
     }
 }
@@ -174,6 +175,7 @@ fn in_native(sp: u64) -> Leaf {
         sp,
         registers: None,
         state: None,
+        quick: (0, 0),
         link: 0,
     }
 }
@@ -303,6 +305,7 @@ fn a_frame_that_is_being_made_is_torn_and_not_skipped() {
         sp: SP,
         registers: None,
         state: None,
+        quick: (0, 0),
         link: 0,
     };
     assert_eq!(walk_from(&vm, &leaf(IN_CODE)), None);
@@ -375,6 +378,7 @@ fn stretches_of_both_rules_alternate_through_their_links() {
             pc: 0xb006,
         }),
         state: None,
+        quick: (0, 0),
         link: 0,
     };
     let (frames, end) = walk_from(&vm, &leaf).unwrap();
@@ -450,6 +454,7 @@ fn in_prologue(vm: &mut Vm, at: u64, saved: [bool; 3]) -> Leaf {
             frame: held(saved_frame, register(&vm.layout, cfa)),
             pc: held(saved_pc, THREE[1].pc),
         }),
+        quick: (0, 0),
         link: held(saved_return, RETURN),
     }
 }
@@ -498,6 +503,7 @@ fn a_frame_that_has_no_bytes_yet_or_no_longer_has_its_callers() {
             frame: register(&vm.layout, SP),
             pc: 0x9110,
         }),
+        quick: (0, 0),
         link: RETURN,
     };
     let expected = vec![
@@ -555,6 +561,7 @@ fn a_complete_frame_may_be_led_to_by_another_register_than_the_bodys() {
             frame: register(&vm.layout, places[1]),
             pc: 0x9006,
         }),
+        quick: (0, 0),
         link: 0,
     };
     let expected = vec![
@@ -625,7 +632,7 @@ proptest! {
             frame: register,
             pc: 0x9000,
         });
-        let leaf = Leaf { ip, sp: at, registers, state, link: IN_CODE };
+        let leaf = Leaf { ip, sp: at, registers, state, quick: (register, 0x9000), link: IN_CODE };
         if let Some(mut walk) = Walk::from_leaf(&layout, BASE, TID, &leaf, read) {
             // The tid, the fragment; of a state the word that leads to the CFA, and what the frame keeps.
             prop_assert!(reads.take() <= 4);

@@ -57,6 +57,7 @@ fn walk(vm: &Vm, at: u64, link: u64) -> Vec<ManagedFrame> {
         sp: SP,
         registers: None,
         state: None,
+        quick: (0, 0),
         link,
     };
     let read = |address, to: &mut [u8]| vm.memory.read(address, to);

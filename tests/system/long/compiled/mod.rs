@@ -194,8 +194,10 @@ fn check(release: Release, code: Code, stack: Stack) -> Result<()> {
     for what in compared {
         ensure!(all.get(what) > 0, "no {what}: {all:?}");
     }
-    // What nterp calls is not walked.
+    // A walk ends at the outermost method, and what native code has called it is not shown.
     if stack == Stack::Vertical {
+        let unattributed = all.get("unattributed");
+        ensure!(unattributed * 200 < judged, "0.5 % unattributed: {all:?}");
         return Ok(());
     }
     for what in ["unattributed", "broken stacks"] {
@@ -292,8 +294,10 @@ fn every_sample_in_compiled_code_of_an_app_and_the_jit_is_what_both_say() -> Res
 
 #[test]
 fn walked_callers_in_compiled_code_are_called_as_their_bytecode_says() -> Result<()> {
-    for code in Code::COMPILED {
-        check(Release::Art11, code, Stack::Vertical)?;
+    for release in [Release::Art11, Release::Art14] {
+        for code in Code::COMPILED {
+            check(release, code, Stack::Vertical)?;
+        }
     }
-    check(Release::Art14, Code::Jit, Stack::Vertical)
+    Ok(())
 }
