@@ -3,7 +3,11 @@
 //! A `PERF_RECORD_COMPRESSED` holds whole records as one zstd frame of its own, so that a recording which is cut reads up to its last whole
 //! record. perf's readers take a frame that a session ends in as well as one for each record. Ends of rounds stay outside.
 
-use std::{fmt, io::Read};
+use std::{
+    fmt,
+    io::Read,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use ruzstd::decoding::StreamingDecoder;
 use varid_model::perf::Header;
@@ -91,7 +95,14 @@ impl RecordCompressor {
             return false;
         };
         self.frame.clear();
-        encoder.compress(chunk, None, &mut self.frame).is_ok()
+        let frame = &mut self.frame;
+        // A defect of the encoder costs no records: nothing of it is used after a panic.
+        let compressed = catch_unwind(AssertUnwindSafe(|| encoder.compress(chunk, None, frame)));
+        let Ok(compressed) = compressed else {
+            self.encoder = None;
+            return false;
+        };
+        compressed.is_ok()
             && decompress(&self.frame, &mut self.read_back).is_ok()
             && self.read_back == chunk
     }

@@ -137,7 +137,7 @@ fn a_probe_in_a_native_library_has_the_methods_that_called_it() -> Result<()> {
     let library = app.library().context("no library")?;
     let event = format!("uprobe:{}:{PROBED}", library.display());
     let recording = record(&app, &["-e", &event])?;
-    let report = report_by_symbol(recording.session())?;
+    let report = report_by_symbol(&recording.session())?;
     let (hits, _) = samples_in(&report, PROBED)?;
     ensure!(hits > 0, "{report}");
     let (_, of_method) = samples_in(&report, "org.example.waits.Native.sleep")?;
