@@ -1,15 +1,13 @@
 //! Which events have a sample each time that a thread comes by a place: tracepoints and probes.
 
 use super::pmu::Pmu;
-use super::probe::{Probe, ProbeText};
+use super::probe::Probe;
+use super::probe_text::ProbeText;
 use super::tracefs;
 use super::{Event, Rate};
 use crate::SamplerError;
 use std::path::Path;
 use varid_model::perf;
-
-/// How perf's dynamic events are called unless their user says otherwise: `probe:vfs_read`, `probe_libc:malloc`.
-const DYNAMIC: &str = "probe";
 
 /// Where threads come by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,11 +18,6 @@ pub enum HitSource {
     Probe(Probe),
 }
 
-/// Whether a system's events are dynamic ones, which may be called as modifiers are written.
-pub fn is_dynamic(system: &str) -> bool {
-    system == DYNAMIC || system.starts_with("probe_")
-}
-
 impl HitSource {
     /// `SYSTEM:NAME`: a probe that tracefs has under this name, or a tracepoint.
     pub fn named(system: &str, name: &str) -> Result<Self, SamplerError> {
@@ -32,7 +25,7 @@ impl HitSource {
             return Ok(Self::Probe(Probe::in_tracefs(id)));
         }
         // The system of a raw tracepoint does not matter: the kernel's own one of this name is not meant.
-        if is_dynamic(system) {
+        if tracefs::is_dynamic(system) {
             return Err(SamplerError::NoDynamicEvent {
                 event: format!("{system}:{name}"),
             });

@@ -1,12 +1,14 @@
 //! Which events are sampled and counted, how often, and which attributes have they?
 //!
-//! [`syntax`] parses the text of `-e`, [`names`] and [`pmu`] know the events of the kernel and of the PMUs, [`resolve`] makes events of both.
+//! [`syntax`] and [`probe_text`] parse the text of `-e`, [`names`] and [`pmu`] know the events of the kernel and of the PMUs, [`resolve`] makes events
+//! of both, [`hits`] and [`probe`] those of places that threads come by.
 
 mod hits;
 pub mod modifiers;
 pub mod names;
 pub mod pmu;
 pub mod probe;
+mod probe_text;
 mod resolve;
 pub mod syntax;
 mod thread_time;

@@ -4,8 +4,8 @@
 //! `EVENT = NAME[:MODIFIERS] | PMU/TERM{,TERM}/[MODIFIERS] | SYSTEM:TRACEPOINT | PROBE`, `TERM = NAME[=VALUE]`.
 //! [`super::probe`] parses a probe.
 
-use super::hits::is_dynamic;
-use super::probe::{ProbeText, begins_probe, is_incomplete};
+use super::probe_text::{ProbeText, begins_probe, is_incomplete};
+use super::tracefs::is_dynamic;
 use crate::SamplerError;
 
 /// A group of events, or a single event.

@@ -3,6 +3,14 @@
 use std::fs;
 use std::path::Path;
 
+/// How perf's dynamic events are called unless their user says otherwise: `probe:vfs_read`, `probe_libc:malloc`.
+const DYNAMIC: &str = "probe";
+
+/// Whether a system's events are dynamic ones, which may be called as modifiers are written.
+pub fn is_dynamic(system: &str) -> bool {
+    system == DYNAMIC || system.starts_with("probe_")
+}
+
 /// Where tracefs is mounted, relative to the root.
 const MOUNTS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 /// A field that the samples of probes alone have: the place, or where a function returns to.
