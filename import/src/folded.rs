@@ -25,8 +25,8 @@ const MAX_LINE: usize = 4 << 20;
 const PROCESS: u32 = 1;
 /// Most threads that have ids of their own.
 const MAX_THREADS: usize = 1 << 20;
-/// `PERF_TYPE_SOFTWARE`: the session's perf.data needs an event, and perf takes this one for a clock.
-const SOFTWARE: u32 = 1;
+/// `PERF_TYPE_RAW`: the session's perf.data needs an event, of which no reader takes the numbers for times.
+const RAW: u32 = 4;
 
 /// Imports folded stacks.
 pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
@@ -43,7 +43,7 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
             value: path.to_string_lossy().into_owned(),
         },
         host: Host::default(),
-        events: EventDesc::new("samples", Rate::Period(1), SOFTWARE, 0).into(),
+        events: EventDesc::new("samples", Rate::Period(1), RAW, 0).into(),
     };
     let mut session = TextSession::new(origin.session(&request.output)?);
     let mut file = input.file.try_clone().map_err(Error::io("read", path))?;
