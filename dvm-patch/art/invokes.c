@@ -356,7 +356,6 @@ void varid_invokes_init(const struct varid_build *build, const struct varid_layo
 	art.vm = vm;
 	if (!build->runtime_instrumentation || !find_functions(path)) {
 		static const char line[] = "varid: this libart exports too little: its calls cannot be counted\n";
-
 		const char *tactic = getenv("VARID_TACTIC");
 
 		/* Whoever does not count is not told. */
