@@ -66,7 +66,7 @@ static __always_inline __u32 stride_of(__u32 count, __u32 limit)
 }
 
 // One of how many waits is captured; 0: not this one.
-static __always_inline __u32 choose(struct varid_wait *wait, __u64 now)
+static __always_inline __u32 choose(struct varid_wait *wait, __u64 now, bool preempted)
 {
 	__u64 window = now >> WINDOW_SHIFT;
 	__u32 zero = 0, stride, limit, random = bpf_get_prandom_u32();
@@ -74,10 +74,10 @@ static __always_inline __u32 choose(struct varid_wait *wait, __u64 now)
 
 	if (!budget)
 		return 0;
-	wait->switches = faded(wait->switches, wait->window, window) + (wait->woken ? 0 : 1);
+	wait->switches = faded(wait->switches, wait->window, window) + (preempted ? 0 : 1);
 	wait->window = window;
 	// The scheduler preempts a thread at its ticks: that is seldom enough, and such waits may be long.
-	stride = wait->woken ? 1 : stride_of(wait->switches, THREAD_LIMIT);
+	stride = preempted ? 1 : stride_of(wait->switches, THREAD_LIMIT);
 	if (random & (stride - 1))
 		return 0;
 	budget->captured = faded(budget->captured, budget->window, window) + 1;
@@ -222,7 +222,7 @@ static __always_inline void begin_wait(struct bpf_raw_tracepoint_args *ctx, cons
 	count(VARID_COUNT_WAITS);
 	wait->since = bpf_ktime_get_ns();
 	wait->woken = ctx->args[0] || !state ? wait->since : 0;
-	wait->stride = choose(wait, wait->since);
+	wait->stride = choose(wait, wait->since, ctx->args[0]);
 	flags = take_user_registers(s, task);
 	wait->ip = s->record.regs[REG_IP(flags)];
 	if (!wait->stride)

@@ -106,10 +106,16 @@ impl OffCpu {
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Ok((waits, counters, threads)) = self.shim.counts() {
-            if counters.samples < waits {
+            let captured = counters.samples.saturating_sub(counters.no_space);
+            if captured < waits {
                 notes.push(format!(
-                    "threads waited {waits} times, and the stacks of {} waits were captured: the others count for those of the same thread",
-                    counters.samples
+                    "threads waited {waits} times, and the stacks of {captured} waits were captured: the others count for those of the same thread"
+                ));
+            }
+            if counters.no_space > 0 {
+                notes.push(format!(
+                    "{} times there was no room for a wait's stacks, or for what a thread that ended had waited last: --ring-pages makes more",
+                    counters.no_space
                 ));
             }
             if threads > 0 {
