@@ -67,7 +67,7 @@ art-compiler: test-deps
 	@[ "$$(uname -m)" != x86_64 ] || tests/art14/compiler.sh $(RELEASE)
 
 test-programs: test-deps programs $(TESTBED)/areavm/areavm $(TESTBED)/stackvm/stackvm
-	cargo build --locked --release -p varid-stackvm
+	cargo build --locked --release -p varid -p artvm -p varid-stackvm
 	scripts/test-programs.sh build
 	cargo test --locked --release --workspace --no-run --test board
 
