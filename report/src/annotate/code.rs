@@ -131,7 +131,7 @@ fn dex_instructions(dex: &DexFile, range: Range<u64>) -> Result<Vec<CodeInstruct
         let instruction = |found: varid_symbolizer::dex::Instruction| CodeInstruction {
             address: found.offset.into(),
             len: found.units.saturating_mul(2),
-            text: shown(&found),
+            text: shown(found),
         };
         return Ok(instructions.take(MOST).map(instruction).collect());
     }
