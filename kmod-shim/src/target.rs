@@ -3,7 +3,9 @@
 use crate::abi::{Body, MAX_STATES, RawState, RawStates, RawTarget, state_flags, target_flags};
 use std::sync::Arc;
 use varid_model::Machine;
-use varid_tunnel::abi::{Layout, MAX_RULES, NO_REG, NO_WORD};
+use varid_tunnel::abi::{
+    Layout, MAX_RULES, NO_REG, NO_RULE, NO_WORD, RULE_CODE_INFO, RULE_LIST, RULE_SIZED, Rule,
+};
 
 /// Where the caller of a frame of [`varid_tunnel::abi::RULE_AT_SP`] is, while the instruction pointer is in a stretch of the rule's
 /// code: what the unwind information of that code says. The stretch ends where the next state begins.
@@ -150,6 +152,23 @@ impl Target {
             *to = *body;
         }
         target
+    }
+
+    /// The same with the frames of its list alone, which are walked without a program of its own. None: frames of other kinds are most of what it
+    /// has.
+    pub fn with_linked_frames_only(&self) -> Option<Self> {
+        let rules = self.layout.rules();
+        let list = rules.first()?;
+        let has_own_register = list.kind == RULE_LIST && list.reg_frame != NO_REG;
+        let has_compiled_code = |rule: &Rule| matches!(rule.kind, RULE_SIZED | RULE_CODE_INFO);
+        if !has_own_register || rules.iter().any(has_compiled_code) {
+            return None;
+        }
+        let mut linked = self.clone();
+        (linked.layout.rule_count, linked.layout.quick_rule) = (1, NO_RULE);
+        linked.rules = linked.layout.rule_bits();
+        linked.states = CodeStates::default();
+        Some(linked)
     }
 
     /// The target as the shim has it; `states`: the slot of its states, counted from 1, 0: they have none.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use varid_model::{MonotonicNs, Pid};
 use varid_sampler::decode::Stamped;
 use varid_sampler::{Drainer, Sampler, SamplerError, SamplerOptions, Source};
-use varid_shim::{Target, target_flags};
+use varid_shim::{Target, Walker, target_flags};
 
 /// The sampler and how far its records have been handled.
 #[derive(Debug)]
@@ -75,9 +75,16 @@ impl Sampling {
         self.latest
     }
 
-    /// Says how a process is sampled. The first time that a VM's frames need it a program is loaded, and the drainer does not wait for that.
+    /// Says how a process is sampled. The first time that a VM's frames need it a program is loaded, and the drainer does not wait for that; the
+    /// frames that are walked without it are walked meanwhile.
     pub fn set_target(&self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
-        for walker in self.with(|sampler| sampler.walkers(target)) {
+        let walkers = self.with(|sampler| sampler.walkers(target));
+        if walkers.iter().any(Walker::is_untried)
+            && let Some(linked) = target.with_linked_frames_only()
+        {
+            self.with(|sampler| sampler.set_target(pid, &linked))?;
+        }
+        for walker in walkers {
             // A refusal is told below, with the process.
             let _ = walker.load();
         }

@@ -64,6 +64,11 @@ impl Walker {
         run(&mut self.programs().ebpf)
     }
 
+    /// Whether loading the program takes time still.
+    pub fn is_untried(&self) -> bool {
+        matches!(self.programs().state, State::Untried)
+    }
+
     /// Loads the program, if that was not tried before.
     ///
     /// # Errors
