@@ -169,8 +169,9 @@ fn layout_dex_files_and_methods_are_those_of_the_running_vm() {
     let description = read(pid).unwrap();
     assert_eq!(description.vm, VM_ART);
     assert!(!description.inherited);
-    // The loop: what is before its handlers, these, and what they share.
-    let kinds = description.ranges.iter().map(|range| range.kind);
+    // The loop of linked frames: what is before its handlers, these, and what they share.
+    let of_list = description.ranges.iter().filter(|range| range.rule == 0);
+    let kinds = of_list.map(|range| range.kind);
     let body: Vec<_> = kinds
         .filter(|kind| [RANGE_BODY, RANGE_HANDLERS].contains(kind))
         .collect();
@@ -372,8 +373,16 @@ fn the_tables_ranges_are_whole_functions_of_the_installed_library() {
     let mut parts = Vec::new();
     for range in ranges.iter().filter(|range| range.kind != RANGE_VM) {
         parts.push((range.start, range.end));
-        // The loop's prologue, body and epilogue make one function.
-        let whole = |part: &(u64, u64)| functions.contains(&(part.0, range.end));
+        // The loop's prologue, body and epilogue make one function; nterp's ranges make several, one behind the other.
+        let whole = |part: &(u64, u64)| {
+            let mut end = part.0;
+            while end < range.end
+                && let Some(next) = functions.iter().find(|function| function.0 == end)
+            {
+                end = next.1;
+            }
+            end == range.end
+        };
         if let Some(first) = parts.iter().position(whole) {
             assert!(
                 parts
