@@ -377,7 +377,9 @@ fn the_tables_ranges_are_whole_functions_of_the_installed_library() {
         let whole = |part: &(u64, u64)| {
             let mut end = part.0;
             while end < range.end
-                && let Some(next) = functions.iter().find(|function| function.0 == end)
+                && let Some(next) = functions
+                    .iter()
+                    .find(|(start, past)| *start == end && *past > end)
             {
                 end = next.1;
             }
