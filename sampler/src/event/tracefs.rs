@@ -22,7 +22,7 @@ pub fn probe_id(root: &Path, system: &str, name: &str) -> Option<u64> {
         let event = root.join(mount).join("events").join(system).join(name);
         fs::read_to_string(event.join("format")).ok()
     };
-    let format = MOUNTS.iter().find_map(|mount| read(&mount))?;
+    let format = MOUNTS.iter().find_map(read)?;
     if !PROBE_FIELDS.iter().any(|field| format.contains(field)) {
         return None;
     }
