@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::iter::successors;
 use std::path::Path;
-use varid_recording::terminal::{one_line, printable};
+use varid_recording::terminal::{MAX_PADDING, one_line, printable};
 
 /// Writes text, without what a terminal would take for commands.
 pub fn text(text: &str) -> anyhow::Result<()> {
@@ -94,15 +94,12 @@ pub enum Align {
     Right,
 }
 
-/// Cells are padded to no more than this: one that is wider makes its row alone longer.
-const WIDEST: usize = 1000;
-
 /// Rows in columns as wide as they need to be; no row ends in spaces.
 pub fn table<const N: usize>(head: [(&str, Align); N], rows: &[[String; N]]) -> String {
     let mut widths = head.map(|(title, _)| title.chars().count());
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count()).min(WIDEST);
+            *width = (*width).max(cell.chars().count()).min(MAX_PADDING);
         }
     }
     let mut text = String::new();

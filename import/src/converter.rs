@@ -355,7 +355,7 @@ impl Converter {
         host: &Host,
         features: &Features,
     ) -> Result<Imported> {
-        let lost = recorder_lost(features).saturating_add(self.tally.untold());
+        let lost = recorder_lost(features).saturating_add(self.tally.unreported());
         if lost > 0 {
             let time = MonotonicNs::new(self.tally.latest());
             self.writer

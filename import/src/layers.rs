@@ -134,7 +134,7 @@ pub(crate) fn of_named(image: &str) -> Layer {
             Layer::Kernel
         }
         // The kernel, or a module; other memory of a process has a colon in its name.
-        Some(name) if name.bytes().all(is_of_module) => Layer::Kernel,
+        Some(name) if name.bytes().all(is_module_character) => Layer::Kernel,
         Some(_) => of_image(image),
         None => match image.ends_with(".ko") || image.starts_with("bpf_prog_") {
             true => Layer::Kernel,
@@ -144,7 +144,7 @@ pub(crate) fn of_named(image: &str) -> Layer {
 }
 
 /// A character of a module's name.
-const fn is_of_module(byte: u8) -> bool {
+const fn is_module_character(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 

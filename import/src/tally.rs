@@ -65,7 +65,7 @@ impl Tally {
     }
 
     /// What was lost and the kernel did not tell.
-    pub(crate) const fn untold(&self) -> u64 {
+    pub(crate) const fn unreported(&self) -> u64 {
         self.losses.in_all.saturating_sub(self.losses.told)
     }
 
@@ -111,11 +111,11 @@ mod tests {
         let mut tally = Tally::default();
         tally.lost(5);
         tally.lost(3);
-        assert_eq!(tally.untold(), 0);
+        assert_eq!(tally.unreported(), 0);
         // Of two events, the last losses of which the kernel did not tell.
         tally.lost_in_all(6);
         tally.lost_in_all(4);
-        assert_eq!(tally.untold(), 2);
+        assert_eq!(tally.unreported(), 2);
     }
 
     #[test]

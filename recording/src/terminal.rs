@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+/// Cells of a table are padded to so many characters at most: one that is wider makes its row alone longer.
+pub const MAX_PADDING: usize = 1000;
+
 /// Whether a terminal takes a character for more than a letter: control characters, and those that turn the direction of what follows
 /// (Unicode's `Bidi_Control`), by which one text is shown as another.
 #[must_use]

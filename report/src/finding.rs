@@ -13,7 +13,7 @@ use crate::{
     frames::{ImageId, SymbolId},
     naming::{MARKERS, UNNAMED_JIT},
     profile::Profile,
-    scope::{Scope, is_of_waits, percent},
+    scope::{Scope, is_wait_event, percent},
     weights::ProfileCounter,
 };
 
@@ -210,14 +210,14 @@ fn place(profile: &Profile, leaf: SymbolId) -> Option<Place<'_>> {
         // Frames of an imported recording that says of no code what it is.
         Layer::Native if image.name == Marker::Native.symbol() => None,
         Layer::Kernel => Some(Place::Kernel),
-        Layer::App if is_of_hotspot(&symbol.name) => None,
+        Layer::App if is_hotspot_internal(&symbol.name) => None,
         Layer::App => Some(Place::Method(&symbol.name)),
         layer => Some(Place::Image(layer, &image.name)),
     }
 }
 
 /// Whether HotSpot's perf map calls code so that is its own, and no method's.
-fn is_of_hotspot(name: &str) -> bool {
+fn is_hotspot_internal(name: &str) -> bool {
     let is_own = name == "Interpreter"
         || name.starts_with("StubRoutines (")
         || name.starts_with("RuntimeStub - ")
@@ -245,7 +245,7 @@ fn app_callers(profile: &Profile) -> Vec<Option<SymbolId>> {
             symbol.is_some_and(|symbol| {
                 symbol.layer == Layer::App
                     && !markers.contains(&symbol.image)
-                    && !is_of_hotspot(&symbol.name)
+                    && !is_hotspot_internal(&symbol.name)
             })
         });
         let parent = profile.stacks.parent(stack);
@@ -259,7 +259,7 @@ impl<'p> Finding<'p> {
     /// What a view's samples show; none: nothing is clear.
     pub fn of(scope: &Scope<'p>) -> Option<Self> {
         // Every wait has its leaf in the kernel's scheduler, which says nothing of its cause.
-        if scope.all.samples() < MIN_SAMPLES || is_of_waits(scope.description) {
+        if scope.all.samples() < MIN_SAMPLES || is_wait_event(scope.description) {
             return None;
         }
         Evidence::of(scope).decide()
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn code_of_hotspot_s_own_is_told_from_methods() {
+    fn hotspot_internal_code_is_no_method() {
         for name in [
             "Interpreter",
             "StubRoutines (1)",
@@ -378,14 +378,14 @@ mod tests {
             "vtable stub",
             "I2C/C2I adapters",
         ] {
-            assert!(is_of_hotspot(name), "{name}");
+            assert!(is_hotspot_internal(name), "{name}");
         }
         for name in [
             "double H.f(int)",
             "org.example.Db.readBlob",
             "org.example.Interpreter",
         ] {
-            assert!(!is_of_hotspot(name), "{name}");
+            assert!(!is_hotspot_internal(name), "{name}");
         }
     }
 

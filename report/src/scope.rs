@@ -174,7 +174,7 @@ fn selected_symbols(profile: &Profile, view: &View) -> Vec<bool> {
 }
 
 /// Whether an event's samples are waits of threads, each of which weighs as long as it took.
-pub(crate) fn is_of_waits(event: &EventDesc) -> bool {
+pub(crate) fn is_wait_event(event: &EventDesc) -> bool {
     // What programs of the BPF shim tell: the time that threads wait, or a tracepoint, SYSTEM:NAME.
     let by_bpf = event.config == u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT);
     event.kind == perf::PERF_TYPE_SOFTWARE && by_bpf && !event.name.contains(':')
@@ -197,7 +197,7 @@ impl Unit {
             perf::PERF_COUNT_SW_CPU_CLOCK,
             perf::PERF_COUNT_SW_TASK_CLOCK,
         ];
-        let is_clock = clocks.map(u64::from).contains(&event.config) || is_of_waits(event);
+        let is_clock = clocks.map(u64::from).contains(&event.config) || is_wait_event(event);
         if event.kind == perf::PERF_TYPE_SOFTWARE && is_clock {
             Self::Nanoseconds
         } else {

@@ -18,6 +18,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use varid_sampler::event::syntax::has_uprobe;
 use varid_session::request::{Configured, TargetSpec};
 use varid_session::{Session, SessionControl, SessionError, SessionOptions};
 use varid_vm::VmKinds;
@@ -101,12 +102,7 @@ fn code(status: ExitStatus) -> ExitCode {
 
 /// What events are, as far as they need privileges.
 fn recorded(events: &[String]) -> Recorded {
-    let is_uprobe = |text: &String| {
-        ["uprobe:", "uretprobe:"]
-            .iter()
-            .any(|kind| text.contains(kind))
-    };
-    match events.iter().any(is_uprobe) {
+    match events.iter().any(|text| has_uprobe(text)) {
         true => Recorded::Uprobes,
         false => Recorded::Events,
     }

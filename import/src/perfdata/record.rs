@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_lost_is_told_from_what_perf_sums_up_and_filters() {
+    fn summed_up_and_filtered_samples_are_not_lost_again() {
         let layout = |read_format| RecordLayout {
             // TIME, which records that are no samples have at their end.
             sample_type: 1 << 2,

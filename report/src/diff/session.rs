@@ -9,7 +9,7 @@ use super::{DiffView, tables};
 use crate::{
     error::{Error, Result},
     profile::Profile,
-    scope::{Scope, Unit, is_of_waits, percent},
+    scope::{Scope, Unit, is_wait_event, percent},
     shares::Share,
     view::{PercentOf, RowOrder},
     views::rows::{self, Row},
@@ -72,7 +72,7 @@ pub struct SessionShares {
     /// Whether it is a command from its start to its end.
     pub is_command: bool,
     /// Whether its samples are waits: their number says nothing of how long they took.
-    pub is_of_waits: bool,
+    pub is_wait_event: bool,
     /// Why sums of its periods say little; none: they are good.
     pub not_absolute: Option<String>,
     pub unattributed: u64,
@@ -133,7 +133,7 @@ impl SessionShares {
             }),
             // Another profiler's recording does not tell whether a command or Ctrl-C ended it.
             is_command: manifest.target.kind == TargetKind::Command && manifest.imported.is_none(),
-            is_of_waits: is_of_waits(scope.description),
+            is_wait_event: is_wait_event(scope.description),
             not_absolute: not_absolute(&scope, manifest),
             unattributed: scope.event.unattributed_samples(),
             lost: recording.lost,

@@ -19,8 +19,8 @@ impl TestedBy {
     /// Of two sides.
     pub fn of(sides: [&[SessionShares]; 2]) -> Self {
         let mut all = sides.into_iter().flatten();
-        let is_of_waits = all.any(|session| session.is_of_waits);
-        match (sides.iter().any(|side| side.len() > 1), is_of_waits) {
+        let is_wait_event = all.any(|session| session.is_wait_event);
+        match (sides.iter().any(|side| side.len() > 1), is_wait_event) {
             (false, false) => Self::Sample,
             (true, false) => Self::SessionAndSample,
             (true, true) => Self::Session,

@@ -4,7 +4,7 @@
 //! `EVENT = NAME[:MODIFIERS] | PMU/TERM{,TERM}/[MODIFIERS] | SYSTEM:TRACEPOINT | PROBE`, `TERM = NAME[=VALUE]`.
 //! [`super::probe`] parses a probe.
 
-use super::probe_text::{ProbeText, begins_probe, is_incomplete};
+use super::probe_text::{PlaceText, ProbeText, begins_probe, is_incomplete};
 use super::tracefs::is_dynamic;
 use crate::SamplerError;
 
@@ -78,6 +78,16 @@ pub fn parse(text: &str) -> Result<Vec<GroupText>, SamplerError> {
         groups.push(group);
     }
     Ok(groups)
+}
+
+/// Whether the text of one `-e` has a probe in the code of a file. A malformed one has none.
+pub fn has_uprobe(text: &str) -> bool {
+    let groups = parse(text).unwrap_or_default();
+    let mut events = groups.iter().flat_map(|group| &group.events);
+    events.any(|event| match &event.spec {
+        EventSpec::Probe(probe) => matches!(probe.place, PlaceText::File { .. }),
+        _ => false,
+    })
 }
 
 fn group(text: &str) -> Result<GroupText, &'static str> {
@@ -280,6 +290,25 @@ mod tests {
             }
         };
         groups.iter().map(group).collect::<Vec<_>>().join(",")
+    }
+
+    #[test]
+    fn only_probes_in_files_are_uprobes() {
+        for text in [
+            "uprobe:/bin/true:main",
+            "cycles,uretprobe:/b:f(int, int)",
+            "{cycles,uprobe:/b:f}",
+        ] {
+            assert!(has_uprobe(text), "{text}");
+        }
+        for text in [
+            "cycles",
+            "kprobe:vfs_read",
+            "my_uprobe:hit",
+            "uprobe:/bin/true",
+        ] {
+            assert!(!has_uprobe(text), "{text}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use varid_recording::terminal::one_line;
+use varid_recording::terminal::{MAX_PADDING, one_line};
 
 use crate::columns::{Sheet, SheetLine};
 
@@ -74,9 +74,6 @@ const GAP: &str = "  ";
 /// A column is never cut below this: numbers stay whole.
 const NARROWEST: usize = 12;
 
-/// Cells are padded to no more than this: one that is wider makes its row alone longer.
-const WIDEST: usize = 1000;
-
 fn widths(
     header: &[Cow<'static, str>],
     lines: &[Option<Vec<Cell>>],
@@ -128,7 +125,7 @@ fn write_line(cells: &[Cell], widths: &[usize], out: &mut dyn Write) -> io::Resu
     let padded = cells.iter().zip(widths);
     let text: Vec<String> = padded
         .map(|(cell, &width)| {
-            let padding = width.min(WIDEST);
+            let padding = width.min(MAX_PADDING);
             format!("{:padding$}", cut(cell, width))
         })
         .collect();
@@ -155,7 +152,8 @@ fn cut(cell: &Cell, width: usize) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cell, WIDEST, write_line};
+    use super::{Cell, write_line};
+    use varid_recording::terminal::MAX_PADDING;
 
     #[test]
     fn a_name_that_is_longer_than_any_padding_is_written_whole() {
@@ -175,7 +173,7 @@ mod tests {
         )
         .unwrap();
         let text = String::from_utf8(out).unwrap();
-        let padding = " ".repeat(WIDEST - "short".len());
+        let padding = " ".repeat(MAX_PADDING - "short".len());
         assert_eq!(text, format!("{long}  1\nshort{padding}  2\n"));
     }
 }
