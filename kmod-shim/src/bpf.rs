@@ -281,19 +281,14 @@ impl Shim {
         self.records.as_fd()
     }
 
-    /// What has to be loaded before such a target's frames are walked. [`Self::set_target`] loads it, too, but takes as long as that.
+    /// What has to be loaded before such a target's frames are walked.
     pub fn walker(&self, target: &Target) -> Option<Walker> {
         (target.rules & !BASIC_RULES != 0).then(|| self.walker.clone())
     }
 
-    /// Admits a process (its id in the initial pid namespace), or changes what is known of it.
+    /// Admits a process (its id in the initial pid namespace), or changes what is known of it. Until its [`Self::walker`] is loaded, the
+    /// process's samples say that it is not ready.
     pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), BpfError> {
-        // Without that program the process's samples say that it is not ready: they are kept, and other processes' are walked.
-        if let Some(walker) = self.walker(target)
-            && let Err(error) = walker.load()
-        {
-            tracing::warn!("process {pid}: its managed frames are not walked: {error}");
-        }
         self.users_of_states.remove(&pid);
         let slot = self.slot_of(pid, &target.states)?;
         if slot != 0 {

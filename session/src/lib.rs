@@ -154,6 +154,7 @@ impl Session {
         if !last {
             self.reload()?;
         }
+        self.sampling.set_waiting_targets()?;
         let mut records = self.sampling.take_records(last);
         // A VM that was up when a sample of it was taken is known before that sample is attributed.
         self.processes.find_vms(&self.sampling)?;

@@ -2,21 +2,28 @@
 //!
 //! From the sampler, which is shared with the thread that empties the rings while the session is busy.
 
+mod waiting;
+
 use super::SessionError;
 use super::tasks;
 use nix::unistd::{User, geteuid};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use varid_model::{MonotonicNs, Pid};
 use varid_sampler::decode::Stamped;
-use varid_sampler::{Drainer, Sampler, SamplerError, SamplerOptions, Source};
+use varid_sampler::{Drainer, Sampler, SamplerError, SamplerOptions, Source, monotonic_ns};
 use varid_shim::{Target, Walker, target_flags};
+use waiting::Waiting;
+
+/// How long the session sleeps at most, in milliseconds, while a process waits for the program that walks its frames.
+const WAITING_MS: u16 = 5;
 
 /// The sampler and how far its records have been handled.
 #[derive(Debug)]
 pub struct Sampling {
     sampler: Arc<Mutex<Sampler>>,
     drainer: Drainer,
+    waiting: Mutex<Waiting>,
     /// The memory of the records of a turn.
     records: Vec<Stamped>,
     latest: MonotonicNs,
@@ -28,6 +35,7 @@ impl Sampling {
         let sampler = Arc::new(Mutex::new(Sampler::open(options, source)?));
         Ok(Self {
             drainer: Drainer::of(&sampler)?,
+            waiting: Mutex::default(),
             sampler,
             records: Vec::new(),
             latest: MonotonicNs::ZERO,
@@ -48,6 +56,10 @@ impl Sampling {
     /// Waits for records, at most so many milliseconds.
     pub fn wait(&self, milliseconds: u16) {
         self.drainer.session_waits();
+        let milliseconds = match self.waiting().is_empty() {
+            true => milliseconds,
+            false => milliseconds.min(WAITING_MS),
+        };
         self.with(|sampler| sampler.wait(milliseconds));
         self.drainer.session_is_busy();
     }
@@ -75,20 +87,68 @@ impl Sampling {
         self.latest
     }
 
-    /// Says how a process is sampled. The first time that a VM's frames need it a program is loaded, and the drainer does not wait for that; the
-    /// frames that are walked without it are walked meanwhile.
+    /// Says how a process is sampled. Where its frames need a program that is not loaded yet, a thread loads it, and the frames that are walked
+    /// without it are walked meanwhile.
     pub fn set_target(&self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
         let walkers = self.with(|sampler| sampler.walkers(target));
-        if walkers.iter().any(Walker::is_untried)
-            && let Some(linked) = target.with_linked_frames_only()
-        {
-            self.with(|sampler| sampler.set_target(pid, &linked))?;
+        let mut waiting = self.waiting();
+        if waiting.load(&walkers) {
+            waiting.remove(pid);
+            return self.set_walked(pid, target, &walkers);
         }
-        for walker in walkers {
-            // A refusal is told below, with the process.
-            let _ = walker.load();
+        waiting.add(pid, target.clone());
+        match target.with_linked_frames_only() {
+            Some(linked) => self.set(pid, &linked),
+            // As before: as a process without a VM, or not at all.
+            None => Ok(()),
         }
-        self.with(|sampler| sampler.set_target(pid, target))
+    }
+
+    /// The processes whose program is loaded now are sampled with it.
+    pub fn set_waiting_targets(&self) -> Result<(), SamplerError> {
+        for (pid, target) in self.waiting().take_loaded() {
+            let walkers = self.with(|sampler| sampler.walkers(&target));
+            self.set_walked(pid, &target, &walkers)?;
+        }
+        Ok(())
+    }
+
+    /// `walkers`: those of the target, which are loaded or refused.
+    fn set_walked(
+        &self,
+        pid: Pid,
+        target: &Target,
+        walkers: &[Walker],
+    ) -> Result<(), SamplerError> {
+        let Some(refusal) = walkers.iter().find_map(|walker| walker.load().err()) else {
+            return self.set(pid, target);
+        };
+        let linked = target.with_linked_frames_only();
+        let which = match linked {
+            Some(_) => "some of its managed frames",
+            None => "its managed frames",
+        };
+        tracing::warn!("process {pid}: {which} are not walked: {refusal}");
+        self.with(|sampler| sampler.set_target(pid, linked.as_ref().unwrap_or(target)))
+    }
+
+    fn set(&self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
+        self.with(|sampler| sampler.set_target(pid, target))?;
+        if target.rules != 0 {
+            let (pid, since) = (pid.get(), monotonic_ns().get());
+            tracing::debug!(pid, since, "frames are walked");
+        }
+        Ok(())
+    }
+
+    /// A process is sampled as those of which nothing is said.
+    pub fn remove_target(&self, pid: Pid) -> Result<(), SamplerError> {
+        self.waiting().remove(pid);
+        self.with(|sampler| sampler.remove_target(pid))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The source samples neither a process nor what it forks.

@@ -52,7 +52,7 @@ impl Processes {
             }
         }
         for (pid, names) in std::mem::take(&mut self.refused) {
-            sampling.with(|sampler| sampler.remove_target(pid))?;
+            sampling.remove_target(pid)?;
             // Where all processes are recorded, it is tried again with its next sample.
             let all = self.tracker.selects_all();
             if !all && self.is_selected(&names) && tasks::is_alive(pid) {

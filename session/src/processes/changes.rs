@@ -13,7 +13,6 @@ use varid_model::{MonotonicNs, Pid, Tid};
 use varid_process::{KernelMapping, Status};
 use varid_recording::SessionRecord;
 use varid_sampler::decode::{Mmap, Samples};
-use varid_sampler::monotonic_ns;
 use varid_vm::Vm;
 
 /// A thread takes a name.
@@ -96,8 +95,7 @@ impl Processes {
         if let Some(vm) = tracked.new_vm() {
             tracing::info!("process {pid}: {vm}: its methods will have names");
         }
-        let vm = tracked.managed.vm();
-        if let Some(vm) = vm {
+        if let Some(vm) = tracked.managed.vm() {
             tracing::debug!(
                 "process {pid}: its VM's frames are known by {}",
                 vm.facts().known_by
@@ -105,13 +103,6 @@ impl Processes {
         }
         let target = target_of(Some(&tracked.managed), self.options.stack);
         sampling.set_target(pid, &target)?;
-        if vm.is_some() {
-            tracing::debug!(
-                pid = pid.get(),
-                since = monotonic_ns().get(),
-                "frames are walked"
-            );
-        }
         Ok(())
     }
 

@@ -49,7 +49,7 @@ impl Processes {
                 self.tracker.forget(pid);
                 self.refused.remove(&pid);
                 // The source may have been told to ignore it.
-                sampling.with(|sampler| sampler.remove_target(pid))?;
+                sampling.remove_target(pid)?;
             }
             return Ok(());
         };
@@ -66,7 +66,7 @@ impl Processes {
             }
             // Its last samples may still come: it stays tracked for a while.
             self.tracker.forget(pid);
-            sampling.with(|sampler| sampler.remove_target(pid))?;
+            sampling.remove_target(pid)?;
         }
         Ok(())
     }

@@ -75,13 +75,13 @@ fn judge_art(app: &App, recording: &Recording) -> Result<Option<serde_json::Valu
     judge("per_sample.py", arguments).map(Some)
 }
 
-/// Workloads that take a second and more each, of which a VM's start is the least part.
+/// Workloads of which a VM's start is the least part: they take most of a second each.
 fn workloads() -> Result<[App; 4]> {
     Ok([
-        App::new("math", "run", 25)?,
-        App::new("truth", "run", 220)?,
-        App::new("cradle", "run", 700)?,
-        App::new("scene", "run", 240)?,
+        App::new("math", "run", 14)?,
+        App::new("truth", "run", 120)?,
+        App::new("cradle", "run", 380)?,
+        App::new("scene", "run", 130)?,
     ])
 }
 
@@ -188,12 +188,16 @@ fn a_sample_in_the_middle_of_an_invoke_has_its_methods() -> Result<()> {
     if skip_without_root("attribution") {
         return Ok(());
     }
-    let app = App::new("math", "run", 200)?;
+    let (rounds, enough) = match scale() {
+        Scale::Gate => (100, 10_000),
+        Scale::Long => (1000, 100_000),
+    };
+    let app = App::new("math", "run", rounds)?;
     let recording = record(&app, &beside_raw("10000"))?;
     let counts = judge_art(&app, &recording)?.context("it was over too soon")?;
     println!("in the middle of invokes: {counts}");
     ensure!(counts["wrong"] == 0, "{counts}");
-    ensure!(counts["samples"].as_u64() > Some(20_000), "{counts}");
+    ensure!(counts["samples"].as_u64() > Some(enough), "{counts}");
     Ok(())
 }
 
@@ -206,6 +210,8 @@ struct Known {
     named: bool,
     /// They were there before anything was known of their VM.
     early: bool,
+    /// Nothing could be read of them: their process had ended.
+    gone: bool,
 }
 
 /// The same of each sample, in order of time.
@@ -221,10 +227,12 @@ fn known(session: &Path) -> Result<Vec<Known>> {
                 time: time.replace('.', "").parse()?,
                 named: false,
                 early: false,
+                gone: false,
             });
         } else if let (Some(symbol), Some(sample)) = (symbol, samples.last_mut()) {
             sample.named |= symbol.starts_with("org.example.");
             sample.early |= symbol == "[vm-not-ready]";
+            sample.gone |= symbol == "[vm-gone]";
         }
     }
     Ok(samples)
@@ -276,7 +284,11 @@ fn a_command_of_a_moment_has_its_methods_from_when_its_vm_is_known_on() -> Resul
         let walked = samples.iter().filter(|sample| sample.time > since);
         let walked: Vec<_> = walked.collect();
         let (early, late) = (samples.len() - walked.len(), walked.len());
-        println!("{early} and {late} samples of {}: {counted}", app.name);
+        let gone = samples.iter().filter(|sample| sample.gone).count();
+        println!(
+            "{early} and {late} samples of {}, {gone} gone: {counted}",
+            app.name
+        );
         let missed = walked.iter().find(|sample| sample.early);
         ensure!(missed.is_none(), "{}: {missed:?} since {since}", app.name);
         judged += late;
