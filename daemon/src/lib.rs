@@ -28,6 +28,8 @@ mod control;
 #[cfg(feature = "host")]
 mod device;
 mod output;
+#[cfg(feature = "host")]
+mod output_file;
 mod paths;
 mod sandbox;
 mod sessions;

@@ -1,12 +1,9 @@
-//! Output: text, tables and JSON on standard output, whose reader may have seen enough, and files that the user names.
+//! Output: text, tables and JSON on standard output, whose reader may have seen enough.
 
-use anyhow::Context;
 use serde::Serialize;
 use std::error::Error;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::iter::successors;
-use std::path::Path;
 use varid_recording::terminal::{MAX_PADDING, one_line, printable};
 
 /// Writes text, without what a terminal would take for commands.
@@ -34,26 +31,6 @@ pub fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// Creates or replaces a file and writes it whole.
-///
-/// # Errors
-///
-/// Those of creating and of writing it, with its path.
-pub fn file<E>(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
-) -> anyhow::Result<()>
-where
-    anyhow::Error: From<E>,
-{
-    let shown = path.display();
-    let file = File::create(path).with_context(|| format!("cannot create {shown}"))?;
-    let mut file = BufWriter::with_capacity(1 << 16, file);
-    let written = write(&mut file).map_err(anyhow::Error::from);
-    let written = written.and_then(|()| Ok(file.flush()?));
-    written.with_context(|| format!("cannot write {shown}"))
 }
 
 /// Writes a document with the version of its shape.

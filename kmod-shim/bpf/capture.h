@@ -94,13 +94,13 @@ static __always_inline struct varid_target *target_of(struct task_struct *task, 
 static __always_inline long copy_page(struct scratch *s, __u32 want)
 {
 	__u64 at = s->record.stack_addr + s->record.stack_len;
-	__u32 len = VARID_PAGE - (at & (VARID_PAGE - 1));
-	__u64 pos = s->pos;
+	__u64 len = VARID_PAGE - (at & (VARID_PAGE - 1)), pos = s->pos;
 
 	if (s->record.stack_len >= want)
 		return 1;
 	if (len > want - s->record.stack_len)
 		len = want - s->record.stack_len;
+	asm volatile("" : "+r"(len)); // clang knows that it is a page at most, the verifier of Linux 6.1 does not
 	if (pos > OUT_MAX - VARID_PAGE || len > VARID_PAGE) {
 		s->record.flags |= VARID_STACK_TRUNCATED;
 		return 1;

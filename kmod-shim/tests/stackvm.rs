@@ -391,6 +391,9 @@ fn every_sample_has_the_frames_that_ran() {
         target_flags::FULL_STACK,
     );
     let mut shim = Shim::load(4096).unwrap();
+    if let Some(walker) = shim.walker(&target) {
+        walker.load().unwrap();
+    }
     shim.set_target(vm.pid(), &target).unwrap();
     // SAFETY: sysconf takes a number and touches no memory of ours.
     let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };

@@ -69,7 +69,7 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
         .map(|bound| is_slower(&diff, bound, args.level))
         .transpose()?;
     match &args.html {
-        Some(path) => output::file(path, |out| diff.write_html(out))?,
+        Some(path) => output_file::write(path, |out| diff.write_html(out))?,
         None => {
             let mut text = Vec::new();
             diff.render(format, &mut text)?;

@@ -1,7 +1,7 @@
 //! `varid export`: a session for other viewers.
 
 use crate::cli::{self, ExportArgs, selection};
-use crate::output;
+use crate::{output, output_file};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use varid_model::Layer;
@@ -70,7 +70,7 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
             written => written?,
         }
     } else {
-        output::file(&args.output, write)?;
+        output_file::write(&args.output, write)?;
         if let Ok(metadata) = args.output.metadata() {
             let (shown, size) = (args.output.display(), output::size(metadata.len()));
             let samples = profile.weight(event.event).samples();

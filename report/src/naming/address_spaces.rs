@@ -61,6 +61,14 @@ struct AddressSpace {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct SpaceState(Fingerprint);
 
+impl SpaceState {
+    /// Bits that are others in another state.
+    pub fn bits(self) -> u64 {
+        let [bits, _] = self.0;
+        bits
+    }
+}
+
 impl AddressSpaces {
     /// Maps a range; whatever it covers is unmapped there. `false`: there are too many
     /// mappings already, and this one was left out.

@@ -51,7 +51,8 @@ pub struct Resolver {
     notes: BTreeSet<String>,
 }
 
-/// User addresses that were looked up lately, each in the slot of its last bits.
+/// User addresses that were looked up lately, each in a slot by its last bits and its address space's, for many processes may have mapped
+/// different things at the same addresses.
 ///
 /// An entry holds in the address spaces with the mappings that it was looked up in.
 #[derive(Debug)]
@@ -76,18 +77,19 @@ impl AddressCache {
         }
     }
 
-    fn slot(address: Address) -> usize {
-        usize::try_from(address.get()).unwrap_or(0) & Self::SLOTS.saturating_sub(1)
+    fn slot(space: SpaceState, address: Address) -> usize {
+        let bits = address.get() ^ space.bits();
+        bits as usize & Self::SLOTS.saturating_sub(1)
     }
 
     fn get(&self, space: SpaceState, address: Address) -> Option<InlinedFrames> {
-        let cached = self.slots.get(Self::slot(address))?.as_ref()?;
+        let cached = self.slots.get(Self::slot(space, address))?.as_ref()?;
         let holds = (cached.space, cached.address) == (space, address);
         holds.then_some(cached.frames)
     }
 
     fn insert(&mut self, cached: CachedAddress) {
-        if let Some(slot) = self.slots.get_mut(Self::slot(cached.address)) {
+        if let Some(slot) = self.slots.get_mut(Self::slot(cached.space, cached.address)) {
             *slot = Some(cached);
         }
     }

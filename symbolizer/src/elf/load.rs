@@ -1,5 +1,6 @@
 //! What do an ELF file and the files that belong to it hold that names addresses?
 
+use std::cmp::Reverse;
 use std::fs::File;
 use std::path::Path;
 
@@ -112,8 +113,8 @@ pub(super) fn load(image: &ElfReader<'_>, debug: Option<&ElfReader<'_>>) -> Resu
 struct Candidate {
     named: Named,
     /// Of several symbols at one address the smallest rank counts: sized before
-    /// unsized, global before weak before local, few leading underscores before many.
-    rank: (bool, u8, usize, u8),
+    /// unsized, global before weak before local, few leading underscores before many, long names before short ones as in perf.
+    rank: (bool, u8, usize, Reverse<usize>, u8),
     section_end: u64,
 }
 
@@ -215,6 +216,7 @@ impl Symbols {
                         _ => 2,
                     },
                     text.iter().take_while(|&&byte| byte == b'_').count(),
+                    Reverse(text.len()),
                     table.index,
                 ),
                 section_end,
@@ -285,7 +287,7 @@ mod tests {
                 end,
                 ..Named::default()
             },
-            rank: (start == end, 0, 0, 0),
+            rank: (start == end, 0, 0, Reverse(0), 0),
             section_end: 1000,
         }
     }

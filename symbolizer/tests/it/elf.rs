@@ -332,6 +332,26 @@ fn a_symbol_without_a_size_does_not_cover_local_functions_that_were_stripped() {
     assert_eq!(stripped.lookup(asmfn), None);
 }
 
+/// One function has all of these names.
+const ALIASES: &str = "\
+int strchr_of_ours(int x) { return x + 1; }
+extern int index_of_ours(int) __attribute__((alias(\"strchr_of_ours\")));
+extern int a_weak_name_which_is_long(int) __attribute__((weak, alias(\"strchr_of_ours\")));
+extern int __an_internal_name_of_ours(int) __attribute__((alias(\"strchr_of_ours\")));
+";
+
+#[test]
+fn of_a_functions_names_the_one_that_perf_takes_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(file) = compiled(folder.path(), ALIASES, &["-O2", "-shared", "-fPIC"]) else {
+        return;
+    };
+    let symbols = ElfSymbols::open(&file).unwrap();
+    let mut names = (0..0x10_000).filter_map(|at| symbols.lookup(at));
+    assert!(names.any(|symbol| symbol.raw == "strchr_of_ours"));
+    assert!(!names.any(|symbol| symbol.raw.contains("name")));
+}
+
 #[test]
 fn a_relocatable_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -11,4 +11,5 @@ mod html;
 mod module;
 mod pmu;
 mod pointer_authentication;
+mod probes_board;
 mod unwinding;
