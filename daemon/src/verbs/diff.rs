@@ -2,7 +2,7 @@
 
 use super::pager;
 use crate::cli::{self, DiffArgs, selection};
-use crate::{output, sessions};
+use crate::{output, output_file, sessions};
 use anyhow::{Context, bail};
 use std::path::PathBuf;
 use std::process::ExitCode;
