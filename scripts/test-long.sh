@@ -29,7 +29,9 @@ step fresh scripts/fresh.sh "$target" full
 # shellcheck disable=SC2016 # the inner shell's
 step dist sh -c 'scripts/dist.sh "$0/dist" && tests/dist.sh "$0/dist"' "$target"
 end soak
+begin board program board
 step host program host
+end board
 step long program long
 step code cargo test --locked --release -p artvm --test vm -- --ignored
 begin cost scripts/board-cost.sh "$target" docs/board-cost.md
@@ -50,11 +52,11 @@ end paper
     echo
     echo "| step | result | minutes | |"
     echo "|---|---|---|---|"
-    for name in host golden long code soak module fuzz cost paper cross dist fresh; do
+    for name in host board golden long code soak module fuzz cost paper cross dist fresh; do
         result=passed
         [[ " ${failed[*]} " != *" $name "* ]] || result=FAILED
         case $name in
-        host | long | code) found=$(grep -a '^test result:' "$logs/$name.log" | sed 's/^test result: [a-zA-Z]*\. //; s/; 0 ignored.*//' | tail -n 1) ;;
+        host | board | long | code) found=$(grep -a '^test result:' "$logs/$name.log" | sed 's/^test result: [a-zA-Z]*\. //; s/; 0 ignored.*//' | tail -n 1) ;;
         fresh) found=$(grep -a '^tests: [0-9]\|^packages: [0-9]' "$logs/$name.log" | sed 's/, files of.*//' | paste -sd';') ;;
         soak) found=$(grep -a '^soak' "$logs/$name.log" | tail -n 1) ;;
         *) found=$(tail -n 1 "$logs/$name.log") ;;

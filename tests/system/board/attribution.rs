@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use varid_tests::{App, Board, Release, board};
+use varid_tests::{App, Board, Release, Scale, board, scale};
 
 /// Each app once, until so many percent of whose samples the bytecode must be known: none wrong. What an oracle counted of each.
 fn all_apps(apps: &[(App, u64)], options: &str) -> Result<Option<Vec<Value>>> {
@@ -41,10 +41,14 @@ fn every_sample_of_hardware_cycles_is_what_the_registers_say() -> Result<()> {
     let apps = [
         (App::new("math", "run", 2)?, 60),
         (App::new("truth", "run", 14)?, 30),
-        (App::new("cradle", "run", 40)?, 1),
         (App::new("scene", "run", 8)?, 5),
+        (App::new("cradle", "run", 40)?, 1),
     ];
-    all_apps(&apps, "-e cycles -F 997 --shim bpf").map(|_| ())
+    let apps = match scale() {
+        Scale::Gate => &apps[..2],
+        Scale::Long => &apps[..],
+    };
+    all_apps(apps, "-e cycles -F 997 --shim bpf").map(|_| ())
 }
 
 /// nterp, whose frames are native ones with their method at the stack pointer. The program that walks them takes a second to load on a
@@ -57,7 +61,11 @@ fn every_sample_of_hardware_cycles_in_nterp_is_what_the_registers_say() -> Resul
         (App::new("scene", "run", 30)?, 5),
     ]
     .map(|(app, known)| (app.in_release(Release::Art14), known));
-    let Some(counts) = all_apps(&apps, "-e cycles -F 997 --shim bpf")? else {
+    let (apps, enough) = match scale() {
+        Scale::Gate => (&apps[..2], 2000),
+        Scale::Long => (&apps[..], 4000),
+    };
+    let Some(counts) = all_apps(apps, "-e cycles -F 997 --shim bpf")? else {
         return Ok(());
     };
     let (found, incomplete) = (
@@ -65,7 +73,7 @@ fn every_sample_of_hardware_cycles_in_nterp_is_what_the_registers_say() -> Resul
         sum(&counts, "VM found, incomplete"),
     );
     println!("{found} samples after ART 14 was found, {incomplete} of them lack frames");
-    ensure!(found > 4000, "{counts:?}");
+    ensure!(found > enough, "{counts:?}");
     ensure!(incomplete * 200 < found, "{counts:?}");
     ensure!(sum(&counts, "nterp window") > 100, "{counts:?}");
     Ok(())
