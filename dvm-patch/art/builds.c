@@ -287,6 +287,7 @@ static const struct varid_build_range debian_11_armhf[] = {
 static const struct varid_build_range debian_14_amd64[] = {
 	{ 0x28e4b0, 0x28e6e6, VARID_RANGE_BRIDGE }, /* ArtMethod::Invoke */
 	{ 0x436960, 0x4371e3, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromInvoke */
+	{ 0x4371f0, 0x43784b, VARID_RANGE_BRIDGE }, /* Execute */
 	{ 0x43e850, 0x43ee54, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromDeoptimize */
 	{ 0x43ee60, 0x43ef86, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromEntryPoint */
 	{ 0x43ef90, 0x43f167, VARID_RANGE_BRIDGE }, /* ArtInterpreterToInterpreterBridge */
@@ -352,6 +353,7 @@ static const struct varid_build_range debian_14_amd64[] = {
 static const struct varid_build_range debian_14_arm64[] = {
 	{ 0x2b68a4, 0x2b6ad4, VARID_RANGE_BRIDGE }, /* ArtMethod::Invoke */
 	{ 0x445c64, 0x44641c, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromInvoke */
+	{ 0x44641c, 0x446854, VARID_RANGE_BRIDGE }, /* Execute */
 	{ 0x44d34c, 0x44d8c8, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromDeoptimize */
 	{ 0x44d8c8, 0x44da08, VARID_RANGE_BRIDGE }, /* EnterInterpreterFromEntryPoint */
 	{ 0x44da08, 0x44dbf4, VARID_RANGE_BRIDGE }, /* ArtInterpreterToInterpreterBridge */

@@ -179,7 +179,18 @@ fn every_sample_in_art_14s_switch_interpreter_has_its_methods() -> Result<()> {
     let apps = workloads()?.map(|app| app.in_release(Release::Art14).option("--int"));
     let counts = art(&apps, 10_000, 10_000)?;
     println!("ART 14's switch interpreter: {counts:?}");
-    counts.check("switch", 15, 5)
+    counts.check("switch", 15, 5)?;
+    // With the native frames around them, as where other methods are compiled.
+    let mut options = beside_raw("997").to_vec();
+    options.extend(["--stack", "full"]);
+    let counts = judge_art(&apps[0], &record(&apps[0], &options)?)?;
+    let counts = counts.context("it was over too soon")?;
+    println!("with whole stacks: {counts}");
+    ensure!(
+        counts["wrong"] == 0 && counts["switch"].as_u64() > Some(100),
+        "{counts}"
+    );
+    Ok(())
 }
 
 /// Once in some 5,000 samples an invoke of this app's has taken the VM's frames away, and not linked them to its own.

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use varid_tests::{App, Board, Recording, board, judge, manifest, report_by_symbol};
+use varid_tests::{App, Board, Recording, board, manifest, printed, report_by_symbol, testbed};
 
 const ROUNDS: u32 = 10;
 
@@ -14,9 +14,23 @@ fn threads_on_the_board_wait_in_their_methods() -> Result<()> {
     };
     let app = App::new("waits", "waits", ROUNDS)?;
     let recording = walked(&board, &app, &["--off-cpu", "--stack", "full"])?;
-    let session = recording.session().display().to_string();
-    let waits = judge("waits.py", [session, ROUNDS.to_string()])?;
-    println!("waits on the board: {waits}");
+    let mut report = testbed()?.varid();
+    report.args([
+        "report", "-e", "off-cpu", "--by", "symbol", "--format", "json", "-i",
+    ]);
+    let report = printed(report.arg(recording.session()))?;
+    let report: Value = serde_json::from_str(&report)?;
+    for (method, sleeps) in [("Naps.nap20", 20), ("Door.nap60", 60)] {
+        let method = format!("org.example.waits.{method}");
+        let expected = u64::from(ROUNDS) * sleeps;
+        let waited = of(&report, &method, "total_period")? / 1_000_000;
+        println!("{method} waited {waited} ms on the board");
+        // A turn may be late where others want the processor.
+        ensure!(
+            (expected..=expected + expected / 4).contains(&waited),
+            "{report}"
+        );
+    }
     Ok(())
 }
 
@@ -102,8 +116,12 @@ fn walked(board: &Board, app: &App, options: &[&str]) -> Result<Recording> {
 
 /// How many samples have this function in their stacks.
 fn total(report: &Value, symbol: &str) -> Result<u64> {
+    of(report, symbol, "total")
+}
+
+fn of(report: &Value, symbol: &str, what: &str) -> Result<u64> {
     let rows = report["rows"].as_array().context("rows")?;
     let row = rows.iter().find(|row| row["symbol"] == symbol);
     let row = row.with_context(|| format!("no {symbol}: {report}"))?;
-    row["total"].as_u64().context("total")
+    row[what].as_u64().with_context(|| what.to_owned())
 }
