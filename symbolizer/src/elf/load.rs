@@ -113,8 +113,9 @@ pub(super) fn load(image: &ElfReader<'_>, debug: Option<&ElfReader<'_>>) -> Resu
 struct Candidate {
     named: Named,
     /// Of several symbols at one address the smallest rank counts: sized before
-    /// unsized, global before weak before local, few leading underscores before many, long names before short ones as in perf.
-    rank: (bool, u8, usize, Reverse<usize>, u8),
+    /// unsized, global before weak before local, few leading underscores before many, names before those with a version, long names before short
+    /// ones as in perf.
+    rank: (bool, u8, usize, bool, Reverse<usize>, u8),
     section_end: u64,
 }
 
@@ -216,6 +217,7 @@ impl Symbols {
                         _ => 2,
                     },
                     text.iter().take_while(|&&byte| byte == b'_').count(),
+                    text.contains(&b'@'),
                     Reverse(text.len()),
                     table.index,
                 ),
@@ -287,7 +289,7 @@ mod tests {
                 end,
                 ..Named::default()
             },
-            rank: (start == end, 0, 0, Reverse(0), 0),
+            rank: (start == end, 0, 0, false, Reverse(0), 0),
             section_end: 1000,
         }
     }
