@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn summed_up_and_filtered_samples_are_not_lost_again() {
+    fn losses_sums_of_losses_and_filtered_samples_are_distinguished() {
         let layout = |read_format| RecordLayout {
             // TIME, which records that are no samples have at their end.
             sample_type: 1 << 2,

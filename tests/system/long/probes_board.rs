@@ -119,6 +119,7 @@ fn total(report: &Value, symbol: &str) -> Result<u64> {
     of(report, symbol, "total")
 }
 
+/// A number of the row of a function.
 fn of(report: &Value, symbol: &str, what: &str) -> Result<u64> {
     let rows = report["rows"].as_array().context("rows")?;
     let row = rows.iter().find(|row| row["symbol"] == symbol);
