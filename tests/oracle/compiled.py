@@ -45,6 +45,8 @@ SOON = 100_000_000
 DEEPEST = 100_000
 # Words of the stack in which nterp has its caller's return address while it makes a frame.
 NTERP_FRAME = 64
+# call *N(%rdi), which ends in N: how ART's stubs call the code of the method that the switch interpreter or native code invokes.
+CALL_OF_METHOD = bytes.fromhex("ff57")
 # mov $435, %eax; syscall
 CLONE3 = bytes.fromhex("b8b30100000f05")
 # mov %rax, %rdi; mov $60, %eax; syscall
@@ -309,19 +311,31 @@ class Oracle(per_sample.Oracle):
         return None
 
     def in_method(self, ip, user):
-        """While compiled code enters nterp, nterp's frame is not there yet: the caller's return address is near the stack pointer."""
+        """While compiled code or a stub enters nterp, nterp's frame is not there yet: the return address is near the stack pointer."""
         if self.part(ip) == "nterp window" and not self.code.is_managed(user[0]) and len(user) > 1:
             if any(self.is_of(code, user, self.depth_of(code, user)) for code in self.near_callers()):
                 self.counts["nterp window, entered from compiled code"] += 1
+                return self.leaf(ip, user)
+            if any(map(self.is_in_stub, self.near_words())):
+                self.counts["nterp window, entered by a stub"] += 1
                 return self.leaf(ip, user)
         return super().in_method(ip, user)
 
     def near_callers(self):
         """The compiled code that addresses near the stack pointer return to; where no stack is copied, all that there was up to then."""
         if self.stacks.copies:
-            words = [self.stacks.word(self.key, WORD * at) for at in range(NTERP_FRAME)]
-            return [found[0] for found in (self.compiled(word - 1) for word in words if word) if found]
+            return [found[0] for found in (self.compiled(word - 1) for word in self.near_words()) if found]
         return [*(code for oat in self.oats.values() for code in oat.codes), *(self.jit.before(self.time()) if self.jit else [])]
+
+    def near_words(self):
+        """What lies near the stack pointer; nothing where no stack is copied."""
+        words = (self.stacks.word(self.key, WORD * at) for at in range(NTERP_FRAME))
+        return [word for word in words if word]
+
+    def is_in_stub(self, address):
+        """Whether a method's code that a stub has called returns to an address."""
+        offset = self.in_libart(address)
+        return offset is not None and self.libart.part(offset) is None and content(self.libart_path)[offset - 3 : offset - 1] == CALL_OF_METHOD
 
     def depth_of(self, code, user):
         """Where the method of some code is, behind those that are inlined in it."""

@@ -37,6 +37,8 @@ pub(crate) fn walk_copy(
     for (depth, frame) in frames.iter().enumerate() {
         match facts.code_at(frame.lookup().get()) {
             Some(CodeKind::Loop) => {}
+            // It makes or leaves its frame; those of its callers are native ones.
+            Some(CodeKind::Interpreter) if facts.is_at_sp(frame.lookup().get()) => continue,
             // No register leads to its frame; of the callers of one that is known they need not.
             Some(CodeKind::Interpreter)
                 if managed.last().is_none_or(|last| last.address() < frame.sp) =>

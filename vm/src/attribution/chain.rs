@@ -153,8 +153,10 @@ impl<'a> Chain<'a> {
                 inside = Inside::Edge;
                 continue;
             }
-            // The interpreter of frames that lie elsewhere: it executes the first of them, and then the others.
-            let interprets = matches!(kind, Some(CodeKind::Loop | CodeKind::Interpreter));
+            // The interpreter of frames that lie elsewhere: it executes the first of them, and then the others. One that keeps its frames on
+            // the stack executes none of those.
+            let interprets = matches!(kind, Some(CodeKind::Loop | CodeKind::Interpreter))
+                && !vm.is_some_and(|vm| vm.facts().is_at_sp(frame.lookup().get()));
             if interprets && (interprets_detached || positions.is_detached(innermost(rest))) {
                 if std::mem::replace(&mut interprets_detached, true) {
                     continue;

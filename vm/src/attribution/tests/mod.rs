@@ -1,6 +1,7 @@
 //! Does a callchain say what ran, with nothing in the wrong place and nothing missing unsaid?
 
 mod areas;
+mod at_sp;
 mod callers;
 mod marked;
 mod reasons;

@@ -96,6 +96,10 @@ function helper
 .cfi_offset r12, -24
 .cfi_offset r13, -32
 done helper
+function nterp
+done nterp
+function nterp_entry
+done nterp_entry
 function outermost
 .cfi_undefined rip
 done outermost
@@ -153,6 +157,11 @@ const KINDS: [(&str, u32); 6] = [
     ("quick", abi::RANGE_QUICK),
     ("helper", abi::RANGE_VM),
 ];
+/// An interpreter whose frames are native ones, with their method at the stack pointer; where it makes one.
+const NTERP: [(&str, u32); 2] = [
+    ("nterp", abi::RANGE_BODY),
+    ("nterp_entry", abi::RANGE_INTERPRETER),
+];
 
 /// ART's frames on x86-64, as far as a walk needs them.
 fn layout(kind: u8) -> abi::Layout {
@@ -168,12 +177,17 @@ fn layout(kind: u8) -> abi::Layout {
         frame_index: 52,
         ..abi::Rule::default()
     };
+    let at_sp = abi::Rule {
+        kind: abi::RULE_AT_SP,
+        reg_pc: PC as u8,
+        ..abi::Rule::default()
+    };
     abi::Layout {
         flags: abi::LAYOUT_ON_NATIVE_STACK,
         machine: 62,
         word: 8,
         reference: 4,
-        ..abi::Layout::with_rules(&[rule])
+        ..abi::Layout::with_rules(&[rule, at_sp])
     }
 }
 
@@ -237,14 +251,14 @@ impl World {
         let bytes = BYTES.get_or_init(|| compiled("frames.s", FRAMES));
         let mut space = AddressSpace::default();
         let functions = map_library(&mut space, LIBRARY, bytes, "/test/library.so");
-        let mut ranges: Vec<_> = KINDS
-            .map(|(name, kind)| abi::CodeRange {
-                start: functions[name],
-                end: functions[name] + 0x80,
-                kind,
-                rule: 0,
-            })
-            .into();
+        let range = |(name, kind), rule| abi::CodeRange {
+            start: functions[name],
+            end: functions[name] + 0x80,
+            kind,
+            rule,
+        };
+        let mut ranges = KINDS.map(|code| range(code, 0)).to_vec();
+        ranges.extend(NTERP.map(|code| range(code, 1)));
         let in_areas = kind == abi::RULE_SAVE_AREA;
         if in_areas {
             ranges.push(abi::CodeRange {

@@ -1,0 +1,58 @@
+//! Is a callchain whole where an interpreter whose frames are native ones makes one of them?
+
+use super::world::*;
+use varid_model::Stack;
+
+/// Memory below the stack, where frames are made for a method that leaves its compiled code.
+const ELSEWHERE: u64 = SP - 0x10_0000;
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
+fn while_it_makes_one_its_callers_are_all_there() {
+    let mut world = World::list();
+    let pc = world.code[0].start + 4;
+    let mut record = world.record(&["nterp_entry", "nterp", "nterp", "native", "outermost"]);
+    record.regs.set(PC, Some(pc));
+    put(&mut record, SP + FRAME, FIRST);
+    put(&mut record, SP + 2 * FRAME, FIRST);
+    let [native, outermost] = ["native", "outermost"].map(|name| world.at(name));
+    assert_eq!(
+        world.user(record, 0, &[], Stack::Full),
+        [pc, pc + 1, native, outermost]
+    );
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
+fn it_executes_no_frames_that_lie_elsewhere() {
+    let mut world = World::list();
+    let pc = world.code[0].start;
+    let left = frame_at(ELSEWHERE, FIRST, pc, OUTERMOST);
+    let [native, entry, outermost] =
+        ["native", "nterp_entry", "outermost"].map(|name| world.at(name));
+    // The method has thrown; the exception's constructor is entered, and a function has been called for that.
+    let record = world.record(&[
+        "native",
+        "nterp_entry",
+        "native",
+        "interpreter",
+        "bridge",
+        "outermost",
+    ]);
+    assert_eq!(
+        world.user(record, 0, &[left], Stack::Full),
+        [native, entry, native, pc + 1, outermost]
+    );
+    // Entered by another interpreter.
+    let record = world.record(&["nterp_entry", "interpreter", "bridge", "outermost"]);
+    assert_eq!(
+        world.user(record, 0, &[left], Stack::Full),
+        [entry, pc + 1, outermost]
+    );
+}
