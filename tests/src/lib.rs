@@ -34,7 +34,7 @@ pub use libart::{Libart, Says};
 pub use lines::{lines_by_perf_script, perf_annotates_as_varid_reports};
 pub use methods::{
     MATH, Methods, PERF_REPORT, has_all_of_math, methods_by_perf, methods_by_varid, methods_in,
-    printed_by_perf, report_by_symbol,
+    printed_by_perf, report_by_symbol, report_with, row_of,
 };
 pub use oracle::{judge, judge_in, oracle};
 pub use process::{is_alive, is_stopped, ticks};

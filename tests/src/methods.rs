@@ -53,9 +53,22 @@ pub fn methods_by_perf(file: &Path, options: &[&str]) -> Result<Methods> {
 
 /// `varid report --by symbol` of a session.
 pub fn report_by_symbol(session: &Path) -> Result<Value> {
+    report_with(session, &["--by", "symbol"])
+}
+
+/// `varid report` of a session with these options, as JSON.
+pub fn report_with(session: &Path, options: &[&str]) -> Result<Value> {
     let mut report = testbed()?.varid();
-    report.args(["report", "--by", "symbol", "--format", "json", "-i"]);
-    Ok(serde_json::from_str(&printed(report.arg(session))?)?)
+    report.args(["report", "--format", "json"]).args(options);
+    let printed = printed(report.arg("-i").arg(session))?;
+    Ok(serde_json::from_str(&printed)?)
+}
+
+/// The row of a symbol in a report, or in a comparison of several.
+pub fn row_of<'r>(report: &'r Value, symbol: &str) -> Result<&'r Value> {
+    let rows = report["rows"].as_array().context("no rows")?;
+    let found = rows.iter().find(|row| row["symbol"] == symbol);
+    found.with_context(|| format!("no row of {symbol}: {report:#}"))
 }
 
 /// A report by symbol has samples in each part of the app `math`.

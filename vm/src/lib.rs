@@ -13,6 +13,7 @@
 //! | what does a method pointer stand for | [`Method`], `dex` |
 //! | which frames does a sample show | [`attribution`] |
 //! | which of them are those of the thread's last sample | `callchain_cache` |
+//! | which of them lie elsewhere than on the stack | `stack_positions` |
 //! | what do an interpreter loop's registers say | `interpreter_loop`, `executed`, `handlers` |
 #![cfg_attr(
     not(test),
@@ -51,6 +52,7 @@ mod method;
 mod quick_code;
 mod shadow;
 mod stack_copy;
+mod stack_positions;
 #[doc(hidden)]
 pub mod testing;
 mod unwound_stacks;

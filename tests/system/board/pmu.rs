@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use varid_tests::{Board, board, printed, testbed};
+use varid_tests::{Board, board, report_with};
 
 /// A loop of busybox's shell: some 710 million cycles of user code. With less of it chance moves counts and shares of turns too far.
 const WORK: &str = "/bin/busybox sh -c 'i=0; while [ $i -lt 24000 ]; do i=$((i+1)); done'";
@@ -34,11 +34,7 @@ fn record(board: &Board, options: &str, events: &[&str]) -> Result<Vec<Value>> {
     let here = folder.path().join("session");
     board.manifest(session)?;
     board.pull(session, &here)?;
-    let report = |event: &&str| -> Result<Value> {
-        let mut report = testbed()?.varid();
-        report.args(["report", "--format", "json", "-e", event, "-i"]);
-        Ok(serde_json::from_str(&printed(report.arg(&here))?)?)
-    };
+    let report = |event: &&str| report_with(&here, &["-e", event]);
     events.iter().map(report).collect()
 }
 

@@ -1,10 +1,9 @@
 //! Has each instruction of an annotated method the samples that perf finds at its address, and is it the one that dexdump and objdump show?
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::Path;
-use varid_tests::{App, judge, printed, record, skip_without_root, testbed};
+use varid_tests::{App, judge, printed, record, report_by_symbol, skip_without_root, testbed};
 
 /// `varid annotate`'s JSON.
 fn annotated(session: &Path, method: &str) -> Result<String> {
@@ -18,13 +17,7 @@ fn annotated(session: &Path, method: &str) -> Result<String> {
 
 /// The methods of an image with most samples by themselves.
 fn hottest(session: &Path, image: &str, count: usize) -> Result<Vec<String>> {
-    let report = printed(
-        testbed()?
-            .varid()
-            .args(["report", "--by", "symbol", "--format", "json", "-i"])
-            .arg(session),
-    )?;
-    let report: Value = serde_json::from_str(&report)?;
+    let report = report_by_symbol(session)?;
     let rows = report["rows"].as_array().context("no rows")?.iter();
     let names = rows.filter(|row| row["image"] == image);
     let names = names.filter_map(|row| Some(row["symbol"].as_str()?.to_owned()));

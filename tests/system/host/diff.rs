@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use varid_tests::{App, Scale, manifest, scale, skip_without_root, testbed};
+use varid_tests::{App, Scale, manifest, row_of, scale, skip_without_root, testbed};
 
 /// How often each side is recorded, and the rate of false discoveries: so often at most is anything found in recordings of the same work, by
 /// Benjamini and Hochberg's procedure, if shares vary from session to session as a normal distribution does. What was changed has to be found
@@ -92,7 +92,7 @@ fn change(before: &[PathBuf], after: &[PathBuf]) -> Result<String> {
         found.contains(&CHANGED.to_owned()),
         "{CHANGED} is not among {found:?}: {changed:#}"
     );
-    let points = row(&changed, CHANGED)?["points"].as_f64();
+    let points = row_of(&changed, CHANGED)?["points"].as_f64();
     ensure!(points > Some(10.0), "{points:?} points: {changed:#}");
     // Shares of one session depend on all that ran; of two methods in it the ratio does not.
     let (mut times, mut variance) = (1.0, 0.0);
@@ -102,7 +102,7 @@ fn change(before: &[PathBuf], after: &[PathBuf]) -> Result<String> {
         (CHANGED, "a_samples", true),
         (UNCHANGED, "a_samples", false),
     ] {
-        let samples = row(&changed, symbol)?[side].as_f64();
+        let samples = row_of(&changed, symbol)?[side].as_f64();
         let samples = samples.with_context(|| format!("no {side} of {symbol}"))?;
         times *= if is_divided { 1.0 / samples } else { samples };
         variance += 1.0 / samples;
@@ -194,11 +194,6 @@ fn ended(command: &mut Command, code: Option<i32>) -> Result<Output> {
 
 fn rows(document: &Value) -> Result<&Vec<Value>> {
     document["rows"].as_array().context("no rows")
-}
-
-fn row<'d>(document: &'d Value, symbol: &str) -> Result<&'d Value> {
-    let found = rows(document)?.iter().find(|row| row["symbol"] == symbol);
-    found.with_context(|| format!("no {symbol}: {document:#}"))
 }
 
 fn significant(document: &Value) -> Result<Vec<String>> {

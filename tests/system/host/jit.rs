@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use varid_tests::{processes_noted, skip_without_root, skipped, testbed};
+use varid_tests::{processes_noted, report_with, skip_without_root, skipped, testbed};
 
 /// Where the programs are that make code.
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/jit");
@@ -60,10 +60,7 @@ fn record_named(folder: &Path, command: &[&str]) -> Result<PathBuf> {
 
 /// The rows of `varid report`.
 fn rows(session: &Path, by: &str) -> Result<Vec<serde_json::Value>> {
-    let mut report = testbed()?.varid();
-    let args = ["report", "--by", by, "--format", "json", "-i"];
-    let report = run(report.args(args).arg(session))?;
-    let report: serde_json::Value = serde_json::from_str(&report)?;
+    let report = report_with(session, &["--by", by])?;
     Ok(report["rows"].as_array().context("no rows")?.clone())
 }
 

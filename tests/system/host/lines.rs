@@ -1,13 +1,12 @@
 //! Are the lines in a report those that dexdump, addr2line and perf find at the same addresses?
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use varid_tests::{App, printed, record, skip_without_root, testbed};
+use varid_tests::{App, printed, record, report_with, skip_without_root, testbed};
 
 /// A line of a function: symbol, whether it is inlined, the file's name without folders, line; 0 if there is none.
 type Line = (String, bool, String, u64);
@@ -21,13 +20,7 @@ fn base_name(path: &str) -> String {
 
 /// `varid report --by line`: the rows of the images whose name ends so.
 fn by_varid(session: &Path, image: &str) -> Result<Lines> {
-    let report = printed(
-        testbed()?
-            .varid()
-            .args(["report", "--by", "line", "--format", "json", "-i"])
-            .arg(session),
-    )?;
-    let report: Value = serde_json::from_str(&report)?;
+    let report = report_with(session, &["--by", "line"])?;
     let mut found = Lines::new();
     for row in report["rows"].as_array().context("no rows")? {
         let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();

@@ -4,7 +4,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use varid_tests::{App, manifest, record, report_by_symbol, skip_without_root, skipped, testbed};
+use varid_tests::{
+    App, manifest, record, report_by_symbol, row_of, skip_without_root, skipped, testbed,
+};
 
 const THREADS: u64 = 4;
 /// Of each thread: the ring holds all their samples, however late it is read.
@@ -71,9 +73,7 @@ impl Probed {
 
 /// Samples in a function itself, and with those in what it calls.
 fn samples_in(report: &Value, symbol: &str) -> Result<(u64, u64)> {
-    let rows = report["rows"].as_array().context("rows")?;
-    let row = rows.iter().find(|row| row["symbol"] == symbol);
-    let row = row.with_context(|| format!("no row of {symbol}: {report}"))?;
+    let row = row_of(report, symbol)?;
     let count = |field: &str| row[field].as_u64().context("a count");
     Ok((count("self")?, count("total")?))
 }

@@ -1,11 +1,10 @@
 //! Does a tree have the app's calls as `perf report` has them, and do filters divide a recording?
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use varid_tests::{App, printed, record, skip_without_root, testbed};
+use varid_tests::{App, printed, record, report_with, skip_without_root};
 
 /// Samples by path of the app's methods, from the outermost; a method that calls itself is there once.
 type Paths = BTreeMap<Vec<String>, u64>;
@@ -14,17 +13,9 @@ fn is_app(name: &str) -> bool {
     name.starts_with("org.example.")
 }
 
-fn report(session: &Path, options: &[&str]) -> Result<Value> {
-    let mut report = testbed()?.varid();
-    report.args(["report", "--format", "json", "-i"]);
-    Ok(serde_json::from_str(&printed(
-        report.arg(session).args(options),
-    )?)?)
-}
-
 /// Of the stacks that begin with the app's methods, as varid's tree has them.
 fn by_varid(session: &Path) -> Result<Paths> {
-    let report = report(session, &["--tree", "--percent-limit", "0", "--no-inline"])?;
+    let report = report_with(session, &["--tree", "--percent-limit", "0", "--no-inline"])?;
     let (mut path, mut paths) = (Vec::new(), Paths::new());
     for row in report["rows"].as_array().context("no rows")? {
         let depth = row["depth"].as_u64().context("no depth")?;
@@ -75,7 +66,7 @@ fn a_tree_has_the_calls_of_perf_report_and_filters_divide_a_recording() -> Resul
     println!("tree: {} paths, as perf report has them", varid.len());
 
     let samples = |options: &[&str]| -> Result<u64> {
-        let report = report(&session, options)?;
+        let report = report_with(&session, options)?;
         report["samples"].as_u64().context("no samples")
     };
     let all = samples(&[])?;

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use varid_tests::{App, Board, Recording, board, manifest, printed, report_by_symbol, testbed};
+use varid_tests::{App, Board, Recording, board, manifest, report_by_symbol, report_with, row_of};
 
 const ROUNDS: u32 = 10;
 
@@ -14,12 +14,8 @@ fn threads_on_the_board_wait_in_their_methods() -> Result<()> {
     };
     let app = App::new("waits", "waits", ROUNDS)?;
     let recording = walked(&board, &app, &["--off-cpu", "--stack", "full"])?;
-    let mut report = testbed()?.varid();
-    report.args([
-        "report", "-e", "off-cpu", "--by", "symbol", "--format", "json", "-i",
-    ]);
-    let report = printed(report.arg(recording.session()))?;
-    let report: Value = serde_json::from_str(&report)?;
+    let by_waits = ["-e", "off-cpu", "--by", "symbol"];
+    let report = report_with(&recording.session(), &by_waits)?;
     for (method, sleeps) in [("Naps.nap20", 20), ("Door.nap60", 60)] {
         let method = format!("org.example.waits.{method}");
         let expected = u64::from(ROUNDS) * sleeps;
@@ -121,8 +117,6 @@ fn total(report: &Value, symbol: &str) -> Result<u64> {
 
 /// A number of the row of a function.
 fn of(report: &Value, symbol: &str, what: &str) -> Result<u64> {
-    let rows = report["rows"].as_array().context("rows")?;
-    let row = rows.iter().find(|row| row["symbol"] == symbol);
-    let row = row.with_context(|| format!("no {symbol}: {report}"))?;
-    row[what].as_u64().with_context(|| what.to_owned())
+    let number = &row_of(report, symbol)?[what];
+    number.as_u64().with_context(|| what.to_owned())
 }

@@ -6,8 +6,9 @@ use crate::interpreter_loop::{
     Walked, drop_repeated, exact_pcs, frame_at_sp, registers, walk_copy,
 };
 use crate::kind::{LeafMethod, ManagedStack, Unwound};
+use crate::stack_positions::StackPositions;
 use std::borrow::Cow;
-use varid_model::{FrameAddress, Reason};
+use varid_model::{Address, FrameAddress, Reason};
 use varid_process::AddressSpace;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Step, Walk, flags};
 use varid_tunnel::abi::RULE_AT_SP;
@@ -110,6 +111,8 @@ fn add_unwound(
     space: &AddressSpace,
 ) {
     let native = &sample.native.frames;
+    let sp = native.first().map(|leaf| leaf.sp).unwrap_or_default();
+    let mut positions = StackPositions::of(managed, sp, false);
     for (depth, frame) in native.iter().enumerate() {
         let ip = frame.lookup().get();
         if !facts.is_at_sp(ip) {
@@ -118,7 +121,7 @@ fn add_unwound(
         let Some((address, pc)) = registers(facts, ip, &frame.regs, space) else {
             continue;
         };
-        let above = managed.partition_point(|managed| managed.address().get() < address);
+        let above = positions.place(managed, Address::new(address));
         let known = managed.get(above);
         let known = known.filter(|managed| managed.address().get() == address);
         let known = known.map(ManagedFrame::is_quick);
@@ -133,13 +136,17 @@ fn add_unwound(
                     *noted = added();
                 }
             }
-            None => managed.to_mut().insert(above, added()),
+            None => {
+                managed.to_mut().insert(above, added());
+                positions = StackPositions::of(managed, sp, false);
+            }
         }
         let is_within = |other: &ManagedFrame| {
             other.address().get() > address && end.is_some_and(|end| other.address() < end)
         };
         if managed.iter().any(is_within) {
             managed.to_mut().retain(|other| !is_within(other));
+            positions = StackPositions::of(managed, sp, false);
         }
     }
 }
@@ -225,7 +232,7 @@ fn lost(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use varid_model::{Address, FrameAddress, Machine, Regs};
+    use varid_model::{Machine, Regs};
     use varid_shim::FramePc;
     use varid_tunnel::abi::{
         CodeRange, Layout, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_VM, Rule,
@@ -330,6 +337,44 @@ mod tests {
             add_unwound(&facts(), &sample, &mut managed, &AddressSpace::default());
             assert_eq!(managed[..], [nterp]);
         }
+    }
+
+    #[test]
+    fn a_frame_of_nterp_is_further_in_than_those_that_lie_elsewhere() {
+        const PC: u64 = 0x5000;
+        let mut regs = Regs::default();
+        regs.set_frame(NTERP + 0x10, 0x7000, PC);
+        let frame = |at: u64, sp: u64| NativeFrame {
+            address: FrameAddress::Return(Address::new(at + 0x11)),
+            sp: Address::new(sp),
+            regs,
+        };
+        // A function that nterp has called; the other interpreter, which executes a method that has left its compiled code.
+        let native = NativeStack {
+            frames: vec![
+                frame(STUB, 0x6f00),
+                frame(NTERP, 0x7000),
+                frame(NATIVE, 0x7100),
+                frame(SWITCH, 0x7200),
+            ],
+            end: None,
+            stopped: None,
+        };
+        let sample = Unwound {
+            record: &CapturedSample::default(),
+            ip: 0,
+            leaf: None,
+            leaf_is_managed: false,
+            native: &native,
+        };
+        let at = |address, pc| {
+            let pc = FramePc::Absolute(Address::new(pc));
+            ManagedFrame::new(Address::new(address), pc, true)
+        };
+        let (elsewhere, caller) = (at(0x300, 0x6000), at(0x7300, 0x6010));
+        let mut managed = Cow::Owned(vec![elsewhere, caller]);
+        add_unwound(&facts(), &sample, &mut managed, &AddressSpace::default());
+        assert_eq!(managed[..], [at(0x7000, PC), elsewhere, caller]);
     }
 
     const STACK: u64 = 0x7000;

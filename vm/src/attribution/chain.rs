@@ -1,10 +1,10 @@
 //! A callchain in the making: native and managed frames in one order, and what is missing.
 
 use super::RemapTable;
-use super::detached::StackPositions;
 use crate::code_kind::CodeKind;
 use crate::facts::VmFacts;
 use crate::kind::{FrameMethods, Methods, Vm};
+use crate::stack_positions::StackPositions;
 use crate::{ManagedProcess, Method};
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, MonotonicNs, Precision, Reason, Stack};

@@ -8,7 +8,6 @@ mod by_loop;
 mod by_unwind_info;
 mod cached;
 mod chain;
-mod detached;
 mod remap;
 
 pub use cached::cached_callchain;
@@ -17,8 +16,8 @@ pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
 use crate::ManagedProcess;
 use crate::kind::{LeafMethod, ManagedStack, MergeOrder, Unwound, Vm};
 use crate::stack_copy::stack_of;
+use crate::stack_positions::StackPositions;
 use chain::Chain;
-use detached::StackPositions;
 use std::borrow::Cow;
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, Precision, Reason, Stack};

@@ -8,7 +8,7 @@ use varid_shim::ManagedFrame;
 
 /// Where managed frames lie on a stack.
 #[derive(Debug, Default)]
-pub(super) struct StackPositions {
+pub(crate) struct StackPositions {
     /// By frame, innermost first: whether it lies elsewhere, and the address on the stack below which it belongs. Empty: all lie on the
     /// stack.
     frames: Vec<(bool, Address)>,
@@ -17,7 +17,7 @@ pub(super) struct StackPositions {
 impl StackPositions {
     /// Those of frames, innermost first, of a thread whose stack pointer is `sp`. Frames on a stack follow one another upwards. `switched`:
     /// the thread has left another stack, as for a signal's handler.
-    pub(super) fn of(frames: &[ManagedFrame], sp: Address, switched: bool) -> Self {
+    pub(crate) fn of(frames: &[ManagedFrame], sp: Address, switched: bool) -> Self {
         let ascends = frames.is_sorted_by_key(ManagedFrame::address);
         let lowest = frames.first().map(ManagedFrame::address);
         if ascends && lowest.is_none_or(|lowest| lowest >= sp) {
@@ -43,14 +43,26 @@ impl StackPositions {
     }
 
     /// Whether a frame lies elsewhere.
-    pub(super) fn is_detached(&self, frame: usize) -> bool {
+    pub(crate) fn is_detached(&self, frame: usize) -> bool {
         self.frames
             .get(frame)
             .is_some_and(|(is_detached, _)| *is_detached)
     }
 
+    /// Where a frame on the stack at an address is among these, innermost first, or belongs: further in than those that lie elsewhere and
+    /// belong below the next one.
+    pub(crate) fn place(&self, frames: &[ManagedFrame], address: Address) -> usize {
+        if self.frames.is_empty() {
+            return frames.partition_point(|frame| frame.address() < address);
+        }
+        let below = self.frames.partition_point(|(_, at)| *at < address);
+        let here = self.frames.iter().skip(below);
+        let elsewhere = here.take_while(|(is_detached, at)| *is_detached && *at == address);
+        below.saturating_add(elsewhere.count())
+    }
+
     /// The address on the stack at which a frame lies, or below which it belongs.
-    pub(super) fn address(&self, at: usize, frame: &ManagedFrame) -> Address {
+    pub(crate) fn address(&self, at: usize, frame: &ManagedFrame) -> Address {
         let position = self.frames.get(at);
         position.map_or(frame.address(), |(_, address)| *address)
     }
@@ -103,6 +115,26 @@ mod tests {
         assert_eq!(found, [(false, 0x7000), (true, 0x7200), (false, 0x7200)]);
         let found = positions(&[0x100, 0x200], false);
         assert_eq!(found, [(true, u64::MAX), (true, u64::MAX)]);
+    }
+
+    #[test]
+    fn a_frame_belongs_further_in_than_those_that_lie_elsewhere() {
+        for (at, expected) in [
+            (0x6fff, 0),
+            (0x7000, 0),
+            (0x7100, 1),
+            (0x7200, 3),
+            (0x7300, 4),
+        ] {
+            let frames = frames(&[0x7000, 0x500, 0x400, 0x7200]);
+            let positions = StackPositions::of(&frames, Address::new(SP), false);
+            let place = positions.place(&frames, Address::new(at));
+            assert_eq!(place, expected, "{at:#x}");
+        }
+        let frames = frames(&[0x7000, 0x7200]);
+        let positions = StackPositions::of(&frames, Address::new(SP), false);
+        let place = |at| positions.place(&frames, Address::new(at));
+        assert_eq!([0x7000, 0x7100, 0x7200, 0x7300].map(place), [0, 1, 1, 2]);
     }
 
     #[test]
