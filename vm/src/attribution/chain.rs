@@ -91,11 +91,13 @@ impl<'a> Chain<'a> {
         let mut has_compiled = false;
         let mut interprets_detached = false; // what the native frames execute since frames that lie elsewhere
         let mut is_bridged = false; // frames of a call into the interpreter, or out of it, since a managed frame
+        let mut called_natively = false; // the frame that came last, by frames that are not unwound
         let sp = native.frames.first().map(|leaf| leaf.sp);
         let switched = !native.frames.is_sorted_by_key(|frame| frame.sp);
         let positions = StackPositions::of(managed, sp.unwrap_or_default(), switched);
         let innermost = |rest: &[ManagedFrame]| managed.len().saturating_sub(rest.len());
         for (depth, frame) in native.frames.iter().enumerate() {
+            called_natively = false;
             while let Some((next, after)) = rest.split_first().filter(|(next, _)| {
                 depth > 0 && positions.address(innermost(rest), next) < frame.sp
             }) {
@@ -144,6 +146,7 @@ impl<'a> Chain<'a> {
                     if matches!(next.pc(), FramePc::Compiled { returns, .. } if frame.address == FrameAddress::Return(returns))
                     {
                         self.managed(next);
+                        called_natively = next.is_outermost();
                         self.quick.get_or_insert(frame.sp.get());
                         inside = Inside::Edge;
                         continue;
@@ -200,6 +203,7 @@ impl<'a> Chain<'a> {
                 self.native(frame.address);
             }
         }
+        self.native_stretch |= called_natively;
         if has_compiled {
             // Compiled code leaves behind the note of a call that is over. Unwinding has seen no frame that holds it.
             let note = managed.first().filter(|first| first.is_quick());

@@ -236,6 +236,26 @@ fn what_lies_inside_a_frame_that_was_unwound_is_no_compiled_codes() {
     not(target_arch = "x86_64"),
     ignore = "the frames' rules name x86-64's registers"
 )]
+fn what_has_called_the_outermost_frame_that_was_unwound_is_left_out() {
+    let mut world = World::list();
+    let second = world.code[1].start;
+    let [native, quick] = ["native", "quick"].map(|name| world.at(name));
+    // The copy of the stack ends with the first frame that was walked.
+    let frames = [
+        frame_at(SP + FRAME, FIRST, quick, COMPILED | OUTERMOST),
+        managed(5, SECOND, second, OUTERMOST),
+    ];
+    let record = world.record(&["native", "quick", "native", "outermost"]);
+    let user = world.user(record, 0, &frames, Stack::Vertical);
+    let not_known = because(Reason::ArtQuick);
+    assert_eq!(user, [native, not_known, left_out(), second + 1]);
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn the_vms_own_methods_are_no_frames() {
     let mut world = World::list();
     let pc = world.code[0].start;
