@@ -69,7 +69,6 @@ art-compiler: test-deps
 test-programs: test-deps programs $(TESTBED)/areavm/areavm $(TESTBED)/stackvm/stackvm
 	cargo build --locked --release -p varid -p artvm -p varid-stackvm
 	scripts/test-programs.sh build
-	cargo test --locked --release --workspace --no-run --test board
 
 test: build test-programs board-products ## all tests; ends with how many passed
 	scripts/test.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/test.log
