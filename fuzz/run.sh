@@ -44,6 +44,8 @@ CUSTOM_LIBFUZZER_PATH=$(clang-16 "-print-file-name=libclang_rt.fuzzer-$(uname -m
 export CUSTOM_LIBFUZZER_PATH
 [ -f "$CUSTOM_LIBFUZZER_PATH" ] || { echo "fuzz: no libFuzzer: apt-get install libclang-rt-16-dev" >&2; exit 1; }
 "${cargo[@]}" || exit 1
+# What is written is synchronised, as it would be for a user; nothing here has to survive a power failure.
+[ ! -w /dev/shm ] || export TMPDIR=${TMPDIR:-/dev/shm}
 
 # TARGET: fuzzes it; prints a line, and the end of its log if it found something.
 fuzz() {

@@ -1,29 +1,41 @@
 #!/bin/bash
 # How is what goes onto a device built? varid, static, and the agent for its ART, for a processor that need not be this one.
-# usage: cross.sh [--board] ARCH OUTDIR      ARCH: amd64 | arm64 | armhf (Debian's names; armhf is ARMv7 with hard floating point)
+# usage: cross.sh [--board | --trial] ARCH OUTDIR      ARCH: amd64 | arm64 | armhf (Debian's names; armhf is ARMv7 with hard floating point)
 # Writes OUTDIR/varid (stripped) and OUTDIR/libvarid_art.so, and says their sizes. --board: varid without what a host does,
-# as report and symbols; fails if that is larger than a board should have to store. Exit status 3: rustup's standard library
-# for ARCH is not installed.
+# as report and symbols; fails if that is larger than a board should have to store. --trial: the same to be tried, not shipped: it is
+# not optimised as a whole, and in part not at all, which takes half the time. Exit status 3: rustup's standard library for ARCH is not installed.
 set -euo pipefail
 
 BOARD_LIMIT=$((9 << 19)) # bytes: 4.5 MiB
 
-board=
-usage="usage: cross.sh [--board] amd64|arm64|armhf OUTDIR"
-# One program of many crates: optimised as a whole it is a fifth smaller.
-features=(--config 'profile.release.lto="fat"' --config profile.release.codegen-units=1)
-if [ "${1:-}" = --board ]; then
-    board=1
-    features+=(--no-default-features)
-    # What runs once, or at a person's pace, is small there rather than fast.
-    slow=(aya aya-obj clap_builder procfs serde_json toml toml_datetime toml_parser
-        tracing-core tracing-subscriber varid-demangle varid-symbolizer winnow)
-    for crate in "${slow[@]}"; do
-        features+=(--config "profile.release.package.$crate.opt-level='z'")
-    done
+usage="usage: cross.sh [--board | --trial] amd64|arm64|armhf OUTDIR"
+kind=
+case ${1:-} in
+--board | --trial)
+    kind=${1#--}
     shift
-fi
+    ;;
+esac
 [ $# -eq 2 ] || { echo "$usage" >&2; exit 2; }
+features=()
+optimised() { # LEVEL CRATE...: these crates are, as far as that
+    local crate
+    for crate in "${@:2}"; do
+        features+=(--config "profile.release.package.$crate.opt-level=$1")
+    done
+}
+[ -z "$kind" ] || features+=(--no-default-features)
+# What runs at a person's pace; and what runs once.
+slow=(clap_builder serde_json toml toml_datetime toml_parser tracing-core tracing-subscriber varid-demangle varid-symbolizer winnow)
+once=(aya aya-obj procfs)
+case $kind in
+# Not at all: it is compiled in a third of the time.
+trial) optimised 0 varid "${slow[@]}" ;;
+# Small rather than fast.
+board) optimised "'z'" "${slow[@]}" "${once[@]}" ;;
+esac
+# One program of many crates: optimised as a whole it is a fifth smaller.
+[ "$kind" = trial ] || features+=(--config 'profile.release.lto="fat"' --config profile.release.codegen-units=1)
 # musl makes smaller static programs. There is no musl from rustup for ARMv7, so glibc is linked statically there.
 musl=(-C link-arg=--icf=all) # equal functions are kept once
 glibc=(-C target-feature=+crt-static)
@@ -40,8 +52,10 @@ fi
 mkdir -p "$2"
 out=$(cd "$2" && pwd)
 cd "$(dirname "$0")/.."
-# A folder of its own: cargo lets one build at a time into one, and this one may run beside the host's.
-built=${CARGO_TARGET_DIR:-target}/cross/build
+built=${CARGO_TARGET_DIR:-target}
+# A folder of its own: cargo lets one build at a time into one, and this one keeps one processor busy for long, beside the host's. A trial
+# shares with that what runs while something is built.
+[ "$kind" = trial ] || built=$built/cross/build
 
 # rustc, not build: these flags are for varid itself, so that what it is linked from can be shared with programs that are not
 # static.
@@ -56,7 +70,7 @@ if readelf -lW "$out/varid" | grep INTERP; then
     exit 1
 fi
 size=$(stat -c %s "$out/varid")
-if [ "$board" ] && [ "$size" -gt "$BOARD_LIMIT" ]; then
+if [ "$kind" = board ] && [ "$size" -gt "$BOARD_LIMIT" ]; then
     echo "cross: varid for a board has $size bytes, more than $BOARD_LIMIT" >&2
     exit 1
 fi

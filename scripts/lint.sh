@@ -48,7 +48,6 @@ check format cargo fmt --all --check
 check clippy cargo clippy --locked --workspace --all-targets --release --features varid-fuzz/targets -- -D warnings
 # All targets are those that are tested by default.
 check "clippy of board and long" cargo clippy --locked --workspace --release --test board --test long -- -D warnings
-check "ARMv7, whose words are narrower" cargo check --quiet --locked --release --target armv7-unknown-linux-gnueabihf -p varid
 mapfile -t crates < <(git ls-files -- '*/Cargo.toml' | sed 's!/Cargo.toml$!!')
 check "features of shared crates" scripts/shared_features.sh
 check "modules in circles" scripts/module_circles.py "${crates[@]}"

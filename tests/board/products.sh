@@ -1,12 +1,17 @@
 #!/bin/bash
-# What of the project runs on a board? Builds it for the board's processor: products.sh ARCH [OUTDIR]
-# ARCH: arm64 | armhf. OUTDIR (by default TARGET/board/ARCH) gets varid as boards have it (cross.sh --board), libvarid_art.so,
+# What of the project runs on a board? Builds it for the board's processor: products.sh [--trial] ARCH [OUTDIR]
+# ARCH: arm64 | armhf. OUTDIR (by default TARGET/board/ARCH) gets varid as boards have it (cross.sh --board, or --trial), libvarid_art.so,
 # artvm with the libraries that stand beside it, the workloads' libraries, and shadowvm/; arm64 also ART 14, areavm/ and shadowvm32/, which runs
 # there as a 32-bit process. Other dex files are the same for every processor: make testbed. Exit status 3: rustup's standard library for ARCH is
 # not installed, or ART 14's packages cannot be fetched.
 set -euo pipefail
 
-usage="usage: products.sh arm64|armhf [OUTDIR]"
+usage="usage: products.sh [--trial] arm64|armhf [OUTDIR]"
+kind=--board
+if [ "${1:-}" = --trial ]; then
+    kind=$1
+    shift
+fi
 [ $# -eq 1 ] || [ $# -eq 2 ] || { echo "$usage" >&2; exit 2; }
 case $1 in
 arm64) target=aarch64-unknown-linux-gnu tools=aarch64-linux-gnu ;;
@@ -28,14 +33,13 @@ if [ ! -d "$(rustc --print target-libdir --target "$target")" ]; then
 fi
 new=$out/.new
 mkdir -p "$new"
-"$root/scripts/cross.sh" --board "$1" "$new"
+"$root/scripts/cross.sh" "$kind" "$1" "$new"
 cd "$root"
-# cross.sh's folder.
-built=$CARGO_TARGET_DIR/cross/build
-cargo build --quiet --locked --release --target "$target" --target-dir "$built" -p artvm
-"$tools-strip" --strip-debug -o "$new/artvm" "$built/$target/release/artvm"
+cargo build --quiet --locked --release --target "$target" -p artvm
+built=$CARGO_TARGET_DIR/$target/release
+"$tools-strip" --strip-debug -o "$new/artvm" "$built/artvm"
 for library in libicu_jni.so libjavacore.so libopenjdk.so; do
-    cp "$built/$target/release/$library" "$new/"
+    cp "$built/$library" "$new/"
 done
 
 [ "$1" != arm64 ] || tests/art14/build.sh "$out" arm64

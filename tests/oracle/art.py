@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import tempfile
 from dataclasses import dataclass, replace
 
 
@@ -112,6 +113,7 @@ BUILDS = {
 
 INSTRUCTION = re.compile(r"^ +([0-9a-f]+):\t(.*)$")
 SWITCH_SYMBOL = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) . _ZN3art11interpreter20ExecuteSwitchImplCpp")
+SECTION = re.compile(r" \.text +PROGBITS +([0-9a-f]+) ")
 TEXT = re.compile(r" LOAD +0x([0-9a-f]+) 0x([0-9a-f]+) .* R E ")
 ROW = re.compile(r"^([0-9a-f]{8,16}) (\S+) +(.*)$")
 FDE = re.compile(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)")
@@ -152,10 +154,20 @@ class Libart:
         self.switch = [self.build.switch_entry, *switch]
         self.advanced = set(self.behind_advances())
 
-    def disassemble(self, start, end):
-        """(address, instruction) of the code between two addresses."""
+    def handlers_code(self):
+        """(address, instruction) of all handlers. What fills the room behind one is taken for an instruction, which may reach into the next one:
+        the disassembler begins anew where there is a symbol."""
+        section = int(SECTION.search(output("readelf", "-SW", self.path))[1], 16)
+        starts = range(*self.build.handlers, self.handler_size())
+        symbols = [f"--add-symbol=handler{at:x}=.text:{at - section},function" for at in starts]
+        with tempfile.NamedTemporaryFile() as copy:
+            output(f"{self.build.tools}objcopy", *symbols, self.path, copy.name)
+            yield from self.disassemble(*self.build.handlers, copy.name)
+
+    def disassemble(self, start, end, path=None):
+        """(address, instruction) of the code between two addresses, of the library or of a copy."""
         bounds = [f"--start-address={start:#x}", f"--stop-address={end:#x}"]
-        for line in output(f"{self.build.tools}objdump", "-d", "--no-show-raw-insn", *bounds, self.path).splitlines():
+        for line in output(f"{self.build.tools}objdump", "-d", "--no-show-raw-insn", *bounds, path or self.path).splitlines():
             if found := INSTRUCTION.match(line):
                 yield int(found[1], 16), " ".join(found[2].split())
 
@@ -195,14 +207,7 @@ class Libart:
 
     def behind_advances(self):
         """Addresses in handlers that are executed only when the pc's register has been moved on: by following each handler's code."""
-        code, instructions = dict(self.disassemble(*self.build.handlers)), self.build.code
-        size = self.handler_size()
-        for start in range(*self.build.handlers, size):
-            # What fills the room behind a handler is taken for an instruction, which may reach into the next one.
-            if start not in code:
-                code = {at: what for at, what in code.items() if not start <= at < start + size}
-                code.update(self.disassemble(start, start + size))
-        code = dict(sorted(code.items()))
+        code, instructions = dict(self.handlers_code()), self.build.code
         following = dict(zip(code, list(code)[1:]))
         moved = {}  # address: what may be true of the register there
         for start in range(*self.build.handlers, self.handler_size()):

@@ -110,6 +110,12 @@ impl Host {
         Ok(())
     }
 
+    /// Bytes of the varid that is pushed.
+    fn pushed_size(&self) -> Result<u64> {
+        let target = testbed()?.release.parent().context("no target folder")?;
+        Ok(target.join("board/arm64/varid").metadata()?.len())
+    }
+
     /// Inode and name of each program of varid's on the board.
     fn programs(&self) -> Result<Vec<String>> {
         let listed = self.board.check(&format!("ls -i {HOME}/bin"))?;
@@ -294,7 +300,8 @@ fn a_full_device_ends_a_session_in_order_and_says_so() -> Result<()> {
         "a part of it was left"
     );
     // Too small for what is recorded.
-    host.board.check(&format!("{mount}6m tmpfs {SMALL}"))?;
+    let size = host.pushed_size()? / 1024 + 1600;
+    host.board.check(&format!("{mount}{size}k tmpfs {SMALL}"))?;
     host.ok(&["status"])?;
     host.board.check(&format!(
         "free=$(df -k {SMALL} | awk 'NR == 2 {{ print $4 }}')
