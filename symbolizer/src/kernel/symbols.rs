@@ -44,8 +44,6 @@ struct Entry {
     /// Empty where the memory has been reused.
     name: (usize, usize),
     module: (usize, usize),
-    /// Of several names of one address the smallest counts.
-    rank: (u8, u8),
 }
 
 /// A function of the kernel.
@@ -109,7 +107,7 @@ impl KernelSymbols {
                 continue;
             }
             let module = module.map(|word| word.trim_start_matches('[').trim_end_matches(']'));
-            table.push(start, 0, name, module.unwrap_or_default(), rank(kind, name));
+            table.push(start, 0, name, module.unwrap_or_default());
         }
         if table.symbols.is_empty() && table.hidden > 0 {
             return Err(Error::KernelHidden);
@@ -255,7 +253,7 @@ impl KernelSymbols {
             }
             if !is_known && !is_reused {
                 let module = symbol.module.unwrap_or_default();
-                self.push(symbol.start, symbol.end, symbol.name, module, entry.rank);
+                self.push(symbol.start, symbol.end, symbol.name, module);
             }
         }
         reused.sort_unstable();
@@ -303,7 +301,7 @@ impl KernelSymbols {
         }
     }
 
-    fn push(&mut self, start: u64, end: u64, name: &str, module: &str, rank: (u8, u8)) {
+    fn push(&mut self, start: u64, end: u64, name: &str, module: &str) {
         // Modules come in runs: most symbols share the text of the one before.
         let module = match self.symbols.last() {
             Some(last) if self.names.get(last.module.0..last.module.1) == Some(module) => {
@@ -317,7 +315,6 @@ impl KernelSymbols {
             end,
             name,
             module,
-            rank,
         });
     }
 
@@ -327,13 +324,17 @@ impl KernelSymbols {
         (from, self.names.len())
     }
 
-    /// Sorts, keeps the best name of each address, and ends each symbol where the next
+    /// Sorts, keeps the name of each address that is listed last, as perf does, and ends each symbol where the next
     /// one of the same module starts.
     fn bound(&mut self, others: &[u64]) {
-        // Stable: of equals the first one listed stays.
-        self.symbols
-            .sort_by_key(|symbol| (symbol.start, symbol.rank));
-        self.symbols.dedup_by_key(|symbol| symbol.start);
+        self.symbols.sort_by_key(|symbol| symbol.start);
+        self.symbols.dedup_by(|later, kept| {
+            let is_same = later.start == kept.start;
+            if is_same {
+                *kept = *later;
+            }
+            is_same
+        });
         let names = &self.names;
         let module = |entry: &Entry| names.get(entry.module.0..entry.module.1);
         let ends: Vec<u64> = self
@@ -374,21 +375,6 @@ fn lines_of(bytes: &[u8]) -> impl Iterator<Item = (usize, &str)> {
         .zip(1..)
         .filter(|(line, _)| !line.is_empty())
         .map(|(line, number)| (number, std::str::from_utf8(line).unwrap_or_default()))
-}
-
-/// As perf chooses among names of one address: global before local before weak, then
-/// few leading underscores before many.
-fn rank(kind: &str, name: &str) -> (u8, u8) {
-    let binding = match kind {
-        "T" => 0,
-        "t" => 1,
-        _ => 2,
-    };
-    let underscores = name.bytes().take(8).take_while(|&byte| byte == b'_');
-    (
-        binding,
-        underscores.fold(0, |count, _| count.saturating_add(1)),
-    )
 }
 
 fn hex(word: &str) -> Option<u64> {
