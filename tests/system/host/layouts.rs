@@ -131,6 +131,7 @@ fn each_librarys_layout_is_that_of_the_table() -> Result<()> {
 #[cfg(target_arch = "x86_64")] // Code of that machine is understood there.
 mod changed {
     use super::*;
+    use varid_symbolizer::elf::ElfSymbols;
     use varid_tests::Libart;
 
     /// In `Thread::InitTid`: mov %eax, 0x10(%rbx).
@@ -156,6 +157,39 @@ mod changed {
                 "{said:?}"
             );
         }
+        Ok(())
+    }
+
+    /// Names of two handlers, one of mterp's and one of nterp's, as `.gnu_debugdata` of a device's library has them: section, offset, type.
+    const HANDLERS: [&str; 4] = [
+        "mterp_op_move=.text:0x659580,local,function",
+        "mterp_op_move_from16=.text:0x6595a0,local,function",
+        "nterp_op_move=.text:0x661d80,local,function",
+        "nterp_op_move_from16=.text:0x661da0,local,function",
+    ];
+
+    #[test]
+    fn names_of_the_parts_of_an_interpreter_leave_it_whole() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = |name: &str| folder.path().join(name);
+        let objcopy = |arguments: &[&str]| {
+            let mut command = Command::new("objcopy");
+            varid_tests::printed(command.current_dir(folder.path()).args(arguments)).map(drop)
+        };
+        std::fs::copy(Libart::KNOWN, path("libart.so.0"))?;
+        let names = HANDLERS.iter().flat_map(|name| ["--add-symbol", name]);
+        let mut with_names: Vec<&str> = names.collect();
+        with_names.extend(["--only-keep-debug", "libart.so.0", "names"]);
+        objcopy(&with_names)?;
+        varid_tests::printed(Command::new("xz").arg(path("names")))?;
+        let section = ".gnu_debugdata=names.xz";
+        objcopy(&["--add-section", section, "libart.so.0"])?;
+        let named = std::fs::read(path("libart.so.0"))?;
+        let symbols = ElfSymbols::from_bytes(&named, "libart")?;
+        let handler = symbols.lookup(0x7b_2e80).context("no symbol")?;
+        ensure!(handler.raw == "mterp_op_move", "{}", handler.raw);
+        let of_debian = LibraryLayout::read(&std::fs::read(Libart::KNOWN)?)?;
+        ensure!(LibraryLayout::read(&named)? == of_debian);
         Ok(())
     }
 
