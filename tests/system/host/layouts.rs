@@ -139,13 +139,39 @@ mod changed {
     /// In `ThreadList::Contains(pid_t)`: cmp %esi, 0x10(%rax).
     const CONTAINS: usize = 0x6a_4f96;
 
-    fn with_tid_at(offset: u8, places: &[usize]) -> Result<Result<LibraryLayout, LayoutError>> {
+    /// In `StackVisitor::GetDexPc`: mov 0x34(%rax), %ebx.
+    const DEX_PC: usize = 0x65_d5c5;
+
+    /// What the library says if code uses another offset in these places.
+    fn with_offset(
+        (old, new): (u8, u8),
+        places: &[usize],
+    ) -> Result<Result<LibraryLayout, LayoutError>> {
         let mut bytes = std::fs::read(Libart::KNOWN)?;
         for place in places {
-            ensure!(bytes[*place] == 0x10, "{place:#x}: another build");
-            bytes[*place] = offset;
+            ensure!(bytes[*place] == old, "{place:#x}: another build");
+            bytes[*place] = new;
         }
         Ok(LibraryLayout::read(&bytes))
+    }
+
+    fn with_tid_at(offset: u8, places: &[usize]) -> Result<Result<LibraryLayout, LayoutError>> {
+        with_offset((0x10, offset), places)
+    }
+
+    #[test]
+    fn a_field_further_out_than_frames_are_read_is_refused() -> Result<()> {
+        let last = with_offset((0x34, 0x3c), &[DEX_PC])??;
+        let (layout, _) = last.loaded_at(BASE, 8);
+        ensure!(layout.rules[0].frame_index == 0x3c, "{layout:?}");
+        for offset in [0x40, 0x4c] {
+            let said = with_offset((0x34, offset), &[DEX_PC])?;
+            ensure!(
+                matches!(&said, Err(LayoutError::Unusable(why)) if why.contains("frame_index")),
+                "{said:?}"
+            );
+        }
+        Ok(())
     }
 
     #[test]

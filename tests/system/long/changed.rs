@@ -8,12 +8,13 @@ use varid_tests::{
     App, ChangedLibart, Libart, Running, interpreted_workloads, judge_runs_in_art, printed, record,
     skip_without_root, testbed,
 };
+use varid_tunnel::abi::{RULE_LIST, RULE_SIZED};
 use varid_vm::LibraryLayout;
 
 /// What is said of a VM in which all checks were made and passed.
 const CHECKED: &str = "known by what was found in its library (5 checks of 5 passed)";
 /// Of the fields that are compared, those that the added ones move.
-const MOVED: [&str; 10] = [
+const MOVED: [&str; 11] = [
     "frame_index",
     "frame_insns",
     "frame_link",
@@ -21,17 +22,27 @@ const MOVED: [&str; 10] = [
     "frame_pc",
     "frame_registers",
     "method_code",
+    "method_entry",
     "method_index",
     "thread_fragment",
     "thread_tid",
 ];
 
-/// The fields that a library shows, by the names of [`varid_tunnel::abi::Layout`]; the frame's registers, to which mterp's register leads, too.
+/// The fields that a library shows, by the names of [`varid_tunnel::abi::Layout`]; the frame's registers, to which mterp's register leads, too,
+/// and what the rule of compiled code has.
 fn shown(library: &[u8]) -> Result<BTreeMap<String, u16>> {
     let (layout, _) = LibraryLayout::read(library)?.loaded_at(0, 8);
-    let [list, ..] = layout.rules;
+    let of_kind = |kind| {
+        let mut rules = layout.rules.iter().filter(|rule| rule.kind == kind);
+        rules
+            .next()
+            .with_context(|| format!("no rule of kind {kind}"))
+    };
+    let (list, compiled) = (of_kind(RULE_LIST)?, of_kind(RULE_SIZED)?);
     let fields = [
         ("class_dex_cache", layout.class_dex_cache),
+        ("code_cache", compiled.code_cache),
+        ("code_cache_map", compiled.code_cache_map),
         ("dex_cache_dex_file", layout.dex_cache_dex_file),
         ("dex_file_begin", layout.dex_file_begin),
         ("fragment_link", layout.fragment_link),
@@ -45,6 +56,7 @@ fn shown(library: &[u8]) -> Result<BTreeMap<String, u16>> {
         ("frame_registers", list.frame_bias.unsigned_abs()),
         ("method_class", layout.method_class),
         ("method_code", layout.method_code),
+        ("method_entry", compiled.method_entry),
         ("method_index", layout.method_index),
         ("thread_fragment", layout.thread_fragment),
         ("thread_tid", layout.thread_tid),
