@@ -66,7 +66,7 @@ end paper
     echo
     echo "What the oracles counted, of samples that were judged one by one:"
     echo
-    grep -ahE '^(ART at|shadow interpreter at|an unknown build at|unwinding|killed:|overrun:|module:|armv7:|pointer_authentication:)' \
+    grep -ahE '^(ART at|shadow interpreter at|an unknown build at|unwinding|killed:|overrun:|changed:|module:|armv7:|pointer_authentication:)' \
         "$logs/host.log" "$logs/long.log" |
         sed 's/^/    /' | cut -c1-300
 } >"$document"

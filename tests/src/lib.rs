@@ -4,6 +4,7 @@
 
 mod app;
 mod board;
+mod changed_libart;
 mod code;
 mod command;
 mod corpus;
@@ -13,6 +14,7 @@ mod libart;
 mod lines;
 mod methods;
 mod oracle;
+mod per_sample;
 mod process;
 mod release;
 mod scale;
@@ -25,6 +27,7 @@ pub use board::{
     Board, BoardCode, CompiledApp, Processor, board, board_of, board_with_module, run_on_board,
     run_on_other_board,
 };
+pub use changed_libart::ChangedLibart;
 pub use code::{Code, DexFormat};
 pub use command::printed;
 pub use corpus::{assembled_dex_files, dex_files, fetched_dex_files};
@@ -37,6 +40,9 @@ pub use methods::{
     printed_by_perf, report_by_symbol, report_with, row_of,
 };
 pub use oracle::{judge, judge_in, oracle};
+pub use per_sample::{
+    MOST_RUNS, SampleCounts, interpreted_workloads, judge_art, judge_runs_in_art,
+};
 pub use process::{is_alive, is_stopped, ticks};
 pub use release::Release;
 pub use scale::{Scale, scale};

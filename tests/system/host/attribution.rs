@@ -1,95 +1,37 @@
 //! Is every sample attributed to the method and bytecode that ran?
 
 use anyhow::{Context, Result, ensure};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use varid_tests::{
-    App, Libart, Recording, Release, Says, Scale, attach_to, beside_raw, judge, printed, record,
-    scale, skip_without_root, testbed,
+    App, Libart, MOST_RUNS, Recording, Release, SampleCounts, Says, Scale, attach_to, beside_raw,
+    interpreted_workloads, judge, judge_art, judge_runs_in_art, printed, record, scale,
+    skip_without_root, testbed,
 };
 
-/// How often workloads are run until there are enough samples: far more often than it takes.
-const MOST_RUNS: usize = 60;
-
-/// What an oracle counted, summed over runs.
-#[derive(Debug, Default)]
-struct Counts {
-    sums: BTreeMap<String, u64>,
-    /// In one of the runs, at least, the VM was seen in time: on a busy machine it is not in each, and there the program that walks ART 14's frames
-    /// takes a second to load, of a few that a run takes.
-    prompt: bool,
-}
-
-impl Counts {
-    fn add(&mut self, counted: &serde_json::Value) -> Result<()> {
-        for (name, count) in counted.as_object().context("no JSON object")? {
-            *self.sums.entry(name.clone()).or_default() += count.as_u64().context("no count")?;
-        }
-        let of = |name: &str| counted[name].as_u64().unwrap_or(0);
-        self.prompt |= of("vm not ready") * 3 < of("samples");
-        Ok(())
-    }
-
-    fn of(&self, name: &str) -> u64 {
-        self.sums.get(name).copied().unwrap_or(0)
-    }
-
-    /// Samples of a VM that varid has seen: until then nothing of it is known, however long varid has to wait for a processor.
-    fn judged(&self) -> u64 {
-        let not_ready = self.of("vm not ready");
-        self.of("samples").saturating_sub(not_ready)
-    }
-
-    /// None wrong, more than `percent` of the samples with a truth that is known, less than so many of a thousand unresolved.
-    fn check(&self, known: &str, percent: u64, unresolved: u64) -> Result<()> {
-        let judged = self.judged();
-        ensure!(self.of("wrong") == 0);
-        ensure!(self.prompt, "the VM is never seen in time: {self:?}");
-        ensure!(
-            self.of(known) * 100 > judged * percent,
-            "too few samples have a known truth: {self:?}"
-        );
-        ensure!(
-            self.of("unresolved") * 1000 < judged * unresolved,
-            "{unresolved} in 1,000 or more unresolved: {self:?}"
-        );
-        ensure!(
-            self.of("nterp window, unresolved") * 20 < judged,
-            "5 % or more unresolved in the middle of nterp's calls: {self:?}"
-        );
-        Ok(())
+/// Samples a second, and how many are judged.
+fn amounts() -> &'static [(u32, u64)] {
+    match scale() {
+        Scale::Gate => &[(10_000, 20_000)],
+        Scale::Long => &[(1000, 10_000), (10_000, 100_000)],
     }
 }
 
-/// Judges a run in ART; None: it was over before its mappings had been read.
-fn judge_art(app: &App, recording: &Recording) -> Result<Option<serde_json::Value>> {
-    if !recording.maps().exists() {
-        return Ok(None);
+/// Apps in an interpreter in assembly, whose registers tell the bytecode.
+fn in_assembly(interpreter: &str, apps: &[App]) -> Result<()> {
+    for (rate, enough) in amounts() {
+        let counts = judge_runs_in_art(apps, *rate, *enough)?;
+        println!("{interpreter} at {rate} Hz: {counts:?}");
+        // Three in ten, more or fewer as the machine slows one workload more than another.
+        counts.check("bytecode known", 15, 5)?;
     }
-    let arguments = [
-        recording.session(),
-        recording.maps(),
-        app.dex(),
-        app.boot_dex(),
-    ];
-    judge("per_sample.py", arguments).map(Some)
-}
-
-/// Workloads of which a VM's start is the least part: they take most of a second each.
-fn workloads() -> Result<Vec<App>> {
-    Ok(vec![
-        App::new("math", "run", 14)?,
-        App::new("truth", "run", 120)?,
-        App::new("cradle", "run", 380)?,
-        App::new("scene", "run", 130)?,
-    ])
+    Ok(())
 }
 
 /// Those that each change must pass where the same interpreter's others are tried elsewhere: the first of them has the most methods' own samples,
 /// the second each kind of call.
 fn fewer_workloads() -> Result<Vec<App>> {
-    let mut apps = workloads()?;
+    let mut apps = interpreted_workloads()?;
     if scale() == Scale::Gate {
         apps.truncate(2);
     }
@@ -105,49 +47,12 @@ fn with(apps: Vec<App>, release: Release, options: &[&str]) -> Vec<App> {
     apps.into_iter().map(one).collect()
 }
 
-/// Samples at a rate until there are enough, each compared with the registers that the kernel recorded.
-fn art(apps: &[App], rate: u32, enough: u64) -> Result<Counts> {
-    let mut counts = Counts::default();
-    for (run, app) in apps.iter().cycle().take(MOST_RUNS).enumerate() {
-        // All of them at least once.
-        if counts.judged() >= enough && run >= apps.len() {
-            break;
-        }
-        let recording = record(app, &beside_raw(&rate.to_string()))?;
-        let counted =
-            judge_art(app, &recording).with_context(|| format!("{} at {rate} Hz", app.name))?;
-        println!("{} at {rate} Hz: {counted:?}", app.name);
-        counted.iter().try_for_each(|counted| counts.add(counted))?;
-    }
-    ensure!(counts.judged() >= enough, "too few samples: {counts:?}");
-    Ok(counts)
-}
-
-/// Samples a second, and how many are judged.
-fn amounts() -> &'static [(u32, u64)] {
-    match scale() {
-        Scale::Gate => &[(10_000, 20_000)],
-        Scale::Long => &[(1000, 10_000), (10_000, 100_000)],
-    }
-}
-
-/// Apps in an interpreter in assembly, whose registers tell the bytecode.
-fn in_assembly(interpreter: &str, apps: &[App]) -> Result<()> {
-    for (rate, enough) in amounts() {
-        let counts = art(apps, *rate, *enough)?;
-        println!("{interpreter} at {rate} Hz: {counts:?}");
-        // Three in ten, more or fewer as the machine slows one workload more than another.
-        counts.check("bytecode known", 15, 5)?;
-    }
-    Ok(())
-}
-
 #[test]
 fn every_sample_in_art_is_what_the_registers_say() -> Result<()> {
     if skip_without_root("attribution") {
         return Ok(());
     }
-    in_assembly("ART", &workloads()?)
+    in_assembly("ART", &interpreted_workloads()?)
 }
 
 /// nterp, whose frames are native ones with their method at the stack pointer.
@@ -156,7 +61,8 @@ fn every_sample_in_nterp_is_what_the_registers_say() -> Result<()> {
     if skip_without_root("attribution") {
         return Ok(());
     }
-    in_assembly("ART 14's nterp", &with(workloads()?, Release::Art14, &[]))
+    let apps = with(interpreted_workloads()?, Release::Art14, &[]);
+    in_assembly("ART 14's nterp", &apps)
 }
 
 /// What a library says of itself is as good as what the table of builds says of it.
@@ -178,7 +84,7 @@ fn every_sample_of_an_unseen_build_is_what_the_registers_say() -> Result<()> {
             said.contains("known by what was found in its library (5 checks of 5 passed)"),
             "{said}"
         );
-        let counts = art(&apps, 10_000, 10_000)?;
+        let counts = judge_runs_in_art(&apps, 10_000, 10_000)?;
         println!("{release:?}, not in the table: {counts:?}");
         counts.check("bytecode known", 15, 5)?;
     }
@@ -192,7 +98,7 @@ fn every_sample_in_art_14s_switch_interpreter_has_its_methods() -> Result<()> {
         return Ok(());
     }
     let apps = with(fewer_workloads()?, Release::Art14, &["--int"]);
-    let counts = art(&apps, 10_000, 10_000)?;
+    let counts = judge_runs_in_art(&apps, 10_000, 10_000)?;
     println!("ART 14's switch interpreter: {counts:?}");
     counts.check("switch", 15, 5)?;
     // With the native frames around them, as where other methods are compiled.
@@ -331,7 +237,7 @@ fn shadow(rate: u32, enough: u64, more: &[&str]) -> Result<()> {
     }
     let program = testbed()?.shadowvm.join("shadowvm");
     let dex = testbed()?.shadowvm.join("shadow.dex");
-    let mut counts = Counts::default();
+    let mut counts = SampleCounts::default();
     for _ in 0..MOST_RUNS {
         if counts.judged() >= enough {
             break;

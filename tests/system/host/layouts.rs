@@ -131,6 +131,7 @@ fn each_librarys_layout_is_that_of_the_table() -> Result<()> {
 #[cfg(target_arch = "x86_64")] // Code of that machine is understood there.
 mod changed {
     use super::*;
+    use varid_symbolizer::elf::ElfSymbols;
     use varid_tests::Libart;
 
     /// In `Thread::InitTid`: mov %eax, 0x10(%rbx).
@@ -138,13 +139,39 @@ mod changed {
     /// In `ThreadList::Contains(pid_t)`: cmp %esi, 0x10(%rax).
     const CONTAINS: usize = 0x6a_4f96;
 
-    fn with_tid_at(offset: u8, places: &[usize]) -> Result<Result<LibraryLayout, LayoutError>> {
+    /// In `StackVisitor::GetDexPc`: mov 0x34(%rax), %ebx.
+    const DEX_PC: usize = 0x65_d5c5;
+
+    /// What the library says if code uses another offset in these places.
+    fn with_offset(
+        (old, new): (u8, u8),
+        places: &[usize],
+    ) -> Result<Result<LibraryLayout, LayoutError>> {
         let mut bytes = std::fs::read(Libart::KNOWN)?;
         for place in places {
-            ensure!(bytes[*place] == 0x10, "{place:#x}: another build");
-            bytes[*place] = offset;
+            ensure!(bytes[*place] == old, "{place:#x}: another build");
+            bytes[*place] = new;
         }
         Ok(LibraryLayout::read(&bytes))
+    }
+
+    fn with_tid_at(offset: u8, places: &[usize]) -> Result<Result<LibraryLayout, LayoutError>> {
+        with_offset((0x10, offset), places)
+    }
+
+    #[test]
+    fn a_field_further_out_than_frames_are_read_is_refused() -> Result<()> {
+        let last = with_offset((0x34, 0x3c), &[DEX_PC])??;
+        let (layout, _) = last.loaded_at(BASE, 8);
+        ensure!(layout.rules[0].frame_index == 0x3c, "{layout:?}");
+        for offset in [0x40, 0x4c] {
+            let said = with_offset((0x34, offset), &[DEX_PC])?;
+            ensure!(
+                matches!(&said, Err(LayoutError::Unusable(why)) if why.contains("frame_index")),
+                "{said:?}"
+            );
+        }
+        Ok(())
     }
 
     #[test]
@@ -156,6 +183,39 @@ mod changed {
                 "{said:?}"
             );
         }
+        Ok(())
+    }
+
+    /// Names of two handlers, one of mterp's and one of nterp's, as `.gnu_debugdata` of a device's library has them: section, offset, type.
+    const HANDLERS: [&str; 4] = [
+        "mterp_op_move=.text:0x659580,local,function",
+        "mterp_op_move_from16=.text:0x6595a0,local,function",
+        "nterp_op_move=.text:0x661d80,local,function",
+        "nterp_op_move_from16=.text:0x661da0,local,function",
+    ];
+
+    #[test]
+    fn names_of_the_parts_of_an_interpreter_leave_it_whole() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = |name: &str| folder.path().join(name);
+        let objcopy = |arguments: &[&str]| {
+            let mut command = Command::new("objcopy");
+            varid_tests::printed(command.current_dir(folder.path()).args(arguments)).map(drop)
+        };
+        std::fs::copy(Libart::KNOWN, path("libart.so.0"))?;
+        let names = HANDLERS.iter().flat_map(|name| ["--add-symbol", name]);
+        let mut with_names: Vec<&str> = names.collect();
+        with_names.extend(["--only-keep-debug", "libart.so.0", "names"]);
+        objcopy(&with_names)?;
+        varid_tests::printed(Command::new("xz").arg(path("names")))?;
+        let section = ".gnu_debugdata=names.xz";
+        objcopy(&["--add-section", section, "libart.so.0"])?;
+        let named = std::fs::read(path("libart.so.0"))?;
+        let symbols = ElfSymbols::from_bytes(&named, "libart")?;
+        let handler = symbols.lookup(0x7b_2e80).context("no symbol")?;
+        ensure!(handler.raw == "mterp_op_move", "{}", handler.raw);
+        let of_debian = LibraryLayout::read(&std::fs::read(Libart::KNOWN)?)?;
+        ensure!(LibraryLayout::read(&named)? == of_debian);
         Ok(())
     }
 

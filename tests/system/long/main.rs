@@ -1,6 +1,7 @@
 //! Tests that are too slow for each change: other boards, the kernel module, boots of their own.
 
 mod armv7;
+mod changed;
 mod code;
 mod compiled;
 mod compiled_board;

@@ -33,6 +33,9 @@ pub enum LayoutError {
     /// Its unwind information marks no interpreter, or one whose rows are not understood.
     #[error("its unwind information {0}")]
     Interpreter(&'static str),
+    /// Frames with such a layout are not walked: a field lies further out than is read.
+    #[error("{0}")]
+    Unusable(String),
     /// Its numbers are not those that frames can have.
     #[error("{0} is out of bounds")]
     OutOfBounds(&'static str),

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
 use varid_model::{Address, Machine};
-use varid_symbolizer::elf::{ElfSymbols, SymbolOrigin};
+use varid_symbolizer::elf::{ElfSymbol, ElfSymbols, SymbolOrigin};
 use varid_unwind::{Module, UnwindRow};
 
 /// Bytes of all segments of a library; ART's has nine megabytes.
@@ -239,12 +239,14 @@ fn functions(symbols: &ElfSymbols) -> Vec<Function> {
     let mut functions: Vec<Function> = symbols
         .functions()
         .take(MAX_FUNCTIONS)
-        .map(|symbol| Function {
-            code: symbol.start..symbol.end,
-            name: match symbol.origin {
-                SymbolOrigin::Unnamed => String::new(),
-                SymbolOrigin::Symbol | SymbolOrigin::Extra => symbol.raw.into_owned(),
-            },
+        .filter_map(|symbol| {
+            Some(Function {
+                code: code(symbols, &symbol)?,
+                name: match symbol.origin {
+                    SymbolOrigin::Unnamed => String::new(),
+                    SymbolOrigin::Symbol | SymbolOrigin::Extra => symbol.raw.into_owned(),
+                },
+            })
         })
         .collect();
     // Of two at one address that with a name.
@@ -254,6 +256,16 @@ fn functions(symbols: &ElfSymbols) -> Vec<Function> {
     });
     functions.dedup_by_key(|function| function.code.start);
     functions
+}
+
+/// The code of the function that a symbol names; None: it names a part of one. An interpreter in assembly has a symbol for each handler, which
+/// `.gnu_debugdata` keeps, and its own one may end where the first handler begins: the unwind information has it as one function.
+fn code(symbols: &ElfSymbols, symbol: &ElfSymbol<'_>) -> Option<Range<u64>> {
+    match symbols.function_bounds(symbol.start) {
+        Some(bounds) if bounds.start == symbol.start => Some(bounds),
+        Some(_) => None,
+        None => Some(symbol.start..symbol.end),
+    }
 }
 
 /// What the dynamic linker writes: addresses by the word that they are written to, and the word of [`SELF_TLS`].

@@ -110,6 +110,9 @@ impl LibraryLayout {
         let at_sp = rules.iter().position(|rule| rule.kind == RULE_AT_SP);
         let at_sp = at_sp.and_then(|at| u8::try_from(at).ok());
         layout.quick_rule = at_sp.unwrap_or(NO_RULE);
+        // Whoever walks frames reads no further than this, wherever a layout comes from.
+        varid_tunnel::layout::check(&layout)
+            .map_err(|error| LayoutError::Unusable(error.to_string()))?;
         let kinds = ranges::kinds(&library, &unnamed, &interpreters);
         let ranges = ranges::ranges(&library, &kinds, &interpreters, at_sp.map(u32::from)).ok_or(
             LayoutError::OutOfBounds(

@@ -128,21 +128,38 @@ fn paths_lead_through_memory_and_branches() {
 /// As Android's C library has it: a slot at the thread pointer.
 #[test]
 fn a_slot_at_the_thread_pointer_is_seen() {
-    let code = [
+    let aarch64 = [
         0xd53b_d048, // mrs x8, tpidr_el0
         0xf940_1d08, // ldr x8, [x8, #56]
         0xd65f_03c0, // ret
     ];
-    let trace = trace(Machine::Aarch64, &words(&code));
-    let slots: Vec<i64> = trace
-        .events
-        .iter()
-        .filter_map(|(_, event)| match *event {
-            Event::Load { from, .. } => trace.at_thread_pointer(from),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(slots, [56]);
+    assert_eq!(slots_read(&trace(Machine::Aarch64, &words(&aarch64))), [56]);
+    #[cfg(target_arch = "x86_64")] // Only there it is understood.
+    {
+        let x86_64 = [
+            0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0, // mov %fs:0, %rax
+            0x48, 0x8b, 0x40, 0x38, // mov 0x38(%rax), %rax
+            0xc3, // ret
+        ];
+        assert_eq!(slots_read(&trace(Machine::X86_64, &x86_64)), [56]);
+        // A thread-local variable, whose offset a relocation says, is at none.
+        let variable = [
+            0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0, // mov %fs:0, %rax
+            0x48, 0x03, 0x05, 0, 0, 0, 0, // add 0(%rip), %rax
+            0x48, 0x8b, 0x00, // mov (%rax), %rax
+            0xc3, // ret
+        ];
+        assert!(slots_read(&trace(Machine::X86_64, &variable)).is_empty());
+    }
+}
+
+/// The words at the thread pointer that a function reads.
+fn slots_read(trace: &Trace) -> Vec<i64> {
+    let loads = trace.events.iter().filter_map(|(_, event)| match *event {
+        Event::Load { from, .. } => trace.at_thread_pointer(from),
+        _ => None,
+    });
+    loads.collect()
 }
 
 #[test]

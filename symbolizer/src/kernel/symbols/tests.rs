@@ -102,7 +102,10 @@ fn what_is_written_reads_back() {
         .unwrap();
     let some = KernelSymbols::parse(&text).unwrap();
     assert_eq!(some.len(), 1);
-    assert_eq!(some.lookup(0xffff_ffff_8100_0100).unwrap().name, "do_one_alias");
+    assert_eq!(
+        some.lookup(0xffff_ffff_8100_0100).unwrap().name,
+        "do_one_alias"
+    );
 
     let (mut head, first) = (Vec::new(), table.symbols[0].start);
     table.write(Some(&[]), &mut head).unwrap();

@@ -146,9 +146,19 @@ fn understood(found: &iced_x86::Instruction, effects: &mut Vec<Effect>) -> bool 
         size,
     };
     let moved = |to, from, add| Effect::Move { to, from, add };
+    // The word at the thread pointer is the thread pointer (System V ABI, thread-local storage): so code comes to a register with it.
+    let is_thread_pointer = || {
+        let from = place(found);
+        size(found) == 8
+            && from.base == Base::ThreadPointer
+            && (from.offset, from.index) == (0, None)
+    };
     match (found.mnemonic(), operands(found)) {
         (Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd, operands) => {
             match operands {
+                Operands::FromMemory(to) if is_thread_pointer() => {
+                    effects.push(Effect::ThreadPointer { to });
+                }
                 Operands::FromMemory(to) => effects.push(load(Some(to), size(found))),
                 Operands::ToMemory(from) => effects.push(Effect::Store {
                     to: place(found),

@@ -1,0 +1,104 @@
+//! Is each sample of an app in ART what the kernel's registers say? `per_sample.py` judges recordings, until there are enough samples.
+
+use crate::app::App;
+use crate::oracle::judge;
+use crate::session::{Recording, beside_raw, record};
+use anyhow::{Context, Result, ensure};
+use std::collections::BTreeMap;
+
+/// How often workloads are run until there are enough samples: far more often than it takes.
+pub const MOST_RUNS: usize = 60;
+
+/// What an oracle counted, summed over runs.
+#[derive(Debug, Default)]
+pub struct SampleCounts {
+    sums: BTreeMap<String, u64>,
+    /// In one of the runs, at least, the VM was seen in time: on a busy machine it is not in each, and there the program that walks ART 14's frames
+    /// takes a second to load, of a few that a run takes.
+    prompt: bool,
+}
+
+impl SampleCounts {
+    /// Takes in what it counted in a run.
+    pub fn add(&mut self, counted: &serde_json::Value) -> Result<()> {
+        for (name, count) in counted.as_object().context("no JSON object")? {
+            *self.sums.entry(name.clone()).or_default() += count.as_u64().context("no count")?;
+        }
+        let of = |name: &str| counted[name].as_u64().unwrap_or(0);
+        self.prompt |= of("vm not ready") * 3 < of("samples");
+        Ok(())
+    }
+
+    /// How many there are of a kind, by the oracle's name of it.
+    pub fn of(&self, name: &str) -> u64 {
+        self.sums.get(name).copied().unwrap_or(0)
+    }
+
+    /// Samples of a VM that varid has seen: until then nothing of it is known, however long varid has to wait for a processor.
+    pub fn judged(&self) -> u64 {
+        let not_ready = self.of("vm not ready");
+        self.of("samples").saturating_sub(not_ready)
+    }
+
+    /// None wrong, more than `percent` of the samples with a truth that is known, less than so many of a thousand unresolved.
+    pub fn check(&self, known: &str, percent: u64, unresolved: u64) -> Result<()> {
+        let judged = self.judged();
+        ensure!(self.of("wrong") == 0);
+        ensure!(self.prompt, "the VM is never seen in time: {self:?}");
+        ensure!(
+            self.of(known) * 100 > judged * percent,
+            "too few samples have a known truth: {self:?}"
+        );
+        ensure!(
+            self.of("unresolved") * 1000 < judged * unresolved,
+            "{unresolved} in 1,000 or more unresolved: {self:?}"
+        );
+        ensure!(
+            self.of("nterp window, unresolved") * 20 < judged,
+            "5 % or more unresolved in the middle of nterp's calls: {self:?}"
+        );
+        Ok(())
+    }
+}
+
+/// Judges a run in ART; None: it was over before its mappings had been read.
+pub fn judge_art(app: &App, recording: &Recording) -> Result<Option<serde_json::Value>> {
+    if !recording.maps().exists() {
+        return Ok(None);
+    }
+    let arguments = [
+        recording.session(),
+        recording.maps(),
+        app.dex(),
+        app.boot_dex(),
+    ];
+    judge("per_sample.py", arguments).map(Some)
+}
+
+/// Workloads of which a VM's start is the least part: they take most of a second each.
+pub fn interpreted_workloads() -> Result<Vec<App>> {
+    Ok(vec![
+        App::new("math", "run", 14)?,
+        App::new("truth", "run", 120)?,
+        App::new("cradle", "run", 380)?,
+        App::new("scene", "run", 130)?,
+    ])
+}
+
+/// Samples at a rate until there are enough, each compared with the registers that the kernel recorded.
+pub fn judge_runs_in_art(apps: &[App], rate: u32, enough: u64) -> Result<SampleCounts> {
+    let mut counts = SampleCounts::default();
+    for (run, app) in apps.iter().cycle().take(MOST_RUNS).enumerate() {
+        // All of them at least once.
+        if counts.judged() >= enough && run >= apps.len() {
+            break;
+        }
+        let recording = record(app, &beside_raw(&rate.to_string()))?;
+        let counted =
+            judge_art(app, &recording).with_context(|| format!("{} at {rate} Hz", app.name))?;
+        println!("{} at {rate} Hz: {counted:?}", app.name);
+        counted.iter().try_for_each(|counted| counts.add(counted))?;
+    }
+    ensure!(counts.judged() >= enough, "too few samples: {counts:?}");
+    Ok(counts)
+}
