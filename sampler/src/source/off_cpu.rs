@@ -174,6 +174,9 @@ impl Waits {
         let RingEvent::Sample(mut sampled) = stamped.event else {
             return Some(stamped);
         };
+        if let Some(before) = self.take(sampled.record.tid) {
+            spare.put(before);
+        }
         let record = &mut sampled.record;
         let bytes = record.stack.len();
         if self.stacks.saturating_add(bytes) > MAX_WAITING {
@@ -181,23 +184,26 @@ impl Waits {
             record.flags |= flags::STACK_TRUNCATED;
         }
         self.stacks = self.stacks.saturating_add(record.stack.len());
-        if let Some(before) = self.records.insert(record.tid, sampled) {
-            self.stacks = self.stacks.saturating_sub(before.record.stack.len());
-            spare.put(before);
-        }
+        self.records.insert(record.tid, sampled);
         None
+    }
+
+    /// Takes out the last record of a thread.
+    fn take(&mut self, tid: Tid) -> Option<Box<Sampled>> {
+        let taken = self.records.remove(&tid)?;
+        self.stacks = self.stacks.saturating_sub(taken.record.stack.len());
+        Some(taken)
     }
 
     /// A thread runs again, or has ended: the sample of its waits.
     fn end(&mut self, wait: &Wait) -> Option<Stamped> {
         let captured = match wait.captured || wait.ends {
-            true => self.records.remove(&wait.tid),
+            // A thread's number may have been another process's before, of which no end was told.
+            true => self
+                .take(wait.tid)
+                .filter(|captured| captured.record.pid == wait.pid),
             false => None,
         };
-        if let Some(captured) = &captured {
-            let bytes = captured.record.stack.len();
-            self.stacks = self.stacks.saturating_sub(bytes);
-        }
         let mut parts: Vec<(usize, u64)> = Vec::new();
         for (event, ns) in self.events.into_iter().zip(wait.ns) {
             let Some(event) = event.filter(|_| ns > 0) else {
@@ -280,6 +286,7 @@ mod tests {
     use super::*;
     use varid_model::MonotonicNs;
 
+    const PID: Pid = Pid::new(1);
     const KALLSYMS: &str = "ffff00 T bpf_trace_run4\nffff10 t __schedule\n";
 
     fn waits(events: [Option<usize>; 2]) -> Waits {
@@ -292,7 +299,7 @@ mod tests {
 
     fn captured(tid: u32, ip: u64) -> Stamped {
         let mut sampled = Box::<Sampled>::default();
-        sampled.record.tid = Tid::new(tid);
+        (sampled.record.pid, sampled.record.tid) = (PID, Tid::new(tid));
         sampled.record.ip = Address::new(ip);
         sampled.record.kernel = [1, 0xffff04, 0xffff14].map(Address::new).to_vec();
         Stamped {
@@ -304,7 +311,7 @@ mod tests {
     fn wait(tid: u32, captured: bool, ns: [u64; 2]) -> Wait {
         Wait {
             time: MonotonicNs::new(100),
-            pid: Pid::new(1),
+            pid: PID,
             tid: Tid::new(tid),
             cpu: 3,
             captured,
@@ -367,6 +374,19 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_s_wait_has_no_stacks_of_another_process() {
+        let (mut waits, mut spare) = (waits([Some(0), None]), SamplePool::default());
+        let of_another = |tid| Wait {
+            pid: Pid::new(2),
+            ..wait(tid, true, [30, 0])
+        };
+        waits.begin(captured(7, 1), &mut spare);
+        let found = sample(waits.end(&of_another(7)));
+        assert_eq!(found.record.pid, Pid::new(2));
+        assert!(found.record.has(flags::LEAF_ONLY));
+    }
+
+    #[test]
     fn stacks_of_waiting_threads_have_a_bound() {
         let (mut waits, mut spare) = (waits([Some(0), None]), SamplePool::default());
         let begin = |waits: &mut Waits, spare: &mut SamplePool, tid| {
@@ -381,6 +401,13 @@ mod tests {
         }
         let beyond = sample(waits.end(&wait(9, true, [30, 0])));
         assert!(beyond.record.stack.is_empty() && beyond.record.has(flags::STACK_TRUNCATED));
+        // A record makes room for the next one of its thread.
+        begin(&mut waits, &mut spare, 8);
+        assert!(
+            !waits.records[&Tid::new(8)]
+                .record
+                .has(flags::STACK_TRUNCATED)
+        );
         waits.end(&wait(8, true, [30, 0]));
         begin(&mut waits, &mut spare, 10);
         let within = sample(waits.end(&wait(10, true, [30, 0])));
