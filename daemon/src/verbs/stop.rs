@@ -12,7 +12,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long it takes until somebody is told what is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often it is seen whether a `varid record` has completed its session.
 const TURN: Duration = Duration::from_millis(20);
@@ -76,8 +79,7 @@ fn end(sessions: &[SessionStatus], all: bool) -> anyhow::Result<Vec<Ended>> {
         .iter()
         .partition(|session| session.recorder.is_some());
     for session in &foreground {
-        let recorder = session.recorder.and_then(|pid| i32::try_from(pid).ok());
-        match recorder.map(|pid| kill(Pid::from_raw(pid), Signal::SIGTERM)) {
+        match recorder(session).map(|pid| kill(pid, Signal::SIGTERM)) {
             // It has ended by itself.
             Some(Ok(()) | Err(Errno::ESRCH)) | None => {}
             Some(Err(error)) => {
@@ -103,9 +105,7 @@ fn end(sessions: &[SessionStatus], all: bool) -> anyhow::Result<Vec<Ended>> {
         }),
     };
     let ended = foreground.into_iter().map(|session| {
-        while sessions::is_being_recorded(&session.folder) {
-            std::thread::sleep(TURN);
-        }
+        wait_for(session);
         let Listed {
             session,
             samples,
@@ -124,4 +124,30 @@ fn end(sessions: &[SessionStatus], all: bool) -> anyhow::Result<Vec<Ended>> {
     });
     let ended: Vec<_> = ended.collect();
     stopped.map(|stopped| stopped.into_iter().chain(ended).collect())
+}
+
+/// The `varid record` that records a session.
+fn recorder(session: &SessionStatus) -> Option<Pid> {
+    let pid = i32::try_from(session.recorder?).ok()?;
+    Some(Pid::from_raw(pid))
+}
+
+/// Waits until a session is complete, or its recorder has ended: another may record into the same folder next.
+fn wait_for(session: &SessionStatus) {
+    let (recorder, begun) = (recorder(session), Instant::now());
+    let mut is_told = false;
+    while sessions::is_being_recorded(&session.folder)
+        && recorder.is_none_or(|pid| kill(pid, None) != Err(Errno::ESRCH))
+    {
+        if begun.elapsed() > PATIENCE && !std::mem::replace(&mut is_told, true) {
+            let folder = session.folder.display();
+            output::message(&match recorder {
+                Some(pid) => format!(
+                    "varid: process {pid}, which records {folder}, has been told to end; waiting for it"
+                ),
+                None => format!("varid: waiting for {folder} to be complete"),
+            });
+        }
+        std::thread::sleep(TURN);
+    }
 }
