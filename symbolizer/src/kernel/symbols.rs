@@ -154,7 +154,7 @@ impl KernelSymbols {
                 .checked_add(size)
                 .ok_or_else(|| wrong(number, "the size reaches beyond the last address"))?;
             let module = words.next().unwrap_or_default();
-            table.push(start, end, name, module, (0, 0));
+            table.push(start, end, name, module);
         }
         table.symbols.sort_by_key(|symbol| symbol.start);
         Ok(table)
