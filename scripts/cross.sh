@@ -52,10 +52,8 @@ fi
 mkdir -p "$2"
 out=$(cd "$2" && pwd)
 cd "$(dirname "$0")/.."
-built=${CARGO_TARGET_DIR:-target}
-# A folder of its own: cargo lets one build at a time into one, and this one keeps one processor busy for long, beside the host's. A trial
-# shares with that what runs while something is built.
-[ "$kind" = trial ] || built=$built/cross/build
+# A folder of its own: cargo lets one build at a time into one, and this one may run beside the host's.
+built=${CARGO_TARGET_DIR:-target}/cross/build
 
 # rustc, not build: these flags are for varid itself, so that what it is linked from can be shared with programs that are not
 # static.

@@ -35,11 +35,12 @@ new=$out/.new
 mkdir -p "$new"
 "$root/scripts/cross.sh" "$kind" "$1" "$new"
 cd "$root"
-cargo build --quiet --locked --release --target "$target" -p artvm
-built=$CARGO_TARGET_DIR/$target/release
-"$tools-strip" --strip-debug -o "$new/artvm" "$built/artvm"
+# cross.sh's folder.
+built=$CARGO_TARGET_DIR/cross/build
+cargo build --quiet --locked --release --target "$target" --target-dir "$built" -p artvm
+"$tools-strip" --strip-debug -o "$new/artvm" "$built/$target/release/artvm"
 for library in libicu_jni.so libjavacore.so libopenjdk.so; do
-    cp "$built/$library" "$new/"
+    cp "$built/$target/release/$library" "$new/"
 done
 
 [ "$1" != arm64 ] || tests/art14/build.sh "$out" arm64
