@@ -152,7 +152,6 @@ class Oracle(per_sample.Oracle):
         for dex in dexes:
             self.of_file[dex.path].append(dex)
         self.stacks = Stacks(board.fetched(f"{session}/raw.data"))
-        self.link = None  # the link register of the sample that is judged
         self.has_link = self.ip == "pc"
         # What is said where a signal's handler was called: arm64's unwind information of that has the interrupted link register alone.
         self.other_stack = "[no-unwind-info]" if self.has_link else "[truncated]"
@@ -311,13 +310,10 @@ class Oracle(per_sample.Oracle):
         return None
 
     def in_method(self, ip, user):
-        """While compiled code or a stub enters nterp, nterp's frame is not there yet: the return address is near the stack pointer."""
+        """While compiled code enters nterp, nterp's frame is not there yet: the caller's return address is near the stack pointer."""
         if self.part(ip) == "nterp window" and not self.code.is_managed(user[0]) and len(user) > 1:
             if any(self.is_of(code, user, self.depth_of(code, user)) for code in self.near_callers()):
                 self.counts["nterp window, entered from compiled code"] += 1
-                return self.leaf(ip, user)
-            if any(map(self.is_in_stub, self.near_words())):
-                self.counts["nterp window, entered by a stub"] += 1
                 return self.leaf(ip, user)
         return super().in_method(ip, user)
 
@@ -336,6 +332,11 @@ class Oracle(per_sample.Oracle):
         """Whether a method's code that a stub has called returns to an address."""
         offset = self.in_libart(address)
         return offset is not None and self.libart.part(offset) is None and content(self.libart_path)[offset - 3 : offset - 1] == CALL_OF_METHOD
+
+    def is_entered_by_stub(self, caller):
+        """As for any sample; where the stack is copied it is seen."""
+        is_seen = not self.stacks.copies or any(map(self.is_in_stub, self.near_words()))
+        return is_seen and super().is_entered_by_stub(caller)
 
     def depth_of(self, code, user):
         """Where the method of some code is, behind those that are inlined in it."""

@@ -39,6 +39,7 @@ class Oracle:
         self.dex_at = {base(dex.path): dex for dex in self.code.dexes.values()}
         self.has_mterp = bool(self.libart.build.loop[1])
         self.key = None  # (thread, time) of the sample that is judged
+        self.link = None  # its link register
         self.found = 0.0  # when the last sample was taken that says that its VM is not known yet
         self.elapsed = 0.0  # seconds since the first sample, of the one that is judged
         self.counts = Counter()
@@ -71,6 +72,7 @@ class Oracle:
             return f"the leaf is {sample.chain[0].offset:#x}, not the kernel's {raw.ip:#x}"
         ip = raw.registers.get(self.ip, 0) if in_kernel else raw.ip
         part = self.part(ip)
+        self.link = raw.registers.get("lr")
         self.counts["in kernel" if in_kernel else part or "outside"] += 1
         if part and self.unresolved(user):
             self.counts[self.why_unresolved(part, user)] += 1
@@ -121,13 +123,22 @@ class Oracle:
         return self.code.wrong_name(user[0], offset)
 
     def in_method(self, ip, user):
-        """Some method ran: which one is for its callers to say. Before nterp has made its frame there is none yet, if native code called it."""
+        """Some method ran: which one is for its callers to say. Before nterp has made its frame there is none yet, if native code called it, or
+        the switch interpreter."""
         if not self.code.is_managed(user[0]):
-            if self.part(ip) == "nterp window" and len(user) > 1 and not self.code.is_managed(user[1]):
-                self.counts["nterp window, entered natively"] += 1
-                return self.leaf(ip, user)
+            if self.part(ip) == "nterp window" and len(user) > 1:
+                is_native = not self.code.is_managed(user[1])
+                if is_native or self.is_entered_by_stub(user[1]):
+                    self.counts["nterp window, entered natively" if is_native else "nterp window, entered by a stub"] += 1
+                    return self.leaf(ip, user)
             return "neither a method nor a reason"
         return self.code.wrong_name(user[0], user[0].offset) if self.code.dex(user[0]) else None
+
+    def is_entered_by_stub(self, caller):
+        """Whether a method may have called the one that nterp enters, and not from nterp: it is at an invoke, and that returns elsewhere."""
+        dex = self.code.dex(caller)
+        is_nterps = self.link is not None and self.part(self.link) == "nterp"
+        return dex is not None and not is_nterps and bool(dex.invoked(caller.offset - 1))
 
     def leaf(self, ip, user):
         """A native leaf is the interrupted instruction itself."""
