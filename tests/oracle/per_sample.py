@@ -20,7 +20,6 @@ from managed import Code
 from maps import Maps
 
 MANY = 20  # wrong samples that are printed
-STARTING = 3.0  # seconds in which a busy machine may keep varid from finding a VM and loading the program that walks its frames
 
 
 class Oracle:
@@ -41,7 +40,7 @@ class Oracle:
         self.key = None  # (thread, time) of the sample that is judged
         self.link = None  # its link register
         self.found = 0.0  # when the last sample was taken that says that its VM is not known yet
-        self.elapsed = 0.0  # seconds since the first sample, of the one that is judged
+        self.is_walked = False  # whether the program that walks the frames of an interpreter in C++ has been there
         self.counts = Counter()
 
     def in_libart(self, address):
@@ -84,6 +83,7 @@ class Oracle:
             wrong = None
         elif part:
             wrong = self.in_method(ip, user)
+            self.is_walked |= part == "switch"
         else:
             wrong = self.leaf(raw.ip, user)
         if part is None:
@@ -97,7 +97,7 @@ class Oracle:
     def why_unresolved(self, part, user):
         """What is told apart of samples without a method."""
         # nterp's frames are found by unwinding before that, those of other interpreters are not.
-        is_starting = not self.counts["bytecode known"] if self.has_mterp else self.elapsed < STARTING
+        is_starting = not self.counts["bytecode known"] if self.has_mterp else not self.is_walked
         if is_starting and any(frame.symbol == "[vm-not-ready]" for frame in user):
             return "vm not ready"  # until varid has seen the process: as long as the machine is busy with others
         # While nterp enters or leaves a method its frame holds one and its register is another's.
@@ -213,7 +213,6 @@ def compare(session, oracle):
     for key, raw in perf_script.raw(f"{session}/raw.data", samples):
         oracle.counts["samples"] += 1
         oracle.key = key
-        oracle.elapsed = float(key[1]) - start
         times.setdefault(key[0], []).append(float(key[1]))
         sample = samples.pop(key, None)
         if sample and float(key[1]) < start:
