@@ -234,6 +234,11 @@ impl<'a> Chain<'a> {
             .as_ref()
             .filter(|_| stack == Stack::Full || !rest.is_empty() || is_unwound)
         {
+            // Below the kernel the leaf's loop has been left out for the frame that it executes: what is missing lies further out.
+            while let Some((next, after)) = rest.split_first().filter(|_| self.user.is_empty()) {
+                self.caller(next, after.first());
+                rest = after;
+            }
             self.marker(Marker::Reason(reason(error)));
         }
         self.callers(record.tid.get(), rest);

@@ -329,6 +329,20 @@ fn a_kernel_samples_frames_are_all_callers() {
 }
 
 #[test]
+fn below_the_kernel_what_is_missing_lies_further_out_than_the_loop_s_frame() {
+    let mut world = World::list();
+    let pc = world.code[0].start;
+    let mut record = world.record(&["body", "bridge", "outermost"]);
+    record.ip = Address::new(0xffff_ffff_8100_0000);
+    record.kernel = vec![record.ip];
+    // The thread touches a page of its stack for the first time.
+    record.stack.clear();
+    let frames = [managed(1, FIRST, pc, OUTERMOST)];
+    let user = world.user(record, IN_BODY | IN_KERNEL, &frames, Stack::Full);
+    assert_eq!(user, [pc + 1, because(Reason::Truncated)]);
+}
+
+#[test]
 fn a_kernel_thread_has_no_user_frames() {
     let mut world = World::list();
     let mut record = world.record(&["native"]);
