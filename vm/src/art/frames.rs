@@ -305,76 +305,66 @@ mod tests {
         assert!(!is_whole(&[STUB, NTERP, SWITCH, NATIVE], None));
     }
 
-    #[test]
-    fn a_live_frame_of_nterp_takes_the_place_of_an_outdated_note() {
-        const PC: u64 = 0x5000;
+    const PC: u64 = 0x5000;
+
+    /// Native frames, by their code and their stack pointers, with the registers of nterp's frame at 0x7000.
+    fn unwound(frames: &[(u64, u64)]) -> NativeStack {
         let mut regs = Regs::default();
         regs.set_frame(NTERP + 0x10, 0x7000, PC);
-        let frame = |at: u64, sp: u64| NativeFrame {
+        let frame = |(at, sp): &(u64, u64)| NativeFrame {
             address: FrameAddress::Return(Address::new(at + 0x11)),
-            sp: Address::new(sp),
+            sp: Address::new(*sp),
             regs,
         };
-        let native = NativeStack {
-            frames: vec![frame(NTERP, 0x7000), frame(NATIVE, 0x7100)],
+        NativeStack {
+            frames: frames.iter().map(frame).collect(),
             end: None,
             stopped: None,
-        };
+        }
+    }
+
+    /// Walked frames with those that unwinding adds.
+    fn with_unwound(native: &NativeStack, walked: Vec<ManagedFrame>) -> Vec<ManagedFrame> {
         let sample = Unwound {
             record: &CapturedSample::default(),
             ip: 0,
             leaf: None,
             leaf_is_managed: false,
-            native: &native,
+            native,
         };
-        let at = |pc| ManagedFrame::new(Address::new(0x7000), pc, true);
-        let nterp = at(FramePc::Absolute(Address::new(PC)));
-        let noted = at(FramePc::Native {
-            method: Address::new(0x6000),
-        });
+        let mut managed = Cow::Owned(walked);
+        add_unwound(&facts(), &sample, &mut managed, &AddressSpace::default());
+        managed.into_owned()
+    }
+
+    fn interpreted(at: u64, pc: u64) -> ManagedFrame {
+        let pc = FramePc::Absolute(Address::new(pc));
+        ManagedFrame::new(Address::new(at), pc, true)
+    }
+
+    #[test]
+    fn a_live_frame_of_nterp_takes_the_place_of_an_outdated_note() {
+        let native = unwound(&[(NTERP, 0x7000), (NATIVE, 0x7100)]);
+        let nterp = interpreted(0x7000, PC);
+        let method = Address::new(0x6000);
+        let noted = ManagedFrame::new(Address::new(0x7000), FramePc::Native { method }, true);
         for before in [vec![], vec![noted], vec![nterp]] {
-            let mut managed = Cow::Owned(before);
-            add_unwound(&facts(), &sample, &mut managed, &AddressSpace::default());
-            assert_eq!(managed[..], [nterp]);
+            assert_eq!(with_unwound(&native, before), [nterp]);
         }
     }
 
     #[test]
     fn a_frame_of_nterp_is_further_in_than_those_that_lie_elsewhere() {
-        const PC: u64 = 0x5000;
-        let mut regs = Regs::default();
-        regs.set_frame(NTERP + 0x10, 0x7000, PC);
-        let frame = |at: u64, sp: u64| NativeFrame {
-            address: FrameAddress::Return(Address::new(at + 0x11)),
-            sp: Address::new(sp),
-            regs,
-        };
         // A function that nterp has called; the other interpreter, which executes a method that has left its compiled code.
-        let native = NativeStack {
-            frames: vec![
-                frame(STUB, 0x6f00),
-                frame(NTERP, 0x7000),
-                frame(NATIVE, 0x7100),
-                frame(SWITCH, 0x7200),
-            ],
-            end: None,
-            stopped: None,
-        };
-        let sample = Unwound {
-            record: &CapturedSample::default(),
-            ip: 0,
-            leaf: None,
-            leaf_is_managed: false,
-            native: &native,
-        };
-        let at = |address, pc| {
-            let pc = FramePc::Absolute(Address::new(pc));
-            ManagedFrame::new(Address::new(address), pc, true)
-        };
-        let (elsewhere, caller) = (at(0x300, 0x6000), at(0x7300, 0x6010));
-        let mut managed = Cow::Owned(vec![elsewhere, caller]);
-        add_unwound(&facts(), &sample, &mut managed, &AddressSpace::default());
-        assert_eq!(managed[..], [at(0x7000, PC), elsewhere, caller]);
+        let frames = [
+            (STUB, 0x6f00),
+            (NTERP, 0x7000),
+            (NATIVE, 0x7100),
+            (SWITCH, 0x7200),
+        ];
+        let (elsewhere, caller) = (interpreted(0x300, 0x6000), interpreted(0x7300, 0x6010));
+        let found = with_unwound(&unwound(&frames), vec![elsewhere, caller]);
+        assert_eq!(found, [interpreted(0x7000, PC), elsewhere, caller]);
     }
 
     const STACK: u64 = 0x7000;
