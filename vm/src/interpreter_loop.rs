@@ -35,10 +35,11 @@ pub(crate) fn walk_copy(
     let mut managed: Vec<ManagedFrame> = Vec::new();
     let mut lost = None;
     for (depth, frame) in frames.iter().enumerate() {
-        match facts.code_at(frame.lookup().get()) {
+        let ip = frame.lookup().get();
+        match facts.code_at(ip) {
             Some(CodeKind::Loop) => {}
             // It makes or leaves its frame; those of its callers are native ones.
-            Some(CodeKind::Interpreter) if facts.is_at_sp(frame.lookup().get()) => continue,
+            Some(CodeKind::Interpreter) if facts.is_at_sp(ip) => continue,
             // No register leads to its frame; of the callers of one that is known they need not.
             Some(CodeKind::Interpreter)
                 if managed.last().is_none_or(|last| last.address() < frame.sp) =>
@@ -48,7 +49,6 @@ pub(crate) fn walk_copy(
             }
             _ => continue,
         }
-        let ip = frame.lookup().get();
         let is_known = |(_, address)| {
             let last = managed.last();
             last.is_some_and(|last| last.address().get() >= address)
@@ -63,7 +63,7 @@ pub(crate) fn walk_copy(
             continue;
         };
         // Each of these frames is a native one, too, and has been unwound.
-        if facts.is_at_sp(frame.lookup().get()) {
+        if facts.is_at_sp(ip) {
             managed.push(frame_at_sp(
                 facts,
                 frames.get(depth.saturating_add(1)),

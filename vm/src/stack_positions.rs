@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_belongs_further_in_than_those_that_lie_elsewhere() {
+    fn a_frame_is_inserted_before_detached_ones() {
         for (at, expected) in [
             (0x6fff, 0),
             (0x7000, 0),

@@ -112,7 +112,7 @@ fn add_unwound(
 ) {
     let native = &sample.native.frames;
     let sp = native.first().map(|leaf| leaf.sp).unwrap_or_default();
-    let mut positions = StackPositions::of(managed, sp, false);
+    let mut positions = None; // of the managed frames, as long as none of them is added or taken away
     for (depth, frame) in native.iter().enumerate() {
         let ip = frame.lookup().get();
         if !facts.is_at_sp(ip) {
@@ -121,7 +121,9 @@ fn add_unwound(
         let Some((address, pc)) = registers(facts, ip, &frame.regs, space) else {
             continue;
         };
-        let above = positions.place(managed, Address::new(address));
+        let above = positions
+            .get_or_insert_with(|| StackPositions::of(managed, sp, false))
+            .place(managed, Address::new(address));
         let known = managed.get(above);
         let known = known.filter(|managed| managed.address().get() == address);
         let known = known.map(ManagedFrame::is_quick);
@@ -138,7 +140,7 @@ fn add_unwound(
             }
             None => {
                 managed.to_mut().insert(above, added());
-                positions = StackPositions::of(managed, sp, false);
+                positions = None;
             }
         }
         let is_within = |other: &ManagedFrame| {
@@ -146,7 +148,7 @@ fn add_unwound(
         };
         if managed.iter().any(is_within) {
             managed.to_mut().retain(|other| !is_within(other));
-            positions = StackPositions::of(managed, sp, false);
+            positions = None;
         }
     }
 }
@@ -354,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_of_nterp_is_further_in_than_those_that_lie_elsewhere() {
+    fn an_unwound_frame_of_nterp_is_inserted_before_detached_frames() {
         // A function that nterp has called; the other interpreter, which executes a method that has left its compiled code.
         let frames = [
             (STUB, 0x6f00),

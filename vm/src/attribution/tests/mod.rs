@@ -329,7 +329,7 @@ fn a_kernel_samples_frames_are_all_callers() {
 }
 
 #[test]
-fn below_the_kernel_what_is_missing_lies_further_out_than_the_loop_s_frame() {
+fn in_a_kernel_sample_the_reason_for_missing_frames_follows_the_interpreter_s_frame() {
     let mut world = World::list();
     let pc = world.code[0].start;
     let mut record = world.record(&["body", "bridge", "outermost"]);
