@@ -47,6 +47,12 @@ impl App {
         self
     }
 
+    /// With further options of artvm.
+    #[must_use]
+    pub fn options(self, options: &[&str]) -> Self {
+        options.iter().fold(self, |app, option| app.option(*option))
+    }
+
     /// Executed so in its release; what that needs is brought up to date.
     pub fn executed_by(self, code: Code) -> Result<Self> {
         self.compiled(code, &[])

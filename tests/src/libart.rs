@@ -41,6 +41,9 @@ impl Libart {
     /// Debian's library, of a build that is known.
     pub const KNOWN: &str = "/usr/lib/x86_64-linux-gnu/android/libart.so.0";
 
+    /// What varid says of a library that no table knows, where all checks were made in a process and passed.
+    pub const CHECKED: &str = "known by what was found in its library (5 checks of 5 passed)";
+
     /// Makes a copy that no table knows.
     pub fn unknown(says: Says) -> Result<Self> {
         Self::unknown_of(Path::new(Self::KNOWN), says)

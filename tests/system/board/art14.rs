@@ -19,7 +19,7 @@ fn art_14_returns_on_the_board_what_the_models_say() -> Result<()> {
             ("truth", "threads", 1),
         ] {
             let app = App::new(name, method, rounds)?.in_release(Release::Art14);
-            let app = options.iter().fold(app, |app, option| app.option(*option));
+            let app = app.options(options);
             let command = app.arguments_in(programs, programs).join(" ");
             let printed = board.check(&command)?;
             ensure!(printed == app.expected()?, "{command}: {printed}");

@@ -160,7 +160,7 @@ mod changed {
     }
 
     #[test]
-    fn a_field_further_out_than_frames_are_read_is_refused() -> Result<()> {
+    fn a_field_beyond_the_bytes_that_are_read_of_a_frame_is_refused() -> Result<()> {
         let last = with_offset((0x34, 0x3c), &[DEX_PC])??;
         let (layout, _) = last.loaded_at(BASE, 8);
         ensure!(layout.rules[0].frame_index == 0x3c, "{layout:?}");

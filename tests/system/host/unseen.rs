@@ -57,8 +57,8 @@ fn a_vm_of_which_nothing_is_known_is_named_and_others_are_not() -> Result<()> {
     let app = App::new("truth", "shares", 600)?;
     let libart = Libart::unknown(Says::Nothing)?;
     let path = libart.path().display().to_string();
-    let unknown = ["--any-build", "--libart", path.as_str()];
-    let unknown = unknown.into_iter().fold(app.clone(), App::option);
+    let options = ["--any-build", "--libart", &path];
+    let unknown = app.clone().options(&options);
     let notes_of = |app: &App| processes_noted(&record(app, &[])?.session());
     is_one_with(&notes_of(&unknown)?, &libart.build_id)?;
     let known = notes_of(&app)?;

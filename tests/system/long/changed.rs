@@ -11,8 +11,6 @@ use varid_tests::{
 use varid_tunnel::abi::{RULE_LIST, RULE_SIZED};
 use varid_vm::LibraryLayout;
 
-/// What is said of a VM in which all checks were made and passed.
-const CHECKED: &str = "known by what was found in its library (5 checks of 5 passed)";
 /// Of the fields that are compared, those that the added ones move.
 const MOVED: [&str; 11] = [
     "frame_index",
@@ -83,8 +81,7 @@ fn a_changed_librarys_layout_is_where_its_compiler_has_put_the_fields() -> Resul
 
 fn in_changed(libart: &ChangedLibart, app: App) -> App {
     let path = libart.path().display().to_string();
-    let options = ["--any-build", "--libart", path.as_str()];
-    options.into_iter().fold(app, App::option)
+    app.options(&["--any-build", "--libart", &path])
 }
 
 #[test]
@@ -96,7 +93,7 @@ fn every_sample_of_a_changed_build_is_what_the_registers_say() -> Result<()> {
     let apps = interpreted_workloads()?.into_iter();
     let apps: Vec<App> = apps.map(|app| in_changed(&libart, app)).collect();
     let said = record(&apps[0], &["-F", "997", "-v"])?.stderr();
-    ensure!(said.contains(CHECKED), "{said}");
+    ensure!(said.contains(Libart::CHECKED), "{said}");
     let counts = judge_runs_in_art(&apps, 10_000, 20_000)?;
     println!("changed: {counts:?}");
     counts.check("bytecode known", 15, 5)
@@ -111,7 +108,7 @@ fn doctor_says_how_a_changed_build_is_known() -> Result<()> {
     let app = in_changed(&libart, App::new("truth", "shares", 1_000_000)?);
     let mut app = Running(app.command().stdout(Stdio::null()).spawn()?);
     let place = libart.path().display().to_string();
-    let known = format!("{CHECKED} in process {}", app.pid());
+    let known = format!("{} in process {}", Libart::CHECKED, app.pid());
     loop {
         let doctor = printed(testbed()?.varid().args(["doctor", "--json"]))?;
         let doctor: serde_json::Value = serde_json::from_str(&doctor)?;
