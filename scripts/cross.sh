@@ -35,7 +35,7 @@ trial) optimised 0 varid "${slow[@]}" ;;
 board) optimised "'z'" "${slow[@]}" "${once[@]}" ;;
 esac
 # One program of many crates: optimised as a whole it is a fifth smaller.
-[ "$kind" = trial ] || features+=(--config 'profile.release.lto="fat"' --config profile.release.codegen-units=1)
+[ "$kind" = trial ] || features+=(--config 'profile.release.lto="fat"')
 # musl makes smaller static programs. There is no musl from rustup for ARMv7, so glibc is linked statically there.
 musl=(-C link-arg=--icf=all) # equal functions are kept once
 glibc=(-C target-feature=+crt-static)

@@ -135,11 +135,11 @@ fn recorder(session: &SessionStatus) -> Option<Pid> {
 /// Waits until a session is complete, or its recorder has ended: another may record into the same folder next.
 fn wait_for(session: &SessionStatus) {
     let (recorder, begun) = (recorder(session), Instant::now());
-    let mut is_told = false;
+    let mut has_said = false;
     while sessions::is_being_recorded(&session.folder)
         && recorder.is_none_or(|pid| kill(pid, None) != Err(Errno::ESRCH))
     {
-        if begun.elapsed() > PATIENCE && !std::mem::replace(&mut is_told, true) {
+        if begun.elapsed() > PATIENCE && !std::mem::replace(&mut has_said, true) {
             let folder = session.folder.display();
             output::message(&match recorder {
                 Some(pid) => format!(
