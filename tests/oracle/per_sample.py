@@ -220,7 +220,9 @@ def compare(session, oracle):
             continue
         if sample and float(key[1]) > oracle.found:
             oracle.counts["VM found"] += 1
-            oracle.counts["VM found, incomplete"] += lacks(sample)
+            # A stack that is deeper than its copy says so; anything else is told apart.
+            if lacks(sample):
+                oracle.counts["VM found, " + ("truncated" if lacks(sample, "[truncated]") else "incomplete")] += 1
         if sample is None:
             missing.append((key, raw))
         elif wrong := oracle.judge(raw, sample):

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::oracle::judge;
-use crate::session::{Recording, beside_raw, record};
+use crate::session::{Recording, beside_raw, processes_noted, record};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 
@@ -61,9 +61,13 @@ impl SampleCounts {
     }
 }
 
-/// Judges a run in ART; None: it was over before its mappings had been read.
+/// Judges a run in ART; None: it was over before its mappings had been read, here or by varid, which says so of the process.
 pub fn judge_art(app: &App, recording: &Recording) -> Result<Option<serde_json::Value>> {
     if !recording.maps().exists() {
+        return Ok(None);
+    }
+    let notes = processes_noted(&recording.session())?;
+    if notes.iter().any(|note| note.contains("not long enough")) {
         return Ok(None);
     }
     let arguments = [
