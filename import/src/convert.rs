@@ -4,7 +4,10 @@
 
 use std::io::BufReader;
 
-use varid_model::Rate;
+use varid_model::{
+    Rate,
+    perf::file::{FINISHED_ROUND, FIRST_KIND},
+};
 
 use crate::{
     chain::Callers,
@@ -15,11 +18,6 @@ use crate::{
     request::{ImportRequest, Imported, Origin},
     source_facts::{host, session_events, target},
 };
-
-/// `PERF_RECORD_FINISHED_ROUND`.
-const FINISHED_ROUND: u32 = 68;
-/// Where records of perf itself begin.
-const USER_RECORDS: u32 = 64;
 
 /// Imports perf.data of perf or simpleperf.
 pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
@@ -90,7 +88,7 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
                     sorter.end_round();
                 }
             }
-            Ok(Some(record)) if record.kind < USER_RECORDS => {
+            Ok(Some(record)) if record.kind < FIRST_KIND => {
                 let time = events.time(&record);
                 sorter.add(time, record);
             }

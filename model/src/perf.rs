@@ -7,19 +7,24 @@
 //! |---|---|
 //! | which numbers does it use | `abi` |
 //! | what is asked for when an event is opened | `attr` |
+//! | which numbers of perf.data are perf's own | `file` |
 //! | how are a record's fields taken from its bytes | `fields` |
+//! | what are events called | `names` |
 //! | what does a record say that is no sample | `record` |
 //! | what does a sample say | `sample` |
 
 mod abi;
 mod attr;
 mod fields;
+pub mod file;
+mod names;
 mod record;
 mod sample;
 
 pub use abi::*;
 pub use attr::EventAttr;
 pub use fields::{Fields, Malformed};
+pub use names::{EVENT_NAMES, event_name};
 pub use record::{CommRecord, Header, KernelRecord, MappedFile, Mmap2Record, TaskRecord};
 pub use sample::{CallchainEntries, GroupValues, SampleFields, SampleLayout};
 

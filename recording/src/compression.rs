@@ -144,6 +144,35 @@ pub fn decompress(body: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// What the compressed records of a file have become: a small file must keep no reader busy for long, and must not fill a disk.
+#[derive(Debug, Default)]
+pub struct Expansion {
+    compressed: u64,
+    plain: u64,
+}
+
+impl Expansion {
+    /// Bytes that need no reason.
+    const FREE: u64 = 64 << 20;
+    /// Bytes of records for each compressed byte beyond; those of samples are 3 to 10.
+    const MOST: u64 = 256;
+
+    /// Counts a compressed record's body and the bytes that it has become.
+    ///
+    /// # Errors
+    ///
+    /// All of them are more than varid writes.
+    pub fn add(&mut self, body: &[u8], records: &[u8]) -> Result<(), &'static str> {
+        self.compressed = self.compressed.saturating_add(body.len() as u64);
+        self.plain = self.plain.saturating_add(records.len() as u64);
+        let most = self.compressed.saturating_mul(Self::MOST);
+        match self.plain > most.saturating_add(Self::FREE) {
+            true => Err("more records in fewer compressed bytes than varid writes"),
+            false => Ok(()),
+        }
+    }
+}
+
 /// The body of perf's feature that says how records are compressed (`HEADER_COMPRESSED`).
 pub fn feature() -> Vec<u8> {
     const VERSION: u32 = 1;

@@ -3,7 +3,7 @@
 //! perf calls these features: a table of sections straight behind the data, one per set bit
 //! of the header, lowest bit first. None is needed to read the samples.
 
-use varid_model::{MonotonicNs, Pid};
+use varid_model::{MonotonicNs, Pid, perf::file::feature as bit};
 
 use crate::{
     compression, encode,
@@ -12,21 +12,6 @@ use crate::{
     host,
     manifest::Manifest,
 };
-
-/// `enum` of `tools/perf/util/header.h`.
-mod bit {
-    pub const BUILD_ID: u32 = 2;
-    pub const HOSTNAME: u32 = 3;
-    pub const OSRELEASE: u32 = 4;
-    pub const VERSION: u32 = 5;
-    pub const ARCH: u32 = 6;
-    pub const NRCPUS: u32 = 7;
-    pub const CMDLINE: u32 = 11;
-    pub const EVENT_DESC: u32 = 12;
-    pub const GROUP_DESC: u32 = 17;
-    pub const SAMPLE_TIME: u32 = 21;
-    pub const COMPRESSED: u32 = 27;
-}
 
 /// What the features need and the manifest does not know.
 #[derive(Debug, Default)]
@@ -37,16 +22,11 @@ pub struct Facts {
     pub sample_times: Option<(MonotonicNs, MonotonicNs)>,
 }
 
-/// The bytes that go to file offset `at`, and the header's feature bits. `compressed`: records may be.
-pub fn sections(
-    manifest: &Manifest,
-    facts: &Facts,
-    at: u64,
-    compressed: bool,
-) -> (Vec<u8>, [u8; FEATURE_BYTES]) {
+/// What a complete recording has. `compressed`: records may be.
+pub fn sections(manifest: &Manifest, facts: &Facts, compressed: bool) -> Vec<Section> {
     let mut sections = contents(manifest, facts);
     sections.extend(compressed.then(compression));
-    laid_out(sections, at)
+    sections
 }
 
 /// What perf needs to read compressed records.
@@ -57,7 +37,7 @@ pub fn compression() -> Section {
 /// A feature by its bit.
 pub type Section = (u32, Vec<u8>);
 
-/// Sections, by their bits, as [`sections`] has them.
+/// The bytes of sections at a file offset, and the header's feature bits.
 pub fn laid_out(sections: Vec<Section>, at: u64) -> (Vec<u8>, [u8; FEATURE_BYTES]) {
     let mut bits = [0u64; 4];
     let mut table = Vec::new();

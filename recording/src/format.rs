@@ -9,14 +9,11 @@ use varid_model::perf::{self, EventAttr};
 
 pub use varid_model::perf::{
     PERF_CONTEXT_KERNEL as CONTEXT_KERNEL, PERF_CONTEXT_MAX as CONTEXT_MAX,
-    PERF_CONTEXT_USER as CONTEXT_USER, RECORD_HEADER as RECORD_HEADER_SIZE,
+    PERF_CONTEXT_USER as CONTEXT_USER, RECORD_HEADER as RECORD_HEADER_SIZE, file::HEADER_SIZE,
 };
 
 /// "PERFILE2", little-endian.
 pub const MAGIC: [u8; 8] = *b"PERFILE2";
-
-/// `struct perf_file_header`: magic, size, attr_size, attrs, data, event_types, 256 feature bits.
-pub const HEADER_SIZE: u64 = 104;
 
 /// Where `perf_file_header.data.size` lies.
 pub const DATA_SIZE_AT: u64 = 48;
@@ -84,24 +81,21 @@ pub const SAMPLE_TYPE_AT: u64 = 24;
 
 /// Kinds of records: the kernel's, and from 64 on perf's own.
 pub mod kind {
+    pub use varid_model::perf::file::{COMPRESSED, COMPRESSED2, FINISHED_ROUND};
     pub use varid_model::perf::{
         PERF_RECORD_COMM as COMM, PERF_RECORD_EXIT as EXIT, PERF_RECORD_FORK as FORK,
         PERF_RECORD_LOST as LOST, PERF_RECORD_MMAP2 as MMAP2, PERF_RECORD_SAMPLE as SAMPLE,
     };
-    pub const FINISHED_ROUND: u32 = 68;
-    pub const COMPRESSED: u32 = 81;
-    pub const COMPRESSED2: u32 = 83;
 }
 
 /// What else a record's header says.
 pub mod misc {
+    pub use varid_model::perf::file::MISC_BUILD_ID_SIZE as BUILD_ID_SIZE;
     pub use varid_model::perf::{
         PERF_RECORD_MISC_COMM_EXEC as COMM_EXEC, PERF_RECORD_MISC_CPUMODE_MASK as CPUMODE_MASK,
         PERF_RECORD_MISC_KERNEL as KERNEL, PERF_RECORD_MISC_MMAP_BUILD_ID as MMAP_BUILD_ID,
         PERF_RECORD_MISC_USER as USER,
     };
-    /// In build-id records: the byte behind the build-id is its size.
-    pub const BUILD_ID_SIZE: u16 = 1 << 15;
 }
 
 /// The clock of all times, as clock_gettime(2) calls it.

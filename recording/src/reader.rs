@@ -12,7 +12,8 @@ use varid_model::perf::{Header, Malformed};
 use crate::{
     PERF_DATA, SESSION_JSON, SYMBOLS,
     calls::{self, CallCount},
-    compression, decode,
+    compression::{self, Expansion},
+    decode,
     error::{Error, Result},
     format::{
         ATTR_SIZE, DATA_SIZE_AT, HEADER_SIZE, MAGIC, MAX_EVENTS, OLD_SAMPLE_TYPE,
@@ -113,6 +114,8 @@ pub struct Records {
     chunk: Chunk,
     /// Bytes of records that were compressed, since the last end of a round.
     decompressed: usize,
+    /// The same, since the first record.
+    expansion: Expansion,
     /// Records that were read and not delivered.
     order: TimeOrder,
     /// The latest time of the rounds before the current one.
@@ -226,6 +229,7 @@ impl Records {
             body: Vec::new(),
             chunk: Chunk::default(),
             decompressed: 0,
+            expansion: Expansion::default(),
             order: TimeOrder::default(),
             previous_round: MonotonicNs::ZERO,
             latest: MonotonicNs::ZERO,
@@ -298,6 +302,7 @@ impl Records {
             return Err(self.wrong(header_at, "compressed records within compressed ones"));
         }
         let opened = self.chunk.open(header_at, &self.body);
+        let opened = opened.and_then(|()| self.expansion.add(&self.body, &self.chunk.records));
         opened.map_err(|reason| self.wrong(header_at, reason))?;
         // Records wait for the end of a round: they have to be few, whatever a small file says.
         self.decompressed = self.decompressed.saturating_add(self.chunk.records.len());

@@ -13,7 +13,7 @@ use varid_model::perf::Header;
 
 use crate::{
     PERF_DATA, SessionReader,
-    compression::{self, MAX_CHUNK, RecordCompressor},
+    compression::{self, Expansion, MAX_CHUNK, RecordCompressor},
     error::{Error, Result},
     features::{self, Section},
     format::{DATA_SIZE_AT, FEATURE_BYTES, FEATURES_AT, RECORD_HEADER_SIZE, kind},
@@ -126,6 +126,7 @@ impl Rewriter {
         // Plain records that are not written yet.
         let mut batch = Vec::new();
         let (mut record, mut chunk) = (Vec::new(), Vec::new());
+        let mut expansion = Expansion::default();
         while at < self.end {
             let left = self.end.saturating_sub(at);
             let header = self.read_record(at, left, &mut record)?;
@@ -133,6 +134,7 @@ impl Rewriter {
             match header.kind {
                 kind::COMPRESSED => {
                     let opened = compression::decompress(body, &mut chunk);
+                    let opened = opened.and_then(|()| expansion.add(body, &chunk));
                     opened.map_err(|reason| self.wrong(at, reason))?;
                     batch.extend_from_slice(&chunk);
                 }

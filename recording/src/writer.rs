@@ -10,7 +10,7 @@ pub use folder::{Owner, may_hold, remove_session};
 
 use std::{
     fs::File,
-    io::{self, Write},
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -245,17 +245,18 @@ impl SessionWriter {
             encode::record(&mut self.batch, &lost);
         }
         let records = self.batch.len();
-        let appended = match &mut self.compressor {
+        let (mut bytes, mut features) = (Vec::new(), Vec::new());
+        let batch = match &mut self.compressor {
             Some(compressor) => {
-                let mut bytes = Vec::new();
                 compressor.compress(&mut bytes, &self.batch);
-                self.append_compressed(bytes, room)
+                // Without it perf reads none of a recording that is killed.
+                features.push(features::compression());
+                &mut bytes
             }
-            None => {
-                encode::finished_round(&mut self.batch);
-                self.data.append(&self.batch, room)
-            }
+            None => &mut self.batch,
         };
+        encode::finished_round(batch);
+        let appended = self.data.append(batch, features, room);
         match appended {
             Ok(()) => {
                 self.batch.clear();
@@ -274,17 +275,6 @@ impl SessionWriter {
                 })
             }
         }
-    }
-
-    /// Appends the batch, whose records have become these bytes.
-    fn append_compressed(&mut self, mut bytes: Vec<u8>, room: u64) -> io::Result<()> {
-        encode::finished_round(&mut bytes);
-        self.data.append(&bytes, room)?;
-        // Without it perf reads none of a recording that is killed.
-        let (sections, bits) = features::laid_out(vec![features::compression()], self.data.end());
-        // The records are there: at the next batch it may succeed.
-        let _ = self.data.mark(&sections, &bits);
-        Ok(())
     }
 
     /// Replaces what the session says of calls: see [`CallCount`].
@@ -328,14 +318,10 @@ impl SessionWriter {
     pub fn finish(&mut self) -> Result<()> {
         self.flush_leaving(0)?;
         let path = self.folder.path.join(PERF_DATA);
-        let (sections, bits) = features::sections(
-            &self.manifest,
-            self.tally.facts(),
-            self.data.end(),
-            self.compressor.is_some(),
-        );
+        let is_compressed = self.compressor.is_some();
+        let features = features::sections(&self.manifest, self.tally.facts(), is_compressed);
         self.data
-            .complete(&sections, &bits)
+            .complete(features)
             .map_err(Error::io("write", path))?;
         if self.manifest.state == SessionState::Recording {
             self.manifest.state = SessionState::Complete;
@@ -357,7 +343,10 @@ impl SessionWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::{File, OpenOptions};
+    use std::{
+        fs::{File, OpenOptions},
+        io,
+    };
 
     use crate::{CpuMode, EventDesc, SampleSource, SessionReader, SessionTarget, TargetKind};
     use varid_model::{MonotonicNs, Period, Pid, Precision, Rate, Tid};

@@ -4,8 +4,7 @@ use std::{fs::File, io::BufReader, ops::Range};
 
 use varid_model::Rate;
 use varid_model::perf::{
-    Fields, Malformed, PERF_COUNT_SW_DUMMY, PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE,
-    PERF_TYPE_TRACEPOINT,
+    Fields, Malformed, PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT, event_name,
 };
 
 use super::{
@@ -20,9 +19,6 @@ const MAX_EVENTS: usize = 1_000;
 const MAX_IDS: u64 = 1 << 20;
 /// The first published size of `struct perf_event_attr`.
 const ATTR_SIZE_V0: usize = 64;
-
-/// `PERF_RECORD_HEADER_ATTR`.
-pub(super) const HEADER_ATTR: u32 = 64;
 
 /// An event of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -203,39 +199,7 @@ pub(super) fn complete<'a>(events: &mut [SourceEvent], names: impl Iterator<Item
 
 /// What perf calls an event.
 fn generic_name(event: &SourceEvent) -> String {
-    const HARDWARE: [&str; 10] = [
-        "cycles",
-        "instructions",
-        "cache-references",
-        "cache-misses",
-        "branches",
-        "branch-misses",
-        "bus-cycles",
-        "stalled-cycles-frontend",
-        "stalled-cycles-backend",
-        "ref-cycles",
-    ];
-    const SOFTWARE: [&str; 9] = [
-        "cpu-clock",
-        "task-clock",
-        "page-faults",
-        "context-switches",
-        "cpu-migrations",
-        "minor-faults",
-        "major-faults",
-        "alignment-faults",
-        "emulation-faults",
-    ];
-    let named = |names: &[&'static str]| {
-        let place = usize::try_from(event.config).ok()?;
-        names.get(place).copied()
-    };
-    let name = match event.kind {
-        PERF_TYPE_HARDWARE => named(&HARDWARE),
-        PERF_TYPE_SOFTWARE => named(&SOFTWARE),
-        _ => None,
-    };
-    let name = match (name, event.kind) {
+    let name = match (event_name(event.kind, event.config), event.kind) {
         (Some(name), _) => name.to_owned(),
         (None, PERF_TYPE_TRACEPOINT) => format!("tracepoint-{}", event.config),
         (None, kind) => format!("event-{kind}-{:#x}", event.config),

@@ -2,32 +2,20 @@
 
 use std::collections::HashMap;
 
-use varid_model::perf::{Fields, Malformed};
+use varid_model::perf::{
+    Fields, Malformed, RECORD_HEADER,
+    file::{HEADER_BUILD_ID, MISC_BUILD_ID_SIZE},
+};
 
 use super::{damage::Damage, event_index::EventIndex, events::SourceEvent};
 
-/// `enum` of `tools/perf/util/header.h`, and simpleperf's own behind it (`record_file.h`).
+/// Features of perf's, and simpleperf's own behind them (`record_file.h`).
 mod bit {
-    pub(super) const BUILD_ID: u32 = 2;
-    pub(super) const HOSTNAME: u32 = 3;
-    pub(super) const OSRELEASE: u32 = 4;
-    pub(super) const ARCH: u32 = 6;
-    pub(super) const NRCPUS: u32 = 7;
-    pub(super) const CMDLINE: u32 = 11;
-    pub(super) const EVENT_DESC: u32 = 12;
+    pub(super) use varid_model::perf::file::feature::*;
     pub(super) const FILE: u32 = 128;
     pub(super) const META_INFO: u32 = 129;
     pub(super) const FILE2: u32 = 132;
 }
-
-/// `PERF_RECORD_HEADER_BUILD_ID`.
-pub(super) const HEADER_BUILD_ID: u32 = 67;
-/// `PERF_RECORD_HEADER_FEATURE`.
-pub(super) const HEADER_FEATURE: u32 = 80;
-/// Bytes of a record's header.
-const RECORD_HEADER: usize = 8;
-/// `PERF_RECORD_MISC_BUILD_ID_SIZE`: the byte behind the build-id is its size.
-const BUILD_ID_SIZE: u16 = 1 << 15;
 
 /// A feature: its bit, its bytes, and where they are in the file.
 pub(super) type Section = (u32, Vec<u8>, u64);
@@ -157,7 +145,7 @@ impl Features {
             body.u32()?; // pid
             let id: [u8; 20] = body.array()?;
             let [size, _, _, _] = body.array()?;
-            let len = match misc & BUILD_ID_SIZE {
+            let len = match misc & MISC_BUILD_ID_SIZE {
                 0 => id.len(),
                 _ => usize::from(size).min(id.len()),
             };

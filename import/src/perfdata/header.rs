@@ -6,10 +6,10 @@ use std::{
     ops::Range,
 };
 
+use varid_model::perf::file::HEADER_SIZE;
+
 use super::damage::Damage;
 
-/// `struct perf_file_header`.
-const HEADER: u64 = 104;
 /// `struct perf_pipe_file_header`.
 const PIPE_HEADER: u64 = 16;
 /// `struct perf_file_section`.
@@ -39,7 +39,7 @@ impl Header {
         let damage = |offset, reason| Damage { offset, reason };
         let mut head = Vec::new();
         file.seek(SeekFrom::Start(0))
-            .and_then(|_| file.take(HEADER).read_to_end(&mut head))
+            .and_then(|_| file.take(HEADER_SIZE).read_to_end(&mut head))
             .map_err(|_| damage(0, "it cannot be read"))?;
         let (words, _) = head.as_chunks::<8>();
         let word = |place: usize| words.get(place).map(|word| u64::from_le_bytes(*word));

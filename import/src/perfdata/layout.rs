@@ -1,35 +1,13 @@
 //! Which fields do the records of an event have, and in which order?
 
-use varid_model::perf::{Fields, Malformed};
+use varid_model::perf::{
+    Fields, Malformed, PERF_FORMAT_LOST, PERF_SAMPLE_ADDR, PERF_SAMPLE_BRANCH_CALL_STACK,
+    PERF_SAMPLE_BRANCH_HW_INDEX, PERF_SAMPLE_CPU, PERF_SAMPLE_ID, PERF_SAMPLE_IDENTIFIER,
+    PERF_SAMPLE_IP, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
+};
 
-pub(super) const SAMPLE_IP: u64 = 1 << 0;
-pub(super) const SAMPLE_TID: u64 = 1 << 1;
-pub(super) const SAMPLE_TIME: u64 = 1 << 2;
-pub(super) const SAMPLE_ADDR: u64 = 1 << 3;
-pub(super) const SAMPLE_READ: u64 = 1 << 4;
-pub(super) const SAMPLE_CALLCHAIN: u64 = 1 << 5;
-pub(super) const SAMPLE_ID: u64 = 1 << 6;
-pub(super) const SAMPLE_CPU: u64 = 1 << 7;
-pub(super) const SAMPLE_PERIOD: u64 = 1 << 8;
-pub(super) const SAMPLE_STREAM_ID: u64 = 1 << 9;
-pub(super) const SAMPLE_RAW: u64 = 1 << 10;
-pub(super) const SAMPLE_BRANCH_STACK: u64 = 1 << 11;
-pub(super) const SAMPLE_REGS_USER: u64 = 1 << 12;
-pub(super) const SAMPLE_STACK_USER: u64 = 1 << 13;
-pub(super) const SAMPLE_IDENTIFIER: u64 = 1 << 16;
-
-pub(super) const FORMAT_ENABLED: u64 = 1 << 0;
-pub(super) const FORMAT_RUNNING: u64 = 1 << 1;
-pub(super) const FORMAT_ID: u64 = 1 << 2;
-pub(super) const FORMAT_GROUP: u64 = 1 << 3;
-pub(super) const FORMAT_LOST: u64 = 1 << 4;
-
-/// `PERF_SAMPLE_BRANCH_CALL_STACK`.
-const BRANCH_CALL_STACK: u64 = 1 << 11;
-/// `PERF_SAMPLE_BRANCH_HW_INDEX`.
-const BRANCH_HW_INDEX: u64 = 1 << 17;
-/// `PERF_SAMPLE_BRANCH_COUNTERS`.
-const BRANCH_COUNTERS: u64 = 1 << 19;
+/// `PERF_SAMPLE_BRANCH_COUNTERS`, which older headers of the kernel lack.
+const BRANCH_COUNTERS: u32 = 1 << 19;
 
 /// The fields of an event's records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,50 +48,60 @@ impl RecordLayout {
         }
     }
 
-    pub(super) const fn has(self, field: u64) -> bool {
-        self.sample_type & field != 0
+    /// Whether a sample has a field: `PERF_SAMPLE_*`.
+    pub(super) const fn has(self, field: u32) -> bool {
+        self.sample_type & field as u64 != 0
+    }
+
+    /// Whether what a sample reads has a value: `PERF_FORMAT_*`.
+    pub(super) const fn reads(self, value: u32) -> bool {
+        self.read_format & value as u64 != 0
+    }
+
+    const fn has_of_branches(self, field: u32) -> bool {
+        self.branches & field as u64 != 0
     }
 
     /// Whether branch stacks hold the calls that have not returned.
     pub(super) const fn has_call_stack(self) -> bool {
-        self.branches & BRANCH_CALL_STACK != 0
+        self.has_of_branches(PERF_SAMPLE_BRANCH_CALL_STACK)
     }
 
     /// Whether branch stacks start with an index.
     pub(super) const fn has_branch_index(self) -> bool {
-        self.branches & BRANCH_HW_INDEX != 0
+        self.has_of_branches(PERF_SAMPLE_BRANCH_HW_INDEX)
     }
 
     /// Whether each branch has a word of counters behind them all.
     pub(super) const fn has_branch_counters(self) -> bool {
-        self.branches & BRANCH_COUNTERS != 0
+        self.has_of_branches(BRANCH_COUNTERS)
     }
 
     /// Whether the recorder reads how much of each event was lost.
     pub(super) const fn reads_lost(self) -> bool {
-        self.read_format & FORMAT_LOST != 0
+        self.reads(PERF_FORMAT_LOST)
     }
 
     /// A sample's identifier or id, and its time.
     pub(crate) fn sample_key(self, body: &[u8]) -> Result<(Option<u64>, Option<u64>), Malformed> {
         let mut fields = Fields::new(body);
         let mut id = None;
-        if self.has(SAMPLE_IDENTIFIER) {
+        if self.has(PERF_SAMPLE_IDENTIFIER) {
             id = Some(fields.u64()?);
         }
-        for field in [SAMPLE_IP, SAMPLE_TID] {
+        for field in [PERF_SAMPLE_IP, PERF_SAMPLE_TID] {
             if self.has(field) {
                 fields.u64()?;
             }
         }
-        let time = match self.has(SAMPLE_TIME) {
+        let time = match self.has(PERF_SAMPLE_TIME) {
             true => Some(fields.u64()?),
             false => None,
         };
-        if self.has(SAMPLE_ADDR) {
+        if self.has(PERF_SAMPLE_ADDR) {
             fields.u64()?;
         }
-        if self.has(SAMPLE_ID) {
+        if self.has(PERF_SAMPLE_ID) {
             let own = fields.u64()?;
             id = id.or(Some(own));
         }
@@ -127,19 +115,19 @@ impl RecordLayout {
             return Ok((all, RecordId::default()));
         }
         let fields = [
-            SAMPLE_TID,
-            SAMPLE_TIME,
-            SAMPLE_ID,
-            SAMPLE_STREAM_ID,
-            SAMPLE_CPU,
-            SAMPLE_IDENTIFIER,
+            PERF_SAMPLE_TID,
+            PERF_SAMPLE_TIME,
+            PERF_SAMPLE_ID,
+            PERF_SAMPLE_STREAM_ID,
+            PERF_SAMPLE_CPU,
+            PERF_SAMPLE_IDENTIFIER,
         ];
         let count = fields.iter().filter(|field| self.has(**field)).count();
         let (own, mut id) = all.split_end(count.saturating_mul(8))?;
-        if self.has(SAMPLE_TID) {
+        if self.has(PERF_SAMPLE_TID) {
             id.u64()?;
         }
-        let time = match self.has(SAMPLE_TIME) {
+        let time = match self.has(PERF_SAMPLE_TIME) {
             true => Some(id.u64()?),
             false => None,
         };

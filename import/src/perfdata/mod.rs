@@ -37,6 +37,8 @@ pub use sorter::{MAX_HELD, RecordSorter};
 
 use std::{fs::File, io::BufReader, ops::Range};
 
+use varid_model::perf::file::{HEADER_ATTR, HEADER_BUILD_ID, HEADER_FEATURE};
+
 use events::EventList;
 use features::Section;
 use header::{Header, bytes};
@@ -145,12 +147,12 @@ fn of_pipe(
         let RawRecord { body, offset, .. } = record;
         let len = body.len() as u64;
         match record.kind {
-            events::HEADER_ATTR => events.add_record(&body, offset)?,
-            features::HEADER_FEATURE => {
+            HEADER_ATTR => events.add_record(&body, offset)?,
+            HEADER_FEATURE => {
                 let section = features::of_record(body, offset);
                 sections.extend(section.filter(|(bit, _, _)| features::is_read(*bit)));
             }
-            features::HEADER_BUILD_ID => sections.push(features::build_id_record(body, offset)),
+            HEADER_BUILD_ID => sections.push(features::build_id_record(body, offset)),
             _ => continue,
         }
         room = room.checked_sub(len).ok_or(Damage {

@@ -3,18 +3,12 @@
 use varid_model::perf::{
     Fields, Malformed, PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST,
     PERF_RECORD_LOST_SAMPLES, PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MISC_CPUMODE_MASK,
-    PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_MMAP_BUILD_ID, PERF_RECORD_MMAP2,
-    PERF_RECORD_THROTTLE,
+    PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_MMAP_BUILD_ID, PERF_RECORD_MISC_MMAP_DATA,
+    PERF_RECORD_MMAP, PERF_RECORD_MMAP2, PERF_RECORD_THROTTLE, file::MISC_LOST_SAMPLES_BPF,
 };
 
 use super::layout::RecordLayout;
 
-/// `PERF_RECORD_MMAP`.
-const MMAP: u32 = 1;
-/// `PERF_RECORD_MISC_MMAP_DATA`: the mapping is not executable.
-const MMAP_DATA: u16 = 1 << 13;
-/// `PERF_RECORD_MISC_LOST_SAMPLES_BPF` of `tools/lib/perf/include/perf/event.h`.
-const LOST_SAMPLES_BPF: u16 = 1 << 15;
 /// Bytes of the largest build-id in a record of a mapping.
 const MAX_BUILD_ID: usize = 20;
 
@@ -95,7 +89,8 @@ impl SourceRecord {
     ) -> Result<Option<(Option<u64>, Self)>, Malformed> {
         if !matches!(
             kind,
-            MMAP | PERF_RECORD_MMAP2
+            PERF_RECORD_MMAP
+                | PERF_RECORD_MMAP2
                 | PERF_RECORD_COMM
                 | PERF_RECORD_FORK
                 | PERF_RECORD_EXIT
@@ -108,7 +103,9 @@ impl SourceRecord {
         let (mut fields, id) = layout.split(body)?;
         let mut time = id.time;
         let record = match kind {
-            MMAP | PERF_RECORD_MMAP2 => Self::Mapping(mapping(kind, misc, &mut fields)?),
+            PERF_RECORD_MMAP | PERF_RECORD_MMAP2 => {
+                Self::Mapping(mapping(kind, misc, &mut fields)?)
+            }
             PERF_RECORD_COMM => Self::Comm {
                 task: fields.pair()?,
                 exec: misc & PERF_RECORD_MISC_COMM_EXEC != 0,
@@ -132,7 +129,7 @@ impl SourceRecord {
                 let count = fields.u64()?;
                 // perf writes such records when it ends, at no time: `record__read_lost_samples` of its builtin-record.c.
                 let of_recorder = layout.reads_lost() && time.unwrap_or(0) == 0;
-                if misc & LOST_SAMPLES_BPF != 0 {
+                if misc & MISC_LOST_SAMPLES_BPF != 0 {
                     time = None;
                     Self::FilteredOut(count)
                 } else if of_recorder {
@@ -163,7 +160,7 @@ fn mapping(kind: u32, misc: u16, fields: &mut Fields<'_>) -> Result<SourceMappin
             fields.words(3)?; // device, inode, generation
         }
         access = Some(fields.pair()?);
-    } else if misc & MMAP_DATA != 0 {
+    } else if misc & PERF_RECORD_MISC_MMAP_DATA != 0 {
         access = Some((1, 2));
     }
     Ok(SourceMapping {

@@ -6,17 +6,13 @@ use std::{
 };
 
 use ruzstd::decoding::FrameDecoder;
-use varid_model::perf::Header;
+use varid_model::perf::{
+    Header, RECORD_HEADER as HEADER,
+    file::{AUXTRACE, COMPRESSED, COMPRESSED2},
+};
 
 use super::damage::Damage;
 
-/// Bytes of a record's header.
-const HEADER: usize = 8;
-/// `PERF_RECORD_AUXTRACE`: its data follows the record.
-const AUXTRACE: u32 = 71;
-/// `PERF_RECORD_COMPRESSED`, `PERF_RECORD_COMPRESSED2`.
-const COMPRESSED: u32 = 81;
-const COMPRESSED2: u32 = 83;
 /// Bytes of a zstd block's header.
 const BLOCK_HEADER: usize = 3;
 /// What is decompressed at once: more than the largest record.

@@ -4,14 +4,16 @@
 //! that varid opens; here all fields may be there that any recorder asks for.
 
 use varid_model::Address;
-use varid_model::perf::{CallchainEntries, Fields, Malformed};
-
-use super::layout::{
-    FORMAT_ENABLED, FORMAT_GROUP, FORMAT_ID, FORMAT_LOST, FORMAT_RUNNING, RecordLayout,
-    SAMPLE_ADDR, SAMPLE_BRANCH_STACK, SAMPLE_CALLCHAIN, SAMPLE_CPU, SAMPLE_ID, SAMPLE_IDENTIFIER,
-    SAMPLE_IP, SAMPLE_PERIOD, SAMPLE_RAW, SAMPLE_READ, SAMPLE_REGS_USER, SAMPLE_STACK_USER,
-    SAMPLE_STREAM_ID, SAMPLE_TID, SAMPLE_TIME,
+use varid_model::perf::{
+    CallchainEntries, Fields, Malformed, PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_LOST,
+    PERF_FORMAT_TOTAL_TIME_ENABLED, PERF_FORMAT_TOTAL_TIME_RUNNING, PERF_SAMPLE_ADDR,
+    PERF_SAMPLE_BRANCH_STACK, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_CPU, PERF_SAMPLE_ID,
+    PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_PERIOD, PERF_SAMPLE_RAW, PERF_SAMPLE_READ,
+    PERF_SAMPLE_REGS_USER, PERF_SAMPLE_STACK_USER, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_TID,
+    PERF_SAMPLE_TIME,
 };
+
+use super::layout::RecordLayout;
 
 /// A sample's fields; none: the event has no such field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,43 +74,43 @@ impl<'a> SourceSample<'a> {
     pub fn parse(layout: RecordLayout, body: &'a [u8]) -> Result<Self, Malformed> {
         let mut fields = Fields::new(body);
         let mut sample = Self::default();
-        if layout.has(SAMPLE_IDENTIFIER) {
+        if layout.has(PERF_SAMPLE_IDENTIFIER) {
             fields.u64()?;
         }
-        if layout.has(SAMPLE_IP) {
+        if layout.has(PERF_SAMPLE_IP) {
             sample.ip = Some(fields.u64()?);
         }
-        if layout.has(SAMPLE_TID) {
+        if layout.has(PERF_SAMPLE_TID) {
             sample.task = Some(fields.pair()?);
         }
-        if layout.has(SAMPLE_TIME) {
+        if layout.has(PERF_SAMPLE_TIME) {
             sample.time = Some(fields.u64()?);
         }
-        for field in [SAMPLE_ADDR, SAMPLE_ID, SAMPLE_STREAM_ID] {
+        for field in [PERF_SAMPLE_ADDR, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID] {
             if layout.has(field) {
                 fields.u64()?;
             }
         }
-        if layout.has(SAMPLE_CPU) {
+        if layout.has(PERF_SAMPLE_CPU) {
             let (cpu, _) = fields.pair()?;
             sample.cpu = Some(cpu);
         }
-        if layout.has(SAMPLE_PERIOD) {
+        if layout.has(PERF_SAMPLE_PERIOD) {
             sample.period = Some(fields.u64()?);
         }
-        if layout.has(SAMPLE_READ) {
-            skip_values(layout.read_format, &mut fields)?;
+        if layout.has(PERF_SAMPLE_READ) {
+            skip_values(layout, &mut fields)?;
         }
-        if layout.has(SAMPLE_CALLCHAIN) {
+        if layout.has(PERF_SAMPLE_CALLCHAIN) {
             let count = fields.u64()?;
             sample.callchain = Some(CallchainEntries::new(fields.words(count)?));
         }
-        if layout.has(SAMPLE_RAW) {
+        if layout.has(PERF_SAMPLE_RAW) {
             let len = fields.u32()?;
             let short = fields.malformed("the record ends too early");
             fields.bytes(usize::try_from(len).map_err(|_| short)?)?;
         }
-        if layout.has(SAMPLE_BRANCH_STACK) {
+        if layout.has(PERF_SAMPLE_BRANCH_STACK) {
             let count = fields.u64()?;
             if layout.has_branch_index() {
                 fields.u64()?;
@@ -119,7 +121,7 @@ impl<'a> SourceSample<'a> {
             }
             sample.calls = layout.has_call_stack().then_some(Calls::new(entries));
         }
-        if layout.has(SAMPLE_REGS_USER) {
+        if layout.has(PERF_SAMPLE_REGS_USER) {
             let abi = fields.u64()?;
             let count = match abi {
                 0 => 0,
@@ -127,7 +129,7 @@ impl<'a> SourceSample<'a> {
             };
             sample.registers = Some((abi, fields.words(count.into())?));
         }
-        if layout.has(SAMPLE_STACK_USER) {
+        if layout.has(PERF_SAMPLE_STACK_USER) {
             let size = fields.u64()?;
             let long = fields.malformed("a copy of the stack that is longer than its record");
             let size = usize::try_from(size).map_err(|_| long)?;
@@ -144,13 +146,14 @@ impl<'a> SourceSample<'a> {
 }
 
 /// `struct read_format`.
-fn skip_values(format: u64, fields: &mut Fields<'_>) -> Result<(), Malformed> {
-    let has = |bit: u64| u64::from(format & bit != 0);
-    let times = has(FORMAT_ENABLED).saturating_add(has(FORMAT_RUNNING));
+fn skip_values(layout: RecordLayout, fields: &mut Fields<'_>) -> Result<(), Malformed> {
+    let has = |value| u64::from(layout.reads(value));
+    let times =
+        has(PERF_FORMAT_TOTAL_TIME_ENABLED).saturating_add(has(PERF_FORMAT_TOTAL_TIME_RUNNING));
     let each = 1u64
-        .saturating_add(has(FORMAT_ID))
-        .saturating_add(has(FORMAT_LOST));
-    let count = match has(FORMAT_GROUP) {
+        .saturating_add(has(PERF_FORMAT_ID))
+        .saturating_add(has(PERF_FORMAT_LOST));
+    let count = match has(PERF_FORMAT_GROUP) {
         0 => 1,
         _ => fields.u64()?,
     };
@@ -168,7 +171,12 @@ mod tests {
         let layout = RecordLayout {
             // All up to STACK_USER, and IDENTIFIER.
             sample_type: ((1 << 14) - 1) | (1 << 16),
-            read_format: FORMAT_GROUP | FORMAT_ID | FORMAT_LOST | FORMAT_ENABLED,
+            read_format: u64::from(
+                PERF_FORMAT_GROUP
+                    | PERF_FORMAT_ID
+                    | PERF_FORMAT_LOST
+                    | PERF_FORMAT_TOTAL_TIME_ENABLED,
+            ),
             registers: 0b1011,
             // CALL_STACK, HW_INDEX and COUNTERS.
             branches: 1 << 11 | 1 << 17 | 1 << 19,

@@ -2,7 +2,8 @@
 //!
 //! It grows in whole records: a batch is appended first, then the header's data size is set to
 //! include it, one aligned 8-byte write. A process killed between the two leaves bytes that no
-//! reader looks at. Features are added at the end, their bits last.
+//! reader looks at. Features are added at the end, their bits last; those that perf needs of a recording that is killed move on with the
+//! end of the records.
 //!
 //! Room for the end is allocated ahead, behind the file's size: a disk that is full is known
 //! while the session can still be completed.
@@ -19,6 +20,7 @@ use crate::{
     PERF_DATA, encode,
     error::{Error, Result},
     event::SessionEvents,
+    features::{self, Section},
     format::{DATA_SIZE_AT, FEATURE_BYTES, FEATURES_AT, data_at, session_head},
 };
 
@@ -33,8 +35,10 @@ pub struct DataFile {
     on_disk: u64,
     /// Where what is allocated ends.
     reserved: u64,
-    /// perf's features lie behind the records: the next batch overwrites them.
-    has_features: bool,
+    /// Bytes of perf's features behind the records: the next batch overwrites them.
+    features: usize,
+    /// The header's bits of them.
+    bits: [u8; FEATURE_BYTES],
 }
 
 impl DataFile {
@@ -55,7 +59,8 @@ impl DataFile {
             data_at,
             on_disk,
             reserved: 0,
-            has_features: false,
+            features: 0,
+            bits: [0; FEATURE_BYTES],
         })
     }
 
@@ -64,41 +69,44 @@ impl DataFile {
         self.data_at.saturating_add(self.on_disk)
     }
 
-    /// Writes a batch behind the records, then makes the header include it; if so many bytes of
-    /// `room` can be had behind it, too.
-    pub fn append(&mut self, batch: &[u8], room: u64) -> io::Result<()> {
+    /// Writes a batch behind the records, and features behind it until the next one, then makes the header include it; if so many bytes
+    /// of `room` can be had behind them, too.
+    pub fn append(&mut self, batch: &[u8], features: Vec<Section>, room: u64) -> io::Result<()> {
         let at = self.end();
         let on_disk = self.on_disk.saturating_add(batch.len() as u64);
-        self.reserve(self.data_at.saturating_add(on_disk).saturating_add(room))?;
-        if self.has_features {
-            self.file.write_all_at(&[0; FEATURE_BYTES], FEATURES_AT)?;
-            self.has_features = false;
-        }
-        self.file.write_all_at(batch, at)?;
+        let end = self.data_at.saturating_add(on_disk);
+        let (sections, bits) = features::laid_out(features, end);
+        let used = end.saturating_add(sections.len() as u64);
+        self.reserve(used.saturating_add(room))?;
+        // What the features before it lie in is written last: where a write fails, or ends with the process, they are still there.
+        let (first, others) = batch.split_at(self.features.min(batch.len()));
+        self.file.write_all_at(&sections, end)?;
+        let others_at = at.saturating_add(first.len() as u64);
+        self.file.write_all_at(others, others_at)?;
+        self.file.write_all_at(first, at)?;
         self.file
             .write_all_at(&on_disk.to_le_bytes(), DATA_SIZE_AT)?;
         self.on_disk = on_disk;
-        Ok(())
-    }
-
-    /// Writes features that perf needs before the recording is complete, until the next batch.
-    pub fn mark(&mut self, sections: &[u8], bits: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(sections, self.end())?;
-        self.file.write_all_at(bits, FEATURES_AT)?;
-        self.has_features = true;
+        self.features = sections.len();
+        if bits != self.bits {
+            self.file.write_all_at(&bits, FEATURES_AT)?;
+            self.bits = bits;
+        }
         Ok(())
     }
 
     /// Writes perf's features behind the records, then the bits that say so; what is allocated
     /// behind them is free again.
-    pub fn complete(&mut self, sections: &[u8], bits: &[u8]) -> io::Result<()> {
+    pub fn complete(&mut self, features: Vec<Section>) -> io::Result<()> {
         let at = self.end();
-        self.file.write_all_at(sections, at)?;
-        self.file.write_all_at(bits, FEATURES_AT)?;
+        let (sections, bits) = features::laid_out(features, at);
+        self.file.write_all_at(&sections, at)?;
+        self.file.write_all_at(&bits, FEATURES_AT)?;
         self.file
             .set_len(at.saturating_add(sections.len() as u64))?;
         self.reserved = 0;
-        self.has_features = true;
+        self.features = sections.len();
+        self.bits = bits;
         Ok(())
     }
 
@@ -123,5 +131,52 @@ impl DataFile {
                 Ok(())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
+    #[test]
+    fn a_batch_that_cannot_be_written_leaves_the_features_of_the_one_before() {
+        let new = || {
+            let memory = memfd_create("perf.data", MemfdFlags::ALLOW_SEALING).unwrap();
+            DataFile {
+                file: File::from(memory),
+                data_at: 104,
+                on_disk: 0,
+                reserved: 0,
+                features: 0,
+                bits: [0; FEATURE_BYTES],
+            }
+        };
+        let content = |data: &DataFile| {
+            let mut bytes = vec![0; data.file.metadata().unwrap().len() as usize];
+            data.file.read_exact_at(&mut bytes, 0).unwrap();
+            bytes
+        };
+        let features = || vec![features::compression()];
+        let (first, second) = ([1; 1000], [2; 3000]);
+        let mut data = new();
+        data.append(&first, features(), 0).unwrap();
+        let before = content(&data);
+        assert_eq!(before[FEATURES_AT as usize..104], data.bits);
+        // There is no room for a whole batch.
+        data.file.set_len(before.len() as u64 + 100).unwrap();
+        fcntl_add_seals(&data.file, SealFlags::GROW).unwrap();
+        data.append(&second, features(), 0).unwrap_err();
+        assert_eq!(content(&data)[..before.len()], before);
+        assert_eq!(data.end(), 1104);
+        // Where there is, the file is what one batch would have made it.
+        let mut data = new();
+        data.append(&first, features(), 0).unwrap();
+        data.append(&second, features(), 0).unwrap();
+        let mut at_once = new();
+        at_once
+            .append(&[&first[..], &second].concat(), features(), 0)
+            .unwrap();
+        assert_eq!(content(&data), content(&at_once));
     }
 }

@@ -159,13 +159,10 @@ fn a_killed_compressed_recording_is_readable_up_to_its_last_flush() {
     );
 }
 
-#[test]
-fn a_small_file_of_many_records_ends_before_they_fill_memory() {
-    let dir = tempfile::tempdir().unwrap();
-    let dex = dex(dir.path());
-    let session = dir.path().join("session");
-    write(&session, &dex, false, 1).finish().unwrap();
-    // Records of 64 bytes each that are no samples, 256 KB of them for some hundred bytes, without an end of a round.
+/// Puts a thousand compressed records into a session's perf.data, and something behind each: 256 KB each that are no samples, in some
+/// hundred bytes.
+fn fill(session: &Path, behind_each: &[u8]) {
+    // 64 bytes of a kind that no reader knows.
     let record = [72u32.to_le_bytes(), [0, 0, 64, 0]].concat();
     let record = [record, vec![0; 56]].concat();
     let frame = ruzstd::encoding::compress_to_vec(
@@ -174,7 +171,8 @@ fn a_small_file_of_many_records_ends_before_they_fill_memory() {
     );
     let size = u16::try_from(frame.len() + 8).unwrap();
     let header = u64::from(81u32) | u64::from(size) << 48;
-    let bomb = [&header.to_le_bytes()[..], &frame].concat().repeat(1_000);
+    let bomb = [&header.to_le_bytes()[..], &frame, behind_each].concat();
+    let bomb = bomb.repeat(1_000);
     let path = session.join(PERF_DATA);
     let mut bytes = fs::read(&path).unwrap();
     let word = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
@@ -184,10 +182,30 @@ fn a_small_file_of_many_records_ends_before_they_fill_memory() {
     bytes[72..104].fill(0);
     bytes.extend(bomb);
     fs::write(&path, &bytes).unwrap();
-    let records = SessionReader::open(&session).unwrap().records().unwrap();
-    let last = records.last().unwrap().unwrap_err().to_string();
-    assert!(
-        last.contains("more compressed records than a round has"),
-        "{last}"
-    );
+}
+
+#[test]
+fn a_small_file_of_many_records_ends_before_they_fill_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let dex = dex(dir.path());
+    let session = dir.path().join("session");
+    write(&session, &dex, false, 1).finish().unwrap();
+    // Without an end of a round, and with them.
+    let finished_round = (68u64 | 8 << 48).to_le_bytes();
+    for (behind_each, refused) in [
+        (&[][..], "more compressed records than a round has"),
+        (
+            &finished_round,
+            "more records in fewer compressed bytes than varid writes",
+        ),
+    ] {
+        fill(&session, behind_each);
+        let records = SessionReader::open(&session).unwrap().records().unwrap();
+        let last = records.last().unwrap().unwrap_err().to_string();
+        assert!(last.contains(refused), "{last}");
+    }
+    // Nor the disk, when they are to become plain.
+    let error = rewrite(&session, false).unwrap_err().to_string();
+    assert!(error.contains("than varid writes"), "{error}");
+    assert!(!session.join("perf.data.new").exists());
 }

@@ -51,7 +51,7 @@ pub struct Resolver {
     notes: BTreeSet<String>,
 }
 
-/// User addresses that were looked up lately, each in a slot by its last bits and its address space's, for many processes may have mapped
+/// User addresses that were looked up lately, each in a slot by a hash of it and its address space, for many processes may have mapped
 /// different things at the same addresses.
 ///
 /// An entry holds in the address spaces with the mappings that it was looked up in.
@@ -68,18 +68,19 @@ struct CachedAddress {
 }
 
 impl AddressCache {
-    /// A power of two.
-    const SLOTS: usize = 1 << 14;
+    /// More than a compiler's code has return addresses; they take 3 MB.
+    const SLOTS_LOG2: u32 = 16;
 
     fn new() -> Self {
         Self {
-            slots: vec![None; Self::SLOTS],
+            slots: vec![None; 1 << Self::SLOTS_LOG2],
         }
     }
 
     fn slot(space: SpaceState, address: Address) -> usize {
-        let bits = address.get() ^ space.bits();
-        bits as usize & Self::SLOTS.saturating_sub(1)
+        // The last bits alone would leave most slots empty where instructions are aligned.
+        let spread = (address.get() ^ space.bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (spread >> u64::BITS.saturating_sub(Self::SLOTS_LOG2)) as usize
     }
 
     fn get(&self, space: SpaceState, address: Address) -> Option<InlinedFrames> {

@@ -1,40 +1,6 @@
-//! Which events have a number in the kernel's ABI (linux/perf_event.h), and what does perf call them?
+//! Which events have a number in the kernel's ABI (linux/perf_event.h), by their names?
 
-use varid_model::perf;
-
-const HARDWARE: u32 = perf::PERF_TYPE_HARDWARE;
-const SOFTWARE: u32 = perf::PERF_TYPE_SOFTWARE;
-
-/// Name, type and config. Lists show the first of several names of an event.
-#[rustfmt::skip]
-const NAMED: &[(&str, u32, u32)] = &[
-    ("cycles", HARDWARE, perf::PERF_COUNT_HW_CPU_CYCLES),
-    ("cpu-cycles", HARDWARE, perf::PERF_COUNT_HW_CPU_CYCLES),
-    ("instructions", HARDWARE, perf::PERF_COUNT_HW_INSTRUCTIONS),
-    ("cache-references", HARDWARE, perf::PERF_COUNT_HW_CACHE_REFERENCES),
-    ("cache-misses", HARDWARE, perf::PERF_COUNT_HW_CACHE_MISSES),
-    ("branches", HARDWARE, perf::PERF_COUNT_HW_BRANCH_INSTRUCTIONS),
-    ("branch-instructions", HARDWARE, perf::PERF_COUNT_HW_BRANCH_INSTRUCTIONS),
-    ("branch-misses", HARDWARE, perf::PERF_COUNT_HW_BRANCH_MISSES),
-    ("bus-cycles", HARDWARE, perf::PERF_COUNT_HW_BUS_CYCLES),
-    ("stalled-cycles-frontend", HARDWARE, perf::PERF_COUNT_HW_STALLED_CYCLES_FRONTEND),
-    ("idle-cycles-frontend", HARDWARE, perf::PERF_COUNT_HW_STALLED_CYCLES_FRONTEND),
-    ("stalled-cycles-backend", HARDWARE, perf::PERF_COUNT_HW_STALLED_CYCLES_BACKEND),
-    ("idle-cycles-backend", HARDWARE, perf::PERF_COUNT_HW_STALLED_CYCLES_BACKEND),
-    ("ref-cycles", HARDWARE, perf::PERF_COUNT_HW_REF_CPU_CYCLES),
-    ("cpu-clock", SOFTWARE, perf::PERF_COUNT_SW_CPU_CLOCK),
-    ("task-clock", SOFTWARE, perf::PERF_COUNT_SW_TASK_CLOCK),
-    ("page-faults", SOFTWARE, perf::PERF_COUNT_SW_PAGE_FAULTS),
-    ("faults", SOFTWARE, perf::PERF_COUNT_SW_PAGE_FAULTS),
-    ("minor-faults", SOFTWARE, perf::PERF_COUNT_SW_PAGE_FAULTS_MIN),
-    ("major-faults", SOFTWARE, perf::PERF_COUNT_SW_PAGE_FAULTS_MAJ),
-    ("context-switches", SOFTWARE, perf::PERF_COUNT_SW_CONTEXT_SWITCHES),
-    ("cs", SOFTWARE, perf::PERF_COUNT_SW_CONTEXT_SWITCHES),
-    ("cpu-migrations", SOFTWARE, perf::PERF_COUNT_SW_CPU_MIGRATIONS),
-    ("migrations", SOFTWARE, perf::PERF_COUNT_SW_CPU_MIGRATIONS),
-    ("alignment-faults", SOFTWARE, perf::PERF_COUNT_SW_ALIGNMENT_FAULTS),
-    ("emulation-faults", SOFTWARE, perf::PERF_COUNT_SW_EMULATION_FAULTS),
-];
+use varid_model::perf::{self, EVENT_NAMES};
 
 /// Perf's names of the caches, in the order of `PERF_COUNT_HW_CACHE_*`.
 const CACHES: [&[&str]; 7] = [
@@ -69,7 +35,7 @@ const OPERATIONS: [(&str, &str, &[&str]); 3] = [
 pub fn listed() -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let mut listed = Vec::new();
-    for (name, kind, config) in NAMED {
+    for (name, kind, config) in EVENT_NAMES {
         if !listed.contains(&(kind, config)) {
             listed.push((kind, config));
             names.push((*name).to_owned());
@@ -87,7 +53,7 @@ pub fn listed() -> Vec<String> {
 /// The type and config of an event by its name; upper case and underscores are as lower case and hyphens.
 pub fn lookup(name: &str) -> Option<(u32, u64)> {
     let name = name.to_ascii_lowercase().replace('_', "-");
-    let named = NAMED.iter().find(|(known, ..)| *known == name);
+    let named = EVENT_NAMES.iter().find(|(known, ..)| *known == name);
     named
         .map(|(_, kind, config)| (*kind, u64::from(*config)))
         .or_else(|| cache(&name).map(|config| (perf::PERF_TYPE_HW_CACHE, config)))
