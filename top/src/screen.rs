@@ -33,7 +33,7 @@ const HELP: [&str; 15] = [
     "esc, left      back; without anything open: no filter, all layers",
     "tab            methods, threads, sessions",
     "c              choose a session, or all",
-    "s              sort by own, total, name",
+    "s              sort by self, total, name",
     "t              recent samples, or all since the start",
     "l              only app, framework, vm, native, kernel; all",
     "e              the next event, where several are sampled",
@@ -159,21 +159,21 @@ fn status(state: &State) -> String {
 fn columns(state: &State, width: usize) -> String {
     match (&state.opened, state.table) {
         (Some(method), _) => format!(
-            "    OWN    TOTAL  {} ({}, {})",
+            "   SELF    TOTAL  {} ({}, {})",
             one_line(&method.name),
             method.layer.name(),
             one_line(&method.image)
         ),
         (None, Table::Methods) => {
             let (name, image) = name_columns(width);
-            let mut line = format!("    OWN    TOTAL  {:<9} ", "LAYER");
+            let mut line = format!("   SELF    TOTAL  {:<9} ", "LAYER");
             line.push_str(&padded("METHOD", name));
             if image > 0 {
                 line.push_str("IMAGE");
             }
             line
         }
-        (None, Table::Threads) => "    OWN      PID      TID  THREAD, PROCESS".to_owned(),
+        (None, Table::Threads) => "   SELF      PID      TID  THREAD, PROCESS".to_owned(),
         (None, Table::Sessions) => " SESSION".to_owned(),
     }
 }

@@ -90,7 +90,7 @@ impl Order {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Own => "own",
+            Self::Own => "self",
             Self::Total => "total",
             Self::Name => "name",
         }
