@@ -268,7 +268,9 @@ pub(crate) struct WeightTableBuilder {
     table: WeightTable,
     /// The columns of counters.
     columns: FastMap<ProfileCounter, usize>,
-    /// Rows by task and stack.
+    /// By stack, its first row, or [`NONE`]: most stacks are of one task, and new ones have the latest numbers.
+    first_rows: Vec<u32>,
+    /// Further rows by task and stack.
     rows: FastMap<(u32, u32), u32>,
     /// The row that was used last.
     last: Option<((u32, u32), u32)>,
@@ -314,11 +316,19 @@ impl WeightTableBuilder {
     }
 
     fn row(&mut self, key: (u32, u32)) -> u32 {
+        let (task, stack) = key;
         // There are fewer rows than bytes in the recording.
         let next = u32::try_from(self.table.len()).unwrap_or(NONE);
-        let row = *self.rows.entry(key).or_insert(next);
+        let tasks = &self.table.tasks;
+        let row = match first_row(&mut self.first_rows, stack) {
+            Some(first) if *first == NONE => {
+                *first = next;
+                next
+            }
+            Some(first) if task_of(tasks, *first) == Some(task) => *first,
+            _ => *self.rows.entry(key).or_insert(next),
+        };
         if row == next {
-            let (task, stack) = key;
             self.table.tasks.push(task);
             self.table.stacks.push(stack);
         }
@@ -347,6 +357,24 @@ impl WeightTableBuilder {
         table.stacks.shrink_to_fit();
         table
     }
+}
+
+/// Where the first row of a stack is kept; none of no stack.
+fn first_row(rows: &mut Vec<u32>, stack: u32) -> Option<&mut u32> {
+    let known = Some(stack).filter(|stack| *stack != NONE);
+    let place = usize::try_from(known?).ok()?;
+    if rows.len() <= place {
+        rows.resize(place.saturating_add(1), NONE);
+    }
+    rows.get_mut(place)
+}
+
+/// The task of a row.
+fn task_of(tasks: &[u32], row: u32) -> Option<u32> {
+    usize::try_from(row)
+        .ok()
+        .and_then(|row| tasks.get(row))
+        .copied()
 }
 
 #[cfg(test)]

@@ -51,8 +51,8 @@ pub struct Resolver {
     notes: BTreeSet<String>,
 }
 
-/// User addresses that were looked up lately, each in a slot by a hash of it and its address space, for many processes may have mapped
-/// different things at the same addresses.
+/// User addresses that were looked up lately, each in a slot by its last bits and its address space's, for many processes may have mapped
+/// different things at the same addresses. Those of a function lie side by side.
 ///
 /// An entry holds in the address spaces with the mappings that it was looked up in.
 #[derive(Debug)]
@@ -68,19 +68,20 @@ struct CachedAddress {
 }
 
 impl AddressCache {
-    /// More than a compiler's code has return addresses; they take 3 MB.
-    const SLOTS_LOG2: u32 = 16;
+    /// More than a compiler's code has return addresses; they take 3 MB. A power of two.
+    const SLOTS: usize = 1 << 16;
 
     fn new() -> Self {
         Self {
-            slots: vec![None; 1 << Self::SLOTS_LOG2],
+            slots: vec![None; Self::SLOTS],
         }
     }
 
     fn slot(space: SpaceState, address: Address) -> usize {
-        // The last bits alone would leave most slots empty where instructions are aligned.
-        let spread = (address.get() ^ space.bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (spread >> u64::BITS.saturating_sub(Self::SLOTS_LOG2)) as usize
+        let bits = address.get() ^ space.bits();
+        // Where instructions are aligned the last bits alone would leave three of four slots empty.
+        let spread = bits ^ bits.checked_shr(2).unwrap_or(0);
+        spread as usize & Self::SLOTS.saturating_sub(1)
     }
 
     fn get(&self, space: SpaceState, address: Address) -> Option<InlinedFrames> {
