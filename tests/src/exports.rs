@@ -36,8 +36,9 @@ pub fn export_all(session: &Path, folder: &Path, options: &[&str], by: &str) -> 
     Ok(std::fs::write(folder.join("report"), report)?)
 }
 
-/// Viewers that are programs read the exports in a folder, and name these methods, which weigh most. What `callgrind_annotate` prints.
-pub fn viewers_read(folder: &Path, ten: &Value) -> Result<String> {
+/// Viewers that are programs read the exports in a folder, and name the heaviest methods that `exports.py` has found. What
+/// `callgrind_annotate` prints.
+pub fn viewers_read(folder: &Path, found: &Value) -> Result<String> {
     let path = |name: &str| folder.join(name);
     let graph = printed(Command::new("dot").arg("-Tplain").arg(path("dot")))?;
     ensure!(graph.starts_with("graph "), "{graph}");
@@ -51,12 +52,13 @@ pub fn viewers_read(folder: &Path, ten: &Value) -> Result<String> {
     let complaints = String::from_utf8_lossy(&annotated.stderr);
     ensure!(complaints.is_empty(), "callgrind_annotate: {complaints}");
     let annotated = String::from_utf8(annotated.stdout)?;
-    names(&annotated, ten)?;
+    names(&annotated, found)?;
     // Those that are fetched: speedscope, and the public schemas of Perfetto and OpenTelemetry.
-    let readable = ["speedscope", "folded", "chrome", "callgrind"].map(path);
+    // speedscope guesses stacks for callgrind's format, which has none, and fails at some graphs.
+    let readable = ["speedscope", "folded", "chrome"].map(path);
     if let Some(printed) = script("speedscope", &readable)? {
         for part in printed.split("== ").skip(1) {
-            names(part, ten)?;
+            names(part, found)?;
         }
         ensure!(
             printed.matches("== ").count() == readable.len(),
@@ -64,7 +66,7 @@ pub fn viewers_read(folder: &Path, ten: &Value) -> Result<String> {
         );
     }
     if let Some(printed) = script("schemas", &[path("perfetto"), path("otlp")])? {
-        names(&printed, ten)?;
+        names(&printed, found)?;
     }
     Ok(annotated)
 }
@@ -87,10 +89,15 @@ fn script(name: &str, arguments: &[PathBuf]) -> Result<Option<String>> {
     Ok(Some(String::from_utf8(output.stdout)?))
 }
 
-/// What a viewer prints names these methods, which weigh most.
-fn names(printed: &str, ten: &Value) -> Result<()> {
-    let ten = ten.as_object().context("no methods")?;
-    for name in ten.keys() {
+/// What a viewer prints names the heaviest methods. Of a short recording the tenth may be one of many with a few samples, which viewers
+/// leave out, each in its own way: those count that have 1 % of all.
+fn names(printed: &str, found: &Value) -> Result<()> {
+    let heaviest = found["heaviest"].as_object().context("no methods")?;
+    let whole = found["whole"].as_f64().context("no sum")?;
+    for (name, weight) in heaviest {
+        if weight.as_f64().is_none_or(|weight| weight * 100.0 < whole) {
+            continue;
+        }
         // Viewers leave template arguments and parameters out, each in its own way.
         let name = name.split(['<', '(']).next().unwrap_or(name);
         ensure!(printed.contains(name), "no {name} in\n{printed}");

@@ -46,7 +46,7 @@ fn all_formats_have_the_same_ten_methods_with_the_same_weights() -> Result<()> {
     export_all(&session, folder.path(), &[], "line")?;
     let arguments = ["periods".into(), folder.path().to_owned()];
     let found = judge("exports.py", arguments)?;
-    let annotated = viewers_read(folder.path(), &found["heaviest"])?;
+    let annotated = viewers_read(folder.path(), &found)?;
     let run = annotated.lines().find(|line| line.contains("Main.run "));
     let run = run.context("no Main.run")?;
     let cost = cost_of_run(&folder.path().join("report"))?;

@@ -45,7 +45,7 @@ fn is_right(what: &str, recording: &Recording) -> Result<()> {
     export_all(&session, folder.path(), &plain, "symbol")?;
     let arguments = [Path::new("samples"), folder.path()];
     let exported = judge("exports.py", arguments)?;
-    let drawn = viewers_read(folder.path(), &exported["heaviest"])?;
+    let drawn = viewers_read(folder.path(), &exported)?;
     ensure!(drawn.contains("PROGRAM TOTALS"), "{what}: {drawn}");
     println!("{what}: views of {views}, {} formats", exported["formats"]);
     Ok(())
