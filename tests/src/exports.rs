@@ -90,12 +90,12 @@ fn script(name: &str, arguments: &[PathBuf]) -> Result<Option<String>> {
 }
 
 /// What a viewer prints names the heaviest methods. Of a short recording the tenth may be one of many with a few samples, which viewers
-/// leave out, each in its own way: those count that have 1 % of all.
+/// leave out, each in its own way: those count that have 4 % of all, of which there are 25 at most.
 fn names(printed: &str, found: &Value) -> Result<()> {
     let heaviest = found["heaviest"].as_object().context("no methods")?;
     let whole = found["whole"].as_f64().context("no sum")?;
     for (name, weight) in heaviest {
-        if weight.as_f64().is_none_or(|weight| weight * 100.0 < whole) {
+        if weight.as_f64().is_none_or(|weight| weight * 25.0 < whole) {
             continue;
         }
         // Viewers leave template arguments and parameters out, each in its own way.
