@@ -7,7 +7,7 @@ use hashbrown::hash_table::{Entry, HashTable};
 use crate::{
     fast_hash::FastHash,
     frames::FrameId,
-    stacks::{NONE, StackId, StackTable},
+    stacks::{NONE, StackId, StackTable, place},
 };
 
 /// A stack table that grows.
@@ -119,12 +119,6 @@ impl StackTableBuilder {
     pub fn finish(self) -> StackTable {
         StackTable::new(self.nodes.iter().map(|node| (node.parent, node.frame)))
     }
-}
-
-/// The place of a node; none of [`NONE`].
-fn place(number: u32) -> Option<usize> {
-    let known = Some(number).filter(|number| *number != NONE);
-    known.and_then(|number| usize::try_from(number).ok())
 }
 
 fn next_number(nodes: &[Node]) -> Option<u32> {

@@ -4,7 +4,7 @@ use varid_model::Period;
 
 use crate::{
     fast_hash::FastMap,
-    stacks::{NONE, StackId, StackTable, bytes_of},
+    stacks::{NONE, StackId, StackTable, bytes_of, place},
     tasks::TaskId,
 };
 
@@ -319,13 +319,13 @@ impl WeightTableBuilder {
         let (task, stack) = key;
         // There are fewer rows than bytes in the recording.
         let next = u32::try_from(self.table.len()).unwrap_or(NONE);
-        let tasks = &self.table.tasks;
+        let task_of = |row: u32| self.table.tasks.get(place(row)?);
         let row = match first_row(&mut self.first_rows, stack) {
             Some(first) if *first == NONE => {
                 *first = next;
                 next
             }
-            Some(first) if task_of(tasks, *first) == Some(task) => *first,
+            Some(first) if task_of(*first) == Some(&task) => *first,
             _ => *self.rows.entry(key).or_insert(next),
         };
         if row == next {
@@ -361,20 +361,11 @@ impl WeightTableBuilder {
 
 /// Where the first row of a stack is kept; none of no stack.
 fn first_row(rows: &mut Vec<u32>, stack: u32) -> Option<&mut u32> {
-    let known = Some(stack).filter(|stack| *stack != NONE);
-    let place = usize::try_from(known?).ok()?;
+    let place = place(stack)?;
     if rows.len() <= place {
         rows.resize(place.saturating_add(1), NONE);
     }
     rows.get_mut(place)
-}
-
-/// The task of a row.
-fn task_of(tasks: &[u32], row: u32) -> Option<u32> {
-    usize::try_from(row)
-        .ok()
-        .and_then(|row| tasks.get(row))
-        .copied()
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ usage: exports.py samples|periods FOLDER
 
 FOLDER has a file of each format under the format's name, and `report`: varid report --by symbol --format json. Each file is read by a
 reader of its own, which adds up what each name weighs as a leaf. Prints the ten heaviest as JSON; exit status 1 if a format has others
-among its ten heaviest, or other weights. A flame graph leaves narrow stacks to what has called
-them, and is compared to within a hundredth of the whole; of a DOT graph, which leaves out what has no large share, what it draws is.
+among its ten heaviest, or other weights. A flame graph leaves narrow stacks to what has called them, and is compared to within
+a hundredth of the whole; of a DOT graph, which leaves out what has no large share, what it draws is.
 """
 
 import collections
