@@ -14,7 +14,7 @@ cd "$(dirname "$0")" || exit 1
 built=$(realpath -m "${CARGO_TARGET_DIR:-../target}")
 build=$built/fuzz
 host=$(rustc -vV | sed -n 's/^host: //p')
-cargo=(cargo build --locked --bins --features varid-fuzz/targets)
+cargo=(cargo build --locked --bins --features varid-fuzz/libfuzzer)
 case $1 in
 --same=*)
     # One seed that keeps all inputs: without coverage none is better than another.
@@ -35,9 +35,8 @@ case $1 in
     ;;
 esac
 shift
-names() { printf '%s\n' "$@" | sed 's,.*/,,; s,\.rs$,,'; }
 targets=("$@")
-[ $# -gt 0 ] || mapfile -t targets < <(names fuzz_targets/symbolizer/*.rs fuzz_targets/*.rs)
+[ $# -gt 0 ] || mapfile -t targets < <(printf '%s\n' src/targets/*.rs | sed 's,.*/,,; s,\.rs$,,; /^mod$/d')
 
 # Debian's: its sources take as long to build as all targets.
 CUSTOM_LIBFUZZER_PATH=$(clang-16 "-print-file-name=libclang_rt.fuzzer-$(uname -m).a")
@@ -57,7 +56,7 @@ fuzz() {
     local seeds
     printf -v seeds '%s,' "seeds/$target"/*
     mkdir -p "$corpus" "$artifacts"
-    "$programs/$target" "$corpus" -seed_inputs="${seeds%,}" "${until[@]}" -artifact_prefix="$artifacts/" \
+    VARID_FUZZ_TARGET=$target "$programs/fuzz" "$corpus" -seed_inputs="${seeds%,}" "${until[@]}" -artifact_prefix="$artifacts/" \
         -rss_limit_mb=2048 -timeout=10 -max_len=65536 -print_final_stats=1 -verbosity=1 >"$log" 2>&1
     local status=$?
     while read -r name value; do

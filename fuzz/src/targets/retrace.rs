@@ -1,14 +1,13 @@
 //! A mapping file of R8 or ProGuard is never believed: any question about it is answered.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use varid_fuzz::bounded;
+use crate::bounded;
 use varid_symbolizer::retrace::{Mapping, Position};
 
 /// Words of the file that are asked for, as class and method.
 const ASKED: usize = 64;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     bounded(bytes, 256, || {
         let Ok(mapping) = Mapping::parse(bytes.to_vec()) else {
             return;
@@ -35,4 +34,4 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
     });
-});
+}

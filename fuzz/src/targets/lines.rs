@@ -1,11 +1,10 @@
 //! Line programs and the tree of functions of an ELF file, its debug link and its .gnu_debugdata are never believed.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use varid_fuzz::bounded;
+use crate::bounded;
 use varid_symbolizer::elf::{DebugFiles, ElfSource};
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     bounded(bytes, 1024, || {
         // A root, so that links are read.
         let nowhere = DebugFiles::none().with_root("/nonexistent");
@@ -32,4 +31,4 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(symbol.start < symbol.end, "a function of no bytes");
         }
     });
-});
+}

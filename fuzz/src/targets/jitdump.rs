@@ -1,11 +1,10 @@
 //! A jitdump file, read as a whole and in two pieces, is never believed.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use varid_fuzz::bounded;
+use crate::bounded;
 use varid_symbolizer::jit::JitDump;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     bounded(bytes, 256, || {
         let Ok(whole) = JitDump::parse(bytes) else {
             return;
@@ -20,4 +19,4 @@ fuzz_target!(|bytes: &[u8]| {
         let (rest, _) = grown.feed(&records[read..]);
         assert!(read + rest <= records.len(), "more than there is");
     });
-});
+}

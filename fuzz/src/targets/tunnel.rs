@@ -1,7 +1,5 @@
 //! A tunnel is never believed, not even to stay the same between two reads.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use std::cell::Cell;
 use varid_tunnel::layout::validate_layout;
 use varid_tunnel::method::resolve_method;
@@ -49,7 +47,8 @@ fn look(memory: &dyn Memory, len: u64) {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     let whole = ByteMemory {
         start: START,
         bytes,
@@ -67,4 +66,4 @@ fuzz_target!(|bytes: &[u8]| {
         },
         first.len() as u64,
     );
-});
+}

@@ -1,14 +1,13 @@
 //! A file that may hold dex files, archives in it included, is never believed: what is found lies in the file, or was inflated.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use varid_fuzz::bounded;
+use crate::bounded;
 use varid_symbolizer::container::{dex_files, entries, zip};
 
 /// Deflate makes at most so many bytes of one.
 const INFLATED: usize = 1032;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     // Twice: Vec grows by doubling.
     bounded(bytes, 2 * INFLATED, || {
         for place in zip::entries("fuzz", bytes, |_| true)
@@ -40,4 +39,4 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
     });
-});
+}

@@ -1,9 +1,7 @@
 //! The walker, C that also runs in the kernel, over memory that lies: it reads what it has room for, and no chain is a cycle.
 //!
 //! Input: a layout, where to start, then the memory, repeated below 4 GiB; nothing is readable above.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use varid_shim::{Leaf, LeafRegisters, LeafState, LeaveFrame, Step, Walk};
 use varid_tunnel::abi::{Layout, RULE_SAVE_AREA, RULE_SHADOW};
 use varid_tunnel::layout;
@@ -115,6 +113,7 @@ fn run(bytes: &[u8]) -> Option<()> {
     Some(())
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     run(bytes);
-});
+}

@@ -1,9 +1,7 @@
 //! A session's counts of calls are never believed: they are refused, or read again as they are written; a report of them is made.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::{bounded, manifest, with_session};
 use std::io::sink;
-use varid_fuzz::{bounded, manifest, with_session};
 use varid_recording::{CALLS_TSV, PERF_DATA, SessionReader, SessionWriter};
 use varid_report::{Options, OutputFormat, Profile, View, render};
 
@@ -22,7 +20,8 @@ thread_local! {
     };
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     with_session(&[(PERF_DATA, SESSION), (CALLS_TSV, bytes)], |session| {
         let Ok(counts) = bounded(bytes, PER_BYTE, || session.calls()) else {
             return;
@@ -40,4 +39,4 @@ fuzz_target!(|bytes: &[u8]| {
                 .expect("a sink takes everything");
         }
     });
-});
+}

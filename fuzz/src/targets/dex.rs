@@ -1,8 +1,6 @@
 //! A dex file, standard or compact, is never believed: methods, code items, lines, try ranges, instructions and names.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use varid_fuzz::bounded;
+use crate::bounded;
 use varid_symbolizer::dex::{DexFile, MethodCode, MethodIndex};
 
 /// Methods that are looked into: in a hostile file each can have all of its bytes.
@@ -54,7 +52,8 @@ fn look_into(dex: &DexFile<'_>, index: &MethodIndex, method: &MethodCode) {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     bounded(bytes, 64, || {
         let Ok(dex) = DexFile::parse(bytes) else {
             return;
@@ -79,4 +78,4 @@ fuzz_target!(|bytes: &[u8]| {
             look_into(&dex, &index, method);
         }
     });
-});
+}

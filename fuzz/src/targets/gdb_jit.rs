@@ -1,13 +1,12 @@
 //! The lists that a program keeps for GDB in memory that lies: read to an end, and so is what they lead to.
 //!
 //! Input: memory from address zero on, the descriptor first.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use varid_fuzz::bounded;
+use crate::bounded;
 use varid_symbolizer::jit::{JitAbi, JitDescriptor, symfile_codes};
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     bounded(bytes, 256, || {
         let mut read = |address: u64, to: &mut [u8]| {
             let start = usize::try_from(address).unwrap_or(usize::MAX);
@@ -31,4 +30,4 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
     });
-});
+}

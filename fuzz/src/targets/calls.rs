@@ -1,8 +1,6 @@
 //! A VM's counts are never believed: nobody holds more of them than the file does, however it changes.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use varid_fuzz::{MappedFile, bounded};
+use crate::{MappedFile, bounded};
 use varid_tunnel::abi::{CALLS_ENTRIES, CALLS_NAME, MAX_CALLS};
 use varid_tunnel::calls::CallsFile;
 
@@ -31,7 +29,8 @@ fn look(calls: &CallsFile, bytes: &[u8]) {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     FILE.with(|file| {
         let place = file.hold(bytes);
         let calls = CallsFile::open(varid_model::Pid::new(std::process::id()), &place)
@@ -44,4 +43,4 @@ fuzz_target!(|bytes: &[u8]| {
             look(&calls, bytes);
         }
     });
-});
+}

@@ -1,13 +1,12 @@
 //! A report of any recording is made: no sum overflows, no address leads anywhere it should not.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::with_session;
 use std::io::sink;
-use varid_fuzz::with_session;
 use varid_recording::PERF_DATA;
 use varid_report::{Options, OutputFormat, Profile, View, render};
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     with_session(&[(PERF_DATA, bytes)], |session| {
         let Ok(profile) = Profile::from_session(session, &Options::default()) else {
             return;
@@ -17,4 +16,4 @@ fuzz_target!(|bytes: &[u8]| {
                 .expect("a sink takes everything");
         }
     });
-});
+}

@@ -1,17 +1,16 @@
 //! A compressed record is never believed: it becomes so many bytes at most, and memory is bounded whatever its frame says.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use varid_fuzz::bounded_by;
+use crate::bounded_by;
 use varid_recording::{MAX_CHUNK, decompress};
 
 /// A frame's window, which its header names, and its tables.
 const WINDOW: usize = 3 * (8 << 20);
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     let mut out = Vec::new();
     let decompressed = bounded_by(bytes, 4, WINDOW, || decompress(bytes, &mut out));
     if decompressed.is_ok() {
         assert!(out.len() <= MAX_CHUNK, "more than a record may become");
     }
-});
+}

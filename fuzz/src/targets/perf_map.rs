@@ -1,11 +1,10 @@
 //! A perf map, read as a whole and in two pieces, is never believed.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use varid_fuzz::bounded;
+use crate::bounded;
 use varid_symbolizer::jit::PerfMap;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     bounded(bytes, 256, || {
         let whole = PerfMap::parse(bytes);
         for code in whole.map().codes() {
@@ -19,4 +18,4 @@ fuzz_target!(|bytes: &[u8]| {
             let _ = (whole.lookup(0, address), grown.lookup(2, address));
         }
     });
-});
+}

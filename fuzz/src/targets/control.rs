@@ -1,11 +1,9 @@
 //! A control page is never believed: it is refused and stays as it was, or says afterwards what is wanted of the VM.
 //!
 //! Input: the page; then tactic, session, and texts with zeros between them: the log, and the filters.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::{MappedFile, bounded};
 use std::mem::{offset_of, size_of};
-use varid_fuzz::{MappedFile, bounded};
 use varid_tunnel::abi::{self, CONTROL_LOG, CONTROL_NAME, FILTER_SIZE, FILTERS};
 use varid_tunnel::control::{ControlPage, Order};
 
@@ -66,7 +64,8 @@ fn obeyed(page: &[u8], order: &Order) {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     let (page, rest) = bytes.split_at(bytes.len().min(PAGE));
     FILE.with(|file| {
         let place = file.hold(page);
@@ -92,4 +91,4 @@ fuzz_target!(|bytes: &[u8]| {
         assert_ne!(before, number(&now, offset_of!(abi::Control, generation)));
         obeyed(&now, &order);
     });
-});
+}

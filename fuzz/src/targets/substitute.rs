@@ -1,8 +1,6 @@
 //! The substitute of any dex file is an ELF file that answers as the dex file does.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use varid_fuzz::bounded_by;
+use crate::bounded_by;
 use varid_symbolizer::dex::{DexFile, MethodIndex};
 use varid_symbolizer::elf::{DebugFiles, ElfSource};
 use varid_symbolizer::substitute::Substitute;
@@ -12,7 +10,8 @@ const NAMES: usize = 512 << 20;
 /// Methods that are asked for.
 const ASKED: usize = 64;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     bounded_by(bytes, 256, NAMES, || {
         let Ok(dex) = DexFile::parse(bytes) else {
             return;
@@ -55,4 +54,4 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
     });
-});
+}

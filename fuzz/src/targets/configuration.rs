@@ -1,15 +1,14 @@
 //! A configuration is never believed: what is wrong is told with a place in the text; what is right is written
 //! as it was meant; a pattern takes no longer than its length times a name's.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use varid_fuzz::bounded;
+use crate::bounded;
 use varid_session::config;
 
 /// The parser keeps tokens, a tree, and each name once more.
 const PER_BYTE: usize = 512;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
@@ -40,4 +39,4 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
     });
-});
+}

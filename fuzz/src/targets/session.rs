@@ -1,14 +1,13 @@
 //! A recording is never believed: its records come in order of time until an error ends them.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use varid_fuzz::with_session;
+use crate::with_session;
 use varid_recording::{MAX_CHUNK, PERF_DATA};
 
 /// The kind of a compressed record.
 const COMPRESSED: u8 = 81;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Runs the target on one input.
+pub(super) fn fuzz(bytes: &[u8]) {
     with_session(&[(PERF_DATA, bytes)], |session| {
         let Ok(records) = session.records() else {
             return;
@@ -29,4 +28,4 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(count <= most, "more records than there is room for");
         }
     });
-});
+}

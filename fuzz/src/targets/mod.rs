@@ -1,0 +1,67 @@
+//! The fuzz targets: one for each parser of data that varid did not write.
+
+mod calls;
+mod code_info;
+mod compressed;
+mod configuration;
+mod container;
+mod control;
+mod counts;
+mod demangle;
+mod dex;
+mod elf;
+mod gdb_jit;
+mod import_perf_data;
+mod import_text;
+mod jitdump;
+mod kernel;
+mod layout;
+mod lines;
+mod oat_file;
+mod perf_map;
+mod record;
+mod report;
+mod retrace;
+mod session;
+mod substitute;
+mod tunnel;
+mod walk;
+
+/// A function that hands one input to a parser. It panics, aborts or runs for long if the parser has a defect.
+pub type Target = fn(&[u8]);
+
+/// Every target, by name. Its seeds are in `seeds/NAME`.
+pub const TARGETS: [(&str, Target); 26] = [
+    ("calls", calls::fuzz),
+    ("code_info", code_info::fuzz),
+    ("compressed", compressed::fuzz),
+    ("configuration", configuration::fuzz),
+    ("container", container::fuzz),
+    ("control", control::fuzz),
+    ("counts", counts::fuzz),
+    ("demangle", demangle::fuzz),
+    ("dex", dex::fuzz),
+    ("elf", elf::fuzz),
+    ("gdb_jit", gdb_jit::fuzz),
+    ("import_perf_data", import_perf_data::fuzz),
+    ("import_text", import_text::fuzz),
+    ("jitdump", jitdump::fuzz),
+    ("kernel", kernel::fuzz),
+    ("layout", layout::fuzz),
+    ("lines", lines::fuzz),
+    ("oat_file", oat_file::fuzz),
+    ("perf_map", perf_map::fuzz),
+    ("record", record::fuzz),
+    ("report", report::fuzz),
+    ("retrace", retrace::fuzz),
+    ("session", session::fuzz),
+    ("substitute", substitute::fuzz),
+    ("tunnel", tunnel::fuzz),
+    ("walk", walk::fuzz),
+];
+
+/// Returns the target of this name.
+pub fn find(name: &str) -> Option<Target> {
+    let found = TARGETS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, target)| *target)
+}
