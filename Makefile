@@ -12,7 +12,7 @@ TESTBED := $(TARGET)/testbed
 TIME ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help deps test-deps build testbed demo fresh fresh-base art-compiler art-changed test-programs test test-long board-image board-products board-trial board board-cost paper board-module-soak module cross dist install lint bench fuzz fmt docs clean
+.PHONY: help deps test-deps build testbed demo demo-compiled fresh fresh-base art-compiler art-changed test-programs test test-long board-image board-products board-trial board board-cost paper board-module-soak module cross dist install lint bench fuzz fmt docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 25
@@ -51,8 +51,13 @@ $(TESTBED)/stackvm/stackvm: $(wildcard tests/stackvm/* dvm-patch/dim/* dvm-patch
 $(TESTBED)/areavm/areavm: $(wildcard tests/areavm/* tests/methods/* dvm-patch/dim/* dvm-patch/include/*) | test-deps
 	tests/areavm/build.sh $(@D)
 
-demo: build ## profile a dex app in ART, interpreted and compiled, and print its profile beside plain perf's
+demo: build ## profile a dex app in ART and print its profile beside plain perf's
 	scripts/demo.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/demo
+
+demo-compiled: build ## the same app interpreted and compiled, compared; builds ART's compiler: five CPU minutes, this once
+	@scripts/deps.sh --compiler
+	tests/art11/build.sh $(RELEASE)
+	scripts/demo-compiled.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/demo
 
 # FULL=1 builds from nothing there, and runs make test, too.
 fresh: test-deps build ## try the README's make demo in an empty Debian root

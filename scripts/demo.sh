@@ -1,12 +1,9 @@
 #!/bin/bash
-# What does varid show of a dex app that plain perf does not? Runs SciMark and Linpack in ART and prints both profiles, then the same app
-# interpreted and compiled, compared.
+# What does varid show of a dex app that plain perf does not? Runs SciMark and Linpack in ART and prints both profiles.
 # usage: demo.sh RELEASE-FOLDER WORKLOADS-FOLDER OUTPUT-FOLDER
-# ART's compiler, on x86-64 only, is built when it is not there: one or two minutes. VARID_DEMO_COMPILED=if-built does not build it.
 set -euo pipefail
 
 [ $# -eq 3 ] || { echo "usage: demo.sh RELEASE-FOLDER WORKLOADS-FOLDER OUTPUT-FOLDER" >&2; exit 2; }
-here=$(dirname "$0")
 release=$1
 workloads=$2
 out=$3
@@ -68,38 +65,4 @@ echo "\$ perf record -e $event -F $rate -- ${app[*]}"
 perf record -q -e "$event" -F "$rate" -o "$plain" -- "${app[@]}" || fail "perf record failed (exit status $?)"
 of_perf -i "$plain" --no-children --sort dso,symbol
 
-title "varid diff: the same app interpreted and compiled"
-# More rounds than above, of which compiled code leaves few samples.
-rounds=300
-without() { # WHY: there is no compiled half
-    echo "demo: the compiled half is left out: $1"
-    exit 0
-}
-[ "$(uname -m)" = x86_64 ] || without "ART's compiler is built for x86-64 only, and this is $(uname -m)"
-if [ ! -e "$release/libart-compiler.so" ]; then
-    [ "${VARID_DEMO_COMPILED:-}" != if-built ] || without "ART's compiler is not built here ('make art-compiler' does that)"
-    echo "demo: building ART's compiler from Debian's source: one or two minutes, this once; it stays in $release"
-    "$here/deps.sh" --compiler || without "what builds ART's compiler is not installed (exit status $?)"
-fi
-"$here/../tests/art11/build.sh" "$release" || without "ART's compiler could not be built (exit status $?)"
-
-app_in() { # HOW: the app's command line, interpreted or compiled
-    local option=()
-    [ "$1" = interpreted ] || option=(--jit)
-    app=("$release/artvm" "${option[@]}" --dex "$workloads/math.dex" --name org.example.math org.example.math.Main run "$rounds")
-}
-TIMEFORMAT='%3R s, %3U s of CPU in user space and %3S s in the kernel'
-for how in interpreted compiled; do
-    app_in "$how"
-    echo "\$ time ${app[*]}"
-    time "${app[@]}"
-done
-for how in interpreted compiled; do
-    app_in "$how"
-    echo "\$ varid record -q -F $rate -o $out/$how -- ${app[*]}"
-    "$release/varid" record -q -F "$rate" -o "$out/$how" -- "${app[@]}" || fail "the app or its recording failed (exit status $?)"
-done
-echo "\$ varid diff $out/interpreted $out/compiled -n 16"
-"$release/varid" diff "$out/interpreted" "$out/compiled" -n 16
-"$release/varid" report -i "$out/compiled" --by symbol >"$out/compiled.txt"
-grep -q org.example.math.LU.factor "$out/compiled.txt" || fail "the report of the compiled app does not name its methods"
+[ "$(uname -m)" != x86_64 ] || printf '\ndemo: make demo-compiled compares this app interpreted and compiled; it first builds the compiler of ART (five CPU minutes)\n'

@@ -3,7 +3,7 @@
 # usage: deps.sh [--test]        --test: also what only tests, lint and benchmarks need
 #        deps.sh --long          also what only the long tests need
 #        deps.sh --compiler      also what builds ART's compiler
-#        deps.sh --list          prints the packages of a run with --compiler, installs nothing
+#        deps.sh --list          prints the packages of a run without options, installs nothing
 # Does nothing, and says nothing, when everything is there. Needs Debian 12 and rustup; apt as root or by sudo.
 set -eu
 
@@ -16,7 +16,7 @@ case "${1:-}" in
 --test) for_tests=1 for_compiler=1 ;;
 --long) for_tests=1 for_compiler=1 for_long=1 ;;
 --compiler) for_compiler=1 ;;
---list) list=1 for_compiler=1 ;;
+--list) list=1 ;;
 *) echo "usage: deps.sh [--test | --long | --compiler | --list]" >&2; exit 2 ;;
 esac
 

@@ -4,9 +4,8 @@
 #        fresh.sh --base TARGET      only makes the empty root, for the next run
 # The root has Debian's minbase, make, git and ca-certificates; of this machine the kernel's file systems, rustup's toolchains and
 # cargo's downloads are mounted into it. It gets a clone of this checkout, with what is not committed yet.
-# Without `full` the demo runs what TARGET has built: that shows what it needs at run time; its compiled half only where ART's compiler is
-# built already. With it everything is built from nothing, that compiler too, the packages of deps.sh are compared with what that used, and
-# `make test` runs, too.
+# Without `full` the demo runs what TARGET has built: that shows what it needs at run time. With it everything is built from nothing, the
+# packages of deps.sh are compared with what that used, and `make demo-compiled` and `make test` run, too.
 # TARGET/fresh keeps the empty root and the packages for the next run. Needs root, mmdebstrap and, with `full`, strace.
 set -euo pipefail
 
@@ -62,7 +61,7 @@ mounts=(/proc /sys /dev "${CARGO_HOME:-$HOME/.cargo}" "${RUSTUP_HOME:-$HOME/.rus
 environment=(HOME="$HOME" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8)
 if [ -z "$full" ]; then
     mounts+=("$target")
-    environment+=(CARGO_TARGET_DIR="$target" VARID_DEMO_COMPILED=if-built)
+    environment+=(CARGO_TARGET_DIR="$target")
 fi
 for name in CARGO_HOME RUSTUP_HOME VARID_DEBIAN_MIRROR http_proxy https_proxy no_proxy; do
     [ -z "${!name:-}" ] || environment+=("$name=${!name}")
@@ -103,5 +102,7 @@ strace --seccomp-bpf -f -y -qq -e trace=execve,openat -e status=successful -o "$
     fail "'make demo' fails in an empty Debian 12 root"
 mapfile -t listed < <(scripts/deps.sh --list)
 scripts/fresh_packages.py "$root" "${listed[@]}" || fail "deps.sh installs other packages than 'make demo' needs"
+echo "fresh: 'make demo-compiled' there"
+"${inside[@]}" make demo-compiled || fail "'make demo-compiled' fails in an empty Debian 12 root"
 echo "fresh: 'make test' there"
 "${inside[@]}" make test || fail "'make test' fails in an empty Debian 12 root"
