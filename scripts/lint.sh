@@ -45,7 +45,7 @@ browser_script() { # of HTML reports: its parts are one module
 # Nothing is linked here, so its sources need not be compiled.
 export CUSTOM_LIBFUZZER_PATH=/dev/null
 check format cargo fmt --all --check
-check clippy cargo clippy --locked --workspace --all-targets --release --features varid-fuzz/targets -- -D warnings
+check clippy cargo clippy --locked --workspace --all-targets --release --features varid-fuzz/libfuzzer -- -D warnings
 # All targets are those that are tested by default.
 check "clippy of board and long" cargo clippy --locked --workspace --release --test board --test long -- -D warnings
 mapfile -t crates < <(git ls-files -- '*/Cargo.toml' | sed 's!/Cargo.toml$!!')
@@ -57,15 +57,10 @@ check licences licences
 check spdx scripts/spdx.sh
 check links scripts/links.py
 
-long=docs/test-long.md
-# shellcheck disable=SC2016 # Markdown's quotes
-tried=$(sed -n 's/^Commit: `\([0-9a-f]*\)`.*/\1/p' "$long" 2>/dev/null)
-if [ -z "$tried" ] || ! behind=$(git rev-list --count "$tried..HEAD" -- 2>/dev/null); then
-    echo "lint: warning: no commit of this history is named in $long: make test-long"
-elif [ "$behind" -gt 100 ]; then
-    echo "lint: warning: make test-long ran $behind commits ago: $long"
-elif grep -q FAILED "$long"; then
-    echo "lint: warning: a step of make test-long failed: $long"
+if ! tried=$(scripts/long-lane.sh 2>&1); then
+    echo "lint: warning: $tried: make test-long"
+elif behind=$(git rev-list --count "$tried..HEAD") && [ "$behind" -gt 100 ]; then
+    echo "lint: warning: make test-long ran $behind commits ago"
 fi
 if [ "${#failed[@]}" -gt 0 ]; then
     echo "lint: failed: ${failed[*]}"

@@ -16,17 +16,27 @@ failed=0
 export VARID_ARTVM=$release/artvm
 export CARGO_TERM_COLOR=never
 
-# A process group of its own: the emulator ends with it. They go first, where that is allowed: the others share the work of two processors, these
-# cannot.
+on_this_machine() { # prints what all tests but the board's say
+    local failed=0
+    scripts/test-programs.sh run || failed=1
+    cargo test --locked --release --workspace --doc || failed=1
+    tests/workloads/check.sh "$release/artvm" "$workloads" '' '--art 14 --no-dim' '--art 14 --no-dim --int' || failed=1
+    return "$failed"
+}
+
+# Process groups of their own: the emulator, and what tests have started, ends with them. The board's go first, where that is allowed: the others
+# share the work of two processors, these cannot.
 set -m
-nice -n -5 cargo test --locked --release --workspace --no-fail-fast --test board >"$log.board" 2>&1 &
-board=$!
-trap 'kill -- "-$board" 2>/dev/null' EXIT
+trap 'kill -- "-$board" "-$host" 2>/dev/null' EXIT
 trap 'exit 130' INT TERM HUP
-scripts/test-programs.sh run 2>&1 | tee "$log" || failed=1
-cargo test --locked --release --workspace --doc 2>&1 | tee -a "$log" || failed=1
-tests/workloads/check.sh "$release/artvm" "$workloads" '' '--art 14 --no-dim' '--art 14 --no-dim --int' 2>&1 | tee -a "$log" || failed=1
+nice -n -5 scripts/test-programs.sh board >"$log.board" 2>&1 &
+board=$!
+on_this_machine 2>&1 | tee "$log" &
+host=$(jobs -p %%)
+wait %% || failed=1
 wait "$board" || failed=1
 trap - EXIT
 tee -a "$log" <"$log.board"
+echo "tests that took longest, in seconds:"
+sed -nE 's/^test (.*) \.\.\. .*<([0-9.]+)s>$/\2 \1/p' "$log" | sort -rn | head -n 40
 scripts/count-tests.sh "$log" "$failed"

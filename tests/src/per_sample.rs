@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::oracle::judge;
+use crate::scale::{Scale, scale};
 use crate::session::{Recording, beside_raw, processes_noted, record};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -79,14 +80,16 @@ pub fn judge_art(app: &App, recording: &Recording) -> Result<Option<serde_json::
     judge("per_sample.py", arguments).map(Some)
 }
 
-/// Workloads of which a VM's start is the least part: they take most of a second each.
+/// Workloads of which a VM's start is the least part: they take half a second each, in the long lane most of one.
 pub fn interpreted_workloads() -> Result<Vec<App>> {
-    Ok(vec![
-        App::new("math", "run", 14)?,
-        App::new("truth", "run", 120)?,
-        App::new("cradle", "run", 380)?,
-        App::new("scene", "run", 130)?,
-    ])
+    let rounds = match scale() {
+        Scale::Gate => [7, 60, 190, 65],
+        Scale::Long => [14, 120, 380, 130],
+    };
+    let workloads = ["math", "truth", "cradle", "scene"].into_iter().zip(rounds);
+    workloads
+        .map(|(name, rounds)| App::new(name, "run", rounds))
+        .collect()
 }
 
 /// Samples at a rate until there are enough, each compared with the registers that the kernel recorded.

@@ -2,11 +2,10 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
-use varid_tests::{App, Board, MATH, board, has_all_of_math, testbed};
+use varid_tests::{App, Board, board, has_all_of_math, testbed};
 
 /// varid's folder on a device whose shell is root.
 const HOME: &str = "/data/local/tmp/varid";
@@ -347,49 +346,5 @@ fn a_full_device_ends_a_session_in_order_and_says_so() -> Result<()> {
     ensure!(methods > 10, "{report}");
     // The daemon that was there ends by itself.
     host.board.check(&format!("umount -l {SMALL}"))?;
-    Ok(())
-}
-
-#[test]
-fn make_board_shows_the_app_s_profile_and_leaves_nothing_running() -> Result<()> {
-    let home = tempfile::tempdir()?;
-    // What it boots is brought up to date, or lacking, as for the other tests.
-    if Host::new()?.is_none() {
-        return Ok(());
-    }
-    let target = testbed()?.release.parent().context("no target folder")?;
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let script = Command::new(root.join("scripts/board.sh"))
-        .arg(target)
-        .env("VARID_HOME", home.path())
-        .process_group(0)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    let group = script.id();
-    let output = script.wait_with_output()?;
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    ensure!(output.status.success(), "{printed}{}", said(&output));
-    for kernel in MATH {
-        ensure!(
-            printed.contains(&format!("org.example.math.{kernel}.")),
-            "{printed}"
-        );
-    }
-    for process in std::fs::read_dir("/proc")?.flatten() {
-        // Who has ended meanwhile is not running.
-        let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
-        let mut behind_the_name = stat.rsplit(") ").next().unwrap_or_default().split(' ');
-        ensure!(
-            behind_the_name.nth(2) != Some(&group.to_string()),
-            "it left {stat}"
-        );
-    }
-    let sockets = std::fs::read_to_string("/proc/net/unix")?;
-    ensure!(
-        !sockets.contains(&format!("varid-board-demo-{group}")),
-        "it left an adb server"
-    );
     Ok(())
 }

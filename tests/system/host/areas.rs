@@ -2,10 +2,15 @@
 
 use anyhow::{Result, ensure};
 use std::process::{Command, Stdio};
-use varid_tests::{attach_to, beside_raw, judge, skip_without_root, skipped, testbed};
+use varid_tests::{Scale, attach_to, beside_raw, judge, scale, skip_without_root, skipped, testbed};
 
-/// Until so many samples in methods were judged.
-const ENOUGH: u64 = 10_000;
+/// How many samples in methods are judged.
+fn enough() -> u64 {
+    match scale() {
+        Scale::Gate => 5_000,
+        Scale::Long => 10_000,
+    }
+}
 
 /// Every method is a native function: its symbol is the truth.
 fn judged(program: &str, rate: &str) -> Result<()> {
@@ -21,7 +26,7 @@ fn judged(program: &str, rate: &str) -> Result<()> {
     let files = ["varid-tunnel".to_owned(), dex.display().to_string()];
     let (mut samples, mut known, mut callers) = (0, 0, 0);
     let (mut uncertain, mut unresolved) = (0, 0);
-    while known < ENOUGH {
+    while known < enough() {
         let mut vm = Command::new(&program);
         vm.arg(&dex).arg("8").stdin(Stdio::null());
         let (recording, _) = attach_to(&mut vm, &files, &beside_raw(rate))?;
