@@ -53,6 +53,13 @@ impl App {
         options.iter().fold(self, |app, option| app.option(*option))
     }
 
+    /// The same method, run for so many rounds.
+    #[must_use]
+    pub(crate) fn of_rounds(mut self, rounds: u32) -> Self {
+        self.rounds = rounds;
+        self
+    }
+
     /// Executed so in its release; what that needs is brought up to date.
     pub fn executed_by(self, code: Code) -> Result<Self> {
         self.compiled(code, &[])

@@ -21,6 +21,7 @@ mod scale;
 mod session;
 mod testbed;
 mod threads;
+mod trace;
 
 pub use app::App;
 pub use board::{

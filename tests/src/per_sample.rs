@@ -73,6 +73,7 @@ pub fn judge_art(app: &App, recording: &Recording) -> Result<Option<serde_json::
     let arguments = [
         recording.session(),
         recording.maps(),
+        app.traced()?,
         app.dex(),
         app.boot_dex(),
     ];

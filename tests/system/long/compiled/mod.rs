@@ -114,7 +114,7 @@ impl Run {
         }
         let mut truth = app.oat_files_with_symbols(code)?;
         truth.extend(log.iter().map(JitLog::file));
-        let files = [recording.session(), recording.maps()];
+        let files = [recording.session(), recording.maps(), app.traced()?];
         let value = judge("compiled.py", files.into_iter().chain(truth))
             .with_context(|| format!("{name} {method} in {code:?} of {:?}", self.release))?;
         println!("{name} {method} in {code:?} of {:?}: {value}", self.release);
