@@ -97,6 +97,7 @@ BUILDS = {
         switch_entry=(0x8AB020, 0x8AB028),
         nterp=(0x8AB560, 0x8BAA12),
         long_jump=(0x8900E0, 0x890157),
+        touches_stack=(0x792270, 0x792300),
         handlers=(0x8ABC80, 0x8B3C80),
         code=AMD64,
     ),

@@ -7,7 +7,7 @@ Two rules for each callchain of a profile follow from it:
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from beginnings import is_beginning
 from dexdump import parameters
@@ -26,7 +26,7 @@ STARTS = {
 EXACT = ("invoke-direct", "invoke-static")
 # Of several methods that have their bytecode in common a profile names one.
 MORE = re.compile(r" and \d+ more$")
-# A method that is there so often is one of a recursion. What is kept of a stack may end in that.
+# A method that a chain has so often is one of a recursion. What is copied of a stack may end in that.
 RECURSIVE = 16
 
 
@@ -89,8 +89,8 @@ class Program:
         reasons = [frame.symbol for frame in user if is_reason(frame)]
         if reasons:
             # Whatever is behind it: a frame is missing.
-            is_deep |= bool(managed) and sum(frame.symbol == managed[-1].symbol for frame in managed) >= RECURSIVE
-            is_recursion = is_deep and reasons == ["[truncated]"]
+            is_deep |= max(Counter(frame.symbol for frame in managed).values(), default=0) >= RECURSIVE
+            is_recursion = is_deep and set(reasons) == {"[truncated]"}
             self.counts["ends: recursion" if is_recursion else f"ends: {reasons[-1]}"] += 1
         if not user or is_reason(user[-1]):
             return None
