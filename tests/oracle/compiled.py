@@ -129,7 +129,8 @@ class Oracle(per_sample.Oracle):
         self.of_file = defaultdict(list)
         for dex in dexes:
             self.of_file[dex.path].append(dex)
-        self.stacks = Stacks(board.fetched(f"{session}/raw.data"))
+        # Without the kernel's own records there is nothing to hold leaves against.
+        self.stacks = Stacks(board.fetched(f"{session}/raw.data")) if per_sample.has_raw(session) else None
         # What is said where a signal's handler was called: arm64's unwind information of that has the interrupted link register alone.
         self.other_stack = "[no-unwind-info]" if self.has_link else "[truncated]"
         self.approximate = set(approximate(board.fetched(f"{session}/perf.data")))
@@ -206,7 +207,7 @@ class Oracle(per_sample.Oracle):
 
     def judge(self, raw, sample):
         """What the kernel's record of a sample, its code and its callers' instructions say against it, or None."""
-        user = [frame for frame in sample.chain if frame.offset < self.maps.kernel]
+        user = self.user(sample)
         in_kernel = raw.ip >= self.maps.kernel
         ip = raw.registers.get(self.ip, 0) if in_kernel else raw.ip
         self.link = raw.registers.get("lr")

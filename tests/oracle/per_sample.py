@@ -3,11 +3,13 @@
 
 usage: per_sample.py SESSION MAPS TRACE DEX... in the environment: ADB, if the session and MAPS are on a board
 
-SESSION has raw.data: the kernel's record of each overflow, with the registers. MAPS is a copy of the process's /proc/PID/maps.
+SESSION has raw.data: the kernel's record of each overflow, with the registers. Without it, of samples that are copies of the kernel's, only
+callers, names and where stacks end are judged. MAPS is a copy of the process's /proc/PID/maps.
 TRACE is ART's method trace of a run of the same program. DEX files are here, and known by their names. Prints what it counted as JSON, and every wrong sample on standard error; exit status 1 if there is one.
 """
 
 import json
+import os
 import sys
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -67,8 +69,21 @@ class Oracle:
 
     def wrong(self, raw, sample):
         """What is wrong with an attributed sample, or None."""
-        user = [frame for frame in sample.chain if frame.offset < self.maps.kernel]
-        return self.judge(raw, sample) or self.program.judge(user, sample.process == self.key[0], self.touches_stack(user))
+        return self.judge(raw, sample) or self.wrong_program(self.key, sample)
+
+    def wrong_chain(self, key, sample):
+        """What its callers' instructions and the program say against a sample, or None."""
+        user = self.user(sample)
+        return self.executes(user) or self.calls(user) or self.wrong_program(key, sample)
+
+    def wrong_program(self, key, sample):
+        """What the program says against a sample, or None."""
+        user = self.user(sample)
+        return self.program.judge(user, sample.process == key[0], self.touches_stack(user))
+
+    def user(self, sample):
+        """The frames in user space."""
+        return [frame for frame in sample.chain if frame.offset < self.maps.kernel]
 
     def touches_stack(self, user):
         """Whether a new thread touches its stack, before it runs anything else: by a recursion that is deeper than what is copied of a stack."""
@@ -80,7 +95,7 @@ class Oracle:
             return f"the ip was {raw.ip:#x}, not {sample.ip:#x}"
         if not sample.chain:
             return "no frame at all"
-        user = [frame for frame in sample.chain if frame.offset < self.maps.kernel]
+        user = self.user(sample)
         in_kernel = raw.ip >= self.maps.kernel
         if in_kernel and sample.chain[0].offset != raw.ip:
             return f"the leaf is {sample.chain[0].offset:#x}, not the kernel's {raw.ip:#x}"
@@ -217,6 +232,9 @@ def compare(session, oracle):
         samples[key] = sample
     # MAPS is of the program that was executed last.
     start = max([min((float(time) for _, time in samples), default=0.0), *execs])
+    if not has_raw(session):
+        yield from compare_chains(samples, start, oracle)
+        return
     unknown = (float(time) for (_, time), sample in samples.items() if lacks(sample, "[vm-not-ready]"))
     oracle.found = max(unknown, default=start)
     missing, times = [], {}
@@ -259,6 +277,21 @@ def compare(session, oracle):
             oracle.counts["lost"] += 1
         else:
             yield key, "the kernel has no such sample", sample
+
+
+def has_raw(session):
+    """Whether the kernel's own records were kept."""
+    return os.path.exists(board.fetched(f"{session}/raw.data"))
+
+
+def compare_chains(samples, start, oracle):
+    """Judges what samples say by themselves; yields what is wrong."""
+    for key, sample in samples.items():
+        oracle.counts["samples"] += 1
+        if float(key[1]) < start or any("sys_execve" in frame.symbol for frame in sample.chain):
+            oracle.counts["before the start"] += 1
+        elif wrong := oracle.wrong_chain(key, sample):
+            yield key, wrong, sample
 
 
 def lost_by(session):

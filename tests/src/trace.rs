@@ -14,7 +14,7 @@ static MADE: Mutex<Option<HashMap<Vec<String>, PathBuf>>> = Mutex::new(None);
 impl App {
     /// A trace of one round, made once in each test program.
     pub fn traced(&self) -> Result<PathBuf> {
-        let app = self.clone().of_rounds(1);
+        let app = self.clone().without_variables().of_rounds(1);
         let arguments = app.arguments();
         let mut made = MADE
             .lock()

@@ -5,9 +5,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::iter;
 use std::path::{Path, PathBuf};
-use varid_tests::{
-    App, Code, DexFormat, Recording, judge, sample, skip_without_root, testbed,
-};
+use varid_tests::{App, Code, DexFormat, Recording, judge, sample, skip_without_root, testbed};
 
 /// As many tell what a method does in each round from what it does once.
 const TRACED_ROUNDS: u32 = 5;
