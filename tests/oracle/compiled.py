@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Is every sample of an ART process with compiled code attributed to the methods that ran, inlined ones included?
 
-usage: compiled.py SESSION MAPS FILE...
+usage: compiled.py SESSION MAPS TRACE FILE...
 
 SESSION has raw.data with copies of the stacks: it was recorded with --keep-raw and --stack full. Without copies only leaves and calls are
-judged. MAPS is a copy of the process's /proc/PID/maps. FILE is of one of these kinds:
+judged. MAPS is a copy of the process's /proc/PID/maps. TRACE is ART's method trace of a run of the same program. FILE is of one of these kinds:
     NAME.jitdump: the code that the JIT has written, with the times when it was about to become runnable
     an oat file, of the same name as one that is mapped, and of equal code, which was written with --generate-debug-info
 With ADB in the environment SESSION, MAPS and what is mapped are on a board.
@@ -19,24 +19,20 @@ there is one.
 import json
 import sys
 from collections import Counter, defaultdict
-from functools import cache
-from pathlib import Path
 
 import board
 import dexdump
-import machine_code
 import per_sample
 import vdex
+from beginnings import content, is_beginning
 from compiled_code import WORD, JitLog, OatFile
-from managed import Code
+from managed import Code, is_reason
 from maps import Maps
 from sample_marks import approximate
 from stack_words import Stacks
 
 STUB = "art_jni_trampoline"
 JIT_CACHE = "/memfd:jit-cache (deleted)"
-# Where threads begin.
-BEGINNINGS = ("_start", "_dl_start_user", "clone3", "__clone3", "__clone")
 # What a signal's handler returns to.
 SIGNALS = ("__restore_rt", "__kernel_rt_sigreturn")
 # Nanoseconds after a sample in which a profiler is likely to have read it.
@@ -47,10 +43,6 @@ DEEPEST = 100_000
 NTERP_FRAME = 64
 # call *N(%rdi), which ends in N: how ART's stubs call the code of the method that the switch interpreter or native code invokes.
 CALL_OF_METHOD = bytes.fromhex("ff57")
-# mov $435, %eax; syscall
-CLONE3 = bytes.fromhex("b8b30100000f05")
-# mov %rax, %rdi; mov $60, %eax; syscall
-EXIT = bytes.fromhex("4889c7b83c0000000f05")
 
 
 def pretty(method):
@@ -58,19 +50,6 @@ def pretty(method):
     descriptor = method.descriptor
     parameters = dexdump.parameters(descriptor).replace(",", ", ")
     return f"{dexdump.java_type(descriptor[descriptor.index(')') + 1 :])} {method.cls}.{method.name}{parameters}"
-
-
-@cache
-def content(path):
-    """A file's bytes."""
-    return Path(path).read_bytes()
-
-
-def is_new_thread(path, offset):
-    """Whether a new thread is at an offset of a C library without symbols: right behind clone3's system call, or where its function returns
-    to the system call that ends it."""
-    code = content(path)
-    return code[:offset].endswith(CLONE3) or code[offset:].startswith(EXIT)
 
 
 class Methods(Code):
@@ -133,8 +112,7 @@ class Walk:
 class Oracle(per_sample.Oracle):
     """Judges samples of one process."""
 
-    def __init__(self, session, maps, files):
-        super().__init__(maps, [])
+    def __init__(self, session, maps, trace, files):
         with open(board.fetched(f"{session}/session.json")) as file:
             described = json.load(file)
         build_ids = {image["path"]: image["build_id"] for image in described["images"] if image["kind"] == "dex"}
@@ -147,15 +125,14 @@ class Oracle(per_sample.Oracle):
             elif path.endswith(".dex"):
                 dexes.append(dexdump.Dex(board.fetched(path)))
                 dexes[-1].path = path
-        self.code = Methods(dexes)
+        super().__init__(maps, trace, Methods(dexes))
         self.of_file = defaultdict(list)
         for dex in dexes:
             self.of_file[dex.path].append(dex)
-        self.stacks = Stacks(board.fetched(f"{session}/raw.data"))
-        self.has_link = self.ip == "pc"
+        # Without the kernel's own records there is nothing to hold leaves against.
+        self.stacks = Stacks(board.fetched(f"{session}/raw.data")) if per_sample.has_raw(session) else None
         # What is said where a signal's handler was called: arm64's unwind information of that has the interrupted link register alone.
         self.other_stack = "[no-unwind-info]" if self.has_link else "[truncated]"
-        self.natives = {}  # files of native code that threads may begin in
         self.approximate = set(approximate(board.fetched(f"{session}/perf.data")))
         logs = [each for each in files if each.endswith(".jitdump")]
         self.jit = JitLog(logs[0]) if logs else None
@@ -229,8 +206,8 @@ class Oracle(per_sample.Oracle):
         return walk
 
     def judge(self, raw, sample):
-        """What is wrong with an attributed sample, or None."""
-        user = [frame for frame in sample.chain if frame.offset < self.maps.kernel]
+        """What the kernel's record of a sample, its code and its callers' instructions say against it, or None."""
+        user = self.user(sample)
         in_kernel = raw.ip >= self.maps.kernel
         ip = raw.registers.get(self.ip, 0) if in_kernel else raw.ip
         self.link = raw.registers.get("lr")
@@ -253,8 +230,8 @@ class Oracle(per_sample.Oracle):
             # A thread's last work, of which the kernel gives no registers, either.
             self.counts["kernel only"] += 1
             return
-        reasons = [at for at, frame in enumerate(user) if per_sample.is_reason(frame)]
-        if self.is_beginning(user[0]) and (reasons == [1] or len(user) == 2 and self.has_link):
+        reasons = [at for at, frame in enumerate(user) if is_reason(frame)]
+        if is_beginning(user[0], self.has_link) and (reasons == [1] or len(user) == 2 and self.has_link):
             # A new thread, before its first call: there is nothing that it could be unwound to. The link register is its creator's.
             self.counts["a thread's first instruction"] += 1
             return
@@ -276,26 +253,9 @@ class Oracle(per_sample.Oracle):
         if reasons:
             self.counts["nterp, unresolved" if len(in_nterp) == len(reasons) else "unattributed"] += 1
         # A reason at the end is told of already.
-        outermost = next((frame for frame in reversed(user) if not per_sample.is_reason(frame)), user[-1])
-        if not self.is_beginning(outermost):
+        outermost = next((frame for frame in reversed(user) if not is_reason(frame)), user[-1])
+        if not is_beginning(outermost, self.has_link):
             self.counts["broken stacks"] += 1
-
-    def touches_stack(self, user):
-        """Whether a new thread touches its stack, before it runs anything else: the kernel copies no such depth."""
-        return user[0].file == self.libart_path and self.libart.touches_stack(user[0].offset)
-
-    def is_beginning(self, frame):
-        """Whether a thread begins in a frame. C libraries need not have symbols for that: then the code there tells; the board's dynamic linker has none at all."""
-        if frame.symbol in BEGINNINGS or per_sample.base(frame.file).startswith("ld-linux-aarch64"):
-            return True
-        if frame.file.endswith("/libc.so.6") and not self.has_link:
-            return is_new_thread(frame.file, frame.offset)
-        if not self.has_link or not frame.file.startswith("/"):
-            return False
-        if frame.file not in self.natives:
-            self.natives[frame.file] = machine_code.File(frame.file)
-        file = self.natives[frame.file]
-        return file.content is not None and file.exits_behind(frame.offset - 1)
 
     def wrong_mark(self, ip, user):
         """Whether the innermost method's instruction is marked as approximate if it is the leaf's and not known, or None."""
@@ -355,7 +315,7 @@ class Oracle(per_sample.Oracle):
         walk = self.walk(ip)
         if not walk.codes:
             self.counts["compiled, outside known code"] += 1
-            return None if any(map(per_sample.is_reason, user)) or not self.code.is_managed(user[0]) else "a method where no code is known"
+            return None if any(map(is_reason, user)) or not self.code.is_managed(user[0]) else "a method where no code is known"
         if walk.codes[0].is_thunk:
             return self.in_thunk(walk, ip, user)
         leaf = walk.codes[0]
@@ -366,7 +326,7 @@ class Oracle(per_sample.Oracle):
         if walk.end != "native":
             self.counts[f"walk: {walk.end}"] += 1
         if not self.code.is_managed(user[0]):
-            reasons = [frame.symbol for frame in user if per_sample.is_reason(frame)]
+            reasons = [frame.symbol for frame in user if is_reason(frame)]
             what = "stub" if self.is_stub(leaf) else "shared" if leaf.is_shared else "partial" if is_partial else "whole"
             self.counts[f"compiled leaf, {what}: {' '.join(reasons) or 'native'}"] += 1
             if not reasons:
@@ -382,7 +342,7 @@ class Oracle(per_sample.Oracle):
         if wrong := self.leaf(ip, user):
             return wrong
         del walk.codes[0]
-        if not walk.codes or any(map(per_sample.is_reason, user[:2])):
+        if not walk.codes or any(map(is_reason, user[:2])):
             return None
         # Entry points are called, at places that the compiler has noted down.
         return self.in_order(walk, user[1:], called=True)
@@ -437,10 +397,10 @@ class Oracle(per_sample.Oracle):
 
 def main():
     """Compares, prints."""
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 4:
         sys.exit(__doc__)
-    session, maps, *files = sys.argv[1:]
-    oracle = Oracle(session, Maps(board.fetched(maps)), files)
+    session, maps, trace, *files = sys.argv[1:]
+    oracle = Oracle(session, Maps(board.fetched(maps)), trace, files)
     wrong = per_sample.complain(per_sample.compare(session, oracle))
     if oracle.jit:
         oracle.counts["jit codes"], oracle.counts["jit codes in the place of others"] = oracle.jit.codes, oracle.jit.replacing

@@ -7,6 +7,11 @@ REMAP = re.compile(r"/remap(?:-framework)?\.elf$")
 CLASS_INITIALIZERS = ("sget", "sput", "new-instance", "invoke-static")
 
 
+def is_reason(frame):
+    """Whether a frame is a marker that stands for missing frames and says why they are missing."""
+    return frame.file.endswith("/remap.elf") and frame.symbol.startswith("[") and frame.symbol != "[native]"
+
+
 class Code:
     """The dex files of a process, by the build-id that a profile's files are named after."""
 

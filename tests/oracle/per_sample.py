@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Is every sample of an ART process attributed to the method and bytecode that ran?
 
-usage: per_sample.py SESSION MAPS DEX...       in the environment: ADB, if the session and MAPS are on a board
+usage: per_sample.py SESSION MAPS TRACE DEX... in the environment: ADB, if the session and MAPS are on a board
 
-SESSION has raw.data: the kernel's record of each overflow, with the registers. MAPS is a copy of the process's /proc/PID/maps.
-DEX files are here, and known by their names. Prints what it counted as JSON, and every wrong sample on standard error; exit status 1 if there is one.
+SESSION has raw.data: the kernel's record of each overflow, with the registers. Without it, of samples that are copies of the kernel's, only
+callers, names and where stacks end are judged. MAPS is a copy of the process's /proc/PID/maps.
+TRACE is ART's method trace of a run of the same program. DEX files are here, and known by their names. Prints what it counted as JSON, and every wrong sample on standard error; exit status 1 if there is one.
 """
 
 import json
+import os
 import sys
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -16,8 +18,9 @@ import board
 import perf_script
 from art import Libart
 from dexdump import Dex
-from managed import Code
+from managed import Code, is_reason
 from maps import Maps
+from program import Program
 
 MANY = 20  # wrong samples that are printed
 
@@ -25,8 +28,8 @@ MANY = 20  # wrong samples that are printed
 class Oracle:
     """Judges samples of one process."""
 
-    def __init__(self, maps, dexes):
-        self.maps = maps
+    def __init__(self, maps, trace, code):
+        self.maps, self.code = maps, code
         paths = {mapping.path for mapping in maps.mappings}
         libart = next((path for path in paths if path.rsplit("/", 1)[-1].startswith("libart.so")), None)
         if libart is None:
@@ -34,7 +37,7 @@ class Oracle:
         self.libart_path = libart
         self.libart = Libart(board.fetched(libart))
         self.pc, self.ip = self.libart.build.pc, self.libart.build.ip
-        self.code = Code([Dex(path) for path in dexes])
+        self.has_link = self.ip == "pc"
         self.dex_at = {base(dex.path): dex for dex in self.code.dexes.values()}
         self.has_mterp = bool(self.libart.build.loop[1])
         self.key = None  # (thread, time) of the sample that is judged
@@ -42,6 +45,7 @@ class Oracle:
         self.found = 0.0  # when the last sample was taken that says that its VM is not known yet
         self.is_walked = False  # whether the program that walks the frames of an interpreter in C++ has been there
         self.counts = Counter()
+        self.program = Program(trace, code, self.has_link, self.counts)
 
     def in_libart(self, address):
         """An address as an offset in the library, if it is one there."""
@@ -59,13 +63,39 @@ class Oracle:
         dex = place and self.dex_at.get(base(place[0]))
         return (dex, place[1]) if dex and place[1] in dex.instructions else None
 
-    def judge(self, raw, sample):
+    def executes_next(self, raw):
+        """Whether the kernel executes the program: its registers are still those of the one before."""
+        return raw.ip >= self.maps.kernel and bool(raw.registers) and self.maps.at(raw.registers[self.ip]) is None
+
+    def wrong(self, raw, sample):
         """What is wrong with an attributed sample, or None."""
+        return self.judge(raw, sample) or self.wrong_program(self.key, sample)
+
+    def wrong_chain(self, key, sample):
+        """What its callers' instructions and the program say against a sample, or None."""
+        user = self.user(sample)
+        return self.executes(user) or self.calls(user) or self.wrong_program(key, sample)
+
+    def wrong_program(self, key, sample):
+        """What the program says against a sample, or None."""
+        user = self.user(sample)
+        return self.program.judge(user, sample.process == key[0], self.touches_stack(user))
+
+    def user(self, sample):
+        """The frames in user space."""
+        return [frame for frame in sample.chain if frame.offset < self.maps.kernel]
+
+    def touches_stack(self, user):
+        """Whether a new thread touches its stack, before it runs anything else: by a recursion that is deeper than what is copied of a stack."""
+        return any(frame.file == self.libart_path and self.libart.touches_stack(frame.offset) for frame in user)
+
+    def judge(self, raw, sample):
+        """What the kernel's record of a sample and its callers' instructions say against it, or None."""
         if sample.ip != raw.ip:
             return f"the ip was {raw.ip:#x}, not {sample.ip:#x}"
         if not sample.chain:
             return "no frame at all"
-        user = [frame for frame in sample.chain if frame.offset < self.maps.kernel]
+        user = self.user(sample)
         in_kernel = raw.ip >= self.maps.kernel
         if in_kernel and sample.chain[0].offset != raw.ip:
             return f"the leaf is {sample.chain[0].offset:#x}, not the kernel's {raw.ip:#x}"
@@ -188,11 +218,6 @@ def base(path):
     return path.rsplit("/", 1)[-1]
 
 
-def is_reason(frame):
-    """Why there is no method, in the place of one."""
-    return frame.file.endswith("/remap.elf") and frame.symbol.startswith("[") and frame.symbol != "[native]"
-
-
 def lacks(sample, reason=None):
     """Whether a callchain says that frames are missing, for this reason or for any."""
     return any(is_reason(frame) and reason in (None, frame.symbol) for frame in sample.chain)
@@ -207,6 +232,9 @@ def compare(session, oracle):
         samples[key] = sample
     # MAPS is of the program that was executed last.
     start = max([min((float(time) for _, time in samples), default=0.0), *execs])
+    if not has_raw(session):
+        yield from compare_chains(samples, start, oracle)
+        return
     unknown = (float(time) for (_, time), sample in samples.items() if lacks(sample, "[vm-not-ready]"))
     oracle.found = max(unknown, default=start)
     missing, times = [], {}
@@ -215,7 +243,7 @@ def compare(session, oracle):
         oracle.key = key
         times.setdefault(key[0], []).append(float(key[1]))
         sample = samples.pop(key, None)
-        if sample and float(key[1]) < start:
+        if sample and (float(key[1]) < start or oracle.executes_next(raw)):
             oracle.counts["before the start"] += 1
             continue
         if sample and float(key[1]) > oracle.found:
@@ -225,7 +253,7 @@ def compare(session, oracle):
                 oracle.counts["VM found, " + ("truncated" if lacks(sample, "[truncated]") else "incomplete")] += 1
         if sample is None:
             missing.append((key, raw))
-        elif wrong := oracle.judge(raw, sample):
+        elif wrong := oracle.wrong(raw, sample):
             yield key, wrong, sample
     # Of an overflow one record may have found room and the other none, where the session says that there was none for some: a few.
     lost = min(lost_by(session), oracle.counts["samples"] // 100)
@@ -234,12 +262,11 @@ def compare(session, oracle):
         other = next((each for each in samples if is_same(key, raw, each, samples[each], times)), None)
         if other and oracle.counts["paired by ip"] * 100 <= oracle.counts["samples"]:
             oracle.counts["paired by ip"] += 1
-            if wrong := oracle.judge(raw, samples.pop(other)):
+            if wrong := oracle.wrong(raw, samples.pop(other)):
                 yield key, wrong, None
         elif reason := perf_script.outside_session(raw, key[1], start, oracle.maps.kernel):
             oracle.counts[reason] += 1
-        elif raw.ip >= oracle.maps.kernel and oracle.maps.at(raw.registers.get(oracle.ip, 0)) is None:
-            # The same, when the session had begun already.
+        elif oracle.executes_next(raw):
             oracle.counts["before the start"] += 1
         elif oracle.counts["lost"] < lost:
             oracle.counts["lost"] += 1
@@ -250,6 +277,21 @@ def compare(session, oracle):
             oracle.counts["lost"] += 1
         else:
             yield key, "the kernel has no such sample", sample
+
+
+def has_raw(session):
+    """Whether the kernel's own records were kept."""
+    return os.path.exists(board.fetched(f"{session}/raw.data"))
+
+
+def compare_chains(samples, start, oracle):
+    """Judges what samples say by themselves; yields what is wrong."""
+    for key, sample in samples.items():
+        oracle.counts["samples"] += 1
+        if float(key[1]) < start or any("sys_execve" in frame.symbol for frame in sample.chain):
+            oracle.counts["before the start"] += 1
+        elif wrong := oracle.wrong_chain(key, sample):
+            yield key, wrong, sample
 
 
 def lost_by(session):
@@ -281,10 +323,11 @@ def complain(judged):
 
 def main():
     """Compares, prints."""
-    if len(sys.argv) < 4:
+    if len(sys.argv) < 5:
         sys.exit(__doc__)
-    oracle = Oracle(Maps(board.fetched(sys.argv[2])), sys.argv[3:])
-    wrong = complain(compare(sys.argv[1], oracle))
+    session, maps, trace, *dexes = sys.argv[1:]
+    oracle = Oracle(Maps(board.fetched(maps)), trace, Code([Dex(path) for path in dexes]))
+    wrong = complain(compare(session, oracle))
     print(json.dumps({**oracle.counts, "wrong": wrong}))
     sys.exit(wrong > 0)
 

@@ -7,11 +7,11 @@ from functools import cache
 
 import board
 
-HEAD = re.compile(r"^ *(-?\d+) +(\d+\.\d+): +(\S.*)?$")
+HEAD = re.compile(r"^ *(?:(?P<process>-?\d+)/ *)?(?P<thread>-?\d+) +(?P<time>\d+\.\d+): +(?P<rest>\S.*)?$")
 FRAME = re.compile(r"^\s+([0-9a-f]+) (.*) \((\S*)\)$")
 # What a session keeps of the vdso, which the process has mapped under its own name.
 VDSO = re.compile(r"^.*/symbols/vdso-[^/]*\.so$")
-TASK_EVENT = re.compile(r"^ *\d+ +\d+\.\d+: PERF_RECORD_")
+TASK_EVENT = re.compile(r"^ *(?:\d+/ *)?\d+ +\d+\.\d+: PERF_RECORD_")
 EXEC = re.compile(r" (\d+\.\d+): PERF_RECORD_COMM exec: ")
 REGISTER = re.compile(r"(\w+):0x([0-9a-f]+)")
 WHOLE = "8192"  # frames: perf shows 127 unless told, and what a recording says is missing comes last
@@ -31,6 +31,7 @@ class Attributed:
     """A sample of perf.data; `ip` is the interrupted instruction's, chain[0] the leaf."""
 
     ip: int
+    process: int
     chain: list = field(default_factory=list)
 
 
@@ -74,7 +75,7 @@ def attributed(path, execs=None):
     """Samples of perf.data as (thread, time), sample; in the file's order. `execs`: a list that gets the times at which programs were executed."""
     key = sample = None
     options = [] if execs is None else ["--show-task-events"]
-    for line in lines(path, "tid,time,addr,ip,sym,dso", *options):
+    for line in lines(path, "pid,tid,time,addr,ip,sym,dso", *options):
         if TASK_EVENT.search(line):
             execs.extend(float(found[1]) for found in EXEC.finditer(line))
         elif found := frame(line):
@@ -82,7 +83,8 @@ def attributed(path, execs=None):
         elif head := HEAD.match(line):
             if sample:
                 yield key, sample
-            key, sample = (int(head[1]), head[2]), Attributed(int(head[3], 16))
+            key = int(head["thread"]), head["time"]
+            sample = Attributed(int(head["rest"], 16), int(head["process"]))
         elif line.strip():
             raise SystemExit(f"{path}: perf script printed {line!r}")
     if sample:
@@ -110,8 +112,8 @@ def raw(path, recorded=()):
         elif head := HEAD.match(line):
             if sample:
                 yield key, sample
-            thread = int(head[1])
-            key = (thread if thread >= 0 else threads.get(head[2], thread), head[2])
+            thread, time = int(head["thread"]), head["time"]
+            key = (thread if thread >= 0 else threads.get(time, thread), time)
             sample = Raw(int(next(ips), 16))
         elif line.lstrip().startswith("ABI:"):
             sample.registers = {name: int(value, 16) for name, value in REGISTER.findall(line)}

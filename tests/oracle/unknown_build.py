@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
 """Is every sample of an ART process attributed right by an unwinder that does not know the build?
 
-usage: unknown_build.py SESSION MAPS ENTRY DEX...
+usage: unknown_build.py SESSION MAPS TRACE DEX...
 
 The build is Debian's but for the first digits of its build-id, so what per_sample.py knows of that one is the truth here.
-ENTRY is the method that native code calls: every chain of managed frames begins there, or in a thread or in the VM's own boot.
-Prints what it counted as JSON, and every wrong sample on standard error; exit status 1 if there is one.
+TRACE is ART's method trace of a run of the same program. Prints what it counted as JSON, and every wrong sample on standard error; exit status 1 if there is one.
 """
 
 import json
 import sys
 
 import per_sample
+from dexdump import Dex
+from managed import Code
 from maps import Maps
 
 
 class UnknownBuild(per_sample.Oracle):
     """What is different where nothing but unwind information is known."""
 
-    def __init__(self, maps, entry, dexes):
-        super().__init__(maps, dexes)
-        self.entry = entry
+    def __init__(self, maps, trace, code):
+        super().__init__(maps, trace, code)
         # Where its handlers are is not known: the register is taken at its word.
         self.libart.handler = lambda offset: None
 
@@ -35,7 +35,7 @@ class UnknownBuild(per_sample.Oracle):
                 self.counts["calls known by method only"] += 1
             elif wrong:
                 return wrong
-        return self.wrong_end(user)
+        return None
 
     def method(self, frame):
         """Of a caller's frame: its method."""
@@ -57,24 +57,14 @@ class UnknownBuild(per_sample.Oracle):
                     return True
         return False
 
-    def wrong_end(self, user):
-        """Where the managed frames of a whole chain begin."""
-        managed = [frame for frame in user if self.code.is_managed(frame)]
-        if not managed or any(per_sample.is_reason(frame) for frame in user):
-            return None
-        first = managed[-1].symbol
-        self.counts["whole chains"] += 1
-        if first == self.entry or first.endswith((".run", "<clinit>")) or first.startswith(("java.", "dalvik.")):
-            return None
-        return f"the chain begins in {first}"
-
 
 def main():
     """Compares, prints."""
     if len(sys.argv) < 5:
         sys.exit(__doc__)
-    oracle = UnknownBuild(Maps(sys.argv[2]), sys.argv[3], sys.argv[4:])
-    wrong = per_sample.complain(per_sample.compare(sys.argv[1], oracle))
+    session, maps, trace, *dexes = sys.argv[1:]
+    oracle = UnknownBuild(Maps(maps), trace, Code([Dex(path) for path in dexes]))
+    wrong = per_sample.complain(per_sample.compare(session, oracle))
     print(json.dumps({**oracle.counts, "wrong": wrong}))
     sys.exit(wrong > 0)
 

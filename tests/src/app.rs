@@ -22,6 +22,8 @@ pub struct App {
     rounds: u32,
     release: Release,
     options: Vec<String>,
+    /// What its environment has beside what the test's has.
+    variables: Vec<String>,
     /// The options for the dex file, and the file that is mapped for it, where it is not only interpreted.
     code: Option<(Vec<String>, PathBuf)>,
 }
@@ -36,6 +38,7 @@ impl App {
             rounds,
             release: Release::Art11,
             options: Vec::new(),
+            variables: Vec::new(),
             code: None,
         })
     }
@@ -51,6 +54,27 @@ impl App {
     #[must_use]
     pub fn options(self, options: &[&str]) -> Self {
         options.iter().fold(self, |app, option| app.option(*option))
+    }
+
+    /// With a variable in its environment.
+    #[must_use]
+    pub(crate) fn variable(mut self, name: &str, value: &Path) -> Self {
+        self.variables.push(format!("{name}={}", value.display()));
+        self
+    }
+
+    /// With the test's environment.
+    #[must_use]
+    pub(crate) fn without_variables(mut self) -> Self {
+        self.variables.clear();
+        self
+    }
+
+    /// The same method, run for so many rounds.
+    #[must_use]
+    pub(crate) fn of_rounds(mut self, rounds: u32) -> Self {
+        self.rounds = rounds;
+        self
     }
 
     /// Executed so in its release; what that needs is brought up to date.
@@ -110,15 +134,6 @@ impl App {
         Some(self.testbed.workloads.join(self.library_name())).filter(|path| path.exists())
     }
 
-    /// What the app maps when it is about to run.
-    pub fn files(&self) -> Vec<String> {
-        [Some(self.dex()), self.library()]
-            .into_iter()
-            .flatten()
-            .map(|path| path.display().to_string())
-            .collect()
-    }
-
     /// artvm's command line.
     pub fn arguments(&self) -> Vec<String> {
         self.arguments_in(&self.testbed.release, &self.testbed.workloads)
@@ -128,7 +143,12 @@ impl App {
     pub fn arguments_in(&self, release: &Path, workloads: &Path) -> Vec<String> {
         let path = |path: PathBuf| path.display().to_string();
         let package = format!("org.example.{}", self.name);
-        let mut all = vec![path(release.join("artvm")), "--no-dim".into()];
+        let mut all = Vec::new();
+        if !self.variables.is_empty() {
+            all.push("env".to_owned());
+            all.extend(self.variables.iter().cloned());
+        }
+        all.extend([path(release.join("artvm")), "--no-dim".into()]);
         if self.release == Release::Art14 {
             all.extend(["--art", "14"].map(String::from));
         }

@@ -43,6 +43,12 @@ impl Code {
         Self::Mixed,
     ];
 
+    /// Whether the JIT compiles some of the methods.
+    #[must_use]
+    pub const fn has_jit(self) -> bool {
+        matches!(self, Self::Jit | Self::Mixed)
+    }
+
     /// artvm's options for an app's dex file, whose code is brought up to date, and the file by which it is seen that a process has mapped the
     /// app. `compiler`: options for what the compiler writes ahead of time.
     pub(crate) fn options(

@@ -10,9 +10,11 @@ mod command;
 mod corpus;
 mod exports;
 mod home;
+mod jit_log;
 mod libart;
 mod lines;
 mod methods;
+mod mode;
 mod oracle;
 mod per_sample;
 mod process;
@@ -21,6 +23,7 @@ mod scale;
 mod session;
 mod testbed;
 mod threads;
+mod trace;
 
 pub use app::App;
 pub use board::{
@@ -33,12 +36,14 @@ pub use command::printed;
 pub use corpus::{assembled_dex_files, dex_files, fetched_dex_files};
 pub use exports::{export_all, viewers_read};
 pub use home::{Home, Running, manifest};
+pub use jit_log::JitLog;
 pub use libart::{Libart, Says};
 pub use lines::{lines_by_perf_script, perf_annotates_as_varid_reports};
 pub use methods::{
     MATH, Methods, PERF_REPORT, has_all_of_math, methods_by_perf, methods_by_varid, methods_in,
     printed_by_perf, report_by_symbol, report_with, row_of,
 };
+pub use mode::{Mode, Source, Stack};
 pub use oracle::{judge, judge_in, oracle};
 pub use per_sample::{
     MOST_RUNS, SampleCounts, interpreted_workloads, judge_art, judge_runs_in_art,

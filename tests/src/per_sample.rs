@@ -35,6 +35,12 @@ impl SampleCounts {
         self.sums.get(name).copied().unwrap_or(0)
     }
 
+    /// The kinds whose names begin so, without that, and how many there are of each.
+    pub fn beginning_with(&self, prefix: &str) -> impl Iterator<Item = (&str, u64)> {
+        let all = self.sums.iter();
+        all.filter_map(move |(name, count)| Some((name.strip_prefix(prefix)?, *count)))
+    }
+
     /// Samples of a VM that varid has seen: until then nothing of it is known, however long varid has to wait for a processor.
     pub fn judged(&self) -> u64 {
         let not_ready = self.of("vm not ready");
@@ -74,6 +80,7 @@ pub fn judge_art(app: &App, recording: &Recording) -> Result<Option<serde_json::
     let arguments = [
         recording.session(),
         recording.maps(),
+        app.traced()?,
         app.dex(),
         app.boot_dex(),
     ];

@@ -270,7 +270,7 @@ impl Ready {
     fn app(app: &App) -> Self {
         Self {
             name: format!("org.example.{}", app.name),
-            files: app.files(),
+            files: app.mapped_files(),
         }
     }
 

@@ -23,6 +23,8 @@ pub struct Testbed {
     pub art11: PathBuf,
     /// The folder of what ART 14's compiler writes.
     pub art14: PathBuf,
+    /// The folder of ART's method traces of apps.
+    pub traces: PathBuf,
     /// Where varid keeps what outlives a session.
     pub home: PathBuf,
 }
@@ -91,6 +93,7 @@ fn build() -> Result<Testbed> {
         stackvm: folder.join("stackvm"),
         art11: folder.join("art11"),
         art14: folder.join("art14"),
+        traces: folder.join("traces"),
         home: folder.join("home"),
     })
 }

@@ -148,7 +148,9 @@ impl Board {
         let [boot, code] = &symbols[..] else {
             unreachable!("two oat files");
         };
-        self.judge("compiled.py", [Self::SESSION, Self::MAPS, boot, code])
+        let trace = app.app.traced()?.display().to_string();
+        let arguments = [Self::SESSION, Self::MAPS, &trace, boot, code];
+        self.judge("compiled.py", arguments)
             .with_context(|| format!("{} in {:?}", app.app.name, app.code))
     }
 }

@@ -60,8 +60,9 @@ impl Board {
     /// out of judgement.
     pub fn judge_art(&self, session: &str, app: &App) -> Result<Value> {
         self.manifest(session)?;
-        let dexes = [app.dex(), app.boot_dex()].map(|dex| dex.display().to_string());
-        let counts = self.judge("per_sample.py", [session, Self::MAPS, &dexes[0], &dexes[1]])?;
+        let files = [app.traced()?, app.dex(), app.boot_dex()];
+        let [trace, dex, boot] = files.map(|file| file.display().to_string());
+        let counts = self.judge("per_sample.py", [session, Self::MAPS, &trace, &dex, &boot])?;
         let of = |what: &str| counts[what].as_u64().unwrap_or(0);
         ensure!(of("samples") > 500 && of("wrong") == 0, "{counts}");
         ensure!(of("unresolved") * 200 < of("samples"), "{counts}");

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use varid_tests::{App, attach, judge, printed, skip_without_root, testbed};
 
 /// As many tell what a method does in each round from what it does once.
@@ -11,7 +11,8 @@ const TRACED_ROUNDS: u32 = 5;
 /// Traces one run and profiles another; compares their edges.
 fn compare(method: &str, rounds: u32) -> Result<Value> {
     let folder = tempfile::tempdir()?;
-    let trace = trace(method, folder.path())?;
+    let trace = folder.path().join("trace");
+    App::new("truth", method, TRACED_ROUNDS)?.trace_to(&trace)?;
     let app = App::new("truth", method, rounds)?;
     // It runs already: of what comes before a VM is known, a copied stack shows the interpreter's frames only.
     let recording = attach(&app, &["-F", "4999", "--stack", "full"])?;
@@ -40,27 +41,6 @@ fn compare(method: &str, rounds: u32) -> Result<Value> {
         "too few samples: {found}"
     );
     Ok(found)
-}
-
-/// The VM's own trace.
-fn trace(method: &str, folder: &Path) -> Result<PathBuf> {
-    let file = folder.join("trace");
-    let app = [
-        "-Xmethod-trace",
-        &format!("-Xmethod-trace-file:{}", file.display()),
-        "-Xmethod-trace-file-size:200000000",
-    ]
-    .iter()
-    .try_fold(App::new("truth", method, TRACED_ROUNDS)?, |app, option| {
-        Ok::<_, anyhow::Error>(app.option("--vm-option").option(*option))
-    })?;
-    let output = app.command().output()?;
-    ensure!(
-        output.status.success(),
-        "{app:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(file)
 }
 
 /// Every edge is one that the VM traced, and none of one percent is missing; None: skipped aloud.

@@ -23,6 +23,7 @@ mod killed;
 mod layouts;
 mod lines;
 mod manual;
+mod modes;
 mod native;
 mod off_cpu;
 mod overrun;

@@ -13,6 +13,10 @@ LIBRARY = {
     "java.lang.InterruptedException": ("Exception", ["<init>()V"], []),
     "java.lang.NullPointerException": ("RuntimeException", ["<init>()V"], []),
     "java.lang.ArrayIndexOutOfBoundsException": ("RuntimeException", ["<init>()V"], []),
+    "java.lang.ArithmeticException": ("RuntimeException", ["<init>()V"], []),
+    "java.lang.Error": ("Throwable", ["<init>()V"], []),
+    "java.lang.VirtualMachineError": ("Error", ["<init>()V"], []),
+    "java.lang.StackOverflowError": ("VirtualMachineError", ["<init>()V"], []),
     "java.lang.Math": ("Object", [], ["sin(D)D", "cos(D)D", "sqrt(D)D"]),
     "java.lang.Double": ("Object", [], ["doubleToRawLongBits(D)J"]),
 }

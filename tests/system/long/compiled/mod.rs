@@ -1,15 +1,15 @@
 //! Is every sample in compiled code of ART 11 and 14 attributed to the methods that ran, inlined ones included?
 
-mod jit_log;
+mod modes;
 mod profile;
 mod replaced;
 
 use anyhow::{Context, Result, bail, ensure};
-use jit_log::JitLog;
 use std::collections::{BTreeMap, BTreeSet};
 use varid_tests::{
-    App, Code, DexFormat, Release, Scale, judge, lines_by_perf_script, methods_by_perf,
-    methods_by_varid, perf_annotates_as_varid_reports, sample, scale, skip_without_root,
+    App, Code, DexFormat, JitLog, Release, Scale, Stack, judge, lines_by_perf_script,
+    methods_by_perf, methods_by_varid, perf_annotates_as_varid_reports, sample, scale,
+    skip_without_root,
 };
 
 /// Runs of a workload's method that take longer than they are sampled.
@@ -20,24 +20,6 @@ const WORKLOADS: [(&str, &str, u32); 5] = [
     ("cradle", "run", 10_000_000),
     ("scene", "run", 10_000_000),
 ];
-
-/// How much of each stack is recorded, and what of it is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stack {
-    /// What is walked, and what is unwound up to there: leaves, and whether each method calls the next one.
-    Vertical,
-    /// All of it: also whether the methods are those of a walk of the kernel's copies.
-    Full,
-}
-
-impl Stack {
-    const fn option(self) -> &'static str {
-        match self {
-            Self::Vertical => "vertical",
-            Self::Full => "full",
-        }
-    }
-}
 
 /// Options for samples with the kernel's own beside.
 const OPTIONS: [&str; 8] = [
@@ -50,11 +32,6 @@ const OPTIONS: [&str; 8] = [
     "8192",
     "--stack",
 ];
-
-/// Whether the JIT compiles some of the methods.
-const fn has_jit(code: Code) -> bool {
-    matches!(code, Code::Jit | Code::Mixed)
-}
 
 /// A workload that is sampled.
 struct Run {
@@ -96,17 +73,16 @@ impl Run {
         for option in &self.vm_options {
             app = app.option("--vm-option").option(*option);
         }
-        let log = has_jit(code).then(JitLog::new).transpose()?;
-        let mut command = app.command();
+        let log = code.has_jit().then(JitLog::new).transpose()?;
         if let Some(log) = &log {
-            log.written_by(&mut command);
+            app = log.written_by(app);
         }
         let options = [
             &OPTIONS[..],
             &[self.stack.option(), "--duration", self.time],
             &["-F", self.rate],
         ];
-        let recording = sample(&mut command, &app.mapped_files(), &options.concat())?;
+        let recording = sample(&mut app.command(), &app.mapped_files(), &options.concat())?;
         if recording.counts()?["samples"] == 0 {
             // perf takes a file without records for a broken one.
             println!("{name} {method} in {code:?}: the machine had no time for it");
@@ -114,7 +90,7 @@ impl Run {
         }
         let mut truth = app.oat_files_with_symbols(code)?;
         truth.extend(log.iter().map(JitLog::file));
-        let files = [recording.session(), recording.maps()];
+        let files = [recording.session(), recording.maps(), app.traced()?];
         let value = judge("compiled.py", files.into_iter().chain(truth))
             .with_context(|| format!("{name} {method} in {code:?} of {:?}", self.release))?;
         println!("{name} {method} in {code:?} of {:?}: {value}", self.release);

@@ -5,9 +5,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::iter;
 use std::path::{Path, PathBuf};
-use varid_tests::{
-    App, Code, DexFormat, Recording, judge, printed, sample, skip_without_root, testbed,
-};
+use varid_tests::{App, Code, DexFormat, Recording, judge, sample, skip_without_root, testbed};
 
 /// As many tell what a method does in each round from what it does once.
 const TRACED_ROUNDS: u32 = 5;
@@ -52,16 +50,7 @@ fn profile(
 /// ART's own trace of a method of `truth`, for which it leaves all compiled code.
 fn trace(method: &str, folder: &Path) -> Result<PathBuf> {
     let file = folder.join(method);
-    let options = [
-        "-Xmethod-trace",
-        &format!("-Xmethod-trace-file:{}", file.display()),
-        "-Xmethod-trace-file-size:200000000",
-    ];
-    let app = App::new("truth", method, TRACED_ROUNDS)?;
-    let app = options
-        .iter()
-        .fold(app, |app, option| app.option("--vm-option").option(*option));
-    printed(&mut app.command())?;
+    App::new("truth", method, TRACED_ROUNDS)?.trace_to(&file)?;
     Ok(file)
 }
 

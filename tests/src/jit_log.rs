@@ -1,20 +1,22 @@
 //! What does the JIT write, and when?
 
+use crate::app::App;
 use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
 /// Has an app's JIT note down its code for the oracle; removed with this.
-pub(super) struct JitLog(TempDir);
+#[derive(Debug)]
+pub struct JitLog(TempDir);
 
 impl JitLog {
     /// Builds what notes it down.
-    pub(super) fn new() -> Result<Self> {
+    pub fn new() -> Result<Self> {
         let log = Self(tempfile::tempdir()?);
         // The JIT may write nothing.
         std::fs::write(log.file(), "")?;
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/long/compiled/jit_log.cc");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/jit_log.cc");
         let status = Command::new("c++")
             .args(["-std=c++17", "-O1", "-fPIC", "-shared", "-o"])
             .arg(log.library())
@@ -24,14 +26,15 @@ impl JitLog {
         Ok(log)
     }
 
-    /// Has the app that a command starts write it.
-    pub(super) fn written_by(&self, app: &mut Command) {
-        app.env("LD_PRELOAD", self.library())
-            .env("JIT_LOG", self.file());
+    /// The app, which writes it.
+    #[must_use]
+    pub fn written_by(&self, app: App) -> App {
+        app.variable("LD_PRELOAD", &self.library())
+            .variable("JIT_LOG", &self.file())
     }
 
     /// The file for the oracle.
-    pub(super) fn file(&self) -> PathBuf {
+    pub fn file(&self) -> PathBuf {
         self.0.path().join("app.jitdump")
     }
 
