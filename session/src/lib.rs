@@ -154,7 +154,11 @@ impl Session {
         if !last {
             self.reload()?;
         }
-        self.sampling.set_waiting_targets()?;
+        if let Some(refusal) = self.sampling.take_refusal() {
+            self.output.note(format!(
+                "some frames of VMs are not walked, but taken from copies of their stacks: {refusal}"
+            ));
+        }
         let mut records = self.sampling.take_records(last);
         // A VM that was up when a sample of it was taken is known before that sample is attributed.
         self.processes.find_vms(&self.sampling)?;
