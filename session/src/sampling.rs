@@ -82,6 +82,16 @@ impl Sampling {
         self.latest
     }
 
+    /// A VM may start: a thread loads the programs that walk the frames of those whose rules are not basic.
+    pub fn expect_vm(&self) {
+        self.loading().start();
+    }
+
+    /// Waits until these programs are loaded or refused.
+    pub fn load_walkers(&self) {
+        self.loading().finish();
+    }
+
     /// Why the kernel refuses a program that a process needs: once, when that is known.
     pub fn take_refusal(&self) -> Option<String> {
         self.loading().take_refusal()

@@ -39,8 +39,8 @@ impl Loading {
         }
     }
 
-    /// Has a thread load the programs, if that has not begun.
-    fn start(&mut self) {
+    /// Has a thread load the programs, if that has not begun: a VM is expected.
+    pub fn start(&mut self) {
         if !matches!(self.state, State::Untried) {
             return;
         }
@@ -56,10 +56,20 @@ impl Loading {
         };
     }
 
-    /// Has them loaded: a process has frames that they walk.
+    /// The same: a process has frames that they walk.
     pub fn need(&mut self) {
         self.needed = true;
         self.start();
+    }
+
+    /// Waits until each program is loaded or refused.
+    pub fn finish(&mut self) {
+        self.start();
+        match std::mem::replace(&mut self.state, State::Over) {
+            // It does not panic, and each program keeps what has become of it.
+            State::Running(thread) => drop(thread.join()),
+            state => self.state = state,
+        }
     }
 
     /// Whether each program is loaded or refused.
@@ -96,7 +106,7 @@ mod tests {
     use varid_shim::Shim;
 
     #[test]
-    fn programs_are_loaded_by_a_thread() {
+    fn programs_are_loaded_by_a_thread_and_can_be_waited_for() {
         let mut nothing = Loading::new(Vec::new());
         nothing.need();
         assert!(nothing.is_over() && nothing.take_refusal().is_none());
@@ -105,14 +115,19 @@ mod tests {
             return;
         }
         let shim = Shim::load(0).unwrap();
-        let walker = shim.walker();
-        let mut loading = Loading::new(vec![walker.clone()]);
-        assert!(!loading.is_over() && walker.is_untried());
+        let mut loading = Loading::new(vec![shim.walker()]);
+        assert!(!loading.is_over() && shim.walker().is_untried());
         loading.need();
-        while !loading.is_over() {
-            std::thread::yield_now();
-        }
-        assert!(loading.is_over() && !walker.is_untried());
+        loading.finish();
+        assert!(loading.is_over() && !shim.walker().is_untried());
         assert_eq!(loading.take_refusal(), None);
+        // Its maps have gone with the shim.
+        let walker = Shim::load(0).unwrap().walker();
+        let mut refused = Loading::new(vec![walker]);
+        refused.finish();
+        assert_eq!(refused.take_refusal(), None, "nobody needs it");
+        refused.need();
+        assert!(refused.take_refusal().is_some());
+        assert_eq!(refused.take_refusal(), None, "it is known");
     }
 }
