@@ -501,12 +501,20 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 	struct thread *thread = &s->threads[s->record.tid & (THREADS - 1)];
 	__u64 id = (__u64)s->record.pid << 32 | s->record.tid;
 	void *slot;
+	// The program for all rules is not loaded.
+	const __u32 linked_only = target->rules & ~rules ? VARID_LINKED_ONLY : 0;
 	__u32 rule, tid;
 	int result;
 
-	// No loaded program walks these rules: treat the process as not ready.
-	if (!(target->flags & VARID_TARGET_READY) || target->rules & ~rules) {
+	if (!(target->flags & VARID_TARGET_READY)) {
 		s->record.flags |= VARID_NOT_READY;
+		return;
+	}
+	rule = rule_at(target, ip, rules);
+	// A list's first frame may be a caller's, unless the ip is in its loop.
+	if (linked_only && (target->layout.rules[0].kind != VARID_RULE_LIST ||
+			    (target->flags & VARID_TARGET_NO_STACK && rule == VARID_NO_RULE))) {
+		s->record.flags |= VARID_NO_WALK;
 		return;
 	}
 	if (rules == BASIC_RULES) {
@@ -515,7 +523,6 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 	} else {
 		s->layout = target->layout;
 	}
-	rule = rule_at(target, ip, rules);
 	// Where there are states, they say more exactly where the registers are valid.
 	if (rules != BASIC_RULES && target->states && rule == s->layout.quick_rule)
 		rule = VARID_NO_RULE;
@@ -553,7 +560,7 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 		result = rules == BASIC_RULES ? start(s, base, tid, reg_frame, reg_pc) :
 						start_any(s, base, tid, reg_frame, reg_pc);
 		if (result != VARID_WALK_FRAME) {
-			s->record.flags |= result == VARID_WALK_TORN ? VARID_TORN : VARID_NO_BASE;
+			s->record.flags |= result == VARID_WALK_TORN ? VARID_TORN | linked_only : VARID_NO_BASE;
 			return;
 		}
 		if (thread->id != id || thread->base != base)
@@ -561,6 +568,7 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 		thread->id = id;
 		thread->base = base;
 	}
+	s->record.flags |= linked_only;
 	if (rules != BASIC_RULES && varid_is_tried(&s->walk))
 		s->record.flags |= VARID_INNER;
 	s->copy_end = thread->frames_end;

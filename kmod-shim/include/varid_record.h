@@ -109,6 +109,7 @@ struct varid_target {
 #define VARID_INHERITED 128u        /* admitted as a target's child */
 #define VARID_NO_WALK 256u          /* this source cannot read frames at the sample: walk the slice */
 #define VARID_INNER 1024u           /* the quick frames that come first are the innermost ones, if unwinding leads to them */
+#define VARID_LINKED_ONLY 2048u     /* only linked frames and noted ones were walked: those of other rules are in the copy of the stack */
 #define VARID_COMPAT 512u           /* a 32-bit process of a 64-bit kernel: regs are its own machine's */
 
 /* varid_frame.flags */

@@ -37,6 +37,8 @@ pub mod flags {
     pub const NO_WALK: u32 = 256;
     /// A 32-bit process of a 64-bit kernel: the registers are its own machine's.
     pub const COMPAT: u32 = 512;
+    /// Only linked frames and noted ones were walked: those of other rules are in the copy of the stack.
+    pub const LINKED_ONLY: u32 = 2048;
     /// Of user code only the instruction is known: no stacks were captured. No shim sets it.
     pub const LEAF_ONLY: u32 = 1 << 31;
     /// The compiled frames that come first are the innermost ones, if unwinding leads to them.
@@ -317,6 +319,7 @@ mod tests {
             ("VARID_NOT_READY", flags::NOT_READY as usize),
             ("VARID_INHERITED", flags::INHERITED as usize),
             ("VARID_NO_WALK", flags::NO_WALK as usize),
+            ("VARID_LINKED_ONLY", flags::LINKED_ONLY as usize),
             ("VARID_COMPAT", flags::COMPAT as usize),
             ("VARID_INNER", flags::INNER as usize),
             ("VARID_FRAME_QUICK", frame_flags::QUICK as usize),

@@ -8,7 +8,6 @@ use aya::util::{nr_cpus, online_cpus};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use varid_tunnel::abi::{RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW};
 
 mod error;
 mod object;
@@ -67,9 +66,6 @@ const VARIANTS: [Variant; 2] = [
         any: "varid_sample_any_no_loop",
     },
 ];
-
-/// The rules that an entry point walks itself.
-const BASIC_RULES: u32 = 1 << RULE_LIST | 1 << RULE_SHADOW | 1 << RULE_SAVE_AREA;
 
 /// What the shim has counted since it was loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -281,13 +277,13 @@ impl Shim {
         self.records.as_fd()
     }
 
-    /// What has to be loaded before such a target's frames are walked.
-    pub fn walker(&self, target: &Target) -> Option<Walker> {
-        (target.rules & !BASIC_RULES != 0).then(|| self.walker.clone())
+    /// The program that walks the frames of targets that need it ([`Target::needs_walker`]).
+    pub fn walker(&self) -> Walker {
+        self.walker.clone()
     }
 
-    /// Admits a process (its id in the initial pid namespace), or changes what is known of it. Until its [`Self::walker`] is loaded, the
-    /// process's samples say that it is not ready.
+    /// Admits a process (its id in the initial pid namespace), or changes what is known of it. While the [`Self::walker`] that it needs is
+    /// not loaded, its records have no frames, a copy of the stack in their place, and [`crate::flags::NO_WALK`].
     pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), BpfError> {
         self.users_of_states.remove(&pid);
         let slot = self.slot_of(pid, &target.states)?;

@@ -4,8 +4,11 @@ use crate::abi::{Body, MAX_STATES, RawState, RawStates, RawTarget, state_flags, 
 use std::sync::Arc;
 use varid_model::Machine;
 use varid_tunnel::abi::{
-    Layout, MAX_RULES, NO_REG, NO_RULE, NO_WORD, RULE_CODE_INFO, RULE_LIST, RULE_SIZED, Rule,
+    Layout, MAX_RULES, NO_REG, NO_WORD, RULE_LIST, RULE_SAVE_AREA, RULE_SHADOW,
 };
+
+/// The rules that the BPF programs at the events walk themselves.
+const BASIC_RULES: u32 = 1 << RULE_LIST | 1 << RULE_SHADOW | 1 << RULE_SAVE_AREA;
 
 /// Where the caller of a frame of [`varid_tunnel::abi::RULE_AT_SP`] is, while the instruction pointer is in a stretch of the rule's
 /// code: what the unwind information of that code says. The stretch ends where the next state begins.
@@ -154,21 +157,9 @@ impl Target {
         target
     }
 
-    /// The same with the frames of its list alone, which are walked without a program of its own. None: frames of other kinds are most of what it
-    /// has.
-    pub fn with_linked_frames_only(&self) -> Option<Self> {
-        let rules = self.layout.rules();
-        let list = rules.first()?;
-        let has_own_register = list.kind == RULE_LIST && list.reg_frame != NO_REG;
-        let has_compiled_code = |rule: &Rule| matches!(rule.kind, RULE_SIZED | RULE_CODE_INFO);
-        if !has_own_register || rules.iter().any(has_compiled_code) {
-            return None;
-        }
-        let mut linked = self.clone();
-        (linked.layout.rule_count, linked.layout.quick_rule) = (1, NO_RULE);
-        linked.rules = linked.layout.rule_bits();
-        linked.states = CodeStates::default();
-        Some(linked)
+    /// Whether its frames follow a rule that the BPF programs at the events do not walk: the program behind them has to be loaded.
+    pub fn needs_walker(&self) -> bool {
+        self.rules & !BASIC_RULES != 0
     }
 
     /// The target as the shim has it; `states`: the slot of its states, counted from 1, 0: they have none.

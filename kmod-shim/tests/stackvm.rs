@@ -391,8 +391,8 @@ fn every_sample_has_the_frames_that_ran() {
         target_flags::FULL_STACK,
     );
     let mut shim = Shim::load(4096).unwrap();
-    if let Some(walker) = shim.walker(&target) {
-        walker.load().unwrap();
+    if target.needs_walker() {
+        shim.walker().load().unwrap();
     }
     shim.set_target(vm.pid(), &target).unwrap();
     // SAFETY: sysconf takes a number and touches no memory of ours.

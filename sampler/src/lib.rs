@@ -169,9 +169,10 @@ impl Sampler {
         all
     }
 
-    /// What the source loads the first time that such a target is set: if it is loaded before, the sampler can be drained meanwhile.
-    pub fn walkers(&self, target: &Target) -> Vec<Walker> {
-        self.source.walkers(target)
+    /// The programs that have to be loaded before the frames of targets are walked that need them ([`Target::needs_walker`]). They are loaded
+    /// without the sampler, which can be drained meanwhile.
+    pub fn walkers(&self) -> Vec<Walker> {
+        self.source.walkers()
     }
 
     /// Tells the source how to sample a process.

@@ -106,8 +106,15 @@ impl Session {
         let mut session = start::open(options, control)?;
         let manifest = session.output.recorder.changed_manifest();
         manifest.start(monotonic_ns());
+        // The first sample of a VM that runs is walked as the later ones are.
+        if session.processes.vm_runs() {
+            session.sampling.load_walkers();
+        }
         session.schedule = Schedule::start();
         session.sampling.start()?;
+        if session.processes.tracker().may_start_vm() {
+            session.sampling.expect_vm();
+        }
         let (sampling, output) = (&session.sampling, &mut session.output);
         session.processes.find_running(sampling, output)?;
         // From now on the manifest says whether the session waits for a process.
@@ -115,8 +122,9 @@ impl Session {
         Ok(session)
     }
 
-    /// What the environment of the session's command must say.
-    pub fn environment(&mut self) -> Vec<(&'static str, String)> {
+    /// Prepares for the session's command, whose frames are walked from its first sample on. What its environment must say.
+    pub fn prepare_command(&mut self) -> Vec<(&'static str, String)> {
+        self.sampling.load_walkers();
         self.processes.environment()
     }
 
@@ -154,7 +162,11 @@ impl Session {
         if !last {
             self.reload()?;
         }
-        self.sampling.set_waiting_targets()?;
+        if let Some(refusal) = self.sampling.take_refusal() {
+            self.output.note(format!(
+                "some frames of VMs are not walked, but taken from copies of their stacks: {refusal}"
+            ));
+        }
         let mut records = self.sampling.take_records(last);
         // A VM that was up when a sample of it was taken is known before that sample is attributed.
         self.processes.find_vms(&self.sampling)?;

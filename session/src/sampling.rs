@@ -2,28 +2,25 @@
 //!
 //! From the sampler, which is shared with the thread that empties the rings while the session is busy.
 
-mod waiting;
+mod loading;
 
 use super::SessionError;
 use super::tasks;
+use loading::Loading;
 use nix::unistd::{User, geteuid};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use varid_model::{MonotonicNs, Pid};
 use varid_sampler::decode::Stamped;
 use varid_sampler::{Drainer, Sampler, SamplerError, SamplerOptions, Source, monotonic_ns};
-use varid_shim::{Target, Walker, target_flags};
-use waiting::Waiting;
-
-/// How long the session sleeps at most, in milliseconds, while a process waits for the program that walks its frames.
-const WAITING_MS: u16 = 5;
+use varid_shim::{Target, target_flags};
 
 /// The sampler and how far its records have been handled.
 #[derive(Debug)]
 pub struct Sampling {
     sampler: Arc<Mutex<Sampler>>,
     drainer: Drainer,
-    waiting: Mutex<Waiting>,
+    loading: Mutex<Loading>,
     /// The memory of the records of a turn.
     records: Vec<Stamped>,
     latest: MonotonicNs,
@@ -32,10 +29,12 @@ pub struct Sampling {
 impl Sampling {
     /// Opens the events. Nothing is sampled before they are enabled.
     pub fn open(options: SamplerOptions, source: Source) -> Result<Self, SamplerError> {
-        let sampler = Arc::new(Mutex::new(Sampler::open(options, source)?));
+        let sampler = Sampler::open(options, source)?;
+        let loading = Mutex::new(Loading::new(sampler.walkers()));
+        let sampler = Arc::new(Mutex::new(sampler));
         Ok(Self {
             drainer: Drainer::of(&sampler)?,
-            waiting: Mutex::default(),
+            loading,
             sampler,
             records: Vec::new(),
             latest: MonotonicNs::ZERO,
@@ -56,10 +55,6 @@ impl Sampling {
     /// Waits for records, at most so many milliseconds.
     pub fn wait(&self, milliseconds: u16) {
         self.drainer.session_waits();
-        let milliseconds = match self.waiting().is_empty() {
-            true => milliseconds,
-            false => milliseconds.min(WAITING_MS),
-        };
         self.with(|sampler| sampler.wait(milliseconds));
         self.drainer.session_is_busy();
     }
@@ -87,54 +82,30 @@ impl Sampling {
         self.latest
     }
 
-    /// Says how a process is sampled. Where its frames need a program that is not loaded yet, a thread loads it, and the frames that are walked
-    /// without it are walked meanwhile.
+    /// A VM may start: a thread loads the programs that walk the frames of those whose rules are not basic.
+    pub fn expect_vm(&self) {
+        self.loading().start();
+    }
+
+    /// Waits until these programs are loaded or refused.
+    pub fn load_walkers(&self) {
+        self.loading().finish();
+    }
+
+    /// Why the kernel refuses a program that a process needs: once, when that is known.
+    pub fn take_refusal(&self) -> Option<String> {
+        self.loading().take_refusal()
+    }
+
+    /// Says how a process is sampled. While a thread loads the program that walks all of its frames, its linked ones are walked, and the others
+    /// come from copies of its stack.
     pub fn set_target(&self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
-        let walkers = self.with(|sampler| sampler.walkers(target));
-        let mut waiting = self.waiting();
-        if waiting.load(&walkers) {
-            waiting.remove(pid);
-            return self.set_walked(pid, target, &walkers);
+        let mut loading = self.loading();
+        if target.needs_walker() {
+            loading.need();
         }
-        waiting.add(pid, target.clone());
-        match target.with_linked_frames_only() {
-            Some(linked) => self.set(pid, &linked),
-            // As before: as a process without a VM, or not at all.
-            None => Ok(()),
-        }
-    }
-
-    /// The processes whose program is loaded now are sampled with it.
-    pub fn set_waiting_targets(&self) -> Result<(), SamplerError> {
-        for (pid, target) in self.waiting().take_loaded() {
-            let walkers = self.with(|sampler| sampler.walkers(&target));
-            self.set_walked(pid, &target, &walkers)?;
-        }
-        Ok(())
-    }
-
-    /// `walkers`: those of the target, which are loaded or refused.
-    fn set_walked(
-        &self,
-        pid: Pid,
-        target: &Target,
-        walkers: &[Walker],
-    ) -> Result<(), SamplerError> {
-        let Some(refusal) = walkers.iter().find_map(|walker| walker.load().err()) else {
-            return self.set(pid, target);
-        };
-        let linked = target.with_linked_frames_only();
-        let which = match linked {
-            Some(_) => "some of its managed frames",
-            None => "its managed frames",
-        };
-        tracing::warn!("process {pid}: {which} are not walked: {refusal}");
-        self.with(|sampler| sampler.set_target(pid, linked.as_ref().unwrap_or(target)))
-    }
-
-    fn set(&self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
         self.with(|sampler| sampler.set_target(pid, target))?;
-        if target.rules != 0 {
+        if target.rules != 0 && (!target.needs_walker() || loading.is_over()) {
             let (pid, since) = (pid.get(), monotonic_ns().get());
             tracing::debug!(pid, since, "frames are walked");
         }
@@ -143,12 +114,11 @@ impl Sampling {
 
     /// A process is sampled as those of which nothing is said.
     pub fn remove_target(&self, pid: Pid) -> Result<(), SamplerError> {
-        self.waiting().remove(pid);
         self.with(|sampler| sampler.remove_target(pid))
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn loading(&self) -> MutexGuard<'_, Loading> {
+        self.loading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The source samples neither a process nor what it forks.

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Do the methods of org.example.waits wait as long as they must?
 
-usage: waits.py SESSION ROUNDS [--callers]
+usage: waits.py SESSION ROUNDS
 
 In each round main sleeps 20 ms in Naps.nap20 and 60 ms in Door.nap60, with the monitor that the rival enters in Door.pass; then the
 reader gets a byte in Reader.fetch. Prints the milliseconds as JSON; exit status 1 if a method waits otherwise, or a frame's caller is
-not the one that the source has. --callers: the outermost method may be missing until the program is loaded that walks it, and not after
-that.
+not the one that the source has.
 """
 
 import collections
@@ -44,11 +43,10 @@ def stacks(path):
 
 def main():
     """Compares, prints."""
-    if len(sys.argv) not in (3, 4) or sys.argv[3:] not in ([], ["--callers"]):
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
-    callers_only = len(sys.argv) == 4
     rounds = int(sys.argv[2])
-    sums, wrong, early, whole = collections.Counter(), collections.Counter(), set(), set()
+    sums, wrong, early = collections.Counter(), collections.Counter(), set()
     for event, period, frames in stacks(f"{sys.argv[1]}/perf.data"):
         method = frames[0] if not frames[0].startswith("Native.") else frames[1]
         if event == "off-cpu":
@@ -57,9 +55,7 @@ def main():
             # A wait that began before varid had found the VM has no native method.
             if frames == expected[1:] and method not in early:
                 early.add(method)
-            elif frames == expected:
-                whole.add(method)
-            elif not (callers_only and frames == expected[:-1] and method not in whole):
+            elif frames != expected:
                 wrong[" < ".join(frames)] += period / 1e6
         elif method == "Door.pass":
             # Before it sleeps for the monitor the VM yields its CPU a few times.
@@ -73,8 +69,6 @@ def main():
         complaints.append(f"{sums['Reader.fetch']:.1f} ms in Reader.fetch")
     if sums["Door.pass"] + sums["Door.pass, runnable"] < 1:
         complaints.append("nobody waits for the monitor")
-    if "Reader.fetch" not in whole:
-        complaints.append("Reader.run is missing everywhere")
     print(json.dumps({method: round(ms, 1) for method, ms in sums.items()}))
     for complaint in complaints:
         print(complaint, file=sys.stderr)

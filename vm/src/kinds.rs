@@ -4,10 +4,13 @@ use crate::art_layout::{LayoutError, LibraryLayout};
 use crate::facts::VmFacts;
 use crate::kind::{Vm, VmKind};
 use crate::{art, dalvik, shadow};
+use std::ffi::OsStr;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
-use varid_process::Formats;
+use varid_model::{Pid, maps_entries};
+use varid_process::{Formats, reader};
 use varid_tunnel::builds::Build;
 
 /// The kinds of VM that are looked for, in this order.
@@ -33,6 +36,12 @@ impl VmKinds {
     /// Whether a file of this path is a library of one of them.
     pub fn is_library(self, path: &Path) -> bool {
         self.0.iter().any(|kind| kind.is_library(path))
+    }
+
+    /// Whether a process has mapped a library of one of them.
+    pub fn are_mapped_by(self, pid: Pid) -> bool {
+        let maps = reader::contents(pid, "maps").unwrap_or_default();
+        maps_entries(&maps).any(|map| self.is_library(Path::new(OsStr::from_bytes(map.path))))
     }
 
     /// What a library says itself of how its VM's frames are linked; None: it is of a kind whose libraries are not asked.

@@ -171,7 +171,7 @@ fn record(
     let made = started.is_ok() && new || own;
     let shares_terminal = held.is_some();
     let begun = started.and_then(|mut session| {
-        let environment = session.environment();
+        let environment = session.prepare_command();
         let release = |held: &mut Held| held.release(&environment);
         held.map_or(Ok(()), release).map(|()| session)
     });

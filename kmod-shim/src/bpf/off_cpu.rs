@@ -225,8 +225,8 @@ impl OffCpuShim {
     }
 
     /// As [`Shim::walker`].
-    pub fn walker(&self, target: &Target) -> Option<super::Walker> {
-        self.shim.walker(target)
+    pub fn walker(&self) -> super::Walker {
+        self.shim.walker()
     }
 
     /// As [`Shim::set_target`].

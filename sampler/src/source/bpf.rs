@@ -208,12 +208,10 @@ impl Bpf {
         self.origins.get(&id).copied()
     }
 
-    /// What has to be loaded before the frames of such a target are walked.
-    pub fn walkers(&self, target: &Target) -> Vec<Walker> {
-        let shims = self.shims.iter();
-        let walkers = shims.filter_map(|(_, shim)| shim.walker(target));
-        let off_cpu = self.off_cpu.as_ref();
-        let of_waits = off_cpu.and_then(|off_cpu| off_cpu.walker(target));
+    /// The programs that walk the frames of targets that need them.
+    pub fn walkers(&self) -> Vec<Walker> {
+        let walkers = self.shims.iter().map(|(_, shim)| shim.walker());
+        let of_waits = self.off_cpu.as_ref().map(OffCpu::walker);
         walkers.chain(of_waits).collect()
     }
 

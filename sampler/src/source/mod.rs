@@ -159,10 +159,10 @@ impl Source {
         }
     }
 
-    /// What has to be loaded before the frames of such a target are walked.
-    pub(super) fn walkers(&self, target: &Target) -> Vec<Walker> {
+    /// The programs that have to be loaded before the frames of targets are walked that need them.
+    pub(super) fn walkers(&self) -> Vec<Walker> {
         match self {
-            Source::Bpf(bpf) => bpf.walkers(target),
+            Source::Bpf(bpf) => bpf.walkers(),
             Source::Module(_) | Source::StackCopy(_) => Vec::new(),
         }
     }

@@ -134,8 +134,8 @@ impl OffCpu {
     }
 
     /// As the shim's.
-    pub fn walker(&self, target: &Target) -> Option<Walker> {
-        self.shim.walker(target)
+    pub fn walker(&self) -> Walker {
+        self.shim.walker()
     }
 
     /// Says how a process is sampled.

@@ -15,6 +15,14 @@ use varid_recording::{SessionRecord, TargetKind};
 use varid_shim::target_flags;
 
 impl Processes {
+    /// Whether a process of the target, or one whose children may be of it, has mapped a VM's library.
+    pub fn vm_runs(&mut self) -> bool {
+        let kinds = self.options.vms;
+        let may_be_sampled = |pid: &Pid| self.tracker.role(*pid) != Role::Other;
+        let pids = tasks::all_pids().into_iter().filter(may_be_sampled);
+        pids.into_iter().any(|pid| kinds.are_mapped_by(pid))
+    }
+
     /// Finds the processes of the target that run already.
     pub fn find_running(
         &mut self,

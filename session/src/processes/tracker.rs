@@ -92,6 +92,11 @@ impl Tracker {
         }
     }
 
+    /// Whether a process of the target may start that is a VM: a command, or one of certain names.
+    pub fn may_start_vm(&self) -> bool {
+        matches!(self.target, TargetSpec::Command(..) | TargetSpec::Named(..))
+    }
+
     /// The command line of the command that varid starts, if this process is it.
     pub fn command_line(&self, pid: Pid) -> Option<&str> {
         match &self.target {

@@ -4,8 +4,8 @@ use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use varid_tests::{
-    App, Libart, MOST_RUNS, Recording, Release, SampleCounts, Says, Scale, attach_to, beside_raw,
-    interpreted_workloads, judge, judge_art, judge_runs_in_art, printed, record, scale,
+    App, Libart, MOST_RUNS, Recording, Release, SampleCounts, Says, Scale, attach, attach_to,
+    beside_raw, interpreted_workloads, judge, judge_art, judge_runs_in_art, printed, record, scale,
     skip_without_root, testbed,
 };
 
@@ -114,6 +114,26 @@ fn every_sample_in_art_14s_switch_interpreter_has_its_methods() -> Result<()> {
     ensure!(
         counts["wrong"] == 0 && counts["switch"].as_u64() > Some(100),
         "{counts}"
+    );
+    Ok(())
+}
+
+/// No register leads to its frames. In a copy of the stack the code that has entered it says which method it executes.
+#[test]
+fn methods_in_art_14s_switch_interpreter_are_in_copies_of_the_stack() -> Result<()> {
+    let app = App::new("truth", "shares", 200)?;
+    let app = app.in_release(Release::Art14).option("--int");
+    let recording = record(&app, &["-F", "997", "--shim", "perf"])?;
+    let samples = known(&recording.session())?;
+    let first = samples.iter().position(|sample| sample.named);
+    let since = &samples[first.context("no sample has a method")?..];
+    let named = since.iter().filter(|sample| sample.named).count();
+    println!("{named} of {} samples have methods", since.len());
+    // The collector's threads, and the VM's end.
+    ensure!(
+        named > 100 && named * 10 > since.len() * 9,
+        "{named} of {}",
+        since.len()
     );
     Ok(())
 }
@@ -231,6 +251,32 @@ fn a_command_of_a_moment_has_its_methods_from_when_its_vm_is_known_on() -> Resul
     }
     ensure!(methods > 100, "{methods} samples of methods");
     ensure!(judged > 100, "{judged} samples since the VM was known");
+    Ok(())
+}
+
+#[test]
+fn a_vm_that_runs_already_has_its_methods_from_its_first_sample_on() -> Result<()> {
+    if skip_without_root("attribution") {
+        return Ok(());
+    }
+    // A register leads to the frames of mterp, none to those of the switch interpreter: only the walk finds where these are.
+    let apps = [
+        App::new("truth", "shares", 400)?,
+        App::new("truth", "shares", 100)?
+            .in_release(Release::Art14)
+            .option("--int"),
+    ];
+    for app in apps {
+        let recording = attach(&app, &["-F", "997", "-v"])?;
+        // The program that walks them all was loaded when varid said which process to sample.
+        walked_since(&recording)?.context("its frames are never walked")?;
+        let samples = known(&recording.session())?;
+        let early = samples.iter().find(|sample| sample.early);
+        ensure!(early.is_none(), "{early:?}");
+        let named = samples.iter().filter(|sample| sample.named).count();
+        println!("{named} of {} samples have methods", samples.len());
+        ensure!(named > 100, "{named} of {} samples", samples.len());
+    }
     Ok(())
 }
 

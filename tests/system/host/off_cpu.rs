@@ -145,18 +145,57 @@ fn managed_threads_wait_in_their_methods() -> Result<()> {
     const ROUNDS: u32 = 25;
     let app = App::new("waits", "waits", ROUNDS)?;
     // Native code calls Thread.run, which nterp executes: its frame is walked, or unwound from the copy of the stack.
-    for (stack, options) in [("vertical", &["--callers"][..]), ("full", &[][..])] {
+    for stack in ["vertical", "full"] {
         in_three_tries("managed waits", || {
             let recording = record(&app, &["--off-cpu", "--stack", stack])?;
             let session = recording.session().display().to_string();
-            let options = options.iter().map(|option| (*option).to_owned());
-            judge(
-                "waits.py",
-                [session, ROUNDS.to_string()].into_iter().chain(options),
-            )
+            judge("waits.py", [session, ROUNDS.to_string()])
         })?;
     }
     Ok(())
+}
+
+/// Frames that no program walks come from copies of the stack, and the session says so.
+#[test]
+fn managed_threads_wait_in_their_methods_where_the_kernel_refuses_to_walk_all_frames() -> Result<()>
+{
+    if skip_without_root("managed waits without walkers") {
+        return Ok(());
+    }
+    const ROUNDS: u32 = 25;
+    let folder = tempfile::tempdir()?;
+    let refuses = folder.path().join("refuses_walkers.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/host/refuses_walkers.c");
+    let cc = Command::new("cc")
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"])
+        .arg(source)
+        .arg("-o")
+        .arg(&refuses)
+        .status()?;
+    ensure!(cc.success(), "cc: {cc}");
+    let app = App::new("waits", "waits", ROUNDS)?;
+    in_three_tries("managed waits without walkers", || {
+        let place = tempfile::tempdir_in(folder.path())?;
+        let session = place.path().join("session");
+        let output = testbed()?
+            .varid()
+            .env("LD_PRELOAD", &refuses)
+            .args(["record", "--off-cpu", "-o"])
+            .arg(&session)
+            .arg("--")
+            .args(app.arguments())
+            .output()?;
+        succeeded(&output)?;
+        let notes = manifest(&session)?["notes"].to_string();
+        ensure!(
+            notes.contains("taken from copies of their stacks"),
+            "{notes}"
+        );
+        judge(
+            "waits.py",
+            [session.display().to_string(), ROUNDS.to_string()],
+        )
+    })
 }
 
 #[test]

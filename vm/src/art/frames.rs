@@ -8,7 +8,7 @@ use crate::interpreter_loop::{
 use crate::kind::{LeafMethod, ManagedStack, Unwound};
 use crate::stack_positions::StackPositions;
 use std::borrow::Cow;
-use varid_model::{Address, FrameAddress, Reason};
+use varid_model::{Address, CodeUnits, FrameAddress, Reason};
 use varid_process::AddressSpace;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Step, Walk, flags};
 use varid_tunnel::abi::RULE_AT_SP;
@@ -41,6 +41,7 @@ pub(super) fn frames<'r>(
     if facts.is_on_native_stack() {
         drop_repeated(&mut found.frames);
     }
+    leave_returned_without_pc(&mut found.frames);
     if facts.layout.has_rule(RULE_AT_SP) {
         add_unwound(facts, sample, &mut found.frames, space);
         found.torn = found.torn && !unwound_all(facts, sample);
@@ -50,6 +51,20 @@ pub(super) fn frames<'r>(
         found.leaf = LeafMethod::Transition;
     }
     found
+}
+
+/// Where the switch interpreter's frame is in its method once that has returned: `kDexNoIndex` of ART's dex_file_types.h.
+const RETURNED: CodeUnits = CodeUnits::new(u32::MAX);
+
+/// Says of the innermost frame that it is nowhere in its method, if that has returned and its frame is still in the list.
+fn leave_returned_without_pc(managed: &mut Cow<'_, [ManagedFrame]>) {
+    if let Some(FramePc::Relative { method, offset }) = managed.first().map(ManagedFrame::pc)
+        && offset == RETURNED
+        && let Some(innermost) = managed.to_mut().first_mut()
+    {
+        let pc = Address::new(0);
+        innermost.set_pc(FramePc::Exported { method, pc });
+    }
 }
 
 /// Whether unwinding has led to one of the innermost quick frames that the shim has walked. Those before it are none, and neither is any,
@@ -367,6 +382,27 @@ mod tests {
         let (elsewhere, caller) = (interpreted(0x300, 0x6000), interpreted(0x7300, 0x6010));
         let found = with_unwound(&unwound(&frames), vec![elsewhere, caller]);
         assert_eq!(found, [interpreted(0x7000, PC), elsewhere, caller]);
+    }
+
+    #[test]
+    fn a_method_that_has_returned_is_known_and_its_instruction_is_not() {
+        let method = Address::new(0x5000);
+        let at = |offset| {
+            let pc = FramePc::Relative { method, offset };
+            ManagedFrame::new(Address::new(STACK), pc, false)
+        };
+        let pc_of_first = |frames: &[ManagedFrame]| {
+            let mut managed = Cow::Borrowed(frames);
+            leave_returned_without_pc(&mut managed);
+            assert_eq!(managed.get(1..), frames.get(1..));
+            managed.first().map(ManagedFrame::pc)
+        };
+        let pc = Address::new(0);
+        let returned = FramePc::Exported { method, pc };
+        assert_eq!(pc_of_first(&[at(RETURNED), at(RETURNED)]), Some(returned));
+        let entered = at(CodeUnits::new(0));
+        assert_eq!(pc_of_first(&[entered]), Some(entered.pc()));
+        assert_eq!(pc_of_first(&[]), None);
     }
 
     const STACK: u64 = 0x7000;

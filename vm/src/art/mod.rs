@@ -220,7 +220,8 @@ impl Vm for ArtVm {
         record: &CapturedSample,
         space: &AddressSpace,
     ) -> Option<u64> {
-        const OTHERWISE: u32 = flags::IN_KERNEL | flags::NO_WALK | flags::NOT_READY;
+        const OTHERWISE: u32 =
+            flags::IN_KERNEL | flags::NO_WALK | flags::NOT_READY | flags::LINKED_ONLY;
         if record.flags & (flags::IN_BODY | OTHERWISE) != flags::IN_BODY {
             return None;
         }

@@ -81,7 +81,8 @@ impl<'a> Chain<'a> {
     ) {
         let mut rest = managed;
         // Frames beyond what is copied of the stack may be managed ones.
-        let is_unwound = vm.is_some_and(Vm::unwinds_compiled_code);
+        let is_unwound =
+            record.has(flags::LINKED_ONLY) || vm.is_some_and(Vm::unwinds_compiled_code);
         let missing = match record.has(flags::NOT_READY) {
             true => Reason::VmNotReady,
             false => Reason::TornFrames,
@@ -234,8 +235,12 @@ impl<'a> Chain<'a> {
             .as_ref()
             .filter(|_| stack == Stack::Full || !rest.is_empty() || is_unwound)
         {
-            // Below the kernel the leaf's loop has been left out for the frame that it executes: what is missing lies further out.
-            while let Some((next, after)) = rest.split_first().filter(|_| self.user.is_empty()) {
+            // What is missing lies further out than what was unwound, and, below the kernel, than the frame that the leaf's loop executes.
+            let unwound = native.frames.last().map(|frame| frame.sp);
+            while let Some((next, after)) = rest.split_first()
+                && (self.user.is_empty()
+                    || (!positions.is_detached(innermost(rest)) && Some(next.address()) <= unwound))
+            {
                 self.caller(next, after.first());
                 rest = after;
             }
@@ -481,11 +486,14 @@ fn lacks_own_frame(
         return callers.any(|caller| is_at_sp(&caller));
     };
     let is_copied = record.has(flags::NOT_READY) || record.has(flags::NO_WALK);
+    let kind = |frame: &NativeFrame| facts.code_at(frame.lookup().get());
     let is_outside = |frame: &&NativeFrame| {
-        let kind = facts.code_at(frame.lookup().get());
-        is_at_sp(frame) || (is_copied && kind.is_none_or(CodeKind::executes))
+        is_at_sp(frame) || (is_copied && kind(frame).is_none_or(CodeKind::executes))
     };
-    let outside = callers.find(is_outside);
+    // The trampoline that has called it executes the same frame.
+    let is_trampoline =
+        |frame: &&NativeFrame| kind(frame) == Some(CodeKind::Interpreter) && !is_at_sp(frame);
+    let outside = callers.skip_while(is_trampoline).find(is_outside);
     outside.is_some_and(|outside| next.address() >= outside.sp)
 }
 

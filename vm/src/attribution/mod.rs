@@ -102,8 +102,10 @@ pub fn attribute(
             Some(vm) => vm.leaf_is_managed(record, leaf),
             None => record.has(flags::IN_BODY),
         };
+    // Frames that were not walked are found by unwinding, which goes on behind those that were.
+    let walked_all = !record.has(flags::LINKED_ONLY);
     let mut unwound_whole = None;
-    if stack == Stack::None || (leaf_is_managed && stack == Stack::Vertical) {
+    if stack == Stack::None || (leaf_is_managed && stack == Stack::Vertical && walked_all) {
         leaf_only(native, record, ip);
     } else {
         let positions =
@@ -113,7 +115,7 @@ pub fn attribute(
             .enumerate()
             .find(|(at, frame)| !frame.is_quick() && !positions.is_detached(*at))
             .map(|(_, frame)| frame)
-            .filter(|_| stack == Stack::Vertical)
+            .filter(|_| stack == Stack::Vertical && walked_all)
             .filter(|_| vm.is_some_and(|vm| vm.facts().is_on_native_stack()))
             .map(|frame| frame.address());
         if until.is_none() {

@@ -7,7 +7,7 @@ use std::arch::asm;
 use std::cell::Cell;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
-use varid_tunnel::abi::{Layout, RULE_LIST, Rule};
+use varid_tunnel::abi::{LAYOUT_ON_NATIVE_STACK, Layout, RULE_LIST, Rule};
 
 const PAGE: usize = 4096;
 const PAGES: usize = 64;
@@ -186,25 +186,10 @@ fn frames_are_found_up_to_where_memory_ends() {
         let mut frames = memory.put(places, last);
         memory.protect(40, libc::PROT_NONE);
         frames.truncate(torn.unwrap_or(usize::MAX));
-        // SAFETY: the request takes no memory.
-        let switch =
-            |on| unsafe { libc::ioctl(clock.as_raw_fd(), if on { 0x2400 } else { 0x2401 }, 0) };
-        assert_eq!(switch(true), 0);
-        let (mut records, started) = (Vec::new(), Instant::now());
-        while records.len() < RECORDS {
-            assert!(started.elapsed() < HANGS, "{what}: no records");
-            shim.drain(|bytes| records.push(CapturedSample::decode(bytes).unwrap()));
-        }
-        assert_eq!(switch(false), 0);
-        shim.drain(|_| ());
-        for record in records {
-            let found: Vec<_> = record
-                .frames
-                .iter()
-                .map(|frame| (frame.addr, frame.pc))
-                .collect();
-            assert_eq!(found, frames, "{what}");
+        for record in records(&mut shim, &clock, what) {
+            assert_eq!(found(&record), frames, "{what}");
             assert_eq!(record.has(flags::TORN), torn.is_some(), "{what}");
+            assert!(!record.has(flags::LINKED_ONLY), "{what}");
             let outermost = record
                 .frames
                 .iter()
@@ -212,7 +197,74 @@ fn frames_are_found_up_to_where_memory_ends() {
             assert_eq!(outermost.count(), usize::from(torn.is_none()), "{what}");
         }
     }
+    // The program for its other frames is not loaded, and may never be.
+    let others = Rule {
+        kind: RULE_AT_SP,
+        ..Rule::default()
+    };
+    let rules = Layout::with_rules(&[list, others]);
+    let layout = Layout {
+        rules: rules.rules,
+        rule_count: rules.rule_count,
+        flags: LAYOUT_ON_NATIVE_STACK,
+        ..layout
+    };
+    let target = Target {
+        layout,
+        rules: layout.rule_bits(),
+        ..target
+    };
+    assert!(target.needs_walker());
+    shim.set_target(std::process::id(), &target).unwrap();
+    let frames = memory.put(&dense, 0);
+    for record in records(&mut shim, &clock, "linked frames") {
+        assert_eq!(found(&record), frames);
+        assert!(record.has(flags::LINKED_ONLY), "{record:?}");
+        // The others may lie anywhere in it.
+        assert!(!record.stack.is_empty(), "{record:?}");
+    }
+    // Frames of which none is linked, or a leaf that the list does not tell of.
+    let none_linked = Target {
+        layout: Layout {
+            rules: Layout::with_rules(&[others]).rules,
+            ..layout
+        },
+        ..target.clone()
+    };
+    let leaves = Target {
+        flags: target.flags | target_flags::NO_STACK,
+        ..target
+    };
+    for target in [none_linked, leaves] {
+        shim.set_target(std::process::id(), &target).unwrap();
+        for record in records(&mut shim, &clock, "no frames") {
+            assert!(record.has(flags::NO_WALK), "{record:?}");
+            assert_eq!(found(&record), []);
+        }
+    }
     assert_eq!(shim.counters().unwrap().no_space, 0);
+}
+
+/// Records of this thread while the clock runs.
+fn records(shim: &mut Shim, clock: &OwnedFd, what: &str) -> Vec<CapturedSample> {
+    // SAFETY: the request takes no memory.
+    let switch =
+        |on| unsafe { libc::ioctl(clock.as_raw_fd(), if on { 0x2400 } else { 0x2401 }, 0) };
+    assert_eq!(switch(true), 0);
+    let (mut records, started) = (Vec::new(), Instant::now());
+    while records.len() < RECORDS {
+        assert!(started.elapsed() < HANGS, "{what}: no records");
+        shim.drain(|bytes| records.push(CapturedSample::decode(bytes).unwrap()));
+    }
+    assert_eq!(switch(false), 0);
+    shim.drain(|_| ());
+    records
+}
+
+/// Addresses and pcs of a record's frames.
+fn found(record: &CapturedSample) -> Vec<(u64, u64)> {
+    let frames = record.frames.iter();
+    frames.map(|frame| (frame.addr, frame.pc)).collect()
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Is a callchain whole where an interpreter whose frames are native ones makes one of them?
 
 use super::world::*;
-use varid_model::Stack;
+use varid_model::{Reason, Stack};
+use varid_shim::CapturedSample;
+use varid_shim::flags::{IN_BODY, LINKED_ONLY};
 
 /// Memory below the stack, where frames are made for a method that leaves its compiled code.
 const ELSEWHERE: u64 = SP - 0x10_0000;
@@ -55,4 +57,37 @@ fn it_executes_no_frames_that_lie_elsewhere() {
         world.user(record, 0, &[left], Stack::Full),
         [entry, pc + 1, outermost]
     );
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
+fn its_frames_are_unwound_where_linked_ones_alone_were_walked() {
+    let mut world = World::list();
+    let pc = world.code[0].start + 4;
+    // Native code has called nterp, and that a method of the other interpreter.
+    let mut record = world.record(&["body", "bridge", "nterp", "native", "outermost"]);
+    let leaf = managed(1, FIRST, pc, OUTERMOST);
+    record.regs.set(PC, Some(pc));
+    let frame_register = leaf.address().get() + FRAME;
+    record.regs.set(FRAME_REGISTER, Some(frame_register));
+    put(&mut record, SP + 2 * FRAME, FIRST);
+    let cut = CapturedSample {
+        stack: record.stack[..2 * FRAME as usize].to_vec(),
+        ..record.clone()
+    };
+    let [native, outermost] = ["native", "outermost"].map(|name| world.at(name));
+    let truncated = because(Reason::Truncated);
+    for (record, more, expected) in [
+        // A walk by all rules has found all that there is.
+        (&record, 0, vec![pc]),
+        (&record, LINKED_ONLY, vec![pc, pc + 1, native, outermost]),
+        (&cut, LINKED_ONLY, vec![pc, pc + 1, truncated]),
+        (&record, 0, vec![pc]),
+    ] {
+        let user = world.user(record.clone(), IN_BODY | more, &[leaf], Stack::Vertical);
+        assert_eq!(user, expected, "{more}");
+    }
 }

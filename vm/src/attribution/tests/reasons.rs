@@ -219,6 +219,7 @@ fn any_flags() -> impl Strategy<Value = u32> {
         NOT_READY,
         INHERITED,
         NO_WALK,
+        LINKED_ONLY,
     ];
     prop::sample::subsequence(all.to_vec(), 0..4)
         .prop_map(|flags| flags.iter().fold(0, |all, flag| all | flag))

@@ -4,7 +4,7 @@ use super::world::*;
 use proptest::prelude::*;
 use std::path::Path;
 use varid_process::ProcessImage;
-use varid_shim::flags::{FRAMES_TRUNCATED, IN_BODY, IN_KERNEL, NOT_READY, TORN};
+use varid_shim::flags::{FRAMES_TRUNCATED, IN_BODY, IN_KERNEL, LINKED_ONLY, NOT_READY, TORN};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame};
 use varid_vm::Method;
 
@@ -114,6 +114,7 @@ prop_compose! {
             1 => Just(IN_BODY | TORN),
             1 => Just(IN_BODY | FRAMES_TRUNCATED),
             1 => Just(IN_BODY | NOT_READY),
+            1 => Just(IN_BODY | LINKED_ONLY),
             1 => Just(0),
         ],
         function in prop_oneof![20 => Just("body"), 1 => Just("interpreter"), 1 => Just("nowhere")],
