@@ -5,13 +5,14 @@ set -eu
 
 cd "$(dirname "$0")/.."
 document=docs/test-long.md
-commit=$(sed -n 's/^Commit: `\([0-9a-f]*\)`.*/\1/p' "$document" 2>/dev/null)
-[ -n "$commit" ] && git merge-base --is-ancestor "$commit" HEAD 2>/dev/null || {
+# shellcheck disable=SC2016 # Markdown's quotes
+commit=$(sed -n 's/^Commit: `\([0-9a-f]*\)`.*/\1/p' "$document")
+if [ -z "$commit" ] || ! git merge-base --is-ancestor "$commit" HEAD 2>/dev/null; then
     echo "no commit of this history is named in $document" >&2
     exit 1
-}
-! grep -q FAILED "$document" || {
+fi
+if grep -q FAILED "$document"; then
     echo "a step failed: $document" >&2
     exit 1
-}
+fi
 echo "$commit"

@@ -2,7 +2,9 @@
 
 use anyhow::{Result, ensure};
 use std::process::{Command, Stdio};
-use varid_tests::{Scale, attach_to, beside_raw, judge, scale, skip_without_root, skipped, testbed};
+use varid_tests::{
+    Scale, attach_to, beside_raw, judge, scale, skip_without_root, skipped, testbed,
+};
 
 /// How many samples in methods are judged.
 fn enough() -> u64 {
