@@ -19,6 +19,7 @@ there is one.
 import json
 import sys
 from collections import Counter, defaultdict
+from functools import cache
 
 import board
 import dexdump
@@ -45,6 +46,7 @@ NTERP_FRAME = 64
 CALL_OF_METHOD = bytes.fromhex("ff57")
 
 
+@cache
 def pretty(method):
     """A method's name as ART prints it."""
     descriptor = method.descriptor
@@ -69,6 +71,7 @@ class Methods(Code):
                 else:
                     self.native.add(pretty(method))
 
+    @cache
     def methods(self, frame):
         """Those that a frame may be of."""
         if dex := self.dex(frame):
@@ -89,6 +92,7 @@ class Methods(Code):
             return f"{offset:#x} is in {method.symbol}{more}, not in {frame.symbol}"
         return None
 
+    @cache
     def wrong_call(self, caller, callee):
         """Why one managed frame cannot have called the next one, or None."""
         wrong = super().wrong_call(caller, callee)

@@ -21,7 +21,7 @@ PRIMITIVES = {
 }  # fmt: skip
 
 
-@dataclass
+@dataclass(eq=False)
 class Method:
     """A method with code; `start` and `end` are offsets in the file."""
 

@@ -1,6 +1,7 @@
 """Which frames of a callchain are the app's methods, and can one have called the other?"""
 
 import re
+from functools import cache
 
 # What a profile keeps the names of methods without bytecode in, those of the framework apart.
 REMAP = re.compile(r"/remap(?:-framework)?\.elf$")
@@ -13,16 +14,19 @@ def is_reason(frame):
 
 
 class Code:
-    """The dex files of a process, by the build-id that a profile's files are named after."""
+    """The dex files of a process, by the build-id that a profile's files are named after. What is said of a frame stays, and recursions have
+    the same ones again and again."""
 
     def __init__(self, dexes):
         self.dexes = {dex.build_id: dex for dex in dexes}
 
+    @cache
     def dex(self, frame):
         """The dex file that a frame is in, or None."""
         name = frame.file.rsplit("/", 1)[-1]
         return self.dexes.get(name.removesuffix(".elf"))
 
+    @cache
     def is_managed(self, frame):
         """In bytecode, or a method without: markers ([native], [truncated]) are neither."""
         return self.dex(frame) is not None or (REMAP.search(frame.file) is not None and not frame.symbol.startswith("["))
@@ -36,12 +40,14 @@ class Code:
             return f"{offset:#x} is in {method.symbol}, not in {frame.symbol}"
         return None
 
+    @cache
     def catches(self, frame):
         """Whether a caller's frame is at the start of an exception handler."""
         dex = self.dex(frame)
         instruction = dex and dex.instructions.get(frame.offset - 1)
         return bool(instruction) and instruction[0].startswith("move-exception")
 
+    @cache
     def wrong_call(self, caller, callee):
         """Why one managed frame cannot have called the next one, or None."""
         dex = self.dex(caller)
