@@ -153,8 +153,6 @@ class Oracle(per_sample.Oracle):
             self.of_file[dex.path].append(dex)
         self.stacks = Stacks(board.fetched(f"{session}/raw.data"))
         self.has_link = self.ip == "pc"
-        # What is said where a signal's handler was called: arm64's unwind information of that has the interrupted link register alone.
-        self.other_stack = "[no-unwind-info]" if self.has_link else "[truncated]"
         self.natives = {}  # files of native code that threads may begin in
         self.approximate = set(approximate(board.fetched(f"{session}/perf.data")))
         logs = [each for each in files if each.endswith(".jitdump")]
@@ -263,10 +261,8 @@ class Oracle(per_sample.Oracle):
             return
         for at in reasons:
             self.counts[user[at].symbol] += 1
-        if any(frame.symbol in SIGNALS for frame in user) and [user[at].symbol for at in reasons] == [self.other_stack]:
-            # An implicit null check: ART's handler runs on another stack, and the kernel copies the one that the stack pointer is on.
-            self.counts["signal stack"] += 1
-            return
+        # An implicit null check: ART's handler runs on an alternate stack. What it has interrupted is judged as any callers are.
+        self.counts["in a signal's handler"] += any(frame.symbol in SIGNALS for frame in user)
         if [user[at].symbol for at in reasons] == ["[truncated]"] and self.touches_stack(user):
             self.counts["a thread's stack is touched"] += 1
             return

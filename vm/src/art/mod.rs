@@ -86,6 +86,10 @@ impl Vm for ArtVm {
     }
 
     fn leaf_is_managed(&self, record: &CapturedSample, leaf: Option<CodeKind>) -> bool {
+        // The frames are those of what a signal interrupted.
+        if record.has(flags::INTERRUPTED) {
+            return false;
+        }
         // While nterp makes or leaves a frame, its caller may be native.
         let is_at_sp = |ip: u64| self.facts.is_at_sp(ip);
         match leaf {
