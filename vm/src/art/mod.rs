@@ -23,7 +23,7 @@ use std::rc::Rc;
 use varid_model::{Address, MonotonicNs, Precision, Reason};
 use varid_process::{AddressSpace, MappedCode, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
-use varid_tunnel::abi::{RULE_CODE_INFO, RULE_LIST};
+use varid_tunnel::abi::RULE_LIST;
 use varid_tunnel::builds::{self, Build};
 use varid_unwind::{BytecodePc, CodeRule, NativeFrame, bytecode_pc};
 
@@ -200,7 +200,7 @@ impl Vm for ArtVm {
     }
 
     fn unwinds_compiled_code(&self) -> bool {
-        self.has_compiled_code() && self.facts.layout.has_rule(RULE_CODE_INFO)
+        self.has_compiled_code()
     }
 
     fn forked(&self) -> Option<Rc<dyn Vm>> {
