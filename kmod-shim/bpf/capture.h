@@ -256,8 +256,12 @@ static __always_inline void take_stacks(void *ctx, struct scratch *s, struct tas
 	s->record.stack_addr = sp - VARID_RED_ZONE;
 	s->reach = 0;
 	if (varid_on_signal_stack(sp, task->sas_ss_sp, task->sas_ss_size) &&
-	    !(flags & VARID_COMPAT || target->flags & VARID_TARGET_NO_STACK))
-		enter_interrupted(s, task->sas_ss_sp, task->sas_ss_size);
+	    !(flags & VARID_COMPAT || target->flags & VARID_TARGET_NO_STACK)) {
+		if (has_bpf_loop)
+			enter_interrupted(s, task->sas_ss_sp, task->sas_ss_size);
+		else
+			enter_interrupted_no_loop(s, task->sas_ss_sp, task->sas_ss_size);
+	}
 	walk(s, task, target, has_bpf_loop, rules);
 	if (s->record.flags & VARID_INTERRUPTED)
 		leave_interrupted(s);

@@ -7,36 +7,61 @@
 #include "signal_frame.h"
 
 #define UCONTEXTS (COPY_MAX / VARID_UCONTEXT_ALIGN) // places where one is searched for
+#define UCONTEXTS_UNROLLED 384 // without bpf_loop: the verifier follows every turn
 
-// The highest ucontext_t of the alternate stack `stack` in the last COPY_MAX bytes of it, 0: there is none. A function of its own: the
-// verifier follows its loop once.
-__noinline __u64 search_ucontext(struct scratch *s, __u64 stack, __u64 size)
+// A search through the copy of the end of an alternate stack, from its highest place downwards.
+struct search {
+	__u64 stack; // the alternate stack
+	__u64 size;
+	__u64 last;  // the highest place's offset in the copy
+	__u64 below; // how far below that the ucontext_t is; larger: there is none
+};
+
+// One place: 0 to go on.
+static __always_inline long search_place(struct scratch *s, struct search *search, __u32 place)
+{
+	const __u64 below = (__u64)place * VARID_UCONTEXT_ALIGN;
+
+	if (below > search->last)
+		return 1;
+	if (!varid_is_ucontext(s->copy + ((search->last - below) & (COPY_MAX - VARID_UCONTEXT_ALIGN)), search->stack, search->size))
+		return 0;
+	search->below = below;
+	return 1;
+}
+
+static long search_callback(__u32 place, void *search)
+{
+	struct scratch *s = own_scratch();
+
+	return s ? search_place(s, search, place) : 1;
+}
+
+// The highest ucontext_t of an alternate stack in the last COPY_MAX bytes of it, 0: there is none.
+static __always_inline __u64 search_ucontext(struct scratch *s, __u64 stack, __u64 size, const int has_bpf_loop)
 {
 	const __u64 end = (stack + size) & ~(__u64)(VARID_UCONTEXT_ALIGN - 1);
+	struct search search = { .stack = stack, .size = size, .below = COPY_MAX };
 	__u64 from, len;
 
-	if (!s)
-		return 0;
 	from = s->record.stack_addr & ~(__u64)(VARID_UCONTEXT_ALIGN - 1);
 	if (from + COPY_MAX < end)
 		from = end - COPY_MAX;
 	len = end - from;
 	if (len > COPY_MAX || len < VARID_UCONTEXT_BYTES || !copied(s, from, len))
 		return 0;
-	len -= VARID_UCONTEXT_BYTES;
-	for (__u32 i = 0; i < UCONTEXTS; i++) {
-		const __u64 below = i * VARID_UCONTEXT_ALIGN;
-
-		if (below > len)
-			break;
-		if (varid_is_ucontext(s->copy + ((len - below) & (COPY_MAX - VARID_UCONTEXT_ALIGN)), stack, size))
-			return from + len - below;
+	search.last = len - VARID_UCONTEXT_BYTES;
+	if (has_bpf_loop) {
+		bpf_loop(UCONTEXTS, search_callback, &search, 0);
+	} else {
+		for (__u32 place = 0; place < UCONTEXTS_UNROLLED; place++)
+			if (search_place(s, &search, place))
+				break;
 	}
-	return 0;
+	return search.below > search.last ? 0 : from + search.last - search.below;
 }
 
-// Takes the registers that a signal interrupted for those of the record, which are kept. Whether they have been found, the record says.
-__noinline int enter_interrupted(struct scratch *s, __u64 stack, __u64 size)
+static __always_inline int enter(struct scratch *s, __u64 stack, __u64 size, const int has_bpf_loop)
 {
 	const __u64 end = stack + size;
 	__u64 at;
@@ -46,8 +71,8 @@ __noinline int enter_interrupted(struct scratch *s, __u64 stack, __u64 size)
 	at = end - s->ucontext_below;
 	if (!s->ucontext_below || at < s->record.stack_addr || !copied(s, at, VARID_UCONTEXT_BYTES) ||
 	    !varid_is_ucontext(s->copy, stack, size)) {
-		at = search_ucontext(s, stack, size);
-		if (!at || !copied(s, at, VARID_UCONTEXT_BYTES) || !varid_is_ucontext(s->copy, stack, size))
+		at = search_ucontext(s, stack, size, has_bpf_loop);
+		if (!at || !copied(s, at, VARID_UCONTEXT_BYTES))
 			return 0;
 		s->ucontext_below = end - at;
 	}
@@ -57,6 +82,18 @@ __noinline int enter_interrupted(struct scratch *s, __u64 stack, __u64 size)
 	s->signal_stack_end = VARID_SIGNAL_STACK_END(at, end);
 	s->record.flags |= VARID_INTERRUPTED;
 	return 0;
+}
+
+// Takes the registers that a signal interrupted for those of the record, which are kept. Whether they have been found, the record says.
+// Functions of their own: the verifier follows them once.
+__noinline int enter_interrupted(struct scratch *s, __u64 stack, __u64 size)
+{
+	return enter(s, stack, size, 1);
+}
+
+__noinline int enter_interrupted_no_loop(struct scratch *s, __u64 stack, __u64 size)
+{
+	return enter(s, stack, size, 0);
 }
 
 // Gives the record its own registers back. Its instruction is native code's.
