@@ -262,7 +262,12 @@ class Oracle(per_sample.Oracle):
         for at in reasons:
             self.counts[user[at].symbol] += 1
         # An implicit null check: ART's handler runs on an alternate stack. What it has interrupted is judged as any callers are.
-        self.counts["in a signal's handler"] += any(frame.symbol in SIGNALS for frame in user)
+        is_in_handler = any(frame.symbol in SIGNALS for frame in user)
+        self.counts["in a signal's handler"] += is_in_handler
+        if is_in_handler and self.has_link and [user[at].symbol for at in reasons] == ["[no-unwind-info]"]:
+            # arm64's unwind information of where a handler returns to has the interrupted link register alone.
+            self.counts["signal stack"] += 1
+            return
         if [user[at].symbol for at in reasons] == ["[truncated]"] and self.touches_stack(user):
             self.counts["a thread's stack is touched"] += 1
             return
