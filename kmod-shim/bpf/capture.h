@@ -4,6 +4,7 @@
 #define VARID_BPF_CAPTURE_H
 
 #include "frames.h"
+#include "signal.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -89,17 +90,23 @@ static __always_inline struct varid_target *target_of(struct task_struct *task, 
 	return target && target->flags ? target : NULL;
 }
 
-// Copies stack from the record's stack_addr on, a page at a time: the last page of a
-// stack has no successor, and one absent page must not cost the others. 0 to go on.
-static __always_inline long copy_page(struct scratch *s, __u32 want)
+// A record's slices of stack.
+enum slice {
+	SLICE_AT_SP,
+	SLICE_INTERRUPTED,
+};
+
+// Copies one more page of a slice: the last page of a stack has no successor, and one absent page must not cost the others. 0 to go on.
+static __always_inline long copy_page(struct scratch *s, __u32 want, const enum slice slice)
 {
-	__u64 at = s->record.stack_addr + s->record.stack_len;
+	__u32 *taken = slice == SLICE_INTERRUPTED ? &s->record.interrupted_len : &s->record.stack_len;
+	__u64 at = (slice == SLICE_INTERRUPTED ? s->record.interrupted_addr : s->record.stack_addr) + *taken;
 	__u64 len = VARID_PAGE - (at & (VARID_PAGE - 1)), pos = s->pos;
 
-	if (s->record.stack_len >= want)
+	if (*taken >= want)
 		return 1;
-	if (len > want - s->record.stack_len)
-		len = want - s->record.stack_len;
+	if (len > want - *taken)
+		len = want - *taken;
 	asm volatile("" : "+r"(len)); // clang knows that it is a page at most, the verifier of Linux 6.1 does not
 	if (pos > OUT_MAX - VARID_PAGE || len > VARID_PAGE) {
 		s->record.flags |= VARID_STACK_TRUNCATED;
@@ -107,7 +114,7 @@ static __always_inline long copy_page(struct scratch *s, __u32 want)
 	}
 	if (bpf_probe_read_user(s->out + pos, len, (const void *)at))
 		return 1;
-	s->record.stack_len += len;
+	*taken += len;
 	s->pos = pos + len;
 	return 0;
 }
@@ -116,12 +123,36 @@ static long copy_callback(__u32 index, void *want)
 {
 	struct scratch *s = own_scratch();
 
-	return s ? copy_page(s, *(__u32 *)want) : 1;
+	return s ? copy_page(s, *(__u32 *)want, SLICE_AT_SP) : 1;
 }
 
-// How much stack an unwinder needs: all of it, or up to the first managed frame that is not
+static long copy_interrupted_callback(__u32 index, void *want)
+{
+	struct scratch *s = own_scratch();
+
+	return s ? copy_page(s, *(__u32 *)want, SLICE_INTERRUPTED) : 1;
+}
+
+// Copies a slice of which `want` bytes, at most `most`, are wanted.
+static __always_inline void copy_slice(struct scratch *s, __u32 want, const __u32 most, const enum slice slice, const int has_bpf_loop)
+{
+	if (!want) {
+		// Nothing is cheaper than a loop that finds that out.
+	} else if (has_bpf_loop) {
+		bpf_loop(most / VARID_PAGE + 2, slice == SLICE_INTERRUPTED ? copy_interrupted_callback : copy_callback, &want, 0);
+	} else {
+#pragma unroll
+		for (int page = 0; page < most / VARID_PAGE + 2; page++) {
+			forget_registers();
+			if (copy_page(s, want, slice))
+				break;
+		}
+	}
+}
+
+// How much of the stack from `start` on an unwinder needs: all of it, or up to the first managed frame that is not
 // a quick one (among quick frames there may be others that only an unwinder sees).
-static __always_inline __u32 stack_wanted(struct scratch *s, struct varid_target *target)
+static __always_inline __u32 stack_wanted(struct scratch *s, struct varid_target *target, __u64 start)
 {
 	__u64 len;
 
@@ -139,9 +170,21 @@ static __always_inline __u32 stack_wanted(struct scratch *s, struct varid_target
 		return VARID_STACK_REACH;
 	if (s->record.flags & VARID_IN_BODY && !(s->record.flags & VARID_TORN))
 		return 0;
-	if (s->reach <= s->record.stack_addr)
+	if (s->reach <= start)
 		return VARID_STACK_REACH;
-	len = s->reach - s->record.stack_addr;
+	len = s->reach - start;
+	if (len > VARID_STACK_REACH) {
+		s->record.flags |= VARID_STACK_TRUNCATED;
+		return VARID_STACK_REACH;
+	}
+	return len;
+}
+
+// VARID_INTERRUPTED: how much of the alternate stack an unwinder needs: the handler's frames, and what the kernel has saved.
+static __always_inline __u32 signal_stack_wanted(struct scratch *s)
+{
+	__u64 len = s->signal_stack_end - s->record.stack_addr;
+
 	if (len > VARID_STACK_REACH) {
 		s->record.flags |= VARID_STACK_TRUNCATED;
 		return VARID_STACK_REACH;
@@ -197,6 +240,8 @@ static __always_inline void begin_record(struct scratch *s, __u64 id, __u64 peri
 	s->record.cpu = bpf_get_smp_processor_id();
 	s->record.period = period;
 	s->record.stack_len = 0;
+	s->record.interrupted_addr = 0;
+	s->record.interrupted_len = 0;
 	s->record.frames = 0;
 	s->record.kernel = 0;
 	s->pos = sizeof(struct varid_record);
@@ -207,12 +252,22 @@ static __always_inline void take_stacks(void *ctx, struct scratch *s, struct tas
 					struct varid_target *target, const int has_bpf_loop, const __u32 rules)
 {
 	const __u32 flags = s->record.flags;
+	const __u64 sp = VARID_ADDRESS(s->record.regs[REG_SP(flags)]);
 	long kernel_bytes;
 	__u32 want;
 
-	s->record.stack_addr = VARID_ADDRESS(s->record.regs[REG_SP(flags)]) - VARID_RED_ZONE;
+	s->record.stack_addr = sp - VARID_RED_ZONE;
 	s->reach = 0;
+	if (varid_on_signal_stack(sp, task->sas_ss_sp, task->sas_ss_size) &&
+	    !(flags & VARID_COMPAT || target->flags & VARID_TARGET_NO_STACK)) {
+		if (has_bpf_loop)
+			enter_interrupted(s, task->sas_ss_sp, task->sas_ss_size);
+		else
+			enter_interrupted_no_loop(s, task->sas_ss_sp, task->sas_ss_size);
+	}
 	walk(s, task, target, has_bpf_loop, rules);
+	if (s->record.flags & VARID_INTERRUPTED)
+		leave_interrupted(s);
 
 	if (flags & VARID_IN_KERNEL && s->pos <= OUT_MAX - VARID_MAX_KERNEL * sizeof(__u64)) {
 		kernel_bytes = bpf_get_stack(ctx, s->out + s->pos, VARID_MAX_KERNEL * sizeof(__u64), 0);
@@ -222,19 +277,14 @@ static __always_inline void take_stacks(void *ctx, struct scratch *s, struct tas
 		}
 	}
 
-	want = stack_wanted(s, target);
-	if (!want) {
-		// Nothing is cheaper than a loop that finds that out.
-	} else if (has_bpf_loop) {
-		bpf_loop(VARID_STACK_FULL / VARID_PAGE + 2, copy_callback, &want, 0);
-	} else {
-#pragma unroll
-		for (int page = 0; page < VARID_STACK_FULL / VARID_PAGE + 2; page++) {
-			forget_registers();
-			if (copy_page(s, want))
-				break;
-		}
+	if (s->record.flags & VARID_INTERRUPTED) {
+		copy_slice(s, signal_stack_wanted(s), VARID_STACK_REACH, SLICE_AT_SP, has_bpf_loop);
+		want = stack_wanted(s, target, s->record.interrupted_addr);
+		copy_slice(s, want, VARID_STACK_FULL, SLICE_INTERRUPTED, has_bpf_loop);
+		return;
 	}
+	want = stack_wanted(s, target, s->record.stack_addr);
+	copy_slice(s, want, VARID_STACK_FULL, SLICE_AT_SP, has_bpf_loop);
 }
 
 #endif

@@ -63,6 +63,8 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct thread_struct thread;
 	void *mm;
+	unsigned long sas_ss_sp; // its alternate stack for signals
+	unsigned long sas_ss_size;
 } KERNEL_TYPE;
 
 struct bpf_perf_event_data {

@@ -111,6 +111,7 @@ struct varid_target {
 #define VARID_INNER 1024u           /* the quick frames that come first are the innermost ones, if unwinding leads to them */
 #define VARID_LINKED_ONLY 2048u     /* only linked frames and noted ones were walked: those of other rules are in the copy of the stack */
 #define VARID_COMPAT 512u           /* a 32-bit process of a 64-bit kernel: regs are its own machine's */
+#define VARID_INTERRUPTED 2048u     /* a signal's handler runs on an alternate stack: frames are those of the code that the signal interrupted */
 
 /* varid_frame.flags */
 #define VARID_FRAME_QUICK 1ull    /* compiled or native method: addr is its native frame, no pc */
@@ -138,7 +139,7 @@ struct varid_packed_frame {
 	varid_u64 what; /* pc; the method of a QUICK frame or a PAIR */
 };
 
-/* Followed by packed frames, innermost first; kernel addresses, leaf first; stack bytes. */
+/* Followed by packed frames, innermost first; kernel addresses, leaf first; stack bytes; bytes of the interrupted stack. */
 struct varid_record {
 	varid_u64 time;   /* CLOCK_MONOTONIC, ns */
 	varid_u32 pid;
@@ -152,6 +153,10 @@ struct varid_record {
 	varid_u16 frames; /* struct varid_packed_frame */
 	varid_u16 kernel;
 	varid_u64 regs[VARID_REGS]; /* user registers at the kernel's door */
+	/* VARID_INTERRUPTED: a second slice, of the stack that the signal interrupted; else 0. */
+	varid_u64 interrupted_addr;
+	varid_u32 interrupted_len; /* bytes */
+	varid_u32 reserved;
 };
 
 /* Counters kept by the shim, an array per CPU. */

@@ -19,6 +19,7 @@ static const u8 *varid_window(struct varid_walk *walk, u64 addr, u32 size);
 #define VARID_ALONE_AT(walk, addr, size) varid_window(walk, addr, size)
 #define VARID_OFFSET(offset) ((offset) & (VARID_WINDOW - 4))
 #include "walker.h"
+#include "signal_frame.h"
 
 #define OUT_MAX 65400 /* of a record's 65,535 bytes */
 #define OWN_FRAMES 40 /* of the interrupt, inside the interrupted function's */
@@ -30,6 +31,12 @@ struct varid_scratch {
 	const struct varid_tunnel_memory *tunnel;
 	u8 window[VARID_SAVES_WINDOW + VARID_WORD_MAX] __aligned(8);
 	u64 reach; /* address of the innermost frame that is not a quick one */
+#if VARID_HAS_SIGNAL_FRAME
+	u8 ucontext[VARID_UCONTEXT_BYTES] __aligned(8);
+	u64 ucontext_below; /* how far below the end of an alternate stack the last one was found; 0: none was */
+	u64 handler_regs[VARID_REGS]; /* the record's while those that a signal interrupted take their place */
+#endif
+	u64 signal_stack_end; /* VARID_INTERRUPTED: the first address above what an unwinder reads of the alternate stack */
 	unsigned long kernel[OWN_FRAMES + VARID_MAX_KERNEL];
 	u32 pos; /* bytes of out in use */
 	union {

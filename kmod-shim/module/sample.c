@@ -6,6 +6,7 @@
  * allocates nothing and resolves nothing; the BPF program (../bpf) does the same.
  */
 #include "frames.h"
+#include "signal.h"
 
 #define MAX_USER 127 /* of a raw sample's callchain, as perf's own limit is */
 
@@ -71,8 +72,8 @@ static u32 take_kernel_stack(struct varid_scratch *s, u64 ip)
 	return taken;
 }
 
-/* How much stack an unwinder needs: see the BPF program. */
-static u32 stack_wanted(struct varid_scratch *s, const struct varid_target *target)
+/* How much of the stack from `start` on an unwinder needs: see the BPF program. */
+static u32 stack_wanted(struct varid_scratch *s, const struct varid_target *target, u64 start)
 {
 	struct varid_record *record = &s->record;
 
@@ -86,13 +87,13 @@ static u32 stack_wanted(struct varid_scratch *s, const struct varid_target *targ
 		return VARID_STACK_SLICE;
 	if (record->flags & VARID_IN_BODY && !(record->flags & VARID_TORN))
 		return 0;
-	if (s->reach <= record->stack_addr)
+	if (s->reach <= start)
 		return VARID_STACK_REACH;
-	if (s->reach - record->stack_addr > VARID_STACK_REACH) {
+	if (s->reach - start > VARID_STACK_REACH) {
 		record->flags |= VARID_STACK_TRUNCATED;
 		return VARID_STACK_REACH;
 	}
-	return s->reach - record->stack_addr;
+	return s->reach - start;
 }
 
 /* A page at a time: one absent page must not cost the others. Returns the bytes that came. */
@@ -117,15 +118,39 @@ static u32 take_stack(struct varid_scratch *s, u64 from, u32 want, bool *truncat
 }
 
 /* The page of the red zone may be absent, where sp's is not: then the slice begins with that. */
-static u32 skip_absent(struct varid_record *record, u32 want)
+static u32 skip_absent(u64 *start, u32 want)
 {
-	const u32 skip = VARID_PAGE - (record->stack_addr & (VARID_PAGE - 1));
+	const u32 skip = VARID_PAGE - (*start & (VARID_PAGE - 1));
 	u8 byte;
 
-	if (skip > VARID_RED_ZONE || skip >= want || !varid_copy(&byte, record->stack_addr, sizeof(byte)))
+	if (skip > VARID_RED_ZONE || skip >= want || !varid_copy(&byte, *start, sizeof(byte)))
 		return want;
-	record->stack_addr += skip;
+	*start += skip;
 	return want - skip;
+}
+
+/* Copies a slice of stack into the record: the bytes that came. */
+static u32 take_slice(struct varid_scratch *s, u64 *start, u32 want, bool *truncated)
+{
+	if (!want)
+		return 0;
+	want = skip_absent(start, want);
+	return take_stack(s, *start, want, truncated);
+}
+
+/* VARID_INTERRUPTED: the alternate stack as far as an unwinder needs it, and the interrupted one. */
+static void take_both_stacks(struct varid_scratch *s, const struct varid_target *target, bool *truncated)
+{
+	struct varid_record *record = &s->record;
+	u64 want = s->signal_stack_end - record->stack_addr;
+
+	if (want > VARID_STACK_REACH) {
+		*truncated = true;
+		want = VARID_STACK_REACH;
+	}
+	record->stack_len = take_slice(s, &record->stack_addr, want, truncated);
+	want = stack_wanted(s, target, record->interrupted_addr);
+	record->interrupted_len = take_slice(s, &record->interrupted_addr, want, truncated);
 }
 
 /* Returns the user registers, or NULL: a kernel thread has none. */
@@ -135,7 +160,6 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	struct varid_scratch *s = ring->scratch;
 	struct varid_record *record = &s->record;
 	bool truncated = false;
-	u32 want;
 
 	record->time = varid_clock();
 	record->pid = current->tgid;
@@ -160,15 +184,20 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	s->reach = 0;
 	s->tunnel = varid_tunnel_of(current->mm);
 
-	take_frames(s, target);
+	record->stack_len = record->interrupted_len = 0;
+	record->interrupted_addr = 0;
+	if (!(target->flags & VARID_TARGET_NO_STACK) && enter_interrupted(s)) {
+		take_frames(s, target);
+		leave_interrupted(s);
+	} else {
+		take_frames(s, target);
+	}
 	if (record->flags & VARID_IN_KERNEL)
 		record->kernel = take_kernel_stack(s, record->ip);
-	want = stack_wanted(s, target);
-	record->stack_len = 0;
-	if (want) {
-		want = skip_absent(record, want);
-		record->stack_len = take_stack(s, record->stack_addr, want, &truncated);
-	}
+	if (record->flags & VARID_INTERRUPTED)
+		take_both_stacks(s, target, &truncated);
+	else
+		record->stack_len = take_slice(s, &record->stack_addr, stack_wanted(s, target, record->stack_addr), &truncated);
 	if (truncated)
 		record->flags |= VARID_STACK_TRUNCATED;
 	commit(ring, s, VARID_MODULE_RECORD, id);

@@ -9,4 +9,4 @@ here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$out/include"
 # With their times, so that what is built of them stays.
 cp -p "$here"/{*.c,*.h,Kbuild,Makefile,dkms.conf,README.md} "$out/"
-cp -p "$here"/../include/{varid_module.h,varid_record.h,walker.h,quick_frames.h,method_code.h} "$here"/../../dvm-patch/include/varid_tunnel.h "$out/include/"
+cp -p "$here"/../include/{varid_module.h,varid_record.h,walker.h,quick_frames.h,method_code.h,signal_frame.h} "$here"/../../dvm-patch/include/varid_tunnel.h "$out/include/"

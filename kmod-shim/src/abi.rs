@@ -15,6 +15,9 @@ pub const STACK_REACH: usize = 16384;
 /// Bytes of stack that `--stack full` copies at most.
 pub const STACK_FULL: usize = 53248;
 
+/// Bytes below the stack pointer with which a slice begins.
+pub const RED_ZONE: u64 = 128;
+
 /// Flags of a [`crate::CapturedSample`].
 pub mod flags {
     /// The sampled ip is the kernel's.
@@ -41,6 +44,8 @@ pub mod flags {
     pub const LINKED_ONLY: u32 = 2048;
     /// Of user code only the instruction is known: no stacks were captured. No shim sets it.
     pub const LEAF_ONLY: u32 = 1 << 31;
+    /// A signal's handler runs on an alternate stack: the frames are those of the code that the signal interrupted.
+    pub const INTERRUPTED: u32 = 2048;
     /// The compiled frames that come first are the innermost ones, if unwinding leads to them.
     pub const INNER: u32 = 1024;
 }
@@ -157,6 +162,9 @@ pub struct RawRecord {
     pub frames: u16,
     pub kernel: u16,
     pub regs: [u64; RECORD_REGS],
+    pub interrupted_addr: u64,
+    pub interrupted_len: u32,
+    pub reserved: u32,
 }
 
 /// A frame as the walker finds it.
@@ -275,7 +283,10 @@ mod tests {
             stack_len,
             frames,
             kernel,
-            regs
+            regs,
+            interrupted_addr,
+            interrupted_len,
+            reserved
         );
         field!("varid_frame", RawFrame, addr, method, pc, flags);
         field!(
@@ -309,6 +320,7 @@ mod tests {
             ("VARID_STACK_SLICE", STACK_SLICE),
             ("VARID_STACK_REACH", STACK_REACH),
             ("VARID_STACK_FULL", STACK_FULL),
+            ("VARID_RED_ZONE", RED_ZONE as usize),
             ("VARID_REGS", RECORD_REGS),
             ("VARID_IN_KERNEL", flags::IN_KERNEL as usize),
             ("VARID_IN_BODY", flags::IN_BODY as usize),
@@ -322,6 +334,7 @@ mod tests {
             ("VARID_LINKED_ONLY", flags::LINKED_ONLY as usize),
             ("VARID_COMPAT", flags::COMPAT as usize),
             ("VARID_INNER", flags::INNER as usize),
+            ("VARID_INTERRUPTED", flags::INTERRUPTED as usize),
             ("VARID_FRAME_QUICK", frame_flags::QUICK as usize),
             ("VARID_FRAME_OUTERMOST", frame_flags::OUTERMOST as usize),
             ("VARID_FRAME_RELATIVE", frame_flags::RELATIVE as usize),

@@ -32,6 +32,6 @@ pub use frames::{FramePc, ManagedFrame, ManagedFrames, PackedFrame};
 pub use module::{
     Counter, CounterValue, MODULE_DEVICE, MODULE_RECORD, Module, ModuleCounts, ModuleError,
 };
-pub use record::{CapturedSample, DecodeError};
+pub use record::{CapturedSample, DecodeError, StackCopy};
 pub use target::{CodeState, CodeStates, LeaveFrame, Target};
 pub use walk::{Leaf, LeafRegisters, LeafState, Step, Walk};

@@ -1,6 +1,6 @@
 //! A sample as the shim hands it over, decoded.
 
-use crate::abi::{RawRecord, flags};
+use crate::abi::{RED_ZONE, RawRecord, flags};
 use crate::frames::{ManagedFrames, PackedFrame};
 use thiserror::Error;
 use varid_model::perf::PERF_CONTEXT_MAX;
@@ -33,6 +33,31 @@ pub struct CapturedSample {
     pub stack_addr: Address,
     /// A slice of the user stack.
     pub stack: Vec<u8>,
+    /// Where a signal's handler runs on an alternate stack: a slice of the stack that the signal interrupted, from the stack pointer
+    /// of that time on. Else empty.
+    pub interrupted: StackCopy,
+}
+
+/// A copy of a part of a thread's stack.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StackCopy {
+    /// Address of the first byte.
+    pub start: Address,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl StackCopy {
+    /// The bytes from an address of it on.
+    fn from(&self, address: Address) -> Option<&[u8]> {
+        slice_from(self.start, &self.bytes, address)
+    }
+}
+
+/// The bytes of a copy, whose first one is at `start`, from an address of it on.
+#[inline]
+fn slice_from(start: Address, bytes: &[u8], address: Address) -> Option<&[u8]> {
+    bytes.get(usize::try_from(address.offset_from(start)?).ok()?..)
 }
 
 /// A record that contradicts itself.
@@ -82,9 +107,12 @@ impl CapturedSample {
         let (addresses, rest) = rest
             .split_at_checked(addresses)
             .ok_or(too_short("its kernel callchain"))?;
-        let stack = rest
-            .get(..head.stack_len as usize)
+        let (stack, rest) = rest
+            .split_at_checked(head.stack_len as usize)
             .ok_or(too_short("its stack"))?;
+        let interrupted = rest
+            .get(..head.interrupted_len as usize)
+            .ok_or(too_short("the stack that a signal interrupted"))?;
 
         let (frames, _) = frames.as_chunks();
         self.frames.set_packed(frames);
@@ -99,6 +127,9 @@ impl CapturedSample {
         );
         self.stack.clear();
         self.stack.extend_from_slice(stack);
+        self.interrupted.bytes.clear();
+        self.interrupted.bytes.extend_from_slice(interrupted);
+        self.interrupted.start = Address::new(head.interrupted_addr);
         self.time = MonotonicNs::new(head.time);
         (self.pid, self.tid) = (Pid::new(head.pid), Tid::new(head.tid));
         (self.cpu, self.flags) = (head.cpu, head.flags);
@@ -109,16 +140,49 @@ impl CapturedSample {
         Ok(())
     }
 
-    /// Bytes of the stack, if the slice holds them all.
+    /// Bytes of the stack, if a slice holds them all.
     pub fn stack_at(&self, address: u64, len: usize) -> Option<&[u8]> {
         self.stack_from(Address::new(address))?.get(..len)
     }
 
-    /// What the slice holds of the stack from an address of it on.
+    /// What a slice holds of the stack from an address of it on.
     #[inline]
     pub fn stack_from(&self, address: Address) -> Option<&[u8]> {
-        let start = usize::try_from(address.offset_from(self.stack_addr)?).ok()?;
-        self.stack.get(start..)
+        slice_from(self.stack_addr, &self.stack, address).or_else(|| self.interrupted.from(address))
+    }
+
+    /// The stack pointer of the code that runs on the thread's ordinary stack: the thread's own, or that at which a signal interrupted it
+    /// whose handler runs on an alternate stack.
+    pub fn ordinary_sp(&self) -> Address {
+        match self.has(flags::INTERRUPTED) {
+            true => self.interrupted.start.wrapping_add(RED_ZONE),
+            false => Address::new(self.regs.sp().unwrap_or(0)),
+        }
+    }
+
+    /// Whether a frame at an address is one of a signal's handler, on an alternate stack.
+    pub fn is_on_alternate_stack(&self, address: Address) -> bool {
+        self.has(flags::INTERRUPTED) && slice_from(self.stack_addr, &self.stack, address).is_some()
+    }
+
+    /// Bytes that its copies of stacks hold.
+    pub fn stack_bytes(&self) -> usize {
+        self.stack
+            .len()
+            .saturating_add(self.interrupted.bytes.len())
+    }
+
+    /// Bytes of memory that its copies of stacks keep for the next sample.
+    pub fn stack_capacity(&self) -> usize {
+        let interrupted = self.interrupted.bytes.capacity();
+        self.stack.capacity().saturating_add(interrupted)
+    }
+
+    /// Gives up the copies of stacks and their memory, for want of room.
+    pub fn drop_stacks(&mut self) {
+        self.stack = Vec::new();
+        self.interrupted.bytes = Vec::new();
+        self.flags |= flags::STACK_TRUNCATED;
     }
 
     /// Whether all of `flags` are set.
@@ -132,8 +196,18 @@ impl RawRecord {
     /// The fixed part of a record.
     #[inline]
     fn from_words(words: &[[u8; 8]; size_of::<Self>() / 8]) -> Self {
-        let [time, ids, place, period, ip, stack_addr, lengths, regs @ ..] =
-            words.map(u64::from_le_bytes);
+        let [
+            time,
+            ids,
+            place,
+            period,
+            ip,
+            stack_addr,
+            lengths,
+            regs @ ..,
+            interrupted_addr,
+            interrupted_len,
+        ] = words.map(u64::from_le_bytes);
         Self {
             time,
             pid: ids as u32,
@@ -147,6 +221,9 @@ impl RawRecord {
             frames: (lengths >> 32) as u16,
             kernel: (lengths >> 48) as u16,
             regs,
+            interrupted_addr,
+            interrupted_len: interrupted_len as u32,
+            reserved: (interrupted_len >> 32) as u32,
         }
     }
 }
@@ -155,6 +232,9 @@ impl RawRecord {
 mod tests {
     use super::*;
     use crate::ManagedFrame;
+
+    /// Where a record says which stack a signal interrupted.
+    const INTERRUPTED: usize = size_of::<RawRecord>() - 16;
 
     fn bytes(frames: u16, kernel: u16, stack: u32) -> Vec<u8> {
         let mut bytes = vec![0; size_of::<RawRecord>()];
@@ -177,6 +257,9 @@ mod tests {
         for len in 0..size_of::<RawRecord>() {
             assert!(CapturedSample::decode(&bytes(0, 0, 0)[..len]).is_err());
         }
+        let mut more = bytes(0, 0, 0);
+        more[INTERRUPTED + 8] = 1;
+        assert!(CapturedSample::decode(&more).is_err());
     }
 
     #[test]
@@ -202,6 +285,20 @@ mod tests {
     }
 
     #[test]
+    fn the_stack_that_a_signal_interrupted_follows_that_of_its_handler() {
+        let mut input = bytes(0, 0, 3);
+        input[40..48].copy_from_slice(&0x1000_u64.to_le_bytes());
+        input[INTERRUPTED..INTERRUPTED + 8].copy_from_slice(&0x7000_u64.to_le_bytes());
+        input[INTERRUPTED + 8] = 2;
+        input.extend([7, 8, 9, 10, 11]);
+        let record = CapturedSample::decode(&input).unwrap();
+        assert_eq!(record.stack, [7, 8, 9]);
+        assert_eq!(record.interrupted.bytes, [10, 11]);
+        let found = [0x1001, 0x7001, 0x7003].map(|at| record.stack_at(at, 1));
+        assert_eq!(found, [Some(&[8][..]), Some(&[11]), None]);
+    }
+
+    #[test]
     fn a_relative_frame_has_two_entries() {
         let mut input = bytes(3, 0, 0);
         for value in [0x10u64, 0x9000, 0x20 | 6 << 56, 0x5000, 0, 14] {
@@ -219,7 +316,7 @@ mod tests {
             [frame(0x10, 0, 0x9000, 0), frame(0x20, 0x5000, 14, 6)]
         );
         // So has one that says where its method last was.
-        input[56 + 16 * 8 + 16 + 7] = 8;
+        input[size_of::<RawRecord>() + 16 + 7] = 8;
         let exported = CapturedSample::decode(&input).unwrap().frames[1];
         assert_eq!(exported, frame(0x20, 0x5000, 14, 8));
         assert!(exported.is_exported());

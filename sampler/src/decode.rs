@@ -102,7 +102,7 @@ impl SamplePool {
 
     /// Puts a sample into the pool.
     pub fn put(&mut self, sampled: Box<Sampled>) {
-        let stacks = self.stacks.saturating_add(sampled.record.stack.capacity());
+        let stacks = self.stacks.saturating_add(sampled.record.stack_capacity());
         if self.samples.len() < Self::MAX && stacks <= Self::MAX_STACKS {
             self.stacks = stacks;
             self.samples.push(sampled);
@@ -112,7 +112,7 @@ impl SamplePool {
     /// A sample of the pool, or a new one, whose record is yet to be written.
     fn take(&mut self, event: usize) -> Box<Sampled> {
         let mut sampled = self.samples.pop().unwrap_or_default();
-        self.stacks = self.stacks.saturating_sub(sampled.record.stack.capacity());
+        self.stacks = self.stacks.saturating_sub(sampled.record.stack_capacity());
         sampled.event = event;
         sampled.read.clear();
         sampled
@@ -375,6 +375,7 @@ fn copy_stack(sample: &SampleFields<'_>, period: Option<Period>, record: &mut Ca
         kernel,
         stack_addr,
         stack,
+        interrupted,
     } = record;
     kernel.clear();
     kernel.extend(
@@ -398,6 +399,8 @@ fn copy_stack(sample: &SampleFields<'_>, period: Option<Period>, record: &mut Ca
     *stack_addr = Address::new(regs.sp().unwrap_or(0));
     stack.clear();
     stack.extend_from_slice(sample.stack);
+    // perf copies from the stack pointer on alone.
+    interrupted.bytes.clear();
 }
 
 #[cfg(test)]

@@ -206,6 +206,7 @@ mod tests {
             kernel: Vec::new(),
             stack_addr: Address::default(),
             stack: Vec::new(),
+            interrupted: Default::default(),
         };
         Stamped {
             time: MonotonicNs::new(time),

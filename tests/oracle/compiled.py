@@ -135,8 +135,6 @@ class Oracle(per_sample.Oracle):
             self.of_file[dex.path].append(dex)
         # Without the kernel's own records there is nothing to hold leaves against.
         self.stacks = Stacks(board.fetched(f"{session}/raw.data")) if per_sample.has_raw(session) else None
-        # What is said where a signal's handler was called: arm64's unwind information of that has the interrupted link register alone.
-        self.other_stack = "[no-unwind-info]" if self.has_link else "[truncated]"
         self.approximate = set(approximate(board.fetched(f"{session}/perf.data")))
         logs = [each for each in files if each.endswith(".jitdump")]
         self.jit = JitLog(logs[0]) if logs else None
@@ -244,8 +242,11 @@ class Oracle(per_sample.Oracle):
             return
         for at in reasons:
             self.counts[user[at].symbol] += 1
-        if any(frame.symbol in SIGNALS for frame in user) and [user[at].symbol for at in reasons] == [self.other_stack]:
-            # An implicit null check: ART's handler runs on another stack, and the kernel copies the one that the stack pointer is on.
+        # An implicit null check: ART's handler runs on an alternate stack. What it has interrupted is judged as any callers are.
+        is_in_handler = any(frame.symbol in SIGNALS for frame in user)
+        self.counts["in a signal's handler"] += is_in_handler
+        if is_in_handler and self.has_link and [user[at].symbol for at in reasons] == ["[no-unwind-info]"]:
+            # arm64's unwind information of where a handler returns to has the interrupted link register alone.
             self.counts["signal stack"] += 1
             return
         if [user[at].symbol for at in reasons] == ["[truncated]"] and self.touches_stack(user):

@@ -38,7 +38,7 @@ compile() { # NAME [FILE...]: the Java below NAME, and FILE, become smali below 
     PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here python3 -m javalet "$out/smali/$name" "$here/$name/org/example/$name"/*.java "$@"
 }
 
-for each in math truth cradle vm scene waits corner; do
+for each in math truth cradle vm scene waits corner faults; do
     compile "$each"
     assemble "$each"
 done

@@ -2,17 +2,36 @@
 
 use varid_model::{ADDRESS_MASK, Address, Machine};
 
-/// A copy of a part of a stack.
+/// A copy of a part of a stack, and of a part of the one that a signal interrupted whose handler runs on an alternate stack.
 #[derive(Debug, Clone, Copy)]
 pub struct StackSlice<'a> {
     start: Address,
     bytes: &'a [u8],
+    interrupted: Option<(Address, &'a [u8])>,
 }
 
 impl<'a> StackSlice<'a> {
     /// The bytes that lie at `start` and above.
     pub const fn new(start: Address, bytes: &'a [u8]) -> Self {
-        Self { start, bytes }
+        Self {
+            start,
+            bytes,
+            interrupted: None,
+        }
+    }
+
+    /// The same of a handler's alternate stack, with the bytes of the interrupted stack that lie at `start` and above.
+    #[must_use]
+    pub const fn interrupting(self, start: Address, bytes: &'a [u8]) -> Self {
+        Self {
+            interrupted: Some((start, bytes)),
+            ..self
+        }
+    }
+
+    /// Whether an address is one of the alternate stack of a signal's handler.
+    pub(crate) fn is_of_handler(self, address: Address) -> bool {
+        self.interrupted.is_some() && from(self.start, self.bytes, address).is_some()
     }
 
     /// Its bytes.
@@ -29,8 +48,10 @@ impl<'a> StackSlice<'a> {
     /// The bytes of the slice from an address on.
     #[inline]
     fn from(self, address: Address) -> Option<&'a [u8]> {
-        let start = usize::try_from(address.offset_from(self.start)?).ok()?;
-        self.bytes.get(start..)
+        from(self.start, self.bytes, address).or_else(|| {
+            let (start, bytes) = self.interrupted?;
+            from(start, bytes, address)
+        })
     }
 
     /// Whether the byte at an address is in the slice.
@@ -50,4 +71,10 @@ impl<'a> StackSlice<'a> {
             _ => bytes.first_chunk().map(|word| u64::from_le_bytes(*word)),
         }
     }
+}
+
+/// The bytes of a copy, whose first one is at `start`, from an address on.
+#[inline]
+fn from(start: Address, bytes: &[u8], address: Address) -> Option<&[u8]> {
+    bytes.get(usize::try_from(address.offset_from(start)?).ok()?..)
 }

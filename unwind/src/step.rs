@@ -74,6 +74,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                 let cfa = self.cfa(frame, &rule);
                 if let (Some(end), Some(until)) = (cfa, self.until)
                     && end > until
+                    && !self.stack.is_of_handler(frame.sp)
                 {
                     return Ok(Step::Encloses { end });
                 }

@@ -72,11 +72,7 @@ pub(crate) fn walk_copy(
         };
         // Each of these frames is a native one, too, and has been unwound.
         if facts.is_at_sp(ip) {
-            managed.push(frame_at_sp(
-                facts,
-                frames.get(depth.saturating_add(1)),
-                (address, pc),
-            ));
+            managed.push(frame_at_sp(facts, native, depth, (address, pc)));
             continue;
         }
         match walk(address, pc, &mut managed) {
@@ -113,13 +109,18 @@ fn entered_method(
     is_first.then(|| ManagedFrame::new(trampoline.sp, FramePc::Absolute(pc), false))
 }
 
-/// The managed frame that is a native frame of its own; `caller`: the next native frame, `registers`: what [`registers`] finds.
+/// The managed frame that is the native frame at `depth`; `(address, pc)`: what [`registers`] finds. Where unwinding has stopped there, its
+/// caller is not known.
 pub(crate) fn frame_at_sp(
     facts: &VmFacts,
-    caller: Option<&NativeFrame>,
+    native: &NativeStack,
+    depth: usize,
     (address, pc): (u64, u64),
 ) -> ManagedFrame {
-    let is_outermost = caller.is_none_or(|caller| !facts.is_at_sp(caller.lookup().get()));
+    let is_outermost = match native.frames.get(depth.saturating_add(1)) {
+        Some(caller) => !facts.is_at_sp(caller.lookup().get()),
+        None => native.stopped.is_none(),
+    };
     let pc = FramePc::Absolute(Address::new(pc));
     ManagedFrame::new(Address::new(address), pc, is_outermost)
 }

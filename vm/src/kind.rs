@@ -225,7 +225,7 @@ pub trait Vm: fmt::Debug {
     /// Called after each batch of samples: what was read from the process may be outdated for the next ones.
     fn end_batch(&self, _process: &Process) {}
 
-    /// Whether frames of compiled code are only found by unwinding the copy of the stack, and the process has such code.
+    /// Whether the process has compiled code, of whose innermost frames some are only found by unwinding the copy of the stack.
     fn unwinds_compiled_code(&self) -> bool {
         false
     }

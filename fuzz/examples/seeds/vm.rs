@@ -113,7 +113,7 @@ pub fn control() -> Vec<u8> {
         .0
 }
 
-/// A record of two frames, a kernel callchain and some stack.
+/// A record of two frames, a kernel callchain and some stack, of a signal's handler and of what it has interrupted.
 pub fn record() -> Vec<u8> {
     Bytes::default()
         .u64s([1])
@@ -122,8 +122,14 @@ pub fn record() -> Vec<u8> {
         .u32s([8])
         .u16s([2, 1])
         .u64s([0; 16])
+        .u64s([0x7fff_0000])
+        .u32s([8, 0])
         .u64s([0x7ffe_1000, 0x9010, 2 << 56 | 0x7ffe_2000, 0x9040])
-        .u64s([0xffff_ffff_8100_0000, 0x1122_3344_5566_7788])
+        .u64s([
+            0xffff_ffff_8100_0000,
+            0x1122_3344_5566_7788,
+            0x99aa_bbcc_ddee_ff00,
+        ])
         .0
 }
 

@@ -7,7 +7,7 @@ pub(super) fn fuzz(bytes: &[u8]) {
     let Ok(record) = CapturedSample::decode(bytes) else {
         return;
     };
-    let held = record.frames.len() * 16 + record.kernel.len() * 8 + record.stack.len();
+    let held = record.frames.len() * 16 + record.kernel.len() * 8 + record.stack_bytes();
     assert!(held <= bytes.len(), "more than the bytes hold");
     assert!(record.regs.ip().is_some(), "a record has its registers");
 }

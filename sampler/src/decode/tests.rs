@@ -184,7 +184,7 @@ fn sample(id: u64) -> Bytes {
 
 #[test]
 fn the_shims_record_comes_with_its_own_time() {
-    let mut record = vec![0u8; 184];
+    let mut record = vec![0u8; 200];
     record[..8].copy_from_slice(&77u64.to_le_bytes());
     record[8..12].copy_from_slice(&10u32.to_le_bytes());
     let mut bytes = sample(SHIM).u32(&[record.len() as u32]);
@@ -384,7 +384,7 @@ proptest! {
         which in 0usize..4,
         spoil in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
-        let shim = { let mut bytes = sample(SHIM).u32(&[184]); bytes.0.extend([0; 184]); bytes };
+        let shim = { let mut bytes = sample(SHIM).u32(&[200]); bytes.0.extend([0; 200]); bytes };
         let mut bytes = [mmap().identified(), copy(&[1, 2], 64, 64), sample(RAW), shim][which].clone();
         for (at, value) in spoil {
             let at = at.index(bytes.0.len());

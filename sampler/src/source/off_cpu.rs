@@ -178,12 +178,10 @@ impl Waits {
             spare.put(before);
         }
         let record = &mut sampled.record;
-        let bytes = record.stack.len();
-        if self.stacks.saturating_add(bytes) > MAX_WAITING {
-            record.stack = Vec::new();
-            record.flags |= flags::STACK_TRUNCATED;
+        if self.stacks.saturating_add(record.stack_bytes()) > MAX_WAITING {
+            record.drop_stacks();
         }
-        self.stacks = self.stacks.saturating_add(record.stack.len());
+        self.stacks = self.stacks.saturating_add(record.stack_bytes());
         self.records.insert(record.tid, sampled);
         None
     }
@@ -191,7 +189,7 @@ impl Waits {
     /// Takes out the last record of a thread.
     fn take(&mut self, tid: Tid) -> Option<Box<Sampled>> {
         let taken = self.records.remove(&tid)?;
-        self.stacks = self.stacks.saturating_sub(taken.record.stack.len());
+        self.stacks = self.stacks.saturating_sub(taken.record.stack_bytes());
         Some(taken)
     }
 

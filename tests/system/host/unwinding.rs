@@ -4,6 +4,8 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
 use varid_tests::{App, Libart, Says, Scale, judge, record, scale, skip_without_root, testbed};
 
 /// A workload in a libart that nobody knows.
@@ -122,6 +124,90 @@ fn stacks_are_unwound_as_perf_unwinds_them_or_better() -> Result<()> {
     ensure!(
         of("perf right: the copy does not hold the frame") < of("samples") / 500 + 10,
         "{sum:?}"
+    );
+    Ok(())
+}
+
+/// How deep the chain of alternate.c is.
+const DEPTH: usize = 20;
+
+/// The user frames of a recording's samples in the handler of alternate.c, from the handler outwards.
+fn in_handler(folder: &Path, options: &[&str]) -> Result<Vec<Vec<String>>> {
+    let session = folder.join(options.concat());
+    let recorded = testbed()?
+        .varid()
+        .args(["record", "-q", "-e", "cpu-clock", "-F", "4000"])
+        .args(options)
+        .arg("-o")
+        .arg(&session)
+        .arg("--")
+        .arg(folder.join("alternate"))
+        .arg("1000")
+        .status()?;
+    ensure!(recorded.success(), "{options:?}: {recorded}");
+    let exported = testbed()?
+        .varid()
+        .args(["export", "-q", "-f", "jsonl"])
+        .arg(&session)
+        .output()?;
+    ensure!(exported.status.success(), "{exported:?}");
+    let mut all = Vec::new();
+    for line in String::from_utf8(exported.stdout)?.lines() {
+        let sample: Value = serde_json::from_str(line)?;
+        let frames = sample["frames"].as_array().into_iter().flatten();
+        let names = frames.filter_map(|frame| frame["symbol"].as_str());
+        let names: Vec<_> = names.skip_while(|name| *name != "handler").collect();
+        if !names.is_empty() {
+            all.push(names.into_iter().map(str::to_owned).collect());
+        }
+    }
+    Ok(all)
+}
+
+#[test]
+fn a_handlers_callers_are_those_that_its_signal_interrupted_wherever_its_stack_is() -> Result<()> {
+    if skip_without_root("alternate stacks") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let cc = Command::new("cc")
+        .args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("system/host/alternate.c"))
+        .arg("-o")
+        .arg(folder.path().join("alternate"))
+        .status()?;
+    ensure!(cc.success(), "cc: {cc}");
+    let interrupted = ["handler", "__restore_rt", "faulting"];
+    let chain = [&interrupted[..], &["down"; DEPTH + 1], &["chain"]].concat();
+    for stack in ["full", "vertical"] {
+        let samples = in_handler(folder.path(), &["--shim", "bpf", "--stack", stack])?;
+        let mut threads: BTreeMap<String, usize> = BTreeMap::new();
+        for names in &samples {
+            ensure!(
+                names
+                    .iter()
+                    .zip(&chain)
+                    .all(|(name, expected)| name == expected),
+                "{stack}: {names:?}"
+            );
+            let entry = names.get(chain.len()).context("no thread")?;
+            *threads.entry(entry.clone()).or_default() += 1;
+            let reason = names.iter().find(|name| name.starts_with('['));
+            ensure!(reason.is_none(), "{stack}: {names:?}");
+        }
+        println!("{stack}: {threads:?}");
+        let both: Vec<_> = threads.keys().map(String::as_str).collect();
+        ensure!(
+            both == ["main", "thread"] && samples.len() > 200,
+            "{threads:?}"
+        );
+    }
+    // perf copies the handler's stack alone.
+    let samples = in_handler(folder.path(), &["--shim", "perf", "--stack", "full"])?;
+    let cut = [&interrupted[..], &["[truncated]"]].concat();
+    ensure!(
+        samples.len() > 200 && samples.iter().all(|names| *names == cut),
+        "{samples:?}"
     );
     Ok(())
 }

@@ -119,15 +119,20 @@ static void handler(int number)
 	inner(signal_stop, signal_context);
 }
 
-/* The chain goes through a signal's frame, whose rules are expressions. */
-int in_signal(stop stop, void *context)
+/* The chain goes through a signal's frame, whose rules are expressions. The handler runs on an alternate stack if there is one. */
+int in_signal(stop stop, void *context, void *alternate, unsigned long size)
 {
-	struct sigaction action = { .sa_handler = handler }, before;
+	struct sigaction action = { .sa_handler = handler, .sa_flags = alternate ? SA_ONSTACK : 0 }, before;
+	stack_t on = { .ss_sp = alternate, .ss_size = size }, stack_before;
+	int result;
 
 	signal_stop = stop;
 	signal_context = context;
+	if (alternate && sigaltstack(&on, &stack_before))
+		return -1;
 	if (sigaction(SIGUSR2, &action, &before))
 		return -1;
 	raise(SIGUSR2);
-	return sigaction(SIGUSR2, &before, 0);
+	result = sigaction(SIGUSR2, &before, 0);
+	return alternate ? result | sigaltstack(&stack_before, 0) : result;
 }

@@ -95,11 +95,17 @@ struct Record {
     regs: Regs,
     stack_addr: u64,
     stack: Vec<u8>,
+    /// What a signal interrupted whose handler runs on an alternate stack.
+    interrupted: Option<(u64, Vec<u8>)>,
 }
 
 impl Record {
     fn slice(&self) -> StackSlice<'_> {
-        StackSlice::new(Address::new(self.stack_addr), &self.stack)
+        let slice = StackSlice::new(Address::new(self.stack_addr), &self.stack);
+        match &self.interrupted {
+            Some((start, stack)) => slice.interrupting(Address::new(*start), stack),
+            None => slice,
+        }
     }
 }
 
@@ -108,7 +114,21 @@ fn record(regs: Regs, stack_addr: u64, stack: Vec<u8>) -> Record {
         regs,
         stack_addr,
         stack,
+        interrupted: None,
     }
+}
+
+/// The memory of this process from an address to the end of its mapping.
+fn copy_to_end(start: u64) -> Vec<u8> {
+    let maps = procfs::process::Process::myself().unwrap().maps().unwrap();
+    let map = maps
+        .iter()
+        .find(|map| (map.address.0..map.address.1).contains(&start))
+        .unwrap();
+    let mut bytes = vec![0; usize::try_from(map.address.1 - start).unwrap()];
+    let memory = File::open("/proc/self/mem").unwrap();
+    memory.read_exact_at(&mut bytes, start).unwrap();
+    bytes
 }
 
 /// chain.c's `stop`: copies the thread's stack, as a sample does, and asks libgcc's unwinder.
@@ -121,16 +141,11 @@ unsafe extern "C" fn stop(context: *mut c_void, registers: *const [u64; 8]) {
         .zip(registers)
         .for_each(|(dwarf, value)| regs.set(*dwarf, Some(*value)));
     let sp = regs.sp().unwrap();
-    let maps = procfs::process::Process::myself().unwrap().maps().unwrap();
-    let top = maps
-        .iter()
-        .find(|map| (map.address.0..map.address.1).contains(&sp))
-        .unwrap()
-        .address
-        .1;
-    let mut stack = vec![0; usize::try_from(top - sp).unwrap()];
-    let memory = File::open("/proc/self/mem").unwrap();
-    memory.read_exact_at(&mut stack, sp).unwrap();
+    let stack = copy_to_end(sp);
+    // The context lies further out on the ordinary stack.
+    let context = std::ptr::from_mut(shown) as u64;
+    let is_on_it = (sp..sp + stack.len() as u64).contains(&context);
+    let interrupted = (!is_on_it).then(|| (context - BELOW, copy_to_end(context - BELOW)));
     let mut truth = [std::ptr::null_mut(); 256];
     // SAFETY: the buffer has room for as many addresses as are asked for.
     let found = unsafe { libc::backtrace(truth.as_mut_ptr(), truth.len() as c_int) };
@@ -140,11 +155,13 @@ unsafe extern "C" fn stop(context: *mut c_void, registers: *const [u64; 8]) {
     let truth = truth
         .skip_while(|address| Some(*address) != regs.ip())
         .collect();
-    *shown = Some(Shown {
-        record: record(regs, sp, stack),
-        truth,
-    });
+    let mut record = record(regs, sp, stack);
+    record.interrupted = interrupted;
+    *shown = Some(Shown { record, truth });
 }
+
+/// Bytes of the stack that the functions between a test and a signal take at most.
+const BELOW: u64 = 0x4000;
 
 type Stop = unsafe extern "C" fn(*mut c_void, *const [u64; 8]);
 
@@ -185,13 +202,18 @@ impl Chain {
         shown.unwrap()
     }
 
-    fn in_signal(&self) -> Shown {
-        type InSignal = unsafe extern "C" fn(Stop, *mut c_void) -> c_int;
+    fn in_signal(&self, alternate: &mut [u8]) -> Shown {
+        type InSignal = unsafe extern "C" fn(Stop, *mut c_void, *mut u8, usize) -> c_int;
         // SAFETY: as above.
         let function: InSignal = unsafe { std::mem::transmute(self.symbol(c"in_signal")) };
         let mut shown: Option<Shown> = None;
-        // SAFETY: as above.
-        assert_eq!(unsafe { function(stop, (&raw mut shown).cast()) }, 0);
+        let (start, size) = match alternate {
+            [] => (std::ptr::null_mut(), 0),
+            some => (some.as_mut_ptr(), some.len()),
+        };
+        // SAFETY: as above; nothing else uses the alternate stack through the call.
+        let result = unsafe { function(stop, (&raw mut shown).cast(), start, size) };
+        assert_eq!(result, 0);
         shown.unwrap()
     }
 }
@@ -295,10 +317,61 @@ fn registers_that_callees_saved_come_back() {
 fn a_signals_frame_is_no_barrier() {
     let chain = Chain::load();
     let process = this_process();
-    let Shown { record, truth } = chain.in_signal();
+    let Shown { record, truth } = chain.in_signal(&mut []);
     let stack = unwind(&record, None, |address| code_at(&process, address));
     assert_eq!(stack.stopped, None);
     assert_eq!(ips(&stack), truth);
+}
+
+/// Memory far below all stacks of this process, or above this thread's.
+fn alternate_stack(is_below: bool) -> &'static mut [u8] {
+    const SIZE: usize = 1 << 20;
+    let here = (&raw const is_below) as usize;
+    let places: Vec<usize> = match is_below {
+        true => (1..64).map(|at| at << 32).collect(),
+        false => (1..4096).map(|at| here + (at << 24)).collect(),
+    };
+    let (access, kind) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
+    );
+    let mapped = places.into_iter().find_map(|place| {
+        let place = std::ptr::without_provenance_mut(place & !0xfff);
+        // SAFETY: what is mapped already is not replaced.
+        let mapped = unsafe { libc::mmap(place, SIZE, access, kind, -1, 0) };
+        (mapped == place).then_some(mapped)
+    });
+    // SAFETY: the mapping is new, of this size, and stays.
+    unsafe { std::slice::from_raw_parts_mut(mapped.unwrap().cast(), SIZE) }
+}
+
+#[test]
+#[cfg_attr(not(target_arch = "x86_64"), ignore = "chain.c is x86-64 code")]
+fn an_alternate_stack_is_no_barrier_where_the_interrupted_one_is_copied_too() {
+    let chain = Chain::load();
+    for is_below in [true, false] {
+        let alternate = alternate_stack(is_below);
+        let process = this_process();
+        let Shown { mut record, truth } = chain.in_signal(alternate);
+        let code_at = |address| code_at(&process, address);
+        let whole = unwind(&record, None, code_at);
+        assert_eq!(whole.stopped, None);
+        assert_eq!(ips(&whole), truth);
+        let descends = !whole.frames.is_sorted_by_key(|frame| frame.sp);
+        assert_eq!(descends, !is_below);
+        // Frames of the handler do not enclose an address of the interrupted stack.
+        let outermost = whole.frames[truth.len() - 2].sp;
+        let part = unwind(&record, Some(outermost.get() + 1), code_at);
+        assert_eq!(part.stopped, None);
+        assert_eq!(ips(&part), truth[..truth.len() - 1]);
+        // perf copies the stack that the handler runs on alone.
+        record.interrupted = None;
+        let cut = unwind(&record, None, code_at);
+        assert_eq!(cut.stopped, Some(UnwindError::NoStack));
+        assert_eq!(ips(&cut), truth[..cut.frames.len()]);
+        let interrupted = cut.frames.last().unwrap();
+        assert!(cut.frames.len() > 1 && interrupted.address.is_instruction());
+    }
 }
 
 #[test]

@@ -144,7 +144,7 @@ fn add_unwound(
         let known = known.map(ManagedFrame::is_quick);
         let caller = native.get(depth.saturating_add(1));
         let end = caller.map(|caller| caller.sp).or(sample.native.end);
-        let added = || frame_at_sp(facts, caller, (address, pc));
+        let added = || frame_at_sp(facts, sample.native, depth, (address, pc));
         match known {
             Some(false) => {}
             // An outdated note led there: of a frame that was in the same place.
@@ -368,6 +368,14 @@ mod tests {
         for before in [vec![], vec![noted], vec![nterp]] {
             assert_eq!(with_unwound(&native, before), [nterp]);
         }
+    }
+
+    #[test]
+    fn whether_native_code_called_nterp_is_known_only_if_its_caller_is() {
+        let mut native = unwound(&[(NTERP, 0x7000)]);
+        assert!(with_unwound(&native, vec![])[0].is_outermost());
+        native.stopped = Some(UnwindError::NoStack);
+        assert!(!with_unwound(&native, vec![])[0].is_outermost());
     }
 
     #[test]

@@ -23,7 +23,7 @@ use std::rc::Rc;
 use varid_model::{Address, MonotonicNs, Precision, Reason};
 use varid_process::{AddressSpace, MappedCode, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
-use varid_tunnel::abi::{RULE_CODE_INFO, RULE_LIST};
+use varid_tunnel::abi::RULE_LIST;
 use varid_tunnel::builds::{self, Build};
 use varid_unwind::{BytecodePc, CodeRule, NativeFrame, bytecode_pc};
 
@@ -86,6 +86,10 @@ impl Vm for ArtVm {
     }
 
     fn leaf_is_managed(&self, record: &CapturedSample, leaf: Option<CodeKind>) -> bool {
+        // The frames are those of what a signal interrupted.
+        if record.has(flags::INTERRUPTED) {
+            return false;
+        }
         // While nterp makes or leaves a frame, its caller may be native.
         let is_at_sp = |ip: u64| self.facts.is_at_sp(ip);
         match leaf {
@@ -196,7 +200,7 @@ impl Vm for ArtVm {
     }
 
     fn unwinds_compiled_code(&self) -> bool {
-        self.has_compiled_code() && self.facts.layout.has_rule(RULE_CODE_INFO)
+        self.has_compiled_code()
     }
 
     fn forked(&self) -> Option<Rc<dyn Vm>> {

@@ -93,20 +93,22 @@ impl<'a> Chain<'a> {
         let mut interprets_detached = false; // what the native frames execute since frames that lie elsewhere
         let mut is_bridged = false; // frames of a call into the interpreter, or out of it, since a managed frame
         let mut called_natively = false; // the frame that came last, by frames that are not unwound
-        let sp = native.frames.first().map(|leaf| leaf.sp);
-        let switched = !native.frames.is_sorted_by_key(|frame| frame.sp);
-        let positions = StackPositions::of(managed, sp.unwrap_or_default(), switched);
+        let ordinary = first_on_ordinary_stack(record, native);
+        let frames_there = native.frames.get(ordinary..).unwrap_or_default();
+        let sp = frames_there.first().map(|innermost| innermost.sp);
+        let switched = !frames_there.is_sorted_by_key(|frame| frame.sp);
+        let positions = StackPositions::of(managed, sp.unwrap_or(record.ordinary_sp()), switched);
         let innermost = |rest: &[ManagedFrame]| managed.len().saturating_sub(rest.len());
         for (depth, frame) in native.frames.iter().enumerate() {
             called_natively = false;
             while let Some((next, after)) = rest.split_first().filter(|(next, _)| {
-                depth > 0 && positions.address(innermost(rest), next) < frame.sp
+                depth > ordinary && positions.address(innermost(rest), next) < frame.sp
             }) {
                 let is_live = match next.pc() {
                     // While the code that calls a native method makes a frame for it, what an earlier call left there is not this one's.
                     FramePc::Native { .. } => {
                         vm.is_some_and(|vm| vm.has_live_native_method(enclosing))
-                            && (depth > 1 || sp != Some(next.address()))
+                            && (depth > ordinary.saturating_add(1) || sp != Some(next.address()))
                     }
                     // Unwinding would have met it: a note that is outdated led there. By frame pointers native code may be left without meeting it.
                     FramePc::Compiled { .. } => enclosing.is_none(),
@@ -201,7 +203,16 @@ impl<'a> Chain<'a> {
                 _ => false,
             };
             if !machinery {
-                self.native(frame.address);
+                let returns_from_handler = depth > 0
+                    && native
+                        .frames
+                        .get(depth.saturating_add(1))
+                        .is_some_and(|caller| caller.address.is_instruction());
+                self.native(match returns_from_handler {
+                    // The kernel has put its first instruction there, and no call lies before it.
+                    true => FrameAddress::calling_at(frame.address.recorded()),
+                    false => frame.address,
+                });
             }
         }
         self.native_stretch |= called_natively;
@@ -230,10 +241,25 @@ impl<'a> Chain<'a> {
             rest = after;
         }
         self.leaf_at_least();
+        // A managed frame that unwinding has come to and cannot leave: its caller is missing, it is not.
+        let mut ends_managed = !called_natively
+            && matches!(enclosing, Some(CodeKind::NativeFrames | CodeKind::Compiled));
+        if native.stopped.is_some()
+            && let Some(last) = native.frames.last()
+        {
+            while let Some((next, after)) = rest
+                .split_first()
+                .filter(|(next, _)| next.address() == last.sp)
+            {
+                self.managed(next);
+                ends_managed = true;
+                rest = after;
+            }
+        }
         if let Some(error) = native
             .stopped
             .as_ref()
-            .filter(|_| stack == Stack::Full || !rest.is_empty() || is_unwound)
+            .filter(|_| stack == Stack::Full || !rest.is_empty() || is_unwound || ends_managed)
         {
             // What is missing lies further out than what was unwound, and, below the kernel, than the frame that the leaf's loop executes.
             let unwound = native.frames.last().map(|frame| frame.sp);
@@ -311,12 +337,17 @@ impl<'a> Chain<'a> {
                 None => Reason::TornFrames,
             };
             self.marker(Marker::Reason(reason));
-        } else if let Some(reason) = incomplete {
+        } else if let Some(reason) = incomplete.filter(|reason| !self.ends_with(*reason)) {
             self.marker(Marker::Reason(reason));
         }
     }
 
     fn push(&mut self, frame: FrameAddress) {
+        let frame = match frame {
+            // Of what a signal interrupted: in a callchain it is looked up as a caller, one byte back.
+            FrameAddress::Instruction(at) if !self.user.is_empty() => FrameAddress::calling_at(at),
+            known => known,
+        };
         self.user.push(frame.recorded());
         self.leaf = false;
     }
@@ -341,8 +372,13 @@ impl<'a> Chain<'a> {
 
     /// What stands where frames are missing.
     pub fn marker(&mut self, marker: Marker) {
-        // Looked up as a caller, one byte back.
-        self.push(FrameAddress::calling_at(address_of(marker)));
+        self.push(marker_frame(marker));
+    }
+
+    /// Whether it is said already that the outermost frames are missing for this reason.
+    fn ends_with(&self, reason: Reason) -> bool {
+        let marker = marker_frame(Marker::Reason(reason));
+        self.user.last() == Some(&marker.recorded())
     }
 
     /// A frame of compiled code: the frames of the methods that it executes; whether their places are known.
@@ -495,6 +531,24 @@ fn lacks_own_frame(
         |frame: &&NativeFrame| kind(frame) == Some(CodeKind::Interpreter) && !is_at_sp(frame);
     let outside = callers.skip_while(is_trampoline).find(is_outside);
     outside.is_some_and(|outside| next.address() >= outside.sp)
+}
+
+/// Which native frame is the first one on the thread's ordinary stack, where managed frames lie: those before it are of a signal's handler
+/// on an alternate stack.
+fn first_on_ordinary_stack(record: &CapturedSample, native: &NativeStack) -> usize {
+    let frames = &native.frames;
+    let is_of_handler = |frame: &&NativeFrame| record.is_on_alternate_stack(frame.sp);
+    let of_handler = frames.iter().take_while(is_of_handler).count();
+    // A stack grows down: what lies below its callee is on another one.
+    let callers = frames.get(1..).unwrap_or_default();
+    let mut pairs = frames.iter().zip(callers);
+    let descends = pairs.rposition(|(frame, caller)| caller.sp < frame.sp);
+    of_handler.max(descends.map_or(0, |callee| callee.saturating_add(1)))
+}
+
+/// The frame that a callchain has for a marker: looked up as a caller, one byte back.
+const fn marker_frame(marker: Marker) -> FrameAddress {
+    FrameAddress::calling_at(address_of(marker))
 }
 
 /// Why frames are missing where unwinding stopped.

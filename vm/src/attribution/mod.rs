@@ -108,8 +108,7 @@ pub fn attribute(
     if stack == Stack::None || (leaf_is_managed && stack == Stack::Vertical && walked_all) {
         leaf_only(native, record, ip);
     } else {
-        let positions =
-            StackPositions::of(&frames, Address::new(record.regs.sp().unwrap_or(0)), false);
+        let positions = StackPositions::of(&frames, record.ordinary_sp(), false);
         let until = frames
             .iter()
             .enumerate()
@@ -118,7 +117,8 @@ pub fn attribute(
             .filter(|_| stack == Stack::Vertical && walked_all)
             .filter(|_| vm.is_some_and(|vm| vm.facts().is_on_native_stack()))
             .map(|frame| frame.address());
-        if until.is_none() {
+        // The next sample is most likely on the ordinary stack again.
+        if until.is_none() && !record.has(flags::INTERRUPTED) {
             unwound_whole = Some(chain.process.unwound.take(record.tid, knowledge));
         }
         let mut code = ProcessCode {
@@ -133,13 +133,23 @@ pub fn attribute(
             None => native.unwind(regs, slice, until, &mut code),
         }
     }
+    // The shim has searched for what the signal interrupted. Unwinding knows.
+    let is_misled = record.has(flags::INTERRUPTED)
+        && native
+            .frames
+            .iter()
+            .find(|frame| !record.is_on_alternate_stack(frame.sp))
+            .is_some_and(|interrupted| interrupted.sp != record.ordinary_sp());
+    if is_misled {
+        frames = Cow::default();
+    }
     // A JNI method's frame comes first: its native code may have called what the leaf is in.
     let entered_natively =
         !record.has(flags::IN_BODY) && frames.first().is_some_and(ManagedFrame::is_quick);
     chain.native_stretch = leaf_is_managed && entered_natively && stack == Stack::Vertical;
     let mut managed = ManagedStack {
         frames,
-        torn: record.has(flags::TORN),
+        torn: record.has(flags::TORN) || is_misled,
         incomplete: match stack {
             _ if half_missing => Some(Reason::TornFrames),
             Stack::Vertical | Stack::Full => {
@@ -218,13 +228,24 @@ impl UnwindInfo for ProcessCode<'_> {
     }
 
     fn frame_rule(&mut self, frame: &NativeFrame) -> CodeRule {
-        match self.mapped.rule(frame.lookup()) {
-            CodeRule::Unknown => {
-                let vm = self.vm;
-                let compiled = vm.and_then(|vm| vm.unwind_rule(frame, self.record, self.process));
-                compiled.unwrap_or(CodeRule::Unknown)
+        let rule = self.mapped.rule(frame.lookup());
+        if !matches!(rule, CodeRule::Unknown) {
+            return rule;
+        }
+        let vm = self.vm;
+        let compiled = vm.and_then(|vm| vm.unwind_rule(frame, self.record, self.process));
+        if let Some(compiled) = compiled {
+            return compiled;
+        }
+        // A system call may be its function's last instruction, as the one that returns from a signal's handler is.
+        match frame.address {
+            FrameAddress::Instruction(after)
+                if self.record.has(flags::IN_KERNEL)
+                    && self.record.regs.ip() == Some(after.get()) =>
+            {
+                self.mapped.rule(FrameAddress::Return(after).lookup())
             }
-            known => known,
+            _ => CodeRule::Unknown,
         }
     }
 

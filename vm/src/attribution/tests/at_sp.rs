@@ -91,3 +91,35 @@ fn its_frames_are_unwound_where_linked_ones_alone_were_walked() {
         assert_eq!(user, expected, "{more}");
     }
 }
+
+/// A record whose copy of the stack ends in the frame behind the leaf's, which is a method's own.
+fn cut_in(world: &World, function: &str, pc: u64) -> varid_shim::CapturedSample {
+    let mut record = world.record(&["native", function, "native", "outermost"]);
+    record.regs.set(PC, Some(pc));
+    put(&mut record, SP + FRAME, FIRST);
+    record.stack.truncate(FRAME as usize + 8);
+    record
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
+fn behind_a_managed_frame_that_unwinding_cannot_leave_its_callers_are_marked_as_missing() {
+    // Of a call that is over.
+    let note = [managed(9, RUNTIME, 0, QUICK)];
+    for (function, walked) in [("quick", &[][..]), ("nterp", &note)] {
+        for stack in [Stack::Vertical, Stack::Full] {
+            let mut world = World::list();
+            let pc = world.code[0].start + 4;
+            let record = cut_in(&world, function, pc);
+            let native = world.at("native");
+            assert_eq!(
+                world.user(record, 0, walked, stack),
+                [native, pc + 1, because(Reason::Truncated)],
+                "{function} {stack:?}"
+            );
+        }
+    }
+}

@@ -3,6 +3,7 @@
 mod areas;
 mod at_sp;
 mod callers;
+mod interrupted;
 mod marked;
 mod reasons;
 pub mod sequence;

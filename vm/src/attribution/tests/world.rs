@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use varid_model::{Address, CodeUnits, Marker, MonotonicNs, Period, Reason, Regs, Stack, Tid};
 use varid_process::{AddressSpace, CodeImage, ElfImage, MappingId, ProcessImage, ProcessMapping};
 use varid_recording::remap::address_of;
-use varid_shim::{CapturedSample, FramePc, ManagedFrame};
+use varid_shim::{CapturedSample, FramePc, ManagedFrame, StackCopy, flags};
 use varid_tunnel::abi;
 use varid_vm::attribution::{Attributed, RemapTable, attribute, cached_callchain};
 use varid_vm::{ManagedProcess, Method, Methods, VmFacts};
@@ -46,6 +46,10 @@ pub fn dex() -> Rc<CodeImage> {
 pub const FRAME: u64 = 64;
 /// The stack pointer of every record: native frame n starts at SP + 64 n.
 pub const SP: u64 = 0x7fff_0000_0000;
+/// Bytes below its stack pointer with which an interrupted stack's copy begins.
+const RED_ZONE: usize = 128;
+/// Bytes from a signal's frame to the stack pointer that it interrupted.
+pub const SAVED_SP: u64 = 32;
 /// Code that nothing is known of.
 pub const JIT: u64 = 0x7200_0000_0000;
 /// No address of anything.
@@ -66,7 +70,8 @@ pub const PC: u16 = 12;
 pub const FRAME_REGISTER: u16 = 13;
 
 /// Functions that only an unwinder visits. `helper` saves the loop's registers, `trampoline` has the bytecode of the method that it has entered
-/// an interpreter for in rbx.
+/// an interpreter for in rbx. `signal` is what a signal's handler returns to: the kernel has saved the interrupted stack pointer at
+/// [`SAVED_SP`] of its frame, and the instruction behind it.
 const FRAMES: &str = "
 .macro function name
 .balign 0x100
@@ -105,6 +110,11 @@ function trampoline
 .cfi_offset rbx, -16
 .cfi_escape 0x16, 5, 9, 0x0c, 0x44, 0x45, 0x58, 0x31, 0x13, 0x92, 3, 0
 done trampoline, 0x20
+function signal
+.cfi_signal_frame
+.cfi_escape 0x0f, 3, 0x77, 32, 6
+.cfi_escape 0x10, 16, 2, 0x77, 40
+done signal
 function outermost
 .cfi_undefined rip
 done outermost
@@ -384,7 +394,25 @@ impl World {
             kernel: Vec::new(),
             stack_addr: Address::new(SP),
             stack,
+            interrupted: Default::default(),
         }
+    }
+
+    /// A record of a signal's handler, which runs on a stack at `alternate`; the functions are what the signal interrupted.
+    pub fn interrupted(&self, functions: &[&str], alternate: u64) -> CapturedSample {
+        let ordinary = self.record(functions);
+        let mut record = self.record(&["native", "signal"]);
+        record.regs.set_frame(self.at("native"), alternate, 0);
+        record.stack_addr = Address::new(alternate);
+        put(&mut record, alternate + FRAME + SAVED_SP, SP);
+        let interrupted = self.at(functions[0]);
+        put(&mut record, alternate + FRAME + SAVED_SP + 8, interrupted);
+        record.interrupted = StackCopy {
+            start: Address::new(SP - RED_ZONE as u64),
+            bytes: [vec![0; RED_ZONE], ordinary.stack].concat(),
+        };
+        record.flags |= flags::INTERRUPTED;
+        record
     }
 
     pub fn attribute(&mut self, record: &CapturedSample, stack: Stack) -> Attributed {
