@@ -1,8 +1,8 @@
 //! A callchain in the making: native and managed frames in one order, and what is missing.
 
 use super::RemapTable;
+use super::missing::{lacks_own_frame, reason, stopped_among_linked_frames};
 use crate::code_kind::CodeKind;
-use crate::facts::VmFacts;
 use crate::kind::{FrameMethods, Methods, Vm};
 use crate::stack_positions::StackPositions;
 use crate::{ManagedProcess, Method};
@@ -230,11 +230,13 @@ impl<'a> Chain<'a> {
             rest = after;
         }
         self.leaf_at_least();
-        if let Some(error) = native
-            .stopped
-            .as_ref()
-            .filter(|_| stack == Stack::Full || !rest.is_empty() || is_unwound)
-        {
+        let among_linked = stopped_among_linked_frames(record, native);
+        let may_lack_frames = match stack {
+            Stack::Full => true,
+            _ if among_linked => rest.iter().any(ManagedFrame::is_quick),
+            _ => !rest.is_empty() || is_unwound,
+        };
+        if let Some(error) = native.stopped.as_ref().filter(|_| may_lack_frames) {
             // What is missing lies further out than what was unwound, and, below the kernel, than the frame that the leaf's loop executes.
             let unwound = native.frames.last().map(|frame| frame.sp);
             while let Some((next, after)) = rest.split_first()
@@ -243,6 +245,14 @@ impl<'a> Chain<'a> {
             {
                 self.caller(next, after.first());
                 rest = after;
+            }
+            if among_linked {
+                let noted = rest.iter().position(ManagedFrame::is_quick);
+                let (inside, outside) = rest.split_at(noted.map_or(0, |at| at.saturating_add(1)));
+                for (at, frame) in inside.iter().enumerate() {
+                    self.caller(frame, rest.get(at.saturating_add(1)));
+                }
+                rest = outside;
             }
             self.marker(Marker::Reason(reason(error)));
         }
@@ -463,46 +473,6 @@ impl<'a> Chain<'a> {
                 .map(Some)
                 .ok_or(Reason::UnknownMethod),
         }
-    }
-}
-
-/// Whether an interpreter's native frame, the one at `depth`, has no managed frame of its own among those found: `next`, the innermost that is
-/// left, lies beyond the next native frame out that has one or is not the VM's. Where a VM's other interpreter has native frames its own are in no list; and
-/// where nobody walked the lists, a loop that native code is entering has none, for no register leads to it yet.
-fn lacks_own_frame(
-    record: &CapturedSample,
-    facts: &VmFacts,
-    native: &NativeStack,
-    depth: usize,
-    next: Option<&ManagedFrame>,
-) -> bool {
-    let is_at_sp = |frame: &&NativeFrame| facts.is_at_sp(frame.lookup().get());
-    let mut callers = native.frames.iter().skip(depth.saturating_add(1));
-    // The other interpreter's own frames are made and left by its callers' side.
-    if native.frames.get(depth).as_ref().is_some_and(is_at_sp) {
-        return !callers.next().as_ref().is_some_and(is_at_sp);
-    }
-    let Some(next) = next else {
-        return callers.any(|caller| is_at_sp(&caller));
-    };
-    let is_copied = record.has(flags::NOT_READY) || record.has(flags::NO_WALK);
-    let kind = |frame: &NativeFrame| facts.code_at(frame.lookup().get());
-    let is_outside = |frame: &&NativeFrame| {
-        is_at_sp(frame) || (is_copied && kind(frame).is_none_or(CodeKind::executes))
-    };
-    // The trampoline that has called it executes the same frame.
-    let is_trampoline =
-        |frame: &&NativeFrame| kind(frame) == Some(CodeKind::Interpreter) && !is_at_sp(frame);
-    let outside = callers.skip_while(is_trampoline).find(is_outside);
-    outside.is_some_and(|outside| next.address() >= outside.sp)
-}
-
-/// Why frames are missing where unwinding stopped.
-pub(super) fn reason(error: &UnwindError) -> Reason {
-    match error {
-        UnwindError::NoStack => Reason::Truncated,
-        UnwindError::NoInfo(_) => Reason::NoUnwindInfo,
-        UnwindError::NoCode(_) | UnwindError::NotAscending(_) => Reason::StackUnreadable,
     }
 }
 
