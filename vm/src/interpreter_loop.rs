@@ -48,8 +48,8 @@ pub(crate) fn walk_copy(
                 let caller = frames.get(depth.saturating_add(1));
                 if let Some(method) = entered_method(record, frame, space) {
                     managed.push(method);
-                } else if !caller
-                    .is_some_and(|caller| entered_method(record, caller, space).is_some())
+                } else if caller
+                    .is_none_or(|caller| entered_method(record, caller, space).is_none())
                 {
                     lost = Some(unknown);
                 }

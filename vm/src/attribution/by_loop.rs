@@ -3,7 +3,8 @@
 //! Addresses on two stacks cannot be compared. The order follows from the interpreter: one native frame of its loop executes a
 //! method and all methods that this calls without native code in between.
 
-use super::chain::{Chain, reason};
+use super::chain::Chain;
+use super::missing::reason;
 use crate::code_kind::CodeKind;
 use crate::facts::VmFacts;
 use varid_model::{Marker, Stack};

@@ -6,8 +6,9 @@
 //! there. All else is shown, or marked as left out, as for any VM. Of JNI methods there is
 //! their native code only.
 
-use super::chain::{Chain, reason};
+use super::chain::Chain;
 use super::leaf_only;
+use super::missing::reason;
 use crate::ManagedProcess;
 use crate::stack_copy::stack_of;
 use std::rc::Rc;

@@ -1,8 +1,8 @@
 //! A callchain in the making: native and managed frames in one order, and what is missing.
 
 use super::RemapTable;
+use super::missing::{lacks_own_frame, reason, stopped_among_linked_frames};
 use crate::code_kind::CodeKind;
-use crate::facts::VmFacts;
 use crate::kind::{FrameMethods, Methods, Vm};
 use crate::stack_positions::StackPositions;
 use crate::{ManagedProcess, Method};
@@ -256,11 +256,14 @@ impl<'a> Chain<'a> {
                 rest = after;
             }
         }
-        if let Some(error) = native
-            .stopped
-            .as_ref()
-            .filter(|_| stack == Stack::Full || !rest.is_empty() || is_unwound || ends_managed)
-        {
+        // Of linked frames none is missing where unwinding stops.
+        let among_linked = !ends_managed && stopped_among_linked_frames(record, native);
+        let may_lack_frames = match stack {
+            Stack::Full => true,
+            _ if among_linked => rest.iter().any(ManagedFrame::is_quick),
+            _ => !rest.is_empty() || is_unwound || ends_managed,
+        };
+        if let Some(error) = native.stopped.as_ref().filter(|_| may_lack_frames) {
             // What is missing lies further out than what was unwound, and, below the kernel, than the frame that the leaf's loop executes.
             let unwound = native.frames.last().map(|frame| frame.sp);
             while let Some((next, after)) = rest.split_first()
@@ -269,6 +272,14 @@ impl<'a> Chain<'a> {
             {
                 self.caller(next, after.first());
                 rest = after;
+            }
+            if among_linked {
+                let noted = rest.iter().position(ManagedFrame::is_quick);
+                let (inside, outside) = rest.split_at(noted.map_or(0, |at| at.saturating_add(1)));
+                for (at, frame) in inside.iter().enumerate() {
+                    self.caller(frame, rest.get(at.saturating_add(1)));
+                }
+                rest = outside;
             }
             self.marker(Marker::Reason(reason(error)));
         }
@@ -502,37 +513,6 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Whether an interpreter's native frame, the one at `depth`, has no managed frame of its own among those found: `next`, the innermost that is
-/// left, lies beyond the next native frame out that has one or is not the VM's. Where a VM's other interpreter has native frames its own are in no list; and
-/// where nobody walked the lists, a loop that native code is entering has none, for no register leads to it yet.
-fn lacks_own_frame(
-    record: &CapturedSample,
-    facts: &VmFacts,
-    native: &NativeStack,
-    depth: usize,
-    next: Option<&ManagedFrame>,
-) -> bool {
-    let is_at_sp = |frame: &&NativeFrame| facts.is_at_sp(frame.lookup().get());
-    let mut callers = native.frames.iter().skip(depth.saturating_add(1));
-    // The other interpreter's own frames are made and left by its callers' side.
-    if native.frames.get(depth).as_ref().is_some_and(is_at_sp) {
-        return !callers.next().as_ref().is_some_and(is_at_sp);
-    }
-    let Some(next) = next else {
-        return callers.any(|caller| is_at_sp(&caller));
-    };
-    let is_copied = record.has(flags::NOT_READY) || record.has(flags::NO_WALK);
-    let kind = |frame: &NativeFrame| facts.code_at(frame.lookup().get());
-    let is_outside = |frame: &&NativeFrame| {
-        is_at_sp(frame) || (is_copied && kind(frame).is_none_or(CodeKind::executes))
-    };
-    // The trampoline that has called it executes the same frame.
-    let is_trampoline =
-        |frame: &&NativeFrame| kind(frame) == Some(CodeKind::Interpreter) && !is_at_sp(frame);
-    let outside = callers.skip_while(is_trampoline).find(is_outside);
-    outside.is_some_and(|outside| next.address() >= outside.sp)
-}
-
 /// Which native frame is the first one on the thread's ordinary stack, where managed frames lie: those before it are of a signal's handler
 /// on an alternate stack.
 fn first_on_ordinary_stack(record: &CapturedSample, native: &NativeStack) -> usize {
@@ -549,15 +529,6 @@ fn first_on_ordinary_stack(record: &CapturedSample, native: &NativeStack) -> usi
 /// The frame that a callchain has for a marker: looked up as a caller, one byte back.
 const fn marker_frame(marker: Marker) -> FrameAddress {
     FrameAddress::calling_at(address_of(marker))
-}
-
-/// Why frames are missing where unwinding stopped.
-pub(super) fn reason(error: &UnwindError) -> Reason {
-    match error {
-        UnwindError::NoStack => Reason::Truncated,
-        UnwindError::NoInfo(_) => Reason::NoUnwindInfo,
-        UnwindError::NoCode(_) | UnwindError::NotAscending(_) => Reason::StackUnreadable,
-    }
 }
 
 /// The methods of a frame that has called another method, or the VM to be seen by it: the compiler notes down each place that it does so.

@@ -8,6 +8,7 @@ mod by_loop;
 mod by_unwind_info;
 mod cached;
 mod chain;
+mod missing;
 mod remap;
 
 pub use cached::cached_callchain;

@@ -70,6 +70,7 @@ fn its_frames_are_unwound_where_linked_ones_alone_were_walked() {
     // Native code has called nterp, and that a method of the other interpreter.
     let mut record = world.record(&["body", "bridge", "nterp", "native", "outermost"]);
     let leaf = managed(1, FIRST, pc, OUTERMOST);
+    let note = frame_at(SP + 2 * FRAME - 16, RUNTIME, 0, QUICK);
     record.regs.set(PC, Some(pc));
     let frame_register = leaf.address().get() + FRAME;
     record.regs.set(FRAME_REGISTER, Some(frame_register));
@@ -87,7 +88,12 @@ fn its_frames_are_unwound_where_linked_ones_alone_were_walked() {
         (&cut, LINKED_ONLY, vec![pc, pc + 1, truncated]),
         (&record, 0, vec![pc]),
     ] {
-        let user = world.user(record.clone(), IN_BODY | more, &[leaf], Stack::Vertical);
+        let user = world.user(
+            record.clone(),
+            IN_BODY | more,
+            &[leaf, note],
+            Stack::Vertical,
+        );
         assert_eq!(user, expected, "{more}");
     }
 }
@@ -122,4 +128,41 @@ fn behind_a_managed_frame_that_unwinding_cannot_leave_its_callers_are_marked_as_
             );
         }
     }
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
+fn behind_the_copy_of_the_stack_frames_are_missing_outside_of_notes_alone() {
+    let mut world = World::list();
+    let [first, second] = world.code.clone().map(|code| code.start);
+    let mut record = world.record(&["body", "bridge", "vm", "vm"]);
+    record.stack.truncate(2 * FRAME as usize);
+    let inner = managed(1, FIRST, first, 0);
+    let outer = managed(10, SECOND, second, OUTERMOST);
+    // The VM's own frame, by which nterp has called the interpreter of these two; who has called nterp is in the list, too.
+    let note = frame_at(SP + 11 * FRAME, RUNTIME, 0, QUICK);
+    let outside = managed(20, FIRST, first, OUTERMOST);
+    let truncated = because(Reason::Truncated);
+    let vm = world.at("vm");
+    let mut user = |frames: &[_]| {
+        let flags = IN_BODY | LINKED_ONLY;
+        world.user(record.clone(), flags, frames, Stack::Vertical)
+    };
+    assert_eq!(user(&[inner, outer]), [first, second + 1]);
+    assert_eq!(
+        user(&[inner, outer, note, outside]),
+        [first, second + 1, truncated, left_out(), first + 1]
+    );
+    // Unwinding has passed the note, and not the frames of nterp outside of it.
+    let near = frame_at(SP + FRAME + 16, RUNTIME, 0, QUICK);
+    assert_eq!(user(&[inner, near]), [first, vm, truncated]);
+    // Unwinding has not come to the list.
+    let beyond = managed(5, FIRST, first, 0);
+    assert_eq!(
+        user(&[beyond, outer])[1..],
+        [truncated, first + 1, second + 1]
+    );
 }

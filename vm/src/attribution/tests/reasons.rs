@@ -172,7 +172,7 @@ fn every_way_to_stop_has_its_reason() {
             Reason::StackUnreadable,
         ),
     ] {
-        assert_eq!(crate::attribution::chain::reason(&error), reason);
+        assert_eq!(crate::attribution::missing::reason(&error), reason);
     }
 }
 

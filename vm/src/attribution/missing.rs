@@ -1,0 +1,60 @@
+//! Which frames of a sample are missing, and why?
+
+use crate::code_kind::CodeKind;
+use crate::facts::VmFacts;
+use varid_model::Reason;
+use varid_shim::{CapturedSample, ManagedFrame, flags};
+use varid_unwind::{NativeFrame, NativeStack, UnwindError};
+
+/// Whether linked frames alone were walked, and unwinding has stopped among them. What is missing then was called outside of the next quick
+/// frame that the thread has noted: between linked frames there is nothing but an invoke.
+pub(super) fn stopped_among_linked_frames(record: &CapturedSample, native: &NativeStack) -> bool {
+    let (Some(leaf), Some(outermost)) = (native.frames.first(), native.frames.last()) else {
+        return false;
+    };
+    let is_passed = |frame: &&ManagedFrame| (leaf.sp..outermost.sp).contains(&frame.address());
+    let last = record.frames.iter().rfind(is_passed);
+    record.has(flags::LINKED_ONLY)
+        && native.stopped.is_some()
+        && last.is_some_and(|last| !last.is_quick())
+}
+
+/// Whether an interpreter's native frame, the one at `depth`, has no managed frame of its own among those found: `next`, the innermost that is
+/// left, lies beyond the next native frame out that has one or is not the VM's. Where a VM's other interpreter has native frames its own are in no list; and
+/// where nobody walked the lists, a loop that native code is entering has none, for no register leads to it yet.
+pub(super) fn lacks_own_frame(
+    record: &CapturedSample,
+    facts: &VmFacts,
+    native: &NativeStack,
+    depth: usize,
+    next: Option<&ManagedFrame>,
+) -> bool {
+    let is_at_sp = |frame: &&NativeFrame| facts.is_at_sp(frame.lookup().get());
+    let mut callers = native.frames.iter().skip(depth.saturating_add(1));
+    // The other interpreter's own frames are made and left by its callers' side.
+    if native.frames.get(depth).as_ref().is_some_and(is_at_sp) {
+        return !callers.next().as_ref().is_some_and(is_at_sp);
+    }
+    let Some(next) = next else {
+        return callers.any(|caller| is_at_sp(&caller));
+    };
+    let is_copied = record.has(flags::NOT_READY) || record.has(flags::NO_WALK);
+    let kind = |frame: &NativeFrame| facts.code_at(frame.lookup().get());
+    let is_outside = |frame: &&NativeFrame| {
+        is_at_sp(frame) || (is_copied && kind(frame).is_none_or(CodeKind::executes))
+    };
+    // The trampoline that has called it executes the same frame.
+    let is_trampoline =
+        |frame: &&NativeFrame| kind(frame) == Some(CodeKind::Interpreter) && !is_at_sp(frame);
+    let outside = callers.skip_while(is_trampoline).find(is_outside);
+    outside.is_some_and(|outside| next.address() >= outside.sp)
+}
+
+/// Why frames are missing where unwinding stopped.
+pub(super) fn reason(error: &UnwindError) -> Reason {
+    match error {
+        UnwindError::NoStack => Reason::Truncated,
+        UnwindError::NoInfo(_) => Reason::NoUnwindInfo,
+        UnwindError::NoCode(_) | UnwindError::NotAscending(_) => Reason::StackUnreadable,
+    }
+}
