@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 GOLDEN = Path(__file__).with_name("golden.txt")
-PACKAGES = ("math", "truth", "cradle", "vm", "scene", "jit", "odd", "waits")
+PACKAGES = ("math", "truth", "cradle", "vm", "scene", "jit", "odd", "waits", "alike")
 
 
 def methods(package):
