@@ -9,6 +9,7 @@ mod by_unwind_info;
 mod cached;
 mod chain;
 mod remap;
+mod shared_code;
 
 pub use cached::cached_callchain;
 pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
