@@ -16,7 +16,7 @@ import board
 import perf_script
 from art import Libart
 from dexdump import Dex
-from managed import Code
+from managed import MORE, Code
 from maps import Maps
 
 MANY = 20  # wrong samples that are printed
@@ -25,7 +25,7 @@ MANY = 20  # wrong samples that are printed
 class Oracle:
     """Judges samples of one process."""
 
-    def __init__(self, maps, dexes):
+    def __init__(self, maps, dexes, session=None):
         self.maps = maps
         paths = {mapping.path for mapping in maps.mappings}
         libart = next((path for path in paths if path.rsplit("/", 1)[-1].startswith("libart.so")), None)
@@ -34,7 +34,7 @@ class Oracle:
         self.libart_path = libart
         self.libart = Libart(board.fetched(libart))
         self.pc, self.ip = self.libart.build.pc, self.libart.build.ip
-        self.code = Code([Dex(path) for path in dexes])
+        self.code = Code([Dex(path) for path in dexes], session)
         self.dex_at = {base(dex.path): dex for dex in self.code.dexes.values()}
         self.has_mterp = bool(self.libart.build.loop[1])
         self.key = None  # (thread, time) of the sample that is judged
@@ -59,13 +59,17 @@ class Oracle:
         dex = place and self.dex_at.get(base(place[0]))
         return (dex, place[1]) if dex and place[1] in dex.instructions else None
 
+    def user(self, sample):
+        """The frames that are not the kernel's."""
+        return [self.code.placed(frame) for frame in sample.chain if frame.offset < self.maps.kernel]
+
     def judge(self, raw, sample):
         """What is wrong with an attributed sample, or None."""
         if sample.ip != raw.ip:
             return f"the ip was {raw.ip:#x}, not {sample.ip:#x}"
         if not sample.chain:
             return "no frame at all"
-        user = [frame for frame in sample.chain if frame.offset < self.maps.kernel]
+        user = self.user(sample)
         in_kernel = raw.ip >= self.maps.kernel
         if in_kernel and sample.chain[0].offset != raw.ip:
             return f"the leaf is {sample.chain[0].offset:#x}, not the kernel's {raw.ip:#x}"
@@ -169,6 +173,7 @@ class Oracle:
 
     def calls(self, user):
         """Each managed frame must have been called by the next one: its instruction says whom it calls."""
+        self.counts["of several methods"] += any(MORE.search(frame.symbol) for frame in user)
         in_libart = [frame for frame in user if frame.file == self.libart_path]
         delivers = any("QuickDeliverException" in frame.symbol or self.libart.is_long_jump(frame.offset) for frame in in_libart)
         for callee, caller in zip(user, user[1:]):
@@ -283,7 +288,7 @@ def main():
     """Compares, prints."""
     if len(sys.argv) < 4:
         sys.exit(__doc__)
-    oracle = Oracle(Maps(board.fetched(sys.argv[2])), sys.argv[3:])
+    oracle = Oracle(Maps(board.fetched(sys.argv[2])), sys.argv[3:], sys.argv[1])
     wrong = complain(compare(sys.argv[1], oracle))
     print(json.dumps({**oracle.counts, "wrong": wrong}))
     sys.exit(wrong > 0)

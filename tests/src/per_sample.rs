@@ -84,6 +84,7 @@ pub fn interpreted_workloads() -> Result<Vec<App>> {
     Ok(vec![
         App::new("math", "run", 14)?,
         App::new("truth", "run", 120)?,
+        App::new("alike", "run", 3000)?,
         App::new("cradle", "run", 380)?,
         App::new("scene", "run", 130)?,
     ])
