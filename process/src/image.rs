@@ -207,6 +207,8 @@ pub struct CodeImage {
     pub build_id: [u8; 20],
     /// The instructions of its methods, by the method's index.
     definitions: OnceCell<HashMap<u32, Range<u32>>>,
+    /// Addresses of its copies of shared instructions; None: none are left for them.
+    pub(super) copies: OnceCell<Option<Range<u64>>>,
     _memory: Claim,
 }
 
@@ -246,6 +248,7 @@ impl CodeImage {
             layer: Cell::new(layer_of_path(path)),
             build_id: bytecode.content_id(),
             definitions: OnceCell::new(),
+            copies: OnceCell::new(),
             bytecode,
             _memory: memory,
         }

@@ -23,6 +23,7 @@
 //! |---|---|
 //! | what is known of a process | [`Process`] |
 //! | what is mapped where | [`AddressSpace`] |
+//! | where are the copies of instructions that methods share | `copies` |
 //! | what does a mapping show | [`ProcessImage`], [`ElfImage`], [`CodeImage`] |
 //! | which files are bytecode | [`BytecodeFormat`] |
 //! | which file is behind a mapping | [`KernelMapping`], [`FileKey`] |
@@ -50,6 +51,7 @@ mod anonymous;
 mod budget;
 pub mod clock;
 mod code;
+mod copies;
 mod file;
 mod format;
 mod image;

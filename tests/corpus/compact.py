@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """What does a dex file look like as a compact one (cdex001)? Writes it.
 
-usage: compact.py FILE.dex OUT.cdex [--section GAP]
+usage: compact.py FILE.dex OUT.cdex [--section GAP] [--share]
 
-With --section the data section begins GAP bytes behind the file's own part, as where several files of a vdex share one.
+With --section the data section begins GAP bytes behind the file's own part, as where several files of a vdex share one. With --share equal
+code items are one, as dex2oat has it; which lines a method has is in no code item.
 
 No tool that Debian has writes compact dex files, so this is made after the layout's description in ART's sources: the
 header, the data section that all offsets count from, the packed code items with what does not fit before
@@ -119,7 +120,8 @@ def offset_table(offsets):
 
 def main():
     data = Path(sys.argv[1]).read_bytes()
-    gap = int(sys.argv[4]) if len(sys.argv) > 4 else 0
+    options = sys.argv[3:]
+    gap = int(options[options.index("--section") + 1]) if "--section" in options else 0
     (data_size, data_off) = struct.unpack_from("<II", data, 0x68)
     main_part = bytearray(data[:0x70].ljust(HEADER, b"\0") + data[0x70:data_off])
     align(main_part, 4)
@@ -141,18 +143,20 @@ def main():
         (old,) = struct.unpack_from("<I", main_part, at)
         struct.pack_into("<I", main_part, at, change(old))
 
-    places = {}
+    places, items = {}, {}
 
     def place_of(code):
         if code not in places:
             item, place, behind, debug_info = code_item(data, code)
-            align(section, 2)
-            start = len(section) + place
-            section.extend(item)
-            if behind:
-                align(section, 4)
-                section.extend(behind)
-            places[code] = start, moved(debug_info)
+            key = (bytes(item), bytes(behind)) if "--share" in options else code
+            if key not in items:
+                align(section, 2)
+                items[key] = len(section) + place
+                section.extend(item)
+                if behind:
+                    align(section, 4)
+                    section.extend(behind)
+            places[code] = items[key], moved(debug_info)
         return places[code]
 
     count, offset = tables[0x38]

@@ -45,22 +45,8 @@ def truth(path):
     return found
 
 
-def share_code(ours, theirs):
-    """Methods of one class that have one code item are one to varid, `X and 1 more`: so they become in the trace."""
-    for name in {name for name, _ in ours}:
-        match = re.fullmatch(r"((.*)\.[^.]+) and (\d+) more", name)
-        if not match:
-            continue
-        alone = {other for other, _ in theirs if other.rpartition(".")[0] == match[2] and (other, EVENTS[0]) not in ours}
-        if match[1] not in alone or len(alone) != int(match[3]) + 1:
-            raise SystemExit(f"{name}: not the methods that the trace has and varid has not: {sorted(alone)}")
-        for event in EVENTS:
-            theirs[name, event] = sum(theirs.pop((other, event), 0) for other in alone)
-
-
 def main():
     ours, theirs = counted(sys.argv[1]), truth(sys.argv[2])
-    share_code(ours, theirs)
     prefix = sys.argv[3] if len(sys.argv) > 3 else ""
     only = sys.argv[4:] == ["only"]
     wrong = []

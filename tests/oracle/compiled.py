@@ -54,54 +54,6 @@ def pretty(method):
     return f"{dexdump.java_type(descriptor[descriptor.index(')') + 1 :])} {method.cls}.{method.name}{parameters}"
 
 
-class Methods(Code):
-    """The dex files of a process. In compact ones methods may have their bytecode in common: a profile calls them by one of them and how
-    many more there are."""
-
-    def __init__(self, dexes):
-        super().__init__(dexes)
-        self.by_symbol = defaultdict(list)
-        self.sharing = defaultdict(list)  # by (build-id, offset of the first instruction)
-        self.native = set()  # as ART prints them, those without bytecode
-        for dex in dexes:
-            for method in dex.methods:
-                self.by_symbol[method.symbol].append(method)
-                if method.start:
-                    self.sharing[dex.build_id, method.start].append(method)
-                else:
-                    self.native.add(pretty(method))
-
-    @cache
-    def methods(self, frame):
-        """Those that a frame may be of."""
-        if dex := self.dex(frame):
-            _, method = dex.instructions.get(frame.offset) or dex.instructions.get(frame.offset - 1) or (None, None)
-            if method:
-                return self.sharing[dex.build_id, method.start]
-        return self.by_symbol.get(frame.symbol, [])
-
-    def wrong_name(self, frame, offset):
-        """Why a frame's name is not that of the method at an offset, or None."""
-        dex = self.dex(frame)
-        instruction, method = dex.instructions.get(offset, (None, None))
-        if instruction is None:
-            return f"{offset:#x} is no start of an instruction (of {frame.symbol})"
-        sharing = self.sharing[dex.build_id, method.start]
-        more = f" and {len(sharing) - 1} more" if len(sharing) > 1 else ""
-        if all(frame.symbol != each.symbol + more for each in sharing):
-            return f"{offset:#x} is in {method.symbol}{more}, not in {frame.symbol}"
-        return None
-
-    @cache
-    def wrong_call(self, caller, callee):
-        """Why one managed frame cannot have called the next one, or None."""
-        wrong = super().wrong_call(caller, callee)
-        if wrong is None or self.dex(caller) is None:
-            return wrong
-        invoked = self.dex(caller).invoked(caller.offset - 1)
-        if invoked and any(invoked[1:] == (each.name, each.descriptor) for each in self.methods(callee)):
-            return None
-        return wrong
 
 
 class Walk:
@@ -129,7 +81,9 @@ class Oracle(per_sample.Oracle):
             elif path.endswith(".dex"):
                 dexes.append(dexdump.Dex(board.fetched(path)))
                 dexes[-1].path = path
-        super().__init__(maps, trace, Methods(dexes))
+        super().__init__(maps, trace, Code(dexes, session))
+        # As ART prints them, those without bytecode.
+        self.native = {pretty(method) for dex in dexes for method in dex.methods if not method.start}
         self.of_file = defaultdict(list)
         for dex in dexes:
             self.of_file[dex.path].append(dex)
@@ -388,7 +342,7 @@ class Oracle(per_sample.Oracle):
 
     def is_stub(self, code):
         """Whether native methods are called by the code: all those of like parameters, of which the JIT names one."""
-        return STUB in code.names or bool(code.names & self.code.native)
+        return STUB in code.names or bool(code.names & self.native)
 
     def is_of(self, code, user, at):
         """Whether a frame's method may be the code's."""

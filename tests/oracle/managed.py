@@ -1,11 +1,21 @@
 """Which frames of a callchain are the app's methods, and can one have called the other?"""
 
 import re
+import subprocess
+from collections import defaultdict
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
+
+import board
 
 # What a profile keeps the names of methods without bytecode in, those of the framework apart.
 REMAP = re.compile(r"/remap(?:-framework)?\.elf$")
 CLASS_INITIALIZERS = ("sget", "sput", "new-instance", "invoke-static")
+# What a profile calls bytecode that is several methods', where it does not know which one ran.
+MORE = re.compile(r" and \d+ more$")
+# Instructions that name the class whose method is executed, if that declares it.
+EXACT = ("invoke-direct", "invoke-static", "invoke-super")
 
 
 def is_reason(frame):
@@ -14,17 +24,60 @@ def is_reason(frame):
 
 
 class Code:
-    """The dex files of a process, by the build-id that a profile's files are named after. What is said of a frame stays, and recursions have
-    the same ones again and again."""
+    """The dex files of a process, by the build-id that a profile's files are named after. Methods of equal bytecode may share it: a profile, of
+    which `session` is the folder, has a range of its own for each of them, behind the file's end. What is said of a frame stays, and recursions
+    have the same ones again and again."""
 
-    def __init__(self, dexes):
+    def __init__(self, dexes, session=None):
         self.dexes = {dex.build_id: dex for dex in dexes}
+        self.by_symbol = defaultdict(list)
+        self.sharing = defaultdict(list)  # by (build-id, offset of the first instruction)
+        for dex in dexes:
+            for method in dex.methods:
+                self.by_symbol[method.symbol].append(method)
+                if method.start:
+                    self.sharing[dex.build_id, method.start].append(method)
+        self.copies = {dex.build_id: list(self.copies_of(dex, session)) for dex in dexes if session}
+
+    def copies_of(self, dex, session):
+        """(start, end, where the dex file has the instructions) of each method's own range."""
+        path = board.fetched(f"{session}/symbols/{dex.build_id}.elf")
+        starts = {method.symbol: method.start for method in dex.methods if len(self.sharing[dex.build_id, method.start]) > 1}
+        if not starts or not Path(path).exists():
+            return
+        for line in subprocess.run(["nm", "-S", path], capture_output=True, text=True, check=True).stdout.splitlines():
+            start, size, _, symbol = line.split(" ", 3)
+            start, size = int(start, 16), int(size, 16)
+            if symbol in starts and start != starts[symbol]:
+                yield start, start + size, starts[symbol]
+
+    @cache
+    def placed(self, frame):
+        """A frame, at the dex file's own offset of its instruction."""
+        for start, end, original in self.copies.get(self.build_id(frame), ()):
+            if start <= frame.offset < end:
+                return replace(frame, offset=frame.offset - start + original)
+        return frame
+
+    @staticmethod
+    def build_id(frame):
+        """The name of the file that a frame is in, if that is a dex file's."""
+        return frame.file.rsplit("/", 1)[-1].removesuffix(".elf")
 
     @cache
     def dex(self, frame):
         """The dex file that a frame is in, or None."""
-        name = frame.file.rsplit("/", 1)[-1]
-        return self.dexes.get(name.removesuffix(".elf"))
+        return self.dexes.get(self.build_id(frame))
+
+    @cache
+    def methods(self, frame):
+        """Those that a frame may be of."""
+        if dex := self.dex(frame):
+            _, method = dex.instructions.get(frame.offset) or dex.instructions.get(frame.offset - 1) or (None, None)
+            if method:
+                sharing = self.sharing[dex.build_id, method.start]
+                return sharing if MORE.search(frame.symbol) else [each for each in sharing if each.symbol == frame.symbol]
+        return self.by_symbol.get(frame.symbol, [])
 
     @cache
     def is_managed(self, frame):
@@ -33,11 +86,16 @@ class Code:
 
     def wrong_name(self, frame, offset):
         """Why a frame's name is not that of the method at an offset, or None."""
-        instruction, method = self.dex(frame).instructions.get(offset, (None, None))
+        dex = self.dex(frame)
+        instruction, method = dex.instructions.get(offset, (None, None))
         if instruction is None:
             return f"{offset:#x} is no start of an instruction (of {frame.symbol})"
-        if frame.symbol != method.symbol:
-            return f"{offset:#x} is in {method.symbol}, not in {frame.symbol}"
+        sharing = self.sharing[dex.build_id, method.start]
+        names = [each.symbol for each in sharing]
+        if len(sharing) > 1:
+            names += [f"{name} and {len(sharing) - 1} more" for name in names]
+        if frame.symbol not in names:
+            return f"{offset:#x} is in {' or '.join(names)}, not in {frame.symbol}"
         return None
 
     @cache
@@ -67,9 +125,15 @@ class Code:
         entry = called.instructions.get(callee.offset) or called.instructions.get(callee.offset - 1)
         if entry is None:
             return f"{callee.offset:#x} is no instruction of {callee.symbol}"
-        method = entry[1]
-        if method.name == "<clinit>" and instruction.startswith(CLASS_INITIALIZERS):
+        methods = self.methods(callee)
+        if any(method.name == "<clinit>" for method in methods) and instruction.startswith(CLASS_INITIALIZERS):
             return None
-        if invoked and invoked[1:] == (method.name, method.descriptor):
-            return None
-        return f"{caller.symbol}: {instruction} does not call {method.symbol}{method.descriptor}"
+        of_name = [method for method in methods if invoked and invoked[1:] == (method.name, method.descriptor)]
+        if not of_name:
+            return f"{caller.symbol}: {instruction} does not call {callee.symbol}"
+        # Of methods that share their bytecode the one of the class that is named.
+        sharing = self.sharing[called.build_id, entry[1].start]
+        if instruction.startswith(EXACT) and any((each.cls, each.name, each.descriptor) == invoked for each in sharing):
+            if all(method.cls != invoked[0] for method in of_name):
+                return f"{caller.symbol}: {instruction} calls another one than {callee.symbol}"
+        return None

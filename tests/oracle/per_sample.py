@@ -18,7 +18,7 @@ import board
 import perf_script
 from art import Libart
 from dexdump import Dex
-from managed import Code, is_reason
+from managed import MORE, Code, is_reason
 from maps import Maps
 from program import Program
 
@@ -83,7 +83,7 @@ class Oracle:
 
     def user(self, sample):
         """The frames in user space."""
-        return [frame for frame in sample.chain if frame.offset < self.maps.kernel]
+        return [self.code.placed(frame) for frame in sample.chain if frame.offset < self.maps.kernel]
 
     def touches_stack(self, user):
         """Whether a new thread touches its stack, before it runs anything else: by a recursion that is deeper than what is copied of a stack."""
@@ -199,6 +199,7 @@ class Oracle:
 
     def calls(self, user):
         """Each managed frame must have been called by the next one: its instruction says whom it calls."""
+        self.counts["of several methods"] += any(MORE.search(frame.symbol) for frame in user)
         in_libart = [frame for frame in user if frame.file == self.libart_path]
         delivers = any("QuickDeliverException" in frame.symbol or self.libart.is_long_jump(frame.offset) for frame in in_libart)
         for callee, caller in zip(user, user[1:]):
@@ -326,7 +327,7 @@ def main():
     if len(sys.argv) < 5:
         sys.exit(__doc__)
     session, maps, trace, *dexes = sys.argv[1:]
-    oracle = Oracle(Maps(board.fetched(maps)), trace, Code([Dex(path) for path in dexes]))
+    oracle = Oracle(Maps(board.fetched(maps)), trace, Code([Dex(path) for path in dexes], session))
     wrong = complain(compare(session, oracle))
     print(json.dumps({**oracle.counts, "wrong": wrong}))
     sys.exit(wrong > 0)

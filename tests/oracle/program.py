@@ -6,12 +6,11 @@ Two rules for each callchain of a profile follow from it:
 * The program can execute each of its methods.
 """
 
-import re
 from collections import Counter, defaultdict
 
 from beginnings import is_beginning
 from dexdump import parameters
-from managed import is_reason
+from managed import MORE, is_reason
 from method_trace import Trace
 
 MAIN = "main"  # what the VM calls the thread that has started it
@@ -24,8 +23,6 @@ STARTS = {
 }
 # What these instructions name is what they call; others may call another class's method of the name.
 EXACT = ("invoke-direct", "invoke-static")
-# Of several methods that have their bytecode in common a profile names one.
-MORE = re.compile(r" and \d+ more$")
 # A method that a chain has so often is one of a recursion. What is copied of a stack may end in that.
 RECURSIVE = 16
 

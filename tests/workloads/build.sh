@@ -47,6 +47,9 @@ mkdir -p "$out/java/jit"
 "$here/jit/generate.py" "$out/java/jit"
 compile jit "$out"/java/jit/*.java
 assemble jit
+compile alike
+assemble alike
+"$here/alike/share.py" "$out/alike.dex"
 "$here/libraries.sh" "$out"
 "$here/truth/describe.py" "$out/smali/truth" "$out/truth.json"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 GOLDEN = Path(__file__).with_name("golden.txt")
-PACKAGES = ("math", "truth", "cradle", "vm", "scene", "jit", "odd", "waits", "corner", "faults")
+PACKAGES = ("math", "truth", "cradle", "vm", "scene", "jit", "odd", "waits", "corner", "faults", "alike")
 
 
 def methods(package):

@@ -80,27 +80,26 @@ pub(crate) fn place_named(process: &mut Process, named: &NamedMethod) -> Method 
         return Method::Unknown;
     };
     let within = |address: u64| address.checked_sub(named.dex_begin);
+    let by_names = || {
+        let offset = |address| u32::try_from(within(address)?).ok();
+        let (class, name) = offset(named.descriptor).zip(offset(named.name))?;
+        dex.bytecode.method_by_names(class, name, named.proto)
+    };
     let code = within(named.insns).and_then(|offset| {
         let offset = u32::try_from(offset).ok()?;
         let method = dex.bytecode.method_at(offset)?;
         (method.code.start == offset).then_some(method)
     });
-    if let Some(method) = code {
-        let address = |offset: u32| named.dex_begin.wrapping_add(u64::from(offset));
-        return Method::Known {
-            index: method.index,
-            code: Some(address(method.code.start)..address(method.code.end)),
-            image: dex,
-        };
-    }
-    let offset = |address| u32::try_from(within(address)?).ok();
-    let index = offset(named.descriptor)
-        .zip(offset(named.name))
-        .and_then(|(class, name)| dex.bytecode.method_by_names(class, name, named.proto));
+    let index = match code {
+        Some(method) if method.others == 0 => Some(method.index),
+        _ => by_names(),
+    };
+    let address = |offset: u32| named.dex_begin.wrapping_add(u64::from(offset));
+    let code = code.map(|method| address(method.code.start)..address(method.code.end));
     index.map_or(Method::Unknown, |index| Method::Known {
-        image: dex,
+        image: dex.clone(),
         index,
-        code: None,
+        code,
     })
 }
 

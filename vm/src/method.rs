@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 use varid_model::CodeUnits;
-use varid_process::CodeImage;
+use varid_process::{AddressSpace, CodeImage};
 
 /// What a method pointer of the VM stands for.
 #[derive(Debug, Clone)]
@@ -39,6 +39,15 @@ impl Method {
         };
         let pc = code.start.wrapping_add(offset.to_bytes(DEX_UNIT));
         code.contains(&pc).then_some(pc)
+    }
+
+    /// The address that stands for one of its instructions, `pc`, and for no other method's: where several methods share the
+    /// instructions, that in the method's copy.
+    pub fn own_address(&self, pc: u64, space: &mut AddressSpace) -> u64 {
+        match self {
+            Method::Known { image, index, .. } => space.copy_of(image, *index, pc).unwrap_or(pc),
+            Method::Runtime | Method::Unknown | Method::Gone => pc,
+        }
     }
 
     /// Whether an address is one of its instructions.

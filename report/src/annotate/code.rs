@@ -8,7 +8,8 @@ use std::{
 
 use varid_recording::{ImageKind, terminal::one_line};
 use varid_symbolizer::{
-    dex::{DexFile, MethodIndex},
+    bytecode::BytecodeImage,
+    dex::{DexBytecode, DexFile, MethodIndex},
     elf::MachineCode,
 };
 
@@ -117,25 +118,39 @@ fn bytecode(
 
 /// The instructions of the method that has this range of a dex file, or of one of those that follow it in its container.
 fn dex_instructions(dex: &DexFile, range: Range<u64>) -> Result<Vec<CodeInstruction>, String> {
+    let start = u32::try_from(range.start).unwrap_or(u32::MAX);
+    let original = original(dex, start)?;
+    // Where the copy of shared instructions has those of the file.
+    let shown_at = |offset: u32| offset.wrapping_sub(original).wrapping_add(start);
     let mut header = Some(dex.header_offset());
     while let Some(at) = header {
         let one = DexFile::parse_at(dex.bytes(), at).map_err(|error| error.to_string())?;
         header = one.next_header().filter(|next| *next > at);
         let index = MethodIndex::new(&one).map_err(|error| error.to_string())?;
-        let start = u32::try_from(range.start).ok();
-        let Some(method) = start.and_then(|start| index.lookup(start)) else {
+        let Some(method) = index.lookup(original) else {
             continue;
         };
         // One that cannot be read is the last.
         let instructions = one.disassemble(method).map_while(Result::ok);
         let instruction = |found: varid_symbolizer::dex::Instruction| CodeInstruction {
-            address: found.offset.into(),
+            address: shown_at(found.offset).into(),
             len: found.units.saturating_mul(2),
             text: shown(found),
         };
         return Ok(instructions.take(MOST).map(instruction).collect());
     }
     Err("the dex file has no method there".to_owned())
+}
+
+/// The offset in a dex file of an instruction, which may be one of a copy behind the file's end.
+fn original(dex: &DexFile, offset: u32) -> Result<u32, String> {
+    if (offset as usize) < dex.bytes().len() {
+        return Ok(offset);
+    }
+    let whole = DexFile::parse_at(dex.bytes(), dex.header_offset())
+        .and_then(DexBytecode::new)
+        .map_err(|error| error.to_string())?;
+    Ok(whole.original(offset))
 }
 
 fn machine_code(image: &OpenImage, file: &ImageFile, range: Range<u64>) -> Result<Code, String> {

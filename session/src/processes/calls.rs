@@ -387,15 +387,23 @@ fn address_of(
     managed: &mut ManagedProcess,
     recorder: &mut Recorder,
 ) -> Option<Address> {
-    match managed.counted_method(call) {
+    let method = managed.counted_method(call);
+    match &method {
         Method::Known {
             code: Some(code), ..
-        } => Some(Address::new(code.start)),
+        } => {
+            let space = &mut managed.process.space;
+            Some(Address::new(match call.index {
+                // Any of those that share the code.
+                abi::NO_INDEX => code.start,
+                _ => method.own_address(code.start, space),
+            }))
+        }
         Method::Known {
             image,
             index,
             code: None,
-        } => recorder.remap.slot(&image, index).map(Address::new),
+        } => recorder.remap.slot(image, *index).map(Address::new),
         Method::Runtime | Method::Unknown | Method::Gone => None,
     }
 }

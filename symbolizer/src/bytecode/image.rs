@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::copies::CodeCopies;
+use super::invoked::Invoked;
 use super::line::{CodeLine, row_at};
 use super::method::{MethodCode, method_at};
 use super::names::{shared_name, unqualified};
@@ -10,7 +12,8 @@ use crate::{Frame, Location};
 /// A file of bytecode: a dex file, class files, or what a VM keeps instead.
 ///
 /// Offsets count bytes from the image's start. Indices number its methods, those that it only names included, from 0 to
-/// [`BytecodeImage::method_count`]. An answer of `None` says that the image does not know it, or that what it holds
+/// [`BytecodeImage::method_count`]. Behind the image's end lie its copies ([`BytecodeImage::copies`]), whose offsets are
+/// answered as well. An answer of `None` says that the image does not know it, or that what it holds
 /// there is broken: an image comes from outside, so an implementation answers for any offset and index.
 pub trait BytecodeImage: fmt::Debug {
     /// Names the content wherever it is mapped, and is the substitute's build-id: the SHA-1 of a dex file's content.
@@ -24,6 +27,12 @@ pub trait BytecodeImage: fmt::Debug {
 
     /// The methods that have instructions, by ascending offset; none empty, no two that overlap.
     fn methods(&self) -> &[MethodCode];
+
+    /// The copies of instructions that several methods share, one for each of them.
+    fn copies(&self) -> &CodeCopies {
+        static NONE: CodeCopies = CodeCopies::NONE;
+        &NONE
+    }
 
     /// Number of methods that have an index, whether they are defined here or only named.
     fn method_count(&self) -> u32;
@@ -52,7 +61,7 @@ pub trait BytecodeImage: fmt::Debug {
     fn instruction_before(&self, offset: u32, opcode: u8) -> Option<u32>;
 
     /// The method that the instruction at `offset` invokes, if it is an instruction that invokes one.
-    fn invoked_method(&self, offset: u32) -> Option<u32> {
+    fn invoked_method(&self, offset: u32) -> Option<Invoked> {
         let _ = offset;
         None
     }
@@ -86,14 +95,22 @@ pub trait BytecodeImage: fmt::Debug {
         Some(shared_name(self.method_name(method.index)?, method.others))
     }
 
-    /// The method whose instructions hold the byte at `offset`.
+    /// The method whose instructions hold the byte at `offset`, or the method whose copy does.
     fn method_at(&self, offset: u32) -> Option<&MethodCode> {
         method_at(self.methods(), offset)
+            .or_else(|| self.copies().at(offset).map(|copy| &copy.method))
+    }
+
+    /// The offset in the image of the instruction at `offset`, which may be one of a copy.
+    fn original(&self, offset: u32) -> u32 {
+        let copy = self.copies().at(offset);
+        copy.map_or(offset, |copy| copy.original(offset))
     }
 
     /// The source file and line of the instruction at `offset`. A file without a name is called as the class.
     fn line_at(&self, offset: u32) -> Option<Location<'static>> {
         let method = self.method_at(offset)?;
+        let offset = self.original(offset);
         let lines = self.lines(method)?;
         let row = row_at(&lines, offset, |row| row.offset).filter(|row| row.line != 0)?;
         let file = row

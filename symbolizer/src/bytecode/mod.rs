@@ -75,12 +75,16 @@
 //! # }
 //! ```
 
+mod copies;
 mod image;
+mod invoked;
 mod line;
 mod method;
 mod names;
 
+pub use copies::{CodeCopies, CodeCopy};
 pub use image::BytecodeImage;
+pub use invoked::{Dispatch, Invoked};
 pub use line::CodeLine;
 pub(crate) use line::row_at;
 pub use method::MethodCode;

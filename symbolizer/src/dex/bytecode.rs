@@ -6,8 +6,18 @@ use super::file::DexFile;
 use super::header::Header;
 use super::index::MethodIndex;
 use super::method::DexMethodId;
-use crate::bytecode::{BytecodeImage, CodeLine, MethodCode};
+use crate::bytecode::{BytecodeImage, CodeCopies, CodeLine, Dispatch, Invoked, MethodCode};
 use crate::{Error, Location, Result};
+
+// Opcodes; invoke-direct lies between invoke-super and invoke-static. Those of ranges of registers are the others.
+const INVOKE_VIRTUAL: u8 = 0x6e;
+const INVOKE_SUPER: u8 = 0x6f;
+const INVOKE_STATIC: u8 = 0x71;
+const INVOKE_INTERFACE: u8 = 0x72;
+const INVOKE_VIRTUAL_RANGE: u8 = 0x74;
+const INVOKE_SUPER_RANGE: u8 = 0x75;
+const INVOKE_STATIC_RANGE: u8 = 0x77;
+const INVOKE_INTERFACE_RANGE: u8 = 0x78;
 
 /// A dex file with its methods by the place of their instructions; of a container (version 041), all dex files in it
 /// that can be read, their methods numbered one file after the other.
@@ -31,6 +41,7 @@ pub struct DexBytecode<'a> {
     others: Vec<Other>,
     /// All files' methods, with the numbers that they have here.
     index: MethodIndex,
+    copies: CodeCopies,
     method_count: u32,
     content_id: OnceCell<[u8; 20]>,
     before: RefCell<Vec<Before>>,
@@ -64,8 +75,19 @@ impl<'a> DexBytecode<'a> {
             others.push((method_count, other));
             method_count = method_count.saturating_add(count);
         }
-        let following = others.iter().flat_map(|(first, dex)| codes(dex, *first));
-        let index = MethodIndex::of(codes(&dex, 0).chain(following)).or_problem()?;
+        let found = || {
+            let following = others.iter().flat_map(|(first, dex)| codes(dex, *first));
+            codes(&dex, 0).chain(following)
+        };
+        let index = MethodIndex::of(found()).or_problem()?;
+        let copies = match index.methods().iter().any(|method| method.others > 0) {
+            true => CodeCopies::of(
+                dex.bytes().len(),
+                index.methods(),
+                found().filter_map(Result::ok),
+            ),
+            false => CodeCopies::NONE,
+        };
         let others = others.into_iter().map(|(first, dex)| Other {
             first,
             header: dex.into_header(),
@@ -73,6 +95,7 @@ impl<'a> DexBytecode<'a> {
         Ok(Self {
             others: others.collect(),
             index,
+            copies,
             method_count,
             content_id: OnceCell::new(),
             before: RefCell::default(),
@@ -179,6 +202,10 @@ impl BytecodeImage for DexBytecode<'_> {
         self.index.methods()
     }
 
+    fn copies(&self) -> &CodeCopies {
+        &self.copies
+    }
+
     fn method_count(&self) -> u32 {
         self.method_count
     }
@@ -230,14 +257,24 @@ impl BytecodeImage for DexBytecode<'_> {
         slot.answer
     }
 
-    fn invoked_method(&self, offset: u32) -> Option<u32> {
+    fn invoked_method(&self, offset: u32) -> Option<Invoked> {
         let rest = self.dex.bytes().get(offset as usize..)?;
         let [opcode, _, low, high] = *rest.first_chunk()?;
-        // invoke-virtual to invoke-interface, and the same of a range of registers.
-        matches!(opcode, 0x6e..=0x72 | 0x74..=0x78).then_some(())?;
+        let dispatch = match opcode {
+            INVOKE_VIRTUAL | INVOKE_INTERFACE | INVOKE_VIRTUAL_RANGE | INVOKE_INTERFACE_RANGE => {
+                Dispatch::Receiver
+            }
+            INVOKE_SUPER..=INVOKE_STATIC | INVOKE_SUPER_RANGE..=INVOKE_STATIC_RANGE => {
+                Dispatch::Named
+            }
+            _ => return None,
+        };
         let invoker = self.index.lookup(offset)?;
         let first = self.other_of(invoker.index).map_or(0, |other| other.first);
-        Some(first.saturating_add(u16::from_le_bytes([low, high]).into()))
+        Some(Invoked {
+            index: first.saturating_add(u16::from_le_bytes([low, high]).into()),
+            dispatch,
+        })
     }
 
     fn method_by_names(&self, class: u32, name: u32, prototype: u32) -> Option<u32> {
@@ -261,7 +298,8 @@ impl BytecodeImage for DexBytecode<'_> {
     }
 
     fn line_at(&self, offset: u32) -> Option<Location<'static>> {
-        let method = self.index.lookup(offset)?;
+        let method = self.method_at(offset)?;
+        let offset = self.original(offset);
         self.ask_code(method, |dex, method| dex.location(method, offset))
             .flatten()
     }

@@ -21,7 +21,7 @@ use crate::bytecode::BytecodeImage;
 use crate::{Error, Result, hex};
 
 /// Goes up whenever other bytes are written for the same file.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// A user's own folder of substitutes.
 #[derive(Debug)]

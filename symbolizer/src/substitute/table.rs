@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::machine::TargetMachine;
 use super::name;
-use crate::bytecode::{BytecodeImage, CodeLine, MethodCode, NO_CLASS, unqualified};
+use crate::bytecode::{BytecodeImage, CodeCopy, CodeLine, MethodCode, NO_CLASS, unqualified};
 use crate::dex::{DexBytecode, DexFile};
 use crate::{Error, Result};
 
@@ -89,6 +89,11 @@ impl Substitute {
         let mut builder = Builder::new(image);
         for method in image.methods() {
             builder.method(method);
+        }
+        // A unit is one range: none reaches from the image into the copies.
+        builder.end_unit();
+        for copy in image.copies().iter() {
+            builder.copy(copy);
         }
         Self {
             machine: TargetMachine::host(),
@@ -188,7 +193,8 @@ impl Substitute {
 
 /// The addresses of a file's text: all from its first method on, and those behind its header.
 pub(super) fn text_of(image: &dyn BytecodeImage) -> Range<u64> {
-    let end = (image.bytes().len() as u64).max(TEXT_START);
+    let end = image.bytes().len() as u64;
+    let end = end.max(image.copies().range().end.into()).max(TEXT_START);
     let first = image.methods().first();
     let start = first.map_or(TEXT_START, |method| method.code.start.into());
     start.min(TEXT_START)..end
@@ -201,8 +207,8 @@ struct Builder<'i> {
     code_unit: u8,
     slots: Vec<Slot>,
     units: Vec<Unit>,
-    /// The last unit's class, and its files by their names.
-    class: String,
+    /// The last unit's class, None: the next method begins a unit; and its files by their names.
+    class: Option<String>,
     files: HashMap<String, u32>,
     budget: Budget,
 }
@@ -214,14 +220,29 @@ impl<'i> Builder<'i> {
             code_unit: image.code_unit().max(1),
             slots: Vec::new(),
             units: Vec::new(),
-            class: String::new(),
+            class: None,
             files: HashMap::new(),
             budget: Budget::of(image),
         }
     }
 
+    /// The next method begins a unit.
+    fn end_unit(&mut self) {
+        self.class = None;
+    }
+
     /// Adds `method`.
     fn method(&mut self, method: &MethodCode) {
+        let own = CodeCopy {
+            code: method.code.clone(),
+            method: method.clone(),
+        };
+        self.copy(&own);
+    }
+
+    /// Adds a method where its copy is.
+    fn copy(&mut self, copy: &CodeCopy) {
+        let method = &copy.method;
         let image = self.image;
         let name = self.budget.take(|| image.code_name(method));
         let class = || image.class_name(method.index);
@@ -233,11 +254,11 @@ impl<'i> Builder<'i> {
         let class = class.unwrap_or_else(|| NO_CLASS.to_owned());
         let first = self.slots.len();
         self.slots.push(Slot {
-            offset: method.code.start.into(),
-            size: method.code.len() as u64,
+            offset: copy.code.start.into(),
+            size: copy.code.len() as u64,
             name: name.map_or_else(|| format!("method@{}", method.index), name::symbol),
         });
-        if self.units.is_empty() || self.class != class {
+        if self.class.as_ref() != Some(&class) {
             self.files.clear();
             self.units.push(Unit {
                 methods: first..first,
@@ -245,23 +266,23 @@ impl<'i> Builder<'i> {
                 files: Vec::new(),
                 rows: Vec::new(),
             });
-            self.class = class;
+            self.class = Some(class);
             self.file(|| image.source_file(method));
         }
         if let Some(lines) = self.budget.lines(image, method) {
-            self.rows(method, &lines);
+            self.rows(copy, &lines);
         }
         if let Some(unit) = self.units.last_mut() {
             unit.methods.end = self.slots.len();
         }
     }
 
-    /// Adds the rows of a method that are within it.
+    /// Adds the rows of a method that are within it, where its copy has them.
     ///
     /// Of several rows for an instruction the first is for it, the last for what follows: as
     /// [`BytecodeImage::lines`] has it.
-    fn rows(&mut self, method: &MethodCode, lines: &[CodeLine]) {
-        let image = self.image;
+    fn rows(&mut self, copy: &CodeCopy, lines: &[CodeLine]) {
+        let (image, method) = (self.image, &copy.method);
         let end = method.code.end;
         let mut source = None;
         let mut file = 0;
@@ -279,18 +300,25 @@ impl<'i> Builder<'i> {
                     line: row.line,
                 };
                 if number == 0 {
-                    self.row(behind.take().filter(|behind| behind.address < address));
-                    self.row(Some(row).filter(|_| address < end));
+                    self.row(
+                        copy,
+                        behind.take().filter(|behind| behind.address < address),
+                    );
+                    self.row(copy, Some(row).filter(|_| address < end));
                 } else {
                     let address = address.saturating_add(self.code_unit.into());
                     behind = Some(Row { address, ..row }).filter(|_| address < end);
                 }
             }
         }
-        self.row(behind);
+        self.row(copy, behind);
     }
 
-    fn row(&mut self, row: Option<Row>) {
+    fn row(&mut self, copy: &CodeCopy, row: Option<Row>) {
+        let row = row.map(|row| Row {
+            address: copy.copied(row.address),
+            ..row
+        });
         if let Some(unit) = self.units.last_mut() {
             unit.rows.extend(row);
         }
@@ -303,7 +331,7 @@ impl<'i> Builder<'i> {
             .budget
             .take(name)
             .filter(|name| !name.is_empty())
-            .unwrap_or_else(|| unqualified(&self.class).to_owned());
+            .unwrap_or_else(|| unqualified(self.class.as_deref().unwrap_or_default()).to_owned());
         if let Some(known) = self.files.get(&name) {
             return *known;
         }
@@ -331,7 +359,7 @@ impl Budget {
         let size = image.bytes().len();
         Self {
             names: size.saturating_mul(NAMES_PER_BYTE).clamp(NAMES, MAX_NAMES),
-            code: size,
+            code: size.saturating_add(image.copies().range().len()),
         }
     }
 
@@ -347,7 +375,8 @@ impl Budget {
         left.map(|_| name)
     }
 
-    /// The lines of a method; none if they cannot be read, or the methods have more instructions than the file has room for.
+    /// The lines of a method; none if they cannot be read, or the methods have more instructions than the file and its copies
+    /// have room for.
     pub(super) fn lines(
         &mut self,
         image: &dyn BytecodeImage,

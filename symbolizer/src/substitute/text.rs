@@ -10,7 +10,7 @@ use crate::{Error, Result};
 
 /// Writes the table of a bytecode image's methods: address, size, class, method, signature,
 /// source file, first line, separated by tabs; one line per method with code, by class. Addresses are
-/// offsets in the image, in hexadecimal; what is not known is `-`. The first line and the last are comments.
+/// offsets in the image, in hexadecimal, of shared instructions those of the method's copy; what is not known is `-`. The first line and the last are comments.
 ///
 /// The file appears only when it is whole.
 ///
@@ -34,7 +34,9 @@ pub fn write_sym(image: &dyn BytecodeImage, path: &Path) -> Result<()> {
                 budget.take(|| image.descriptor(method.index)),
                 budget.take(|| image.source_file(&method)),
             ];
-            write!(out, "{:#x}\t{}", method.code.start, method.code.len()).map_err(io())?;
+            let copy = image.copies().of_method(method.index);
+            let code = copy.map_or(&method.code, |copy| &copy.code);
+            write!(out, "{:#x}\t{}", code.start, code.len()).map_err(io())?;
             for column in columns {
                 write!(out, "\t{}", column.unwrap_or_else(none)).map_err(io())?;
             }

@@ -4,7 +4,7 @@ use crate::common;
 
 use std::path::Path;
 
-use varid_symbolizer::bytecode::{BytecodeImage, CodeLine, MethodCode};
+use varid_symbolizer::bytecode::{BytecodeImage, CodeLine, Dispatch, MethodCode};
 use varid_symbolizer::dex::{DexBytecode, DexFile, MethodIndex};
 use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbols};
 use varid_symbolizer::substitute::{Cache, Substitute, TargetMachine, write_sym};
@@ -272,8 +272,15 @@ fn a_dex_file_answers_as_an_image_what_it_answers_itself() {
                 }
                 before = Some((offset, instruction.code()));
                 before.take_if(|_| !instruction.may_lead_to(offset + 2 * instruction.units));
-                if let Some(callee) = image.invoked_method(offset) {
-                    let text = instruction.to_string();
+                if let Some(found) = image.invoked_method(offset) {
+                    let (text, callee) = (instruction.to_string(), found.index);
+                    let by_receiver = ["invoke-virtual", "invoke-interface"];
+                    let is_by_receiver = by_receiver.iter().any(|start| text.starts_with(start));
+                    assert_eq!(
+                        found.dispatch == Dispatch::Receiver,
+                        is_by_receiver,
+                        "{text}"
+                    );
                     let descriptor = image.descriptor(callee).unwrap();
                     let end = format!(
                         ".{}:{descriptor} // method@{callee:04x}",

@@ -4,8 +4,9 @@ use crate::common;
 
 use std::path::{Path, PathBuf};
 
+use varid_symbolizer::bytecode::BytecodeImage;
 use varid_symbolizer::dex::{DexBytecode, DexFile, MethodIndex};
-use varid_symbolizer::elf::ElfSymbols;
+use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbols};
 use varid_symbolizer::substitute::{Slot, Substitute, TargetMachine, write_sym};
 
 const MACHINES: [TargetMachine; 5] = [
@@ -25,6 +26,12 @@ fn write_dex(folder: &Path, machine: TargetMachine) -> PathBuf {
     let substitute = Substitute::of_dex(&names_dex()).unwrap();
     substitute.for_machine(machine).write(&path).unwrap();
     path
+}
+
+/// A dex file whose methods of equal instructions share them.
+fn sharing(name: &str) -> DexBytecode<'static> {
+    let bytes = std::fs::read(common::fixtures().join(name)).unwrap();
+    DexBytecode::new(DexFile::from_vec(bytes).unwrap()).unwrap()
 }
 
 fn write_remap(folder: &Path) -> PathBuf {
@@ -340,7 +347,10 @@ fn names(bytes: &[u8]) -> Vec<String> {
 fn a_broken_dex_file_of_a_container_does_not_take_the_names_of_the_others() {
     let whole = container(2, 2, 3, false);
     let both = ["nnn.nnn and 1 more", "nnn.o and 1 more"];
-    assert_eq!(names(&whole), both);
+    let found = names(&whole);
+    assert_eq!(found[..2], both);
+    // And behind them each file's own.
+    assert_eq!(found[2..], ["nnn.nnn", "nnn.o", "nnn.nnn", "nnn.o"]);
     // The second header, and its table of classes.
     for (at, with) in [(0x78, *b"dux\n"), (0x78 + 0x64, 0x90u32.to_le_bytes())] {
         let mut bytes = whole.clone();
@@ -399,4 +409,53 @@ fn a_thumb_function_starts_at_its_even_address() {
         .write(&path)
         .unwrap();
     assert_eq!(start(ElfSymbols::open(&path).unwrap()), 0x101);
+}
+
+/// Of a plain file the lines are the first method's as well: they belong to the code item.
+#[test]
+fn methods_that_share_instructions_have_names_and_lines_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    for (file, of_two) in [("shared.cdex", 21), ("shared.dex", 11)] {
+        let image = sharing(file);
+        let path = folder.path().join(file);
+        Substitute::of_bytecode(&image).write(&path).unwrap();
+        let source = ElfSource::open(&path, &DebugFiles::none()).unwrap();
+        let mut found = Vec::new();
+        for copy in image.copies().iter() {
+            let original = copy.method.code.start;
+            let shared = source.frames(original.into());
+            assert!(shared[0].function.ends_with(" more"), "{shared:?}");
+            for offset in copy.code.clone() {
+                let frames = source.frames(offset.into());
+                assert_eq!(frames.len(), 1, "{file} {offset:#x}");
+                let own = image.frame(offset).unwrap();
+                assert_eq!(frames[0].function, own.function);
+                let (at, location) = (&frames[0].location, own.location.unwrap());
+                let at = at.as_ref().unwrap();
+                assert!(at.file.ends_with(&*location.file), "{at:?} {location:?}");
+                assert_eq!(at.line, location.line);
+            }
+            let first = image.frame(copy.code.start).unwrap();
+            found.push((first.function, first.location.unwrap().line));
+        }
+        let found: Vec<_> = found.iter().map(|(name, line)| (&**name, *line)).collect();
+        let named = |name: &str, lines: [u32; 3]| {
+            let name = |method| format!("org.example.shared.{name}.{method}");
+            ["<init>", "go", "turn"].map(name).into_iter().zip(lines)
+        };
+        let of_two = named("Two", [of_two - 1, of_two + 2, of_two]);
+        let expected: Vec<_> = named("One", [10, 13, 11]).chain(of_two).collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(name, line)| (&**name, *line))
+            .collect();
+        assert_eq!(found, expected, "{file}");
+        let Some(symbols) = nm(&path) else { continue };
+        for copy in image.copies().iter() {
+            let of = |symbol: &&(u64, u64, String)| symbol.0 == u64::from(copy.code.start);
+            let (_, size, name) = symbols.iter().find(of).unwrap();
+            assert_eq!(*size, copy.code.len() as u64);
+            assert_eq!(Some(name), image.method_name(copy.method.index).as_ref());
+        }
+    }
 }

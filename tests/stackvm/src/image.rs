@@ -1,7 +1,7 @@
 //! What is in a program of stackvm? Its format is described in `program.py`.
 
 use varid_process::BytecodeFormat;
-use varid_symbolizer::bytecode::{BytecodeImage, CodeLine, MethodCode};
+use varid_symbolizer::bytecode::{BytecodeImage, CodeLine, Dispatch, Invoked, MethodCode};
 
 const MAGIC: &[u8; 8] = b"STACKVM1";
 /// Bytes of the program's header and of a method's entry.
@@ -183,9 +183,12 @@ impl BytecodeImage for Program {
         })
     }
 
-    fn invoked_method(&self, offset: u32) -> Option<u32> {
+    fn invoked_method(&self, offset: u32) -> Option<Invoked> {
         match self.instruction(offset)? {
-            [INVOKE, _, method, _] => Some(method.into()),
+            [INVOKE, _, method, _] => Some(Invoked {
+                index: method.into(),
+                dispatch: Dispatch::Named,
+            }),
             _ => None,
         }
     }

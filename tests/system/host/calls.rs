@@ -125,6 +125,7 @@ fn art_s_counts_are_those_of_its_own_trace() -> Result<()> {
         ("cradle", 3),
         ("scene", 1),
         ("odd", 1),
+        ("alike", 2),
     ] {
         compare(name, "run", rounds, None)?;
     }

@@ -148,8 +148,12 @@ impl Vm for ArtVm {
         let pc = pc.filter(|_| !is_incomplete);
         let pointer = stack_of(sample).word(frame.regs.machine(), frame.sp);
         let method = pointer.map(|pointer| process.method(pointer));
-        let pc = pc.filter(|pc| method.is_some_and(|method| method.has_code_at(*pc)));
-        let pc = FramePc::Absolute(Address::new(pc.ok_or(Reason::ArtQuick)?));
+        let (pc, method) = pc
+            .zip(method)
+            .filter(|(pc, method)| method.has_code_at(*pc))
+            .ok_or(Reason::ArtQuick)?;
+        let pc = method.own_address(pc, &mut process.process().space);
+        let pc = FramePc::Absolute(Address::new(pc));
         Ok(FrameMethods {
             frames: vec![ManagedFrame::new(frame.sp, pc, false)],
             precision: Precision::Exact,

@@ -182,8 +182,8 @@ impl Executed {
             return Some(false);
         };
         Some(
-            own.simple_name(invoked)? == other.simple_name(callee.method)?
-                && own.descriptor(invoked)? == other.descriptor(callee.method)?,
+            own.simple_name(invoked.index)? == other.simple_name(callee.method)?
+                && own.descriptor(invoked.index)? == other.descriptor(callee.method)?,
         )
     }
 }

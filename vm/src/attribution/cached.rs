@@ -3,6 +3,7 @@
 //! Most often it is: only the instruction that the interpreter executes has changed. The callers are used again then, and the leaf is
 //! read from the registers.
 
+use super::shared_code::is_shared;
 use crate::ManagedProcess;
 use varid_model::{Address, Stack};
 use varid_process::{MappingId, ProcessImage};
@@ -26,6 +27,10 @@ pub fn cached_callchain<'a>(
         .leaf_pc_if_only_difference(record, process.space())?;
     let mapped = process.space().at(pc)?;
     if !recorded(mapped.id) || !matches!(mapped.image, ProcessImage::Code(_)) {
+        return None;
+    }
+    // Which method's it is has to be found out.
+    if is_shared(process.space(), Address::new(pc)) {
         return None;
     }
     process

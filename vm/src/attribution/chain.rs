@@ -2,6 +2,7 @@
 
 use super::RemapTable;
 use super::missing::{lacks_own_frame, reason, stopped_among_linked_frames};
+use super::shared_code::{address_by_caller, is_shared};
 use crate::code_kind::CodeKind;
 use crate::kind::{FrameMethods, Methods, Vm};
 use crate::stack_positions::StackPositions;
@@ -36,6 +37,8 @@ pub(super) struct Chain<'a> {
     /// Native frames that are left out lie before the next one.
     pub native_stretch: bool,
     user: &'a mut Vec<Address>,
+    /// Where a frame is whose method is not known yet, because others have the same instructions.
+    shared: Option<usize>,
     /// Which addresses stand for frames that were seen before.
     pub known: Range<usize>,
     /// Where the first frame lies that is kept as compiled code keeps its own.
@@ -64,6 +67,7 @@ impl<'a> Chain<'a> {
             leaf: !record.has(flags::IN_KERNEL),
             native_stretch: false,
             user,
+            shared: None,
             known: 0..0,
             quick: None,
             precision: Precision::Exact,
@@ -300,6 +304,9 @@ impl<'a> Chain<'a> {
             let next = frames.get(at.saturating_add(1));
             stack.starts.push(self.caller(frame, next).then_some(start));
         }
+        if let Some(caller) = stack.addresses().next() {
+            self.name_callee(caller, self.user.len());
+        }
         if self.process.knowledge() != knowledge {
             // More of the process has been read to resolve one of them; it may concern the others, too.
             for (at, frame) in outer.iter().enumerate() {
@@ -372,6 +379,32 @@ impl<'a> Chain<'a> {
         });
     }
 
+    /// A frame of a method, at this instruction.
+    fn executed(&mut self, instruction: u64) {
+        self.push_executed(instruction);
+        let Some((&frame, callees)) = self.user.split_last() else {
+            return;
+        };
+        let at = callees.len();
+        self.name_callee(frame, at);
+        let is_shared = is_shared(self.process.space(), Address::new(instruction));
+        self.shared = is_shared.then_some(at);
+    }
+
+    /// The frame at this place of the callchain may tell which method the frame inside it is of.
+    fn name_callee(&mut self, caller: Address, place: usize) {
+        let Some(shared) = self.shared.take() else {
+            return;
+        };
+        // Else there is something between the two.
+        if shared.checked_add(1) == Some(place)
+            && let Some(callee) = self.user.get_mut(shared)
+        {
+            let space = &mut self.process.process.space;
+            *callee = address_by_caller(*callee, caller, space).unwrap_or(*callee);
+        }
+    }
+
     /// A native frame.
     pub fn native(&mut self, frame: FrameAddress) {
         let unmapped = self.leaf && self.process.space().at(frame.recorded().get()).is_none();
@@ -429,7 +462,7 @@ impl<'a> Chain<'a> {
             self.marker(Marker::Native);
         }
         match place {
-            Ok(address) => self.push_executed(address),
+            Ok(address) => self.executed(address),
             Err(reason) => {
                 // Nothing but the instruction itself says where it was, also below the kernel.
                 if self.leaf || self.user.is_empty() {
@@ -485,31 +518,33 @@ impl<'a> Chain<'a> {
             | FramePc::Native { method } => (method.get(), frame.pc()),
         };
         let method = self.process.method(method);
-        match &method {
-            Method::Runtime => Ok(None),
-            Method::Unknown => Err(Reason::UnknownMethod),
-            Method::Gone => Err(Reason::VmGone),
+        let address = match &method {
+            Method::Runtime => return Ok(None),
+            Method::Unknown => return Err(Reason::UnknownMethod),
+            Method::Gone => return Err(Reason::VmGone),
             Method::Known {
                 code: Some(code), ..
-            } => match pc {
-                FramePc::Relative { offset, .. } => {
-                    let pc = method.instruction(offset);
-                    pc.map(Some).ok_or(Reason::TornFrames)
-                }
-                FramePc::Exported { pc, .. } if code.contains(&pc.get()) => Ok(Some(pc.get())),
-                // Compiled code of a method that has bytecode, or one that has not yet told where it is: its entry stands for it.
-                _ => Ok(Some(code.start)),
-            },
+            } => {
+                let pc = match pc {
+                    FramePc::Relative { offset, .. } => {
+                        method.instruction(offset).ok_or(Reason::TornFrames)?
+                    }
+                    FramePc::Exported { pc, .. } if code.contains(&pc.get()) => pc.get(),
+                    // Compiled code of a method that has bytecode, or one that has not yet told where it is: its entry stands for it.
+                    _ => code.start,
+                };
+                method.own_address(pc, &mut self.process.process.space)
+            }
             Method::Known {
                 image,
                 index,
                 code: None,
-            } => self
-                .remap
-                .slot(image, *index)
-                .map(Some)
-                .ok_or(Reason::UnknownMethod),
-        }
+            } => {
+                let slot = self.remap.slot(image, *index);
+                slot.ok_or(Reason::UnknownMethod)?
+            }
+        };
+        Ok(Some(address))
     }
 }
 

@@ -10,6 +10,7 @@ mod cached;
 mod chain;
 mod missing;
 mod remap;
+mod shared_code;
 
 pub use cached::cached_callchain;
 pub use remap::{FILE_OFFSET, RemapTable, random_build_id};

@@ -4,6 +4,7 @@ mod bytecode;
 mod hostile;
 mod native;
 mod page;
+mod shared;
 
 use std::{
     fs,

@@ -43,14 +43,14 @@ pub(super) fn frames_of(
         };
         let method = inlined_method(code, inlined.method, &outer, process);
         frames.push(at(
-            instruction(&method, dex_pc).ok_or(Reason::UnknownMethod)?
+            instruction(&method, dex_pc, process).ok_or(Reason::UnknownMethod)?
         ));
     }
     let pc = match &outer {
         Method::Known { code: Some(_), .. } => {
             // A leaf before the first call is at its beginning.
             let dex_pc = call.dex_pc.unwrap_or_default();
-            instruction(&outer, dex_pc).ok_or(Reason::ArtQuick)?
+            instruction(&outer, dex_pc, process).ok_or(Reason::ArtQuick)?
         }
         Method::Known { code: None, .. } | Method::Runtime => FramePc::Native {
             method: Address::new(pointer.ok_or(Reason::ArtQuick)?),
@@ -132,9 +132,10 @@ fn inlined_method(
     }
 }
 
-/// An instruction of a method.
-fn instruction(method: &Method, dex_pc: CodeUnits) -> Option<FramePc> {
+/// An instruction of a method, and of no other that shares its bytecode.
+fn instruction(method: &Method, dex_pc: CodeUnits, process: &mut dyn Methods) -> Option<FramePc> {
     let pc = method.instruction(dex_pc)?;
+    let pc = method.own_address(pc, &mut process.process().space);
     Some(FramePc::Absolute(Address::new(pc)))
 }
 

@@ -8,6 +8,7 @@ mod marked;
 mod reasons;
 pub mod sequence;
 mod shadow;
+mod shared_code;
 pub mod world;
 
 use varid_model::{Address, Reason, Stack};

@@ -1,0 +1,7 @@
+package org.example.alike;
+
+final class Blue extends Made {
+    Blue(int seed) {
+        super(seed);
+    }
+}

@@ -1,0 +1,7 @@
+package org.example.alike;
+
+final class Broken extends RuntimeException {
+    Broken(String message) {
+        super(message);
+    }
+}

@@ -1,0 +1,7 @@
+package org.example.alike;
+
+final class Green extends Made {
+    Green(int seed) {
+        super(seed);
+    }
+}

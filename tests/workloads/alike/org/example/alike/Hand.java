@@ -1,0 +1,7 @@
+package org.example.alike;
+
+class Hand {
+    int move(int x, int times) {
+        return x + times;
+    }
+}

@@ -1,0 +1,12 @@
+package org.example.alike;
+
+final class Minute extends Hand {
+    int move(int x, int times) {
+        for (int n = times; n > 0; n--) {
+            x ^= x << 7;
+            x ^= x >>> 9;
+            x ^= x << 8;
+        }
+        return x;
+    }
+}

@@ -1,0 +1,7 @@
+package org.example.alike;
+
+final class Red extends Made {
+    Red(int seed) {
+        super(seed);
+    }
+}

@@ -1,0 +1,7 @@
+package org.example.alike;
+
+final class Torn extends RuntimeException {
+    Torn(String message) {
+        super(message);
+    }
+}
