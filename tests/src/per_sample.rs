@@ -90,7 +90,7 @@ pub fn judge_art(app: &App, recording: &Recording) -> Result<Option<serde_json::
 /// Workloads of which a VM's start is the least part: they take half a second each, in the long lane most of one.
 pub fn interpreted_workloads() -> Result<Vec<App>> {
     let rounds = match scale() {
-        Scale::Gate => [7, 60, 1500, 190, 65],
+        Scale::Gate => [8, 60, 1500, 190, 65],
         Scale::Long => [14, 120, 3000, 380, 130],
     };
     let workloads = ["math", "truth", "alike", "cradle", "scene"]
