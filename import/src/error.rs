@@ -50,6 +50,12 @@ pub enum Error {
         /// What is wrong there, and what would help.
         reason: &'static str,
     },
+    /// The session would take its own source's place.
+    #[error("{path} holds what is imported: name another folder with -o", path = .path.display())]
+    HoldsSource {
+        /// The session's folder.
+        path: PathBuf,
+    },
     /// There is nothing to import.
     #[error("{path} has no samples: {why}", path = .path.display())]
     NoSamples {

@@ -20,6 +20,10 @@ const START: u64 = 64 << 10;
 /// The source cannot be read, has another format or no samples; the session cannot be written. What was begun of it is removed, and a
 /// session that was in its folder before is still there.
 pub fn import(mut request: ImportRequest) -> Result<ImportSummary> {
+    if request.input.lies_in(&request.output) {
+        let path = request.output;
+        return Err(Error::HoldsSource { path });
+    }
     let start = request.input.start(START)?;
     let format = request.format.or_else(|| SourceFormat::detect(&start));
     let Some(format) = format else {

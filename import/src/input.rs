@@ -1,7 +1,7 @@
 //! How is a source read: from a file, from a pipe, compressed?
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, BufReader, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     time::SystemTime,
@@ -82,6 +82,13 @@ impl Input {
             len,
             modified,
         })
+    }
+
+    /// Whether it is a file in this folder.
+    pub(crate) fn lies_in(&self, folder: &Path) -> bool {
+        let file = fs::canonicalize(&self.path);
+        let folder = fs::canonicalize(folder);
+        matches!((file, folder), (Ok(file), Ok(folder)) if file.parent() == Some(&folder))
     }
 
     /// Its first bytes, at most so many.

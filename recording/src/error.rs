@@ -33,8 +33,8 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// A session's folder is not there as a folder: it is a file, or a link.
-    #[error("{path} is a symbolic link or no folder: name the folder itself with -o", path = .path.display())]
+    /// What has the name of a session's folder is something else: a file, a pipe, a device, a link.
+    #[error("{path} is not a folder, or a symbolic link to one: a session is a folder of files, name a new one or the folder itself with -o", path = .path.display())]
     NoFolder {
         /// What is there.
         path: PathBuf,

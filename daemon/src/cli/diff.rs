@@ -55,7 +55,7 @@ pub struct DiffArgs {
     /// On a terminal: small rows, too.
     #[arg(long)]
     pub all_rows: bool,
-    /// A page with the tables and a flame graph for a browser, into FILE; no text.
+    /// A page with the tables and a flame graph for a browser, into FILE; no text. -: standard output.
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     pub html: Option<PathBuf>,
     /// For people or for programs.

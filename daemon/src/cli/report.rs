@@ -61,7 +61,7 @@ pub struct ReportArgs {
     /// On a terminal: small rows and all that is missing, too.
     #[arg(long)]
     pub all_rows: bool,
-    /// A page with all views for a browser, into FILE; no text.
+    /// A page with all views for a browser, into FILE; no text. -: standard output.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "callgraph", "tree", "sort", "group", "limit", "min_percent", "format"])]
     pub html: Option<PathBuf>,
     /// With --html: the sources that it shows are in this folder, or in this archive (jar, zip, apk). May be repeated.

@@ -134,6 +134,14 @@ pub struct NameArgs {
     pub mapping: Option<PathBuf>,
 }
 
+impl NameArgs {
+    /// The files that are named, rather than folders.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let files = [&self.vmlinux, &self.mapping];
+        files.into_iter().flatten().cloned().collect()
+    }
+}
+
 /// The same for the report's tables, but for the layer and symbols, which an export takes of leaves, and a view of rows: samples of this event that these arguments select. Inlined functions are frames of their own
 /// if `inlined`, and lines are read if `lines`.
 pub fn options(

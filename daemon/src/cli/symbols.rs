@@ -12,10 +12,10 @@ pub struct SymbolsArgs {
     /// Say what is at these addresses, in hexadecimal: offsets in the dex file, or an ELF file's own. -: read them from standard input.
     #[arg(long, value_name = "ADDRESS", num_args = 1.., conflicts_with_all = ["elf", "sym"])]
     pub at: Vec<String>,
-    /// Write an ELF file that tells perf, gdb and addr2line the methods and lines of a dex file; of several: a folder of them.
+    /// Write an ELF file that tells perf, gdb and addr2line the methods and lines of a dex file; of several: a folder of them. -: standard output.
     #[arg(long, value_name = "OUT")]
     pub elf: Option<PathBuf>,
-    /// Write the table of a dex file's methods as text, one a line; of several: a folder of them.
+    /// Write the table of a dex file's methods as text, one a line; of several: a folder of them. -: standard output.
     #[arg(long, value_name = "OUT")]
     pub sym: Option<PathBuf>,
     /// Debug information of ELF files is somewhere below DIR, found by build-id; beside where the system keeps it. May be repeated.

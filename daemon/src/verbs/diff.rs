@@ -56,6 +56,7 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
     });
     let lines = table == ReportTable::By(GroupBy::Line);
     let flame_graph = args.html.is_some();
+    let inputs = args.names.files();
     let options = selection::options(
         args.event,
         args.samples,
@@ -69,7 +70,9 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
         .map(|bound| is_slower(&diff, bound, args.level))
         .transpose()?;
     match &args.html {
-        Some(path) => output_file::write(path, |out| diff.write_html(out))?,
+        Some(path) => {
+            output_file::write(path, &inputs, |out| diff.write_html(out))?;
+        }
         None => {
             let mut text = Vec::new();
             diff.render(format, &mut text)?;

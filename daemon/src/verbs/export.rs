@@ -2,19 +2,18 @@
 
 use crate::cli::{self, ExportArgs, selection};
 use crate::{output, output_file};
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::Write;
 use std::process::ExitCode;
 use varid_model::Layer;
 use varid_recording::SessionReader;
-use varid_report::{Error, ExportFormat, ExportRequest, Profile, export};
+use varid_report::{ExportFormat, ExportRequest, Profile, export};
 
 /// Writes the file.
 pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     let format = args.format();
     let format = format.unwrap_or_else(|reason| cli::bad_usage("export", &reason));
     let format = ExportFormat::from(format);
-    let to_stdout = args.output.as_os_str() == "-";
-    if to_stdout && format.is_binary() && io::stdout().is_terminal() {
+    if format.is_binary() && output_file::is_terminal(&args.output) {
         anyhow::bail!("this format is not text: name a file with -o FILE");
     }
     let session = SessionReader::open(&args.input.folder()?)?;
@@ -29,6 +28,7 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
         };
         anyhow::bail!("--source-path has no use here: {why}");
     }
+    let inputs = args.names.files();
     let layer = args.samples.layer.map(Layer::from);
     let symbol = args.samples.symbol.clone();
     let mut options = selection::options(args.event, args.samples, args.names, (true, lines));
@@ -61,21 +61,10 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     let write = |out: &mut dyn Write| -> varid_report::Result<()> {
         export(&profile, &request, format, out)
     };
-    if to_stdout {
-        let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        let written = write(&mut out).and_then(|()| Ok(out.flush()?));
-        match written {
-            // Its reader, such as head, has seen enough.
-            Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
-            written => written?,
-        }
-    } else {
-        output_file::write(&args.output, write)?;
-        if let Ok(metadata) = args.output.metadata() {
-            let (shown, size) = (args.output.display(), output::size(metadata.len()));
-            let samples = profile.weight(event.event).samples();
-            output::notice(&format!("varid: {shown}: {size}, {samples} samples"));
-        }
+    if let Some(size) = output_file::write(&args.output, &inputs, write)? {
+        let (shown, size) = (args.output.display(), output::size(size));
+        let samples = profile.weight(event.event).samples();
+        output::notice(&format!("varid: {shown}: {size}, {samples} samples"));
     }
     Ok(ExitCode::SUCCESS)
 }

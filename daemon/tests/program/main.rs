@@ -3,4 +3,5 @@
 
 mod configuration;
 mod control;
+mod outputs;
 mod symbols;

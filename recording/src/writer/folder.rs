@@ -127,9 +127,11 @@ impl Folder {
         let path: PathBuf = path.components().collect();
         let mut folders = DirBuilder::new();
         folders.recursive(true).mode(0o700);
-        folders
-            .create(&path)
-            .map_err(Error::io("create", path.clone()))?;
+        folders.create(&path).map_err(|error| match error.kind() {
+            // A folder that is there already is no error.
+            io::ErrorKind::AlreadyExists => Error::NoFolder { path: path.clone() },
+            _ => Error::io("create", path.clone())(error),
+        })?;
         let dir = Lock::on(open(&path, owner)?, &path)?;
         Ok(Self::of(path, dir))
     }
@@ -422,13 +424,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_refused_even_with_a_slash_behind_it() {
+    fn a_link_a_pipe_and_a_device_are_refused_even_with_a_slash_behind_them() {
         let dir = tempfile::tempdir().unwrap();
         let link = dir.path().join("link");
         let other = dir.path().join("other");
         fs::create_dir(&other).unwrap();
         std::os::unix::fs::symlink(&other, &link).unwrap();
-        for path in [link.clone(), link.join("")] {
+        let fifo = dir.path().join("fifo");
+        let (kind, mode) = (rustix::fs::FileType::Fifo, Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, mode, 0).unwrap();
+        let null = PathBuf::from("/dev/null");
+        for path in [link.clone(), link.join(""), fifo.join(""), fifo, null] {
             let error = Folder::take(&path, None).unwrap_err();
             assert!(matches!(error, Error::NoFolder { .. }), "{error}");
         }

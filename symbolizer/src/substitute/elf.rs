@@ -7,18 +7,21 @@
 //! global function symbols with their sizes. Methods consist of instructions that do nothing, one for
 //! each code unit: disassemblers leave zeros out, and perf shows samples and lines beside instructions only.
 
-use object::write::StringId;
 use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, Sym, Writer};
+use object::write::{StringId, WritableBuffer};
 use object::{Endianness, elf};
 
 use super::dwarf::Dwarf;
 use super::machine::TargetMachine;
-use super::sparse::Sparse;
 use super::table::Substitute;
 use crate::{Error, Result};
 
-/// Writes the file into `out`, which keeps the first error that the system reports.
-pub(super) fn write(substitute: &Substitute, dwarf: &Dwarf, out: &mut Sparse<'_>) -> Result<()> {
+/// Writes the file into `out`, which is empty.
+pub(super) fn write(
+    substitute: &Substitute,
+    dwarf: &Dwarf,
+    out: &mut dyn WritableBuffer,
+) -> Result<()> {
     let machine = substitute.machine;
     let refuse = |error: object::write::Error| Error::Substitute {
         problem: error.to_string(),

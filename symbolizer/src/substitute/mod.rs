@@ -22,4 +22,4 @@ mod write;
 pub use cache::{Cache, Provided};
 pub use machine::TargetMachine;
 pub use table::{Slot, Substitute};
-pub use text::write_sym;
+pub use text::{write_sym, write_sym_text};

@@ -1,6 +1,6 @@
 //! `substitute.sym`, the text form of a substitute.
 
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use super::atomic;
@@ -8,9 +8,7 @@ use super::table::Budget;
 use crate::bytecode::BytecodeImage;
 use crate::{Error, Result};
 
-/// Writes the table of a bytecode image's methods: address, size, class, method, signature,
-/// source file, first line, separated by tabs; one line per method with code, by class. Addresses are
-/// offsets in the image, in hexadecimal, of shared instructions those of the method's copy; what is not known is `-`. The first line and the last are comments.
+/// Writes the table of a bytecode image's methods to a file, as [`write_sym_text`] has it.
 ///
 /// The file appears only when it is whole.
 ///
@@ -19,38 +17,45 @@ use crate::{Error, Result};
 pub fn write_sym(image: &dyn BytecodeImage, path: &Path) -> Result<()> {
     atomic::write(path, |file| {
         let mut out = BufWriter::new(file);
-        let io = || Error::io("write", path);
-        writeln!(
-            out,
-            "# address\tsize\tclass\tmethod\tsignature\tsource\tline"
-        )
-        .map_err(io())?;
-        let none = || "-".to_owned();
-        let mut budget = Budget::of(image);
-        for method in image.definitions() {
-            let columns = [
-                budget.take(|| image.class_name(method.index)),
-                budget.take(|| image.simple_name(method.index)),
-                budget.take(|| image.descriptor(method.index)),
-                budget.take(|| image.source_file(&method)),
-            ];
-            let copy = image.copies().of_method(method.index);
-            let code = copy.map_or(&method.code, |copy| &copy.code);
-            write!(out, "{:#x}\t{}", code.start, code.len()).map_err(io())?;
-            for column in columns {
-                write!(out, "\t{}", column.unwrap_or_else(none)).map_err(io())?;
-            }
-            let lines = budget.lines(image, &method);
-            match lines.as_ref().and_then(|lines| lines.first()) {
-                Some(first) => writeln!(out, "\t{}", first.line),
-                None => writeln!(out, "\t-"),
-            }
-            .map_err(io())?;
-        }
-        out.write_all(last_line(&image.content_id()).as_bytes())
+        write_sym_text(image, &mut out)
             .and_then(|()| out.flush())
-            .map_err(io())
+            .map_err(Error::io("write", path))
     })
+}
+
+/// Writes the table of a bytecode image's methods: address, size, class, method, signature,
+/// source file, first line, separated by tabs; one line per method with code, by class. Addresses are
+/// offsets in the image, in hexadecimal, of shared instructions those of the method's copy; what is not known is `-`. The first line and the last are comments.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_sym_text(image: &dyn BytecodeImage, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "# address\tsize\tclass\tmethod\tsignature\tsource\tline"
+    )?;
+    let none = || "-".to_owned();
+    let mut budget = Budget::of(image);
+    for method in image.definitions() {
+        let columns = [
+            budget.take(|| image.class_name(method.index)),
+            budget.take(|| image.simple_name(method.index)),
+            budget.take(|| image.descriptor(method.index)),
+            budget.take(|| image.source_file(&method)),
+        ];
+        let copy = image.copies().of_method(method.index);
+        let code = copy.map_or(&method.code, |copy| &copy.code);
+        write!(out, "{:#x}\t{}", code.start, code.len())?;
+        for column in columns {
+            write!(out, "\t{}", column.unwrap_or_else(none))?;
+        }
+        let lines = budget.lines(image, &method);
+        match lines.as_ref().and_then(|lines| lines.first()) {
+            Some(first) => writeln!(out, "\t{}", first.line)?,
+            None => writeln!(out, "\t-")?,
+        }
+    }
+    out.write_all(last_line(&image.content_id()).as_bytes())
 }
 
 /// How the text form of a bytecode image ends.

@@ -21,4 +21,14 @@ impl Substitute {
             sparse.finish().map_err(Error::io("write", path))
         })
     }
+
+    /// The bytes of the file.
+    ///
+    /// # Errors
+    /// [`Error::Substitute`] if it would not be a valid ELF file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        elf::write(self, &Dwarf::encode(self)?, &mut bytes)?;
+        Ok(bytes)
+    }
 }

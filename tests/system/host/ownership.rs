@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -126,7 +126,7 @@ fn a_session_in_a_folder_that_sudos_user_names_is_theirs_and_can_be_replaced() -
 }
 
 #[test]
-fn a_link_and_another_users_session_are_refused_and_stay_as_they_are() -> Result<()> {
+fn what_is_no_folder_and_another_users_session_are_refused_and_stay_as_they_are() -> Result<()> {
     if skip_without_root("ownership") {
         return Ok(());
     }
@@ -143,10 +143,15 @@ fn a_link_and_another_users_session_are_refused_and_stay_as_they_are() -> Result
     ensure!(record(&roots)?.status.success());
     let inode = |path: &Path| fs::metadata(path.join("perf.data")).map(|file| file.ino());
     let before = (inode(&session)?, inode(&roots)?);
-    as_user(&home, "ln -s \"$1\" link", &roots)?;
+    as_user(&home, "ln -s \"$1\" link; mkfifo pipe", &roots)?;
+    let null = folder.path().join("null");
+    let made = printed(Command::new("mknod").arg(&null).args(["c", "1", "3"]))?;
+    ensure!(made.is_empty(), "{made}");
     for (path, why) in [
         (link.clone(), "symbolic link"),
         (link.join(""), "symbolic link"),
+        (home.join("pipe"), "not a folder"),
+        (null.clone(), "not a folder"),
         (session.clone(), "belongs to another user"),
     ] {
         let output = record(&path)?;
@@ -156,6 +161,9 @@ fn a_link_and_another_users_session_are_refused_and_stay_as_they_are() -> Result
     }
     let after = (inode(&session)?, inode(&roots)?);
     ensure!(before == after, "a session was replaced");
+    let kind = |path: &Path| fs::symlink_metadata(path).map(|it| it.file_type());
+    ensure!(kind(&home.join("pipe"))?.is_fifo(), "the pipe is gone");
+    ensure!(kind(&null)?.is_char_device(), "the device is gone");
     fs::read_link(link).context("the link is gone").map(drop)
 }
 

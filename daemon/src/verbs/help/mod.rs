@@ -5,7 +5,7 @@ mod plain;
 
 use super::pager;
 use crate::cli::{Cli, HelpArgs, ShellArg};
-use crate::output;
+use crate::{output, output_file};
 use anyhow::Context;
 use clap::{Command, CommandFactory};
 use guides::GUIDES;
@@ -118,7 +118,7 @@ pub fn man_pages(folder: &Path) -> anyhow::Result<ExitCode> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {shown}"))?;
     let mut command = Cli::command();
     command.build();
-    page(&command, &date()?, folder).with_context(|| format!("cannot write into {shown}"))?;
+    page(&command, &date()?, folder)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -138,7 +138,7 @@ fn date() -> anyhow::Result<String> {
 }
 
 /// Writes the page of a command, and those of its verbs.
-fn page(command: &Command, date: &str, folder: &Path) -> std::io::Result<()> {
+fn page(command: &Command, date: &str, folder: &Path) -> anyhow::Result<()> {
     for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
         page(verb, date, folder)?;
     }
@@ -149,10 +149,10 @@ fn page(command: &Command, date: &str, folder: &Path) -> std::io::Result<()> {
         .manual("varid");
     let mut text = Vec::new();
     man.render(&mut text)?;
-    fs::write(
-        folder.join(format!("{name}.1")),
-        without_double_breaks(&String::from_utf8_lossy(&text)),
-    )
+    let text = without_double_breaks(&String::from_utf8_lossy(&text));
+    let file = folder.join(format!("{name}.1"));
+    output_file::write(&file, &[], |out| out.write_all(text.as_bytes()))?;
+    Ok(())
 }
 
 /// A page without the line breaks around an empty line, which breaks the line by itself.

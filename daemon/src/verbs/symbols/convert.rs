@@ -2,19 +2,24 @@
 
 use super::Errors;
 use super::image::{Code, Image, InputFile};
+use crate::output_file;
 use anyhow::{Context, bail};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use varid_symbolizer::bytecode::BytecodeImage;
 use varid_symbolizer::dex::{DexBytecode, DexFile};
-use varid_symbolizer::substitute::{Substitute, write_sym};
+use varid_symbolizer::substitute::{Substitute, write_sym_text};
+
+/// Writes one form of a bytecode image.
+type WriteForm = fn(&dyn BytecodeImage, &mut dyn Write) -> anyhow::Result<()>;
 
 /// A form to write, and where to.
 struct Form<'a> {
     out: &'a Path,
     suffix: &'static str,
-    write: fn(&dyn BytecodeImage, &Path) -> varid_symbolizer::Result<()>,
+    write: WriteForm,
     /// Files written.
     written: BTreeSet<PathBuf>,
 }
@@ -23,17 +28,20 @@ struct Form<'a> {
 pub fn run(files: &[InputFile], elf: Option<&Path>, sym: Option<&Path>, errors: &mut Errors) {
     let mut forms: Vec<Form<'_>> = Vec::new();
     forms.extend(elf.map(|out| {
-        Form::new(out, "elf", |image, path| {
-            Substitute::of_bytecode(image).write(path)
+        Form::new(out, "elf", |image, out| {
+            let bytes = Substitute::of_bytecode(image).to_bytes()?;
+            Ok(out.write_all(&bytes)?)
         })
     }));
-    forms.extend(sym.map(|out| Form::new(out, "sym", write_sym)));
+    forms
+        .extend(sym.map(|out| Form::new(out, "sym", |image, out| Ok(write_sym_text(image, out)?))));
+    let inputs: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
     for file in files {
         file.visit(errors, |images, errors| {
             let many = files.len() > 1 || images.len() > 1;
             for form in &mut forms {
                 for image in images {
-                    errors.report(form.put(image, many));
+                    errors.report(form.put(image, many, &inputs));
                 }
             }
         });
@@ -41,11 +49,7 @@ pub fn run(files: &[InputFile], elf: Option<&Path>, sym: Option<&Path>, errors: 
 }
 
 impl<'a> Form<'a> {
-    fn new(
-        out: &'a Path,
-        suffix: &'static str,
-        write: fn(&dyn BytecodeImage, &Path) -> varid_symbolizer::Result<()>,
-    ) -> Self {
+    fn new(out: &'a Path, suffix: &'static str, write: WriteForm) -> Self {
         Self {
             out,
             suffix,
@@ -55,7 +59,7 @@ impl<'a> Form<'a> {
     }
 
     /// Writes an image's file; into a folder if there are `many`, or if OUT is one.
-    fn put(&mut self, image: &Image<'_>, many: bool) -> anyhow::Result<()> {
+    fn put(&mut self, image: &Image<'_>, many: bool, inputs: &[PathBuf]) -> anyhow::Result<()> {
         let name = &image.name;
         // The substitute of the first of a container holds them all.
         let Code::Dex(files) = &image.code else {
@@ -64,6 +68,10 @@ impl<'a> Form<'a> {
         let Some((dex, _)) = files.first() else {
             return Ok(());
         };
+        if many && (self.out.as_os_str() == "-" || self.out.exists() && !self.out.is_dir()) {
+            let out = self.out.display();
+            bail!("{name}: several dex files are written to a folder, which {out} is not");
+        }
         let path = if many || self.out.is_dir() {
             fs::create_dir_all(self.out)
                 .with_context(|| format!("{}: cannot create", self.out.display()))?;
@@ -77,10 +85,11 @@ impl<'a> Form<'a> {
                 path.display()
             );
         }
-        DexFile::parse_at(dex.bytes(), dex.header_offset())
-            .and_then(DexBytecode::new)
-            .and_then(|image| (self.write)(&image, &path))
-            .with_context(|| name.clone())
+        let image = DexFile::parse_at(dex.bytes(), dex.header_offset()).and_then(DexBytecode::new);
+        let image = image.with_context(|| name.clone())?;
+        output_file::write(&path, inputs, |out| (self.write)(&image, out))
+            .with_context(|| name.clone())?;
+        Ok(())
     }
 }
 

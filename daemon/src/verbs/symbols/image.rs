@@ -79,6 +79,11 @@ impl InputFile {
         }
     }
 
+    /// The file itself, or the archive.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Calls `visit` with the images of the file. Those that cannot be read are reported in `errors`.
     pub fn visit(&self, errors: &mut Errors, visit: impl FnOnce(&[Image<'_>], &mut Errors)) {
         let shown = self.path.display().to_string();

@@ -6,7 +6,7 @@ mod image;
 mod list;
 
 use crate::cli::SymbolsArgs;
-use crate::output;
+use crate::{output, output_file};
 use image::InputFile;
 use std::process::ExitCode;
 use varid_symbolizer::elf::DebugFiles;
@@ -28,6 +28,9 @@ pub fn run(args: &SymbolsArgs) -> anyhow::Result<ExitCode> {
     if !args.at.is_empty() {
         answer::run(&files, &args.at, args.json, &mut errors)?;
     } else if args.elf.is_some() || args.sym.is_some() {
+        if args.elf.as_deref().is_some_and(output_file::is_terminal) {
+            anyhow::bail!("an ELF file is not text: name a file with --elf FILE");
+        }
         convert::run(
             &files,
             args.elf.as_deref(),

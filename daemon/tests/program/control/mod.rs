@@ -2,5 +2,5 @@
 
 mod faults;
 mod life;
-mod support;
+pub(crate) mod support;
 mod verbs;

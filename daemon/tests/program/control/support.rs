@@ -172,7 +172,7 @@ pub fn open_to(path: &Path, mode: u32) {
 }
 
 /// The user nobody's number.
-const NOBODY: u32 = 65534;
+pub const NOBODY: u32 = 65534;
 
 fn find(status: &Value, target: &str) -> Option<Value> {
     status["sessions"]
