@@ -1,9 +1,11 @@
 //! Which compiled code is known to be, or to have been, at an address?
 
+use super::jit_history::JitCounts;
 use super::method::{CompiledMethod, Owner};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use varid_model::{Address, MonotonicNs};
+use varid_process::MappingId;
 
 /// Bytes that are kept of the code of a process, and of addresses without code; with more it is read again when it is sampled.
 const MAX_KEPT: usize = 1 << 26;
@@ -40,12 +42,16 @@ pub(super) struct CodeAt {
 pub(super) struct Seen {
     /// The last batch of samples in which it was looked for.
     pub(super) batch: u64,
+    /// The mapping that it is in.
+    pub(super) mapping: MappingId,
     /// The last time at which it was there.
     pub(super) last: MonotonicNs,
     /// Since when at least it has been there.
     pub(super) since: MonotonicNs,
     /// Until when at least it was there.
     pub(super) until: MonotonicNs,
+    /// While the JIT has counted this, nothing else comes into its place.
+    pub(super) counts: Option<JitCounts>,
 }
 
 /// Code that was at a place.
@@ -215,6 +221,8 @@ mod tests {
             last: MonotonicNs::new(last),
             since: MonotonicNs::new(since),
             until: MonotonicNs::MAX,
+            mapping: MappingId::default(),
+            counts: None,
         };
         CodeAt::new(Address::new(0x1000), method, Some(seen))
     }

@@ -4,14 +4,18 @@
 //! oat file is found through the file's tables.
 
 mod bytecode_frames;
+mod code_cache;
 mod frame_rows;
 mod jit_code;
 mod jit_history;
-mod jit_maps;
+mod jit_lookup;
 mod known_code;
 mod method;
 mod oat_code;
 mod oat_dex_files;
+mod recent_code;
+#[cfg(test)]
+mod testing;
 
 use crate::art::code_format::CodeFormat;
 use crate::kind::{FrameMethods, Methods};
@@ -27,7 +31,7 @@ use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Address, FrameAddress, MonotonicNs, Pid, Reason};
 use varid_process::reader::ForeignMemory;
-use varid_process::{AddressSpace, ElfImage, Process, ProcessImage, ProcessMapping};
+use varid_process::{AddressSpace, ElfImage, MappingId, Process, ProcessImage, ProcessMapping};
 use varid_shim::CapturedSample;
 use varid_tunnel::abi::Rule;
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
@@ -141,7 +145,7 @@ impl CompiledCode {
     /// Whether the instruction at an address is a compiled method's: all code in the JIT's cache is, also what is no longer known.
     pub(super) fn is_at(&self, address: Address, process: &Process) -> bool {
         match place_of(address, &process.space) {
-            Some(Place::CodeCache) => true,
+            Some(Place::CodeCache(_)) => true,
             Some(Place::Oat(..)) => {
                 let code = self.at(address, process);
                 code.is_some_and(|code| code.method.is_some())
@@ -156,14 +160,21 @@ impl CompiledCode {
         let changes = process.space.changes();
         if self.mapped.replace(changes) != changes {
             self.known.borrow_mut().forget_mapped();
-            // At an address of the JIT's code other code may be mapped by now.
-            self.batch.set(self.batch.get().wrapping_add(1));
             let mut oats = self.oats.borrow_mut();
             oats.retain(|known| known.is_mapped(&process.space));
         }
         let known = self.known.borrow().at(address).cloned();
         let batch = self.batch.get();
-        let is_current = |known: &&CodeAt| known.seen.is_none_or(|seen| seen.batch == batch);
+        // At an address of the JIT's code other code may be mapped by now.
+        let mapping = match place {
+            Place::CodeCache(mapping) => mapping,
+            Place::Oat(..) => MappingId::default(),
+        };
+        let is_current = |known: &&CodeAt| {
+            known
+                .seen
+                .is_none_or(|seen| seen.batch == batch && seen.mapping == mapping)
+        };
         if known.as_ref().filter(is_current).is_some() {
             return known;
         }
@@ -172,9 +183,10 @@ impl CompiledCode {
                 let method = self.oat_method(address.get(), elf, mapped, &process.space);
                 (CodeAt::new(address, method, None), None)
             }
-            Place::CodeCache => {
+            Place::CodeCache(mapping) => {
                 let memory = ForeignMemory::new(process.pid);
-                self.jit.borrow().code_at(&memory, address, batch, known)
+                let place = (address, mapping);
+                self.jit.borrow().code_at(&memory, place, batch, known)
             }
         };
         self.known.borrow_mut().keep(code.clone(), until);
@@ -264,7 +276,7 @@ impl CompiledCode {
     ) -> Option<Result<FrameMethods, Reason>> {
         let Some(code) = self.of_frame(frame, sample, process.process()) else {
             let place = place_of(frame.lookup(), &process.process().space);
-            let is_cached = matches!(place, Some(Place::CodeCache));
+            let is_cached = matches!(place, Some(Place::CodeCache(_)));
             return is_cached.then(|| Err(unknown_code(process)));
         };
         let at_sp = at_sp(&code, frame, stack_of(sample));
@@ -305,8 +317,8 @@ fn at_sp(code: &CompiledMethod, frame: &NativeFrame, stack: StackSlice<'_>) -> O
 
 /// Where compiled code can be.
 enum Place<'a> {
-    /// In the JIT's code cache.
-    CodeCache,
+    /// In the JIT's code cache, by its mapping.
+    CodeCache(MappingId),
     /// In an oat file, by its mapping.
     Oat(&'a Rc<ElfImage>, &'a ProcessMapping),
 }
@@ -315,7 +327,7 @@ enum Place<'a> {
 fn place_of(address: Address, space: &AddressSpace) -> Option<Place<'_>> {
     let mapped = space.at(address.get())?;
     match &mapped.image {
-        ProcessImage::Other(path) if may_be_code(path) => Some(Place::CodeCache),
+        ProcessImage::Other(path) if may_be_code(path) => Some(Place::CodeCache(mapped.id)),
         ProcessImage::Elf(elf) if is_oat(&elf.path) => Some(Place::Oat(elf, mapped)),
         ProcessImage::Other(_) | ProcessImage::Elf(_) | ProcessImage::Code(_) => None,
     }
