@@ -7,11 +7,9 @@
 //! again after them: pieces between two equal readings belong together. Where the first reading is as the reader knows it already, the
 //! pieces need not be read at all.
 
-use super::tree::{NODE, Nodes, TreeNode, all_nodes};
+use super::tree::{MAX_NODES, NODE, Nodes, TreeNode, all_nodes};
 use varid_tunnel::{Memory, TunnelError};
 
-/// Nodes of a whole tree that are read.
-pub(super) const MAX_NODES: usize = 1024;
 /// Pieces and ranges of control words in a batch.
 pub const MAX_PIECES: usize = 1024;
 /// Bytes that are read for one batch: pieces for which there is no room are left unread.
@@ -54,6 +52,54 @@ pub enum Piece {
         /// Address of the map.
         map: u64,
     },
+    /// Pointers, each of which leads to the memory that the next one is in; as many as can be read.
+    Chain {
+        /// Address that the first one is behind.
+        start: u64,
+        /// Where each of them is.
+        links: [Link; LINKS],
+    },
+}
+
+/// Pointers of a [`Piece::Chain`].
+pub const LINKS: usize = 4;
+
+/// A pointer in the memory that another one leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    /// How many bytes behind the address.
+    pub offset: u16,
+    /// Bytes of it: 4 or 8.
+    pub size: u8,
+}
+
+impl Link {
+    fn encode(self) -> u64 {
+        u64::from(self.offset) << 8 | u64::from(self.size)
+    }
+
+    fn decode(number: u64) -> Option<Self> {
+        let size = (number & 0xff) as u8;
+        let offset = u16::try_from(number >> 8).ok()?;
+        matches!(size, 4 | 8).then_some(Self { offset, size })
+    }
+}
+
+/// Reads pointers, each at its place behind what the one before leads to.
+fn read_chain(memory: &dyn Memory, start: u64, links: [Link; LINKS]) -> Vec<u8> {
+    let (mut at, mut found) = (start, Vec::new());
+    for link in links {
+        let address = at.wrapping_add(link.offset.into());
+        let Some(next) = memory.read_word(address, link.size).ok() else {
+            break;
+        };
+        found.extend_from_slice(&next.to_le_bytes());
+        if next == 0 {
+            break;
+        }
+        at = next;
+    }
+    found
 }
 
 impl Piece {
@@ -66,6 +112,7 @@ impl Piece {
                 let most = NODE.saturating_add(before as usize);
                 len == 0 || (NODE..=most.saturating_add(from as usize)).contains(&len)
             }
+            Self::Chain { links, .. } => len.is_multiple_of(8) && len / 8 <= links.len(),
             Self::Entries { .. } => {
                 len.is_multiple_of(NODE) && len <= MAX_NODES.saturating_mul(NODE)
             }
@@ -102,6 +149,7 @@ impl Piece {
                 [&node[..], &around].concat()
             }
             Self::Entries { map } => all_nodes(memory, map).ok()?,
+            Self::Chain { start, links } => read_chain(memory, start, links),
         };
         (found.len() <= room).then_some(found)
     }
@@ -162,6 +210,12 @@ impl PieceBytes {
     pub fn floor(&self) -> Option<(TreeNode, &[u8])> {
         let (node, around) = self.0.split_first_chunk()?;
         Some((TreeNode::parse(node), around))
+    }
+
+    /// The pointers of [`Piece::Chain`]; there may be fewer of them than links.
+    pub fn pointers(&self) -> impl Iterator<Item = u64> {
+        let pointers = self.0.as_chunks().0.iter();
+        pointers.map(|pointer| u64::from_le_bytes(*pointer))
     }
 
     /// Those of [`Piece::Entries`].
@@ -237,6 +291,10 @@ impl Batch {
                     from,
                 } => numbers.extend([1, map, key, before.into(), from.into()]),
                 Piece::Entries { map } => numbers.extend([2, map]),
+                Piece::Chain { start, links } => {
+                    numbers.extend([4, start]);
+                    numbers.extend(links.map(Link::encode));
+                }
                 Piece::Available(range) => numbers.extend([3, range.address, range.len.into()]),
             }
         }
@@ -270,6 +328,12 @@ impl Batch {
                     address: number()?,
                     len: narrow(number()?)?,
                 }),
+                4 => {
+                    let start = number()?;
+                    let mut link = || Link::decode(number()?);
+                    let links = [link()?, link()?, link()?, link()?];
+                    Piece::Chain { start, links }
+                }
                 _ => return None,
             });
         }
@@ -324,204 +388,4 @@ impl BatchAnswer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::testing::Words;
-    use super::*;
-    use proptest::prelude::*;
-
-    const MAP: u64 = 0x300;
-
-    fn bytes(address: u64, len: u32) -> Piece {
-        Piece::Bytes(MemoryRange { address, len })
-    }
-
-    fn floor(key: u64) -> Piece {
-        Piece::Floor {
-            map: MAP,
-            key,
-            before: 8,
-            from: 16,
-        }
-    }
-
-    fn control() -> Vec<MemoryRange> {
-        [0x100, 0x108]
-            .map(|address| MemoryRange { address, len: 8 })
-            .to_vec()
-    }
-
-    /// Control words 1 and 2; a map from 0x5010 to 7; five words at 0x5000.
-    fn memory() -> Words {
-        let mut words = Words::of(&[(0x100, 1), (0x108, 2), (MAP + 16, 0x1000)]);
-        words.write(0x1000, &[0, 0, 0, 0, 0x5010, 7, 0]);
-        words.write(0x5000, &[10, 11, 12, 13, 14]);
-        words
-    }
-
-    fn batch(pieces: &[Piece]) -> Batch {
-        Batch {
-            control: control(),
-            unless: Vec::new(),
-            pieces: pieces.to_vec(),
-        }
-    }
-
-    fn words(words: &[u64]) -> Vec<u8> {
-        words.iter().flat_map(|word| word.to_le_bytes()).collect()
-    }
-
-    /// The answer, after it has been on the socket.
-    fn answer(batch: &Batch, memory: &Words) -> BatchAnswer {
-        let answer = batch.carry_out(memory).unwrap();
-        let received = BatchAnswer::decode(batch, &answer.encode());
-        assert_eq!(received.as_ref(), Some(&answer));
-        answer
-    }
-
-    #[test]
-    fn pieces_are_read_in_one_request_and_what_is_not_there_alone_is_missing() {
-        let pieces = [
-            bytes(0x5008, 16),
-            bytes(0x9000, 8),
-            floor(0x5020),
-            floor(0x500f),
-            Piece::Entries { map: MAP },
-        ];
-        let read = answer(&batch(&pieces), &memory()).read.unwrap();
-        let [some, none, found, before_all, entries] = &read.pieces[..] else {
-            panic!("{read:?}")
-        };
-        assert_eq!(some.as_ref().unwrap().bytes(), words(&[11, 12]));
-        assert_eq!(*none, None);
-        let (node, around) = found.as_ref().unwrap().floor().unwrap();
-        assert_eq!((node.key, node.second), (0x5010, 7));
-        assert_eq!(around, words(&[11, 12, 13]));
-        assert_eq!(before_all.as_ref().unwrap().floor(), None);
-        let entries: Vec<_> = entries.as_ref().unwrap().entries().collect();
-        assert_eq!(entries, [node]);
-        assert_eq!(read.after, words(&[1, 2]));
-    }
-
-    #[test]
-    fn what_begins_on_the_last_page_that_is_mapped_has_the_bytes_of_that_page() {
-        let mut memory = memory();
-        memory.write(0x1000, &[0, 0, 0, 0, 0x5ff8, 7, 0]);
-        memory.write(0x5ff0, &[20, 21]);
-        let (address, len) = (0x5ff0, 24);
-        let available = |address| Piece::Available(MemoryRange { address, len });
-        let pieces = [floor(0x6000), available(address), available(0x9000)];
-        let read = answer(&batch(&pieces), &memory).read.unwrap();
-        let [found, some, none] = &read.pieces[..] else {
-            panic!("{read:?}")
-        };
-        let found = found.as_ref().unwrap().floor();
-        assert_eq!(found.unwrap().1, words(&[20, 21]));
-        assert_eq!(some.as_ref().unwrap().bytes(), words(&[20, 21]));
-        assert_eq!(*none, None);
-    }
-
-    #[test]
-    fn nothing_is_read_while_the_control_words_stay() {
-        let memory = memory();
-        let mut batch = batch(&[bytes(0x5000, 8), floor(0x5020)]);
-        batch.unless = words(&[1, 2]);
-        let unchanged = answer(&batch, &memory);
-        assert_eq!((unchanged.read, memory.reads()), (None, 2));
-        batch.unless = words(&[1, 3]);
-        assert!(answer(&batch, &memory).read.is_some());
-    }
-
-    #[test]
-    fn without_control_words_there_is_no_answer() {
-        let mut batch = batch(&[bytes(0x5000, 8)]);
-        batch.control.push(MemoryRange {
-            address: 0x9000,
-            len: 8,
-        });
-        assert!(batch.carry_out(&memory()).is_err());
-    }
-
-    #[test]
-    fn a_process_cannot_make_the_answer_large() {
-        let mut memory = memory();
-        memory.write(0x1000, &[0, 0, 0x1000, 0x1000, 0x5010, 7, 0]);
-        let huge = vec![bytes(0x5000, u32::MAX); 4];
-        let pieces = [&huge[..], &[Piece::Entries { map: MAP }]].concat();
-        let read = answer(&batch(&pieces), &memory).read.unwrap();
-        assert_eq!(read.pieces[..4], [None, None, None, None]);
-        assert_eq!(read.pieces[4].as_ref().unwrap().entries().count(), 1);
-    }
-
-    #[test]
-    fn an_answer_that_is_short_or_too_long_is_none() {
-        let mut batch = batch(&[bytes(0x5000, 8), floor(0x5020)]);
-        let whole = batch.carry_out(&memory()).unwrap().encode();
-        for len in 0..whole.len() {
-            assert_eq!(BatchAnswer::decode(&batch, &whole[..len]), None, "{len}");
-        }
-        let longer = [&whole[..], &[0]].concat();
-        assert_eq!(BatchAnswer::decode(&batch, &longer), None);
-        // Nothing but the control words means that they have not changed.
-        let control = words(&[1, 2]);
-        assert_eq!(BatchAnswer::decode(&batch, &control), None);
-        batch.unless = words(&[9, 9]);
-        assert_eq!(BatchAnswer::decode(&batch, &control), None);
-    }
-
-    #[test]
-    fn a_piece_of_another_length_than_it_can_have_is_no_answer() {
-        let batch = batch(&[bytes(0x5000, 8)]);
-        let mut whole = batch.carry_out(&memory()).unwrap().encode();
-        whole[16] = 4;
-        whole.drain(20..24);
-        assert_eq!(BatchAnswer::decode(&batch, &whole), None);
-    }
-
-    fn pieces() -> impl Strategy<Value = Vec<Piece>> {
-        let piece = (
-            0..4u8,
-            any::<u64>(),
-            any::<u64>(),
-            any::<u32>(),
-            any::<u32>(),
-        );
-        let piece = piece.prop_map(|(kind, map, key, before, from)| match kind {
-            0 => bytes(map, before),
-            1 => Piece::Floor {
-                map,
-                key,
-                before,
-                from,
-            },
-            2 => Piece::Entries { map },
-            _ => Piece::Available(MemoryRange {
-                address: map,
-                len: before,
-            }),
-        });
-        prop::collection::vec(piece, 0..8)
-    }
-
-    proptest! {
-        #[test]
-        fn a_batch_is_on_the_socket_what_it_is_here(pieces in pieces()) {
-            let batch = batch(&pieces);
-            let mut numbers = Vec::new();
-            batch.encode(&mut numbers);
-            let mut rest = numbers.iter();
-            prop_assert_eq!(Batch::decode(|| rest.next().copied()), Some(batch));
-            for len in 0..numbers.len() {
-                let mut rest = numbers[..len].iter();
-                prop_assert_eq!(Batch::decode(|| rest.next().copied()), None);
-            }
-        }
-
-        #[test]
-        fn no_answer_is_trusted(answer in prop::collection::vec(any::<u8>(), 0..120)) {
-            let batch = batch(&[bytes(0x5000, 8), floor(0x5020), Piece::Entries { map: MAP }]);
-            if let Some(answer) = BatchAnswer::decode(&batch, &answer) {
-                prop_assert_eq!(answer.read.unwrap().pieces.len(), 3);
-            }
-        }
-    }
-}
+mod tests;

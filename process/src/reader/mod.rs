@@ -12,6 +12,7 @@
 mod answer;
 mod batch;
 mod helper;
+mod prefetch;
 mod request;
 mod serve;
 mod socket;
@@ -20,8 +21,10 @@ mod testing;
 mod tree;
 
 pub use batch::{
-    Batch, BatchAnswer, BatchMemory, BatchRead, MAX_PIECES, MemoryRange, Piece, PieceBytes,
+    Batch, BatchAnswer, BatchMemory, BatchRead, LINKS, Link, MAX_PIECES, MemoryRange, Piece,
+    PieceBytes,
 };
+pub use prefetch::Prefetched;
 pub use request::{Open, PathTarget};
 pub use tree::TreeNode;
 

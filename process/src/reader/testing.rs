@@ -1,5 +1,6 @@
 //! Memory that tests make.
 
+use super::{Batch, BatchAnswer, BatchMemory};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use varid_tunnel::{Memory, TunnelError};
@@ -9,6 +10,7 @@ use varid_tunnel::{Memory, TunnelError};
 pub(super) struct Words {
     words: BTreeMap<u64, u64>,
     reads: Cell<usize>,
+    requests: Cell<usize>,
 }
 
 impl Words {
@@ -16,7 +18,7 @@ impl Words {
     pub(super) fn of(words: &[(u64, u64)]) -> Self {
         Self {
             words: words.iter().copied().collect(),
-            reads: Cell::new(0),
+            ..Self::default()
         }
     }
 
@@ -24,6 +26,11 @@ impl Words {
     pub(super) fn write(&mut self, address: u64, words: &[u64]) {
         self.words
             .extend((address..).step_by(8).zip(words.iter().copied()));
+    }
+
+    /// How many requests a session would have made for what was read.
+    pub(super) fn requests(&self) -> usize {
+        self.requests.get()
     }
 
     /// How often something was read.
@@ -35,6 +42,7 @@ impl Words {
 impl Memory for Words {
     fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError> {
         self.reads.set(self.reads.get() + 1);
+        self.requests.set(self.requests.get() + 1);
         let len = out.len();
         for (at, bytes) in (address..).step_by(8).zip(out.chunks_mut(8)) {
             let word = self.words.get(&at).ok_or(TunnelError::Read {
@@ -45,5 +53,14 @@ impl Memory for Words {
             bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
         }
         Ok(())
+    }
+}
+
+impl BatchMemory for Words {
+    fn read_batch(&self, batch: &Batch) -> Result<BatchAnswer, TunnelError> {
+        let requests = self.requests.get() + 1;
+        let answer = batch.carry_out(self);
+        self.requests.set(requests);
+        answer
     }
 }

@@ -3,12 +3,13 @@
 //! It is a `std::map` of libstdc++: a red-black tree, whose nodes are words. It is read while the process changes it, so a reader may
 //! miss a node, or see one that has just been removed. It never follows more nodes than a tree can have.
 
-use super::batch::MAX_NODES;
 use std::collections::{BTreeMap, BTreeSet};
 use varid_tunnel::{Memory, TunnelError};
 
 /// Bytes of a node.
 pub(super) const NODE: usize = 56;
+/// Nodes of a whole tree that are read.
+pub(super) const MAX_NODES: usize = 1024;
 /// Nodes from the root to a leaf of a red-black tree with 2^32 nodes.
 const MAX_DEPTH: usize = 64;
 /// In a map: pointer to the root.
