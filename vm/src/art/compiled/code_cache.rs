@@ -15,6 +15,8 @@ use varid_tunnel::{Memory, TunnelError};
 const MAP: u64 = 48;
 /// Bytes of a pointer.
 const POINTER: u32 = 8;
+/// Bytes of a number that is watched.
+const NUMBER: u32 = 4;
 /// How often it is looked for before what leads to it is taken to be no pointers.
 const TRIES: usize = 3;
 
@@ -26,6 +28,10 @@ pub(super) struct CodeCache {
     pub(super) format: CodeFormat,
     /// Where it was when it was last read.
     place: Cell<Option<Place>>,
+    /// Address of a number that is read with it.
+    watched: Cell<Option<u64>>,
+    /// That number as it was last read.
+    number: Cell<Option<u32>>,
 }
 
 /// What leads to a code cache.
@@ -64,7 +70,19 @@ impl CodeCache {
             rule,
             format,
             place: Cell::new(None),
+            watched: Cell::new(None),
+            number: Cell::new(None),
         }
+    }
+
+    /// Whenever it is read, so is the number at an address, which belongs to something else that is asked for as often.
+    pub(super) fn watch(&self, address: Option<u64>) {
+        self.watched.set(address);
+    }
+
+    /// The number that is watched, if it was read since the last call.
+    pub(super) fn take_watched(&self) -> Option<u32> {
+        self.number.take()
     }
 
     /// Reads pieces of it in one request. Where it was before is confirmed by the same request. `unless`: control words of an
@@ -93,7 +111,12 @@ impl CodeCache {
                 unless: unless.to_vec(),
                 pieces: self.maps(place).map_or_else(Vec::new, &pieces),
             };
-            let answer = memory.read_batch(&batch)?;
+            let answer = memory.read_batch(&batch);
+            if answer.is_err() && self.watched.take().is_some() {
+                // It is gone, and the cache need not be.
+                continue;
+            }
+            let answer = answer?;
             let (read, after) = match answer.read {
                 Some(read) => (Some(read.pieces), read.after),
                 None => (None, answer.before.clone()),
@@ -140,7 +163,12 @@ impl CodeCache {
             address,
             len: POINTER,
         };
-        let mut control = vec![pointer(self.rule.special_methods)];
+        let watched = self.watched.get().map(|address| MemoryRange {
+            address,
+            len: NUMBER,
+        });
+        let mut control: Vec<_> = watched.into_iter().collect();
+        control.push(pointer(self.rule.special_methods));
         if place.runtime != 0 {
             let offset = self.rule.code_cache.into();
             control.push(pointer(place.runtime.wrapping_add(offset)));
@@ -155,6 +183,12 @@ impl CodeCache {
 
     /// What control words say that the cache at a place has counted, if it counts anything. None: the cache is not at this place.
     fn counts(&self, place: Place, control: &[u8]) -> Option<Option<JitCounts>> {
+        let mut control = control;
+        if self.watched.get().is_some() {
+            let (number, behind) = control.split_first_chunk()?;
+            self.number.set(Some(u32::from_le_bytes(*number)));
+            control = behind;
+        }
         let (runtime, mut rest) = control.split_first_chunk()?;
         let mut cache = 0;
         if place.runtime != 0 {
@@ -245,6 +279,26 @@ mod tests {
         let other = read(&cache, &memory, &found.control);
         assert_ne!(other.control, found.control);
         assert_eq!(other.pieces.unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_number_that_is_watched_takes_no_request_of_its_own() {
+        let (memory, cache) = (words(), cache(rule()));
+        memory.set(0x8000, 5);
+        cache.watch(Some(0x8000));
+        let found = read(&cache, &memory, &[]);
+        assert!(found.counts.is_some());
+        assert_eq!(cache.take_watched(), Some(5));
+        assert_eq!(cache.take_watched(), None);
+        memory.set(0x8000, 6);
+        let requests = memory.requests();
+        assert!(read(&cache, &memory, &found.control).pieces.is_some());
+        assert_eq!(cache.take_watched(), Some(6));
+        assert_eq!(memory.requests(), requests + 1);
+        // It is not there any more.
+        cache.watch(Some(0x9000));
+        assert!(read(&cache, &memory, &[]).counts.is_some());
+        assert_eq!(cache.take_watched(), None);
     }
 
     #[test]

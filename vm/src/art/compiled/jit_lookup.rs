@@ -104,18 +104,20 @@ impl<'a> Lookup<'a> {
         {
             return Ok(Some(before.clone()));
         }
-        if let Some((entry, bytes)) = found.as_ref().and_then(PieceBytes::floor) {
+        let entry = found.as_ref().and_then(PieceBytes::floor);
+        let stub = stubs.iter().flat_map(|stubs| stubs.range(..=address));
+        let stub = stub.copied().next_back();
+        // Code does not overlap: what starts last may have the address.
+        let entry = entry.filter(|(entry, _)| stub.is_none_or(|stub| stub < entry.key));
+        if let Some((entry, bytes)) = entry {
             let start = Start {
                 address: entry.key,
                 owner: Owner::Pointer(entry.second),
                 bytes,
             };
-            if let Some(code) = self.rest(&start, address, before)? {
-                return Ok(Some(code));
-            }
+            return self.rest(&start, address, before);
         }
-        let stub = stubs.iter().flat_map(|stubs| stubs.range(..=address));
-        let Some(stub) = stub.copied().next_back() else {
+        let Some(stub) = stub else {
             return Ok(None);
         };
         let len = MethodHeader::SIZE.saturating_add(FIRST);
