@@ -6,7 +6,8 @@ usage: bench.py RELEASE-FOLDER OUTPUT-FOLDER [quick]
 quick: one depth for a short time, which shows that the benchmark runs and measures little.
 Each recorder is attached to the running app twice, for a short and a long time: the differences are what samples cost, without
 starting up. kernel: run time of the BPF program, as the kernel counts it (root only). user: CPU time of the recorder, its
-writing included. perf walks no managed frames: its columns are what the same rate costs there.
+writing included, and of the helper through which it reads processes. perf walks no managed frames: its columns are what the same
+rate costs there. The rows of a JIT are of the same app compiled, where make art-compiler has built ART's JIT.
 """
 
 import glob
@@ -25,20 +26,31 @@ STATISTICS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def cpu_time(command, while_it_runs=lambda pid: None):
-    """Runs a command to its end: its user and system seconds, and what `while_it_runs` last returned."""
+def cpu_time(command, look=lambda pid: None):
+    """Runs a command to its end: its user and system seconds. `look` is called with its pid while it runs."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    seen = None
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
             break
-        seen = while_it_runs(process.pid) or seen
+        look(process.pid)
         time.sleep(0.05)
     if status:
         sys.exit(f"{' '.join(map(str, command))}: {process.stderr.read().decode()}")
     process.stderr.close()
-    return usage.ru_utime + usage.ru_stime, seen
+    return usage.ru_utime + usage.ru_stime
+
+
+def helpers_time(pid):
+    """CPU seconds of the processes that a process has started."""
+    seconds = 0
+    for children in glob.glob(f"/proc/{pid}/task/*/children"):
+        try:
+            for child in pathlib.Path(children).read_text().split():
+                seconds += int(pathlib.Path(f"/proc/{child}/schedstat").read_text().split()[0]) / 1e9
+        except OSError:
+            continue
+    return seconds
 
 
 def bpf_run_time(pid):
@@ -59,11 +71,17 @@ def varid(release, out, pid, seconds):
     session = out / "session"
     command = [release / "varid", "record", "-F", str(RATE), "-e", "cpu-clock", "-o", session, "--pid", str(pid),
                "--duration", str(seconds)]
-    cpu, bpf = cpu_time(command, bpf_run_time)
+    bpf, helpers = None, 0
+
+    def look(pid):
+        nonlocal bpf, helpers
+        bpf, helpers = bpf_run_time(pid) or bpf, max(helpers, helpers_time(pid))
+
+    cpu = cpu_time(command, look)
     counts = json.loads((session / "session.json").read_text())["counts"]
     if counts["attributed"] < counts["samples"]:
         print(f"note: unattributed: {counts['unattributed']}")
-    return counts["samples"], cpu, (session / "perf.data").stat().st_size, bpf
+    return counts["samples"], cpu + helpers, (session / "perf.data").stat().st_size, bpf
 
 
 def perf(options):
@@ -72,7 +90,7 @@ def perf(options):
         data = out / "perf.data"
         command = ["perf", "record", "-q", "--no-buildid-cache", "-F", str(RATE), "-e", "cpu-clock", *options, "-o", data, "-p", str(pid),
                    "--", "sleep", str(seconds)]
-        cpu, _ = cpu_time(command)
+        cpu = cpu_time(command)
         report = subprocess.run(["perf", "report", "-i", data, "--stats"], capture_output=True, text=True, check=True).stdout
         samples = re.search(r"SAMPLE events:\s+(\d+)", report)
         return int(samples[1]), cpu, data.stat().st_size, None
@@ -91,22 +109,32 @@ def measure(release, out):
     """Prints a row per depth and recorder."""
     print(f"{'':32}{'depth':>6}{'samples':>9}{'kernel ns':>11}{'user us':>9}{'bytes':>8}   (per sample, {RATE} Hz of cpu-clock)")
     for depth in DEPTHS:
-        app = subprocess.Popen(
-            [release / "artvm", "--dex", out / "depth.dex", "--name", "org.example.depth", "org.example.depth.Depth",
-             f"of{depth}", "1000000"], stdout=subprocess.DEVNULL)
-        try:
-            # The app's own start falls into the first short session.
-            for name, recorder in RECORDERS.items():
-                short = recorder(release, out, app.pid, SHORT)
-                long = recorder(release, out, app.pid, LONG)
-                samples = long[0] - short[0]
-                user = (long[1] - short[1]) / samples * 1e6
-                size = (long[2] - short[2]) / samples
-                bpf = "-" if not long[3] else f"{long[3][0] / long[3][1]:.0f}"
-                print(f"{name:32}{depth:6}{samples:9}{bpf:>11}{user:9.1f}{size:8.0f}", flush=True)
-        finally:
-            app.kill()
-            app.wait()
+        measure_app(release, out, depth, RECORDERS, [])
+    if not (release / "libart-compiler.so").exists():
+        print("there is no JIT: make art-compiler builds it")
+        return
+    for depth in DEPTHS:
+        measure_app(release, out, depth, {"varid, JIT": varid}, ["--jit"])
+
+
+def measure_app(release, out, depth, recorders, options):
+    """Prints the rows of an app whose stack is so deep."""
+    app = subprocess.Popen(
+        [release / "artvm", *options, "--dex", out / "depth.dex", "--name", "org.example.depth", "org.example.depth.Depth",
+         f"of{depth}", "1000000"], stdout=subprocess.DEVNULL)
+    try:
+        # The app's own start falls into the first short session.
+        for name, recorder in recorders.items():
+            short = recorder(release, out, app.pid, SHORT)
+            long = recorder(release, out, app.pid, LONG)
+            samples = long[0] - short[0]
+            user = (long[1] - short[1]) / samples * 1e6
+            size = (long[2] - short[2]) / samples
+            bpf = "-" if not long[3] else f"{long[3][0] / long[3][1]:.0f}"
+            print(f"{name:32}{depth:6}{samples:9}{bpf:>11}{user:9.1f}{size:8.0f}", flush=True)
+    finally:
+        app.kill()
+        app.wait()
 
 
 def main():

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use varid_model::{Device, Mode, Pid};
+use varid_model::{Device, Mode, Pid, is_own_memory};
 use varid_symbolizer::container;
 
 /// No dex file is larger; a larger one is not read into memory.
@@ -96,7 +96,12 @@ pub(crate) fn open(mapped: &KernelMapping<'_>) -> io::Result<(File, FileKey)> {
     below_root.push(path);
     let same = PathTarget::Same(mapped.device, mapped.inode);
     let mut opened = reader::open(pid, &through_mapping, PathTarget::Mapped, None);
-    for candidate in [Path::new(&below_root), path] {
+    // Memory without a file has no path.
+    let paths = match is_own_memory(path) {
+        true => &[][..],
+        false => &[Path::new(&below_root), path],
+    };
+    for candidate in paths {
         if !matches!(&opened, Err(error) if error.kind() != io::ErrorKind::TimedOut) {
             break;
         }

@@ -12,8 +12,13 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::is_own_memory;
+use varid_model::{Device, is_own_memory};
 use varid_symbolizer::container::{self, ContainerEntry, zip};
+
+/// Memory with generated code that is remembered.
+const MAX_GENERATED: usize = 1 << 12;
+/// How often memory that may hold generated code is opened in vain.
+const TRIES: u8 = 4;
 
 /// The images of all files that were read.
 #[derive(Debug, Default)]
@@ -24,6 +29,10 @@ pub struct Images {
     formats: Formats,
     /// Where libraries lie in archives.
     libraries: HashMap<FileKey, Rc<[ContainerEntry]>>,
+    /// Memory of processes' own with code that is no image, by its device and inode. A JIT changes the protection of its memory, which
+    /// maps it again, whenever it compiles.
+    /// How often it will still be opened: its first mapping may be gone before it can be opened.
+    generated: HashMap<(Device, u64), u8>,
 }
 
 impl Images {
@@ -47,13 +56,23 @@ impl Images {
             true => vec![ProcessMapping::whole(mapped, other())],
             false => Vec::new(),
         };
-        if mapped.inode == 0 || !mapped.path.is_absolute() || !budget.look(mapped.mode.execute) {
+        if mapped.inode == 0 || !mapped.path.is_absolute() {
             return if_executable();
         }
         let path = file::without_deleted(mapped.path);
+        let is_unnamed = is_own_memory(path);
+        let generated = (mapped.device, mapped.inode);
+        let is_generated = is_unnamed && self.generated.get(&generated) == Some(&0);
+        if is_generated || !budget.look(mapped.mode.execute) {
+            return if_executable();
+        }
         let (file, key) = match file::open(mapped) {
             Ok(opened) => opened,
             Err(error) => {
+                if is_unnamed && mapped.mode.execute {
+                    let tries = self.generated.get(&generated).unwrap_or(&TRIES);
+                    self.set_generated(generated, tries.saturating_sub(1));
+                }
                 tracing::debug!(pid = %mapped.pid, path = %path.display(), %error, "cannot open a mapped file");
                 return if_executable();
             }
@@ -71,6 +90,7 @@ impl Images {
             return Vec::new();
         }
         if is_own_memory(path) && !is_elf {
+            self.set_generated(generated, 0);
             return vec![ProcessMapping::whole(mapped, other())];
         }
         if !is_elf && file::is_container(&file) {
@@ -90,6 +110,14 @@ impl Images {
         let image = ProcessImage::Elf(Rc::new(ElfImage::new(file, open, path)));
         self.by_file.insert(whole, image.clone());
         vec![ProcessMapping::whole(mapped, image)]
+    }
+
+    /// Some memory holds code, and is opened so often at most.
+    fn set_generated(&mut self, memory: (Device, u64), tries: u8) {
+        if self.generated.len() >= MAX_GENERATED {
+            self.generated.clear();
+        }
+        self.generated.insert(memory, tries);
     }
 
     /// Reserves a file descriptor, evicting images that no process maps.

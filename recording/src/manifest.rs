@@ -62,6 +62,9 @@ pub struct Manifest {
     /// What became of the samples.
     #[serde(default)]
     pub counts: SampleCounts,
+    /// Requests for memory and files of processes: what names and code were read with.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub read_requests: u64,
     /// The files that are not simply native code.
     #[serde(default)]
     pub images: Vec<SessionImage>,
@@ -156,6 +159,7 @@ impl Manifest {
             target,
             host: Host::this_machine(),
             counts: SampleCounts::default(),
+            read_requests: 0,
             images: Vec::new(),
             notes: Vec::new(),
             configuration: String::new(),

@@ -402,6 +402,7 @@ impl Session {
         let bytes = writer.bytes_written();
         let manifest = writer.manifest_mut();
         manifest.duration_ns = self.schedule.elapsed().as_nanos() as u64;
+        manifest.read_requests = reader::requests();
         self.losses.write_to(&mut manifest.counts);
         self.samples.write_to(&mut manifest.counts);
         let limit = self.configuration.limits().size;

@@ -3,7 +3,7 @@
 use crate::facts::VmFacts;
 use crate::method::Method;
 use std::rc::Rc;
-use varid_process::reader::ForeignMemory;
+use varid_process::reader::{ForeignMemory, Link, MemoryRange, Prefetched};
 use varid_process::{AddressSpace, CodeImage, Process, ProcessImage, ProcessMapping};
 use varid_tunnel::TunnelError;
 use varid_tunnel::abi::{Call, NO_INDEX};
@@ -20,8 +20,24 @@ pub(crate) fn resolve(
     process: &mut Process,
     pointer: u64,
 ) -> Result<Method, TunnelError> {
+    /// Bytes of a method that are read at once.
+    const METHOD: u32 = 40;
     let memory = ForeignMemory::new(process.pid);
-    let id = resolve_method(&facts.layout, &memory, pointer)?;
+    let layout = &facts.layout;
+    let object = MemoryRange {
+        address: pointer,
+        len: METHOD,
+    };
+    // The way from a method to its dex file.
+    let links = [
+        (layout.method_class, layout.reference),
+        (layout.class_dex_cache, layout.reference),
+        (layout.dex_cache_dex_file, layout.word),
+        (layout.dex_file_begin, layout.word),
+    ];
+    let links = links.map(|(offset, size)| Link { offset, size });
+    let memory = Prefetched::object(&memory, object, links);
+    let id = resolve_method(layout, &memory, pointer)?;
     Ok(id.map_or(Method::Runtime, |id| place(process, &id)))
 }
 

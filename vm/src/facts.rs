@@ -247,12 +247,17 @@ impl VmFacts {
         calls.filter(|_| owner == pid)
     }
 
-    /// Whether the VM has changed its description since.
-    pub fn has_changed(&self, pid: Pid) -> bool {
+    /// Where the VM counts the changes of its description, if it describes itself.
+    pub fn generation_at(&self) -> Option<u64> {
+        self.tunnel.map(|(start, ..)| generation_of(start))
+    }
+
+    /// Whether the VM has changed its description since. `generation`: what it counts, if that has just been read.
+    pub fn has_changed(&self, pid: Pid, generation: Option<u32>) -> bool {
         self.tunnel.is_some_and(|(start, _, seen)| {
-            ForeignMemory::new(pid)
-                .read_u32(generation_of(start))
-                .is_ok_and(|now| now != seen)
+            let read = || ForeignMemory::new(pid).read_u32(generation_of(start)).ok();
+            let now = generation.or_else(read);
+            now.is_some_and(|now| now != seen)
         })
     }
 

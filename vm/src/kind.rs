@@ -66,6 +66,17 @@ pub enum LeafMethod {
     Unpublished,
 }
 
+/// What the compiler of a VM does: how soon samples of its code have to be looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodeChange {
+    /// Nothing, or that is not known.
+    None,
+    /// It adds code.
+    Added,
+    /// It throws code away, and puts other code into its place.
+    Replaced,
+}
+
 /// How managed frames are merged with native ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeOrder {
@@ -222,17 +233,20 @@ pub trait Vm: fmt::Debug {
     /// Called when the VM was found in a process: what changes in it is observed from now on.
     fn found(&self, _process: &Process) {}
 
-    /// Called after each batch of samples: what was read from the process may be outdated for the next ones.
-    fn end_batch(&self, _process: &Process) {}
+    /// Called after each batch of samples: what was read from the process may be outdated for the next ones. Whether the VM has changed
+    /// its description.
+    fn end_batch(&self, process: &Process) -> bool {
+        self.facts().has_changed(process.pid, None)
+    }
 
     /// Whether the process has compiled code, of whose innermost frames some are only found by unwinding the copy of the stack.
     fn unwinds_compiled_code(&self) -> bool {
         false
     }
 
-    /// Whether the VM compiles code at present, which may take the place of other code: the next samples should be looked up soon.
-    fn replaces_code(&self) -> bool {
-        false
+    /// What the VM's compiler does at present.
+    fn code_change(&self) -> CodeChange {
+        CodeChange::None
     }
 
     /// The same VM as it describes itself now, with what was read from the process for it. None: it keeps nothing of that.

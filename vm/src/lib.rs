@@ -61,7 +61,7 @@ pub use art_layout::{Check, Checks, LayoutError, LibraryLayout, SelfPointer};
 pub use code_kind::CodeKind;
 pub use facts::{KnownBy, VmFacts};
 pub use find::without_layout;
-pub use kind::{LeafMethod, ManagedStack, MergeOrder, Methods, Unwound, Vm, VmKind};
+pub use kind::{CodeChange, LeafMethod, ManagedStack, MergeOrder, Methods, Unwound, Vm, VmKind};
 pub use kinds::VmKinds;
 pub use managed_process::ManagedProcess;
 pub use method::Method;

@@ -158,11 +158,10 @@ impl ManagedProcess {
     pub fn refresh_codes(&mut self) {
         let pid = self.process.pid;
         let Some(vm) = self.vm() else { return };
-        vm.end_batch(&self.process);
-        let Some(facts) = Some(vm.facts()).filter(|facts| facts.has_changed(pid)) else {
+        if !vm.end_batch(&self.process) {
             return;
-        };
-        if let Some(facts) = facts.reread(pid) {
+        }
+        if let Some(facts) = vm.facts().reread(pid) {
             let facts = facts.with_states(self.space());
             self.replace_vm(&facts);
         }

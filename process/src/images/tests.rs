@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::testing::containers;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap};
 use std::os::unix::fs::MetadataExt;
 use varid_model::Mode;
 use varid_model::{Device, Pid};
@@ -228,4 +230,74 @@ fn a_stored_dex_file_is_found_in_its_archive() {
     let len = dex().len() as u64;
     let expected = [(0x7000_0000 + at, 0x7000_0000 + at + len, 0, at)];
     assert_eq!(parts("app.jar", jar, 0..2), expected);
+}
+
+/// Generated code in memory without a name: it is mapped again, and cannot be opened any more.
+#[test]
+fn memory_of_generated_code_is_opened_once() {
+    let memory = memfd_create(c"jit-cache", MFdFlags::MFD_CLOEXEC);
+    let file = File::from(memory.unwrap());
+    file.set_len(PAGE).unwrap();
+    let meta = file.metadata().unwrap();
+    let len = std::num::NonZeroUsize::new(PAGE as usize).unwrap();
+    // SAFETY: a new mapping, which nothing refers to.
+    let start = unsafe {
+        mmap(
+            None,
+            len,
+            ProtFlags::PROT_READ,
+            MapFlags::MAP_SHARED,
+            &file,
+            0,
+        )
+    };
+    let start = start.unwrap().as_ptr() as u64;
+    let mapped = |start: u64| KernelMapping {
+        pid: Pid::new(std::process::id()),
+        start,
+        end: start + PAGE,
+        pgoff: 0,
+        device: Device::of_number(meta.dev()),
+        inode: meta.ino(),
+        mode: Mode {
+            execute: true,
+            ..Mode::default()
+        },
+        path: Path::new("/memfd:jit-cache (deleted)"),
+    };
+    if file::open(&mapped(start)).is_err() {
+        println!("only root opens what is mapped");
+        return;
+    }
+    let mut images = Images::default();
+    let mut requests = |mapped: &KernelMapping<'_>| {
+        let before = crate::reader::requests();
+        let found = images.get(mapped, &AddressSpace::default(), &LookBudget::default());
+        assert!(matches!(&found[..], [part] if matches!(part.image, ProcessImage::Other(_))));
+        crate::reader::requests() - before
+    };
+    // Nothing is mapped there, and it has no name to be opened by.
+    assert_eq!(requests(&mapped(PAGE)), 1);
+    assert_eq!(requests(&mapped(start)), 1);
+    assert_eq!(requests(&mapped(PAGE)), 0);
+    // Nor where it is written to.
+    let written = KernelMapping {
+        mode: Mode::default(),
+        ..mapped(PAGE)
+    };
+    let before = crate::reader::requests();
+    images.get(&written, &AddressSpace::default(), &LookBudget::default());
+    assert_eq!(crate::reader::requests(), before);
+    let mut images = Images::default();
+    let mut requests = 0;
+    for _ in 0..100 {
+        let before = crate::reader::requests();
+        images.get(
+            &mapped(PAGE),
+            &AddressSpace::default(),
+            &LookBudget::default(),
+        );
+        requests += crate::reader::requests() - before;
+    }
+    assert_eq!(requests, TRIES.into());
 }

@@ -31,6 +31,8 @@ const MAX_AREAS: u64 = 1 << 40;
 const WRITE_INTERVAL: u32 = 50;
 /// Bytes that the names of all symbols of a process may take; further symbols have no name.
 const MAX_NAMES: usize = 1 << 24;
+/// How often names are read: it takes requests, and the code of a VM that is known has names without them.
+const READ_INTERVAL: Duration = Duration::from_millis(100);
 /// Sampled addresses that may get a name.
 const MAX_SAMPLED: usize = 1 << 20;
 
@@ -41,6 +43,8 @@ pub struct ReadBudget {
     pub bytes: u64,
     /// The end of the turn; None: there is no limit.
     pub until: Option<Instant>,
+    /// There may be no later turn: the process, or the session, has ended.
+    pub is_last: bool,
 }
 
 impl ReadBudget {
@@ -49,6 +53,7 @@ impl ReadBudget {
     pub const ALL: Self = Self {
         bytes: u64::MAX,
         until: None,
+        is_last: true,
     };
 
     fn is_over(&self) -> bool {
@@ -69,6 +74,8 @@ pub struct JitCode {
     sampled: BTreeMap<u64, SampledAddress>,
     /// The file lacks something that is known.
     changed: bool,
+    /// When names were last read.
+    read: Option<MonotonicNs>,
     /// When the file may be written next.
     next_write: Option<Instant>,
     /// The substitute file, once there is one.
@@ -234,8 +241,8 @@ impl JitCode {
         self.files.has_unread() || self.descriptors.has_unread()
     }
 
-    /// Reads the names that the process has published since the last refresh. `now` is the time of the refresh. Addresses whose code was
-    /// replaced lose their area; they are returned.
+    /// Reads the names that the process has published since the last refresh, unless that was just now. `now` is the time of the refresh.
+    /// Addresses whose code was replaced lose their area; they are returned.
     pub fn refresh(
         &mut self,
         pid: Pid,
@@ -243,6 +250,13 @@ impl JitCode {
         now: MonotonicNs,
         budget: &ReadBudget,
     ) -> Vec<Range<u64>> {
+        let is_early = self
+            .read
+            .is_some_and(|read| now.since(read) < READ_INTERVAL);
+        if is_early && !budget.is_last && !self.has_unread() {
+            return Vec::new();
+        }
+        self.read = Some(now);
         let mut update = self.files.read(now, budget);
         update.add(self.descriptors.read(pid, space, now, budget));
         self.changed |= update.changed;

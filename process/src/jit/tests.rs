@@ -203,6 +203,7 @@ fn a_map_that_is_read_in_several_turns_is_one_pass() {
     std::fs::write(&path, format!("1000 10 stale\n{others}1000 10 right\n")).unwrap();
     let mut turns = 0;
     let little = ReadBudget {
+        is_last: false,
         bytes: 64,
         until: None,
     };
@@ -241,6 +242,7 @@ fn a_turn_without_time_reads_at_least_one_chunk() {
         .collect();
     std::fs::write(folder.path().join("perf-4711.map"), lines).unwrap();
     let late = ReadBudget {
+        is_last: false,
         until: Some(Instant::now()),
         ..ReadBudget::ALL
     };
@@ -251,6 +253,35 @@ fn a_turn_without_time_reads_at_least_one_chunk() {
     files.read(MonotonicNs::new(10), &ReadBudget::ALL);
     assert!(!files.has_unread());
     assert_eq!(files.maps()[1].unwrap().codes().len(), 3000);
+}
+
+#[test]
+fn names_are_read_every_so_often_and_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("perf-4711.map");
+    let mut jit = JitCode {
+        files: NameFiles::of_folder(folder.path(), Pid::new(4711)),
+        ..JitCode::default()
+    };
+    let later = ReadBudget {
+        is_last: false,
+        ..ReadBudget::ALL
+    };
+    let mut text = String::new();
+    let mut names = |now: Duration, budget: &ReadBudget| {
+        text += "1000 10 f\n";
+        std::fs::write(&path, &text).unwrap();
+        let now = MonotonicNs::new(1_000_000_000 + now.as_nanos() as u64);
+        jit.changed = false;
+        jit.refresh(Pid::new(1), &AddressSpace::default(), now, budget);
+        jit.changed
+    };
+    let moment = Duration::from_millis(1);
+    assert!(names(Duration::ZERO, &later));
+    assert!(!names(READ_INTERVAL - moment, &later));
+    assert!(names(READ_INTERVAL, &later));
+    assert!(!names(READ_INTERVAL + moment, &later));
+    assert!(names(READ_INTERVAL + moment, &ReadBudget::ALL));
 }
 
 #[test]

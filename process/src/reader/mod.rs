@@ -9,28 +9,36 @@
 //! A session without such rights reads directly: it reads only processes of its own user. There a helper would not do: where
 //! the kernel lets only a process's ancestors read it (Yama), a helper may not.
 
+mod answer;
+mod batch;
+mod helper;
+mod prefetch;
 mod request;
 mod serve;
+mod socket;
+#[cfg(test)]
+mod testing;
+mod tree;
 
-pub use request::{Open, PathTarget};
-
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg,
-    sendmsg, socketpair,
+pub use batch::{
+    Batch, BatchAnswer, BatchMemory, BatchRead, LINKS, Link, MAX_PIECES, MemoryRange, Piece,
+    PieceBytes,
 };
-use request::{ON_FUSE, PART, Request};
+pub use prefetch::Prefetched;
+pub use request::{Open, PathTarget};
+pub use tree::TreeNode;
+
+use helper::{Answer, DEADLINE, Helper};
+use request::{ON_FUSE, Request};
 use rustix::thread::{CapabilitySet, CapabilitySets};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -39,12 +47,6 @@ use varid_tunnel::abi::VmFile;
 use varid_tunnel::file::Kind;
 use varid_tunnel::{Memory, TunnelError};
 
-/// How long a helper may block on a read. Time in which it is runnable and has no processor does not count.
-const DEADLINE: Duration = Duration::from_millis(500);
-/// How often that is checked. A faster answer is not delayed.
-const SLICE: Duration = Duration::from_millis(50);
-/// How long an answer may take in all.
-const MAX_ANSWER: Duration = Duration::from_secs(10);
 /// How long one owner's processes may keep a session waiting.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// One second of it recovers in so many seconds.
@@ -56,6 +58,7 @@ const VERB: &str = "read-processes";
 
 thread_local! {
     static READER: RefCell<Reader> = RefCell::default();
+    static REQUESTS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Warnings that have not been fetched. A session starts on one thread and runs on another.
@@ -97,14 +100,6 @@ struct Waited {
     said: bool,
 }
 
-/// A process that reads.
-#[derive(Debug)]
-struct Helper {
-    /// None: it has been killed.
-    process: Option<Child>,
-    socket: OwnedFd,
-}
-
 /// The memory of a live process.
 #[derive(Debug, Clone, Copy)]
 pub struct ForeignMemory {
@@ -142,6 +137,26 @@ impl Memory for ForeignMemory {
             len,
             reason: error.to_string(),
         })
+    }
+}
+
+impl BatchMemory for ForeignMemory {
+    fn read_batch(&self, batch: &Batch) -> Result<BatchAnswer, TunnelError> {
+        let pid = self.pid;
+        let failed = |error: io::Error| TunnelError::Read {
+            address: batch.control.first().map_or(0, |range| range.address),
+            len: batch.pieces.len(),
+            reason: error.to_string(),
+        };
+        let mut bytes = Vec::new();
+        let request = Request::Batch(pid, batch.clone());
+        ask(pid, &request, None, &mut |part| {
+            bytes.extend_from_slice(part);
+            Ok(())
+        })
+        .map_err(failed)?;
+        let answer = BatchAnswer::decode(batch, &bytes);
+        answer.ok_or_else(|| failed(io::Error::other("the answer is none to the request")))
     }
 }
 
@@ -185,6 +200,11 @@ pub fn notes() -> Vec<String> {
     std::mem::take(&mut NOTES.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
+/// How many requests for memory and files of processes this thread has made: each may take a helper's turn on a processor.
+pub fn requests() -> u64 {
+    REQUESTS.get()
+}
+
 fn opened(answer: Option<File>) -> io::Result<File> {
     answer.ok_or_else(|| io::Error::other("the reader has opened nothing"))
 }
@@ -195,6 +215,7 @@ fn ask(
     inside: Option<&OwnedFd>,
     part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<Option<File>> {
+    REQUESTS.set(REQUESTS.get().saturating_add(1));
     if needs_helper() {
         READER.with_borrow_mut(|reader| reader.ask(pid, request, inside, part))
     } else {
@@ -341,146 +362,4 @@ fn killed() -> std::sync::MutexGuard<'static, Vec<(Option<Owner>, Child)>> {
     let mut killed = KILLED.lock().unwrap_or_else(PoisonError::into_inner);
     killed.retain_mut(|(_, process)| matches!(process.try_wait(), Ok(None)));
     killed
-}
-
-/// The outcome of a request.
-enum Answer {
-    Done(io::Result<Option<File>>),
-    Late,
-}
-
-impl Helper {
-    fn start() -> io::Result<Self> {
-        let (socket, theirs) = socketpair(
-            AddressFamily::Unix,
-            SockType::SeqPacket,
-            None,
-            SockFlag::SOCK_CLOEXEC,
-        )?;
-        let process = Command::new("/proc/self/exe")
-            .arg(VERB)
-            .env_clear()
-            .current_dir("/")
-            // The terminal's signals are for varid.
-            .process_group(0)
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        Ok(Self {
-            process: Some(process),
-            socket,
-        })
-    }
-
-    /// Kills it and does not wait for its end. `waits_for`: the owner on whose processes it blocks.
-    fn kill(&mut self, waits_for: Option<Owner>) {
-        if let Some(mut process) = self.process.take() {
-            // It may have ended by itself.
-            let _ = process.kill();
-            killed().push((waits_for, process));
-        }
-    }
-
-    /// Whether it is blocked: neither running nor waiting for a processor.
-    fn is_blocked(&self) -> bool {
-        let stat = self.process.as_ref().and_then(|process| {
-            std::fs::read_to_string(format!("/proc/{}/stat", process.id())).ok()
-        });
-        // "PID (NAME) STATE ..."
-        let state = stat.as_ref().and_then(|stat| stat.rsplit_once(") "));
-        state.is_none_or(|(_, state)| !state.starts_with('R'))
-    }
-
-    /// Sends a request and receives the answer, part by part. `waited` becomes how long the helper was blocked, in whole slices.
-    ///
-    /// An error: the helper has ended, or has not kept to the protocol.
-    fn ask(
-        &mut self,
-        request: &Request,
-        inside: Option<&OwnedFd>,
-        waited: &mut Duration,
-        part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-    ) -> io::Result<Answer> {
-        let descriptor = inside.map(|folder| [folder.as_raw_fd()]);
-        let handed: Vec<_> = descriptor
-            .iter()
-            .map(|folder| ControlMessage::ScmRights(folder))
-            .collect();
-        sendmsg::<()>(
-            self.socket.as_raw_fd(),
-            &[IoSlice::new(&request.encode())],
-            &handed,
-            MsgFlags::MSG_NOSIGNAL,
-            None,
-        )?;
-        let began = Instant::now();
-        // The helper sends its whole answer, even if the first parts are refused.
-        let mut taken = Ok(());
-        loop {
-            let mut polled = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-            let timeout = PollTimeout::try_from(SLICE).unwrap_or(PollTimeout::ZERO);
-            match poll(&mut polled, timeout) {
-                Ok(0) => {
-                    if self.is_blocked() {
-                        *waited = waited.saturating_add(SLICE);
-                    }
-                    if *waited >= DEADLINE || began.elapsed() >= MAX_ANSWER {
-                        return Ok(Answer::Late);
-                    }
-                    continue;
-                }
-                Err(Errno::EINTR) => continue,
-                ready => ready?,
-            };
-            let mut bytes = [0; PART + 1];
-            let (len, file) = receive(&self.socket, &mut bytes)?;
-            let (kind, rest) = bytes
-                .get(..len)
-                .and_then(<[u8]>::split_first)
-                .ok_or_else(|| io::Error::other("the reader of other processes has ended"))?;
-            match *kind {
-                serve::MORE => taken = taken.and_then(|()| part(rest)),
-                serve::DONE => return Ok(Answer::Done(taken.map(|()| file.map(File::from)))),
-                serve::ERRNO => {
-                    let code = rest
-                        .first_chunk()
-                        .map_or(0, |code| i32::from_ne_bytes(*code));
-                    return Ok(Answer::Done(Err(io::Error::from_raw_os_error(code))));
-                }
-                _ => {
-                    let reason = String::from_utf8_lossy(rest).into_owned();
-                    return Ok(Answer::Done(Err(io::Error::other(reason))));
-                }
-            }
-        }
-    }
-}
-
-impl Drop for Helper {
-    fn drop(&mut self) {
-        self.kill(None);
-    }
-}
-
-/// Receives a packet and the descriptor that came with it. Length 0: the other end is closed.
-fn receive(socket: &OwnedFd, bytes: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
-    let mut space = nix::cmsg_space!([i32; 1]);
-    let mut slices = [IoSliceMut::new(bytes)];
-    let received = recvmsg::<()>(
-        socket.as_raw_fd(),
-        &mut slices,
-        Some(&mut space),
-        MsgFlags::MSG_CMSG_CLOEXEC,
-    )?;
-    let mut file = None;
-    for message in received.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(files) = message {
-            for received in files {
-                // SAFETY: the kernel has just made the descriptor for this process, and nobody else knows it.
-                file = Some(unsafe { OwnedFd::from_raw_fd(received) });
-            }
-        }
-    }
-    Ok((received.bytes, file))
 }

@@ -3,20 +3,25 @@
 //! Everything here may block in the kernel for as long as a profiled process likes: a page of its memory, or any path in its
 //! root, may be on a file system that the process serves itself.
 
+use super::batch::Batch;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use varid_model::{Device, Pid};
 use varid_tunnel::abi::VmFile;
 use varid_tunnel::file::Kind;
 use varid_tunnel::{Memory, ProcessMemory};
 
-/// Bytes that are read at once: a part of an answer.
+/// Bytes of an answer in one packet, at most.
 pub(super) const PART: usize = 1 << 16;
+/// Bytes of a request: the longest is a batch's.
+pub(super) const MAX_REQUEST: usize = 1 << 16;
+/// Bytes of a file in /proc that are read at once: the kernel gives some thousand.
+const CHUNK: usize = 1 << 13;
 /// Bytes that are read of a file in /proc. The memory map of a process with as many mappings as Linux allows by default has a tenth of it.
 const MAX_CONTENTS: usize = 1 << 27;
 /// The error of a file whose device is a file system in user space (FUSE): reading there may take for ever.
@@ -36,6 +41,8 @@ pub(super) enum Request {
         /// Bytes.
         len: u64,
     },
+    /// Pieces of the memory of a process.
+    Batch(Pid, Batch),
     /// The contents of a file in /proc.
     Contents(PathBuf),
     /// A file or folder, opened.
@@ -84,7 +91,7 @@ impl Request {
         match self {
             Self::Memory { pid, address, len } => {
                 let memory = ProcessMemory::new(*pid);
-                let mut bytes = [0; PART];
+                let mut bytes = vec![0; usize::try_from(*len).unwrap_or(PART).min(PART)];
                 let mut read = 0;
                 while read < *len {
                     let left = usize::try_from(len.saturating_sub(read)).unwrap_or(PART);
@@ -97,9 +104,14 @@ impl Request {
                 }
                 Ok(None)
             }
+            Self::Batch(pid, batch) => {
+                let answer = batch.carry_out(&ProcessMemory::new(*pid));
+                part(&answer.map_err(io::Error::other)?.encode())?;
+                Ok(None)
+            }
             Self::Contents(path) => {
                 let mut file = File::open(path)?;
-                let mut bytes = [0; PART];
+                let mut bytes = [0; CHUNK];
                 let mut read = 0usize;
                 while read < MAX_CONTENTS {
                     let here = file.read(&mut bytes)?;
@@ -212,11 +224,16 @@ fn device_of_mount(file: &File) -> Option<Device> {
 impl Request {
     /// As it goes over the socket.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let (numbers, path): (&[u64], Option<&Path>) = match self {
-            Self::Memory { pid, address, len } => {
-                (&[0, u64::from(pid.get()), *address, *len], None)
+        let of_batch;
+        let (numbers, rest): (&[u64], &[u8]) = match self {
+            Self::Memory { pid, address, len } => (&[0, u64::from(pid.get()), *address, *len], &[]),
+            Self::Batch(pid, batch) => {
+                let mut numbers = vec![4, u64::from(pid.get())];
+                batch.encode(&mut numbers);
+                of_batch = numbers;
+                (&of_batch, &batch.unless)
             }
-            Self::Contents(path) => (&[1], Some(path)),
+            Self::Contents(path) => (&[1], path.as_os_str().as_bytes()),
             Self::Open(open) => {
                 let (what, device, inode) = match open.what {
                     PathTarget::Mapped => (0, Device::default(), 0),
@@ -225,7 +242,8 @@ impl Request {
                     PathTarget::Folder => (3, Device::default(), 0),
                 };
                 let (major, minor) = (u64::from(device.major), u64::from(device.minor));
-                (&[2, what, major, minor, inode], Some(&open.path))
+                let path = open.path.as_os_str().as_bytes();
+                (&[2, what, major, minor, inode], path)
             }
             Self::VmFile {
                 pid,
@@ -234,12 +252,11 @@ impl Request {
             } => {
                 let is_control = u64::from(*kind == Kind::Control);
                 let (pid, fd) = (u64::from(pid.get()), u64::from(*fd));
-                (&[3, pid, *address, *size, fd, is_control], None)
+                (&[3, pid, *address, *size, fd, is_control], &[])
             }
         };
         let numbers = numbers.iter().flat_map(|number| number.to_ne_bytes());
-        let path = path.map_or(&[][..], |path| path.as_os_str().as_bytes());
-        numbers.chain(path.iter().copied()).collect()
+        numbers.chain(rest.iter().copied()).collect()
     }
 
     /// None: these bytes are no request.
@@ -283,6 +300,12 @@ impl Request {
                     _ => Kind::Control,
                 },
             }),
+            4 => {
+                let pid = Pid::new(narrow(number()?)?);
+                let batch = Batch::decode(&mut number)?;
+                let unless = rest.to_vec();
+                Some(Self::Batch(pid, Batch { unless, ..batch }))
+            }
             _ => None,
         }
     }

@@ -22,8 +22,8 @@ impl Processes {
             .filter(|tracked| tracked.managed.process.jit.is_sampled())
             .partition(|tracked| last || !tracked.is_active());
         let share = BYTES.checked_div(others.len() as u64).unwrap_or(BYTES);
-        read_names(ending, now, LAST_BYTES, LAST_TIME);
-        read_names(others, now, share, TIME);
+        read_names(ending, now, (LAST_BYTES, LAST_TIME), true);
+        read_names(others, now, (share, TIME), false);
     }
 
     /// Writes the names that are new; at the `last` turn, and of processes that have ended, all of them.
@@ -43,14 +43,23 @@ impl Processes {
 }
 
 /// Reads names of some processes: so many bytes of each, and together for so long. Time that one process has not needed
-/// is shared by those that follow.
-fn read_names(processes: Vec<&mut Tracked>, now: MonotonicNs, bytes: u64, time: Duration) {
+/// is shared by those that follow. `is_last`: there may be no later turn.
+fn read_names(
+    processes: Vec<&mut Tracked>,
+    now: MonotonicNs,
+    (bytes, time): (u64, Duration),
+    is_last: bool,
+) {
     let deadline = clock::after(time);
     let mut left = u32::try_from(processes.len()).unwrap_or(u32::MAX);
     for tracked in processes {
         let time = deadline.saturating_duration_since(Instant::now());
         let until = Some(clock::after(time.checked_div(left).unwrap_or_default()));
-        let budget = ReadBudget { bytes, until };
+        let budget = ReadBudget {
+            bytes,
+            until,
+            is_last,
+        };
         tracked.managed.process.refresh_jit(now, &budget);
         left = left.saturating_sub(1);
     }

@@ -41,12 +41,14 @@ use tracker::Tracker;
 use varid_model::{ById, MonotonicNs, Pid, Stack};
 use varid_process::Images;
 use varid_sampler::decode::Samples;
-use varid_vm::{ManagedProcess, Vm, VmKinds};
+use varid_vm::{CodeChange, ManagedProcess, Vm, VmKinds};
 
 /// How long the session sleeps at most, in milliseconds: the delay of what `status` shows.
 const IDLE_MS: u16 = 100;
-/// The same while a process is young, or its VM compiles code. A method can only be read while its process lives, and code while it is there.
-const YOUNG_MS: u16 = 5;
+/// The same while a process is young, or its VM compiles code. A method can only be read while its process lives.
+const YOUNG_MS: u16 = 15;
+/// The same while a VM throws code away. It can only be read while it is there.
+const REPLACED_MS: u16 = 5;
 /// The same while a name, an exec or a VM is awaited: what happens before it is found has no names.
 const AWAITING_MS: u16 = 2;
 /// How often processes are searched for where the source does not see all of them.
@@ -174,12 +176,16 @@ impl Processes {
         let sleeps = active.map(|tracked| {
             let awaits_vm = tracked.is_young()
                 && (tracked.managed.vm().is_none() || self.calls.awaits(tracked));
-            let replaces_code = tracked.managed.vm().is_some_and(Vm::replaces_code);
             let awaits = tracked.awaits_name() || tracked.awaits_exec() || awaits_vm;
-            match awaits || tracked.is_very_young() {
-                true => AWAITING_MS,
-                false if tracked.is_young() || replaces_code => YOUNG_MS,
-                false => IDLE_MS,
+            if awaits || tracked.is_very_young() {
+                return AWAITING_MS;
+            }
+            let change = tracked.managed.vm().map(Vm::code_change);
+            match change.unwrap_or(CodeChange::None) {
+                CodeChange::Replaced => REPLACED_MS,
+                CodeChange::Added => YOUNG_MS,
+                CodeChange::None if tracked.is_young() => YOUNG_MS,
+                CodeChange::None => IDLE_MS,
             }
         });
         sleeps.min().unwrap_or(IDLE_MS)

@@ -12,7 +12,7 @@ use crate::code_kind::CodeKind;
 use crate::dex;
 use crate::facts::VmFacts;
 use crate::interpreter_loop::registers;
-use crate::kind::{FrameMethods, ManagedStack, Methods, Unwound, Vm, VmKind};
+use crate::kind::{CodeChange, FrameMethods, ManagedStack, Methods, Unwound, Vm, VmKind};
 use crate::method::Method;
 use crate::stack_copy::stack_of;
 use code_format::CodeFormat;
@@ -63,7 +63,10 @@ impl VmKind for Art {
 /// The code that its compiler makes, if its layout says how that is found.
 fn compiled_code(facts: &VmFacts) -> Option<CompiledCode> {
     let mut rules = facts.layout.rules().iter();
-    rules.find_map(|rule| Some(CompiledCode::new(*rule, CodeFormat::of(rule)?)))
+    rules.find_map(|rule| {
+        let format = CodeFormat::of(rule)?;
+        Some(CompiledCode::new(*rule, format, facts.generation_at()))
+    })
 }
 
 #[derive(Debug)]
@@ -192,15 +195,15 @@ impl Vm for ArtVm {
         }
     }
 
-    fn end_batch(&self, process: &Process) {
-        if let Some(compiled) = &self.compiled {
-            compiled.end_batch(process.pid);
-        }
+    fn end_batch(&self, process: &Process) -> bool {
+        let compiled = self.compiled.as_ref();
+        let generation = compiled.and_then(|compiled| compiled.end_batch(process.pid));
+        self.facts.has_changed(process.pid, generation)
     }
 
-    fn replaces_code(&self) -> bool {
+    fn code_change(&self) -> CodeChange {
         let compiled = self.compiled.as_ref();
-        compiled.is_some_and(|compiled| compiled.is_changing())
+        compiled.map_or(CodeChange::None, |compiled| compiled.change())
     }
 
     fn unwinds_compiled_code(&self) -> bool {
@@ -217,6 +220,7 @@ impl Vm for ArtVm {
             let rules = facts.layout.rules();
             let before = self.compiled.clone();
             let before = before.filter(|before| rules.contains(before.frame_rule()));
+            let before = before.inspect(|before| before.watch(facts.generation_at()));
             let compiled = before.or_else(|| compiled_code(facts).map(Rc::new));
             let facts = facts.clone();
             Rc::new(Self { facts, compiled }) as Rc<dyn Vm>

@@ -107,8 +107,9 @@ impl Vm for ShadowVm {
         })
     }
 
-    fn end_batch(&self, _process: &Process) {
+    fn end_batch(&self, process: &Process) -> bool {
         self.remapped.borrow_mut().end_batch();
+        self.facts.has_changed(process.pid, None)
     }
 
     fn restore(&self, process: &mut dyn Methods, frames: &mut [ManagedFrame]) {

@@ -1,73 +1,147 @@
 //! What has the JIT of a process made of a method?
+//!
+//! In each batch of samples the process is asked once: what its code cache has counted, and, if that has changed, whether the code that
+//! the last samples executed is still there. While the counts stay, code that was read is taken for what is there: nothing has come into
+//! its place. Only addresses of which nothing is known yet take further requests.
 
+use super::code_cache::{CacheRead, CodeCache};
 use super::jit_history::{JitCounts, JitHistory};
-use super::jit_maps::JitMaps;
-use super::known_code::{CodeAt, Seen};
-use super::method::{CompiledMethod, InfoBytes, Owner};
+use super::jit_lookup::{Lookup, PIECES_OF_CHECK, check, is_same, starts_of_stubs};
+use super::known_code::{CacheMapping, CodeAt, Seen};
+use super::method::CompiledMethod;
+use super::recent_code::RecentCode;
 use crate::art::code_format::CodeFormat;
-use crate::art::code_info::{CodeInfo, CodeInfoError};
-use crate::art::method_header::MethodHeader;
+use crate::kind::CodeChange;
 use nix::time::{ClockId, clock_gettime};
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
-use varid_model::{Address, Machine, MonotonicNs};
+use varid_model::{Address, MonotonicNs};
+use varid_process::reader::{BatchMemory, Piece};
+use varid_tunnel::TunnelError;
 use varid_tunnel::abi::Rule;
-use varid_tunnel::{Memory, TunnelError};
-
-/// Bytes of a method's code, and of what the compiler noted down of it, that are read.
-const MAX_SIZE: u64 = 1 << 22;
 
 /// The JIT of a process.
 #[derive(Debug)]
 pub(super) struct JitCode {
-    rule: Rule,
-    format: CodeFormat,
+    cache: CodeCache,
     history: RefCell<JitHistory>,
-    /// Where stubs start, as it was read in this batch of samples.
-    stubs: OnceCell<BTreeSet<u64>>,
+    recent: RefCell<RecentCode>,
+    /// That of this batch of samples.
+    check: RefCell<Option<Result<Rc<Check>, Gone>>>,
+    /// The cache's control words at the last check: the next one reads what is there only if they have changed. Empty: it reads it in any
+    /// case.
+    checked: RefCell<Vec<u8>>,
+    /// Where native methods' stubs start, as of the last check or after it.
+    stubs: RefCell<Option<BTreeSet<u64>>>,
+}
+
+/// The process's memory cannot be read: it has ended, most likely.
+#[derive(Debug, Clone, Copy)]
+struct Gone;
+
+/// What was found when the process was first asked in a batch of samples.
+#[derive(Debug)]
+struct Check {
+    /// When it was asked.
+    time: MonotonicNs,
+    /// What the cache had counted then, and before that; None: it counts nothing.
+    counts: Option<JitCounts>,
+    before: Option<JitCounts>,
+    /// Since when at least code has been where it was at that time.
+    since: MonotonicNs,
+    /// Where code starts that was read again, and was the same.
+    same: BTreeSet<u64>,
+    /// Nothing was compiled or collected meanwhile.
+    is_certain: bool,
+}
+
+/// What is at an address.
+struct Found {
+    method: Option<Rc<CompiledMethod>>,
+    /// A time when it was there, before it was read.
+    last: MonotonicNs,
+    /// Since when at least it has been there.
+    since: MonotonicNs,
+    /// While the cache has counted this, it stays there.
+    counts: Option<JitCounts>,
 }
 
 impl JitCode {
     /// That of a VM whose compiled frames follow this rule.
     pub(super) fn new(rule: Rule, format: CodeFormat) -> Self {
         Self {
-            rule,
-            format,
+            cache: CodeCache::new(rule, format),
             history: RefCell::default(),
-            stubs: OnceCell::new(),
+            recent: RefCell::default(),
+            check: RefCell::default(),
+            checked: RefCell::default(),
+            stubs: RefCell::default(),
         }
     }
 
-    /// The next samples are of a later time: those that come are of code that is there from now on, if none is collected meanwhile.
-    pub(super) fn begin_batch(&mut self, memory: &dyn Memory) {
-        self.stubs.take();
-        let observed = JitMaps::of(memory, &self.rule).and_then(|maps| self.observe(&maps, memory));
+    /// See [`CodeCache::watch`].
+    pub(super) fn watch(&self, address: Option<u64>) {
+        self.cache.watch(address);
+    }
+
+    /// The next samples are of a later time: those that come are of code that is there from now on, if none is collected meanwhile. The
+    /// number that is watched, if it was read since the last call.
+    pub(super) fn begin_batch(&mut self, memory: &dyn BatchMemory) -> Option<u32> {
+        let asked = self.check.take().is_some();
+        self.recent.borrow_mut().end_batch();
+        // Of a batch without compiled code the counts are still to be read.
+        let observed = match asked {
+            true => Ok(()),
+            false => self.observe(memory),
+        };
         if let Err(error) = observed {
-            // It has ended, most likely; what was seen of it stays.
+            // What was seen of it stays.
             tracing::debug!(%error, "code of a JIT");
         }
+        self.cache.take_watched()
     }
 
-    /// Whether code is compiled or collected at present: what is to be known of it has to be read soon.
-    pub(super) fn is_changing(&self) -> bool {
-        self.history.borrow().is_changing()
+    fn observe(&self, memory: &dyn BatchMemory) -> Result<(), TunnelError> {
+        let read = self.cache.read(memory, &[], |_| Vec::new())?;
+        self.note(read.counts.map(|(_, counts)| counts));
+        Ok(())
     }
 
-    /// What the process has at an address in a batch of samples, and until when, at most, it had what it had there before. `before`: what it
-    /// had when it was last looked at.
+    /// Notes what the code cache has counted up to now. Since when at least code has been where it was read before.
+    fn note(&self, counts: Option<JitCounts>) -> MonotonicNs {
+        let Some(counts) = counts else {
+            // A VM that counts nothing collects nothing, as far as is known.
+            return MonotonicNs::ZERO;
+        };
+        let mut history = self.history.borrow_mut();
+        history.observe(now(), counts);
+        history.unchanged_since()
+    }
+
+    /// What the JIT does at present.
+    pub(super) fn change(&self) -> CodeChange {
+        let history = self.history.borrow();
+        match (history.is_collecting(), history.is_changing()) {
+            (true, _) => CodeChange::Replaced,
+            (false, true) => CodeChange::Added,
+            (false, false) => CodeChange::None,
+        }
+    }
+
+    /// What the process has at an address of a code cache in a batch of samples, and until when, at most, it had what it had there before.
+    /// `before`: what it had when it was last looked at.
     pub(super) fn code_at(
         &self,
-        memory: &dyn Memory,
-        address: Address,
+        memory: &dyn BatchMemory,
+        (address, cache): (Address, CacheMapping),
         batch: u64,
         before: Option<CodeAt>,
     ) -> (CodeAt, Option<MonotonicNs>) {
         let (before, seen) = before.map_or((None, None), |code| (code.method, code.seen));
-        // Before it is read: it may be replaced right behind that.
-        let now = now();
-        let Ok((method, since)) = self.method_at(memory, address.get(), before.as_ref()) else {
+        let place = (address, cache);
+        let Ok(found) = self.find(memory, place, before.as_ref(), seen) else {
             // A process that has ended tells nothing of what it had. While it collected code, this may have been replaced.
             let is_collecting = self.history.borrow().is_collecting();
             let seen = seen.map(|seen| Seen {
@@ -78,105 +152,167 @@ impl JitCode {
                 },
                 ..seen
             });
-            let seen = seen.unwrap_or(Seen::at(now, batch, now));
+            let now = now();
+            let seen = seen.unwrap_or(Seen {
+                batch,
+                cache,
+                last: now,
+                since: now,
+                until: MonotonicNs::MAX,
+                counts: None,
+            });
             return (CodeAt::new(address, before, Some(seen)), None);
         };
         let history = self.history.borrow();
         let collections = seen.and_then(|seen| history.collections_since(seen.last));
-        let is_same = match (&before, &method) {
+        let is_same = match (&before, &found.method) {
             (Some(before), Some(method)) => Rc::ptr_eq(before, method),
             _ => false,
         };
         // One collection makes room for other code, a second one for the same again.
         let stayed = |seen: &Seen| {
-            is_same && (since <= seen.last || collections.is_some_and(|number| number <= 1))
+            is_same && (found.since <= seen.last || collections.is_some_and(|number| number <= 1))
         };
         let stayed = seen.filter(stayed);
-        let since = stayed.map_or(since, |seen| seen.since.min(since));
         // Two pieces of code that are gone would have been collected at different times.
-        let until = seen.filter(|_| method.is_none() && collections == Some(1));
-        let new = Seen::at(now, batch, since);
-        (CodeAt::new(address, method, Some(new)), until.map(|_| now))
+        let until = seen.filter(|_| found.method.is_none() && collections == Some(1));
+        if let Some(method) = &found.method {
+            self.recent.borrow_mut().add(method);
+        }
+        let new = Seen {
+            batch,
+            cache,
+            last: found.last,
+            since: stayed.map_or(found.since, |seen| seen.since.min(found.since)),
+            // The batch's samples were taken before.
+            until: MonotonicNs::MAX,
+            counts: found.counts,
+        };
+        let until = until.map(|_| found.last);
+        (CodeAt::new(address, found.method, Some(new)), until)
     }
 
-    /// What the JIT has compiled the code at an address from, and since when at least it has been there. `before`: what it was when the
-    /// process was last asked.
-    ///
-    /// # Errors
-    ///
-    /// The process's memory cannot be read.
-    fn method_at(
+    fn find(
         &self,
-        memory: &dyn Memory,
-        address: u64,
+        memory: &dyn BatchMemory,
+        (address, cache): (Address, CacheMapping),
         before: Option<&Rc<CompiledMethod>>,
-    ) -> Result<(Option<Rc<CompiledMethod>>, MonotonicNs), TunnelError> {
+        seen: Option<Seen>,
+    ) -> Result<Found, Gone> {
+        let check = self.check_once(memory)?;
+        if let Some(seen) = seen.filter(|seen| seen.cache == cache) {
+            let stays = check.counts.is_some() && seen.counts == check.counts;
+            let start = before.map(|before| before.code.start);
+            let was_checked = start.is_some_and(|start| check.same.contains(&start));
+            if stays || was_checked {
+                return Ok(Found {
+                    method: before.cloned(),
+                    last: check.time,
+                    since: check.since,
+                    counts: check.counts.filter(|_| stays || check.is_certain),
+                });
+            }
+        }
+        // Before it is read: it may be replaced right behind that.
+        let last = now();
+        let found = self.look_up(memory, address, before, check.before);
+        let (method, since, counts) = found.map_err(gone)?;
+        // Code that is being added is counted first: that there is none is certain only if the counts have been the same for a while.
+        let is_certain = method.is_some() || counts == check.before;
+        Ok(Found {
+            method,
+            last,
+            since,
+            counts: counts.filter(|_| is_certain),
+        })
+    }
+
+    /// What the JIT has compiled the code at an address from, since when at least it has been there, and, if nothing changed while it was
+    /// read, what the cache had counted. `settled`: what it had counted for a while.
+    fn look_up(
+        &self,
+        memory: &dyn BatchMemory,
+        address: Address,
+        before: Option<&Rc<CompiledMethod>>,
+        settled: Option<JitCounts>,
+    ) -> Result<(Option<Rc<CompiledMethod>>, MonotonicNs, Option<JitCounts>), TunnelError> {
         /// How often the map is read in which an address is not found: the JIT may be changing it.
         const TRIES: usize = 3;
-        let maps = JitMaps::of(memory, &self.rule)?;
-        let mut method = None;
+        let mut stubs = self.stubs.borrow_mut();
+        let mut found = (None, MonotonicNs::ZERO, None);
         for _ in 0..TRIES {
-            method = self.read_method(&maps, memory, address, before)?;
-            if method.is_some() {
+            let mut lookup = Lookup::new(&self.cache, memory);
+            let method = lookup.code_at(address.get(), before, &mut stubs)?;
+            // After the code was read: what is collected meanwhile is counted.
+            let since = self.note(lookup.counts());
+            let counts = lookup.unchanged_counts();
+            let is_settled = counts.is_some() && counts == settled;
+            found = (method, since, counts);
+            if found.0.is_some() || is_settled {
                 break;
             }
         }
-        // After the code was read: what is collected meanwhile is counted.
-        let since = match self.observe(&maps, memory)? {
-            true => self.history.borrow().unchanged_since(),
-            // A VM that counts nothing collects nothing, as far as is known.
-            false => MonotonicNs::ZERO,
-        };
-        Ok((method, since))
+        Ok(found)
     }
 
-    fn read_method(
-        &self,
-        maps: &JitMaps<'_>,
-        memory: &dyn Memory,
-        address: u64,
-        before: Option<&Rc<CompiledMethod>>,
-    ) -> Result<Option<Rc<CompiledMethod>>, TunnelError> {
-        let read =
-            |start, owner| read_jit_method(memory, self.format, (start, address), owner, before);
-        if let Some((start, method)) = maps.method_before(address)?
-            && let Some(method) = read(start, Owner::Pointer(method))
-        {
-            return Ok(Some(method));
+    /// Asks the process, the first time in a batch of samples, what has changed since it was last asked.
+    fn check_once(&self, memory: &dyn BatchMemory) -> Result<Rc<Check>, Gone> {
+        if let Some(check) = &*self.check.borrow() {
+            return check.clone();
         }
-        let stubs = match self.stubs.get() {
-            Some(stubs) => stubs,
-            None => {
-                let stubs = maps.stubs()?;
-                self.stubs.get_or_init(|| stubs)
-            }
-        };
-        let stub = stubs.range(..=address).next_back();
-        Ok(stub.and_then(|start| read(*start, Owner::Stub)))
+        let check = self.check(memory).map(Rc::new).map_err(gone);
+        *self.check.borrow_mut() = Some(check.clone());
+        check
     }
 
-    /// Notes what the code cache has counted up to now; false: it counts nothing.
-    fn observe(&self, maps: &JitMaps<'_>, memory: &dyn Memory) -> Result<bool, TunnelError> {
-        let Some(at) = maps.counts else {
-            return Ok(false);
+    fn check(&self, memory: &dyn BatchMemory) -> Result<Check, TunnelError> {
+        let time = now();
+        let expected = self.recent.borrow().expected();
+        let mut known_stubs = self.stubs.borrow_mut();
+        let has_stubs = known_stubs.is_some();
+        let CacheRead {
+            control,
+            counts,
+            pieces,
+        } = self.cache.read(memory, &self.checked.borrow(), |maps| {
+            let stubs = has_stubs.then_some(Piece::Entries { map: maps.stubs });
+            let codes = expected.iter().flat_map(|code| check(code, maps));
+            stubs.into_iter().chain(codes).collect()
+        })?;
+        let mut same = BTreeSet::new();
+        if let Some(pieces) = &pieces {
+            let (entries, pieces) = pieces.split_at(usize::from(has_stubs).min(pieces.len()));
+            if let Some(entries) = entries.first() {
+                *known_stubs = Some(starts_of_stubs(entries.as_ref()));
+            }
+            for (code, pieces) in expected.iter().zip(pieces.chunks(PIECES_OF_CHECK)) {
+                if is_same(code, self.cache.format, pieces, known_stubs.as_ref()) {
+                    same.insert(code.code.start);
+                }
+            }
+        }
+        let is_certain =
+            counts.is_some_and(|(before, after)| before == after && !after.is_collecting());
+        let counts = counts.map(|(_, counts)| counts);
+        *self.checked.borrow_mut() = match is_certain {
+            true => control,
+            false => Vec::new(),
         };
-        let counts = JitCounts::read(memory, self.format, at)?;
-        self.history.borrow_mut().observe(now(), counts);
-        Ok(true)
+        let before = self.history.borrow().counts();
+        Ok(Check {
+            time,
+            counts,
+            before,
+            since: self.note(counts),
+            same,
+            is_certain,
+        })
     }
 }
 
-impl Seen {
-    /// What was seen in a batch at a time.
-    fn at(time: MonotonicNs, batch: u64, since: MonotonicNs) -> Self {
-        Self {
-            batch,
-            last: time,
-            since,
-            // The batch's samples were taken before.
-            until: MonotonicNs::MAX,
-        }
-    }
+fn gone(error: TunnelError) -> Gone {
+    tracing::debug!(%error, "code of a JIT");
+    Gone
 }
 
 /// The time now, of the clock of every sample.
@@ -186,267 +322,5 @@ fn now() -> MonotonicNs {
     MonotonicNs::new(u64::try_from(now).unwrap_or(u64::MAX))
 }
 
-/// Copies the code that starts at an address and what the compiler noted down of it from the process; None: it does not reach as far as
-/// `inside`. `before`: what was there when the process was last asked.
-fn read_jit_method(
-    memory: &dyn Memory,
-    format: CodeFormat,
-    (start, inside): (u64, u64),
-    owner: Owner,
-    before: Option<&Rc<CompiledMethod>>,
-) -> Option<Rc<CompiledMethod>> {
-    let mut header = [0; MethodHeader::SIZE as usize];
-    let at = start.checked_sub(MethodHeader::SIZE.into())?;
-    memory.read(at, &mut header).ok()?;
-    let header = MethodHeader::parse(format, header).ok()?;
-    let info = start.checked_sub(header.code_info_distance.into())?;
-    let read_info = || read_code_info(memory, format, info);
-    // Where the header has the size, the CodeInfo of code that ends before `inside` need not be read.
-    let (size, info) = match header.code_size {
-        Some(size) => (size, None),
-        None => {
-            let (size, info) = read_info()?;
-            (size?, Some(info))
-        }
-    };
-    let size = u64::from(size);
-    if inside.checked_sub(start)? >= size || size > MAX_SIZE {
-        return None;
-    }
-    let mut code = vec![0; usize::try_from(size).ok()?];
-    memory.read(start, &mut code).ok()?;
-    let info = match info {
-        Some(info) => info,
-        None => read_info()?.1,
-    };
-    let info = InfoBytes::Own(format, info);
-    if let Some(before) = before.filter(|before| before.is(start, &code, &owner, &info)) {
-        return Some(before.clone());
-    }
-    CompiledMethod::new(start, &code, owner, info)
-        .inspect_err(|error| tracing::debug!(%error, "compiled code"))
-        .map(Rc::new)
-        .ok()
-}
-
-/// Copies what the compiler noted down, which says how long it is as it is read; and the size of the code, if that is noted down there.
-fn read_code_info(
-    memory: &dyn Memory,
-    format: CodeFormat,
-    address: u64,
-) -> Option<(Option<u32>, Vec<u8>)> {
-    const FIRST: u64 = 256;
-    let mut wanted = FIRST;
-    loop {
-        let mut bytes = vec![0; usize::try_from(wanted).ok()?];
-        memory.read(address, &mut bytes).ok()?;
-        match CodeInfo::parse(format, Machine::NATIVE, &bytes) {
-            Ok(info) => {
-                let (size, code_size) = (usize::try_from(info.size).ok()?, info.code_size);
-                bytes.truncate(size);
-                return Some((code_size, bytes));
-            }
-            Err(CodeInfoError::CutShort { needed }) if needed > wanted && needed <= MAX_SIZE => {
-                // It may change as it is read: each time much more is.
-                wanted = needed.max(wanted.saturating_mul(2));
-            }
-            Err(error) => {
-                tracing::debug!(%error, address, "compiled code");
-                return None;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cell::Cell;
-    use std::collections::BTreeMap;
-
-    /// Code of ART's compiler, with headers and what the compiler noted down: tests/fixtures/art11/make.sh.
-    const OAT: &[u8] = include_bytes!("../../../tests/fixtures/art11/code.oat");
-    const BASE: u64 = 0x10_0000;
-    const CODE: u64 = BASE + 0x1180;
-    const METHOD: u64 = 0x5000;
-
-    /// A process with code, the JIT's map of it, and what the code cache counts.
-    struct Process {
-        words: BTreeMap<u64, u64>,
-        counts: Cell<[u64; 2]>,
-        /// The map has no node at the first reads.
-        changing: Cell<u32>,
-        /// When the map was first read.
-        read: Cell<Option<MonotonicNs>>,
-        /// The process ends before it tells its counts.
-        ends: bool,
-        reads_of_stubs: Cell<u32>,
-    }
-
-    impl Process {
-        fn new() -> Self {
-            let node = [0, 0, 0, 0, CODE, METHOD, 0];
-            let mut words = BTreeMap::from([(0x100, 0x200), (0x218, 0x300), (0x320, 0)]);
-            words.extend((0x1000..).step_by(8).zip(node));
-            Self {
-                words,
-                counts: Cell::new([1, 1]),
-                changing: Cell::new(0),
-                read: Cell::new(None),
-                ends: false,
-                reads_of_stubs: Cell::new(0),
-            }
-        }
-    }
-
-    impl Memory for Process {
-        fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError> {
-            let [compiled, collected] = self.counts.get();
-            if address == 0x350 && self.read.get().is_none() {
-                self.read.set(Some(now()));
-            }
-            let word = match address {
-                0x320 => {
-                    self.reads_of_stubs.set(self.reads_of_stubs.get() + 1);
-                    0
-                }
-                0x398 if self.ends => {
-                    let reason = "it has ended".to_owned();
-                    let len = out.len();
-                    return Err(TunnelError::Read {
-                        address,
-                        len,
-                        reason,
-                    });
-                }
-                0x350 if self.changing.get() > 0 => {
-                    self.changing.set(self.changing.get() - 1);
-                    0
-                }
-                0x350 => 0x1000,
-                0x380 => 0,
-                0x398 => compiled,
-                0x3a8 => collected,
-                BASE.. => {
-                    let start = (address - BASE) as usize;
-                    out.fill(0);
-                    let there = OAT.get(start..).unwrap_or_default();
-                    let length = there.len().min(out.len());
-                    out[..length].copy_from_slice(&there[..length]);
-                    return Ok(());
-                }
-                _ => {
-                    for (at, bytes) in (address..).step_by(8).zip(out.chunks_mut(8)) {
-                        let word = self.words[&at].to_le_bytes();
-                        bytes.copy_from_slice(&word[..bytes.len()]);
-                    }
-                    return Ok(());
-                }
-            };
-            out.copy_from_slice(&u64::to_le_bytes(word)[..out.len()]);
-            Ok(())
-        }
-    }
-
-    fn jit() -> JitCode {
-        JitCode::new(
-            Rule {
-                kind: varid_tunnel::abi::RULE_SIZED,
-                special_methods: 0x100,
-                code_cache: 0x18,
-                code_cache_map: 0x40,
-                code_cache_counts: 0x80,
-                ..Rule::default()
-            },
-            CodeFormat::Android11,
-        )
-    }
-
-    #[test]
-    fn code_that_is_there_twice_is_copied_once() {
-        let (process, jit) = (Process::new(), jit());
-        let (first, _) = jit.method_at(&process, CODE + 3, None).unwrap();
-        let first = first.unwrap();
-        assert_eq!(first.code, CODE..CODE + 0xf7);
-        assert_eq!(first.owner, Owner::Pointer(METHOD));
-        let (second, _) = jit.method_at(&process, CODE, Some(&first)).unwrap();
-        assert!(Rc::ptr_eq(&first, &second.unwrap()));
-        let (behind, _) = jit.method_at(&process, CODE + 0xf7, Some(&first)).unwrap();
-        assert!(behind.is_none());
-    }
-
-    #[test]
-    fn a_map_that_is_being_changed_is_read_once_more() {
-        let (process, jit) = (Process::new(), jit());
-        process.changing.set(2);
-        let (found, _) = jit.method_at(&process, CODE, None).unwrap();
-        assert!(found.is_some());
-    }
-
-    #[test]
-    fn stubs_are_read_once_in_a_batch() {
-        let (process, mut jit) = (Process::new(), jit());
-        for address in [1, 2, 3] {
-            jit.method_at(&process, address, None).unwrap();
-        }
-        assert_eq!(process.reads_of_stubs.get(), 1);
-        jit.begin_batch(&process);
-        jit.method_at(&process, 1, None).unwrap();
-        assert_eq!(process.reads_of_stubs.get(), 2);
-    }
-
-    #[test]
-    fn code_is_there_since_code_was_last_replaced() {
-        let (process, mut jit) = (Process::new(), jit());
-        jit.begin_batch(&process);
-        let observed = now();
-        let since = |jit: &JitCode| jit.method_at(&process, CODE, None).unwrap().1;
-        assert!(since(&jit) <= observed);
-        process.counts.set([2, 1]);
-        assert!(since(&jit) <= observed, "nothing was collected");
-        process.counts.set([3, 2]);
-        assert!(since(&jit) > observed);
-        let history = jit.history.borrow();
-        assert_eq!(history.collections_since(observed), Some(1));
-        assert!(history.is_collecting());
-    }
-
-    /// What is there in a batch, after what was there before.
-    fn code_at(process: &Process, jit: &JitCode, before: Option<&CodeAt>) -> CodeAt {
-        let address = Address::new(CODE);
-        jit.code_at(process, address, 1, before.cloned()).0
-    }
-
-    #[test]
-    fn code_was_last_there_before_it_was_read() {
-        let (process, jit) = (Process::new(), jit());
-        let seen = code_at(&process, &jit, None).seen.unwrap();
-        assert!(seen.last <= process.read.get().unwrap());
-    }
-
-    #[test]
-    fn the_same_code_may_have_been_away_between_two_collections() {
-        let (process, mut jit) = (Process::new(), jit());
-        jit.begin_batch(&process);
-        let first = code_at(&process, &jit, None);
-        let since = |counts| {
-            process.counts.set(counts);
-            let second = code_at(&process, &jit, Some(&first));
-            assert!(Rc::ptr_eq(
-                first.method.as_ref().unwrap(),
-                second.method.as_ref().unwrap()
-            ));
-            second.seen.unwrap().since
-        };
-        let seen = first.seen.unwrap();
-        assert_eq!(since([3, 2]), seen.since);
-        assert!(since([4, 3]) > seen.last);
-    }
-
-    #[test]
-    fn a_process_that_ends_before_it_tells_its_counts_has_no_new_code() {
-        let (mut process, jit) = (Process::new(), jit());
-        process.ends = true;
-        assert!(code_at(&process, &jit, None).method.is_none());
-    }
-}
+mod tests;

@@ -8,8 +8,10 @@ use crate::art::code_format::CodeFormat;
 use std::collections::VecDeque;
 use std::time::Duration;
 use varid_model::MonotonicNs;
-use varid_tunnel::{Memory, TunnelError};
+use varid_process::reader::MemoryRange;
 
+/// Bytes of a number that is counted.
+const WORD: u32 = 8;
 /// Changes that are remembered: more than one is made between two batches of samples only where the session is late.
 const MAX_CHANGES: usize = 256;
 /// How long the JIT has collected nothing when it is taken to be done with it.
@@ -25,32 +27,39 @@ pub(super) struct JitCounts {
 }
 
 impl JitCounts {
-    /// Those of a code cache; `at`: address of the byte that tells whether code is collected.
-    ///
-    /// # Errors
-    ///
-    /// The process's memory cannot be read.
-    pub(super) fn read(
-        memory: &dyn Memory,
-        format: CodeFormat,
-        at: u64,
-    ) -> Result<Self, TunnelError> {
-        let word = |offset: u16| memory.read_word(at.wrapping_add(offset.into()), 8);
+    /// Where a code cache counts, in the order in which it is to be read; `at`: address of the byte that tells whether code is collected.
+    pub(super) fn ranges(format: CodeFormat, at: u64) -> impl Iterator<Item = MemoryRange> {
         // The VM counts a collection, then says that it is in progress. In this order of reading, one that begins meanwhile is seen as in
         // progress, or is counted later.
         let counts = format.counts();
-        let mut compiled = 0u64;
-        for count in counts.compiled {
-            compiled = compiled.wrapping_add(word(*count)?);
-        }
-        let collected = word(counts.collections)?;
-        let mut collecting = [0];
-        memory.read(at, &mut collecting)?;
-        Ok(Self {
-            compiled,
-            collected,
-            collecting: collecting != [0],
+        let words = counts.compiled.iter().copied().chain([counts.collections]);
+        let words = words.map(|offset| (offset, WORD));
+        words.chain([(0, 1)]).map(move |(offset, len)| MemoryRange {
+            address: at.wrapping_add(offset.into()),
+            len,
         })
+    }
+
+    /// What has been read there.
+    pub(super) fn parse(format: CodeFormat, bytes: &[u8]) -> Option<Self> {
+        let (words, collecting) = bytes.as_chunks();
+        let words = words.iter().map(|word| u64::from_le_bytes(*word));
+        let (&[collecting], compiled) = (collecting, format.counts().compiled.len()) else {
+            return None;
+        };
+        let all: Vec<u64> = words.collect();
+        let (compiled, collected) = all.split_at_checked(compiled)?;
+        let &[collected] = collected else { return None };
+        Some(Self {
+            compiled: compiled.iter().copied().fold(0, u64::wrapping_add),
+            collected,
+            collecting: collecting != 0,
+        })
+    }
+
+    /// Whether code is collected at present.
+    pub(super) const fn is_collecting(&self) -> bool {
+        self.collecting
     }
 
     /// Whether code that is there at `later` has been there since these were read.
@@ -86,6 +95,11 @@ impl JitHistory {
             self.changes.pop_front();
         }
         self.changes.push_back((time, counts));
+    }
+
+    /// What was last observed.
+    pub(super) fn counts(&self) -> Option<JitCounts> {
+        self.changes.back().map(|(_, counts)| *counts)
     }
 
     /// Since when at least code has been where it was read before the last observation.
@@ -218,23 +232,43 @@ mod tests {
 
     #[test]
     fn a_collection_that_begins_while_the_counts_are_read_is_seen() {
-        /// The third read is behind the start of a collection.
-        struct Beginning(std::cell::Cell<u32>);
-        impl Memory for Beginning {
-            fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError> {
-                let reads = self.0.replace(self.0.get() + 1);
-                let begun = u64::from(reads >= 2);
-                let word = match address {
+        let ranges: Vec<_> = JitCounts::ranges(CodeFormat::Android11, 0x100).collect();
+        // Each is read before or behind the start of a collection.
+        for seen in 0..=ranges.len() {
+            let bytes = ranges.iter().enumerate().flat_map(|(read, range)| {
+                let begun = u64::from(read >= seen);
+                let word = match range.address {
                     0x100 => begun,
                     0x118 => 7,
                     0x128 => 3 + begun,
-                    _ => panic!("{address:#x}"),
+                    _ => panic!("{range:?}"),
                 };
-                out.copy_from_slice(&word.to_le_bytes()[..out.len()]);
-                Ok(())
-            }
+                word.to_le_bytes()[..range.len as usize].to_vec()
+            });
+            let bytes: Vec<u8> = bytes.collect();
+            let counts = JitCounts::parse(CodeFormat::Android11, &bytes).unwrap();
+            let is_seen = counts.collecting || counts.collected == 4;
+            assert_eq!(is_seen, seen < ranges.len(), "{counts:?}");
         }
-        let counts = JitCounts::read(&Beginning(0.into()), CodeFormat::Android11, 0x100).unwrap();
-        assert!(counts.collecting || counts.collected == 4, "{counts:?}");
+    }
+
+    #[test]
+    fn all_that_is_compiled_is_one_number() {
+        let ranges: Vec<_> = JitCounts::ranges(CodeFormat::Android14, 0x100).collect();
+        let addresses: Vec<_> = ranges.iter().map(|range| range.address).collect();
+        assert_eq!(addresses, [0x118, 0x120, 0x128, 0x130, 0x100]);
+        let words = [1u64, 2, 4, 9].map(u64::to_le_bytes);
+        let bytes = [words.as_flattened(), &[1]].concat();
+        let counts = JitCounts::parse(CodeFormat::Android14, &bytes).unwrap();
+        let expected = JitCounts {
+            compiled: 7,
+            collected: 9,
+            collecting: true,
+        };
+        assert_eq!(counts, expected);
+        for len in 0..bytes.len() {
+            let short = JitCounts::parse(CodeFormat::Android14, &bytes[..len]);
+            assert_eq!(short, None, "{len}");
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! Which compiled code is known to be, or to have been, at an address?
 
+use super::jit_history::JitCounts;
 use super::method::{CompiledMethod, Owner};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use varid_model::{Address, MonotonicNs};
+use varid_process::ProcessMapping;
 
 /// Bytes that are kept of the code of a process, and of addresses without code; with more it is read again when it is sampled.
 const MAX_KEPT: usize = 1 << 26;
@@ -35,17 +37,39 @@ pub(super) struct CodeAt {
     pub(super) seen: Option<Seen>,
 }
 
+/// Which memory is mapped as a JIT's code cache: the address at which it would start, all of it. It stays when the JIT changes the protection
+/// of some of it, which is a mapping of its own then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct CacheMapping(u64);
+
+impl CacheMapping {
+    /// That of a mapping in it.
+    pub(super) fn of(mapped: &ProcessMapping) -> Self {
+        Self(mapped.start.wrapping_sub(mapped.pgoff))
+    }
+
+    /// One that would start at an address.
+    #[cfg(test)]
+    pub(super) const fn at(start: u64) -> Self {
+        Self(start)
+    }
+}
+
 /// When what is at an address was seen there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     /// The last batch of samples in which it was looked for.
     pub(super) batch: u64,
+    /// The code cache that it is in.
+    pub(super) cache: CacheMapping,
     /// The last time at which it was there.
     pub(super) last: MonotonicNs,
     /// Since when at least it has been there.
     pub(super) since: MonotonicNs,
     /// Until when at least it was there.
     pub(super) until: MonotonicNs,
+    /// While the JIT has counted this, nothing else comes into its place.
+    pub(super) counts: Option<JitCounts>,
 }
 
 /// Code that was at a place.
@@ -215,6 +239,8 @@ mod tests {
             last: MonotonicNs::new(last),
             since: MonotonicNs::new(since),
             until: MonotonicNs::MAX,
+            cache: CacheMapping::default(),
+            counts: None,
         };
         CodeAt::new(Address::new(0x1000), method, Some(seen))
     }

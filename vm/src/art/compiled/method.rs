@@ -42,7 +42,12 @@ impl PartialEq for DexMethod {
 #[derive(Debug, PartialEq)]
 pub(super) enum InfoBytes {
     /// Its own, in a format.
-    Own(CodeFormat, Vec<u8>),
+    Own {
+        format: CodeFormat,
+        bytes: Vec<u8>,
+        /// How many bytes before the code it starts.
+        distance: u32,
+    },
     /// In a format, at an offset in an oat file, where others have bytes in common with it.
     Oat {
         format: CodeFormat,
@@ -94,7 +99,7 @@ pub(super) struct Call {
 impl InfoBytes {
     fn parse(&self) -> Result<CodeInfo<'_>, CodeInfoError> {
         match self {
-            Self::Own(format, bytes) => CodeInfo::parse(*format, Machine::NATIVE, bytes),
+            Self::Own { format, bytes, .. } => CodeInfo::parse(*format, Machine::NATIVE, bytes),
             Self::Oat {
                 format,
                 bytes,
@@ -111,6 +116,23 @@ impl CompiledMethod {
         self.code.start == start && self.bytes == code && self.owner == *owner && self.info == *info
     }
 
+    /// Whether these are its bytes, its method, and the bytes that the compiler noted down.
+    pub(super) fn has(&self, code: &[u8], owner: &Owner, info: &[u8]) -> bool {
+        let is_info =
+            matches!(&self.info, InfoBytes::Own { bytes, .. } if bytes.as_slice() == info);
+        is_info && self.bytes == code && self.owner == *owner
+    }
+
+    /// How many bytes before the code what the compiler noted down of it starts, and how many these are, if they are its own.
+    pub(super) fn own_info(&self) -> (u32, usize) {
+        match &self.info {
+            InfoBytes::Own {
+                bytes, distance, ..
+            } => (*distance, bytes.len()),
+            InfoBytes::Oat { .. } => (0, 0),
+        }
+    }
+
     /// Code that starts at an address, and what the compiler noted down of it.
     ///
     /// # Errors
@@ -125,7 +147,7 @@ impl CompiledMethod {
         let frame_size = info.parse()?.frame_size;
         Ok(Self {
             bytes: match &info {
-                InfoBytes::Own(..) => code.to_vec(),
+                InfoBytes::Own { .. } => code.to_vec(),
                 InfoBytes::Oat { .. } => Vec::new(),
             },
             code: start..start.saturating_add(code.len() as u64),
@@ -140,7 +162,7 @@ impl CompiledMethod {
     /// Bytes that are kept of it alone.
     pub(super) fn size(&self) -> usize {
         let info = match &self.info {
-            InfoBytes::Own(_, bytes) => bytes.len(),
+            InfoBytes::Own { bytes, .. } => bytes.len(),
             InfoBytes::Oat { .. } => 0,
         };
         let bytes = self.bytes.len().saturating_add(info);
@@ -155,7 +177,7 @@ impl CompiledMethod {
         space: &AddressSpace,
     ) -> Option<Rc<CodeImage>> {
         match &self.info {
-            InfoBytes::Own(..) => None,
+            InfoBytes::Own { .. } => None,
             InfoBytes::Oat { dex_files, .. } => dex_files.inlined(dex_file, outer, space),
         }
     }

@@ -4,21 +4,25 @@
 //! oat file is found through the file's tables.
 
 mod bytecode_frames;
+mod code_cache;
 mod frame_rows;
 mod jit_code;
 mod jit_history;
-mod jit_maps;
+mod jit_lookup;
 mod known_code;
 mod method;
 mod oat_code;
 mod oat_dex_files;
+mod recent_code;
+#[cfg(test)]
+mod testing;
 
 use crate::art::code_format::CodeFormat;
-use crate::kind::{FrameMethods, Methods};
+use crate::kind::{CodeChange, FrameMethods, Methods};
 use crate::stack_copy::stack_of;
 use bytecode_frames::frames_of;
 use jit_code::JitCode;
-use known_code::{CodeAt, KnownCode};
+use known_code::{CacheMapping, CodeAt, KnownCode};
 use method::CompiledMethod;
 use oat_code::OatCode;
 use std::cell::{Cell, RefCell};
@@ -81,9 +85,12 @@ impl KnownOat {
 
 impl CompiledCode {
     /// That of a VM whose compiled frames follow this rule.
-    pub(super) fn new(rule: Rule, format: CodeFormat) -> Self {
+    /// `watched`: see [`Self::watch`].
+    pub(super) fn new(rule: Rule, format: CodeFormat, watched: Option<u64>) -> Self {
+        let jit = JitCode::new(rule, format);
+        jit.watch(watched);
         Self {
-            jit: RefCell::new(JitCode::new(rule, format)),
+            jit: RefCell::new(jit),
             rule,
             known: RefCell::default(),
             oats: RefCell::default(),
@@ -119,29 +126,35 @@ impl CompiledCode {
         range
     }
 
-    /// What is known of the JIT's code may be outdated for the next samples.
-    pub(super) fn end_batch(&self, pid: Pid) {
+    /// The number at an address is read whenever the JIT is asked something.
+    pub(super) fn watch(&self, address: Option<u64>) {
+        self.jit.borrow().watch(address);
+    }
+
+    /// What is known of the JIT's code may be outdated for the next samples. The number that is watched, if it was read for these.
+    pub(super) fn end_batch(&self, pid: Pid) -> Option<u32> {
         self.batch.set(self.batch.get().wrapping_add(1));
-        if self.is_there() {
-            self.observe(pid);
-        }
+        self.is_there().then(|| self.observe(pid)).flatten()
     }
 
-    /// Notes which code is replaced from now on.
-    pub(super) fn observe(&self, pid: Pid) {
+    /// Notes which code is replaced from now on. The number that is watched, if it was read since the last call.
+    pub(super) fn observe(&self, pid: Pid) -> Option<u32> {
         let memory = ForeignMemory::new(pid);
-        self.jit.borrow_mut().begin_batch(&memory);
+        self.jit.borrow_mut().begin_batch(&memory)
     }
 
-    /// Whether the JIT compiles code at present, or throws it away.
-    pub(super) fn is_changing(&self) -> bool {
-        self.is_there() && self.jit.borrow().is_changing()
+    /// What the JIT does at present.
+    pub(super) fn change(&self) -> CodeChange {
+        match self.is_there() {
+            true => self.jit.borrow().change(),
+            false => CodeChange::None,
+        }
     }
 
     /// Whether the instruction at an address is a compiled method's: all code in the JIT's cache is, also what is no longer known.
     pub(super) fn is_at(&self, address: Address, process: &Process) -> bool {
         match place_of(address, &process.space) {
-            Some(Place::CodeCache) => true,
+            Some(Place::CodeCache(_)) => true,
             Some(Place::Oat(..)) => {
                 let code = self.at(address, process);
                 code.is_some_and(|code| code.method.is_some())
@@ -156,14 +169,21 @@ impl CompiledCode {
         let changes = process.space.changes();
         if self.mapped.replace(changes) != changes {
             self.known.borrow_mut().forget_mapped();
-            // At an address of the JIT's code other code may be mapped by now.
-            self.batch.set(self.batch.get().wrapping_add(1));
             let mut oats = self.oats.borrow_mut();
             oats.retain(|known| known.is_mapped(&process.space));
         }
         let known = self.known.borrow().at(address).cloned();
         let batch = self.batch.get();
-        let is_current = |known: &&CodeAt| known.seen.is_none_or(|seen| seen.batch == batch);
+        // At an address of the JIT's code another cache may be mapped by now.
+        let cache = match place {
+            Place::CodeCache(cache) => cache,
+            Place::Oat(..) => CacheMapping::default(),
+        };
+        let is_current = |known: &&CodeAt| {
+            known
+                .seen
+                .is_none_or(|seen| seen.batch == batch && seen.cache == cache)
+        };
         if known.as_ref().filter(is_current).is_some() {
             return known;
         }
@@ -172,9 +192,10 @@ impl CompiledCode {
                 let method = self.oat_method(address.get(), elf, mapped, &process.space);
                 (CodeAt::new(address, method, None), None)
             }
-            Place::CodeCache => {
+            Place::CodeCache(cache) => {
                 let memory = ForeignMemory::new(process.pid);
-                self.jit.borrow().code_at(&memory, address, batch, known)
+                let place = (address, cache);
+                self.jit.borrow().code_at(&memory, place, batch, known)
             }
         };
         self.known.borrow_mut().keep(code.clone(), until);
@@ -264,7 +285,7 @@ impl CompiledCode {
     ) -> Option<Result<FrameMethods, Reason>> {
         let Some(code) = self.of_frame(frame, sample, process.process()) else {
             let place = place_of(frame.lookup(), &process.process().space);
-            let is_cached = matches!(place, Some(Place::CodeCache));
+            let is_cached = matches!(place, Some(Place::CodeCache(_)));
             return is_cached.then(|| Err(unknown_code(process)));
         };
         let at_sp = at_sp(&code, frame, stack_of(sample));
@@ -305,8 +326,8 @@ fn at_sp(code: &CompiledMethod, frame: &NativeFrame, stack: StackSlice<'_>) -> O
 
 /// Where compiled code can be.
 enum Place<'a> {
-    /// In the JIT's code cache.
-    CodeCache,
+    /// In a JIT's code cache.
+    CodeCache(CacheMapping),
     /// In an oat file, by its mapping.
     Oat(&'a Rc<ElfImage>, &'a ProcessMapping),
 }
@@ -315,7 +336,9 @@ enum Place<'a> {
 fn place_of(address: Address, space: &AddressSpace) -> Option<Place<'_>> {
     let mapped = space.at(address.get())?;
     match &mapped.image {
-        ProcessImage::Other(path) if may_be_code(path) => Some(Place::CodeCache),
+        ProcessImage::Other(path) if may_be_code(path) => {
+            Some(Place::CodeCache(CacheMapping::of(mapped)))
+        }
         ProcessImage::Elf(elf) if is_oat(&elf.path) => Some(Place::Oat(elf, mapped)),
         ProcessImage::Other(_) | ProcessImage::Elf(_) | ProcessImage::Code(_) => None,
     }

@@ -1,0 +1,315 @@
+//! What is read of a method's code in the JIT's code cache, and is it what was there before?
+
+use super::code_cache::{CacheMaps, CodeCache};
+use super::jit_history::JitCounts;
+use super::method::{CompiledMethod, InfoBytes, Owner};
+use crate::art::code_format::CodeFormat;
+use crate::art::code_info::{CodeInfo, CodeInfoError};
+use crate::art::method_header::MethodHeader;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use varid_model::Machine;
+use varid_process::reader::{BatchMemory, MemoryRange, Piece, PieceBytes};
+use varid_tunnel::TunnelError;
+
+/// Bytes of a method's code, and of what the compiler noted down of it, that are read.
+const MAX_SIZE: u64 = 1 << 22;
+/// Bytes of it that are read before it is known how many there are.
+const FIRST: u32 = 1 << 10;
+
+/// What is read for one address.
+pub(super) struct Lookup<'a> {
+    cache: &'a CodeCache,
+    memory: &'a dyn BatchMemory,
+    /// What the cache had counted before all readings, and after all; None: nothing was read, or it counts nothing.
+    counts: Option<(JitCounts, JitCounts)>,
+}
+
+/// Code of the cache whose first bytes have been read.
+struct Start<'a> {
+    address: u64,
+    owner: Owner,
+    /// The header, and some of the code.
+    bytes: &'a [u8],
+}
+
+impl<'a> Lookup<'a> {
+    pub(super) fn new(cache: &'a CodeCache, memory: &'a dyn BatchMemory) -> Self {
+        Self {
+            cache,
+            memory,
+            counts: None,
+        }
+    }
+
+    /// What the cache has counted when all was read, if it counts anything.
+    pub(super) fn counts(&self) -> Option<JitCounts> {
+        self.counts.map(|(_, after)| after)
+    }
+
+    /// The same if the cache did not change while it was read.
+    pub(super) fn unchanged_counts(&self) -> Option<JitCounts> {
+        let unchanged =
+            |(before, after): &(JitCounts, JitCounts)| before == after && !after.is_collecting();
+        self.counts.filter(unchanged).map(|(_, after)| after)
+    }
+
+    fn read(
+        &mut self,
+        pieces: impl Fn(CacheMaps) -> Vec<Piece>,
+    ) -> Result<Vec<Option<PieceBytes>>, TunnelError> {
+        let read = self.cache.read(self.memory, &[], pieces)?;
+        self.counts = match (self.counts, read.counts) {
+            (Some((first, _)), Some((_, last))) => Some((first, last)),
+            (_, counts) => counts,
+        };
+        Ok(read.pieces.unwrap_or_default())
+    }
+
+    /// The code that has the instruction at an address. `before`: what was there when the process was last asked. `stubs`: where native
+    /// methods' stubs start; None: it is read.
+    ///
+    /// # Errors
+    ///
+    /// The process's memory cannot be read.
+    pub(super) fn code_at(
+        &mut self,
+        address: u64,
+        before: Option<&Rc<CompiledMethod>>,
+        stubs: &mut Option<BTreeSet<u64>>,
+    ) -> Result<Option<Rc<CompiledMethod>>, TunnelError> {
+        let before = before.filter(|before| before.code.contains(&address));
+        let knows_stubs = stubs.is_some();
+        let mut read = self.read(|maps| {
+            let mut pieces = vec![Piece::Floor {
+                map: maps.methods,
+                key: address,
+                before: MethodHeader::SIZE,
+                from: FIRST,
+            }];
+            if !knows_stubs {
+                pieces.push(Piece::Entries { map: maps.stubs });
+            }
+            pieces.extend(before.iter().flat_map(|before| check(before, maps)));
+            pieces
+        })?;
+        if !knows_stubs {
+            let entries = (read.len() > 1).then(|| read.remove(1)).flatten();
+            *stubs = Some(starts_of_stubs(entries.as_ref()));
+        }
+        let mut read = read.into_iter();
+        let found = read.next().flatten();
+        if let Some(before) = before
+            && is_same(before, self.cache.format, read.as_slice(), stubs.as_ref())
+        {
+            return Ok(Some(before.clone()));
+        }
+        let entry = found.as_ref().and_then(PieceBytes::floor);
+        let stub = stubs.iter().flat_map(|stubs| stubs.range(..=address));
+        let stub = stub.copied().next_back();
+        // Code does not overlap: what starts last may have the address.
+        let entry = entry.filter(|(entry, _)| stub.is_none_or(|stub| stub < entry.key));
+        if let Some((entry, bytes)) = entry {
+            let start = Start {
+                address: entry.key,
+                owner: Owner::Pointer(entry.second),
+                bytes,
+            };
+            return self.rest(&start, address, before);
+        }
+        let Some(stub) = stub else {
+            return Ok(None);
+        };
+        let len = MethodHeader::SIZE.saturating_add(FIRST);
+        let at = stub.wrapping_sub(MethodHeader::SIZE.into());
+        let range = MemoryRange { address: at, len };
+        let read = self.read(|_| vec![Piece::Available(range)])?;
+        let bytes = read.into_iter().next().flatten();
+        let start = Start {
+            address: stub,
+            owner: Owner::Stub,
+            bytes: bytes.as_ref().map_or(&[], PieceBytes::bytes),
+        };
+        self.rest(&start, address, before)
+    }
+
+    /// The whole code that begins so, and what the compiler noted down of it. None: it does not reach as far as `inside`. `before`: as in
+    /// [`Self::code_at`].
+    fn rest(
+        &mut self,
+        start: &Start<'_>,
+        inside: u64,
+        before: Option<&Rc<CompiledMethod>>,
+    ) -> Result<Option<Rc<CompiledMethod>>, TunnelError> {
+        let format = self.cache.format;
+        let Some((header, first)) = start.bytes.split_first_chunk() else {
+            return Ok(None);
+        };
+        let Ok(header) = MethodHeader::parse(format, *header) else {
+            return Ok(None);
+        };
+        let distance = header.code_info_distance;
+        let Some(inside) = inside.checked_sub(start.address) else {
+            return Ok(None);
+        };
+        let (mut code, mut size, mut info) = (first.to_vec(), header.code_size, None);
+        let mut wanted = FIRST;
+        loop {
+            // Where the header has the size, the CodeInfo of code that ends before `inside` need not be read.
+            if size.is_some_and(|size| inside >= size.into() || u64::from(size) > MAX_SIZE) {
+                return Ok(None);
+            }
+            let there = u32::try_from(code.len()).unwrap_or(u32::MAX);
+            let missing = size.map_or(0, |size| size.saturating_sub(there));
+            if info.is_some() && missing == 0 {
+                break;
+            }
+            let range = |address, len| MemoryRange { address, len };
+            let info_range = range(start.address.wrapping_sub(distance.into()), wanted);
+            let code_range = range(start.address.wrapping_add(there.into()), missing);
+            let needs_info = info.is_none();
+            let read = self.read(|_| {
+                let info = needs_info.then_some(Piece::Available(info_range));
+                let code = (missing > 0).then_some(Piece::Bytes(code_range));
+                info.into_iter().chain(code).collect()
+            })?;
+            let mut read = read.into_iter();
+            if needs_info {
+                let Some(bytes) = read.next().flatten() else {
+                    return Ok(None);
+                };
+                match whole_info(format, bytes.bytes(), wanted) {
+                    Some(Ok((whole, code_size))) => {
+                        size = size.or(code_size);
+                        info = Some(whole);
+                    }
+                    Some(Err(needed)) => wanted = needed,
+                    None => return Ok(None),
+                }
+                if info.is_some() && size.is_none() {
+                    return Ok(None);
+                }
+            }
+            if missing > 0 {
+                let Some(bytes) = read.next().flatten() else {
+                    return Ok(None);
+                };
+                code.extend_from_slice(bytes.bytes());
+            }
+        }
+        code.truncate(size.unwrap_or_default() as usize);
+        let info = InfoBytes::Own {
+            format,
+            bytes: info.unwrap_or_default(),
+            distance,
+        };
+        let (address, owner) = (start.address, start.owner.clone());
+        if let Some(before) = before.filter(|before| before.is(address, &code, &owner, &info)) {
+            return Ok(Some(before.clone()));
+        }
+        let code = CompiledMethod::new(address, &code, owner, info);
+        let code = code.inspect_err(|error| tracing::debug!(%error, "compiled code"));
+        Ok(code.ok().map(Rc::new))
+    }
+}
+
+/// What the compiler noted down, if `bytes` begin with all of it, and the size of the code if that is noted down there; or how many
+/// bytes are to be read. None: it is nothing that the compiler writes.
+fn whole_info(
+    format: CodeFormat,
+    bytes: &[u8],
+    wanted: u32,
+) -> Option<Result<(Vec<u8>, Option<u32>), u32>> {
+    match CodeInfo::parse(format, Machine::NATIVE, bytes) {
+        Ok(info) => {
+            let bytes = bytes.get(..usize::try_from(info.size).ok()?)?;
+            Some(Ok((bytes.to_vec(), info.code_size)))
+        }
+        Err(CodeInfoError::CutShort { needed })
+            if needed > wanted.into() && needed <= MAX_SIZE && bytes.len() == wanted as usize =>
+        {
+            // It may change as it is read: each time much more is.
+            let needed = u32::try_from(needed).ok()?;
+            Some(Err(needed.max(wanted.saturating_mul(2))))
+        }
+        Err(error) => {
+            tracing::debug!(%error, "compiled code");
+            None
+        }
+    }
+}
+
+/// Where native methods' stubs start, by the entries of their map.
+pub(super) fn starts_of_stubs(entries: Option<&PieceBytes>) -> BTreeSet<u64> {
+    // The key has two words, the second of them flags; 0: a stub that is not yet compiled.
+    let entries = entries.into_iter().flat_map(PieceBytes::entries);
+    let starts = entries.map(|entry| entry.third);
+    starts.filter(|start| *start != 0).collect()
+}
+
+/// Pieces of the check whether code is what it was.
+pub(super) const PIECES_OF_CHECK: usize = 3;
+
+/// What is read to find out whether code is what it was: the last code in its range, the code with its header, and what the compiler noted
+/// down of it.
+pub(super) fn check(code: &CompiledMethod, maps: CacheMaps) -> [Piece; PIECES_OF_CHECK] {
+    let (start, end) = (code.code.start, code.code.end);
+    let len = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    let header = u64::from(MethodHeader::SIZE);
+    let (distance, info_size) = code.own_info();
+    [
+        Piece::Floor {
+            map: maps.methods,
+            key: end.saturating_sub(1),
+            before: 0,
+            from: 0,
+        },
+        Piece::Bytes(MemoryRange {
+            address: start.wrapping_sub(header),
+            len: len(end.saturating_sub(start).saturating_add(header)),
+        }),
+        Piece::Bytes(MemoryRange {
+            address: start.wrapping_sub(distance.into()),
+            len: len(info_size as u64),
+        }),
+    ]
+}
+
+/// Whether the pieces of a [`check`] say that the code is what it was: the map leads to it, and every byte is the same.
+pub(super) fn is_same(
+    code: &CompiledMethod,
+    format: CodeFormat,
+    pieces: &[Option<PieceBytes>],
+    stubs: Option<&BTreeSet<u64>>,
+) -> bool {
+    let [Some(floor), Some(bytes), Some(info)] = pieces else {
+        return false;
+    };
+    let start = code.code.start;
+    let floor = floor.floor().map(|(entry, _)| entry);
+    let owner = match floor.filter(|entry| entry.key >= start) {
+        Some(entry) if entry.key == start => Owner::Pointer(entry.second),
+        // Other code is in the middle of it.
+        Some(_) => return false,
+        None => {
+            let inside = stubs.map(|stubs| stubs.range(code.code.clone()));
+            let is_stub = inside.is_some_and(|stubs| stubs.eq(&[start]));
+            if !is_stub {
+                return false;
+            }
+            Owner::Stub
+        }
+    };
+    let Some((header, bytes)) = bytes.bytes().split_first_chunk() else {
+        return false;
+    };
+    let size = bytes.len() as u64;
+    let header = MethodHeader::parse(format, *header);
+    let is_whole = header.is_ok_and(|header| {
+        header.code_info_distance == code.own_info().0
+            && header
+                .code_size
+                .is_none_or(|noted| u64::from(noted) == size)
+    });
+    is_whole && code.has(bytes, &owner, info.bytes())
+}
