@@ -138,7 +138,7 @@ fn without_control_words_there_is_no_answer() {
 fn a_process_cannot_make_the_answer_large() {
     let mut memory = memory();
     memory.write(0x1000, &[0, 0, 0x1000, 0x1000, 0x5010, 7, 0]);
-    let huge = vec![bytes(0x5000, u32::MAX); 4];
+    let huge = [bytes(0x5000, u32::MAX); 4];
     let pieces = [&huge[..], &[Piece::Entries { map: MAP }]].concat();
     let read = answer(&batch(&pieces), &memory).read.unwrap();
     assert_eq!(read.pieces[..4], [None, None, None, None]);

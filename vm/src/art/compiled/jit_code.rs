@@ -213,42 +213,42 @@ impl JitCode {
                 });
             }
         }
-        // Before it is read: it may be replaced right behind that.
-        let last = now();
         let found = self.look_up(memory, address, before, check.before);
-        let (method, since, counts) = found.map_err(gone)?;
+        let found = found.map_err(gone)?;
         // Code that is being added is counted first: that there is none is certain only if the counts have been the same for a while.
-        let is_certain = method.is_some() || counts == check.before;
+        let is_certain = found.method.is_some() || found.counts == check.before;
         Ok(Found {
-            method,
-            last,
-            since,
-            counts: counts.filter(|_| is_certain),
+            counts: found.counts.filter(|_| is_certain),
+            ..found
         })
     }
 
-    /// What the JIT has compiled the code at an address from, since when at least it has been there, and, if nothing changed while it was
-    /// read, what the cache had counted. `settled`: what it had counted for a while.
+    /// What the JIT has compiled the code at an address from, as it is read now. `settled`: what the cache had counted for a while.
     fn look_up(
         &self,
         memory: &dyn BatchMemory,
         address: Address,
         before: Option<&Rc<CompiledMethod>>,
         settled: Option<JitCounts>,
-    ) -> Result<(Option<Rc<CompiledMethod>>, MonotonicNs, Option<JitCounts>), TunnelError> {
+    ) -> Result<Found, TunnelError> {
         /// How often the map is read in which an address is not found: the JIT may be changing it.
         const TRIES: usize = 3;
+        // Before it is read: it may be replaced right behind that.
+        let mut found = Found {
+            method: None,
+            last: now(),
+            since: MonotonicNs::ZERO,
+            counts: None,
+        };
         let mut stubs = self.stubs.borrow_mut();
-        let mut found = (None, MonotonicNs::ZERO, None);
         for _ in 0..TRIES {
             let mut lookup = Lookup::new(&self.cache, memory);
-            let method = lookup.code_at(address.get(), before, &mut stubs)?;
+            found.method = lookup.code_at(address.get(), before, &mut stubs)?;
             // After the code was read: what is collected meanwhile is counted.
-            let since = self.note(lookup.counts());
-            let counts = lookup.unchanged_counts();
-            let is_settled = counts.is_some() && counts == settled;
-            found = (method, since, counts);
-            if found.0.is_some() || is_settled {
+            found.since = self.note(lookup.counts());
+            found.counts = lookup.unchanged_counts();
+            let is_settled = found.counts.is_some() && found.counts == settled;
+            if found.method.is_some() || is_settled {
                 break;
             }
         }

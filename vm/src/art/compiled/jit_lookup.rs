@@ -179,11 +179,11 @@ impl<'a> Lookup<'a> {
                     return Ok(None);
                 };
                 match whole_info(format, bytes.bytes(), wanted) {
-                    Some(Ok((whole, code_size))) => {
+                    Some(Noted::Whole { bytes, code_size }) => {
                         size = size.or(code_size);
-                        info = Some(whole);
+                        info = Some(bytes);
                     }
-                    Some(Err(needed)) => wanted = needed,
+                    Some(Noted::Cut { needed }) => wanted = needed,
                     None => return Ok(None),
                 }
                 if info.is_some() && size.is_none() {
@@ -213,24 +213,35 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// What the compiler noted down, if `bytes` begin with all of it, and the size of the code if that is noted down there; or how many
-/// bytes are to be read. None: it is nothing that the compiler writes.
-fn whole_info(
-    format: CodeFormat,
-    bytes: &[u8],
-    wanted: u32,
-) -> Option<Result<(Vec<u8>, Option<u32>), u32>> {
+/// What the compiler noted down.
+enum Noted {
+    /// All of it, and the size of the code, if that is noted down there.
+    Whole {
+        bytes: Vec<u8>,
+        code_size: Option<u32>,
+    },
+    /// So many bytes are to be read.
+    Cut { needed: u32 },
+}
+
+/// What the compiler noted down, of which the first `wanted` bytes, or fewer that are there, have been read. None: it is nothing that the
+/// compiler writes.
+fn whole_info(format: CodeFormat, bytes: &[u8], wanted: u32) -> Option<Noted> {
     match CodeInfo::parse(format, Machine::NATIVE, bytes) {
         Ok(info) => {
-            let bytes = bytes.get(..usize::try_from(info.size).ok()?)?;
-            Some(Ok((bytes.to_vec(), info.code_size)))
+            let all = bytes.get(..usize::try_from(info.size).ok()?)?;
+            Some(Noted::Whole {
+                bytes: all.to_vec(),
+                code_size: info.code_size,
+            })
         }
         Err(CodeInfoError::CutShort { needed })
             if needed > wanted.into() && needed <= MAX_SIZE && bytes.len() == wanted as usize =>
         {
             // It may change as it is read: each time much more is.
             let needed = u32::try_from(needed).ok()?;
-            Some(Err(needed.max(wanted.saturating_mul(2))))
+            let needed = needed.max(wanted.saturating_mul(2));
+            Some(Noted::Cut { needed })
         }
         Err(error) => {
             tracing::debug!(%error, "compiled code");

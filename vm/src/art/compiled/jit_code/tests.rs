@@ -138,7 +138,7 @@ type Method = Option<Rc<CompiledMethod>>;
 
 fn method_at(process: &Process, jit: &JitCode, address: u64, before: &Method) -> Method {
     let found = jit.look_up(process, Address::new(address), before.as_ref(), None);
-    found.unwrap().0
+    found.unwrap().method
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn code_is_there_since_code_was_last_replaced() {
     let since = |jit: &JitCode| {
         jit.look_up(&process, Address::new(CODE), None, None)
             .unwrap()
-            .1
+            .since
     };
     assert!(since(&jit) <= observed);
     process.counts.set([2, 1]);
