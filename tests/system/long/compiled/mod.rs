@@ -17,7 +17,7 @@ const WORKLOADS: [(&str, &str, u32); 6] = [
     ("math", "run", 100_000),
     ("truth", "run", 100_000),
     ("vm", "run", 100_000),
-    ("alike", "run", 1_000_000),
+    ("alike", "quiet", 10_000_000),
     ("cradle", "run", 10_000_000),
     ("scene", "run", 10_000_000),
     ("faults", "run", 100_000),
