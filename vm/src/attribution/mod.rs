@@ -4,6 +4,7 @@
 //! address: a managed frame lies inside the native frame of its caller. A native frame of an
 //! interpreter loop stands for the managed frame that it executes and is replaced by it.
 
+mod by_address;
 mod by_loop;
 mod by_unwind_info;
 mod cached;
