@@ -84,7 +84,7 @@ def depth(i):
         return bottom + sum(level * 31 + 7 if at % 2 == 0 else small(level) for at, level in enumerate(levels))
 
     total = checksum(recursion(60 + (i + k) % 60) for k in range(20)) + 1500 + stir(500 + i % 4)
-    return int32(total + (stir(100) if i % 64 == 63 else 0))
+    return int32(total + (stir(100) if i % 128 == 100 else 0))
 
 
 def gauge(i):

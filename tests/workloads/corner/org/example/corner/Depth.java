@@ -9,7 +9,7 @@ final class Depth {
             sum = sum * 31 + even(60 + (i + k) % 60, eight);
         }
         sum = sum + deep(1500, i);
-        if (i % 64 == 63) {
+        if (i % 128 == 100) {
             sum = sum + overflow(i);
         }
         return sum;
