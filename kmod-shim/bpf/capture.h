@@ -163,10 +163,10 @@ static __always_inline __u32 stack_wanted(struct scratch *s, struct varid_target
 	// Whether it is one of the VM's threads will be known when this is read.
 	if (s->record.flags & (VARID_NOT_READY | VARID_NO_WALK))
 		return VARID_STACK_REACH;
-	if (s->record.flags & VARID_NO_BASE || !(s->layout.flags & VARID_LAYOUT_ON_NATIVE_STACK))
+	if (!(s->layout.flags & VARID_LAYOUT_ON_NATIVE_STACK))
 		return VARID_STACK_SLICE;
-	// Frames that were not walked may lie anywhere.
-	if (s->record.flags & VARID_LINKED_ONLY)
+	// A thread that is not the VM's, or frames that were not walked, which may lie anywhere.
+	if (s->record.flags & (VARID_NO_BASE | VARID_LINKED_ONLY))
 		return VARID_STACK_REACH;
 	if (s->record.flags & VARID_IN_BODY && !(s->record.flags & VARID_TORN))
 		return 0;

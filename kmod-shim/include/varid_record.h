@@ -10,8 +10,8 @@
 
 #define VARID_MAX_FRAMES 512 /* of compiled code half as many: each takes two entries */
 #define VARID_MAX_KERNEL 64
-#define VARID_STACK_SLICE 4096  /* bytes of stack for --stack vertical: of a thread without managed frames, */
-#define VARID_STACK_REACH 16384 /* and at most so many to reach the first managed frame */
+#define VARID_STACK_SLICE 4096  /* bytes of stack for --stack vertical, where managed frames are not on it */
+#define VARID_STACK_REACH 16384 /* and at most so many to reach the first managed frame, or the end of a thread without any */
 #define VARID_STACK_FULL 53248 /* for --stack full: a perf record is at most 64 KiB */
 #define VARID_PAGE 4096
 #define VARID_RED_ZONE 128

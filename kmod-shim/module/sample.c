@@ -83,8 +83,10 @@ static u32 stack_wanted(struct varid_scratch *s, const struct varid_target *targ
 		return VARID_STACK_FULL;
 	if (record->flags & VARID_NOT_READY)
 		return VARID_STACK_REACH;
-	if (record->flags & VARID_NO_BASE || !(s->layout->flags & VARID_LAYOUT_ON_NATIVE_STACK))
+	if (!(s->layout->flags & VARID_LAYOUT_ON_NATIVE_STACK))
 		return VARID_STACK_SLICE;
+	if (record->flags & VARID_NO_BASE)
+		return VARID_STACK_REACH;
 	if (record->flags & VARID_IN_BODY && !(record->flags & VARID_TORN))
 		return 0;
 	if (s->reach <= start)

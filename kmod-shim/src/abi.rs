@@ -6,10 +6,10 @@ use varid_tunnel::abi::{Layout, MAX_RULES};
 /// Most managed frames in a record; of compiled code half as many.
 pub const MAX_FRAMES: usize = 512;
 
-/// Bytes of stack that `--stack vertical` copies of a thread without managed frames.
+/// Bytes of stack that `--stack vertical` copies where managed frames are not on it.
 pub const STACK_SLICE: usize = 4096;
 
-/// Bytes of stack that `--stack vertical` copies at most to reach the first managed frame.
+/// Bytes of stack that `--stack vertical` copies at most to reach the first managed frame, or of a thread that has none.
 pub const STACK_REACH: usize = 16384;
 
 /// Bytes of stack that `--stack full` copies at most.

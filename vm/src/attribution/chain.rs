@@ -1,6 +1,7 @@
 //! A callchain in the making: frames and markers, innermost first.
 
 use super::RemapTable;
+use super::missing::reason;
 use super::shared_code::{address_by_caller, is_shared};
 use crate::kind::{FrameMethods, Methods, Vm};
 use crate::{ManagedProcess, Method};
@@ -136,7 +137,13 @@ impl<'a> Chain<'a> {
                 None => Reason::TornFrames,
             };
             self.marker(Marker::Reason(reason));
-        } else if let Some(reason) = incomplete.filter(|reason| !self.ends_with(*reason)) {
+            return;
+        }
+        // Of a thread of the VM without methods the native frames are all that there is.
+        let ends_native = managed.is_empty() && self.process.vm.is_some();
+        let stopped = native.stopped.as_ref().filter(|_| ends_native).map(reason);
+        let missing = incomplete.or(stopped);
+        if let Some(reason) = missing.filter(|reason| !self.ends_with(*reason)) {
             self.marker(Marker::Reason(reason));
         }
     }
