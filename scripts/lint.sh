@@ -56,6 +56,7 @@ check "script of HTML reports" browser_script
 check licences licences
 check spdx scripts/spdx.sh
 check links scripts/links.py
+check "the README's first command" grep -q '^    make demo ' README.md
 
 if ! tried=$(scripts/long-lane.sh 2>&1); then
     echo "lint: warning: $tried: make test-long"

@@ -11,8 +11,8 @@ if [ -z "$commit" ] || ! git merge-base --is-ancestor "$commit" HEAD 2>/dev/null
     echo "no commit of this history is named in $document" >&2
     exit 1
 fi
-if grep -q FAILED "$document"; then
-    echo "a step failed: $document" >&2
+if grep -q 'FAILED\|^Commit: .* with changes' "$document"; then
+    echo "a step failed, or the tree was not that of a commit: $document" >&2
     exit 1
 fi
 echo "$commit"

@@ -39,6 +39,7 @@ step fuzz fuzz/run.sh 40
 end cost
 begin paper scripts/paper.sh "$target" docs/evaluation.md
 step module tests/board/module-kernels.sh
+step bench make bench QUICK=1
 step cross scripts/cross.sh armhf "$target/cross/armhf"
 step golden tests/workloads/expected.py verify
 end paper
@@ -52,8 +53,9 @@ end paper
     echo
     echo "| step | result | minutes | |"
     echo "|---|---|---|---|"
-    for name in host board golden long code soak module fuzz cost paper cross dist fresh; do
+    for name in host board golden long code soak module fuzz bench cost paper cross dist fresh; do
         result=passed
+        [ -n "${seconds[$name]:-}" ] || result='FAILED: did not run'
         [[ " ${failed[*]} " != *" $name "* ]] || result=FAILED
         case $name in
         host | board | long | code) found=$(grep -a '^test result:' "$logs/$name.log" | sed 's/^test result: [a-zA-Z]*\. //; s/; 0 ignored.*//' | tail -n 1) ;;

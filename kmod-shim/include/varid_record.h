@@ -108,10 +108,10 @@ struct varid_target {
 #define VARID_NOT_READY 64u         /* no layout for this process (yet) */
 #define VARID_INHERITED 128u        /* admitted as a target's child */
 #define VARID_NO_WALK 256u          /* this source cannot read frames at the sample: walk the slice */
+#define VARID_COMPAT 512u           /* a 32-bit process of a 64-bit kernel: regs are its own machine's */
 #define VARID_INNER 1024u           /* the quick frames that come first are the innermost ones, if unwinding leads to them */
 #define VARID_LINKED_ONLY 2048u     /* only linked frames and noted ones were walked: those of other rules are in the copy of the stack */
-#define VARID_COMPAT 512u           /* a 32-bit process of a 64-bit kernel: regs are its own machine's */
-#define VARID_INTERRUPTED 2048u     /* a signal's handler runs on an alternate stack: frames are those of the code that the signal interrupted */
+#define VARID_INTERRUPTED 4096u     /* a signal's handler runs on an alternate stack: frames are those of the code that the signal interrupted */
 
 /* varid_frame.flags */
 #define VARID_FRAME_QUICK 1ull    /* compiled or native method: addr is its native frame, no pc */

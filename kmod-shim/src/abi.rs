@@ -40,14 +40,14 @@ pub mod flags {
     pub const NO_WALK: u32 = 256;
     /// A 32-bit process of a 64-bit kernel: the registers are its own machine's.
     pub const COMPAT: u32 = 512;
-    /// Only linked frames and noted ones were walked: those of other rules are in the copy of the stack.
-    pub const LINKED_ONLY: u32 = 2048;
-    /// Of user code only the instruction is known: no stacks were captured. No shim sets it.
-    pub const LEAF_ONLY: u32 = 1 << 31;
-    /// A signal's handler runs on an alternate stack: the frames are those of the code that the signal interrupted.
-    pub const INTERRUPTED: u32 = 2048;
     /// The compiled frames that come first are the innermost ones, if unwinding leads to them.
     pub const INNER: u32 = 1024;
+    /// Only linked frames and noted ones were walked: those of other rules are in the copy of the stack.
+    pub const LINKED_ONLY: u32 = 2048;
+    /// A signal's handler runs on an alternate stack: the frames are those of the code that the signal interrupted.
+    pub const INTERRUPTED: u32 = 4096;
+    /// Of user code only the instruction is known: no stacks were captured. No shim sets it.
+    pub const LEAF_ONLY: u32 = 1 << 31;
 }
 
 /// Flags of a [`crate::ManagedFrame`].
@@ -230,6 +230,29 @@ mod tests {
     use varid_model::{ADDRESS_MASK, Machine};
 
     /// The mirror and the header must agree on every size and offset.
+    #[test]
+    fn each_flag_of_a_record_is_a_bit_of_its_own() {
+        let all = [
+            flags::IN_KERNEL,
+            flags::IN_BODY,
+            flags::NO_BASE,
+            flags::TORN,
+            flags::FRAMES_TRUNCATED,
+            flags::STACK_TRUNCATED,
+            flags::NOT_READY,
+            flags::INHERITED,
+            flags::NO_WALK,
+            flags::COMPAT,
+            flags::INNER,
+            flags::LINKED_ONLY,
+            flags::INTERRUPTED,
+            flags::LEAF_ONLY,
+        ];
+        assert!(all.iter().all(|flag| flag.count_ones() == 1));
+        let union = all.iter().fold(0, |union, flag| union | flag);
+        assert_eq!(union.count_ones() as usize, all.len());
+    }
+
     #[test]
     fn mirror_equals_the_header() {
         let here = env!("CARGO_MANIFEST_DIR");

@@ -283,7 +283,8 @@ impl Shim {
     }
 
     /// Admits a process (its id in the initial pid namespace), or changes what is known of it. While the [`Self::walker`] that it needs is
-    /// not loaded, its records have no frames, a copy of the stack in their place, and [`crate::flags::NO_WALK`].
+    /// not loaded, its records have linked frames only ([`crate::flags::LINKED_ONLY`]), or none ([`crate::flags::NO_WALK`]), and a copy of
+    /// the stack with the others.
     pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), BpfError> {
         self.users_of_states.remove(&pid);
         let slot = self.slot_of(pid, &target.states)?;

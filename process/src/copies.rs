@@ -1,7 +1,7 @@
 //! Where in an address space are the copies of instructions that several methods share?
 //!
-//! A process has no copies. Each file of bytecode that has some is given a range of addresses that no process uses, the
-//! same in all of them, and there it is mapped a second time, from where its copies begin.
+//! A process has no copies. Each file of bytecode that has some is given a range of addresses that processes normally do not use,
+//! the same in all of them, and there it is mapped a second time, from where its copies begin.
 
 use crate::image::{CodeImage, ProcessImage};
 use crate::mapping_id::MappingId;
@@ -10,9 +10,9 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The addresses that copies are given, one file's behind the other's. Neither programs nor libraries, heaps or stacks are loaded
-/// there.
-const COPIES: Range<u64> = 0x6001_0000_0000..0x7000_0000_0000;
+/// The addresses that copies are given, one file's behind the other's. Linux places programs and their heaps below, libraries and
+/// stacks above them; a process may still map something there itself.
+const COPIES: Range<u64> = 0x6600_0000_0000..0x7000_0000_0000;
 const PAGE: u64 = 4096;
 
 /// Addresses of so many bytes, rounded up to pages, that have not been given before; None: there are none left.
@@ -27,7 +27,7 @@ pub(crate) fn next_addresses(len: u64) -> Option<Range<u64>> {
 
 impl AddressSpace {
     /// The address in method `index`'s copy that stands for its instruction at `pc`; None: it shares the instruction with no
-    /// other method, or has no copy.
+    /// other method, has no copy, or the process has mapped something else there.
     pub fn copy_of(&mut self, image: &Rc<CodeImage>, index: u32, pc: u64) -> Option<u64> {
         let copies = image.bytecode.copies();
         let copy = copies.of_method(index)?;
@@ -39,10 +39,10 @@ impl AddressSpace {
         });
         let addresses = addresses.clone()?;
         let first = copies.range().start;
-        let is_mapped = self.at(addresses.start).is_some_and(
-            |mapped| matches!(&mapped.image, ProcessImage::Code(code) if Rc::ptr_eq(code, image)),
-        );
-        if !is_mapped {
+        let is_copy = |mapped: &ProcessMapping| matches!(&mapped.image, ProcessImage::Code(code) if Rc::ptr_eq(code, image));
+        let there = self.within(&addresses);
+        there.iter().all(is_copy).then_some(())?;
+        if there.is_empty() {
             let added = self.insert(ProcessMapping {
                 start: addresses.start,
                 end: addresses.end,

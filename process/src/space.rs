@@ -120,6 +120,12 @@ impl AddressSpace {
         from..to.max(from)
     }
 
+    /// The mappings that overlap a range, by address.
+    pub(crate) fn within(&self, range: &Range<u64>) -> &[ProcessMapping] {
+        let places = self.overlapping(range);
+        self.mappings.get(places).unwrap_or_default()
+    }
+
     /// All mappings, by address.
     pub fn iter(&self) -> impl Iterator<Item = &ProcessMapping> {
         self.mappings.iter()

@@ -2,11 +2,11 @@
 
 use super::RemapTable;
 use super::missing::reason;
-use super::shared_code::{address_by_caller, is_shared};
+use super::shared_code::{address_by_caller, is_entry, is_shared};
 use crate::kind::{FrameMethods, Methods, Vm};
 use crate::{ManagedProcess, Method};
 use std::ops::Range;
-use varid_model::{Address, FrameAddress, Marker, MonotonicNs, Precision, Reason, Stack};
+use varid_model::{Address, FrameAddress, Marker, MonotonicNs, Precision, Reason};
 use varid_recording::remap::address_of;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_unwind::{NativeFrame, NativeStack, UnwindError};
@@ -37,6 +37,9 @@ pub(super) struct Chain<'a> {
     pub user: &'a mut Vec<Address>,
     /// Where a frame is whose method is not known yet, because others have the same instructions.
     shared: Option<usize>,
+    /// A caller at its method's first instruction need not be there: of the switch interpreter's frames a copy of the stack tells the
+    /// method alone.
+    entries_stand_in: bool,
     /// Which addresses stand for frames that were seen before.
     pub known: Range<usize>,
     /// Where the first frame lies that is kept as compiled code keeps its own.
@@ -66,6 +69,9 @@ impl<'a> Chain<'a> {
             native_stretch: false,
             user,
             shared: None,
+            entries_stand_in: record.has(flags::NO_WALK)
+                || record.has(flags::NOT_READY)
+                || record.has(flags::LINKED_ONLY),
             known: 0..0,
             quick: None,
             precision: Precision::Exact,
@@ -295,6 +301,9 @@ impl<'a> Chain<'a> {
     fn place(&mut self, frame: &ManagedFrame) -> Result<Option<u64>, Reason> {
         let (method, pc) = match frame.pc() {
             FramePc::Absolute(pc) => {
+                if self.entries_stand_in && is_entry(self.process.space(), pc) {
+                    self.shared = None;
+                }
                 return match self.process.process.has_bytecode_at(pc.get()) {
                     true => Ok(Some(pc.get())),
                     false => Err(Reason::UnknownMapping),
@@ -318,8 +327,12 @@ impl<'a> Chain<'a> {
                         method.instruction(offset).ok_or(Reason::TornFrames)?
                     }
                     FramePc::Exported { pc, .. } if code.contains(&pc.get()) => pc.get(),
-                    // Compiled code of a method that has bytecode, or one that has not yet told where it is: its entry stands for it.
-                    _ => code.start,
+                    // Compiled code of a method that has bytecode, or one that has not yet told where it is: its entry stands for it,
+                    // and does not say what it has called.
+                    _ => {
+                        self.shared = None;
+                        code.start
+                    }
                 };
                 method.own_address(pc, &mut self.process.process.space)
             }

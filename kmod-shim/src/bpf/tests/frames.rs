@@ -220,6 +220,9 @@ fn frames_are_found_up_to_where_memory_ends() {
     for record in records(&mut shim, &clock, "linked frames") {
         assert_eq!(found(&record), frames);
         assert!(record.has(flags::LINKED_ONLY), "{record:?}");
+        // The registers are the thread's own.
+        assert!(!record.has(flags::INTERRUPTED), "{record:?}");
+        assert_ne!(record.regs.ip(), Some(0));
         // The others may lie anywhere in it.
         assert!(!record.stack.is_empty(), "{record:?}");
     }

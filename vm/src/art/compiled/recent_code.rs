@@ -43,9 +43,13 @@ impl RecentCode {
         let mut codes: Vec<_> = self.codes.values().collect();
         codes.sort_by_key(|(_, age)| *age);
         let mut size = 0usize;
-        let codes = codes.into_iter().take(MAX_CODES).take_while(|(code, _)| {
-            size = size.saturating_add(code.size());
-            size <= MAX_SIZE
+        let codes = codes.into_iter().take(MAX_CODES).filter(|(code, _)| {
+            let with = size.saturating_add(code.size());
+            let fits = with <= MAX_SIZE;
+            if fits {
+                size = with;
+            }
+            fits
         });
         codes.map(|(code, _)| code.clone()).collect()
     }
