@@ -3,9 +3,9 @@
 use anyhow::{Context, bail};
 use nix::errno::Errno;
 use nix::sys::statfs::{PROC_SUPER_MAGIC, statfs};
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use varid_recording::{SESSION_JSON, SYMBOLS, may_hold};
 /// The kernel's own limit (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 
-/// Modes of a folder in which the kernel follows links of the folder's owner and the process's user only.
+/// Modes of a folder in which only what belongs to the folder's owner or the process's user is trusted.
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_ALL: u32 = 0o002;
 
@@ -29,8 +29,28 @@ pub enum Destination {
 /// The path of a file after symbolic links.
 pub struct Place {
     pub path: PathBuf,
-    /// A regular file is there.
-    pub exists: bool,
+    /// The regular file that is there.
+    pub found: Option<Identity>,
+}
+
+/// Which file was found at a path. The owner is part of it, because a deleted file's inode number is used for another file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    device: u64,
+    inode: u64,
+    kind: FileType,
+    owner: u32,
+}
+
+impl Identity {
+    fn of(file: &Metadata) -> Self {
+        Self {
+            device: file.dev(),
+            inode: file.ino(),
+            kind: file.file_type(),
+            owner: file.uid(),
+        }
+    }
 }
 
 impl Destination {
@@ -47,25 +67,26 @@ impl Destination {
                     if path.as_os_str().as_bytes().ends_with(b"/") {
                         bail!("it is a folder's name: name a file in it");
                     }
-                    let exists = false;
-                    return Ok(Self::File(Place { path, exists }));
+                    let found = None;
+                    return Ok(Self::File(Place { path, found }));
                 }
                 found => found?,
             };
-            let kind = found.file_type();
+            let (kind, identity) = (found.file_type(), Identity::of(&found));
+            check_kind(kind)?;
+            let folder = folder_of(&path);
+            check_owner(folder, &found)?;
             if kind.is_file() {
-                let exists = true;
-                return Ok(Self::File(Place { path, exists }));
+                let found = Some(identity);
+                return Ok(Self::File(Place { path, found }));
             }
             if !kind.is_symlink() {
-                return Ok(Self::Stream(stream(&path, &found)?));
+                return Ok(Self::Stream(open_found(&path, identity)?));
             }
-            let folder = folder_of(&path);
             // A link there names an open file or a folder, not a path.
             if statfs(folder)?.filesystem_type() == PROC_SUPER_MAGIC {
                 return Ok(Self::Stream(descriptor(&path)?));
             }
-            check_link(folder, &found)?;
             path = folder.join(fs::read_link(&path)?);
         }
         bail!("it leads through more than {MAX_LINKS} symbolic links")
@@ -76,9 +97,8 @@ impl Place {
     /// Refuses to replace a file that the command reads, or one of a session.
     pub fn refuse_inputs(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
         let shown = self.path.display();
-        let identity = |path: &Path| fs::metadata(path).map(|it| (it.dev(), it.ino())).ok();
-        let own = identity(&self.path).filter(|_| self.exists);
-        if own.is_some() && inputs.iter().any(|input| identity(input) == own) {
+        let identity = |path: &PathBuf| fs::metadata(path).map(|it| Identity::of(&it)).ok();
+        if self.found.is_some() && inputs.iter().any(|input| identity(input) == self.found) {
             bail!("{shown} is also read by this command: name another file for its output");
         }
         let folder = folder_of(&self.path);
@@ -104,30 +124,58 @@ pub fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Applies the kernel's rule for links in folders such as /tmp (protected_symlinks, proc_sys_fs(5)): another user's link would
-/// choose which of this user's files is replaced.
-fn check_link(folder: &Path, link: &Metadata) -> anyhow::Result<()> {
-    let above = fs::metadata(folder)?;
-    let is_shared = above.mode() & (STICKY | WRITABLE_BY_ALL) == STICKY | WRITABLE_BY_ALL;
-    let is_ours = link.uid() == nix::unistd::geteuid().as_raw() || link.uid() == above.uid();
-    if is_shared && !is_ours {
-        bail!("it is another user's symbolic link in a folder that all may write to");
-    }
-    Ok(())
-}
-
-/// Opens what is no regular file. `create` lets the kernel protect folders such as /tmp: another user's FIFO there is refused.
-fn stream(path: &Path, found: &Metadata) -> anyhow::Result<File> {
-    let kind = found.file_type();
+/// Refuses what cannot be written to, whoever owns it.
+fn check_kind(kind: FileType) -> anyhow::Result<()> {
     if kind.is_dir() {
         bail!("it is a folder: name a file in it");
     }
     if kind.is_socket() {
         bail!("it is a socket: name a file, or - for standard output");
     }
+    Ok(())
+}
+
+/// Applies the kernel's rule for folders such as /tmp (protected_symlinks, protected_fifos and protected_regular,
+/// proc_sys_fs(5)), which a system may have switched off, to all that is found in one. Another user's link would choose which of
+/// this user's files is replaced, their FIFO or device would receive the output, and the new file would be given to the owner of
+/// their file.
+fn check_owner(folder: &Path, found: &Metadata) -> anyhow::Result<()> {
+    let above = fs::metadata(folder)?;
+    let is_shared = above.mode() & (STICKY | WRITABLE_BY_ALL) == STICKY | WRITABLE_BY_ALL;
+    let is_trusted = found.uid() == nix::unistd::geteuid().as_raw() || found.uid() == above.uid();
+    if is_shared && !is_trusted {
+        let kind = kind_name(found.file_type());
+        bail!("it is another user's {kind} in a folder that all may write to: name another file");
+    }
+    Ok(())
+}
+
+fn kind_name(kind: FileType) -> &'static str {
+    if kind.is_symlink() {
+        "symbolic link"
+    } else if kind.is_fifo() {
+        "FIFO"
+    } else if kind.is_file() {
+        "file"
+    } else {
+        "device"
+    }
+}
+
+/// Opens for writing what was found at a path, and nothing that took its place since. A descriptor that only names the file is
+/// checked first: opening a FIFO may wait for ever, and opening a device may have effects.
+pub fn open_found(path: &Path, found: Identity) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    Ok(options.custom_flags(libc::O_NOCTTY).open(path)?)
+    options
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_NOFOLLOW);
+    let name = options.open(path)?;
+    if Identity::of(&name.metadata()?) != found {
+        return Err(io::Error::other("it was replaced just now"));
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(libc::O_NOCTTY);
+    options.open(format!("/proc/self/fd/{}", name.as_raw_fd()))
 }
 
 /// Opens what a descriptor's link in /proc stands for. This process's standard output and error are written through the
@@ -153,4 +201,33 @@ fn descriptor(link: &Path) -> anyhow::Result<File> {
 fn duplicate(stream: impl AsFd) -> anyhow::Result<File> {
     let own = stream.as_fd().try_clone_to_owned();
     Ok(File::from(own.context("the descriptor is closed")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_took_the_place_of_the_found_file_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("out"), folder.path().join("other"));
+        fs::write(&path, "").unwrap();
+        fs::write(&other, "").unwrap();
+        let found = Identity::of(&fs::symlink_metadata(&path).unwrap());
+        open_found(&path, found).unwrap();
+
+        let refused = || open_found(&path, found).unwrap_err().to_string();
+        fs::remove_file(&path).unwrap();
+        symlink(&other, &path).unwrap();
+        assert!(refused().contains("replaced"), "{}", refused());
+        fs::rename(&other, &path).unwrap();
+        assert!(refused().contains("replaced"), "{}", refused());
+        fs::remove_file(&path).unwrap();
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(refused().contains("replaced"), "{}", refused());
+        fs::remove_file(&path).unwrap();
+        open_found(&path, found).unwrap_err();
+        assert!(!path.exists(), "it was created");
+    }
 }

@@ -8,6 +8,7 @@
 //! | a symbolic link to either | the same where the link leads; the link stays |
 //! | a FIFO, a device, a descriptor such as /dev/stdout or /proc/self/fd/3, or `-` | the content is written into it |
 //! | a folder, a socket, one of the command's inputs, a file of a session | an error; nothing is changed |
+//! | what another user put into a folder such as /tmp | the same |
 //!
 //! Session folders are not written here: `varid-recording` owns them.
 
@@ -26,7 +27,7 @@ const BUFFER: usize = 1 << 16;
 /// Writes `content` to what `path` names; the size of the file, or None if it is not a regular file. `inputs` are files that the
 /// command reads, which it must not replace.
 ///
-/// A reader that closes its end of a pipe early has what it wants: that is no error.
+/// A reader that closes its end of a pipe early has what it wants: that is no error of what is written into.
 ///
 /// # Errors
 ///
@@ -41,18 +42,19 @@ where
 {
     let shown = path.display();
     match Destination::find(path).with_context(|| format!("cannot write {shown}"))? {
-        Destination::Stream(stream) => {
-            fill(stream, content, || format!("cannot write {shown}"))?;
-            Ok(None)
-        }
+        Destination::Stream(stream) => match fill(stream, content) {
+            Err(failure) if failure.output == Some(io::ErrorKind::BrokenPipe) => Ok(None),
+            Err(failure) => Err(failure.describe(|| format!("cannot write {shown}"))),
+            Ok(()) => Ok(None),
+        },
         Destination::File(place) => {
             place.refuse_inputs(inputs)?;
             let replacement = Replacement::begin(&place)?;
-            let failed = || match place.exists {
+            let failed = || match place.found.is_some() {
                 true => format!("cannot write {shown}, which stays as it was"),
                 false => format!("cannot write {shown}"),
             };
-            fill(replacement.file(), content, failed)?;
+            fill(replacement.file(), content).map_err(|failure| failure.describe(failed))?;
             replacement.finish().with_context(failed).map(Some)
         }
     }
@@ -63,12 +65,28 @@ pub fn is_terminal(path: &Path) -> bool {
     path.as_os_str() == "-" && io::stdout().is_terminal()
 }
 
-/// Writes `content` into an open file. `failed` describes an error of that file.
+/// Why a file is incomplete.
+struct Failure {
+    error: anyhow::Error,
+    /// The kind of the output's first error; None if `content` failed by itself.
+    output: Option<io::ErrorKind>,
+}
+
+impl Failure {
+    /// `failed` describes an error of the output.
+    fn describe(self, failed: impl FnOnce() -> String) -> anyhow::Error {
+        match self.output {
+            Some(_) => self.error.context(failed()),
+            None => self.error,
+        }
+    }
+}
+
+/// Writes `content` into an open file.
 fn fill<E>(
     file: impl Write,
     content: impl FnOnce(&mut dyn Write) -> Result<(), E>,
-    failed: impl FnOnce() -> String,
-) -> anyhow::Result<()>
+) -> Result<(), Failure>
 where
     anyhow::Error: From<E>,
 {
@@ -80,11 +98,8 @@ where
     let written = content(&mut buffer).map_err(anyhow::Error::from);
     let written = written.and_then(|()| Ok(buffer.flush()?));
     let (file, _) = buffer.into_parts();
-    match file.failure {
-        Some(io::ErrorKind::BrokenPipe) => Ok(()),
-        Some(_) => written.with_context(failed),
-        None => written,
-    }
+    let output = file.failure;
+    written.map_err(|error| Failure { error, output })
 }
 
 /// A file that keeps the kind of its first error: `content` has errors of its own, which are not about the output.

@@ -1,6 +1,6 @@
 //! How does a new file take an old one's place, whole or not at all?
 
-use super::destination::{Place, folder_of};
+use super::destination::{Place, folder_of, open_found};
 use anyhow::{Context, bail};
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -27,10 +27,11 @@ pub struct Replacement {
     _folder: File,
 }
 
-/// The new file, under a name of its own.
+/// The new file.
 struct Temporary {
     file: File,
-    path: PathBuf,
+    /// Its own name, until it has the target's.
+    path: Option<PathBuf>,
 }
 
 impl Replacement {
@@ -56,7 +57,11 @@ impl Replacement {
                 )
             })?;
         let target = in_folder(&folder, name);
-        let old = place.exists.then(|| writable(&target)).transpose();
+        // Replacing a file takes the folder's permission only: the kernel is asked for the file's by opening it.
+        let old = place
+            .found
+            .map(|found| open_found(&target, found)?.metadata())
+            .transpose();
         let old = old.with_context(|| format!("cannot write {shown}"))?;
         let mode = old.as_ref().map_or(NEW, |_| PRIVATE);
         let temporary = Temporary::create(&folder, mode).with_context(|| {
@@ -78,15 +83,15 @@ impl Replacement {
     }
 
     /// Gives the new file the old one's owner, group, mode and name; its size.
-    pub fn finish(self) -> io::Result<u64> {
+    pub fn finish(mut self) -> io::Result<u64> {
         let file = &self.temporary.file;
         if let Some(old) = &self.old {
             take_over(file, old)?;
-            // After a crash the old content is there, or the new one.
-            file.sync_all()?;
         }
+        // After a crash there is what was there before, or the whole new content.
+        file.sync_all()?;
         let size = file.metadata()?.len();
-        fs::rename(&self.temporary.path, &self.target)?;
+        self.temporary.rename(&self.target)?;
         Ok(size)
     }
 }
@@ -102,35 +107,35 @@ impl Temporary {
             match options.write(true).create_new(true).mode(mode).open(&path) {
                 // A killed process had the same pid.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                file => return Ok(Self { file: file?, path }),
+                file => {
+                    let (file, path) = (file?, Some(path));
+                    return Ok(Self { file, path });
+                }
             }
         }
+    }
+
+    fn rename(&mut self, target: &Path) -> io::Result<()> {
+        if let Some(path) = &self.path {
+            fs::rename(path, target)?;
+        }
+        // Another file may have the name from now on.
+        self.path = None;
+        Ok(())
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // After the rename there is none.
-        let _ = fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
 /// A path in an open folder, which leads nowhere else if the folder is renamed.
 fn in_folder(folder: &File, name: &OsStr) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name)
-}
-
-/// Asks the kernel whether this user may write to a regular file: replacing it takes the folder's permission only. `create` lets
-/// the kernel protect files of other users in folders such as /tmp.
-fn writable(path: &Path) -> io::Result<Metadata> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW);
-    let found = options.open(path)?.metadata()?;
-    match found.is_file() {
-        true => Ok(found),
-        false => Err(io::Error::other("it was replaced just now")),
-    }
 }
 
 /// Gives a file another one's owner, group and permissions, as far as this user may: who is not root keeps their own files, and

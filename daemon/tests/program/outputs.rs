@@ -518,3 +518,44 @@ fn a_link_of_another_user_in_a_folder_of_all_is_not_followed() {
         assert_eq!(names(folder.path()), ["shared", "target"]);
     }
 }
+
+#[test]
+fn what_another_user_put_into_a_folder_of_all_is_not_written() {
+    if !is_root() {
+        println!("skipped: outputs that are another user's: only root can make one");
+        return;
+    }
+    let world = World::new();
+    for verb in world.verbs() {
+        let folder = world.folder();
+        let shared = folder.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        open_to(&shared, 0o1777);
+        let [file, fifo, device] = ["file", "fifo", "device"].map(|name| shared.join(name));
+        fs::write(&file, OLD).unwrap();
+        make("mkfifo", &[text(&fifo)]);
+        make("mknod", &[text(&device), "c", "1", "3"]);
+        let about = |path: &PathBuf| (look(path).ino(), look(path).uid(), look(path).mode());
+        for (out, kind) in [(&file, "file"), (&fifo, "FIFO"), (&device, "device")] {
+            chown(out, Some(NOBODY), Some(NOBODY)).unwrap();
+            let before = about(out);
+            // Nobody reads the FIFO: to open it would take for ever.
+            let output = verb.run(&world, out);
+            let reason = format!("another user's {kind}");
+            verb.fails(&output, &["cannot write", text(out), &reason]);
+            assert_eq!(about(out), before, "{:?}", verb.words);
+        }
+        let content = fs::read_to_string(&file).unwrap();
+        assert_eq!(content, OLD, "{:?}", verb.words);
+        assert_eq!(names(&shared), ["device", "fifo", "file"]);
+
+        // The folder's owner may do in it as they like, and the user has files of their own there.
+        chown(&shared, Some(NOBODY), None).unwrap();
+        verb.succeeds(&world, &file);
+        verb.is_in(&file);
+        let own = shared.join("own");
+        fs::write(&own, OLD).unwrap();
+        verb.succeeds(&world, &own);
+        verb.is_in(&own);
+    }
+}
