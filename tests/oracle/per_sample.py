@@ -13,7 +13,6 @@ import os
 import sys
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from functools import cache
 
 import board
 import perf_script
@@ -44,7 +43,6 @@ class Oracle:
         self.key = None  # (thread, time) of the sample that is judged
         self.link = None  # its link register
         self.found = 0.0  # when the last sample was taken that says that its VM is not known yet
-        self.knows_callers = True  # where the callers of the switch interpreter are; if not, they are at their method's first instruction
         self.is_walked = False  # whether the program that walks the frames of an interpreter in C++ has been there
         self.counts = Counter()
         self.program = Program(trace, code, self.has_link, self.counts)
@@ -211,29 +209,9 @@ class Oracle:
                 if delivers and self.code.catches(caller):
                     self.counts["catching"] += 1
                     continue
-                wrong = self.code.wrong_call(caller, callee)
-                if wrong and not self.knows_callers and self.is_first(caller) and self.may_call(caller, callee):
-                    self.counts["calls known by method only"] += 1
-                elif wrong:
+                if wrong := self.code.wrong_call(caller, callee):
                     return wrong
         return None
-
-    def method(self, frame):
-        """Of a caller's frame: its method."""
-        dex = self.code.dex(frame)
-        return dex.instructions[frame.offset - 1][1] if dex and frame.offset - 1 in dex.instructions else None
-
-    def is_first(self, caller):
-        """Whether a caller's frame is at its method's first instruction."""
-        method = self.method(caller)
-        return method is not None and method.start == caller.offset - 1
-
-    @cache
-    def may_call(self, caller, callee):
-        """Whether any instruction of the caller's method can have called the callee."""
-        method, dex = self.method(caller), self.code.dex(caller)
-        inside = (offset for offset in dex.instructions if method.start <= offset < method.end)
-        return any(self.code.wrong_call(perf_script.Frame(at + 1, caller.symbol, caller.file), callee) is None for at in inside)
 
 
 def base(path):
@@ -309,8 +287,6 @@ def has_raw(session):
 
 def compare_chains(samples, start, oracle):
     """Judges what samples say by themselves; yields what is wrong."""
-    # A copy of the stack does not tell the switch interpreter's registers.
-    oracle.knows_callers = False
     for key, sample in samples.items():
         oracle.counts["samples"] += 1
         if float(key[1]) < start or any("sys_execve" in frame.symbol for frame in sample.chain):

@@ -23,7 +23,39 @@ class UnknownBuild(per_sample.Oracle):
         super().__init__(maps, trace, code)
         # Where its handlers are is not known: the register is taken at its word.
         self.libart.handler = lambda offset: None
-        self.knows_callers = False
+
+    def calls(self, user):
+        """Of a method in the switch interpreter only its first instruction is known: one of its others must be the call."""
+        for callee, caller in zip(user, user[1:]):
+            if not (self.code.is_managed(callee) and self.code.is_managed(caller)):
+                continue
+            self.counts["calls"] += 1
+            wrong = self.code.wrong_call(caller, callee)
+            if wrong and self.is_first(caller) and self.may_call(caller, callee):
+                self.counts["calls known by method only"] += 1
+            elif wrong:
+                return wrong
+        return None
+
+    def method(self, frame):
+        """Of a caller's frame: its method."""
+        dex = self.code.dex(frame)
+        return dex.instructions[frame.offset - 1][1] if dex and frame.offset - 1 in dex.instructions else None
+
+    def is_first(self, caller):
+        """Whether a caller's frame is at its method's first instruction."""
+        method = self.method(caller)
+        return method is not None and method.start == caller.offset - 1
+
+    def may_call(self, caller, callee):
+        """Whether any instruction of the caller's method can have called the callee."""
+        method, dex = self.method(caller), self.code.dex(caller)
+        for offset in dex.instructions:
+            if method.start <= offset < method.end:
+                at = per_sample.perf_script.Frame(offset + 1, caller.symbol, caller.file)
+                if self.code.wrong_call(at, callee) is None:
+                    return True
+        return False
 
 
 def main():
