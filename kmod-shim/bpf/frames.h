@@ -517,7 +517,7 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 	// A list's first frame may be a caller's, unless the ip is in its loop.
 	if (linked_only && (target->layout.rules[0].kind != VARID_RULE_LIST ||
 			    (target->flags & VARID_TARGET_NO_STACK && rule == VARID_NO_RULE))) {
-		s->record.flags |= VARID_NO_WALK;
+		s->record.flags |= VARID_NO_WALK | VARID_NOT_READY;
 		return;
 	}
 	if (rules == BASIC_RULES) {

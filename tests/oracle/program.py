@@ -6,6 +6,7 @@ Two rules for each callchain of a profile follow from it:
 * The program can execute each of its methods.
 """
 
+import sys
 from collections import Counter, defaultdict
 
 from beginnings import is_beginning
@@ -13,12 +14,13 @@ from dexdump import parameters
 from managed import MORE, is_reason
 from method_trace import Trace
 
+SHOWN = 5  # chains that end elsewhere
 MAIN = "main"  # what the VM calls the thread that has started it
-# A trace begins when the VM has started. What it calls up to then of the boot class path, in its main thread and in others, beside the
-# initializers of classes. Of each of its threads it makes an object.
+# A trace begins when the VM has started, and ends before it stops. What it calls then of the boot class path, in its main thread and in
+# others, beside the initializers of classes. Of each of its threads it makes an object.
 THREAD = "java.lang.Thread.<init>(java.lang.ThreadGroup,java.lang.String,int,boolean)"
 STARTS = {
-    True: {"java.lang.Daemons.start", "java.lang.ClassLoader.getSystemClassLoader", THREAD},
+    True: {"java.lang.Daemons.start", "java.lang.Daemons.stop", "java.lang.ClassLoader.getSystemClassLoader", THREAD},
     False: {"java.lang.Daemons$HeapTaskDaemon.run", THREAD},
 }
 # What these instructions name is what they call; others may call another class's method of the name.
@@ -74,11 +76,16 @@ class Program:
             self.executed |= reachable(dex, initializers.union(*STARTS.values()))
 
     def judge(self, user, is_main, is_deep):
-        """What is wrong with a callchain in user space, or None. `is_deep`: native code is in a recursion that no copy of a stack reaches the end of."""
+        """What is wrong with a callchain in user space, or None. `is_deep`: native code is in a recursion that no copy of a stack reaches the end
+        of. A chain that ends elsewhere than it should is counted as `ends: elsewhere`; the first ones are printed."""
         for frame in user:
             if self.code.is_managed(frame) and MORE.sub("", frame.symbol) not in self.executed:
                 return f"the program does not execute {frame.symbol}"
-        return self.wrong_end(user, is_main, is_deep)
+        if wrong := self.wrong_end(user, is_main, is_deep):
+            self.counts["ends: elsewhere"] += 1
+            if self.counts["ends: elsewhere"] <= SHOWN:
+                print(wrong, *(f"    {frame.symbol} {frame.offset:#x} {frame.file}" for frame in user), sep="\n", file=sys.stderr)
+        return None
 
     def wrong_end(self, user, is_main, is_deep):
         """Why it does not end where its thread begins, or None. Counts how chains end."""

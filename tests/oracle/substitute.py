@@ -96,6 +96,9 @@ def symbols(elf, dex):
     for method in dex.methods:
         if method.start:
             shared.setdefault(method.start, []).append(method)
+    size = Path(dex.path).stat().st_size
+    copies = {at: names.pop(at) for at in list(names) if at >= size}
+    differ_copies(copies, [method for sharing in shared.values() if len(sharing) > 1 for method in sharing], size)
     for at in names.keys() ^ shared.keys():
         differ("nm", hex(at), names.get(at), shared.get(at))
     for at, name in names.items():
@@ -109,6 +112,20 @@ def symbols(elf, dex):
         if plain not in expected and not any("\N{REPLACEMENT CHARACTER}" in form for form in expected):
             differ("nm", hex(at), name, expected)
     return names
+
+
+def differ_copies(copies, sharing, size):
+    """Behind the dex file's end each method that shares its code has a symbol of its own, as long as the copies are no larger than the file."""
+    left = list(sharing)
+    for at, name in copies.items():
+        plain = name[1:-1] if QUOTED.match(name[1:]) and name[0] == name[-1] == "'" else name
+        method = next((each for each in left if plain in (each.symbol, each.symbol + parameters(each.descriptor))), None)
+        if method is None:
+            differ("nm", hex(at), name, "no method that shares its code")
+        else:
+            left.remove(method)
+    if left and sum(method.end - method.start for method in sharing) < size:
+        differ("nm", "no copies of", [method.symbol for method in left])
 
 
 def answers(printed):

@@ -52,6 +52,15 @@ impl Source {
             Self::Copies => &["--shim", "perf"],
         }
     }
+
+    /// How many of a thousand stacks may end in a reason, beside recursions and a VM that is not known yet. Most are of a VM's start, of which
+    /// each run has one; a copy has 32 KB of a stack, and of a signal's handler its own stack alone.
+    const fn most_reasons(self) -> u64 {
+        match self {
+            Self::Bpf => 15,
+            Self::Copies => 50,
+        }
+    }
 }
 
 /// How an app is executed and sampled.
@@ -66,15 +75,18 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// All in which nothing is compiled.
+    /// All in which nothing is compiled, and samples come from this source. Copies of the stack lack the methods of the switch interpreter.
     #[must_use]
-    pub fn interpreted() -> Vec<Self> {
+    pub fn interpreted(source: Source) -> Vec<Self> {
         let (interpreted, nterp) = (Code::Interpreted, Release::Art14);
-        Self::all(&[
+        let executed = [
             (Release::Art11, interpreted, false),
             (nterp, interpreted, false),
             (nterp, interpreted, true),
-        ])
+        ];
+        let all = Self::all(&executed).into_iter();
+        all.filter(|mode| mode.source == source && !(source == Source::Copies && mode.switch))
+            .collect()
     }
 
     /// All with compiled code.
@@ -185,8 +197,16 @@ impl Mode {
             what.push("the VM is not seen in time".to_owned());
         }
         let others = sum(others);
-        if others * 200 > samples {
-            what.push(format!("{others} stacks end in a reason: more than 0.5 %"));
+        let most = self.source.most_reasons();
+        if others * 1000 > samples * most {
+            what.push(format!(
+                "{others} stacks end in a reason: more than {most} in a thousand"
+            ));
+        }
+        if !counts.ends_elsewhere_seldom() {
+            what.push(format!(
+                "stacks end where no thread begins, such as\n{complaints}"
+            ));
         }
         Ok((!what.is_empty()).then(|| format!("{line}\n{}", what.join("\n"))))
     }

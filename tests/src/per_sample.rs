@@ -47,10 +47,20 @@ impl SampleCounts {
         self.of("samples").saturating_sub(not_ready)
     }
 
+    /// Whether at most one in a thousand stacks ends where no thread of its kind begins, without a reason. ART links a new frame of its
+    /// interpreter one instruction after it has made it the innermost: a sample between the two sees no callers.
+    pub fn ends_elsewhere_seldom(&self) -> bool {
+        self.of("ends: elsewhere") <= 1 + self.judged() / 1000
+    }
+
     /// None wrong, more than `percent` of the samples with a truth that is known, less than so many of a thousand unresolved.
     pub fn check(&self, known: &str, percent: u64, unresolved: u64) -> Result<()> {
         let judged = self.judged();
         ensure!(self.of("wrong") == 0);
+        ensure!(
+            self.ends_elsewhere_seldom(),
+            "too many stacks end without a reason where no thread begins: {self:?}"
+        );
         ensure!(self.prompt, "the VM is never seen in time: {self:?}");
         ensure!(
             self.of(known) * 100 > judged * percent,

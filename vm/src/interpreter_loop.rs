@@ -3,13 +3,12 @@
 use crate::code_kind::CodeKind;
 use crate::executed::executed;
 use crate::facts::VmFacts;
-use crate::stack_copy::stack_of;
 use std::borrow::Cow;
 use varid_model::{ADDRESS_MASK, Address, Reason, Regs};
-use varid_process::{AddressSpace, MappedCode, ProcessImage};
+use varid_process::AddressSpace;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_tunnel::abi::{RULE_AT_SP, Rule};
-use varid_unwind::{BytecodePc, NativeFrame, NativeStack, UnwindError, bytecode_pc};
+use varid_unwind::{NativeFrame, NativeStack, UnwindError};
 
 /// Whether a walk of a copy of the stack goes on to the next loop.
 pub(crate) enum Walked {
@@ -45,14 +44,7 @@ pub(crate) fn walk_copy(
             Some(CodeKind::Interpreter)
                 if managed.last().is_none_or(|last| last.address() < frame.sp) =>
             {
-                let caller = frames.get(depth.saturating_add(1));
-                if let Some(method) = entered_method(record, frame, space) {
-                    managed.push(method);
-                } else if caller
-                    .is_none_or(|caller| entered_method(record, caller, space).is_none())
-                {
-                    lost = Some(unknown);
-                }
+                lost = Some(unknown);
                 continue;
             }
             _ => continue,
@@ -87,26 +79,6 @@ pub(crate) fn walk_copy(
     };
     let cut = cut.filter(|_| native.stopped == Some(UnwindError::NoStack));
     (managed, lost.or(cut))
-}
-
-/// The method that an interpreter's trampoline has entered, as the trampoline's unwind information says; the interpreter itself is what the
-/// trampoline has called. Where it is in the method is not known: its first instruction stands for it.
-fn entered_method(
-    record: &CapturedSample,
-    trampoline: &NativeFrame,
-    space: &AddressSpace,
-) -> Option<ManagedFrame> {
-    let mut info = MappedCode::new(space);
-    let BytecodePc::MethodAt(pc) = bytecode_pc(stack_of(record), trampoline, &mut info) else {
-        return None;
-    };
-    let mapped = space.at(pc.get())?;
-    let ProcessImage::Code(image) = &mapped.image else {
-        return None;
-    };
-    let offset = u32::try_from(mapped.offset_of(pc.get())).ok()?;
-    let is_first = image.bytecode.method_at(offset)?.code.start == offset;
-    is_first.then(|| ManagedFrame::new(trampoline.sp, FramePc::Absolute(pc), false))
 }
 
 /// The managed frame that is the native frame at `depth`; `(address, pc)`: what [`registers`] finds. Where unwinding has stopped there, its

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Pid, maps_entries};
 use varid_process::{Formats, reader};
+use varid_tunnel::abi::NAME;
 use varid_tunnel::builds::Build;
 
 /// The kinds of VM that are looked for, in this order.
@@ -38,10 +39,14 @@ impl VmKinds {
         self.0.iter().any(|kind| kind.is_library(path))
     }
 
-    /// Whether a process has mapped a library of one of them.
+    /// Whether a process has mapped a library of one of them, or the tunnel of a VM that describes itself.
     pub fn are_mapped_by(self, pid: Pid) -> bool {
         let maps = reader::contents(pid, "maps").unwrap_or_default();
-        maps_entries(&maps).any(|map| self.is_library(Path::new(OsStr::from_bytes(map.path))))
+        let tunnel = format!("/memfd:{NAME}");
+        maps_entries(&maps).any(|map| {
+            map.path.starts_with(tunnel.as_bytes())
+                || self.is_library(Path::new(OsStr::from_bytes(map.path)))
+        })
     }
 
     /// What a library says itself of how its VM's frames are linked; None: it is of a kind whose libraries are not asked.

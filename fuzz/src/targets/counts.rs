@@ -9,7 +9,7 @@ use varid_report::{Options, OutputFormat, Profile, View, render};
 const PER_BYTE: usize = 16;
 
 /// What the counts are of.
-const SESSION: &[u8] = include_bytes!("../seeds/report/session");
+const SESSION: &[u8] = include_bytes!("../../seeds/report/session");
 
 thread_local! {
     static COPY: (tempfile::TempDir, SessionWriter) = {

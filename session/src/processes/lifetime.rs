@@ -13,6 +13,8 @@ const GRACE: Duration = Duration::from_secs(2);
 pub struct Lifetime {
     /// When it was forked or executed another program; None: it ran already when it was found.
     started: Option<Instant>,
+    /// When the session found it, or it executed another program.
+    found: Instant,
     main_thread_ended: bool,
     /// When it was first not found, though no record said that it has ended.
     missing_since: Option<Instant>,
@@ -26,6 +28,7 @@ impl Lifetime {
     pub fn new(is_new: bool) -> Self {
         Self {
             started: is_new.then(Instant::now),
+            found: Instant::now(),
             main_thread_ended: false,
             missing_since: None,
             ended: None,
@@ -35,12 +38,18 @@ impl Lifetime {
 
     /// It executes another program.
     pub fn restart(&mut self) {
-        self.started = Some(Instant::now());
+        self.found = Instant::now();
+        self.started = Some(self.found);
     }
 
     /// Whether it started less than this time ago.
     pub fn is_younger_than(&self, age: Duration) -> bool {
         self.started.is_some_and(|started| started.elapsed() < age)
+    }
+
+    /// Whether the session found it less than this time ago.
+    pub fn is_known_for_less_than(&self, time: Duration) -> bool {
+        self.found.elapsed() < time
     }
 
     /// Whether it runs, as far as is known, and is in the target.

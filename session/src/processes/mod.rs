@@ -177,7 +177,7 @@ impl Processes {
             let awaits_vm = tracked.is_young()
                 && (tracked.managed.vm().is_none() || self.calls.awaits(tracked));
             let awaits = tracked.awaits_name() || tracked.awaits_exec() || awaits_vm;
-            if awaits || tracked.is_very_young() {
+            if awaits || tracked.is_new() {
                 return AWAITING_MS;
             }
             let change = tracked.managed.vm().map(Vm::code_change);

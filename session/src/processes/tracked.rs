@@ -17,9 +17,9 @@ const LAYOUT_TRIALS: u32 = 50;
 const MAX_HELD: usize = 10_000;
 /// How long after its start a process is young: the VM that it has starts within this time.
 const YOUTH: Duration = Duration::from_secs(2);
-/// How long it is very young. Many processes live for less than this, and a method can only be read while its
-/// process lives.
-const INFANCY: Duration = Duration::from_millis(100);
+/// How long a process is new to the session. Many processes live for less than this, none of its methods is known yet, and a method
+/// can only be read while its process lives.
+const NEW: Duration = Duration::from_millis(100);
 
 /// A process that the session tracks.
 #[derive(Debug)]
@@ -130,9 +130,9 @@ impl Tracked {
         self.lifetime.is_younger_than(YOUTH)
     }
 
-    /// Whether it started so recently that it may have ended in a moment.
-    pub fn is_very_young(&self) -> bool {
-        self.lifetime.is_younger_than(INFANCY)
+    /// Whether the session has found it just now.
+    pub fn is_new(&self) -> bool {
+        self.lifetime.is_known_for_less_than(NEW)
     }
 
     /// It has its name: the samples that have waited for it. None: they do not wait.

@@ -118,26 +118,6 @@ fn every_sample_in_art_14s_switch_interpreter_has_its_methods() -> Result<()> {
     Ok(())
 }
 
-/// No register leads to its frames. In a copy of the stack the code that has entered it says which method it executes.
-#[test]
-fn methods_in_art_14s_switch_interpreter_are_in_copies_of_the_stack() -> Result<()> {
-    let app = App::new("truth", "shares", 200)?;
-    let app = app.in_release(Release::Art14).option("--int");
-    let recording = record(&app, &["-F", "997", "--shim", "perf"])?;
-    let samples = known(&recording.session())?;
-    let first = samples.iter().position(|sample| sample.named);
-    let since = &samples[first.context("no sample has a method")?..];
-    let named = since.iter().filter(|sample| sample.named).count();
-    println!("{named} of {} samples have methods", since.len());
-    // The collector's threads, and the VM's end.
-    ensure!(
-        named > 100 && named * 10 > since.len() * 9,
-        "{named} of {}",
-        since.len()
-    );
-    Ok(())
-}
-
 /// Once in some 5,000 samples an invoke of this app's has taken the VM's frames away, and not linked them to its own.
 #[test]
 fn a_sample_in_the_middle_of_an_invoke_has_its_methods() -> Result<()> {

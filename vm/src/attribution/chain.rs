@@ -2,7 +2,7 @@
 
 use super::RemapTable;
 use super::missing::reason;
-use super::shared_code::{address_by_caller, is_entry, is_shared};
+use super::shared_code::{address_by_caller, is_shared};
 use crate::kind::{FrameMethods, Methods, Vm};
 use crate::{ManagedProcess, Method};
 use std::ops::Range;
@@ -37,9 +37,6 @@ pub(super) struct Chain<'a> {
     pub user: &'a mut Vec<Address>,
     /// Where a frame is whose method is not known yet, because others have the same instructions.
     shared: Option<usize>,
-    /// A caller at its method's first instruction need not be there: of the switch interpreter's frames a copy of the stack tells the
-    /// method alone.
-    entries_stand_in: bool,
     /// Which addresses stand for frames that were seen before.
     pub known: Range<usize>,
     /// Where the first frame lies that is kept as compiled code keeps its own.
@@ -69,9 +66,6 @@ impl<'a> Chain<'a> {
             native_stretch: false,
             user,
             shared: None,
-            entries_stand_in: record.has(flags::NO_WALK)
-                || record.has(flags::NOT_READY)
-                || record.has(flags::LINKED_ONLY),
             known: 0..0,
             quick: None,
             precision: Precision::Exact,
@@ -145,9 +139,9 @@ impl<'a> Chain<'a> {
             self.marker(Marker::Reason(reason));
             return;
         }
-        // Of a thread of the VM without methods the native frames are all that there is.
-        let ends_native = managed.is_empty() && self.process.vm.is_some();
-        let stopped = native.stopped.as_ref().filter(|_| ends_native).map(reason);
+        // Without methods the native frames are all that there is.
+        let stopped = native.stopped.as_ref().filter(|_| managed.is_empty());
+        let stopped = stopped.map(reason);
         let missing = incomplete.or(stopped);
         if let Some(reason) = missing.filter(|reason| !self.ends_with(*reason)) {
             self.marker(Marker::Reason(reason));
@@ -301,9 +295,6 @@ impl<'a> Chain<'a> {
     fn place(&mut self, frame: &ManagedFrame) -> Result<Option<u64>, Reason> {
         let (method, pc) = match frame.pc() {
             FramePc::Absolute(pc) => {
-                if self.entries_stand_in && is_entry(self.process.space(), pc) {
-                    self.shared = None;
-                }
                 return match self.process.process.has_bytecode_at(pc.get()) {
                     true => Ok(Some(pc.get())),
                     false => Err(Reason::UnknownMapping),

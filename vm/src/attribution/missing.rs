@@ -39,14 +39,11 @@ pub(super) fn lacks_own_frame(
         return callers.any(|caller| is_at_sp(&caller));
     };
     let is_copied = record.has(flags::NOT_READY) || record.has(flags::NO_WALK);
-    let kind = |frame: &NativeFrame| facts.code_at(frame.lookup().get());
     let is_outside = |frame: &&NativeFrame| {
-        is_at_sp(frame) || (is_copied && kind(frame).is_none_or(CodeKind::executes))
+        let kind = facts.code_at(frame.lookup().get());
+        is_at_sp(frame) || (is_copied && kind.is_none_or(CodeKind::executes))
     };
-    // The trampoline that has called it executes the same frame.
-    let is_trampoline =
-        |frame: &&NativeFrame| kind(frame) == Some(CodeKind::Interpreter) && !is_at_sp(frame);
-    let outside = callers.skip_while(is_trampoline).find(is_outside);
+    let outside = callers.find(is_outside);
     outside.is_some_and(|outside| next.address() >= outside.sp)
 }
 

@@ -24,14 +24,6 @@ pub(super) fn is_shared(space: &AddressSpace, address: Address) -> bool {
         .is_some_and(|method| method.others > 0)
 }
 
-/// Whether an address is that of a method's first instruction.
-pub(super) fn is_entry(space: &AddressSpace, address: Address) -> bool {
-    bytecode_at(space, address).is_some_and(|(image, offset)| {
-        let method = image.bytecode.method_at(offset);
-        method.is_some_and(|method| method.code.start == offset)
-    })
-}
-
 /// The address in the method's copy that stands for a frame whose instructions are shared; `callee` and `caller`: as a callchain has
 /// the frame and the next one, with no frame between them. None: several methods can be meant.
 pub(super) fn address_by_caller(

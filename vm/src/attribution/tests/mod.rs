@@ -414,37 +414,6 @@ fn a_copy_of_the_stack_holds_the_frames_that_nobody_walked() {
     not(target_arch = "x86_64"),
     ignore = "the frames' rules name x86-64's registers"
 )]
-fn in_a_copy_of_the_stack_a_loop_without_registers_has_the_method_that_was_entered() {
-    const RBX: u16 = 3;
-    let mut world = World::list();
-    let [first, second] = world.code.clone();
-    let mut record = world.record(&[
-        "interpreter",
-        "trampoline",
-        "vm",
-        "interpreter",
-        "trampoline",
-        "native",
-        "outermost",
-    ]);
-    record.regs.set(RBX, Some(first.start));
-    put(&mut record, SP + 2 * FRAME - 16, second.start);
-    let [leaf, native, outermost] = ["interpreter", "native", "outermost"].map(|at| world.at(at));
-    for flag in [NO_WALK, NOT_READY] {
-        let user = world.user(record.clone(), flag, &[], Stack::Vertical);
-        assert_eq!(user, [first.start, second.start + 1, native, outermost]);
-    }
-    // Methods are entered at their first instructions.
-    record.regs.set(RBX, Some(first.start + 2));
-    let user = world.user(record, NO_WALK, &[], Stack::Vertical);
-    assert_eq!(user[..2], [leaf, because(Reason::TornFrames)]);
-}
-
-#[test]
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    ignore = "the frames' rules name x86-64's registers"
-)]
 fn beyond_native_code_a_copy_of_the_stack_has_not_all_methods() {
     let mut world = World::list();
     let [first, second] = world.code.clone();

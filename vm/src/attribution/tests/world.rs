@@ -69,8 +69,7 @@ pub const UNREADABLE: u64 = 0x140;
 pub const PC: u16 = 12;
 pub const FRAME_REGISTER: u16 = 13;
 
-/// Functions that only an unwinder visits. `helper` saves the loop's registers, `trampoline` has the bytecode of the method that it has entered
-/// an interpreter for in rbx. `signal` is what a signal's handler returns to: the kernel has saved the interrupted stack pointer at
+/// Functions that only an unwinder visits. `helper` saves the loop's registers. `signal` is what a signal's handler returns to: the kernel has saved the interrupted stack pointer at
 /// [`SAVED_SP`] of its frame, and the instruction behind it.
 const FRAMES: &str = "
 .macro function name
@@ -80,8 +79,8 @@ const FRAMES: &str = "
 \\name: .cfi_startproc
 .cfi_def_cfa_offset 64
 .endm
-.macro done name, size=0x80
-.skip \\size, 0x90
+.macro done name
+.skip 0x80, 0x90
 .cfi_endproc
 .size \\name, . - \\name
 .endm
@@ -106,10 +105,6 @@ function nterp
 done nterp
 function nterp_entry
 done nterp_entry
-function trampoline
-.cfi_offset rbx, -16
-.cfi_escape 0x16, 5, 9, 0x0c, 0x44, 0x45, 0x58, 0x31, 0x13, 0x92, 3, 0
-done trampoline, 0x20
 function signal
 .cfi_signal_frame
 .cfi_escape 0x0f, 3, 0x77, 32, 6
@@ -130,8 +125,8 @@ const MARKED: &str = "
 \\name: .cfi_startproc
 .cfi_def_cfa_offset 64
 .endm
-.macro done name, size=0x80
-.skip \\size, 0x90
+.macro done name
+.skip 0x80, 0x90
 .cfi_endproc
 .size \\name, . - \\name
 .endm
@@ -164,14 +159,13 @@ done vm_code
 .section .note.GNU-stack,\"\",@progbits
 ";
 
-const KINDS: [(&str, u32); 7] = [
+const KINDS: [(&str, u32); 6] = [
     ("body", abi::RANGE_BODY),
     ("interpreter", abi::RANGE_INTERPRETER),
     ("bridge", abi::RANGE_BRIDGE),
     ("vm", abi::RANGE_VM),
     ("quick", abi::RANGE_QUICK),
     ("helper", abi::RANGE_VM),
-    ("trampoline", abi::RANGE_INTERPRETER),
 ];
 /// An interpreter whose frames are native ones, with their method at the stack pointer; where it makes one.
 const NTERP: [(&str, u32); 2] = [
