@@ -7,7 +7,7 @@ use crate::kind::{FrameMethods, Methods, Vm};
 use crate::{ManagedProcess, Method};
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, MonotonicNs, Precision, Reason};
-use varid_recording::remap::address_of;
+use varid_recording::remap::{address_of, marker_at};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_unwind::{NativeFrame, NativeStack, UnwindError};
 
@@ -139,12 +139,13 @@ impl<'a> Chain<'a> {
             self.marker(Marker::Reason(reason));
             return;
         }
+        if let Some(reason) = incomplete.filter(|reason| !self.ends_with(*reason)) {
+            self.marker(Marker::Reason(reason));
+        }
         // Without methods the native frames are all that there is.
         let stopped = native.stopped.as_ref().filter(|_| managed.is_empty());
-        let stopped = stopped.map(reason);
-        let missing = incomplete.or(stopped);
-        if let Some(reason) = missing.filter(|reason| !self.ends_with(*reason)) {
-            self.marker(Marker::Reason(reason));
+        if let Some(error) = stopped.filter(|_| !self.ends_in_a_reason()) {
+            self.marker(Marker::Reason(reason(error)));
         }
     }
 
@@ -205,6 +206,12 @@ impl<'a> Chain<'a> {
     /// What stands where frames are missing.
     pub fn marker(&mut self, marker: Marker) {
         self.push(marker_frame(marker));
+    }
+
+    /// Whether it is said already that the outermost frames are missing.
+    fn ends_in_a_reason(&self) -> bool {
+        let marker = self.user.last().copied().and_then(marker_at);
+        matches!(marker, Some(Marker::Reason(_)))
     }
 
     /// Whether it is said already that the outermost frames are missing for this reason.

@@ -69,8 +69,8 @@ pub const UNREADABLE: u64 = 0x140;
 pub const PC: u16 = 12;
 pub const FRAME_REGISTER: u16 = 13;
 
-/// Functions that only an unwinder visits. `helper` saves the loop's registers. `signal` is what a signal's handler returns to: the kernel has saved the interrupted stack pointer at
-/// [`SAVED_SP`] of its frame, and the instruction behind it.
+/// Functions that only an unwinder visits. `helper` saves the loop's registers. `signal` is what a signal's handler returns to: the
+/// kernel has saved the interrupted stack pointer at [`SAVED_SP`] of its frame, and the instruction behind it.
 const FRAMES: &str = "
 .macro function name
 .balign 0x100
@@ -125,8 +125,8 @@ const MARKED: &str = "
 \\name: .cfi_startproc
 .cfi_def_cfa_offset 64
 .endm
-.macro done name
-.skip 0x80, 0x90
+.macro done name, size=0x80
+.skip \\size, 0x90
 .cfi_endproc
 .size \\name, . - \\name
 .endm
