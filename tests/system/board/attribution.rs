@@ -78,6 +78,8 @@ fn every_sample_of_hardware_cycles_in_nterp_is_what_the_registers_say() -> Resul
     ensure!(truncated * 20 < found, "{counts:?}");
     ensure!(incomplete * 200 < found, "{counts:?}");
     ensure!(sum(&counts, "nterp window") > 100, "{counts:?}");
+    let missing = sum(&counts, "nterp window, method missing");
+    ensure!(missing * 500 < found, "{counts:?}");
     Ok(())
 }
 
