@@ -49,7 +49,7 @@ compile jit "$out"/java/jit/*.java
 assemble jit
 compile alike
 assemble alike
-"$here/alike/share.py" "$out/alike.dex"
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here "$here/alike/share.py" "$out/alike.dex"
 "$here/libraries.sh" "$out"
 "$here/truth/describe.py" "$out/smali/truth" "$out/truth.json"
 
@@ -58,4 +58,4 @@ mkdir -p "$out/smali/odd"
 cp "$here"/odd/*.smali "$out/smali/odd"
 "$here/odd/generate.py" "$out/smali/odd/Generated.smali"
 assemble odd --api 30
-"$here/odd/finish.py" "$out/odd.dex"
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here "$here/odd/finish.py" "$out/odd.dex"

@@ -6,24 +6,13 @@ usage: share.py FILE.dex
 The first one's code item becomes the others', its lines as well; theirs stay unused. Code items with tries are left alone.
 """
 
-import hashlib
 import struct
 import sys
-import zlib
 from pathlib import Path
 
+from dex_file import code_offsets, sign, uleb128
+
 CODE_ITEM = 16  # bytes of a code item before its instructions
-
-
-def uleb128(data, at):
-    """The number at an offset, and the offset behind it."""
-    value = shift = 0
-    while True:
-        value |= (data[at] & 0x7F) << shift
-        shift += 7
-        at += 1
-        if data[at - 1] < 0x80:
-            return value, at
 
 
 def put_uleb128(data, start, end, value):
@@ -35,27 +24,6 @@ def put_uleb128(data, start, end, value):
         sys.exit("share.py: a code offset needs more bytes than it has")
 
 
-def code_offsets(data):
-    """Where the code offset of each method with code is written (start, end), and the offset."""
-    class_count, classes = struct.unpack_from("<II", data, 0x60)
-    for number in range(class_count):
-        (at,) = struct.unpack_from("<I", data, classes + 32 * number + 24)
-        if not at:
-            continue
-        sizes = []
-        for _ in range(4):
-            size, at = uleb128(data, at)
-            sizes.append(size)
-        for _ in range(2 * (sizes[0] + sizes[1])):
-            _, at = uleb128(data, at)
-        for _ in range(sizes[2] + sizes[3]):
-            _, at = uleb128(data, at)
-            _, start = uleb128(data, at)
-            code, at = uleb128(data, start)
-            if code:
-                yield start, at, code
-
-
 def main():
     """Makes the changes, then renews signature and checksum."""
     if len(sys.argv) != 2:
@@ -63,7 +31,9 @@ def main():
     path = Path(sys.argv[1])
     data = bytearray(path.read_bytes())
     first, shared = {}, 0
-    for start, end, code in sorted(code_offsets(data), key=lambda each: each[2]):
+    offsets = [(uleb128(data, start)[0], start, end) for _, start, end in code_offsets(data)]
+    # A method without code has none.
+    for code, start, end in sorted(offset for offset in offsets if offset[0]):
         registers, ins, outs, tries, _, units = struct.unpack_from("<HHHHII", data, code)
         if tries:
             continue
@@ -74,8 +44,7 @@ def main():
             shared += 1
     if not shared:
         sys.exit(f"{path}: no two methods have equal instructions")
-    data[12:32] = hashlib.sha1(data[32:]).digest()
-    struct.pack_into("<I", data, 8, zlib.adler32(data[12:]))
+    sign(data)
     path.write_bytes(data)
 
 

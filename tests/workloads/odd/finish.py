@@ -10,25 +10,14 @@ usage: finish.py FILE.dex
 * Version 040 of the format, which names with a space need; it differs in nothing else that this file uses.
 """
 
-import hashlib
 import struct
 import sys
-import zlib
 from pathlib import Path
+
+from dex_file import code_offsets, sign, uleb128
 
 STAND_IN = "\ue000\ue000".encode()
 GRINNING_FACE = b"\xed\xa0\xbd\xed\xb8\x80"
-
-
-def uleb128(data, at):
-    """The number at an offset, and the offset behind it."""
-    value = shift = 0
-    while True:
-        value |= (data[at] & 0x7F) << shift
-        shift += 7
-        at += 1
-        if data[at - 1] < 0x80:
-            return value, at
 
 
 def string(data, index):
@@ -39,29 +28,13 @@ def string(data, index):
     return bytes(data[at : data.index(0, at)])
 
 
-def code_offsets(data):
+def places_by_name(data):
     """Where each method's code offset is written: (start, end) by the method's name."""
-    method_ids, class_count, classes = struct.unpack_from("<I", data, 0x5C) + struct.unpack_from("<II", data, 0x60)
+    (method_ids,) = struct.unpack_from("<I", data, 0x5C)
     places = {}
-    for number in range(class_count):
-        (at,) = struct.unpack_from("<I", data, classes + 32 * number + 24)
-        if not at:
-            continue
-        sizes = []
-        for _ in range(4):
-            size, at = uleb128(data, at)
-            sizes.append(size)
-        for _ in range(2 * (sizes[0] + sizes[1])):
-            _, at = uleb128(data, at)
-        for size in sizes[2:]:
-            method = 0
-            for _ in range(size):
-                step, at = uleb128(data, at)
-                method += step
-                _, start = uleb128(data, at)
-                _, at = uleb128(data, start)
-                (name,) = struct.unpack_from("<I", data, method_ids + 8 * method + 4)
-                places[string(data, name)] = (start, at)
+    for method, start, end in code_offsets(data):
+        (name,) = struct.unpack_from("<I", data, method_ids + 8 * method + 4)
+        places[string(data, name)] = (start, end)
     return places
 
 
@@ -76,15 +49,14 @@ def main():
     at = data.index(STAND_IN)
     data[at : at + len(STAND_IN)] = GRINNING_FACE
 
-    places = code_offsets(data)
+    places = places_by_name(data)
     (first, first_end), (second, second_end) = places[b"twin"], places[b"otherTwin"]
     if first_end - first != second_end - second:
         sys.exit(f"{path}: the twins' code offsets differ in length")
     data[second:second_end] = data[first:first_end]
 
     data[4:7] = b"040"
-    data[12:32] = hashlib.sha1(data[32:]).digest()
-    struct.pack_into("<I", data, 8, zlib.adler32(data[12:]))
+    sign(data)
     path.write_bytes(data)
 
 
