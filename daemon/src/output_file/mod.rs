@@ -27,7 +27,7 @@ const BUFFER: usize = 1 << 16;
 /// Writes `content` to what `path` names; the size of the file, or None if it is not a regular file. `inputs` are files that the
 /// command reads, which it must not replace.
 ///
-/// A reader that closes its end of a pipe early has what it wants: that is no error of what is written into.
+/// A reader may close its end of a pipe early: that is not an error.
 ///
 /// # Errors
 ///

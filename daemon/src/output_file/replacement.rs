@@ -138,8 +138,8 @@ fn in_folder(folder: &File, name: &OsStr) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name)
 }
 
-/// Gives a file another one's owner, group and permissions, as far as this user may: who is not root keeps their own files, and
-/// permissions of a group are for that group only.
+/// Copies the owner, group and permissions of `old` to a file, as far as this user may. If the group cannot be set, the file has no
+/// permissions for its group.
 fn take_over(file: &File, old: &Metadata) -> io::Result<()> {
     let new = file.metadata()?;
     let mut mode = old.mode() & PERMISSIONS;

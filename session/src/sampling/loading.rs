@@ -94,7 +94,7 @@ impl Loading {
 
 fn load(walkers: &[Walker]) {
     for walker in walkers {
-        // A refusal is asked for by who needs the program.
+        // The walker keeps a refusal; it is reported when a process needs the program.
         let _ = walker.load();
     }
 }

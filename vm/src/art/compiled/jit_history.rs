@@ -133,8 +133,7 @@ impl JitHistory {
         ago.is_some_and(|ago| ago < QUIET)
     }
 
-    /// Whether code has been compiled or collected in the last second that was observed, or nothing was observed before: what is to be
-    /// known of it has to be read soon.
+    /// Whether code has been compiled or collected in the last second that was observed.
     pub(super) fn is_changing(&self) -> bool {
         let changed = self.changes.back();
         changed.is_some_and(|(time, _)| self.latest.since(*time) < QUIET)
