@@ -75,7 +75,7 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// All in which nothing is compiled, and samples come from this source. Copies of the stack lack the methods of the switch interpreter.
+    /// All in which nothing is compiled, and samples come from this source.
     #[must_use]
     pub fn interpreted(source: Source) -> Vec<Self> {
         let (interpreted, nterp) = (Code::Interpreted, Release::Art14);
@@ -85,8 +85,7 @@ impl Mode {
             (nterp, interpreted, true),
         ];
         let all = Self::all(&executed).into_iter();
-        all.filter(|mode| mode.source == source && !(source == Source::Copies && mode.switch))
-            .collect()
+        all.filter(|mode| mode.source == source).collect()
     }
 
     /// All with compiled code.

@@ -284,6 +284,12 @@ impl VmFacts {
         CodeKind::of_range(self.range_at(address)?.kind)
     }
 
+    /// The function of the machinery of calls that an address is in: such code is described function by function.
+    pub fn bridge_at(&self, address: u64) -> Option<Range<u64>> {
+        let range = self.range_at(address)?;
+        (range.kind == abi::RANGE_BRIDGE).then_some(range.start..range.end)
+    }
+
     /// Its frames are addresses on the threads' native stacks.
     pub fn is_on_native_stack(&self) -> bool {
         self.layout.flags & LAYOUT_ON_NATIVE_STACK != 0

@@ -4,6 +4,7 @@ use crate::code_kind::CodeKind;
 use crate::executed::executed;
 use crate::facts::VmFacts;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use varid_model::{ADDRESS_MASK, Address, Reason, Regs};
 use varid_process::AddressSpace;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
@@ -18,13 +19,18 @@ pub(crate) enum Walked {
     Cut,
 }
 
+/// Frames of an interpreter to which no register leads, by the depth of the native frame that calls it; or why one is not known.
+pub(crate) type CalledFrames = BTreeMap<usize, Result<Address, Reason>>;
+
 /// The managed frames that the copy of the stack holds, and why some may be missing. `frames`: the native frames whose registers
-/// lead to them; `walk` adds the managed frames of a loop, given its frame's address and its bytecode pc.
+/// lead to them; `called`: frames to which other things lead; `walk` adds the managed frames of a loop, given its frame's address and
+/// its bytecode pc, which is 0 if the frame tells it.
 pub(crate) fn walk_copy(
     record: &CapturedSample,
     facts: &VmFacts,
     frames: &[NativeFrame],
     native: &NativeStack,
+    called: &CalledFrames,
     space: &AddressSpace,
     walk: &dyn Fn(u64, u64, &mut Vec<ManagedFrame>) -> Walked,
 ) -> (Vec<ManagedFrame>, Option<Reason>) {
@@ -36,37 +42,46 @@ pub(crate) fn walk_copy(
     let mut lost = None;
     for (depth, frame) in frames.iter().enumerate() {
         let ip = frame.lookup().get();
-        match facts.code_at(ip) {
-            Some(CodeKind::Loop) => {}
+        let last = managed.last().map(ManagedFrame::address);
+        let (address, pc) = match facts.code_at(ip) {
+            Some(CodeKind::Loop) => {
+                let is_known = |(_, address)| last.is_some_and(|last| last.get() >= address);
+                // Most are: a walk finds all frames of a list.
+                if loop_frame(facts, ip, &frame.regs).is_some_and(is_known) {
+                    continue;
+                }
+                let Some(found) = registers(facts, ip, &frame.regs, space) else {
+                    // What it called has no unwind information: a frame pointer leads past it without its registers.
+                    lost = Some(Reason::NoUnwindInfo);
+                    continue;
+                };
+                // Each of these frames is a native one, too, and has been unwound.
+                if facts.is_at_sp(ip) {
+                    managed.push(frame_at_sp(facts, native, depth, found));
+                    continue;
+                }
+                found
+            }
             // It makes or leaves its frame; those of its callers are native ones.
             Some(CodeKind::Interpreter) if facts.is_at_sp(ip) => continue,
-            // No register leads to its frame; of the callers of one that is known they need not.
-            Some(CodeKind::Interpreter)
-                if managed.last().is_none_or(|last| last.address() < frame.sp) =>
-            {
-                lost = Some(unknown);
-                continue;
-            }
+            Some(CodeKind::Interpreter) => match called.get(&depth) {
+                Some(Ok(address)) if last.is_none_or(|last| last < *address) => (address.get(), 0),
+                Some(Ok(_)) => continue,
+                // What has called it leads to its frame.
+                None if called.contains_key(&depth.saturating_add(1)) => continue,
+                // Of the callers of a frame that is known none needs to be found.
+                _ if last.is_some_and(|last| last >= frame.sp) => continue,
+                Some(Err(why)) if unknown == Reason::TornFrames => {
+                    lost = Some(*why);
+                    continue;
+                }
+                _ => {
+                    lost = Some(unknown);
+                    continue;
+                }
+            },
             _ => continue,
-        }
-        let is_known = |(_, address)| {
-            let last = managed.last();
-            last.is_some_and(|last| last.address().get() >= address)
         };
-        // Most are: a walk finds all frames of a list.
-        if loop_frame(facts, ip, &frame.regs).is_some_and(is_known) {
-            continue;
-        }
-        let Some((address, pc)) = registers(facts, ip, &frame.regs, space) else {
-            // What it called has no unwind information: a frame pointer leads past it without its registers.
-            lost = Some(Reason::NoUnwindInfo);
-            continue;
-        };
-        // Each of these frames is a native one, too, and has been unwound.
-        if facts.is_at_sp(ip) {
-            managed.push(frame_at_sp(facts, native, depth, (address, pc)));
-            continue;
-        }
         match walk(address, pc, &mut managed) {
             Walked::Whole => {}
             Walked::Cut => return (managed, Some(Reason::Truncated)),

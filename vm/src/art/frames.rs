@@ -3,7 +3,7 @@
 use crate::code_kind::CodeKind;
 use crate::facts::VmFacts;
 use crate::interpreter_loop::{
-    Walked, drop_repeated, exact_pcs, frame_at_sp, registers, walk_copy,
+    CalledFrames, Walked, drop_repeated, exact_pcs, frame_at_sp, registers, walk_copy,
 };
 use crate::kind::{LeafMethod, ManagedStack, Unwound};
 use crate::stack_positions::StackPositions;
@@ -14,11 +14,22 @@ use varid_shim::{CapturedSample, FramePc, ManagedFrame, Step, Walk, flags};
 use varid_tunnel::abi::RULE_AT_SP;
 use varid_unwind::{NativeFrame, NativeStack};
 
-/// The frames that the shim walked, or those of the copy of the stack where it could not.
+/// Whether the frames of a record are those of its copy of the stack: the shim has walked none.
+pub(super) fn are_copied(record: &CapturedSample, walked: &[ManagedFrame]) -> bool {
+    is_unwalked(record) || (walked.is_empty() && !record.has(flags::TORN))
+}
+
+fn is_unwalked(record: &CapturedSample) -> bool {
+    record.has(flags::NO_WALK) || record.has(flags::NOT_READY)
+}
+
+/// The frames that the shim walked, or those of the copy of the stack where it could not. `called`: those of the switch interpreter
+/// there.
 pub(super) fn frames<'r>(
     facts: &VmFacts,
     sample: &Unwound<'r>,
     walked: ManagedStack<'r>,
+    called: &CalledFrames,
     space: &AddressSpace,
 ) -> ManagedStack<'r> {
     let record = sample.record;
@@ -28,10 +39,10 @@ pub(super) fn frames<'r>(
     {
         found.torn = true;
     }
-    let from_copy = if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {
-        Some(copied(facts, sample, &sample.native.frames, space))
+    let from_copy = if is_unwalked(record) {
+        Some(copied(facts, sample, &sample.native.frames, called, space))
     } else if found.frames.is_empty() && !record.has(flags::TORN) {
-        lost(facts, sample, space)
+        lost(facts, sample, called, space)
     } else {
         None
     };
@@ -191,12 +202,14 @@ fn copied(
     facts: &VmFacts,
     sample: &Unwound<'_>,
     frames: &[NativeFrame],
+    called: &CalledFrames,
     space: &AddressSpace,
 ) -> (Vec<ManagedFrame>, Option<Reason>) {
     let walk = |address, pc, managed: &mut Vec<ManagedFrame>| {
         walk_list(facts, sample.record, address, pc, managed)
     };
-    walk_copy(sample.record, facts, frames, sample.native, space, &walk)
+    let native = sample.native;
+    walk_copy(sample.record, facts, frames, native, called, space, &walk)
 }
 
 /// The linked frames of a loop, as far as the copy of the stack reaches.
@@ -229,6 +242,7 @@ fn walk_list(
 fn lost(
     facts: &VmFacts,
     sample: &Unwound<'_>,
+    called: &CalledFrames,
     space: &AddressSpace,
 ) -> Option<(Vec<ManagedFrame>, Option<Reason>)> {
     let native = sample.native;
@@ -242,7 +256,7 @@ fn lost(
         .and_then(|_| outer.find(|(_, frame)| executes(frame)));
     let end = end.map(|(at, _)| at);
     let inner = native.frames.get(..end.unwrap_or(native.frames.len()))?;
-    let (walked, cut) = copied(facts, sample, inner, space);
+    let (walked, cut) = copied(facts, sample, inner, called, space);
     Some((walked, cut.or(end.map(|_| Reason::TornFrames))))
 }
 

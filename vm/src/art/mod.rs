@@ -6,12 +6,13 @@ mod compiled;
 mod frames;
 mod method_header;
 pub(crate) mod oat_file;
+mod switch_interpreter;
 
 use crate::art_layout::{self, LayoutError, LibraryLayout};
 use crate::code_kind::CodeKind;
 use crate::dex;
 use crate::facts::VmFacts;
-use crate::interpreter_loop::registers;
+use crate::interpreter_loop::{CalledFrames, registers};
 use crate::kind::{CodeChange, FrameMethods, ManagedStack, Methods, Unwound, Vm, VmKind};
 use crate::method::Method;
 use crate::stack_copy::stack_of;
@@ -20,6 +21,7 @@ use compiled::CompiledCode;
 use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
+use switch_interpreter::SwitchCalls;
 use varid_model::{Address, MonotonicNs, Precision, Reason};
 use varid_process::{AddressSpace, MappedCode, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
@@ -46,6 +48,7 @@ impl VmKind for Art {
             let vm = ArtVm {
                 facts: facts.clone(),
                 compiled: compiled_code(facts).map(Rc::new),
+                switch_calls: SwitchCalls::default(),
             };
             Rc::new(vm) as Rc<dyn Vm>
         })
@@ -73,6 +76,7 @@ fn compiled_code(facts: &VmFacts) -> Option<CompiledCode> {
 struct ArtVm {
     facts: VmFacts,
     compiled: Option<Rc<CompiledCode>>,
+    switch_calls: SwitchCalls,
 }
 
 impl ArtVm {
@@ -110,7 +114,12 @@ impl Vm for ArtVm {
         walked: ManagedStack<'r>,
         process: &mut dyn Methods,
     ) -> ManagedStack<'r> {
-        frames::frames(&self.facts, sample, walked, &process.process().space)
+        let called = match frames::are_copied(sample.record, &walked.frames) {
+            true => self.switch_calls.frames(&self.facts, sample, process),
+            false => CalledFrames::default(),
+        };
+        let space = &process.process().space;
+        frames::frames(&self.facts, sample, walked, &called, space)
     }
 
     fn code_at(&self, address: Address, process: &Process) -> Option<CodeKind> {
@@ -223,7 +232,12 @@ impl Vm for ArtVm {
             let before = before.inspect(|before| before.watch(facts.generation_at()));
             let compiled = before.or_else(|| compiled_code(facts).map(Rc::new));
             let facts = facts.clone();
-            Rc::new(Self { facts, compiled }) as Rc<dyn Vm>
+            let switch_calls = SwitchCalls::default();
+            Rc::new(Self {
+                facts,
+                compiled,
+                switch_calls,
+            }) as Rc<dyn Vm>
         })
     }
 

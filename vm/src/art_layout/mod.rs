@@ -11,6 +11,7 @@
 //! | what does an instruction do | `decode` |
 //! | where do the values come from that a function works with | `trace` |
 //! | what does one function show | `shown` |
+//! | where on the stack is what a function hands to another one | `call_argument` |
 //! | which offsets do functions use | `fields` |
 //! | where is the list of threads | `thread_list` |
 //! | how large are frames of saved registers | `stubs` |
@@ -20,6 +21,7 @@
 //! | do the process's structures look like that | `process` |
 //! | which libraries have been read already | `known` |
 
+mod call_argument;
 mod decode;
 mod error;
 mod fields;
@@ -34,6 +36,7 @@ mod stubs;
 mod thread_list;
 mod trace;
 
+pub(crate) use call_argument::first_argument_on_stack;
 pub use error::LayoutError;
 pub(crate) use jit_code::{OAT_VERSION, OAT_VERSION_14};
 pub(crate) use known::read_once;

@@ -30,7 +30,11 @@ pub(super) fn lacks_own_frame(
     next: Option<&ManagedFrame>,
 ) -> bool {
     let is_at_sp = |frame: &&NativeFrame| facts.is_at_sp(frame.lookup().get());
-    let mut callers = native.frames.iter().skip(depth.saturating_add(1));
+    let mut callers = native
+        .frames
+        .iter()
+        .skip(depth.saturating_add(1))
+        .peekable();
     // The other interpreter's own frames are made and left by its callers' side.
     if native.frames.get(depth).as_ref().is_some_and(is_at_sp) {
         return !callers.next().as_ref().is_some_and(is_at_sp);
@@ -38,6 +42,10 @@ pub(super) fn lacks_own_frame(
     let Some(next) = next else {
         return callers.any(|caller| is_at_sp(&caller));
     };
+    // Assembly that calls an interpreter in C++ has no frame of its own.
+    let is_interpreter =
+        |frame: &&NativeFrame| facts.code_at(frame.lookup().get()) == Some(CodeKind::Interpreter);
+    callers.next_if(|caller| is_interpreter(caller) && !is_at_sp(caller));
     let is_copied = record.has(flags::NOT_READY) || record.has(flags::NO_WALK);
     let is_outside = |frame: &&NativeFrame| {
         let kind = facts.code_at(frame.lookup().get());

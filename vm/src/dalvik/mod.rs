@@ -3,7 +3,7 @@
 use crate::code_kind::CodeKind;
 use crate::dex;
 use crate::facts::VmFacts;
-use crate::interpreter_loop::{Walked, exact_pcs, walk_copy};
+use crate::interpreter_loop::{CalledFrames, Walked, exact_pcs, walk_copy};
 use crate::kind::{LeafMethod, ManagedStack, MergeOrder, Methods, Unwound, Vm, VmKind};
 use crate::method::Method;
 use std::borrow::Cow;
@@ -64,6 +64,7 @@ impl Vm for DalvikVm {
                 &self.facts,
                 native_frames,
                 native,
+                &CalledFrames::default(),
                 space,
                 &one_frame,
             );

@@ -7,7 +7,7 @@ use remapped::Remapped;
 use crate::code_kind::CodeKind;
 use crate::dex;
 use crate::facts::VmFacts;
-use crate::interpreter_loop::{Walked, drop_repeated, exact_pcs, walk_copy};
+use crate::interpreter_loop::{CalledFrames, Walked, drop_repeated, exact_pcs, walk_copy};
 use crate::kind::{LeafMethod, ManagedStack, Methods, Unwound, Vm, VmKind};
 use crate::method::Method;
 use std::borrow::Cow;
@@ -82,7 +82,15 @@ impl Vm for ShadowVm {
         if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {
             // No stack has the records.
             let walk = |_, _, _: &mut Vec<ManagedFrame>| Walked::Cut;
-            let copied = walk_copy(record, &self.facts, &native.frames, native, space, &walk);
+            let copied = walk_copy(
+                record,
+                &self.facts,
+                &native.frames,
+                native,
+                &CalledFrames::default(),
+                space,
+                &walk,
+            );
             (found.frames, found.incomplete) = (Cow::Owned(copied.0), copied.1);
         }
         if self.facts.is_on_native_stack() {
