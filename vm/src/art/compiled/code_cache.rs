@@ -116,7 +116,8 @@ impl CodeCache {
                 // It is gone, and the cache need not be.
                 continue;
             }
-            let answer = answer?;
+            // Where the next reading finds it is not known.
+            let answer = answer.inspect_err(|_| self.place.set(None))?;
             let (read, after) = match answer.read {
                 Some(read) => (Some(read.pieces), read.after),
                 None => (None, answer.before.clone()),
@@ -279,6 +280,17 @@ mod tests {
         let other = read(&cache, &memory, &found.control);
         assert_ne!(other.control, found.control);
         assert_eq!(other.pieces.unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_cache_that_could_not_be_read_is_looked_for_again() {
+        let (memory, cache) = (words(), cache(rule()));
+        assert!(read(&cache, &memory, &[]).counts.is_some());
+        // What led to it is not there any more; then there is another runtime, whose memory is elsewhere.
+        let gone = Words::of(&[]);
+        assert!(cache.read(&gone, &[], |_| Vec::new()).is_err());
+        let other = Words::of(&[(0x100, 0x900), (0x918, 0)]);
+        assert!(cache.read(&other, &[], |_| Vec::new()).is_ok());
     }
 
     #[test]

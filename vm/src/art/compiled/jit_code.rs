@@ -33,7 +33,7 @@ pub(super) struct JitCode {
     /// The cache's control words at the last check: the next one reads what is there only if they have changed. Empty: it reads it in any
     /// case.
     checked: RefCell<Vec<u8>>,
-    /// Where native methods' stubs start, as of the last check or after it.
+    /// Where native methods' stubs start, as of the last check or after it; None: it was not read, or could not be.
     stubs: RefCell<Option<BTreeSet<u64>>>,
 }
 
@@ -283,7 +283,7 @@ impl JitCode {
         if let Some(pieces) = &pieces {
             let (entries, pieces) = pieces.split_at(usize::from(has_stubs).min(pieces.len()));
             if let Some(entries) = entries.first() {
-                *known_stubs = Some(starts_of_stubs(entries.as_ref()));
+                *known_stubs = entries.as_ref().map(starts_of_stubs);
             }
             for (code, pieces) in expected.iter().zip(pieces.chunks(PIECES_OF_CHECK)) {
                 if is_same(code, self.cache.format, pieces, known_stubs.as_ref()) {

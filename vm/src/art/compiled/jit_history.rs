@@ -63,7 +63,7 @@ impl JitCounts {
     }
 
     /// Whether code that is there at `later` has been there since these were read.
-    fn no_code_replaced_until(&self, later: &Self) -> bool {
+    pub(super) fn no_code_replaced_until(&self, later: &Self) -> bool {
         let none_collected = self.collected == later.collected && !self.collecting;
         none_collected || self.compiled == later.compiled
     }

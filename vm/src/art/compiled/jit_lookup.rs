@@ -95,7 +95,7 @@ impl<'a> Lookup<'a> {
         })?;
         if !knows_stubs {
             let entries = (read.len() > 1).then(|| read.remove(1)).flatten();
-            *stubs = Some(starts_of_stubs(entries.as_ref()));
+            *stubs = entries.as_ref().map(starts_of_stubs);
         }
         let mut read = read.into_iter();
         let found = read.next().flatten();
@@ -115,7 +115,8 @@ impl<'a> Lookup<'a> {
                 owner: Owner::Pointer(entry.second),
                 bytes,
             };
-            return self.rest(&start, address, before);
+            let found = self.rest(&start, address, before)?;
+            return self.confirmed(found, stubs.as_ref());
         }
         let Some(stub) = stub else {
             return Ok(None);
@@ -130,7 +131,26 @@ impl<'a> Lookup<'a> {
             owner: Owner::Stub,
             bytes: bytes.as_ref().map_or(&[], PieceBytes::bytes),
         };
-        self.rest(&start, address, before)
+        let found = self.rest(&start, address, before)?;
+        self.confirmed(found, stubs.as_ref())
+    }
+
+    /// What several requests have read, unless it may be of two pieces of code: where code was collected meanwhile, other code may have come
+    /// into its place between them. There one request for all of it tells.
+    fn confirmed(
+        &mut self,
+        found: Option<Rc<CompiledMethod>>,
+        stubs: Option<&BTreeSet<u64>>,
+    ) -> Result<Option<Rc<CompiledMethod>>, TunnelError> {
+        let may_be_replaced = self.counts.is_some_and(|(before, after)| {
+            after.is_collecting() || !before.no_code_replaced_until(&after)
+        });
+        let Some(code) = found.as_ref().filter(|_| may_be_replaced) else {
+            return Ok(found);
+        };
+        let read = self.read(|maps| check(code, maps).to_vec())?;
+        let is_whole = is_same(code, self.cache.format, &read, stubs);
+        Ok(found.filter(|_| is_whole))
     }
 
     /// The whole code that begins so, and what the compiler noted down of it. None: it does not reach as far as `inside`. `before`: as in
@@ -251,10 +271,9 @@ fn whole_info(format: CodeFormat, bytes: &[u8], wanted: u32) -> Option<Noted> {
 }
 
 /// Where native methods' stubs start, by the entries of their map.
-pub(super) fn starts_of_stubs(entries: Option<&PieceBytes>) -> BTreeSet<u64> {
+pub(super) fn starts_of_stubs(entries: &PieceBytes) -> BTreeSet<u64> {
     // The key has two words, the second of them flags; 0: a stub that is not yet compiled.
-    let entries = entries.into_iter().flat_map(PieceBytes::entries);
-    let starts = entries.map(|entry| entry.third);
+    let starts = entries.entries().map(|entry| entry.third);
     starts.filter(|start| *start != 0).collect()
 }
 

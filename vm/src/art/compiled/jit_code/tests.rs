@@ -12,6 +12,7 @@ const OAT: &[u8] = include_bytes!("../../../../tests/fixtures/art11/code.oat");
 const BASE: u64 = 0x10_0000;
 const CODE: u64 = BASE + 0x1180;
 const METHOD: u64 = 0x5000;
+const OTHER_METHOD: u64 = 0x5100;
 
 /// A process with code, the JIT's map of it, and what the code cache counts.
 struct Process {
@@ -27,6 +28,9 @@ struct Process {
     read: Cell<Option<MonotonicNs>>,
     /// The process ends before it tells its counts.
     ends: bool,
+    /// Before this request, counted from 1, the code is collected, and the same code of another method comes into its place.
+    replaced_before: Cell<Option<u32>>,
+    stubs_readable: Cell<bool>,
     reads_of_stubs: Cell<u32>,
     /// Requests that a session would have made, and how many of them have read code.
     requests: Cell<u32>,
@@ -43,6 +47,8 @@ impl Process {
             changing: Cell::new(0),
             read: Cell::new(None),
             ends: false,
+            replaced_before: Cell::new(None),
+            stubs_readable: Cell::new(true),
             reads_of_stubs: Cell::new(0),
             requests: Cell::new(0),
             reads_of_code: Cell::new(0),
@@ -53,6 +59,10 @@ impl Process {
 impl BatchMemory for Process {
     fn read_batch(&self, batch: &Batch) -> Result<BatchAnswer, TunnelError> {
         self.requests.set(self.requests.get() + 1);
+        if self.replaced_before.get() == Some(self.requests.get()) {
+            self.method.set(OTHER_METHOD);
+            self.counts.set(self.counts.get().map(|count| count + 1));
+        }
         let reads = self.reads_of_code.get();
         let answer = batch.carry_out(self);
         self.reads_of_code
@@ -76,19 +86,12 @@ impl Memory for Process {
             self.counts.set([compiled + 1, collected]);
         }
         let word = match address {
+            0x320 if !self.stubs_readable.get() => return Err(unreadable(address, out.len())),
             0x320 => {
                 self.reads_of_stubs.set(self.reads_of_stubs.get() + 1);
                 0
             }
-            0x398 if self.ends => {
-                let reason = "it has ended".to_owned();
-                let len = out.len();
-                return Err(TunnelError::Read {
-                    address,
-                    len,
-                    reason,
-                });
-            }
+            0x398 if self.ends => return Err(unreadable(address, out.len())),
             0x350 if self.changing.get() > 0 => {
                 self.changing.set(self.changing.get() - 1);
                 0
@@ -117,6 +120,15 @@ impl Memory for Process {
         };
         out.copy_from_slice(&u64::to_le_bytes(word)[..out.len()]);
         Ok(())
+    }
+}
+
+fn unreadable(address: u64, len: usize) -> TunnelError {
+    let reason = "it has ended".to_owned();
+    TunnelError::Read {
+        address,
+        len,
+        reason,
     }
 }
 
@@ -174,6 +186,36 @@ fn stubs_are_read_when_code_was_compiled() {
     jit.begin_batch(&process);
     code_of(&process, &jit, 3, 4, None);
     assert_eq!(process.reads_of_stubs.get(), 2);
+}
+
+#[test]
+fn stubs_that_could_not_be_read_are_read_again() {
+    let (process, mut jit) = (Process::new(), jit());
+    code_of(&process, &jit, 1, 1, None);
+    process.stubs_readable.set(false);
+    process.counts.set([2, 1]);
+    jit.begin_batch(&process);
+    code_of(&process, &jit, 2, 1, None);
+    assert_eq!(*jit.stubs.borrow(), None, "not: there are none");
+    process.stubs_readable.set(true);
+    code_of(&process, &jit, 2, 2, None);
+    assert_eq!(process.reads_of_stubs.get(), 2);
+    assert_eq!(*jit.stubs.borrow(), Some(BTreeSet::new()));
+}
+
+#[test]
+fn code_is_of_the_method_that_has_all_of_it() {
+    let (process, jit) = (Process::new(), jit());
+    assert!(method_at(&process, &jit, CODE, &None).is_some());
+    let whole = process.requests.get();
+    assert!(whole > 1, "{whole}");
+    for before in 2..=whole + 1 {
+        let (process, jit) = (Process::new(), self::jit());
+        process.replaced_before.set(Some(before));
+        let found = method_at(&process, &jit, CODE, &None).unwrap();
+        let expected = if before > whole { METHOD } else { OTHER_METHOD };
+        assert_eq!(found.owner, Owner::Pointer(expected), "before {before}");
+    }
 }
 
 /// Batches of samples, each with samples of the same code.
