@@ -11,6 +11,8 @@ use std::process::Command;
 pub enum Code {
     /// The interpreter: `-Xint`.
     Interpreted,
+    /// ART 14's switch interpreter: `artvm --int`.
+    Switch,
     /// Code that the JIT writes while the app runs.
     Jit,
     /// Code of a boot image, in which the app is a part of the boot class path.
@@ -43,6 +45,11 @@ impl Code {
         Self::Mixed,
     ];
 
+    /// Whether ART's compiler has written code for it.
+    pub(crate) const fn is_compiled(self) -> bool {
+        !matches!(self, Self::Interpreted | Self::Switch)
+    }
+
     /// Whether the JIT compiles some of the methods.
     #[must_use]
     pub const fn has_jit(self) -> bool {
@@ -58,7 +65,7 @@ impl Code {
         dex: &Path,
         compiler: &[&str],
     ) -> Result<(Vec<String>, PathBuf)> {
-        if self != Self::Interpreted {
+        if self.is_compiled() {
             let target = testbed.release.parent().unwrap_or(Path::new("target"));
             let build = match release {
                 Release::Art11 => "art11/build.sh",
@@ -89,6 +96,7 @@ impl Code {
         let name = dex.file_name().context("no dex file")?;
         Ok(match self {
             Self::Interpreted => vec!["--dex".to_owned(), text(dex)],
+            Self::Switch => vec!["--int".to_owned(), "--dex".to_owned(), text(dex)],
             Self::Jit => vec!["--jit".to_owned(), "--dex".to_owned(), text(dex)],
             Self::Image => vec![
                 "--image".to_owned(),
@@ -120,7 +128,7 @@ impl Code {
     ) -> Result<()> {
         let folder = &compiler.folder;
         match self {
-            Self::Interpreted | Self::Jit => Ok(()),
+            Self::Interpreted | Self::Switch | Self::Jit => Ok(()),
             Self::Image => compiler.compile("image", &[&image_with(folder, dex), dex], options),
             Self::Odex(format) => {
                 compiler.compile("image", &[&folder.join("boot")], options)?;
@@ -138,7 +146,7 @@ impl Code {
     fn oat_files(self, folder: &Path, dex: &Path) -> Vec<PathBuf> {
         let name = dex.file_stem().unwrap_or_default().to_string_lossy();
         match self {
-            Self::Interpreted | Self::Jit => Vec::new(),
+            Self::Interpreted | Self::Switch | Self::Jit => Vec::new(),
             Self::Image => {
                 let image = image_with(folder, dex).join("x86_64");
                 vec![

@@ -1,13 +1,13 @@
 //! In which modes is an app of ART executed and sampled, and is each sample of the workload `corner` right in them?
 
 use crate::app::App;
-use crate::code::{Code, DexFormat};
+use crate::code::Code;
 use crate::jit_log::JitLog;
 use crate::oracle::oracle;
 use crate::per_sample::{MOST_RUNS, SampleCounts};
 use crate::release::Release;
 use crate::session::{processes_noted, record};
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ const SHOWN: usize = 30;
 
 /// How much of each stack is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stack {
+enum Stack {
     /// What is walked, and what is unwound up to there.
     Vertical,
     /// All of it.
@@ -27,8 +27,7 @@ pub enum Stack {
 
 impl Stack {
     /// `--stack`.
-    #[must_use]
-    pub const fn option(self) -> &'static str {
+    const fn option(self) -> &'static str {
         match self {
             Self::Vertical => "vertical",
             Self::Full => "full",
@@ -63,62 +62,46 @@ impl Source {
     }
 }
 
-/// How an app is executed and sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mode {
+/// Judges so many samples of an app that is executed so, with each stack from each of the sources.
+///
+/// # Errors
+///
+/// Samples are wrong, or too many stacks end before their threads do.
+pub fn every_mode_is_right(
     release: Release,
     code: Code,
-    /// ART 14: the switch interpreter instead of nterp.
-    switch: bool,
+    sources: &[Source],
+    enough: u64,
+) -> Result<()> {
+    let mut wrong = Vec::new();
+    for mode in Mode::all(release, code, sources) {
+        wrong.extend(mode.wrong(enough)?);
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    Ok(())
+}
+
+/// How an app is executed and sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mode {
+    release: Release,
+    code: Code,
     stack: Stack,
     source: Source,
 }
 
 impl Mode {
-    /// All in which nothing is compiled, and samples come from this source.
-    #[must_use]
-    pub fn interpreted(source: Source) -> Vec<Self> {
-        let (interpreted, nterp) = (Code::Interpreted, Release::Art14);
-        let executed = [
-            (Release::Art11, interpreted, false),
-            (nterp, interpreted, false),
-            (nterp, interpreted, true),
-        ];
-        let all = Self::all(&executed).into_iter();
-        all.filter(|mode| mode.source == source).collect()
-    }
-
-    /// All with compiled code.
-    #[must_use]
-    pub fn compiled() -> Vec<Self> {
-        let odex = Code::Odex(DexFormat::Compact);
-        Self::all(&[
-            (Release::Art11, Code::Jit, false),
-            (Release::Art11, Code::Image, false),
-            (Release::Art11, odex, false),
-            (Release::Art11, Code::Mixed, false),
-            (Release::Art14, Code::Jit, false),
-            (Release::Art14, odex, false),
-        ])
-    }
-
-    /// Each way of execution with each stack and source.
-    fn all(executed: &[(Release, Code, bool)]) -> Vec<Self> {
-        let mut all = Vec::new();
-        for (release, code, switch) in executed {
-            for stack in [Stack::Vertical, Stack::Full] {
-                for source in [Source::Bpf, Source::Copies] {
-                    all.push(Self {
-                        release: *release,
-                        code: *code,
-                        switch: *switch,
-                        stack,
-                        source,
-                    });
-                }
-            }
-        }
-        all
+    /// Each stack from each of the sources.
+    fn all(release: Release, code: Code, sources: &[Source]) -> Vec<Self> {
+        let of = |source: &Source| {
+            [Stack::Vertical, Stack::Full].map(|stack| Self {
+                release,
+                code,
+                stack,
+                source: *source,
+            })
+        };
+        sources.iter().flat_map(of).collect()
     }
 
     /// Samples of `corner` until there are enough, judged: the counts, and the first complaints.
@@ -131,11 +114,6 @@ impl Mode {
                 return Ok((counts, complaints));
             }
             let app = App::new("corner", "run", rounds)?.in_release(self.release);
-            let app = if self.switch {
-                app.option("--int")
-            } else {
-                app
-            };
             let app = app.executed_by(self.code)?;
             let log = self.code.has_jit().then(JitLog::new).transpose()?;
             let app = log.iter().fold(app, |app, log| log.written_by(app));
@@ -164,7 +142,7 @@ impl Mode {
 
     /// The oracle, and the files that it takes.
     fn truth(&self, app: &App, log: Option<&JitLog>) -> Result<(&'static str, Vec<PathBuf>)> {
-        if self.code == Code::Interpreted {
+        if !self.code.is_compiled() {
             return Ok(("per_sample.py", vec![app.dex(), app.boot_dex()]));
         }
         let mut files = app.oat_files_with_symbols(self.code)?;
@@ -173,7 +151,7 @@ impl Mode {
     }
 
     /// What is wrong with so many samples, or None; prints how stacks end.
-    pub fn wrong(&self, enough: u64) -> Result<Option<String>> {
+    fn wrong(&self, enough: u64) -> Result<Option<String>> {
         let (counts, complaints) = self.judged(enough)?;
         let ends: Vec<_> = counts.beginning_with("ends: ").collect();
         let shown: Vec<_> = ends.iter().map(|(end, n)| format!("{end} {n}")).collect();
@@ -207,7 +185,10 @@ impl Mode {
                 "stacks end where no thread begins, such as\n{complaints}"
             ));
         }
-        Ok((!what.is_empty()).then(|| format!("{line}\n{}", what.join("\n"))))
+        let found = (!what.is_empty()).then(|| format!("{line}\n{}", what.join("\n")));
+        // The other modes take minutes.
+        found.iter().for_each(|found| eprintln!("{found}"));
+        Ok(found)
     }
 }
 
@@ -217,14 +198,14 @@ impl fmt::Display for Mode {
             Release::Art11 => 11,
             Release::Art14 => 14,
         };
-        let code = match (self.code, self.release, self.switch) {
-            (Code::Interpreted, Release::Art11, _) => "interpreted",
-            (Code::Interpreted, Release::Art14, false) => "nterp",
-            (Code::Interpreted, Release::Art14, true) => "--int",
-            (Code::Jit, ..) => "JIT",
-            (Code::Image, ..) => "boot image",
-            (Code::Odex(_), ..) => ".odex",
-            (Code::Mixed, ..) => ".odex and JIT",
+        let code = match (self.code, self.release) {
+            (Code::Interpreted, Release::Art11) => "interpreted",
+            (Code::Interpreted, Release::Art14) => "nterp",
+            (Code::Switch, _) => "--int",
+            (Code::Jit, _) => "JIT",
+            (Code::Image, _) => "boot image",
+            (Code::Odex(_), _) => ".odex",
+            (Code::Mixed, _) => ".odex and JIT",
         };
         let (stack, source) = (self.stack.option(), self.source);
         write!(f, "ART {release}, {code}, {stack}, {source:?}")

@@ -1,10 +1,9 @@
 //! Is each sample of an interpreted app right, however it is interpreted and sampled?
 
-use anyhow::{Result, ensure};
-use varid_tests::{Mode, Scale, Source, scale, skip_without_root};
+use anyhow::Result;
+use varid_tests::{Code, Release, Scale, Source, every_mode_is_right, scale, skip_without_root};
 
-#[test]
-fn stacks_of_interpreted_code_end_where_threads_begin_and_name_what_is_executed() -> Result<()> {
+fn judge(release: Release, code: Code) -> Result<()> {
     if skip_without_root("modes") {
         return Ok(());
     }
@@ -12,10 +11,20 @@ fn stacks_of_interpreted_code_end_where_threads_begin_and_name_what_is_executed(
         Scale::Gate => (5000, &[Source::Bpf][..]),
         Scale::Long => (20_000, &[Source::Bpf, Source::Copies][..]),
     };
-    let mut wrong = Vec::new();
-    for mode in sources.iter().flat_map(|source| Mode::interpreted(*source)) {
-        wrong.extend(mode.wrong(enough)?);
-    }
-    ensure!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    Ok(())
+    every_mode_is_right(release, code, sources, enough)
+}
+
+#[test]
+fn the_interpreter_of_art_11() -> Result<()> {
+    judge(Release::Art11, Code::Interpreted)
+}
+
+#[test]
+fn nterp_of_art_14() -> Result<()> {
+    judge(Release::Art14, Code::Interpreted)
+}
+
+#[test]
+fn the_switch_interpreter_of_art_14() -> Result<()> {
+    judge(Release::Art14, Code::Switch)
 }

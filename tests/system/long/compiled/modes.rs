@@ -1,10 +1,11 @@
 //! Is each sample of a compiled app right, however it is compiled and sampled?
 
-use anyhow::{Result, ensure};
-use varid_tests::{Mode, Scale, scale, skip_without_root};
+use anyhow::Result;
+use varid_tests::{
+    Code, DexFormat, Release, Scale, Source, every_mode_is_right, scale, skip_without_root,
+};
 
-#[test]
-fn stacks_of_compiled_code_end_where_threads_begin_and_name_what_is_executed() -> Result<()> {
+fn judge(release: Release, code: Code) -> Result<()> {
     if skip_without_root("modes") {
         return Ok(());
     }
@@ -12,10 +13,35 @@ fn stacks_of_compiled_code_end_where_threads_begin_and_name_what_is_executed() -
         Scale::Gate => 5000,
         Scale::Long => 20_000,
     };
-    let mut wrong = Vec::new();
-    for mode in Mode::compiled() {
-        wrong.extend(mode.wrong(enough)?);
-    }
-    ensure!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    Ok(())
+    every_mode_is_right(release, code, &[Source::Bpf, Source::Copies], enough)
+}
+
+#[test]
+fn the_jit_of_art_11() -> Result<()> {
+    judge(Release::Art11, Code::Jit)
+}
+
+#[test]
+fn a_boot_image_of_art_11() -> Result<()> {
+    judge(Release::Art11, Code::Image)
+}
+
+#[test]
+fn an_odex_of_art_11() -> Result<()> {
+    judge(Release::Art11, Code::Odex(DexFormat::Compact))
+}
+
+#[test]
+fn an_odex_and_the_jit_of_art_11() -> Result<()> {
+    judge(Release::Art11, Code::Mixed)
+}
+
+#[test]
+fn the_jit_of_art_14() -> Result<()> {
+    judge(Release::Art14, Code::Jit)
+}
+
+#[test]
+fn an_odex_of_art_14() -> Result<()> {
+    judge(Release::Art14, Code::Odex(DexFormat::Compact))
 }
