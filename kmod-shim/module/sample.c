@@ -140,6 +140,28 @@ static u32 take_slice(struct varid_scratch *s, u64 *start, u32 want, bool *trunc
 	return take_stack(s, *start, want, truncated);
 }
 
+/*
+ * The same of the stack that a signal interrupted. Where its slice begins says what the stack pointer was, so that stays: an absent page
+ * of the red zone holds nothing yet, which is zeros.
+ */
+static u32 take_interrupted(struct varid_scratch *s, u64 start, u32 want, bool *truncated)
+{
+	u64 present = start;
+	u32 absent;
+
+	if (!want)
+		return 0;
+	want = skip_absent(&present, want);
+	absent = present - start;
+	if (absent > OUT_MAX - 16 - s->pos) {
+		*truncated = true;
+		return 0;
+	}
+	memset(s->out + s->pos, 0, absent);
+	s->pos += absent;
+	return absent + take_stack(s, present, want, truncated);
+}
+
 /* VARID_INTERRUPTED: the alternate stack as far as an unwinder needs it, and the interrupted one. */
 static void take_both_stacks(struct varid_scratch *s, const struct varid_target *target, bool *truncated)
 {
@@ -152,7 +174,7 @@ static void take_both_stacks(struct varid_scratch *s, const struct varid_target 
 	}
 	record->stack_len = take_slice(s, &record->stack_addr, want, truncated);
 	want = stack_wanted(s, target, record->interrupted_addr);
-	record->interrupted_len = take_slice(s, &record->interrupted_addr, want, truncated);
+	record->interrupted_len = take_interrupted(s, record->interrupted_addr, want, truncated);
 }
 
 /* Returns the user registers, or NULL: a kernel thread has none. */
