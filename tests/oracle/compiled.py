@@ -29,13 +29,12 @@ from beginnings import content, is_beginning
 from compiled_code import WORD, JitLog, OatFile
 from managed import Code, is_reason
 from maps import Maps
+from program import SIGNALS
 from sample_marks import approximate
 from stack_words import Stacks
 
 STUB = "art_jni_trampoline"
 JIT_CACHE = "/memfd:jit-cache (deleted)"
-# What a signal's handler returns to.
-SIGNALS = ("__restore_rt", "__kernel_rt_sigreturn")
 # Nanoseconds after a sample in which a profiler is likely to have read it.
 SOON = 100_000_000
 # Frames that a walk takes.
@@ -318,6 +317,10 @@ class Oracle(per_sample.Oracle):
         for depth, code in enumerate(walk.codes, start=called):
             first = at
             while not self.is_of(code, user, at):
+                if at == len(user) - 1 and user[at].symbol == "[truncated]":
+                    # The profile's copy of the stack, which is not the one that is walked here, holds less of it.
+                    self.counts["compiled, a shorter copy"] += 1
+                    return None
                 if self.cannot_be_named(code, user, at):
                     self.counts["compiled, a reason on the walk"] += 1
                     return None

@@ -14,6 +14,8 @@ from dexdump import parameters
 from managed import MORE, is_reason
 from method_trace import Trace
 
+# What a signal's handler returns to.
+SIGNALS = ("__restore_rt", "__kernel_rt_sigreturn")
 SHOWN = 5  # chains that end elsewhere
 MAIN = "main"  # what the VM calls the thread that has started it
 # A trace begins when the VM has started, and ends before it stops. What it calls then of the boot class path, in its main thread and in
@@ -87,15 +89,24 @@ class Program:
                 print(wrong, *(f"    {frame.symbol} {frame.offset:#x} {frame.file}" for frame in user), sep="\n", file=sys.stderr)
         return None
 
+    def why(self, user, managed, reasons, is_deep):
+        """Why a chain ends before its thread's beginning."""
+        if len(user) > 1 and is_reason(user[1]) and is_beginning(user[0], self.has_link):
+            return "a thread's first instruction"  # Nobody has called it.
+        if set(reasons) == {"[truncated]"}:
+            if is_deep or max(Counter(frame.symbol for frame in managed).values(), default=0) >= RECURSIVE:
+                return "recursion"
+            if any(frame.symbol in SIGNALS for frame in user):
+                return "[truncated] behind a signal's handler"
+        return reasons[-1]
+
     def wrong_end(self, user, is_main, is_deep):
         """Why it does not end where its thread begins, or None. Counts how chains end."""
         managed = [frame for frame in user if self.code.is_managed(frame)]
         reasons = [frame.symbol for frame in user if is_reason(frame)]
         if reasons:
             # Whatever is behind it: a frame is missing.
-            is_deep |= max(Counter(frame.symbol for frame in managed).values(), default=0) >= RECURSIVE
-            is_recursion = is_deep and set(reasons) == {"[truncated]"}
-            self.counts["ends: recursion" if is_recursion else f"ends: {reasons[-1]}"] += 1
+            self.counts[f"ends: {self.why(user, managed, reasons, is_deep)}"] += 1
         if not user or is_reason(user[-1]):
             return None
         if managed and managed[-1].symbol not in self.entries[is_main]:

@@ -43,7 +43,7 @@ pub use methods::{
     MATH, Methods, PERF_REPORT, has_all_of_math, methods_by_perf, methods_by_varid, methods_in,
     printed_by_perf, report_by_symbol, report_with, row_of,
 };
-pub use mode::{Source, every_mode_is_right};
+pub use mode::{Source, Stack, every_mode_is_right};
 pub use oracle::{judge, judge_in, oracle};
 pub use per_sample::{
     MOST_RUNS, SampleCounts, interpreted_workloads, judge_art, judge_runs_in_art,

@@ -13,12 +13,14 @@ use std::path::PathBuf;
 
 /// Samples a second.
 const RATE: &str = "10000";
+/// How many of a thousand stacks may end in a reason, beside recursions that are deeper than what is copied, and a VM that is not known yet.
+const MOST_REASONS: u64 = 5;
 /// Lines of an oracle's complaints that are shown of a mode.
 const SHOWN: usize = 30;
 
 /// How much of each stack is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stack {
+pub enum Stack {
     /// What is walked, and what is unwound up to there.
     Vertical,
     /// All of it.
@@ -27,7 +29,8 @@ enum Stack {
 
 impl Stack {
     /// `--stack`.
-    const fn option(self) -> &'static str {
+    #[must_use]
+    pub const fn option(self) -> &'static str {
         match self {
             Self::Vertical => "vertical",
             Self::Full => "full",
@@ -49,15 +52,6 @@ impl Source {
         match self {
             Self::Bpf => &["--shim", "bpf", "--keep-raw"],
             Self::Copies => &["--shim", "perf"],
-        }
-    }
-
-    /// How many of a thousand stacks may end in a reason, beside recursions and a VM that is not known yet. Most are of a VM's start, of which
-    /// each run has one; a copy has 32 KB of a stack, and of a signal's handler its own stack alone.
-    const fn most_reasons(self) -> u64 {
-        match self {
-            Self::Bpf => 15,
-            Self::Copies => 50,
         }
     }
 }
@@ -165,19 +159,23 @@ impl Mode {
         if wrong > 0 {
             what.push(format!("{wrong} wrong, such as\n{complaints}"));
         }
+        let of = |reason: &str| counts.of(&format!("ends: {reason}"));
         let reasons = ends.iter().filter(|(end, _)| end.starts_with('['));
-        let (starting, others): (Vec<_>, Vec<_>) =
-            reasons.partition(|(end, _)| *end == "[vm-not-ready]");
-        let sum = |some: Vec<&(&str, u64)>| some.iter().map(|(_, n)| n).sum::<u64>();
+        let reasons: u64 = reasons.map(|(_, count)| count).sum();
         // How much a VM does until it is seen is a matter of how busy the machine is.
-        if sum(starting) * 3 > samples {
+        let starting = of("[vm-not-ready]");
+        if starting * 3 > samples {
             what.push("the VM is not seen in time".to_owned());
         }
-        let others = sum(others);
-        let most = self.source.most_reasons();
-        if others * 1000 > samples * most {
+        // A copy holds the stack that a signal's handler runs on, and not what the signal has interrupted.
+        let in_handlers = match self.source {
+            Source::Bpf => 0,
+            Source::Copies => of("[truncated] behind a signal's handler"),
+        };
+        let others = reasons - starting - in_handlers;
+        if others * 1000 > samples * MOST_REASONS {
             what.push(format!(
-                "{others} stacks end in a reason: more than {most} in a thousand"
+                "{others} stacks end in a reason: more than {MOST_REASONS} in a thousand"
             ));
         }
         if !counts.ends_elsewhere_seldom() {

@@ -29,6 +29,8 @@ pub struct Module {
     /// File offset, address, bytes of each loaded segment.
     segments: Vec<(u64, u64, u64)>,
     has_bytecode_marks: bool,
+    /// The code at its entry point; empty: it describes none of its code.
+    entry: Range<u64>,
     rules: ById<u64, Option<Rc<Rule>>>,
     /// First and last address of each function that has a symbol, in order; only where the machine's conventions need them.
     functions: Vec<(u64, u64)>,
@@ -60,6 +62,10 @@ impl Module {
         Self {
             machine,
             has_bytecode_marks: dex_marker::is_in(&eh_frame),
+            entry: match eh_frame.is_empty() {
+                true => 0..0,
+                false => entry_of(file, machine),
+            },
             eh_frame,
             eh_frame_hdr,
             bases: BaseAddresses::default()
@@ -140,7 +146,10 @@ impl Module {
 
     fn compute(&self, address: u64) -> Option<Rule> {
         let section = self.section();
-        let fde = self.function(&section, address)?;
+        let Some(fde) = self.function(&section, address) else {
+            let is_entry = self.entry.contains(&address);
+            return is_entry.then(|| Rule::of_outermost(self.machine));
+        };
         let mut context = UnwindContext::new();
         let row = fde
             .unwind_info_for_address(&section, &self.bases, &mut context, address)
@@ -285,6 +294,24 @@ impl UnwindInfo for Module {
             .partition_point(|(start, _)| *start <= address);
         let (start, last) = self.functions.get(behind.checked_sub(1)?)?;
         (address <= *last).then(|| Address::new(*start))
+    }
+}
+
+/// The code at a file's entry point, which the kernel jumps to: nobody has called it. Dynamic linkers and some C libraries have no unwind
+/// information for it.
+fn entry_of<'data, R: ReadRef<'data>>(
+    file: &object::File<'data, R>,
+    machine: Machine,
+) -> Range<u64> {
+    /// Bytes of it: glibc's `_start` and `_dl_start_user` have 66 on x86-64.
+    const SIZE: u64 = 128;
+    let start = match machine {
+        Machine::Arm => file.entry() & !1,
+        _ => file.entry(),
+    };
+    match start {
+        0 => 0..0,
+        start => start..start.saturating_add(SIZE),
     }
 }
 

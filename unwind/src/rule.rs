@@ -51,6 +51,20 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// That of a function that nobody has called.
+    pub(crate) const fn of_outermost(machine: Machine) -> Self {
+        Self {
+            machine,
+            cfa: Cfa::Register(None, 0),
+            pushed: Vec::new(),
+            others: Vec::new(),
+            return_address: Saved::Undefined,
+            bytecode: BytecodeRule::None,
+            is_short: false,
+            is_signal_frame: false,
+        }
+    }
+
     /// Whether nobody called the function: its return address is nowhere.
     pub(crate) fn is_outermost(&self) -> bool {
         self.return_address == Saved::Undefined

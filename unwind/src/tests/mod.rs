@@ -2,6 +2,8 @@
 
 mod aarch64;
 mod compiled;
+#[cfg(target_arch = "x86_64")]
+mod entry;
 mod fixed_frame;
 mod hostile;
 #[cfg(target_arch = "x86_64")]

@@ -250,10 +250,12 @@ fn lost(
     let executes = |frame: &NativeFrame| kind(frame).is_some_and(CodeKind::executes);
     let first = native.frames.iter().position(executes)?;
     let mut outer = native.frames.iter().enumerate().skip(first);
+    // Frames on the native stack are unwound, whatever lies between them.
+    let is_listed = |frame: &NativeFrame| executes(frame) && !facts.is_at_sp(frame.lookup().get());
     let end = outer
         .by_ref()
         .find(|(_, frame)| kind(frame).is_none())
-        .and_then(|_| outer.find(|(_, frame)| executes(frame)));
+        .and_then(|_| outer.find(|(_, frame)| is_listed(frame)));
     let end = end.map(|(at, _)| at);
     let inner = native.frames.get(..end.unwrap_or(native.frames.len()))?;
     let (walked, cut) = copied(facts, sample, inner, called, space);
