@@ -9,10 +9,11 @@ use crate::space::{AddressSpace, ProcessMapping};
 use object::ReadCache;
 use std::collections::HashMap;
 use std::fs::File;
+use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use varid_model::{Device, is_own_memory};
+use varid_model::{Device, Pid, is_own_memory};
 use varid_symbolizer::container::{self, ContainerEntry, zip};
 
 /// Memory with generated code that is remembered.
@@ -33,6 +34,25 @@ pub struct Images {
     /// maps it again, whenever it compiles.
     /// How often it will still be opened: its first mapping may be gone before it can be opened.
     generated: HashMap<(Device, u64), u8>,
+    /// The file of the last mapping: those of a library come one after the other.
+    last: Option<MappedFile>,
+}
+
+/// A file that was opened for a mapping. While it is open its device and inode are of no other one.
+#[derive(Debug)]
+struct MappedFile {
+    pid: Pid,
+    device: Device,
+    inode: u64,
+    path: PathBuf,
+    file: File,
+}
+
+impl MappedFile {
+    fn is_of(&self, mapped: &KernelMapping<'_>) -> bool {
+        let own = (self.pid, self.device, self.inode, &*self.path);
+        own == (mapped.pid, mapped.device, mapped.inode, mapped.path)
+    }
 }
 
 impl Images {
@@ -66,7 +86,7 @@ impl Images {
         if is_generated || !budget.look(mapped.mode.execute) {
             return if_executable();
         }
-        let (file, key) = match file::open(mapped) {
+        let (file, key) = match self.open(mapped) {
             Ok(opened) => opened,
             Err(error) => {
                 if is_unnamed && mapped.mode.execute {
@@ -110,6 +130,24 @@ impl Images {
         let image = ProcessImage::Elf(Rc::new(ElfImage::new(file, open, path)));
         self.by_file.insert(whole, image.clone());
         vec![ProcessMapping::whole(mapped, image)]
+    }
+
+    /// Opens the file behind a mapping, unless the last one was of the same file.
+    fn open(&mut self, mapped: &KernelMapping<'_>) -> io::Result<(File, FileKey)> {
+        if let Some(last) = self.last.as_ref().filter(|last| last.is_of(mapped)) {
+            // It may have been written since.
+            let key = FileKey::of(&last.file.metadata()?);
+            return Ok((last.file.try_clone()?, key));
+        }
+        let (file, key) = file::open(mapped)?;
+        self.last = file.try_clone().ok().map(|file| MappedFile {
+            pid: mapped.pid,
+            device: mapped.device,
+            inode: mapped.inode,
+            path: mapped.path.to_owned(),
+            file,
+        });
+        Ok((file, key))
     }
 
     /// Some memory holds code, and is opened so often at most.

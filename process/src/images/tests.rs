@@ -301,3 +301,39 @@ fn memory_of_generated_code_is_opened_once() {
     }
     assert_eq!(requests, TRIES.into());
 }
+
+/// The segments of a library, and then another file in its place.
+#[test]
+fn the_next_mapping_of_a_file_takes_no_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("library.so");
+    std::fs::write(&path, b"the first one").unwrap();
+    let (pid, budget) = (Pid::new(std::process::id()), LookBudget::default());
+    let mut images = Images::default();
+    let mut requests = |pgoff, pid| {
+        let meta = path.metadata().unwrap();
+        let mapped = KernelMapping {
+            pid,
+            start: 0,
+            end: PAGE,
+            pgoff,
+            device: Device::of_number(meta.dev()),
+            inode: meta.ino(),
+            mode: Mode::default(),
+            path: &path,
+        };
+        let before = crate::reader::requests();
+        images.get(&mapped, &AddressSpace::default(), &budget);
+        crate::reader::requests() - before
+    };
+    let first = requests(0, pid);
+    assert!(first > 0);
+    assert_eq!(requests(PAGE, pid), 0);
+    let other = folder.path().join("other");
+    std::fs::write(&other, b"another one").unwrap();
+    std::fs::rename(&other, &path).unwrap();
+    assert_eq!(requests(0, pid), first);
+    assert_eq!(requests(PAGE, pid), 0);
+    // Its paths may lead elsewhere.
+    assert!(requests(0, Pid::new(1)) > 0);
+}
