@@ -112,7 +112,9 @@ static __always_inline long copy_page(struct scratch *s, __u32 want, const enum 
 		s->record.flags |= VARID_STACK_TRUNCATED;
 		return 1;
 	}
-	if (bpf_probe_read_user(s->out + pos, len, (const void *)at))
+	// Where the stack pointer is at a page's start, the page of the red zone may never have been touched: it holds zeros, which is what the
+	// helper leaves behind when it fails.
+	if (bpf_probe_read_user(s->out + pos, len, (const void *)at) && (*taken || len > VARID_RED_ZONE))
 		return 1;
 	*taken += len;
 	s->pos = pos + len;

@@ -119,47 +119,24 @@ static u32 take_stack(struct varid_scratch *s, u64 from, u32 want, bool *truncat
 	return taken;
 }
 
-/* The page of the red zone may be absent, where sp's is not: then the slice begins with that. */
-static u32 skip_absent(u64 *start, u32 want)
+/*
+ * Copies a slice of stack into the record: the bytes that came. Where the stack pointer is at a page's start, the page of the red zone may
+ * never have been touched: it holds zeros.
+ */
+static u32 take_slice(struct varid_scratch *s, u64 start, u32 want, bool *truncated)
 {
-	const u32 skip = VARID_PAGE - (*start & (VARID_PAGE - 1));
+	const u32 first = VARID_PAGE - (start & (VARID_PAGE - 1));
 	u8 byte;
 
-	if (skip > VARID_RED_ZONE || skip >= want || !varid_copy(&byte, *start, sizeof(byte)))
-		return want;
-	*start += skip;
-	return want - skip;
-}
-
-/* Copies a slice of stack into the record: the bytes that came. */
-static u32 take_slice(struct varid_scratch *s, u64 *start, u32 want, bool *truncated)
-{
-	if (!want)
-		return 0;
-	want = skip_absent(start, want);
-	return take_stack(s, *start, want, truncated);
-}
-
-/*
- * The same of the stack that a signal interrupted. Where its slice begins says what the stack pointer was, so that stays: an absent page
- * of the red zone holds nothing yet, which is zeros.
- */
-static u32 take_interrupted(struct varid_scratch *s, u64 start, u32 want, bool *truncated)
-{
-	u64 present = start;
-	u32 absent;
-
-	if (!want)
-		return 0;
-	want = skip_absent(&present, want);
-	absent = present - start;
-	if (absent > OUT_MAX - 16 - s->pos) {
+	if (first > VARID_RED_ZONE || first >= want || !varid_copy(&byte, start, sizeof(byte)))
+		return take_stack(s, start, want, truncated);
+	if (first > OUT_MAX - 16 - s->pos) {
 		*truncated = true;
 		return 0;
 	}
-	memset(s->out + s->pos, 0, absent);
-	s->pos += absent;
-	return absent + take_stack(s, present, want, truncated);
+	memset(s->out + s->pos, 0, first);
+	s->pos += first;
+	return first + take_stack(s, start + first, want - first, truncated);
 }
 
 /* VARID_INTERRUPTED: the alternate stack as far as an unwinder needs it, and the interrupted one. */
@@ -172,9 +149,9 @@ static void take_both_stacks(struct varid_scratch *s, const struct varid_target 
 		*truncated = true;
 		want = VARID_STACK_REACH;
 	}
-	record->stack_len = take_slice(s, &record->stack_addr, want, truncated);
+	record->stack_len = take_slice(s, record->stack_addr, want, truncated);
 	want = stack_wanted(s, target, record->interrupted_addr);
-	record->interrupted_len = take_interrupted(s, record->interrupted_addr, want, truncated);
+	record->interrupted_len = take_slice(s, record->interrupted_addr, want, truncated);
 }
 
 /* Returns the user registers, or NULL: a kernel thread has none. */
@@ -221,7 +198,7 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	if (record->flags & VARID_INTERRUPTED)
 		take_both_stacks(s, target, &truncated);
 	else
-		record->stack_len = take_slice(s, &record->stack_addr, stack_wanted(s, target, record->stack_addr), &truncated);
+		record->stack_len = take_slice(s, record->stack_addr, stack_wanted(s, target, record->stack_addr), &truncated);
 	if (truncated)
 		record->flags |= VARID_STACK_TRUNCATED;
 	commit(ring, s, VARID_MODULE_RECORD, id);

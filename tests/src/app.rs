@@ -100,7 +100,10 @@ impl App {
     pub fn mapped_files(&self) -> Vec<String> {
         let code = self.code.as_ref().map(|(_, mapped)| mapped.clone());
         let code = code.unwrap_or_else(|| self.dex());
-        let files = iter::once(code).chain(self.library());
+        // Compiled code and its dex file are mapped one after the other.
+        let dex = code.with_extension("vdex");
+        let dex = Some(dex).filter(|dex| dex.exists());
+        let files = iter::once(code).chain(dex).chain(self.library());
         files.map(|path| path.display().to_string()).collect()
     }
 

@@ -10,11 +10,12 @@ use crate::session::{processes_noted, record};
 use anyhow::{Result, bail, ensure};
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock};
 
 /// Samples a second.
 const RATE: &str = "10000";
-/// How many of a thousand stacks may end in a reason, beside recursions that are deeper than what is copied, and a VM that is not known yet.
-const MOST_REASONS: u64 = 5;
+/// What is recorded needs the machine for itself: an app that is recorded and the recorder take a processor each. Judges run beside each other.
+static RECORDING: RwLock<()> = RwLock::new(());
 /// Lines of an oracle's complaints that are shown of a mode.
 const SHOWN: usize = 30;
 
@@ -52,6 +53,16 @@ impl Source {
         match self {
             Self::Bpf => &["--shim", "bpf", "--keep-raw"],
             Self::Copies => &["--shim", "perf"],
+        }
+    }
+
+    /// How many of a thousand stacks may end in a reason, beside recursions that are deeper than what is copied, and a VM that is not known
+    /// yet. The kernel copies nothing where the stack pointer's own page is being touched for the first time, as `corner` does when it
+    /// overflows its stack.
+    const fn most_reasons(self) -> u64 {
+        match self {
+            Self::Bpf => 5,
+            Self::Copies => 10,
         }
     }
 }
@@ -112,10 +123,11 @@ impl Mode {
             let log = self.code.has_jit().then(JitLog::new).transpose()?;
             let app = log.iter().fold(app, |app, log| log.written_by(app));
             let (options, stack) = (self.source.options(), ["--stack", self.stack.option()]);
-            let recording = record(
-                &app,
-                &[&["-F", RATE, "--ring-pages", "8192"], options, &stack].concat(),
-            )?;
+            let options = [&["-F", RATE, "--ring-pages", "8192"], options, &stack].concat();
+            let recording = {
+                let _alone = RECORDING.write().unwrap_or_else(PoisonError::into_inner);
+                record(&app, &options)?
+            };
             let notes = processes_noted(&recording.session())?;
             if !recording.maps().exists()
                 || notes.iter().any(|note| note.contains("not long enough"))
@@ -124,6 +136,7 @@ impl Mode {
             }
             let (program, files) = self.truth(&app, log.as_ref())?;
             let recorded = [recording.session(), recording.maps(), app.traced()?];
+            let _beside_others = RECORDING.read().unwrap_or_else(PoisonError::into_inner);
             let (_, counted, complained) = oracle(program, recorded.into_iter().chain(files))?;
             counts.add(&counted)?;
             if complaints.is_empty() {
@@ -173,9 +186,10 @@ impl Mode {
             Source::Copies => of("[truncated] behind a signal's handler"),
         };
         let others = reasons - starting - in_handlers;
-        if others * 1000 > samples * MOST_REASONS {
+        let most = self.source.most_reasons();
+        if others * 1000 > samples * most {
             what.push(format!(
-                "{others} stacks end in a reason: more than {MOST_REASONS} in a thousand"
+                "{others} stacks end in a reason: more than {most} in a thousand"
             ));
         }
         if !counts.ends_elsewhere_seldom() {
