@@ -12,7 +12,7 @@ TESTBED := $(TARGET)/testbed
 TIME ?= 60
 
 .DELETE_ON_ERROR:
-.PHONY: help deps test-deps build testbed demo demo-compiled fresh fresh-base art-compiler art-changed test-programs test test-long board-image board-products board-trial board board-cost paper board-module-soak module cross dist install lint bench fuzz fmt docs clean
+.PHONY: help deps test-deps build testbed demo demo-compiled fresh fresh-base art-compiler art-changed test-programs test test-long test-release board-image board-products board-trial board board-cost paper board-module-soak module cross dist install lint bench fuzz fmt docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 25
@@ -82,9 +82,13 @@ test-programs: test-deps programs $(TESTBED)/areavm/areavm $(TESTBED)/stackvm/st
 test: build test-programs board-trial ## all tests; ends with how many passed
 	scripts/test.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/test.log
 
-test-long: build test-programs art-compiler art-changed board-products ## what takes too long for each change: writes docs/test-long.md
+test-long: build test-programs art-compiler art-changed board-products ## what takes too long for each change, an hour: writes docs/test-long.md
 	@scripts/deps.sh --long
 	scripts/test-long.sh $(TARGET) docs/test-long.md
+
+test-release: build art-compiler board-products ## what a release needs beside that, an hour: writes docs/test-long.md, docs/board-cost.md, docs/evaluation.md
+	@scripts/deps.sh --long
+	scripts/test-long.sh $(TARGET) docs/test-long.md release
 
 # What the board boots, and what runs on it.
 board-image: test-deps

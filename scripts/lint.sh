@@ -58,11 +58,14 @@ check spdx scripts/spdx.sh
 check links scripts/links.py
 check "the README's first command" grep -q '^    make demo ' README.md
 
-if ! tried=$(scripts/long-lane.sh 2>&1); then
-    echo "lint: warning: $tried: make test-long"
-elif behind=$(git rev-list --count "$tried..HEAD") && [ "$behind" -gt 100 ]; then
-    echo "lint: warning: make test-long ran $behind commits ago"
-fi
+# One step stands for each of the long lanes.
+for lane in long:host release:fresh; do
+    if ! tried=$(scripts/long-lane.sh "${lane#*:}" 2>&1); then
+        echo "lint: warning: $tried: make test-${lane%:*}"
+    elif behind=$(git rev-list --count "$tried..HEAD") && [ "$behind" -gt 100 ]; then
+        echo "lint: warning: make test-${lane%:*} ran $behind commits ago"
+    fi
+done
 if [ "${#failed[@]}" -gt 0 ]; then
     echo "lint: failed: ${failed[*]}"
     exit 1
