@@ -1,4 +1,4 @@
-"""Where do threads begin in native code?"""
+"""Where do threads begin in native code, and where do handlers of signals return?"""
 
 from functools import cache
 from pathlib import Path
@@ -6,6 +6,9 @@ from pathlib import Path
 import machine_code
 
 SYMBOLS = ("_start", "_dl_start_user", "clone3", "__clone3", "__clone")
+SIGNALS = ("__restore_rt", "__kernel_rt_sigreturn")
+# mov $15, %rax; syscall
+SIGRETURN = bytes.fromhex("48c7c00f0000000f05")
 # mov $435, %eax; syscall
 CLONE3 = bytes.fromhex("b8b30100000f05")
 # mov %rax, %rdi; mov $60, %eax; syscall
@@ -45,3 +48,13 @@ def is_beginning(frame, has_link):
         return name == "libc.so.6" and is_new_thread(frame.file, frame.offset)
     file = code(frame.file)
     return file.content is not None and file.exits_behind(frame.offset - 1)
+
+
+def is_signal_return(frame):
+    """Whether a frame is what a signal's handler returns to. C libraries need not have a symbol for it."""
+    if frame.symbol in SIGNALS:
+        return True
+    if frame.file.rsplit("/", 1)[-1] != "libc.so.6":
+        return False
+    # Called by nobody, it has its start as address; in the kernel, where the system call returns to.
+    return SIGRETURN in content(frame.file)[max(frame.offset - len(SIGRETURN), 0) : frame.offset + len(SIGRETURN)]

@@ -25,11 +25,10 @@ import board
 import dexdump
 import per_sample
 import vdex
-from beginnings import content, is_beginning
+from beginnings import content, is_beginning, is_signal_return
 from compiled_code import WORD, JitLog, OatFile
 from managed import Code, is_reason
 from maps import Maps
-from program import SIGNALS
 from sample_marks import approximate
 from stack_words import Stacks
 
@@ -196,7 +195,7 @@ class Oracle(per_sample.Oracle):
         for at in reasons:
             self.counts[user[at].symbol] += 1
         # An implicit null check: ART's handler runs on an alternate stack. What it has interrupted is judged as any callers are.
-        is_in_handler = any(frame.symbol in SIGNALS for frame in user)
+        is_in_handler = any(map(is_signal_return, user))
         self.counts["in a signal's handler"] += is_in_handler
         if is_in_handler and self.has_link and [user[at].symbol for at in reasons] == ["[no-unwind-info]"]:
             # arm64's unwind information of where a handler returns to has the interrupted link register alone.
@@ -338,10 +337,10 @@ class Oracle(per_sample.Oracle):
 
     def cannot_be_named(self, code, user, at):
         """Whether a native frame with a reason is in the place of a method that the frame and its code do not tell, whose code the JIT
-        has collected before it was read, or whose class the collector was moving."""
+        has collected before it was read, whose class the collector was moving, or whose process ended before it was read."""
         reason = user[at + 1].symbol if at + 1 < len(user) else None
         is_collected = self.jit and code.start in self.jit.starts
-        return reason == "[unknown-method]" or reason == "[art-quick]" and (code.is_shared or self.is_stub(code) or is_collected)
+        return reason in ("[unknown-method]", "[vm-gone]") or reason == "[art-quick]" and (code.is_shared or self.is_stub(code) or is_collected)
 
     def is_stub(self, code):
         """Whether native methods are called by the code: all those of like parameters, of which the JIT names one."""

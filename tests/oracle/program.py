@@ -9,13 +9,11 @@ Two rules for each callchain of a profile follow from it:
 import sys
 from collections import Counter, defaultdict
 
-from beginnings import is_beginning
+from beginnings import is_beginning, is_signal_return
 from dexdump import parameters
 from managed import MORE, is_reason
 from method_trace import Trace
 
-# What a signal's handler returns to.
-SIGNALS = ("__restore_rt", "__kernel_rt_sigreturn")
 SHOWN = 5  # chains that end elsewhere
 MAIN = "main"  # what the VM calls the thread that has started it
 # A trace begins when the VM has started, and ends before it stops. What it calls then of the boot class path, in its main thread and in
@@ -96,7 +94,7 @@ class Program:
         if set(reasons) == {"[truncated]"}:
             if is_deep or max(Counter(frame.symbol for frame in managed).values(), default=0) >= RECURSIVE:
                 return "recursion"
-            if any(frame.symbol in SIGNALS for frame in user):
+            if any(map(is_signal_return, user)):
                 return "[truncated] behind a signal's handler"
         return reasons[-1]
 

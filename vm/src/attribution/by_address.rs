@@ -74,8 +74,7 @@ impl Chain<'_> {
                     while positions.is_detached(innermost(rest)) {
                         rest = rest.get(1..).unwrap_or_default();
                     }
-                    self.leaf_at_least();
-                    self.marker(Marker::Reason(Reason::TornFrames));
+                    self.missing(Reason::TornFrames);
                 }
                 (interprets_detached, is_bridged) = (false, false);
                 has_compiled |= kind == Some(CodeKind::Compiled);
@@ -128,7 +127,7 @@ impl Chain<'_> {
             {
                 self.native(frame.address);
                 if !vm.facts().is_at_sp(frame.lookup().get()) {
-                    self.marker(Marker::Reason(missing));
+                    self.missing(missing);
                 }
                 continue;
             }
@@ -221,7 +220,7 @@ impl Chain<'_> {
                 }
                 rest = outside;
             }
-            self.marker(Marker::Reason(reason(error)));
+            self.missing(reason(error));
         }
         self.callers(record.tid.get(), rest);
     }

@@ -56,7 +56,7 @@ impl Chain<'_> {
             .as_ref()
             .filter(|_| !all_shown && (stack == Stack::Full || !rest.is_empty()))
         {
-            self.marker(Marker::Reason(reason(error)));
+            self.missing(reason(error));
         }
         self.callers(record.tid.get(), rest);
     }

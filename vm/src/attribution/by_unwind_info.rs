@@ -59,7 +59,7 @@ pub(super) fn attribute(record: &CapturedSample, ip: u64, chain: Chain<'_>, stac
     chain.leaf_at_least();
     // Any of the frames that are missing may be managed.
     if let Some(error) = &native.stopped {
-        chain.marker(Marker::Reason(reason(error)));
+        chain.missing(reason(error));
     }
 }
 
@@ -92,7 +92,7 @@ impl Merged<'_> {
     fn unknown(&mut self, frame: &NativeFrame) {
         self.leave_out_or_show();
         self.chain.native(frame.address);
-        self.chain.marker(Marker::Reason(Reason::TornFrames));
+        self.chain.missing(Reason::TornFrames);
         self.callee = Some(Err(Reason::TornFrames));
     }
 

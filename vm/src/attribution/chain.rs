@@ -136,16 +136,16 @@ impl<'a> Chain<'a> {
                 None if native.stopped == Some(UnwindError::NoStack) => Reason::Truncated,
                 None => Reason::TornFrames,
             };
-            self.marker(Marker::Reason(reason));
+            self.missing(reason);
             return;
         }
         if let Some(reason) = incomplete.filter(|reason| !self.ends_with(*reason)) {
-            self.marker(Marker::Reason(reason));
+            self.missing(reason);
         }
         // Without methods the native frames are all that there is.
         let stopped = native.stopped.as_ref().filter(|_| managed.is_empty());
         if let Some(error) = stopped.filter(|_| !self.ends_in_a_reason()) {
-            self.marker(Marker::Reason(reason(error)));
+            self.missing(reason(error));
         }
     }
 
@@ -199,12 +199,20 @@ impl<'a> Chain<'a> {
         let unmapped = self.leaf && self.process.space().at(frame.recorded().get()).is_none();
         self.push(frame);
         if unmapped {
-            self.marker(Marker::Reason(Reason::UnknownMapping));
+            self.missing(Reason::UnknownMapping);
         }
     }
 
-    /// What stands where frames are missing.
-    pub fn marker(&mut self, marker: Marker) {
+    /// Says why frames are missing. Of a leaf that is missing there is the instruction itself, also below the kernel.
+    pub fn missing(&mut self, reason: Reason) {
+        if self.user.is_empty() {
+            self.push(self.at);
+        }
+        self.marker(Marker::Reason(reason));
+    }
+
+    /// What stands where frames are missing, or are left out.
+    fn marker(&mut self, marker: Marker) {
         self.push(marker_frame(marker));
     }
 
@@ -258,13 +266,7 @@ impl<'a> Chain<'a> {
         }
         match place {
             Ok(address) => self.executed(address),
-            Err(reason) => {
-                // Nothing but the instruction itself says where it was, also below the kernel.
-                if self.leaf || self.user.is_empty() {
-                    self.push(self.at);
-                }
-                self.marker(Marker::Reason(reason));
-            }
+            Err(reason) => self.missing(reason),
         }
     }
 
@@ -293,7 +295,7 @@ impl<'a> Chain<'a> {
             }
             Err(reason) => {
                 self.native(frame.address);
-                self.marker(Marker::Reason(reason));
+                self.missing(reason);
             }
         }
     }

@@ -72,7 +72,7 @@ pub fn attribute(
     if sampled.has(flags::LEAF_ONLY) {
         let mut chain = Chain::new(sampled, at, process, remap, user);
         chain.native(at);
-        chain.marker(Marker::Reason(Reason::NotCaptured));
+        chain.missing(Reason::NotCaptured);
         return;
     }
     // Half of the last frame is missing: those before it are whole.
@@ -181,7 +181,7 @@ pub fn attribute(
     } = managed;
     if leaf_method == LeafMethod::Unpublished {
         chain.native(at);
-        chain.marker(Marker::Reason(Reason::TornFrames));
+        chain.missing(Reason::TornFrames);
     }
     match vm {
         Some(vm) if vm.merge_order() == MergeOrder::ByLoop => {

@@ -340,8 +340,13 @@ fn in_a_kernel_sample_the_reason_for_missing_frames_follows_the_interpreter_s_fr
     // The thread touches a page of its stack for the first time.
     record.stack.clear();
     let frames = [managed(1, FIRST, pc, OUTERMOST)];
-    let user = world.user(record, IN_BODY | IN_KERNEL, &frames, Stack::Full);
+    let user = world.user(record.clone(), IN_BODY | IN_KERNEL, &frames, Stack::Full);
     assert_eq!(user, [pc + 1, because(Reason::Truncated)]);
+    // The VM's own frame stands for no method: the leaf is there.
+    let leaf = record.regs.ip().unwrap();
+    let frames = [managed(1, RUNTIME, 0, OUTERMOST | QUICK)];
+    let user = world.user(record, IN_KERNEL, &frames, Stack::Full);
+    assert_eq!(user, [leaf, because(Reason::Truncated)]);
 }
 
 #[test]
