@@ -128,6 +128,7 @@ impl Mode {
                 let _alone = RECORDING.write().unwrap_or_else(PoisonError::into_inner);
                 record(&app, &options)?
             };
+            let _beside_others = RECORDING.read().unwrap_or_else(PoisonError::into_inner);
             let notes = processes_noted(&recording.session())?;
             if !recording.maps().exists()
                 || notes.iter().any(|note| note.contains("not long enough"))
@@ -136,7 +137,6 @@ impl Mode {
             }
             let (program, files) = self.truth(&app, log.as_ref())?;
             let recorded = [recording.session(), recording.maps(), app.traced()?];
-            let _beside_others = RECORDING.read().unwrap_or_else(PoisonError::into_inner);
             let (_, counted, complained) = oracle(program, recorded.into_iter().chain(files))?;
             counts.add(&counted)?;
             if complaints.is_empty() {
