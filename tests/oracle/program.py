@@ -91,7 +91,7 @@ class Program:
         """Why a chain ends before its thread's beginning."""
         if len(user) > 1 and is_reason(user[1]) and is_beginning(user[0], self.has_link):
             return "a thread's first instruction"  # Nobody has called it.
-        if set(reasons) == {"[truncated]"}:
+        if reasons[0] == "[truncated]":  # What is behind it is what the VM has noted of the rest.
             if is_deep or max(Counter(frame.symbol for frame in managed).values(), default=0) >= RECURSIVE:
                 return "recursion"
             if any(map(is_signal_return, user)):

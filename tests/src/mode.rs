@@ -12,8 +12,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
 
-/// Samples a second.
-const RATE: &str = "10000";
 /// What is recorded needs the machine for itself: an app that is recorded and the recorder take a processor each. Judges run beside each other.
 static RECORDING: RwLock<()> = RwLock::new(());
 /// Lines of an oracle's complaints that are shown of a mode.
@@ -62,7 +60,7 @@ impl Source {
     const fn most_reasons(self) -> u64 {
         match self {
             Self::Bpf => 5,
-            Self::Copies => 10,
+            Self::Copies => 15,
         }
     }
 }
@@ -109,6 +107,14 @@ impl Mode {
         sources.iter().flat_map(of).collect()
     }
 
+    /// Samples a second. Beside whole stacks by BPF, of which `corner` has deep ones, the kernel's own samples are half a gigabyte in a second.
+    const fn rate(self) -> &'static str {
+        match (self.stack, self.source) {
+            (Stack::Full, Source::Bpf) => "5000",
+            _ => "10000",
+        }
+    }
+
     /// Samples of `corner` until there are enough, judged: the counts, and the first complaints.
     fn judged(&self, enough: u64) -> Result<(SampleCounts, String)> {
         let (mut counts, mut complaints) = (SampleCounts::default(), String::new());
@@ -123,7 +129,12 @@ impl Mode {
             let log = self.code.has_jit().then(JitLog::new).transpose()?;
             let app = log.iter().fold(app, |app, log| log.written_by(app));
             let (options, stack) = (self.source.options(), ["--stack", self.stack.option()]);
-            let options = [&["-F", RATE, "--ring-pages", "8192"], options, &stack].concat();
+            let options = [
+                &["-F", self.rate(), "--ring-pages", "8192"],
+                options,
+                &stack,
+            ]
+            .concat();
             let recording = {
                 let _alone = RECORDING.write().unwrap_or_else(PoisonError::into_inner);
                 record(&app, &options)?

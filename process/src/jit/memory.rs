@@ -82,7 +82,7 @@ impl Descriptors {
         let current: Vec<(u64, JitDescriptor)> = self
             .found
             .iter()
-            .filter_map(|&(abi, at)| Some((at, descriptor(abi, at, &mut read)?)))
+            .filter_map(|&(abi, at)| Some((at, JitDescriptor::read(abi, at, &mut read).ok()?)))
             .collect();
         let uncounted = current.iter().any(|(_, known)| known.seqlock.is_none());
         let before = self.map.last_listing();
@@ -193,33 +193,6 @@ impl Descriptors {
             }
         }
     }
-}
-
-/// A descriptor, whose fields are read in one request; None: it cannot be read.
-fn descriptor(
-    abi: JitAbi,
-    address: u64,
-    read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
-) -> Option<JitDescriptor> {
-    /// Bytes of the largest.
-    const SIZE: usize = 48;
-    let mut fields = [0; SIZE];
-    // The last one of a page may be shorter.
-    let is_whole = read(address, &mut fields);
-    let mut of_fields = |at: u64, to: &mut [u8]| {
-        let start = at
-            .checked_sub(address)
-            .and_then(|at| usize::try_from(at).ok());
-        let field = start.and_then(|start| fields.get(start..)?.get(..to.len()));
-        match field.filter(|_| is_whole) {
-            Some(field) => {
-                to.copy_from_slice(field);
-                true
-            }
-            None => read(at, to),
-        }
-    };
-    JitDescriptor::read(abi, address, &mut of_fields).ok()
 }
 
 /// The bytes of a registered file; None: they are too many, or cannot be read. `spent` counts the bytes that were read, `limit` bounds it.
@@ -349,22 +322,6 @@ mod tests {
         descriptors.read(pid, &space, later, &ReadBudget::ALL);
         assert!(!descriptors.has_unread());
         assert_eq!(name(&descriptors, INTERVAL + 20).unwrap(), "here");
-    }
-
-    #[test]
-    fn a_descriptor_takes_one_request() {
-        let program = Program::new(elf("here"));
-        let own = program.descriptor.as_ptr() as u64;
-        let memory = ForeignMemory::new(Pid::new(std::process::id()));
-        let before = super::super::super::reader::requests();
-        let read = &mut |at: u64, to: &mut [u8]| memory.read(at, to).is_ok();
-        assert!(descriptor(JitAbi::Bits64, own, read).is_some());
-        assert_eq!(super::super::super::reader::requests(), before + 1);
-        // Nothing is readable but its four fields.
-        let cut = &mut |at: u64, to: &mut [u8]| {
-            at + to.len() as u64 <= own + 24 && memory.read(at, to).is_ok()
-        };
-        assert!(descriptor(JitAbi::Bits64, own, cut).is_some());
     }
 
     #[test]
