@@ -5,7 +5,7 @@ use super::missing::{lacks_own_frame, reason, stopped_among_linked_frames};
 use crate::code_kind::CodeKind;
 use crate::kind::Vm;
 use crate::stack_positions::StackPositions;
-use varid_model::{FrameAddress, Marker, Reason, Stack};
+use varid_model::{FrameAddress, Reason, Stack};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_unwind::{NativeFrame, NativeStack};
 

@@ -7,7 +7,7 @@ use super::chain::Chain;
 use super::missing::reason;
 use crate::code_kind::CodeKind;
 use crate::facts::VmFacts;
-use varid_model::{Marker, Stack};
+use varid_model::Stack;
 use varid_shim::{CapturedSample, ManagedFrame};
 use varid_unwind::NativeStack;
 

@@ -12,7 +12,7 @@ use super::missing::reason;
 use crate::ManagedProcess;
 use crate::stack_copy::stack_of;
 use std::rc::Rc;
-use varid_model::{Marker, Reason, Stack};
+use varid_model::{Reason, Stack};
 use varid_process::{CodeImage, MappedCode, ProcessImage};
 use varid_shim::CapturedSample;
 use varid_unwind::{BytecodePc, NativeFrame, NativeStack, bytecode_pc};

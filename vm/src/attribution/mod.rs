@@ -23,7 +23,7 @@ use crate::stack_positions::StackPositions;
 use chain::Chain;
 use std::borrow::Cow;
 use std::ops::Range;
-use varid_model::{Address, FrameAddress, Marker, Precision, Reason, Stack};
+use varid_model::{Address, FrameAddress, Precision, Reason, Stack};
 use varid_process::{MappedCode, Process};
 use varid_shim::{CapturedSample, ManagedFrame, flags};
 use varid_unwind::{CodeRule, NativeFrame, NativeStack, UnwindInfo};
