@@ -96,11 +96,13 @@ enum slice {
 	SLICE_INTERRUPTED,
 };
 
-// Copies one more page of a slice: the last page of a stack has no successor, and one absent page must not cost the others. 0 to go on.
+// Copies one more page of a slice. Of one that is not in memory, most likely because nothing was stored in that part of a buffer yet, there is
+// a note: it must not cost the others. 0 to go on.
 static __always_inline long copy_page(struct scratch *s, __u32 want, const enum slice slice)
 {
 	__u32 *taken = slice == SLICE_INTERRUPTED ? &s->record.interrupted_len : &s->record.stack_len;
-	__u64 at = (slice == SLICE_INTERRUPTED ? s->record.interrupted_addr : s->record.stack_addr) + *taken;
+	__u16 *holes = slice == SLICE_INTERRUPTED ? &s->record.interrupted_holes : &s->record.stack_holes;
+	__u64 start = slice == SLICE_INTERRUPTED ? s->record.interrupted_addr : s->record.stack_addr, at = start + *taken;
 	__u64 len = VARID_PAGE - (at & (VARID_PAGE - 1)), pos = s->pos;
 
 	if (*taken >= want)
@@ -112,13 +114,23 @@ static __always_inline long copy_page(struct scratch *s, __u32 want, const enum 
 		s->record.flags |= VARID_STACK_TRUNCATED;
 		return 1;
 	}
-	// Where the stack pointer is at a page's start, the page of the red zone may never have been touched: it holds zeros, which is what the
-	// helper leaves behind when it fails.
-	if (bpf_probe_read_user(s->out + pos, len, (const void *)at) && (*taken || len > VARID_RED_ZONE))
-		return 1;
+	// The helper leaves zeros behind when it fails.
+	if (bpf_probe_read_user(s->out + pos, len, (const void *)at))
+		*holes |= 1u << ((at / VARID_PAGE - start / VARID_PAGE) & 15);
+	else
+		s->present = *taken + len;
 	*taken += len;
 	s->pos = pos + len;
 	return 0;
+}
+
+// A slice ends with its last page that is in memory: the last page of a stack has no successor.
+static __always_inline void end_slice(struct scratch *s, const enum slice slice)
+{
+	__u32 *taken = slice == SLICE_INTERRUPTED ? &s->record.interrupted_len : &s->record.stack_len;
+
+	s->pos -= *taken - s->present;
+	*taken = s->present;
 }
 
 static long copy_callback(__u32 index, void *want)
@@ -140,7 +152,10 @@ static __always_inline void copy_slice(struct scratch *s, __u32 want, const __u3
 {
 	if (!want) {
 		// Nothing is cheaper than a loop that finds that out.
-	} else if (has_bpf_loop) {
+		return;
+	}
+	s->present = 0;
+	if (has_bpf_loop) {
 		bpf_loop(most / VARID_PAGE + 2, slice == SLICE_INTERRUPTED ? copy_interrupted_callback : copy_callback, &want, 0);
 	} else {
 #pragma unroll
@@ -150,6 +165,7 @@ static __always_inline void copy_slice(struct scratch *s, __u32 want, const __u3
 				break;
 		}
 	}
+	end_slice(s, slice);
 }
 
 // How much of the stack from `start` on an unwinder needs: all of it, or up to the first managed frame that is not
@@ -244,6 +260,8 @@ static __always_inline void begin_record(struct scratch *s, __u64 id, __u64 peri
 	s->record.stack_len = 0;
 	s->record.interrupted_addr = 0;
 	s->record.interrupted_len = 0;
+	s->record.stack_holes = 0;
+	s->record.interrupted_holes = 0;
 	s->record.frames = 0;
 	s->record.kernel = 0;
 	s->pos = sizeof(struct varid_record);

@@ -156,7 +156,9 @@ struct varid_record {
 	/* VARID_INTERRUPTED: a second slice, of the stack that the signal interrupted; else 0. */
 	varid_u64 interrupted_addr;
 	varid_u32 interrupted_len; /* bytes */
-	varid_u32 reserved;
+	/* Pages that were not in memory, whose bytes are zeros: bit n is the page n of a slice, counted from the one that it begins in. */
+	varid_u16 stack_holes;
+	varid_u16 interrupted_holes;
 };
 
 /* Counters kept by the shim, an array per CPU. */

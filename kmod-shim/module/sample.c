@@ -98,45 +98,36 @@ static u32 stack_wanted(struct varid_scratch *s, const struct varid_target *targ
 	return s->reach - start;
 }
 
-/* A page at a time: one absent page must not cost the others. Returns the bytes that came. */
-static u32 take_stack(struct varid_scratch *s, u64 from, u32 want, bool *truncated)
+/*
+ * Copies a slice of stack into the record, a page at a time: the bytes that came. A page that is not in memory, most likely because nothing
+ * was stored in that part of a buffer yet, is a hole; the slice ends with the last page that is. Without `holes` it ends with the first one.
+ */
+static u32 take_slice(struct varid_scratch *s, u64 start, u32 want, u16 *holes, bool *truncated)
 {
-	u32 taken = 0;
+	const u32 from = s->pos;
+	u32 taken = 0, present = 0;
 
 	while (taken < want) {
-		u64 at = from + taken;
+		u64 at = start + taken;
 		u32 size = min_t(u32, VARID_PAGE - (at & (VARID_PAGE - 1)), want - taken);
 
 		if (size > OUT_MAX - 16 - s->pos) {
 			*truncated = true;
 			break;
 		}
-		if (varid_copy(s->out + s->pos, at, size))
-			break;
-		s->pos += size;
 		taken += size;
+		if (varid_copy(s->out + s->pos, at, size)) {
+			if (!holes)
+				break;
+			memset(s->out + s->pos, 0, size);
+			*holes |= 1u << ((at / VARID_PAGE - start / VARID_PAGE) & 15);
+		} else {
+			present = taken;
+		}
+		s->pos += size;
 	}
-	return taken;
-}
-
-/*
- * Copies a slice of stack into the record: the bytes that came. Where the stack pointer is at a page's start, the page of the red zone may
- * never have been touched: it holds zeros.
- */
-static u32 take_slice(struct varid_scratch *s, u64 start, u32 want, bool *truncated)
-{
-	const u32 first = VARID_PAGE - (start & (VARID_PAGE - 1));
-	u8 byte;
-
-	if (first > VARID_RED_ZONE || first >= want || !varid_copy(&byte, start, sizeof(byte)))
-		return take_stack(s, start, want, truncated);
-	if (first > OUT_MAX - 16 - s->pos) {
-		*truncated = true;
-		return 0;
-	}
-	memset(s->out + s->pos, 0, first);
-	s->pos += first;
-	return first + take_stack(s, start + first, want - first, truncated);
+	s->pos = from + present;
+	return present;
 }
 
 /* VARID_INTERRUPTED: the alternate stack as far as an unwinder needs it, and the interrupted one. */
@@ -149,9 +140,9 @@ static void take_both_stacks(struct varid_scratch *s, const struct varid_target 
 		*truncated = true;
 		want = VARID_STACK_REACH;
 	}
-	record->stack_len = take_slice(s, record->stack_addr, want, truncated);
+	record->stack_len = take_slice(s, record->stack_addr, want, &record->stack_holes, truncated);
 	want = stack_wanted(s, target, record->interrupted_addr);
-	record->interrupted_len = take_slice(s, record->interrupted_addr, want, truncated);
+	record->interrupted_len = take_slice(s, record->interrupted_addr, want, &record->interrupted_holes, truncated);
 }
 
 /* Returns the user registers, or NULL: a kernel thread has none. */
@@ -187,6 +178,7 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 
 	record->stack_len = record->interrupted_len = 0;
 	record->interrupted_addr = 0;
+	record->stack_holes = record->interrupted_holes = 0;
 	if (!(target->flags & VARID_TARGET_NO_STACK) && enter_interrupted(s)) {
 		take_frames(s, target);
 		leave_interrupted(s);
@@ -198,7 +190,8 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	if (record->flags & VARID_INTERRUPTED)
 		take_both_stacks(s, target, &truncated);
 	else
-		record->stack_len = take_slice(s, record->stack_addr, stack_wanted(s, target, record->stack_addr), &truncated);
+		record->stack_len = take_slice(s, record->stack_addr, stack_wanted(s, target, record->stack_addr),
+					       &record->stack_holes, &truncated);
 	if (truncated)
 		record->flags |= VARID_STACK_TRUNCATED;
 	commit(ring, s, VARID_MODULE_RECORD, id);
@@ -272,7 +265,7 @@ static void raw_sample(struct varid_ring *ring, const struct pt_regs *user)
 		size_at = s->pos;
 		put_word(s, 0);
 		if (user)
-			size = take_stack(s, sp, stack, &truncated) & ~7u;
+			size = take_slice(s, sp, stack, NULL, &truncated) & ~7u;
 		s->pos = size_at + 8 + size;
 		{
 			u64 word = size;

@@ -164,7 +164,8 @@ pub struct RawRecord {
     pub regs: [u64; RECORD_REGS],
     pub interrupted_addr: u64,
     pub interrupted_len: u32,
-    pub reserved: u32,
+    pub stack_holes: u16,
+    pub interrupted_holes: u16,
 }
 
 /// A frame as the walker finds it.
@@ -309,7 +310,8 @@ mod tests {
             regs,
             interrupted_addr,
             interrupted_len,
-            reserved
+            stack_holes,
+            interrupted_holes
         );
         field!("varid_frame", RawFrame, addr, method, pc, flags);
         field!(

@@ -4,7 +4,7 @@ use crate::abi::{RED_ZONE, RawRecord, flags};
 use crate::frames::{ManagedFrames, PackedFrame};
 use thiserror::Error;
 use varid_model::perf::PERF_CONTEXT_MAX;
-use varid_model::{Address, Machine, MonotonicNs, Period, Pid, Regs, Tid};
+use varid_model::{Address, Holes, Machine, MonotonicNs, Period, Pid, Regs, Tid};
 
 /// A sample: what the shim saw at the interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,6 +33,8 @@ pub struct CapturedSample {
     pub stack_addr: Address,
     /// A slice of the user stack.
     pub stack: Vec<u8>,
+    /// What of it was not in memory.
+    pub holes: Holes,
     /// Where a signal's handler runs on an alternate stack: a slice of the stack that the signal interrupted, from the stack pointer
     /// of that time on. Else empty.
     pub interrupted: StackCopy,
@@ -45,19 +47,22 @@ pub struct StackCopy {
     pub start: Address,
     /// The bytes.
     pub bytes: Vec<u8>,
+    /// What of them was not in memory.
+    pub holes: Holes,
 }
 
 impl StackCopy {
     /// The bytes from an address of it on.
     fn from(&self, address: Address) -> Option<&[u8]> {
-        slice_from(self.start, &self.bytes, address)
+        slice_from(self.start, &self.bytes, self.holes, address)
     }
 }
 
-/// The bytes of a copy, whose first one is at `start`, from an address of it on.
+/// The bytes of a copy, whose first one is at `start`, from an address of it on, unless that is in a hole.
 #[inline]
-fn slice_from(start: Address, bytes: &[u8], address: Address) -> Option<&[u8]> {
-    bytes.get(usize::try_from(address.offset_from(start)?).ok()?..)
+fn slice_from(start: Address, bytes: &[u8], holes: Holes, address: Address) -> Option<&[u8]> {
+    let from = usize::try_from(address.offset_from(start)?).ok()?;
+    bytes.get(from..).filter(|_| !holes.have(start, address))
 }
 
 /// A record that contradicts itself.
@@ -130,6 +135,8 @@ impl CapturedSample {
         self.interrupted.bytes.clear();
         self.interrupted.bytes.extend_from_slice(interrupted);
         self.interrupted.start = Address::new(head.interrupted_addr);
+        self.interrupted.holes = Holes::of_bits(head.interrupted_holes);
+        self.holes = Holes::of_bits(head.stack_holes);
         self.time = MonotonicNs::new(head.time);
         (self.pid, self.tid) = (Pid::new(head.pid), Tid::new(head.tid));
         (self.cpu, self.flags) = (head.cpu, head.flags);
@@ -148,7 +155,8 @@ impl CapturedSample {
     /// What a slice holds of the stack from an address of it on.
     #[inline]
     pub fn stack_from(&self, address: Address) -> Option<&[u8]> {
-        slice_from(self.stack_addr, &self.stack, address).or_else(|| self.interrupted.from(address))
+        slice_from(self.stack_addr, &self.stack, self.holes, address)
+            .or_else(|| self.interrupted.from(address))
     }
 
     /// The stack pointer of the code that runs on the thread's ordinary stack: the thread's own, or that at which a signal interrupted it
@@ -162,7 +170,10 @@ impl CapturedSample {
 
     /// Whether a frame at an address is one of a signal's handler, on an alternate stack.
     pub fn is_on_alternate_stack(&self, address: Address) -> bool {
-        self.has(flags::INTERRUPTED) && slice_from(self.stack_addr, &self.stack, address).is_some()
+        self.has(flags::INTERRUPTED)
+            && address
+                .offset_from(self.stack_addr)
+                .is_some_and(|at| at <= self.stack.len() as u64)
     }
 
     /// Bytes that its copies of stacks hold.
@@ -223,7 +234,8 @@ impl RawRecord {
             regs,
             interrupted_addr,
             interrupted_len: interrupted_len as u32,
-            reserved: (interrupted_len >> 32) as u32,
+            stack_holes: (interrupted_len >> 32) as u16,
+            interrupted_holes: (interrupted_len >> 48) as u16,
         }
     }
 }
@@ -296,6 +308,11 @@ mod tests {
         assert_eq!(record.interrupted.bytes, [10, 11]);
         let found = [0x1001, 0x7001, 0x7003].map(|at| record.stack_at(at, 1));
         assert_eq!(found, [Some(&[8][..]), Some(&[11]), None]);
+        // Neither of the pages was in memory.
+        input[INTERRUPTED + 12] = 1;
+        input[INTERRUPTED + 14] = 1;
+        let record = CapturedSample::decode(&input).unwrap();
+        assert_eq!([0x1001, 0x7001].map(|at| record.stack_at(at, 1)), [None; 2]);
     }
 
     #[test]

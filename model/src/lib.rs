@@ -36,6 +36,7 @@
 mod address;
 mod by_id;
 mod device;
+mod holes;
 mod id;
 mod interval_map;
 mod layer;
@@ -54,6 +55,7 @@ mod stack;
 pub use address::{Address, FrameAddress};
 pub use by_id::{ById, Ids, NumberHasher};
 pub use device::Device;
+pub use holes::Holes;
 pub use id::{Pid, Tid};
 pub use interval_map::{Interval, IntervalMap, IntervalValue};
 pub use layer::Layer;

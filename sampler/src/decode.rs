@@ -9,7 +9,7 @@ use varid_model::perf::{
     self, Fields, Header, KernelRecord, Malformed, MappedFile, Mmap2Record, SampleFields,
     SampleLayout,
 };
-use varid_model::{Address, Device, Machine, Mode, MonotonicNs, Period, Pid, Regs, Tid};
+use varid_model::{Address, Device, Holes, Machine, Mode, MonotonicNs, Period, Pid, Regs, Tid};
 use varid_shim::{CapturedSample, ManagedFrames, flags};
 
 /// One record of a ring.
@@ -375,6 +375,7 @@ fn copy_stack(sample: &SampleFields<'_>, period: Option<Period>, record: &mut Ca
         kernel,
         stack_addr,
         stack,
+        holes,
         interrupted,
     } = record;
     kernel.clear();
@@ -399,6 +400,7 @@ fn copy_stack(sample: &SampleFields<'_>, period: Option<Period>, record: &mut Ca
     *stack_addr = Address::new(regs.sp().unwrap_or(0));
     stack.clear();
     stack.extend_from_slice(sample.stack);
+    *holes = Holes::default();
     // perf copies from the stack pointer on alone.
     interrupted.bytes.clear();
 }

@@ -206,6 +206,7 @@ mod tests {
             kernel: Vec::new(),
             stack_addr: Address::default(),
             stack: Vec::new(),
+            holes: Default::default(),
             interrupted: Default::default(),
         };
         Stamped {

@@ -1,69 +1,110 @@
 //! Which bytes of a thread's stack does a sample have?
 
-use varid_model::{ADDRESS_MASK, Address, Machine};
+use varid_model::{ADDRESS_MASK, Address, Holes, Machine};
 
 /// A copy of a part of a stack, and of a part of the one that a signal interrupted whose handler runs on an alternate stack.
 #[derive(Debug, Clone, Copy)]
 pub struct StackSlice<'a> {
+    own: Part<'a>,
+    interrupted: Option<Part<'a>>,
+}
+
+/// Bytes that lie one after the other.
+#[derive(Debug, Clone, Copy)]
+struct Part<'a> {
     start: Address,
     bytes: &'a [u8],
-    interrupted: Option<(Address, &'a [u8])>,
+    holes: Holes,
+}
+
+impl<'a> Part<'a> {
+    /// The bytes from an address on; None: there are none, or they were not in memory.
+    #[inline]
+    fn from(self, address: Address) -> Option<&'a [u8]> {
+        let from = usize::try_from(address.offset_from(self.start)?).ok()?;
+        let bytes = self.bytes.get(from..)?;
+        (!self.holes.have(self.start, address)).then_some(bytes)
+    }
+
+    fn contains(self, address: Address) -> bool {
+        let at = address.offset_from(self.start);
+        at.is_some_and(|at| at < self.bytes.len() as u64)
+    }
 }
 
 impl<'a> StackSlice<'a> {
     /// The bytes that lie at `start` and above.
-    pub const fn new(start: Address, bytes: &'a [u8]) -> Self {
+    pub fn new(start: Address, bytes: &'a [u8]) -> Self {
+        let holes = Holes::default();
         Self {
-            start,
-            bytes,
+            own: Part {
+                start,
+                bytes,
+                holes,
+            },
             interrupted: None,
+        }
+    }
+
+    /// The same without bytes that were not in memory.
+    #[must_use]
+    pub const fn without(self, holes: Holes) -> Self {
+        let Part { start, bytes, .. } = self.own;
+        Self {
+            own: Part {
+                start,
+                bytes,
+                holes,
+            },
+            ..self
         }
     }
 
     /// The same of a handler's alternate stack, with the bytes of the interrupted stack that lie at `start` and above.
     #[must_use]
-    pub const fn interrupting(self, start: Address, bytes: &'a [u8]) -> Self {
+    pub const fn interrupting(self, start: Address, bytes: &'a [u8], holes: Holes) -> Self {
         Self {
-            interrupted: Some((start, bytes)),
+            interrupted: Some(Part {
+                start,
+                bytes,
+                holes,
+            }),
             ..self
         }
     }
 
     /// Whether an address is one of the alternate stack of a signal's handler.
     pub(crate) fn is_of_handler(self, address: Address) -> bool {
-        self.interrupted.is_some() && from(self.start, self.bytes, address).is_some()
+        self.interrupted.is_some() && self.own.contains(address)
     }
 
     /// Its bytes.
     pub(crate) const fn bytes(self) -> &'a [u8] {
-        self.bytes
+        self.own.bytes
     }
 
     /// The first address above it.
     pub(crate) fn end(self) -> Option<Address> {
-        let end = self.start.get().checked_add(self.bytes.len() as u64);
+        let end = self
+            .own
+            .start
+            .get()
+            .checked_add(self.own.bytes.len() as u64);
         end.map(Address::new)
-    }
-
-    /// The bytes of the slice from an address on.
-    #[inline]
-    fn from(self, address: Address) -> Option<&'a [u8]> {
-        from(self.start, self.bytes, address).or_else(|| {
-            let (start, bytes) = self.interrupted?;
-            from(start, bytes, address)
-        })
     }
 
     /// Whether the byte at an address is in the slice.
     #[inline]
     pub(crate) fn contains(self, address: Address) -> bool {
-        self.from(address).is_some_and(|bytes| !bytes.is_empty())
+        self.own.contains(address) || self.interrupted.is_some_and(|part| part.contains(address))
     }
 
     /// The pointer of a machine at an address, which may have a tag, if the slice holds it.
     #[inline]
     pub fn word(self, machine: Machine, address: Address) -> Option<u64> {
-        let bytes = self.from(Address::new(address.get() & ADDRESS_MASK))?;
+        let address = Address::new(address.get() & ADDRESS_MASK);
+        let own = self.own.from(address);
+        let bytes = own.or_else(|| self.interrupted?.from(address))?;
         match machine.word() {
             4 => bytes
                 .first_chunk()
@@ -73,8 +114,21 @@ impl<'a> StackSlice<'a> {
     }
 }
 
-/// The bytes of a copy, whose first one is at `start`, from an address on.
-#[inline]
-fn from(start: Address, bytes: &[u8], address: Address) -> Option<&[u8]> {
-    bytes.get(usize::try_from(address.offset_from(start)?).ok()?..)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_in_memory_has_no_value() {
+        let start = Address::new(0x1ff8);
+        let bytes = [0; 0x1010];
+        let slice = StackSlice::new(start, &bytes).without(Holes::of_bits(0b10));
+        let word = |address| slice.word(Machine::X86_64, Address::new(address));
+        assert_eq!(
+            [0x1ff8, 0x2000, 0x2ff8, 0x3000].map(word),
+            [Some(0), None, None, Some(0)]
+        );
+        // The words of it are addresses of the stack all the same.
+        assert!(slice.contains(Address::new(0x2000)));
+    }
 }

@@ -5,9 +5,12 @@ use varid_unwind::StackSlice;
 
 /// The copies of stacks that a record has.
 pub(crate) fn stack_of(record: &CapturedSample) -> StackSlice<'_> {
-    let stack = StackSlice::new(record.stack_addr, &record.stack);
+    let stack = StackSlice::new(record.stack_addr, &record.stack).without(record.holes);
     match record.has(flags::INTERRUPTED) {
-        true => stack.interrupting(record.interrupted.start, &record.interrupted.bytes),
+        true => {
+            let below = &record.interrupted;
+            stack.interrupting(below.start, &below.bytes, below.holes)
+        }
         false => stack,
     }
 }

@@ -131,8 +131,25 @@ fn stacks_are_unwound_as_perf_unwinds_them_or_better() -> Result<()> {
 /// How deep the chain of alternate.c is.
 const DEPTH: usize = 20;
 
-/// The user frames of a recording's samples in the handler of alternate.c, from the handler outwards.
-fn in_handler(folder: &Path, options: &[&str]) -> Result<Vec<Vec<String>>> {
+/// Compiles a program of this folder into another one.
+fn compile(name: &str, folder: &Path) -> Result<()> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/host");
+    let cc = Command::new("cc")
+        .args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"])
+        .arg(sources.join(name).with_extension("c"))
+        .arg("-o")
+        .arg(folder.join(name))
+        .status()?;
+    ensure!(cc.success(), "cc: {cc}");
+    Ok(())
+}
+
+/// The user frames of a recording's samples in a function of a program, from the function outwards. The program runs for a second.
+fn frames_from(
+    (name, function): (&str, &str),
+    folder: &Path,
+    options: &[&str],
+) -> Result<Vec<Vec<String>>> {
     let session = folder.join(options.concat());
     let recorded = testbed()?
         .varid()
@@ -141,7 +158,7 @@ fn in_handler(folder: &Path, options: &[&str]) -> Result<Vec<Vec<String>>> {
         .arg("-o")
         .arg(&session)
         .arg("--")
-        .arg(folder.join("alternate"))
+        .arg(folder.join(name))
         .arg("1000")
         .status()?;
     ensure!(recorded.success(), "{options:?}: {recorded}");
@@ -156,7 +173,7 @@ fn in_handler(folder: &Path, options: &[&str]) -> Result<Vec<Vec<String>>> {
         let sample: Value = serde_json::from_str(line)?;
         let frames = sample["frames"].as_array().into_iter().flatten();
         let names = frames.filter_map(|frame| frame["symbol"].as_str());
-        let names: Vec<_> = names.skip_while(|name| *name != "handler").collect();
+        let names: Vec<_> = names.skip_while(|name| *name != function).collect();
         if !names.is_empty() {
             all.push(names.into_iter().map(str::to_owned).collect());
         }
@@ -165,22 +182,49 @@ fn in_handler(folder: &Path, options: &[&str]) -> Result<Vec<Vec<String>>> {
 }
 
 #[test]
+fn callers_lie_beyond_pages_of_the_stack_that_were_never_touched() -> Result<()> {
+    if skip_without_root("untouched pages") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    compile("untouched", folder.path())?;
+    let (main, thread) = (
+        ["work", "large", "main"],
+        ["work", "small", "twice", "thread"],
+    );
+    for stack in ["full", "vertical"] {
+        let options = ["--shim", "bpf", "--stack", stack];
+        let samples = frames_from(("untouched", "work"), folder.path(), &options)?;
+        let begin = |names: &[&str]| {
+            let begins = |found: &&Vec<String>| found.iter().zip(names).all(|(a, b)| a == b);
+            samples
+                .iter()
+                .filter(|found| found.len() > names.len())
+                .filter(begins)
+                .count()
+        };
+        let found = (samples.len(), begin(&main), begin(&thread));
+        println!("{stack}: {found:?}");
+        ensure!(
+            found.0 == found.1 + found.2 && found.1.min(found.2) > 1000,
+            "{stack}: {found:?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
 fn a_handlers_callers_are_those_that_its_signal_interrupted_wherever_its_stack_is() -> Result<()> {
     if skip_without_root("alternate stacks") {
         return Ok(());
     }
     let folder = tempfile::tempdir()?;
-    let cc = Command::new("cc")
-        .args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("system/host/alternate.c"))
-        .arg("-o")
-        .arg(folder.path().join("alternate"))
-        .status()?;
-    ensure!(cc.success(), "cc: {cc}");
+    compile("alternate", folder.path())?;
+    let program = ("alternate", "handler");
     let interrupted = ["handler", "__restore_rt", "faulting"];
     let chain = [&interrupted[..], &["down"; DEPTH + 1], &["chain"]].concat();
     for stack in ["full", "vertical"] {
-        let samples = in_handler(folder.path(), &["--shim", "bpf", "--stack", stack])?;
+        let samples = frames_from(program, folder.path(), &["--shim", "bpf", "--stack", stack])?;
         let mut threads: BTreeMap<String, usize> = BTreeMap::new();
         for names in &samples {
             ensure!(
@@ -203,7 +247,11 @@ fn a_handlers_callers_are_those_that_its_signal_interrupted_wherever_its_stack_i
         );
     }
     // perf copies the handler's stack alone.
-    let samples = in_handler(folder.path(), &["--shim", "perf", "--stack", "full"])?;
+    let samples = frames_from(
+        program,
+        folder.path(),
+        &["--shim", "perf", "--stack", "full"],
+    )?;
     let cut = [&interrupted[..], &["[truncated]"]].concat();
     ensure!(
         samples.len() > 200 && samples.iter().all(|names| *names == cut),

@@ -23,7 +23,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::rc::Rc;
-use varid_model::{Address, FrameAddress, Machine, Regs};
+use varid_model::{Address, FrameAddress, Holes, Machine, Regs};
 
 /// DWARF numbers of the registers that `struct registers` of chain.c holds, in its order.
 const SHOWN: [u16; 8] = [3, 6, 12, 13, 14, 15, 7, 16];
@@ -105,7 +105,9 @@ impl Record {
     fn slice(&self) -> StackSlice<'_> {
         let slice = StackSlice::new(Address::new(self.stack_addr), &self.stack);
         match &self.interrupted {
-            Some((start, stack)) => slice.interrupting(Address::new(*start), stack),
+            Some((start, stack)) => {
+                slice.interrupting(Address::new(*start), stack, Holes::default())
+            }
             None => slice,
         }
     }

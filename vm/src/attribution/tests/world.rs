@@ -388,6 +388,7 @@ impl World {
             kernel: Vec::new(),
             stack_addr: Address::new(SP),
             stack,
+            holes: Default::default(),
             interrupted: Default::default(),
         }
     }
@@ -404,6 +405,7 @@ impl World {
         record.interrupted = StackCopy {
             start: Address::new(SP - RED_ZONE as u64),
             bytes: [vec![0; RED_ZONE], ordinary.stack].concat(),
+            holes: Default::default(),
         };
         record.flags |= flags::INTERRUPTED;
         record
