@@ -4,7 +4,7 @@ use crate::image::ProcessImage;
 use crate::space::AddressSpace;
 use std::ops::Range;
 use varid_model::Address;
-use varid_unwind::{CodeRule, Module, UnwindInfo, UnwindRow};
+use varid_unwind::{CodeRule, Module, NativeFrame, UnwindInfo, UnwindRow};
 
 /// The code of a process, as its mappings show it.
 ///
@@ -69,6 +69,14 @@ impl UnwindInfo for MappedCode<'_> {
     fn rule(&mut self, pc: Address) -> CodeRule {
         match self.at(pc, Module::rule) {
             Code::Module(rule) => rule,
+            Code::Unknown => CodeRule::Unknown,
+            Code::None => CodeRule::NoCode,
+        }
+    }
+
+    fn frame_rule(&mut self, frame: &NativeFrame) -> CodeRule {
+        match self.at(frame.lookup(), Module::rule) {
+            Code::Module(rule) => rule.of_file(frame),
             Code::Unknown => CodeRule::Unknown,
             Code::None => CodeRule::NoCode,
         }

@@ -231,7 +231,7 @@ impl UnwindInfo for ProcessCode<'_> {
     }
 
     fn frame_rule(&mut self, frame: &NativeFrame) -> CodeRule {
-        let rule = self.mapped.rule(frame.lookup());
+        let rule = self.mapped.frame_rule(frame);
         if !matches!(rule, CodeRule::Unknown) {
             return rule;
         }
