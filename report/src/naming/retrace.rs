@@ -4,8 +4,7 @@ use std::{fs, path::Path};
 
 use varid_symbolizer::{
     Frame,
-    dex::split_shared_name,
-    retrace::{Mapping, Position},
+    retrace::{Mapping, ObfuscatedFrame, Position},
 };
 
 use super::images::{NamedFunction, line};
@@ -15,9 +14,6 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct Retracer {
     mapping: Mapping,
-    /// Whether R8 wrote it. R8 leaves lines out of release builds for Android 8 and later; the
-    /// file then has bytecode offsets in their place, in code units, as ART's stack traces do.
-    by_r8: bool,
 }
 
 /// Reads a mapping file; and a note if lines of it are left out.
@@ -30,9 +26,6 @@ pub fn read(path: &Path) -> Result<(Retracer, Option<String>)> {
         path: path.to_owned(),
         source,
     })?;
-    let by_r8 = bytes
-        .split(|&byte| byte == b'\n')
-        .any(|line| line.starts_with(b"# compiler: R8"));
     let mapping = Mapping::parse(bytes).map_err(|source| Error::Symbols {
         path: path.to_owned(),
         source,
@@ -44,7 +37,7 @@ pub fn read(path: &Path) -> Result<(Retracer, Option<String>)> {
             path.display()
         )),
     };
-    Ok((Retracer { mapping, by_r8 }, note))
+    Ok((Retracer { mapping }, note))
 }
 
 impl Retracer {
@@ -57,25 +50,24 @@ impl Retracer {
         offset: u64,
         has_lines: impl FnOnce() -> bool,
     ) -> Vec<NamedFunction> {
-        let (own, more) = split_shared_name(&method.name);
-        let (path, params) = match own.strip_suffix(')') {
-            Some(call) => call
-                .split_once('(')
-                .map_or((call, None), |(path, params)| (path, Some(params))),
-            None => (own, None),
-        };
-        let Some((class, name)) = path.rsplit_once('.') else {
+        let Some((frame, more)) = ObfuscatedFrame::of_method(&method.name) else {
             return vec![method];
         };
+        let file = method.line.as_ref().map(|(file, _)| file.as_str());
         let unit = u32::try_from(offset / 2).ok();
-        let place = match &method.line {
+        let position = match &method.line {
             Some((_, line)) => Some(Position::Line(*line)),
             // Before its first line a method's instructions are at none; its ranges are of lines.
-            None if self.by_r8 && !has_lines() => unit.map(Position::Pc),
+            None if self.mapping.is_r8() && !has_lines() => unit.map(Position::Pc),
             None => None,
         };
-        let frames = self.mapping.frames(class, name, place, params);
-        let mut found = retraced(&frames, &method, path, more);
+        let frames = self.mapping.frames_of(&ObfuscatedFrame {
+            position,
+            file,
+            ..frame
+        });
+        let path = format!("{}.{}", frame.class, frame.method);
+        let mut found = retraced(&frames, &method, &path, more);
         if found.is_empty() {
             found.push(method);
         }
@@ -127,7 +119,6 @@ mod tests {
             "# compiler: R8\norg.A -> a:\n    void bar() -> b\n    0:9:void far():7:7 -> c\n";
         let retracer = Retracer {
             mapping: Mapping::parse(text.into()).unwrap(),
-            by_r8: true,
         };
         for (name, has_lines, expected, line) in [
             ("a.b", false, "org.A.bar", None),

@@ -10,9 +10,14 @@
 //! frames.
 //!
 //! The format is described in ProGuard's manual, "retrace", and in R8's `doc/retrace.md`. What ProGuard writes is compared
-//! with the answers of ProGuard's own retrace. What R8 writes is compared with its documentation only.
+//! with the answers of ProGuard's own retrace. What R8 writes is compared with its documentation, and which source file a class
+//! is in with the answers of R8's retrace. [`Mapping::retrace`] rewrites the lines of a stack trace.
 
+mod frame;
 mod text;
+mod trace;
+
+pub use frame::{ObfuscatedFrame, Position};
 
 use crate::dex::type_name;
 use crate::{Error, Frame, Location, Result};
@@ -26,32 +31,6 @@ const MAX_FRAMES: usize = 256;
 const MAX_ALTERNATIVES: usize = 64;
 /// R8's range for a method whose code comes from one line.
 const CATCH_ALL: (u32, u32) = (0, 65535);
-
-/// The position of a frame in its method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Position {
-    /// A line, by the dex file's debug information.
-    Line(u32),
-    /// A dex pc, in code units from the method's first instruction. R8 uses it in ranges where it omits line numbers.
-    Pc(u32),
-}
-
-impl Position {
-    /// The number that the mapping's ranges refer to.
-    fn number(self) -> u32 {
-        match self {
-            Self::Line(number) | Self::Pc(number) => number,
-        }
-    }
-
-    /// The line. `None` for a dex pc.
-    fn line(self) -> Option<u32> {
-        match self {
-            Self::Line(line) => Some(line),
-            Self::Pc(_) => None,
-        }
-    }
-}
 
 /// A mapping file, read.
 #[derive(Debug, Clone, Default)]
@@ -177,6 +156,13 @@ impl Mapping {
         self.skipped
     }
 
+    /// Whether R8 wrote it. R8 leaves lines out of release builds for Android 8 and later; the
+    /// file then has dex pcs in their place, as ART's stack traces do.
+    #[must_use]
+    pub fn is_r8(&self) -> bool {
+        self.is_r8
+    }
+
     /// The original name of a class. Both names are in Java notation (`org.example.Outer$Inner`).
     #[must_use]
     pub fn class(&self, obfuscated: &str) -> Option<&str> {
@@ -188,14 +174,7 @@ impl Mapping {
         self.classes.get(*index as usize)
     }
 
-    /// The frames that one frame stands for, innermost first. Empty if the class is not in the file, or if the frame is
-    /// ambiguous.
-    ///
-    /// - `class`, `method`: the obfuscated names, in Java notation.
-    /// - `position`: the line; or the dex pc, if the dex file has no lines and R8 wrote the mapping.
-    /// - `params`: the obfuscated parameter types, separated by commas, if they are known.
-    ///
-    /// If the mapping does not name the source file of a class, it is named after the outermost class.
+    /// The frames that a frame stands for whose source file is not known: [`Mapping::frames_of`].
     #[must_use]
     pub fn frames(
         &self,
@@ -204,7 +183,23 @@ impl Mapping {
         position: Option<Position>,
         params: Option<&str>,
     ) -> Vec<Frame<'_>> {
-        let mut alternatives = self.alternatives(class, method, position, params);
+        self.frames_of(&ObfuscatedFrame {
+            class,
+            method,
+            position,
+            params,
+            file: None,
+        })
+    }
+
+    /// The frames that one frame stands for, innermost first. Empty if the class is not in the file, or if the frame is
+    /// ambiguous.
+    ///
+    /// If the mapping does not note the source file of a class, it is named after the outermost class, as R8's retrace
+    /// names it: `Main.java`, or `Main.kt` if the frame's file ends so, and `Math.kt` of a Kotlin facade `MathKt`.
+    #[must_use]
+    pub fn frames_of(&self, frame: &ObfuscatedFrame<'_>) -> Vec<Frame<'_>> {
+        let mut alternatives = self.alternatives_of(frame);
         match alternatives.len() {
             1 => alternatives.pop().unwrap_or_default(),
             _ => Vec::new(),
@@ -221,17 +216,30 @@ impl Mapping {
         position: Option<Position>,
         params: Option<&str>,
     ) -> Vec<Vec<Frame<'_>>> {
-        let Some(class) = self.class_of(class) else {
+        self.alternatives_of(&ObfuscatedFrame {
+            class,
+            method,
+            position,
+            params,
+            file: None,
+        })
+    }
+
+    fn alternatives_of(&self, frame: &ObfuscatedFrame<'_>) -> Vec<Vec<Frame<'_>>> {
+        let ObfuscatedFrame {
+            method,
+            position,
+            params,
+            ..
+        } = *frame;
+        let Some(class) = self.class_of(frame.class) else {
             return Vec::new();
         };
         let mut groups = self.groups(self.members_of(class, method));
         if groups.is_empty() {
             // Methods that keep their name need not be listed.
-            return vec![vec![self.frame(
-                class.original,
-                method,
-                position.and_then(Position::line),
-            )]];
+            let line = position.and_then(Position::line);
+            return vec![vec![self.frame(class.original, method, line, frame.file)]];
         }
         if let Some(params) = params {
             let has_params =
@@ -256,20 +264,20 @@ impl Mapping {
             let groups = groups.into_iter().filter(at_position);
             extend_unique(
                 &mut found,
-                groups.map(|group| self.resolve(class, group, position)),
+                groups.map(|group| self.resolve(class, group, frame)),
             );
         } else if groups.iter().any(anywhere) {
             let groups = groups.into_iter().filter(anywhere);
             extend_unique(
                 &mut found,
-                groups.map(|group| self.resolve(class, group, position)),
+                groups.map(|group| self.resolve(class, group, frame)),
             );
         } else {
             // The line is unknown, so the frames that were inlined there are unknown, too.
             let own = groups.into_iter().filter_map(|group| group.last());
             extend_unique(
                 &mut found,
-                own.map(|own| vec![self.original(class, own, None)]),
+                own.map(|own| vec![self.original(class, own, None, frame.file)]),
             );
         }
         found
@@ -326,7 +334,7 @@ impl Mapping {
         &self,
         class: &Class,
         group: &[Member],
-        position: Option<Position>,
+        frame: &ObfuscatedFrame<'_>,
     ) -> Vec<Frame<'_>> {
         let is_synthesized =
             |member: &Member| member.synthesized || (class.synthesized && member.class.is_none());
@@ -336,40 +344,65 @@ impl Mapping {
             .filter(|member| all_synthesized || !is_synthesized(member));
         shown
             .take(MAX_FRAMES)
-            .map(|member| self.original(class, member, original_line(member, position)))
+            .map(|member| {
+                let line = original_line(member, frame.position);
+                self.original(class, member, line, frame.file)
+            })
             .collect()
     }
 
-    /// The frame of an original method.
-    fn original(&self, class: &Class, member: &Member, line: Option<u32>) -> Frame<'_> {
+    /// The frame of an original method. `file` is the source file that the dex file names.
+    fn original(
+        &self,
+        class: &Class,
+        member: &Member,
+        line: Option<u32>,
+        file: Option<&str>,
+    ) -> Frame<'_> {
         let class = member.class.unwrap_or(class.original);
-        self.frame(class, member.name.get(&self.text), line)
+        self.frame(class, member.name.get(&self.text), line, file)
     }
 
-    fn frame(&self, class: Span, method: &str, line: Option<u32>) -> Frame<'_> {
+    fn frame(&self, class: Span, method: &str, line: Option<u32>, file: Option<&str>) -> Frame<'_> {
         let class = class.get(&self.text);
         Frame {
             function: format!("{class}.{method}").into(),
             location: line.map(|line| Location {
-                file: self.source_file(class),
+                file: self.source_file(class, file),
                 line,
             }),
         }
     }
 
-    fn source_file(&self, class: &str) -> Cow<'_, str> {
+    /// The source file of an original class. `obfuscated` is the one that the dex file names.
+    fn source_file(&self, class: &str, obfuscated: Option<&str>) -> Cow<'_, str> {
         let noted = self
             .by_original
             .get(class)
             .and_then(|index| self.classes.get(*index as usize)?.source_file);
         match noted {
             Some(name) => name.get(&self.text).into(),
-            None => {
-                let simple = class.rsplit('.').next().unwrap_or(class);
-                let outermost = simple.split('$').next().unwrap_or(simple);
-                format!("{outermost}.java").into()
-            }
+            None => inferred_source_file(class, obfuscated).into(),
         }
+    }
+}
+
+/// The source file of an original class that the mapping does not note, by the rules of R8's retrace (`RetraceUtils`).
+fn inferred_source_file(class: &str, obfuscated: Option<&str>) -> String {
+    let simple = class.rsplit('.').next().unwrap_or(class);
+    let outermost = simple.split('$').next().unwrap_or(simple);
+    let obfuscated = obfuscated.unwrap_or_default();
+    if obfuscated == "Native Method" {
+        return obfuscated.to_owned();
+    }
+    let name = obfuscated.rsplit('/').next().unwrap_or(obfuscated);
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    // Kotlin puts the functions of a file that are in no class into a class of the file's name and `Kt`.
+    let facade = outermost.strip_suffix("Kt").filter(|of| !of.is_empty());
+    match (facade, extension) {
+        (Some(file), "" | "kt") => format!("{file}.kt"),
+        (None, "kt") => format!("{outermost}.kt"),
+        _ => format!("{outermost}.java"),
     }
 }
 

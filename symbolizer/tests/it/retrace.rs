@@ -107,6 +107,19 @@ fn every_frame_is_what_proguard_s_retrace_says() {
     assert!(equal > 150 && outside > 100 && unknown > 30);
 }
 
+/// Which file a class is in that the mapping does not note: `kotlin.trace` has each kind of class with each kind of file.
+#[test]
+fn source_files_are_those_of_r8_s_retrace() {
+    let folder = common::fixtures().join("retrace");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let mapping = Mapping::parse(read("kotlin.mapping").into_bytes()).unwrap();
+    let (trace, retraced) = (read("kotlin.trace"), read("kotlin.retraced"));
+    let lines = trace.lines().flat_map(|line| mapping.retrace(line));
+    let ours: Vec<String> = lines.collect();
+    assert_eq!(ours, retraced.lines().collect::<Vec<_>>());
+    assert!(ours.len() > 50);
+}
+
 const R8: &str = r#"# compiler: R8
 # {"id":"com.android.tools.r8.mapping","version":"2.2"}
 org.example.Main -> a.a:
