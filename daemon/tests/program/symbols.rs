@@ -221,3 +221,16 @@ fn an_elf_file_shows_its_functions() {
     let frames = answer["addresses"][0]["frames"].as_array().unwrap();
     assert_eq!(frames.last().unwrap()["function"], "main");
 }
+
+#[test]
+fn a_vdex_file_without_dex_files_says_where_they_are() {
+    let folder = Folder::new("vdex");
+    let vdex = folder.file("base.vdex");
+    // Version 021 without a section for dex files.
+    std::fs::write(&vdex, [b"vdex021\x00000\x00".as_slice(), &[0; 28]].concat()).unwrap();
+    let (_, complaints) = fails(&[&vdex]);
+    assert!(
+        complaints[0].contains("in the APK or .jar"),
+        "{complaints:?}"
+    );
+}

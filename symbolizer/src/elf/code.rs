@@ -3,11 +3,10 @@
 use std::ops::Range;
 use std::path::Path;
 
-use object::read::elf::Sym;
-use object::{Endianness, elf, pod};
+use object::elf;
 
 use super::package;
-use super::reader::{ElfReader, Section, c_string};
+use super::reader::{ElfReader, Section};
 use crate::{Result, hex};
 
 /// The most bytes of one function that are read: the loops of interpreters have some 100 KB.
@@ -101,12 +100,10 @@ impl MachineCode {
 
 /// Where the byte at an address is in the file, and in which section, if there are sections.
 fn place<'i>(image: &'i ElfReader<'_>, address: u64) -> Result<(u64, Option<&'i Section>)> {
-    let executable = u64::from(elf::SHF_EXECINSTR);
     let within = |start: u64, size: u64| address.checked_sub(start).filter(|&within| within < size);
     let mut sections = image.sections.iter();
-    let section = sections.find(|section| {
-        section.flags & executable != 0 && within(section.address, section.size).is_some()
-    });
+    let section = sections
+        .find(|section| section.is_executable() && within(section.address, section.size).is_some());
     if let Some(section) = section {
         if section.kind == elf::SHT_NOBITS {
             let problem = "has debug information only, and no instructions";
@@ -189,52 +186,32 @@ struct Mark {
 /// Reads the marks of a symbol table: mapping symbols (`$x`, `$a`, `$t`, `$d`), and in ARM's 32-bit files functions, the lowest bit
 /// of whose address says Thumb. A broken table has none.
 fn read_marks(image: &ElfReader<'_>, kind: u32, marks: &mut Vec<Mark>) {
-    let table = image.sections.iter().find(|section| section.kind == kind);
-    let Some(table) = table else { return };
-    let names = image.sections.get(table.link as usize);
-    let names = names.and_then(|names| image.bytes(names).ok());
-    let (Some(names), Ok(entries)) = (names, image.bytes(table)) else {
+    let Ok(Some(table)) = image.symbol_table(kind) else {
         return;
     };
-    match image.encoding().is_64 {
-        true => marks_of::<elf::Sym64<Endianness>>(image, &names, &entries, marks),
-        false => marks_of::<elf::Sym32<Endianness>>(image, &names, &entries, marks),
-    }
-}
-
-fn marks_of<S: Sym<Endian = Endianness>>(
-    image: &ElfReader<'_>,
-    names: &[u8],
-    entries: &[u8],
-    marks: &mut Vec<Mark>,
-) {
-    let endian = image.encoding().endian;
     let is_arm = image.machine == elf::EM_ARM;
-    let count = entries.len().checked_div(size_of::<S>());
-    let entries = pod::slice_from_bytes::<S>(entries, count.unwrap_or_default());
-    for symbol in entries.map_or(&[][..], |(entries, _)| entries) {
-        let address: u64 = symbol.st_value(endian).into();
-        let name = names
-            .get(symbol.st_name(endian) as usize..)
-            .unwrap_or_default();
-        let name = c_string(name.get(..8).unwrap_or(name));
-        let (address, rank, kind) = match (symbol.st_type(), name) {
-            (elf::STT_NOTYPE, [b'$', mark] | [b'$', mark, b'.', ..]) => {
+    for symbol in table.symbols() {
+        let (address, rank, kind) = match (symbol.kind, table.name(&symbol, 8)) {
+            // armcc's mapping symbols are functions.
+            (
+                elf::STT_NOTYPE | elf::STT_FUNC,
+                [b'$', mark @ (b'x' | b'a' | b't' | b'd')]
+                | [b'$', mark @ (b'x' | b'a' | b't' | b'd'), b'.', ..],
+            ) => {
                 let kind = match mark {
                     b'x' => CodeKind::Instructions(InstructionSet::A64),
                     b'a' => CodeKind::Instructions(InstructionSet::A32),
                     b't' => CodeKind::Instructions(InstructionSet::T32),
-                    b'd' => CodeKind::Data,
-                    _ => continue,
+                    _ => CodeKind::Data,
                 };
-                (address, 1, kind)
+                (symbol.value, 1, kind)
             }
-            (elf::STT_FUNC, _) if is_arm && symbol.st_shndx(endian) != elf::SHN_UNDEF => {
-                let set = match address & 1 {
+            (elf::STT_FUNC, _) if is_arm && symbol.section != elf::SHN_UNDEF => {
+                let set = match symbol.value & 1 {
                     0 => InstructionSet::A32,
                     _ => InstructionSet::T32,
                 };
-                (address & !1, 0, CodeKind::Instructions(set))
+                (symbol.value & !1, 0, CodeKind::Instructions(set))
             }
             _ => continue,
         };

@@ -6,7 +6,6 @@ use gimli::{
     BaseAddresses, CieOrFde, DebugFrame, EhFrame, EndianSlice, Error, RunTimeEndian, UnwindOffset,
     UnwindSection,
 };
-use object::elf;
 
 use super::reader::{ElfReader, Section};
 
@@ -124,11 +123,10 @@ fn exidx(image: &ElfReader<'_>, section: &Section, bytes: &[u8]) -> Bounds {
         })
         .collect();
     let end = starts.last().and_then(|&last| {
-        let executable = u64::from(elf::SHF_EXECINSTR);
         image
             .sections
             .iter()
-            .filter(|section| section.flags & executable != 0)
+            .filter(|section| section.is_executable())
             .map(|section| {
                 (
                     section.address,

@@ -9,6 +9,7 @@ use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endianness, FileKind, ReadRef};
 
 use super::data::{Data, Problem};
+use super::dynamic;
 
 /// How many notes sections or segments are searched for the build-id, and how many bytes of each.
 const MAX_NOTES: (usize, u64) = (64, 65_536);
@@ -29,20 +30,47 @@ pub(super) struct Headers {
     pub(super) kind: u16,
     pub(super) machine: u16,
     pub(super) sections: Vec<Section>,
+    /// Why the section headers cannot be used, if they cannot; `sections` are then those that program headers tell.
+    pub(super) unusable_sections: Option<Problem>,
     pub(super) segments: Vec<Segment>,
     pub(super) build_id: Option<Vec<u8>>,
 }
 
 /// A section header.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Section {
+    /// Of a packed `.zdebug_info` it is `.debug_info`.
     pub(super) name: String,
     pub(super) kind: u32,
     pub(super) flags: u64,
+    pub(super) packing: Packing,
     pub(super) address: u64,
     pub(super) offset: u64,
     pub(super) size: u64,
     pub(super) link: u32,
+}
+
+/// How the bytes of a section are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Packing {
+    #[default]
+    Plain,
+    /// Behind a compression header (`SHF_COMPRESSED`).
+    Header,
+    /// A `.zdebug_*` section of GNU's older tools and of Go before 1.19: behind `ZLIB` and the size.
+    Zlib,
+}
+
+impl Section {
+    /// Whether it is part of the program in memory.
+    pub(super) fn is_loaded(&self) -> bool {
+        self.flags & u64::from(elf::SHF_ALLOC) != 0
+    }
+
+    /// Whether it holds instructions.
+    pub(super) fn is_executable(&self) -> bool {
+        self.flags & u64::from(elf::SHF_EXECINSTR) != 0
+    }
 }
 
 /// A part of the file that is loaded.
@@ -127,12 +155,19 @@ impl HeaderReads<'_> {
             .iter()
             .filter_map(|program| segment(program, endian))
             .collect();
-        let sections = match sections {
-            Ok(sections) => self.sections(header, endian, sections),
+        let (mut sections, mut unusable_sections) = match sections {
+            Ok(sections) => (self.sections(header, endian, sections), None),
             // What is loaded can be used without sections.
-            Err(_) if !segments.is_empty() => Vec::new(),
+            Err((_, problem)) if !segments.is_empty() => (Vec::new(), Some(problem)),
             Err(problem) => return Err(problem),
         };
+        if !segments.is_empty() && !sections.iter().any(Section::is_loaded) {
+            let none = || Problem::Format("there are none of what is loaded".to_owned());
+            unusable_sections.get_or_insert_with(none);
+            let more =
+                dynamic::sections::<Elf>(self.data, endian, programs, &segments, sections.len());
+            sections.extend(more);
+        }
         let in_programs = programs
             .iter()
             .filter(|program| program.p_type(endian) == elf::PT_NOTE)
@@ -152,6 +187,7 @@ impl HeaderReads<'_> {
             kind: header.e_type(endian),
             machine: header.e_machine(endian),
             sections,
+            unusable_sections,
             segments,
             build_id,
         })
@@ -174,14 +210,25 @@ impl HeaderReads<'_> {
             let text = c_string(text.get(..MAX_SECTION_NAME).unwrap_or(text));
             String::from_utf8_lossy(text).into_owned()
         };
-        let section = |section: &Elf::SectionHeader| Section {
-            name: name(section.sh_name(endian)),
-            kind: section.sh_type(endian),
-            flags: section.sh_flags(endian).into(),
-            address: section.sh_addr(endian).into(),
-            offset: section.sh_offset(endian).into(),
-            size: section.sh_size(endian).into(),
-            link: section.sh_link(endian),
+        let section = |section: &Elf::SectionHeader| {
+            let flags = section.sh_flags(endian).into();
+            let name = name(section.sh_name(endian));
+            let zlib = name.strip_prefix(".zdebug_");
+            let packing = match zlib {
+                _ if flags & u64::from(elf::SHF_COMPRESSED) != 0 => Packing::Header,
+                Some(_) => Packing::Zlib,
+                None => Packing::Plain,
+            };
+            Section {
+                name: zlib.map_or_else(|| name.clone(), |rest| format!(".debug_{rest}")),
+                kind: section.sh_type(endian),
+                flags,
+                packing,
+                address: section.sh_addr(endian).into(),
+                offset: section.sh_offset(endian).into(),
+                size: section.sh_size(endian).into(),
+                link: section.sh_link(endian),
+            }
         };
         sections.iter().map(section).collect()
     }

@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::fs::File;
 use std::path::Path;
 
-use object::read::elf::Sym;
-use object::{Endianness, elf, pod};
+use object::elf;
 
 use super::functions;
 use super::minidebug;
 use super::ranges::Ranges;
-use super::reader::{ElfReader, Segment, c_string};
+use super::reader::{ElfReader, Segment};
 use super::symbols::{ElfSymbols, Named};
+use super::tables::{CodeSymbol, SymbolTable};
 use crate::{Error, Result};
 
 impl ElfSymbols {
@@ -58,12 +58,19 @@ pub(super) fn load(image: &ElfReader<'_>, debug: Option<&ElfReader<'_>>) -> Resu
         .flatten()
         .collect();
     let functions = functions::of(&images);
+    let mut problems = Vec::new();
+    problems.extend(
+        image
+            .unusable_sections
+            .as_ref()
+            .map(|problem| format!("section headers: {problem}")),
+    );
     let mut symbols = Symbols::default();
-    for (index, image) in images.iter().enumerate() {
-        let added = symbols.add(image);
-        // Errors in the file's own tables are reported; the other files' tables are optional.
+    for (index, part) in images.iter().enumerate() {
+        let broken = symbols.add(part, &image.segments);
+        // The other files' tables are optional.
         if index == 0 {
-            added?;
+            problems.extend(broken);
         }
     }
     let Symbols {
@@ -73,6 +80,7 @@ pub(super) fn load(image: &ElfReader<'_>, debug: Option<&ElfReader<'_>>) -> Resu
     } = symbols;
     found.sort_by_key(|candidate| (candidate.named.start, candidate.rank));
     found.dedup_by_key(|candidate| candidate.named.start);
+    let found = without_inner_labels(found, functions.exact());
     let named = bound_unsized(found, functions.exact(), complete);
     Ok(ElfSymbols {
         module: image
@@ -105,6 +113,7 @@ pub(super) fn load(image: &ElfReader<'_>, debug: Option<&ElfReader<'_>>) -> Resu
                 .map(|&(start, end)| (start, end, (start, end))),
         ),
         extra: Vec::new(),
+        problems,
     })
 }
 
@@ -112,11 +121,13 @@ pub(super) fn load(image: &ElfReader<'_>, debug: Option<&ElfReader<'_>>) -> Resu
 #[derive(Debug)]
 struct Candidate {
     named: Named,
+    kind: CodeSymbol,
     /// Of several symbols at one address the smallest rank counts: sized before
-    /// unsized, global before weak before local, few leading underscores before many, names before those with a version, long names before short
-    /// ones as in perf.
-    rank: (bool, u8, usize, bool, Reverse<usize>, u8),
-    section_end: u64,
+    /// unsized, functions before labels, global before weak before local, few leading underscores before many, names before those with
+    /// a version, long names before short ones as in perf.
+    rank: (bool, bool, u8, usize, bool, Reverse<usize>, u8),
+    /// The end of its section or segment.
+    extent_end: u64,
 }
 
 /// The function symbols of some files.
@@ -130,88 +141,59 @@ struct Symbols {
 }
 
 impl Symbols {
-    /// Adds a file's `.symtab` and `.dynsym`.
-    fn add(&mut self, image: &ElfReader<'_>) -> Result<()> {
+    /// Adds a file's `.symtab` and `.dynsym`, and says which of them cannot be read. `loaded` are the segments of the library.
+    fn add(&mut self, image: &ElfReader<'_>, loaded: &[Segment]) -> Vec<String> {
+        let mut problems = Vec::new();
         for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
-            self.add_table(image, kind)?;
+            match image.symbol_table(kind) {
+                Ok(Some(table)) => self.add_table((image, loaded), table, kind),
+                Ok(None) => {}
+                Err(Error::Elf { part, problem, .. }) => {
+                    problems.push(format!("{part}: {problem}"))
+                }
+                Err(error) => problems.push(error.to_string()),
+            }
         }
-        Ok(())
-    }
-
-    fn add_table(&mut self, image: &ElfReader<'_>, kind: u32) -> Result<()> {
-        let Some(section) = image.sections.iter().find(|section| section.kind == kind) else {
-            return Ok(());
-        };
-        let in_symbols = |error| match error {
-            Error::Elf { file, problem, .. } => Error::Elf {
-                file,
-                part: "symbols",
-                problem,
-            },
-            other => other,
-        };
-        let table = image.bytes(section).map_err(in_symbols)?;
-        let names = image
-            .sections
-            .get(section.link as usize)
-            .ok_or_else(|| image.wrong("symbols", "have no string table"))?;
-        let names = image.bytes(names).map_err(in_symbols)?;
-        let Ok(index) = u8::try_from(self.strings.len()) else {
-            return Ok(());
-        };
-        let table = Table {
-            image,
-            index,
-            names: &names,
-            entries: &table,
-        };
-        match image.encoding().is_64 {
-            true => self.add_entries::<elf::Sym64<Endianness>>(&table, kind),
-            false => self.add_entries::<elf::Sym32<Endianness>>(&table, kind),
-        }
-        self.strings.push(names.into());
-        Ok(())
+        problems
     }
 
     /// Adds the functions among a table's symbols.
-    fn add_entries<S: Sym<Endian = Endianness>>(&mut self, table: &Table<'_>, kind: u32) {
-        let endian = table.image.encoding().endian;
+    fn add_table(
+        &mut self,
+        (image, loaded): (&ElfReader<'_>, &[Segment]),
+        table: SymbolTable<'_>,
+        kind: u32,
+    ) {
+        let Ok(index) = u8::try_from(self.strings.len()) else {
+            return;
+        };
         // Bit 0 of an ARM function's address says Thumb.
-        let thumb = u64::from(table.image.machine == elf::EM_ARM);
-        let count = table.entries.len().checked_div(size_of::<S>());
-        let entries = pod::slice_from_bytes::<S>(table.entries, count.unwrap_or_default());
-        let entries = entries.map_or(&[][..], |(entries, _)| entries);
-        for symbol in entries.iter().skip(1) {
-            let is_function = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
-            let section = symbol.st_shndx(endian);
-            if !is_function || section == elf::SHN_UNDEF {
+        let thumb = u64::from(image.machine == elf::EM_ARM);
+        for symbol in table.symbols() {
+            let extent = image.extent(&symbol, loaded);
+            let code_symbol = table.code_symbol(&symbol, extent.as_ref());
+            // Of mapping symbols a strip of local symbols may leave some.
+            self.complete |=
+                kind == elf::SHT_SYMTAB && symbol.is_own_local() && !table.is_mapping(&symbol);
+            let (Some(code_symbol), Some(extent)) = (code_symbol, extent) else {
                 continue;
-            }
-            // Only the start of a name matters here. Many symbols can share one long name.
-            let name = symbol.st_name(endian);
-            let text = table.names.get(name as usize..).unwrap_or_default();
-            let text = c_string(text.get(..8).unwrap_or(text));
-            if text.is_empty() {
-                continue;
-            }
-            let start = symbol.st_value(endian).into() & !thumb;
-            let size: u64 = symbol.st_size(endian).into();
-            let section_end = table
-                .image
-                .sections
-                .get(usize::from(section))
-                .map_or(0, |section| section.address.saturating_add(section.size));
+            };
+            let start = symbol.value & !thumb;
+            // Only the start of a name matters here.
+            let text = table.name(&symbol, 8);
             self.found.push(Candidate {
                 named: Named {
                     start,
-                    end: start.saturating_add(size),
-                    table: table.index,
-                    name,
+                    end: start.saturating_add(symbol.size).min(extent.end),
+                    table: index,
+                    name: symbol.name,
                     index: 0,
                 },
+                kind: code_symbol,
                 rank: (
-                    size == 0,
-                    match symbol.st_bind() {
+                    symbol.size == 0,
+                    code_symbol == CodeSymbol::Label,
+                    match symbol.binding {
                         elf::STB_GLOBAL => 0,
                         elf::STB_WEAK => 1,
                         _ => 2,
@@ -219,22 +201,32 @@ impl Symbols {
                     text.iter().take_while(|&&byte| byte == b'_').count(),
                     text.contains(&b'@'),
                     Reverse(text.len()),
-                    table.index,
+                    index,
                 ),
-                section_end,
+                extent_end: extent.end,
             });
-            self.complete |= kind == elf::SHT_SYMTAB && symbol.is_local();
         }
+        self.strings.push(table.names.into());
     }
 }
 
-/// A symbol table, and what its names are read from.
-struct Table<'t> {
-    image: &'t ElfReader<'t>,
-    /// Which of the string tables its names lie in.
-    index: u8,
-    names: &'t [u8],
-    entries: &'t [u8],
+/// Drops the labels inside of functions: where `.eh_frame` has a function around the label that begins with another symbol.
+fn without_inner_labels(found: Vec<Candidate>, functions: &[(u64, u64)]) -> Vec<Candidate> {
+    let starts: Vec<u64> = found
+        .iter()
+        .map(|candidate| candidate.named.start)
+        .collect();
+    let is_inner = |at: u64| {
+        let after = functions.partition_point(|&(start, _)| start < at);
+        let before = after.checked_sub(1).and_then(|index| functions.get(index));
+        before.is_some_and(|&(start, end)| at < end && starts.binary_search(&start).is_ok())
+    };
+    found
+        .into_iter()
+        .filter(|candidate| {
+            candidate.kind == CodeSymbol::Function || !is_inner(candidate.named.start)
+        })
+        .collect()
 }
 
 /// Gives symbols without a size, as assembly leaves them, one where it is certain, and
@@ -267,7 +259,7 @@ fn bound_unsized(found: Vec<Candidate>, functions: &[(u64, u64)], complete: bool
                 None if complete => u64::MAX,
                 _ => continue,
             };
-            symbol.end = next.min(function_end).min(candidate.section_end);
+            symbol.end = next.min(function_end).min(candidate.extent_end);
             if symbol.end <= symbol.start {
                 continue;
             }
@@ -289,8 +281,9 @@ mod tests {
                 end,
                 ..Named::default()
             },
-            rank: (start == end, 0, 0, false, Reverse(0), 0),
-            section_end: 1000,
+            kind: CodeSymbol::Function,
+            rank: (start == end, false, 0, 0, false, Reverse(0), 0),
+            extent_end: 1000,
         }
     }
 
@@ -306,6 +299,22 @@ mod tests {
             .iter()
             .map(|named| (named.start, named.end))
             .collect()
+    }
+
+    #[test]
+    fn a_label_in_a_function_does_not_divide_it() {
+        let label = |start| Candidate {
+            kind: CodeSymbol::Label,
+            ..candidate(start, start)
+        };
+        // The first function has a symbol, the second has none.
+        let functions = [(100, 200), (300, 400)];
+        let found = vec![candidate(100, 100), label(150), label(200), label(350)];
+        let starts: Vec<u64> = without_inner_labels(found, &functions)
+            .iter()
+            .map(|candidate| candidate.named.start)
+            .collect();
+        assert_eq!(starts, [100, 200, 350]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod data;
 mod debug_files;
 mod demangle;
 mod dwarf;
+mod dynamic;
 mod functions;
 mod headers;
 mod list;
@@ -30,6 +31,7 @@ mod ranges;
 mod reader;
 mod source;
 mod symbols;
+mod tables;
 
 pub use code::{CodeKind, InstructionSet, MachineCode};
 pub use debug_files::{DebugFiles, MissingDebug};

@@ -3,13 +3,12 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use object::read::elf::Sym;
-use object::{Endianness, elf, pod};
+use object::elf;
 
 use super::demangle::demangle;
 use super::minidebug;
 use super::near::nearest;
-use super::reader::{ElfReader, Segment, c_string};
+use super::reader::{ElfReader, Segment};
 use crate::Result;
 
 /// The longest symbol name that is compared, in bytes.
@@ -171,52 +170,40 @@ impl CodePlaces {
     }
 
     fn add(&mut self, image: &ElfReader<'_>) -> Result<()> {
-        for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
-            let Some(section) = image.sections.iter().find(|section| section.kind == kind) else {
-                continue;
-            };
-            let names = image.sections.get(section.link as usize);
-            let names = names.ok_or_else(|| image.wrong("symbols", "they have no string table"))?;
-            let (entries, names) = (image.bytes(section)?, image.bytes(names)?);
-            match image.encoding().is_64 {
-                true => self.add_table::<elf::Sym64<Endianness>>(image, &entries, &names),
-                false => self.add_table::<elf::Sym32<Endianness>>(image, &entries, &names),
-            }
-        }
-        Ok(())
-    }
-
-    fn add_table<S: Sym<Endian = Endianness>>(
-        &mut self,
-        image: &ElfReader<'_>,
-        entries: &[u8],
-        names: &[u8],
-    ) {
-        let endian = image.encoding().endian;
         // Bit 0 of an ARM function's address says Thumb.
         let thumb = u64::from(image.machine == elf::EM_ARM);
-        let count = entries.len().checked_div(size_of::<S>());
-        let entries = pod::slice_from_bytes::<S>(entries, count.unwrap_or_default());
-        let entries = entries.map_or(&[][..], |(entries, _)| entries);
-        for symbol in entries.iter().skip(1) {
-            let is_function = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
-            if !is_function || symbol.st_shndx(endian) == elf::SHN_UNDEF {
-                continue;
+        let mut problem = None;
+        for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
+            let table = match image.symbol_table(kind) {
+                Ok(Some(table)) => table,
+                Ok(None) => continue,
+                Err(error) => {
+                    problem = Some(error);
+                    continue;
+                }
+            };
+            for symbol in table.symbols() {
+                let extent = image.extent(&symbol, &self.segments);
+                if table.code_symbol(&symbol, extent.as_ref()).is_none() {
+                    continue;
+                }
+                let name = String::from_utf8_lossy(table.name(&symbol, MAX_NAME));
+                // memcpy@@GLIBC_2.14
+                let name = name.split('@').next().unwrap_or_default();
+                if name.is_empty() {
+                    continue;
+                }
+                self.functions.push(NamedFunction {
+                    name: name.to_owned(),
+                    address: symbol.value & !thumb,
+                    chooses: symbol.kind == elf::STT_GNU_IFUNC,
+                });
             }
-            let name = names.get(symbol.st_name(endian) as usize..);
-            let name = name.unwrap_or_default();
-            let name = c_string(name.get(..MAX_NAME).unwrap_or(name));
-            let name = String::from_utf8_lossy(name);
-            // memcpy@@GLIBC_2.14
-            let name = name.split('@').next().unwrap_or_default();
-            if name.is_empty() {
-                continue;
-            }
-            self.functions.push(NamedFunction {
-                name: name.to_owned(),
-                address: symbol.st_value(endian).into() & !thumb,
-                chooses: symbol.st_type() == elf::STT_GNU_IFUNC,
-            });
+        }
+        // The other table may have what is looked for.
+        match problem {
+            Some(problem) if self.functions.is_empty() => Err(problem),
+            _ => Ok(()),
         }
     }
 }

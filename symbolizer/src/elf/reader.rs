@@ -10,7 +10,7 @@ use object::{Endianness, U32, elf, pod};
 
 use super::data::{Data, Problem};
 use super::headers::Headers;
-pub(super) use super::headers::{Section, Segment, c_string};
+pub(super) use super::headers::{Packing, Section, Segment, c_string};
 use crate::{Error, Result};
 
 /// A section is unpacked to so many bytes, and so many for each of its own: debug information becomes two to ten times as large.
@@ -27,6 +27,8 @@ pub(super) struct ElfReader<'d> {
     pub(super) kind: u16,
     pub(super) machine: u16,
     pub(super) sections: Vec<Section>,
+    /// Why the section headers cannot be used, if they cannot; `sections` are then those that program headers tell.
+    pub(super) unusable_sections: Option<String>,
     pub(super) segments: Vec<Segment>,
     pub(super) build_id: Option<Vec<u8>>,
 }
@@ -98,6 +100,7 @@ impl<'d> ElfReader<'d> {
             kind: headers.kind,
             machine: headers.machine,
             sections: headers.sections,
+            unusable_sections: headers.unusable_sections.map(|problem| problem.to_string()),
             segments: headers.segments,
             build_id: headers.build_id,
         })
@@ -126,12 +129,15 @@ impl<'d> ElfReader<'d> {
             .data
             .read(section.offset, section.size)
             .map_err(|problem| unusable(&self.name, "section", problem))?;
-        if section.flags & u64::from(elf::SHF_COMPRESSED) == 0 {
-            return Ok(bytes);
-        }
-        let unpacked = match self.encoding.is_64 {
-            true => self.unpack::<elf::FileHeader64<Endianness>>(&bytes),
-            false => self.unpack::<elf::FileHeader32<Endianness>>(&bytes),
+        let unpacked = match (section.packing, self.encoding.is_64) {
+            (Packing::Plain, _) => return Ok(bytes),
+            (Packing::Header, true) => self.unpack::<elf::FileHeader64<Endianness>>(&bytes),
+            (Packing::Header, false) => self.unpack::<elf::FileHeader32<Endianness>>(&bytes),
+            (Packing::Zlib, _) => match bytes.split_first_chunk() {
+                Some((b"ZLIB", rest)) => self.unpack_zlib(rest),
+                // A section that would not have become smaller.
+                _ => return Ok(bytes),
+            },
         };
         unpacked
             .map(Cow::Owned)
@@ -161,17 +167,27 @@ impl<'d> ElfReader<'d> {
         &self,
         bytes: &[u8],
     ) -> Result<Vec<u8>, Problem> {
-        let format = |error: &dyn ToString| Problem::Format(error.to_string());
-        let (header, packed) = pod::from_bytes::<Elf::CompressionHeader>(bytes)
-            .map_err(|()| format(&"ends within its header"))?;
+        let (header, packed) =
+            pod::from_bytes::<Elf::CompressionHeader>(bytes).map_err(|()| cut_header())?;
         let size: u64 = header.ch_size(self.encoding.endian).into();
-        let most = UNPACKED_RATIO.saturating_mul(bytes.len() as u64);
+        self.unpack_bytes(packed, size, header.ch_type(self.encoding.endian))
+    }
+
+    /// Unpacks what follows `ZLIB` in a `.zdebug_*` section: the size, big-endian, and the packed bytes.
+    fn unpack_zlib(&self, bytes: &[u8]) -> Result<Vec<u8>, Problem> {
+        let (size, packed) = bytes.split_first_chunk().ok_or_else(cut_header)?;
+        self.unpack_bytes(packed, u64::from_be_bytes(*size), elf::ELFCOMPRESS_ZLIB)
+    }
+
+    fn unpack_bytes(&self, packed: &[u8], size: u64, method: u32) -> Result<Vec<u8>, Problem> {
+        let format = |error: &dyn ToString| Problem::Format(error.to_string());
+        let most = UNPACKED_RATIO.saturating_mul(packed.len() as u64);
         if size > most.saturating_add(UNPACKED_AT_LEAST) {
             return Err(Problem::TooMuch);
         }
         self.data.take(size)?;
         let limit = usize::try_from(size).map_err(|error| format(&error))?;
-        let unpacked = match header.ch_type(self.encoding.endian) {
+        let unpacked = match method {
             elf::ELFCOMPRESS_ZLIB => {
                 miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(packed, limit)
                     .map_err(|error| format(&error))?
@@ -194,6 +210,10 @@ impl<'d> ElfReader<'d> {
             Err(Problem::Format(found))
         }
     }
+}
+
+fn cut_header() -> Problem {
+    Problem::Format("ends within its header".to_owned())
 }
 
 /// The error that `part` of a file cannot be used.

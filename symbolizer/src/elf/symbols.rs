@@ -24,6 +24,7 @@ pub struct ElfSymbols {
     pub(super) functions: Ranges<(u64, u64)>,
     pub(super) function_count: usize,
     pub(super) extra: Vec<(Range<u64>, String)>,
+    pub(super) problems: Vec<String>,
 }
 
 /// A symbol; its name lies in one of the string tables.
@@ -153,6 +154,12 @@ impl ElfSymbols {
     #[must_use]
     pub fn build_id(&self) -> Option<&[u8]> {
         self.build_id.as_deref()
+    }
+
+    /// Which parts of the file cannot be used, and why; the others are used.
+    #[must_use]
+    pub fn problems(&self) -> &[String] {
+        &self.problems
     }
 
     /// The file's name without its folder.

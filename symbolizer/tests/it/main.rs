@@ -10,6 +10,7 @@ mod containers;
 mod dex;
 mod dex_items;
 mod elf;
+mod elf_tables;
 mod hostile;
 mod jit;
 mod kernel;

@@ -96,6 +96,7 @@ impl InputFile {
         let mut images = Vec::new();
         if magic == *b"\x7fELF" && self.entry.is_none() {
             images.extend(errors.report(self.elf(&shown, &file)));
+            report_problems(&images, errors);
             // An oat file holds dex files, too.
             if container::entries(&shown, &ReadCache::new(&file)).is_err() {
                 return visit(&images, errors);
@@ -106,6 +107,7 @@ impl InputFile {
         };
         if let Some(library) = self.entry.as_ref().filter(|name| name.ends_with(".so")) {
             images.extend(errors.report(self.library(&shown, &bytes, library)));
+            report_problems(&images, errors);
             return visit(&images, errors);
         }
         let entries = self.dex_files(&shown, &bytes, errors);
@@ -177,7 +179,13 @@ impl InputFile {
                 errors.add(&anyhow!("{shown}: no dex file called '{entry}' in it"));
             }
             None if entries.is_empty() && !broken => {
-                errors.add(&anyhow!("{shown}: no dex file in it"));
+                let elsewhere = match bytes {
+                    [b'v', b'd', b'e', b'x', ..] => {
+                        ": since Android 10 a .vdex file need not hold any: they are in the APK or .jar that it was made for"
+                    }
+                    _ => "",
+                };
+                errors.add(&anyhow!("{shown}: no dex file in it{elsewhere}"));
             }
             _ => {}
         }
@@ -194,6 +202,18 @@ impl InputFile {
             bail!("{shown}: not a regular file");
         }
         Ok((file, meta.len()))
+    }
+}
+
+/// Reports the parts of ELF files that cannot be used.
+fn report_problems(images: &[Image<'_>], errors: &mut Errors) {
+    for image in images {
+        let Code::Elf(elf) = &image.code else {
+            continue;
+        };
+        for problem in elf.symbols().problems() {
+            errors.add(&anyhow!("{}: {problem}; the rest is shown", image.name));
+        }
     }
 }
 

@@ -1,0 +1,218 @@
+//! Which symbols do an ELF file's tables list?
+
+use std::borrow::Cow;
+
+use object::read::elf::Sym;
+use object::{Endianness, elf, pod};
+
+use super::reader::{ElfReader, Encoding, Segment, c_string};
+use crate::{Error, Result};
+
+/// `.symtab` or `.dynsym`, and the names of its symbols.
+#[derive(Debug)]
+pub(super) struct SymbolTable<'i> {
+    encoding: Encoding,
+    machine: u16,
+    entries: Cow<'i, [u8]>,
+    /// The string table that the names lie in.
+    pub(super) names: Cow<'i, [u8]>,
+}
+
+/// A symbol as its table has it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    /// Offset of its name in the string table.
+    pub(super) name: u32,
+    /// Its address; bit 0 of an ARM function's says Thumb.
+    pub(super) value: u64,
+    pub(super) size: u64,
+    /// `STT_FUNC`, say.
+    pub(super) kind: u8,
+    /// `STB_GLOBAL`, say.
+    pub(super) binding: u8,
+    pub(super) section: u16,
+}
+
+/// What a symbol of code is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CodeSymbol {
+    /// A function by its type.
+    Function,
+    /// An address in code that has a name and no type, as assembly without `.type` leaves it.
+    Label,
+}
+
+/// The part of the program that a symbol lies in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    /// The address after its last byte.
+    pub(super) end: u64,
+    executable: bool,
+}
+
+impl<'d> ElfReader<'d> {
+    /// The table of that kind (`SHT_SYMTAB`, `SHT_DYNSYM`); None: the file has none.
+    pub(super) fn symbol_table(&self, kind: u32) -> Result<Option<SymbolTable<'_>>> {
+        let Some(section) = self.sections.iter().find(|section| section.kind == kind) else {
+            return Ok(None);
+        };
+        let part = match kind {
+            elf::SHT_SYMTAB => ".symtab",
+            _ => ".dynsym",
+        };
+        let of_table = |error| match error {
+            Error::Elf { file, problem, .. } => Error::Elf {
+                file,
+                part,
+                problem,
+            },
+            other => other,
+        };
+        let entries = self.bytes(section).map_err(of_table)?;
+        let names = self
+            .sections
+            .get(section.link as usize)
+            .ok_or_else(|| self.wrong(part, "has no string table"))?;
+        Ok(Some(SymbolTable {
+            encoding: self.encoding(),
+            machine: self.machine,
+            entries,
+            names: self.bytes(names).map_err(of_table)?,
+        }))
+    }
+
+    /// The section that a symbol lies in; where the section is not known, the segment. None: the symbol is outside of both.
+    ///
+    /// `loaded` are the segments of the program: a debug file need not have any.
+    pub(super) fn extent(&self, symbol: &Entry, loaded: &[Segment]) -> Option<Extent> {
+        let holds = |start: u64, size: u64| {
+            let within = symbol.value.checked_sub(start);
+            within.is_some_and(|within| within < size)
+        };
+        let section = self.sections.get(usize::from(symbol.section));
+        if let Some(section) = section.filter(|section| section.is_loaded()) {
+            let end = section.address.saturating_add(section.size);
+            if holds(section.address, section.size) {
+                return Some(Extent {
+                    end,
+                    executable: section.is_executable(),
+                });
+            }
+            // A symbol that marks its section's end.
+            if symbol.value == end {
+                return None;
+            }
+        }
+        let mut segments = self.segments.iter().chain(loaded);
+        let segment = segments.find(|segment| holds(segment.address, segment.size))?;
+        Some(Extent {
+            end: segment.address.saturating_add(segment.size),
+            executable: segment.executable,
+        })
+    }
+}
+
+impl SymbolTable<'_> {
+    /// Its symbols, without the first one, which is none.
+    pub(super) fn symbols(&self) -> Box<dyn Iterator<Item = Entry> + '_> {
+        match self.encoding.is_64 {
+            true => Box::new(self.entries::<elf::Sym64<Endianness>>()),
+            false => Box::new(self.entries::<elf::Sym32<Endianness>>()),
+        }
+    }
+
+    /// A symbol's name, or the first `most` bytes of it: many symbols can share one long name.
+    pub(super) fn name(&self, symbol: &Entry, most: usize) -> &[u8] {
+        let name = self.names.get(symbol.name as usize..).unwrap_or_default();
+        c_string(name.get(..most).unwrap_or(name))
+    }
+
+    /// Whether a symbol says what follows, and is of no function.
+    pub(super) fn is_mapping(&self, symbol: &Entry) -> bool {
+        is_mapping_symbol(self.machine, self.name(symbol, 4))
+    }
+
+    /// What a symbol of code is; None: it is undefined or of something else. `extent` is where it lies.
+    pub(super) fn code_symbol(
+        &self,
+        symbol: &Entry,
+        extent: Option<&Extent>,
+    ) -> Option<CodeSymbol> {
+        let name = self.name(symbol, 4);
+        if symbol.section == elf::SHN_UNDEF
+            || name.is_empty()
+            || is_mapping_symbol(self.machine, name)
+        {
+            return None;
+        }
+        match symbol.kind {
+            elf::STT_FUNC | elf::STT_GNU_IFUNC => Some(CodeSymbol::Function),
+            // Names with a dot are of compilers and their plugins: `.L12`, `.annobin_start`.
+            elf::STT_NOTYPE
+                if symbol.section != elf::SHN_ABS
+                    && name.first() != Some(&b'.')
+                    && extent.is_some_and(|extent| extent.executable) =>
+            {
+                Some(CodeSymbol::Label)
+            }
+            _ => None,
+        }
+    }
+
+    fn entries<S: Sym<Endian = Endianness> + 'static>(&self) -> impl Iterator<Item = Entry> + '_ {
+        let endian = self.encoding.endian;
+        let count = self.entries.len().checked_div(size_of::<S>());
+        let entries = pod::slice_from_bytes::<S>(&self.entries, count.unwrap_or_default());
+        let entries = entries.map_or(&[][..], |(entries, _)| entries);
+        entries.iter().skip(1).map(move |symbol| Entry {
+            name: symbol.st_name(endian),
+            value: symbol.st_value(endian).into(),
+            size: symbol.st_size(endian).into(),
+            kind: symbol.st_type(),
+            binding: symbol.st_bind(),
+            section: symbol.st_shndx(endian),
+        })
+    }
+}
+
+impl Entry {
+    /// Whether it is of the kinds that a strip of local symbols removes: not of a section, nor of a source file.
+    pub(super) fn is_own_local(&self) -> bool {
+        self.binding == elf::STB_LOCAL
+            && !matches!(self.kind, elf::STT_SECTION | elf::STT_FILE)
+            && self.section != elf::SHN_UNDEF
+    }
+}
+
+/// Whether a name says what follows (instructions of a set, or data) and is of no function. ARM's tools
+/// write `$a`, `$t`, `$d` and `$x`, armcc `$b`, `$f`, `$p` and `$m` as well, also as functions; RISC-V's `$xrv64i2p1`.
+fn is_mapping_symbol(machine: u16, name: &[u8]) -> bool {
+    match (machine, name) {
+        (elf::EM_ARM | elf::EM_AARCH64, [b'$', b'a'..=b'z', rest @ ..]) => {
+            matches!(rest, [] | [b'.', ..])
+        }
+        (elf::EM_RISCV, [b'$', b'd' | b'x', ..]) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dollar_begins_a_mapping_symbol_on_some_machines_only() {
+        for (machine, name, expected) in [
+            (elf::EM_ARM, "$t", true),
+            (elf::EM_ARM, "$b.7", true),
+            (elf::EM_AARCH64, "$x.0", true),
+            (elf::EM_ARM, "$total", false),
+            (elf::EM_RISCV, "$xrv64i2p1", true),
+            (elf::EM_RISCV, "$t", false),
+            (elf::EM_X86_64, "$d", false),
+        ] {
+            let name = name.as_bytes();
+            assert_eq!(is_mapping_symbol(machine, name), expected, "{name:?}");
+        }
+    }
+}
