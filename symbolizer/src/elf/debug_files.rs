@@ -156,11 +156,12 @@ impl DebugFiles {
         Self(Arc::new(places))
     }
 
-    /// The file with the debug information of `library`, which has none itself.
+    /// The file with the debug information of `library`, which has none itself; or with its symbols, if there is no more.
     pub(super) fn of(&self, library: &ElfReader<'_>) -> Option<ElfReader<'static>> {
-        let path = Path::new(&library.name);
-        let by_id = library.build_id.as_deref().and_then(|id| self.by_id(id));
-        let found = by_id.or_else(|| self.by_link(library, path));
+        let by_id = library.build_id.as_deref().into_iter();
+        let by_id = by_id.flat_map(|id| self.by_id(id));
+        let by_link = std::iter::once_with(|| self.by_link(library)).flatten();
+        let found = best(by_id.chain(by_link));
         self.or_from_servers(found, &library.name, library.build_id.as_deref())
     }
 
@@ -172,7 +173,7 @@ impl DebugFiles {
         let name = String::from_utf8_lossy(name).into_owned();
         let found = beside(&debug.name, &name)
             .and_then(|path| with_id(&path, build_id))
-            .or_else(|| self.by_id(build_id));
+            .or_else(|| best(self.by_id(build_id)));
         self.or_from_servers(found, &name, Some(build_id))
     }
 
@@ -203,43 +204,43 @@ impl DebugFiles {
         }
     }
 
-    /// Looks up a build-id in the roots and the symbol folders.
-    fn by_id(&self, build_id: &[u8]) -> Option<ElfReader<'static>> {
+    /// The files with this build-id in the roots and the symbol folders.
+    fn by_id(&self, build_id: &[u8]) -> impl Iterator<Item = ElfReader<'static>> {
+        let in_folders = std::iter::once_with(|| self.file_with(build_id)).flatten();
         self.in_roots(build_id, ".debug")
-            .find_map(|path| with_id(&path, build_id))
-            .or_else(|| with_id(&self.file_with(build_id)?, build_id))
-            .filter(has_debug)
+            .chain(in_folders)
+            .filter_map(|path| with_id(&path, build_id))
     }
 
-    /// Looks for the file that the library's `.gnu_debuglink` names.
-    fn by_link(&self, library: &ElfReader<'_>, path: &Path) -> Option<ElfReader<'static>> {
+    /// The file that the library's `.gnu_debuglink` names.
+    fn by_link(&self, library: &ElfReader<'_>) -> Option<ElfReader<'static>> {
         let link = library.bytes_of(".gnu_debuglink").ok()?;
         let name = c_string(&link);
         let at = name.len().checked_add(1)?.checked_next_multiple_of(4)?;
         let sum = library.encoding().u32(&link, at)?;
         // A name, not a path: it cannot lead out of the folders.
         let name = Path::new(std::str::from_utf8(name).ok()?).file_name()?;
-        let folder = fs::canonicalize(path).ok()?.parent()?.to_owned();
+        let folder = fs::canonicalize(&library.name).ok()?.parent()?.to_owned();
         let inside = folder.strip_prefix("/").ok()?;
         let mut candidates = vec![folder.join(name), folder.join(".debug").join(name)];
         candidates.extend(self.0.roots.iter().map(|root| root.join(inside).join(name)));
-        candidates.into_iter().find_map(|path| {
+        best(candidates.into_iter().filter_map(|path| {
             let file = regular(&path)?;
             (crc32(&file)? == sum).then_some(())?;
             let image = ElfReader::from_file(file, path.to_str()?).ok()?;
             let other = image.build_id.is_some() && image.build_id != library.build_id;
-            (!other && has_debug(&image)).then_some(image)
-        })
+            (!other).then_some(image)
+        }))
     }
 
-    /// Fetches from the servers what has not been found. What they have not got either is noted as missing.
+    /// Fetches from the servers what has not been found. Debug information that they have not got either is noted as missing.
     fn or_from_servers(
         &self,
         found: Option<ElfReader<'static>>,
         file: &str,
         build_id: Option<&[u8]>,
     ) -> Option<ElfReader<'static>> {
-        if found.is_some() {
+        if found.as_ref().is_some_and(has_debug) {
             return found;
         }
         let fetched = match build_id {
@@ -250,10 +251,45 @@ impl DebugFiles {
             Ok(image) => Some(image),
             Err(reason) => {
                 self.note_missing(file, build_id, reason);
-                None
+                found
             }
         }
     }
+}
+
+/// What a file adds to a library's own names; the last is the best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Content {
+    Nothing,
+    /// `.symtab` without debug information: a library that was not stripped, Android's `.so.sym`.
+    Symbols,
+    DebugInformation,
+}
+
+impl Content {
+    fn of(image: &ElfReader<'_>) -> Self {
+        if has_debug(image) {
+            return Self::DebugInformation;
+        }
+        let mut sections = image.sections.iter();
+        match sections.any(|section| section.kind == object::elf::SHT_SYMTAB) {
+            true => Self::Symbols,
+            false => Self::Nothing,
+        }
+    }
+}
+
+/// The first file with debug information, or else with symbols. No more files are opened than it takes.
+fn best(files: impl Iterator<Item = ElfReader<'static>>) -> Option<ElfReader<'static>> {
+    let mut with_symbols = None;
+    for file in files {
+        match Content::of(&file) {
+            Content::DebugInformation => return Some(file),
+            Content::Symbols => with_symbols = with_symbols.or(Some(file)),
+            Content::Nothing => {}
+        }
+    }
+    with_symbols
 }
 
 /// Whether a file has debug information.
@@ -323,10 +359,10 @@ fn fetch(build_id: &[u8]) -> Result<ElfReader<'static>, Option<String>> {
     ))
 }
 
-/// Which build-ids the files in these folders have. Of several with the same one, one with debug
-/// information counts.
+/// Which build-ids the files in these folders have. Of several with the same one, the first with the best content
+/// counts.
 fn index(folders: &[PathBuf]) -> HashMap<Vec<u8>, PathBuf> {
-    let mut found: HashMap<Vec<u8>, (bool, PathBuf)> = HashMap::new();
+    let mut found: HashMap<Vec<u8>, (Content, PathBuf)> = HashMap::new();
     let mut open_folders: Vec<(usize, PathBuf)> = folders
         .iter()
         .rev()
@@ -352,10 +388,10 @@ fn index(folders: &[PathBuf]) -> HashMap<Vec<u8>, PathBuf> {
             } else if let Some(image) = open(&path)
                 && let Some(id) = image.build_id.clone()
             {
-                let has = has_debug(&image);
-                let better = |(had, _): &(bool, PathBuf)| has && !had;
+                let content = Content::of(&image);
+                let better = |(known, _): &(Content, PathBuf)| content > *known;
                 if found.get(&id).is_none_or(better) {
-                    found.insert(id, (has, path));
+                    found.insert(id, (content, path));
                 }
             }
         }

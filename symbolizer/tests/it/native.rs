@@ -101,6 +101,22 @@ fn a_debug_file_is_found_by_link_by_build_id_and_in_a_symbol_folder() {
     );
 }
 
+/// As Android's native-debug-symbols.zip has it for the level SYMBOL_TABLE, and libraries of builds without `-g` that are not stripped.
+#[test]
+fn a_file_with_symbols_only_names_functions_unless_there_is_one_with_debug_information() {
+    let Some(folder) = programs() else { return };
+    let plain = addresses(&folder.join("plain"));
+    let stripped = folder.join("plain.stripped");
+    for named in [&folder.join("symbols-only"), folder] {
+        let files = DebugFiles::none().with_folder(named);
+        let expected = frames(&open(&folder.join("plain"), &DebugFiles::none()), &plain);
+        assert_eq!(frames(&open(&stripped, &files), &plain), expected);
+        assert_eq!(files.missing().len(), 1, "lines are missing");
+    }
+    let both = DebugFiles::none().with_folder(folder.join("both"));
+    assert!(is_whole(folder, "stripped", &both));
+}
+
 #[test]
 fn another_programs_debug_file_is_not_taken_and_the_right_one_named_as_missing() {
     let Some(folder) = programs() else { return };
@@ -130,7 +146,14 @@ fn another_programs_debug_file_is_not_taken_and_the_right_one_named_as_missing()
 #[test]
 fn compressed_and_split_debug_information_is_read() {
     let Some(folder) = programs() else { return };
-    for form in ["zlib", "zstd", "split", "split-4", "package/split-4"] {
+    for form in [
+        "zlib",
+        "zlib-gnu",
+        "zstd",
+        "split",
+        "split-4",
+        "package/split-4",
+    ] {
         if !folder.join(form).exists()
             || form.starts_with("package") && !folder.join("package/split-4.dwp").exists()
         {
