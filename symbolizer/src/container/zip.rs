@@ -94,23 +94,22 @@ pub fn entries<'d, R: ReadRef<'d>>(
                 "compressed size",
                 format!("{len} bytes reach beyond the end of the file"),
             ),
-            CompressionMethod::STORE if len != size => bad(
+            method if method == CompressionMethod::DEFLATE || len == size => Ok(ContainerEntry {
+                is_archive: super::is_archive(&name),
+                name,
+                offset: range.0,
+                len,
+                own_len: len,
+                // Android takes each method but deflate for stored: some packers write another one to mislead readers.
+                compression: (method == CompressionMethod::DEFLATE).then_some(Compression {
+                    size,
+                    crc32: record.crc32(),
+                }),
+            }),
+            CompressionMethod::STORE => bad(
                 "uncompressed size",
                 format!("{size} bytes, though {len} are stored as they are"),
             ),
-            method @ (CompressionMethod::STORE | CompressionMethod::DEFLATE) => {
-                Ok(ContainerEntry {
-                    is_archive: super::is_archive(&name),
-                    name,
-                    offset: range.0,
-                    len,
-                    own_len: len,
-                    compression: (method == CompressionMethod::DEFLATE).then_some(Compression {
-                        size,
-                        crc32: record.crc32(),
-                    }),
-                })
-            }
             other => bad(
                 "compression method",
                 format!("{} is neither stored nor deflated", other.as_u16()),
@@ -143,6 +142,23 @@ mod tests {
         bytes.extend([size.to_le_bytes(), directory.to_le_bytes()].concat());
         bytes.extend([0; 2]);
         bytes
+    }
+
+    #[test]
+    fn an_unknown_method_is_stored_if_the_sizes_say_so() {
+        let mut bytes = archive(1);
+        let directory = bytes.len() - 22 - 51;
+        // The method, then the uncompressed size.
+        bytes[directory + 10..directory + 12].copy_from_slice(&1443u16.to_le_bytes());
+        let found = entries("a.apk", bytes.as_slice(), |_| true).unwrap();
+        assert!(found[0].as_ref().unwrap().compression.is_none());
+        bytes[directory + 24] = 1;
+        let found = entries("a.apk", bytes.as_slice(), |_| true).unwrap();
+        let error = found[0].as_ref().unwrap_err().to_string();
+        assert!(
+            error.contains("1443 is neither stored nor deflated"),
+            "{error}"
+        );
     }
 
     /// A directory takes 51 bytes for an entry; what is said of it takes more memory.
