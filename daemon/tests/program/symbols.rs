@@ -222,6 +222,60 @@ fn an_elf_file_shows_its_functions() {
     assert_eq!(frames.last().unwrap()["function"], "main");
 }
 
+/// A mapping of the fixture's own class, and the name of its method.
+#[test]
+fn stack_traces_frames_and_dex_files_have_the_names_of_the_source() {
+    let folder = Folder::new("mapping");
+    let mapping = folder.file("mapping.txt");
+    let text = "# compiler: R8\norg.source.BallsKt -> org.example.Balls:\n    \
+        1:99:void org.source.Inner.inlined():7:7 -> draw\n    1:99:void paint():12 -> draw\n";
+    std::fs::write(&mapping, text).unwrap();
+    let trace = "x.Y: what\n\tat org.example.Balls.draw(SourceFile:3)\n\t... 2 more";
+    let retraced = "x.Y: what\n\tat org.source.Inner.inlined(Inner.java:7)\n\
+        \tat org.source.BallsKt.paint(Balls.kt:12)\n\t... 2 more";
+    let file = folder.file("trace");
+    std::fs::write(&file, trace).unwrap();
+    assert_eq!(ok(&["--mapping", &mapping], trace), retraced);
+    assert_eq!(ok(&["--mapping", &mapping, "-"], trace), retraced);
+    assert_eq!(ok(&["--mapping", &mapping, &file], ""), retraced);
+    assert_eq!(
+        ok(
+            &["--mapping", &mapping, "--at", "org.example.Balls.draw:3"],
+            ""
+        ),
+        "at org.source.Inner.inlined(Inner.java:7)\nat org.source.BallsKt.paint(Balls.kt:12)\n"
+    );
+    let recorded = functions(&[DEX, "--json"]);
+    let draw = |functions: &[Value], name: &str| {
+        let mut all = functions.iter();
+        let of_name = all.find(|function| function["name"].as_str().unwrap().starts_with(name));
+        of_name.expect(name)["address"].as_u64().unwrap()
+    };
+    let at = draw(&recorded, "org.example.Balls.draw");
+    let renamed = functions(&[DEX, "--json", "--mapping", &mapping]);
+    assert_eq!(draw(&renamed, "org.source.BallsKt.paint"), at);
+    let answer = ok(
+        &[DEX, "--mapping", &mapping, "--at", &format!("{at:x}")],
+        "",
+    );
+    let [inner, outer] = answer.lines().collect::<Vec<_>>().try_into().unwrap();
+    assert!(
+        inner.ends_with(": org.source.Inner.inlined at Inner.java:7"),
+        "{answer}"
+    );
+    assert!(
+        outer.ends_with("(inlined by) org.source.BallsKt.paint at BallsKt.java:12"),
+        "{answer}"
+    );
+    // Nothing to retrace, and no such file.
+    assert_eq!(symbols(&[], "").status.code(), Some(2));
+    let (_, complaints) = fails(&["--mapping", &folder.file("none")]);
+    assert!(
+        complaints[0].contains("none: cannot read"),
+        "{complaints:?}"
+    );
+}
+
 #[test]
 fn a_vdex_file_without_dex_files_says_where_they_are() {
     let folder = Folder::new("vdex");

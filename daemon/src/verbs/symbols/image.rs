@@ -7,10 +7,12 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use varid_symbolizer::Frame;
+use std::rc::Rc;
 use varid_symbolizer::container::{self, DexEntry};
 use varid_symbolizer::dex::{DexFile, MethodCode, MethodIndex};
 use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbol};
+use varid_symbolizer::retrace::{Mapping, ObfuscatedFrame, Position};
+use varid_symbolizer::{Frame, Location};
 
 /// No file that holds dex files is larger: offsets in an archive have 32 bits.
 const MAX_FILE: u64 = 1 << 32;
@@ -20,6 +22,7 @@ pub struct InputFile {
     path: PathBuf,
     entry: Option<String>,
     debug_files: DebugFiles,
+    mapping: Option<Rc<Mapping>>,
 }
 
 /// A dex file or an ELF file: addresses are looked up in one of these.
@@ -28,6 +31,8 @@ pub struct Image<'a> {
     pub name: String,
     /// What its addresses mean.
     pub code: Code<'a>,
+    /// What the methods of dex files were called in the source.
+    mapping: Option<Rc<Mapping>>,
 }
 
 /// What addresses mean.
@@ -57,7 +62,7 @@ pub struct Function {
 
 impl InputFile {
     /// The file of this name. A name with a `!` is that of a file if there is one, else that of an entry of an archive.
-    pub fn new(name: &Path, debug_files: &DebugFiles) -> Self {
+    pub fn new(name: &Path, debug_files: &DebugFiles, mapping: Option<Rc<Mapping>>) -> Self {
         let debug_files = debug_files.clone();
         let entry = name.to_str().filter(|_| !name.exists()).and_then(|text| {
             // An archive within an archive has more than one; the first is behind a file.
@@ -70,11 +75,13 @@ impl InputFile {
                 path: file.into(),
                 entry: Some(entry.trim_start_matches(['!', '/']).to_owned()),
                 debug_files,
+                mapping,
             },
             None => Self {
                 path: name.to_owned(),
                 entry: None,
                 debug_files,
+                mapping,
             },
         }
     }
@@ -117,7 +124,7 @@ impl InputFile {
                 true => shown.clone(),
                 false => format!("{shown}!{}", entry.name),
             };
-            Image::of_dex(name, entry, errors)
+            Image::of_dex(name, entry, self.mapping.clone(), errors)
         }));
         visit(&images, errors);
     }
@@ -133,6 +140,7 @@ impl InputFile {
                 shown,
                 &self.debug_files,
             )?)),
+            mapping: None,
         })
     }
 
@@ -146,7 +154,11 @@ impl InputFile {
         let library = place.read(shown, bytes)?.into_owned();
         let elf = ElfSource::from_bytes(library, &name, &self.debug_files)?;
         let code = Code::Elf(Box::new(elf));
-        Ok(Image { name, code })
+        Ok(Image {
+            name,
+            code,
+            mapping: None,
+        })
     }
 
     /// The dex files that are meant.
@@ -234,7 +246,12 @@ fn read(mut file: File, size: u64, path: &Path) -> anyhow::Result<Vec<u8>> {
 
 impl<'a> Image<'a> {
     /// What of an entry's dex files can be read.
-    fn of_dex(name: String, entry: &'a DexEntry<'a>, errors: &mut Errors) -> Option<Self> {
+    fn of_dex(
+        name: String,
+        entry: &'a DexEntry<'a>,
+        mapping: Option<Rc<Mapping>>,
+        errors: &mut Errors,
+    ) -> Option<Self> {
         let mut files = Vec::new();
         for (_, dex) in entry.dex_files() {
             let dex = dex.and_then(|dex| Ok((MethodIndex::new(&dex)?, dex)));
@@ -250,6 +267,7 @@ impl<'a> Image<'a> {
         (!files.is_empty()).then_some(Self {
             name,
             code: Code::Dex(files),
+            mapping,
         })
     }
 
@@ -283,7 +301,7 @@ impl<'a> Image<'a> {
                 let mut functions: Vec<Function> = files
                     .iter()
                     .flat_map(|(dex, index)| {
-                        let of = |method| dex_function(dex, method);
+                        let of = |method| self.dex_function(dex, method);
                         index.methods().iter().map(of)
                     })
                     .collect();
@@ -303,36 +321,93 @@ impl<'a> Image<'a> {
             Code::Dex(files) => u32::try_from(address)
                 .ok()
                 .and_then(|offset| {
-                    files
-                        .iter()
-                        .find_map(|(dex, index)| dex.frame(index, offset))
+                    files.iter().find_map(|(dex, index)| {
+                        let frame = dex.frame(index, offset)?;
+                        Some(self.retrace(frame, dex, index.lookup(offset)?, offset))
+                    })
                 })
-                .into_iter()
-                .collect(),
+                .unwrap_or_default(),
             Code::Elf(elf) => elf.frames(address),
+        }
+    }
+
+    /// The frames of the source that a frame of a dex method stands for, innermost first; itself without a mapping, or where that
+    /// does not tell.
+    fn retrace(
+        &self,
+        frame: Frame<'static>,
+        dex: &DexFile<'_>,
+        method: &MethodCode,
+        offset: u32,
+    ) -> Vec<Frame<'_>> {
+        let found = self.mapping.as_ref().and_then(|mapping| {
+            let (obfuscated, _) = ObfuscatedFrame::of_method(&frame.function)?;
+            let has_lines = || has_lines(dex, method);
+            let pc = offset.saturating_sub(method.code.start) / 2;
+            let location = frame.location.as_ref();
+            let position = match location {
+                Some(location) => Some(Position::Line(location.line)),
+                None => (mapping.is_r8() && !has_lines()).then_some(Position::Pc(pc)),
+            };
+            Some(mapping.frames_of(&ObfuscatedFrame {
+                position,
+                file: location.map(|location| &*location.file),
+                ..obfuscated
+            }))
+        });
+        found
+            .filter(|frames| !frames.is_empty())
+            .unwrap_or_else(|| vec![frame])
+    }
+
+    fn dex_function(&self, dex: &DexFile<'_>, method: &MethodCode) -> Function {
+        let first = dex.lines(method).ok();
+        let row = first
+            .iter()
+            .flat_map(|lines| lines.rows())
+            .find(|row| row.line != 0);
+        let file = match row {
+            Some(row) => dex.source_name(method, row.source).ok(),
+            None => dex.source_file(method).ok().flatten(),
+        };
+        let name = dex.code_name(method);
+        let line = row.map(|row| row.line);
+        let recorded = Frame {
+            // As in the substitute.
+            function: name
+                .unwrap_or_else(|_| format!("method@{}", method.index))
+                .into(),
+            location: line.map(|line| Location {
+                file: file.clone().unwrap_or_default().into(),
+                line,
+            }),
+        };
+        let is_retraced = self.mapping.is_some();
+        let frames = self.retrace(recorded, dex, method, method.code.start);
+        // What was inlined is another function's.
+        let own = frames.last();
+        let location = own.and_then(|frame| frame.location.as_ref());
+        Function {
+            address: method.code.start.into(),
+            size: method.code.len() as u64,
+            name: own.map_or_else(String::new, |frame| frame.function.to_string()),
+            file: match location {
+                Some(location) => Some(location.file.to_string()),
+                None if is_retraced => None,
+                None => file,
+            },
+            line: location.map(|location| location.line),
         }
     }
 }
 
-fn dex_function(dex: &DexFile<'_>, method: &MethodCode) -> Function {
-    let name = dex.code_name(method);
-    let first = dex.lines(method).ok();
-    let row = first
+/// Whether any instruction of a method has a line.
+fn has_lines(dex: &DexFile<'_>, method: &MethodCode) -> bool {
+    let lines = dex.lines(method).ok();
+    lines
         .iter()
         .flat_map(|lines| lines.rows())
-        .find(|row| row.line != 0);
-    let file = match row {
-        Some(row) => dex.source_name(method, row.source).ok(),
-        None => dex.source_file(method).ok().flatten(),
-    };
-    Function {
-        address: method.code.start.into(),
-        size: method.code.len() as u64,
-        // As in the substitute.
-        name: name.unwrap_or_else(|_| format!("method@{}", method.index)),
-        file,
-        line: row.map(|row| row.line),
-    }
+        .any(|row| row.line != 0)
 }
 
 fn elf_function(elf: &ElfSource, symbol: &ElfSymbol<'_>) -> Function {
