@@ -79,10 +79,16 @@ impl Process {
 
     /// Reads the names of generated code (perf map, jitdump, GDB's interface) that were published until `now`.
     pub fn refresh_jit(&mut self, now: MonotonicNs, budget: &ReadBudget) {
-        if self.jit.is_sampled() {
-            for replaced in self.jit.refresh(self.pid, &self.space, now, budget) {
-                self.space.renew(&replaced);
-            }
+        if self.jit.needs_names() {
+            self.jit.refresh(self.pid, &self.space, now, budget);
+        }
+    }
+
+    /// Gives generated code that has replaced other code until `time` mappings of its own. It is called before a sample of that time is
+    /// attributed.
+    pub fn replace_code(&mut self, time: MonotonicNs) {
+        for replaced in self.jit.replaced_until(time) {
+            self.space.renew(&replaced);
         }
     }
 

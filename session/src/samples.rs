@@ -65,6 +65,7 @@ impl SampleWriter {
             record,
             read,
         } = sampled;
+        managed.process.replace_code(record.time);
         let in_kernel = record.has(flags::IN_KERNEL);
         let mode = match in_kernel {
             true => CpuMode::Kernel,

@@ -13,13 +13,15 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use varid_model::{MonotonicNs, Pid};
-use varid_symbolizer::jit::{CodeMap, JitDump, PerfMap};
+use varid_symbolizer::jit::{CodeMap, JitDump, PerfMap, Replacement};
 
 /// Bytes of the longest record or line that is read.
 const LONGEST: usize = 1 << 22;
 /// Bytes that are read of a file at once, except where a record or line is longer. Parsing a line can take long, so a turn's budget is
 /// checked after each chunk.
 const CHUNK: usize = 1 << 14;
+/// Bytes of a perf map that are compared to tell whether it was written anew: those that were read last.
+const TAIL: usize = 4096;
 /// How often opening a process's `/tmp` is tried. It fails when the process has exited, and each try is a request to the helper process.
 const TRIES: u8 = 8;
 /// Seconds by which the time of a file may precede the start of its process: both are rounded.
@@ -28,8 +30,8 @@ const TOLERANCE: i64 = 2;
 /// What changed when names were read.
 #[derive(Debug, Default)]
 pub(super) struct NameUpdate {
-    /// Addresses whose code was replaced.
-    pub replaced: Vec<Range<u64>>,
+    /// Code that was replaced.
+    pub replaced: Vec<Replacement>,
     /// Whether any name was added or removed.
     pub changed: bool,
 }
@@ -51,8 +53,9 @@ pub(super) struct NameFiles {
     map: Option<(PerfMap, ReadState)>,
     dump_file: Option<(Rc<File>, PathBuf)>,
     dump: Option<(JitDump, u64)>,
-    /// The last turn's budget was spent before everything was read.
-    has_unread: bool,
+    /// The last turn's budget was spent before everything was read: of the map, and of the dump.
+    has_unread_map: bool,
+    has_unread_dump: bool,
 }
 
 /// The process that a perf map must belong to.
@@ -75,10 +78,29 @@ struct ReadState {
     inode: u64,
     /// Offset of the first byte that was not read.
     offset: u64,
+    /// The last bytes before it, [`TAIL`] at most.
+    tail: Vec<u8>,
     /// Seconds and nanoseconds of the file's last change.
     changed: (i64, i64),
     /// The pass over the file that is not finished: the length of the file at its beginning, and the time of that.
     pass: Option<(u64, MonotonicNs)>,
+}
+
+impl ReadState {
+    /// These bytes were read.
+    fn advance(&mut self, bytes: &[u8]) {
+        self.offset = self.offset.saturating_add(bytes.len() as u64);
+        self.tail.extend_from_slice(bytes);
+        let excess = self.tail.len().saturating_sub(TAIL);
+        self.tail.drain(..excess);
+    }
+
+    /// Whether a file begins with what was read, as far as its tail shows.
+    fn continues_in(&self, file: &File) -> bool {
+        let mut found = vec![0; self.tail.len()];
+        let at = self.offset.saturating_sub(found.len() as u64);
+        file.read_exact_at(&mut found, at).is_ok() && found == self.tail
+    }
 }
 
 impl NameFiles {
@@ -106,6 +128,11 @@ impl NameFiles {
         (self.dump_file, self.dump) = (Some((file, path.to_owned())), None);
     }
 
+    /// Whether there is one.
+    pub(super) const fn has_jitdump(&self) -> bool {
+        self.dump_file.is_some()
+    }
+
     /// What a forked child inherits.
     pub(super) fn fork(&self) -> Self {
         Self {
@@ -122,20 +149,12 @@ impl NameFiles {
 
     /// Whether the last turn's budget was spent before everything was read.
     pub(super) const fn has_unread(&self) -> bool {
-        self.has_unread
+        self.has_unread_map || self.has_unread_dump
     }
 
-    /// Reads what has been appended since the last turn.
-    pub(super) fn read(&mut self, now: MonotonicNs, budget: &ReadBudget) -> NameUpdate {
-        self.has_unread = false;
-        let mut update = self.read_dump(budget);
-        if let Some(of_map) = self.read_map(now, budget) {
-            update.add(of_map);
-        }
-        update
-    }
-
-    fn read_dump(&mut self, budget: &ReadBudget) -> NameUpdate {
+    /// Reads what has been appended to the jitdump file since the last turn.
+    pub(super) fn read_dump(&mut self, budget: &ReadBudget) -> NameUpdate {
+        self.has_unread_dump = false;
         let Some((file, path)) = &self.dump_file else {
             return NameUpdate::default();
         };
@@ -171,14 +190,17 @@ impl NameFiles {
             read
         });
         *to = to.saturating_add(read);
-        self.has_unread |= !is_over;
+        self.has_unread_dump = !is_over;
         NameUpdate {
             replaced,
             changed: read > 0,
         }
     }
 
-    fn read_map(&mut self, now: MonotonicNs, budget: &ReadBudget) -> Option<NameUpdate> {
+    /// Reads what has been appended to the perf map since the last turn, or all of it if it was written anew. Whoever does that
+    /// may truncate the file first, or put another one in its place.
+    pub(super) fn read_map(&mut self, now: MonotonicNs, budget: &ReadBudget) -> Option<NameUpdate> {
+        self.has_unread_map = false;
         let opened = self.owner.as_mut()?.open_map();
         let (file, meta) = match opened {
             Ok(opened) => opened,
@@ -193,18 +215,19 @@ impl NameFiles {
         let from_start = || ReadState {
             inode: meta.ino(),
             offset: 0,
+            tail: Vec::new(),
             changed: (0, 0),
             pass: None,
         };
         let (map, state) = self
             .map
             .get_or_insert_with(|| (PerfMap::default(), from_start()));
-        if state.inode != meta.ino() || state.offset > meta.len() {
-            // The file was replaced or truncated: names that differ from those before are new.
-            *state = from_start();
-        }
-        if state.changed == changed && state.offset >= meta.len() {
+        if state.inode == meta.ino() && state.changed == changed && state.offset == meta.len() {
             return None;
+        }
+        if state.inode != meta.ino() || state.offset > meta.len() || !state.continues_in(&file) {
+            // Names that differ from those before are new.
+            *state = from_start();
         }
         // A pass may take several turns. What is appended meanwhile belongs to the next pass.
         let (len, began) = *state.pass.get_or_insert((meta.len(), now));
@@ -212,15 +235,15 @@ impl NameFiles {
         let (read, is_over) = read_on(&file, state.offset..len, budget, |bytes| {
             let (read, more) = map.feed(bytes, now.get());
             replaced.extend(more);
+            state.advance(bytes.get(..read).unwrap_or_default());
             read
         });
-        state.offset = state.offset.saturating_add(read);
         state.changed = changed;
         if is_over {
             map.finish_listing(began.get());
             state.pass = None;
         }
-        self.has_unread |= !is_over;
+        self.has_unread_map = !is_over;
         Some(NameUpdate {
             replaced,
             changed: read > 0,

@@ -299,7 +299,10 @@ mod tests {
         program.file.copy_from_slice(&elf("new"));
         let now = 3 * INTERVAL;
         let update = read(&mut descriptors, now);
-        assert_eq!(update.replaced, std::slice::from_ref(&(0x1000..0x1010)));
+        let [replaced] = update.replaced.as_slice() else {
+            panic!("{update:?}");
+        };
+        assert_eq!((&replaced.range, replaced.from), (&(0x1000..0x1010), now));
         assert!(update.changed);
         assert_eq!(name(&descriptors, 15).unwrap(), "old");
         assert_eq!(name(&descriptors, now - 1), None, "either was there");

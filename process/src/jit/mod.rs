@@ -3,7 +3,8 @@
 //! A sample in generated code is recorded at once. Its name is often known only later: a VM may write its perf map when it exits. So each
 //! range of such memory gets an [`Area`], a range of offsets in a substitute ELF file of the process. The symbols of that file name the
 //! sampled addresses as of the times of their samples. When new code replaces other code at the same addresses, the new code gets
-//! another area. If that becomes known only after both were sampled at the same address, the address gets neither name.
+//! another area from its own time on: a jitdump file, which says the times, is read before the samples of a turn are recorded.
+//! If it becomes known only after both were sampled at the same address, the address gets neither name.
 
 mod files;
 mod memory;
@@ -14,7 +15,7 @@ use super::space::AddressSpace;
 use crate::clock;
 use files::NameFiles;
 use memory::Descriptors;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
@@ -33,6 +34,8 @@ const WRITE_INTERVAL: u32 = 50;
 const MAX_NAMES: usize = 1 << 24;
 /// How often names are read: it takes requests, and the code of a VM that is known has names without them.
 const READ_INTERVAL: Duration = Duration::from_millis(100);
+/// Replaced code whose time no sample has reached. Further code shares the areas of what it replaces.
+const MAX_PENDING: usize = 1 << 16;
 /// Sampled addresses that may get a name.
 const MAX_SAMPLED: usize = 1 << 20;
 
@@ -70,6 +73,8 @@ pub struct JitCode {
     areas: BTreeMap<u64, Area>,
     /// Offset of the end of the last area.
     end: u64,
+    /// Replaced code that keeps its area until then: time, first address, the one after the last.
+    pending: BTreeSet<(u64, u64, u64)>,
     /// By their offsets in the file.
     sampled: BTreeMap<u64, SampledAddress>,
     /// The file lacks something that is known.
@@ -214,6 +219,11 @@ impl JitCode {
         !self.areas.is_empty()
     }
 
+    /// Whether names are read: some code has been sampled, or a jitdump file says when which code is there.
+    pub fn needs_names(&self) -> bool {
+        self.is_sampled() || self.files.has_jitdump()
+    }
+
     /// Why none of the sampled generated code has a name; None: some of it has one, or none was sampled.
     pub fn missing_names(&self, space: &AddressSpace) -> Option<MissingNames> {
         let is_code = |sampled: &&SampledAddress| {
@@ -241,27 +251,49 @@ impl JitCode {
         self.files.has_unread() || self.descriptors.has_unread()
     }
 
-    /// Reads the names that the process has published since the last refresh, unless that was just now. `now` is the time of the refresh.
-    /// Addresses whose code was replaced lose their area; they are returned.
+    /// Reads the names that the process has published since the last refresh: a jitdump file each time, what takes requests unless that
+    /// was done just now. `now` is the time of the refresh.
     pub fn refresh(
         &mut self,
         pid: Pid,
         space: &AddressSpace,
         now: MonotonicNs,
         budget: &ReadBudget,
-    ) -> Vec<Range<u64>> {
+    ) {
         let is_early = self
             .read
             .is_some_and(|read| now.since(read) < READ_INTERVAL);
-        if is_early && !budget.is_last && !self.has_unread() {
-            return Vec::new();
+        let is_due = self.is_sampled() && (!is_early || budget.is_last || self.has_unread());
+        let mut update = self.files.read_dump(budget);
+        if is_due {
+            self.read = Some(now);
+            if let Some(of_map) = self.files.read_map(now, budget) {
+                update.add(of_map);
+            }
+            update.add(self.descriptors.read(pid, space, now, budget));
         }
-        self.read = Some(now);
-        let mut update = self.files.read(now, budget);
-        update.add(self.descriptors.read(pid, space, now, budget));
         self.changed |= update.changed;
-        update.replaced.retain(|range| self.remove_areas(range));
-        update.replaced
+        let room = MAX_PENDING.saturating_sub(self.pending.len());
+        let replaced = update.replaced.into_iter().take(room);
+        self.pending
+            .extend(replaced.map(|new| (new.from, new.range.start, new.range.end)));
+    }
+
+    /// The addresses whose code was replaced until `time`, the time of the sample that is recorded next: they have lost their
+    /// areas.
+    pub fn replaced_until(&mut self, time: MonotonicNs) -> Vec<Range<u64>> {
+        let mut replaced = Vec::new();
+        while let Some(&(from, start, end)) = self.pending.first() {
+            if from > time.get() {
+                break;
+            }
+            self.pending.pop_first();
+            let range = start..end;
+            if self.remove_areas(&range) {
+                replaced.push(range);
+            }
+        }
+        replaced
     }
 
     /// Removes addresses from their areas. Whether they had any.

@@ -26,7 +26,15 @@ fn sample(jit: &mut JitCode, address: u64, time: u64) {
 }
 
 fn refresh(jit: &mut JitCode, space: &AddressSpace, now: u64) -> Vec<Range<u64>> {
-    jit.refresh(Pid::new(1), space, MonotonicNs::new(now), &ReadBudget::ALL)
+    let now = MonotonicNs::new(now);
+    jit.refresh(Pid::new(1), space, now, &ReadBudget::ALL);
+    jit.replaced_until(now)
+}
+
+/// Reads a perf map. Whether it has anything new.
+fn read_map(files: &mut NameFiles, now: u64, budget: &ReadBudget) -> bool {
+    let update = files.read_map(MonotonicNs::new(now), budget);
+    update.is_some_and(|update| update.changed)
 }
 
 fn names(jit: &JitCode) -> Vec<(u64, u64, String)> {
@@ -146,7 +154,7 @@ fn code_without_a_name_has_a_reason() {
 fn a_map_that_is_not_the_processs_own_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("perf-4711.map");
-    let look = |files: &mut NameFiles| files.read(MonotonicNs::new(5), &ReadBudget::ALL).changed;
+    let look = |files: &mut NameFiles| read_map(files, 5, &ReadBudget::ALL);
     std::fs::write(folder.path().join("elsewhere"), "1000 10 f\n").unwrap();
     std::os::unix::fs::symlink("elsewhere", &path).unwrap();
     assert!(!look(&mut NameFiles::of_folder(
@@ -192,6 +200,116 @@ fn a_map_that_was_replaced_is_read_from_its_start() {
     assert_eq!(names(&jit)[0].2, "new");
 }
 
+/// As `jcmd PID Compiler.perfmap` writes it the second time: in place, as a whole, and no shorter than before.
+#[test]
+fn a_map_that_was_written_anew_in_place_is_read_from_its_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("perf-4711.map");
+    let neighbours = "3000 100 a neighbour with a name\n".repeat(200);
+    let mut jit = with_map(
+        folder.path(),
+        &format!("1000 100 stays\n2000 100 old\n{neighbours}"),
+    );
+    let space = AddressSpace::default();
+    let mapped = 0x1000..0x9000;
+    jit.area(0x1000, &mapped).unwrap();
+    sample(&mut jit, 0x1000, 5);
+    sample(&mut jit, 0x2000, 5);
+    refresh(&mut jit, &space, 10);
+    let anew = format!("4000 100 new\n2000 100 other\n1000 100 stays\n{neighbours}");
+    std::fs::write(&path, &anew).unwrap();
+    assert_eq!(
+        refresh(&mut jit, &space, 20),
+        std::slice::from_ref(&(0x2000..0x2100))
+    );
+    for address in [0x1000, 0x2000, 0x4000] {
+        jit.area(address, &mapped).unwrap();
+        sample(&mut jit, address, 25);
+    }
+    let named: Vec<String> = names(&jit).into_iter().map(|(.., name)| name).collect();
+    assert_eq!(named, ["stays", "old", "new", "other"]);
+    // What is appended to it is read on.
+    let _ = with_map(folder.path(), "5000 100 appended\n");
+    assert!(refresh(&mut jit, &space, 30).is_empty());
+    assert!(jit.changed);
+}
+
+/// A jitdump file that loads these functions of 16 bytes: address, name, time.
+fn jitdump(folder: &Path, loads: &[(u64, &str, u64)]) -> Rc<std::fs::File> {
+    let word = |number: u32| number.to_le_bytes();
+    let long = |number: u64| number.to_le_bytes();
+    let mut bytes = Vec::new();
+    for field in [0x4A69_5444, 1, 40, 62, 0, 1] {
+        bytes.extend(word(field));
+    }
+    bytes.extend([long(0), long(0)].concat());
+    for (index, (address, name, time)) in loads.iter().enumerate() {
+        let size = 16 + 40 + name.len() as u32 + 1 + 16;
+        bytes.extend([word(0), word(size)].concat());
+        bytes.extend(long(*time));
+        bytes.extend([word(1), word(1)].concat());
+        bytes.extend([*address, *address, 16, index as u64].map(long).concat());
+        bytes.extend(name.as_bytes());
+        bytes.extend([0; 17]);
+    }
+    let path = folder.join("jit-1.dump");
+    std::fs::write(&path, bytes).unwrap();
+    Rc::new(std::fs::File::open(path).unwrap())
+}
+
+/// A turn's samples are recorded after the dump was read: those from before the load stay what they were.
+#[test]
+fn code_that_is_loaded_again_has_its_own_name_from_its_time_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let loads = [
+        (0x1000, "early", 10),
+        (0x1010, "other", 10),
+        (0x1000, "late", 100),
+    ];
+    let mut jit = JitCode::default();
+    let path = folder.path().join("jit-1.dump");
+    jit.files.set_jitdump(jitdump(folder.path(), &loads), &path);
+    let (mapped, space) = (0x1000..0x3000, AddressSpace::default());
+    let now = MonotonicNs::new(200);
+    jit.refresh(Pid::new(1), &space, now, &ReadBudget::ALL);
+    for time in [50, 99, 100, 150] {
+        let replaced = jit.replaced_until(MonotonicNs::new(time));
+        assert_eq!(replaced.is_empty(), time != 100, "{time}");
+        for address in [0x1004, 0x1014] {
+            jit.area(address, &mapped).unwrap();
+            sample(&mut jit, address, time);
+        }
+    }
+    let named: Vec<String> = names(&jit).into_iter().map(|(.., name)| name).collect();
+    assert_eq!(named, ["early", "other", "late"]);
+}
+
+/// The file is open: reading it takes no request, so it is read at each turn.
+#[test]
+fn a_jitdump_file_is_read_however_short_ago_names_were_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut jit = JitCode::default();
+    let path = folder.path().join("jit-1.dump");
+    let mut loads = vec![(0x1000, "one", 10)];
+    jit.files.set_jitdump(jitdump(folder.path(), &loads), &path);
+    let later = ReadBudget {
+        is_last: false,
+        ..ReadBudget::ALL
+    };
+    for now in [1_000_000_000, 1_000_000_001] {
+        jit.changed = false;
+        jit.refresh(
+            Pid::new(1),
+            &AddressSpace::default(),
+            MonotonicNs::new(now),
+            &later,
+        );
+        assert!(jit.changed);
+        loads.push((0x2000, "two", 20));
+        let _ = jitdump(folder.path(), &loads);
+    }
+}
+
 #[test]
 fn a_map_that_is_read_in_several_turns_is_one_pass() {
     let folder = tempfile::tempdir().unwrap();
@@ -207,7 +325,7 @@ fn a_map_that_is_read_in_several_turns_is_one_pass() {
         bytes: 64,
         until: None,
     };
-    while files.read(MonotonicNs::new(10 + turns), &little).changed {
+    while read_map(&mut files, 10 + turns, &little) {
         assert!(files.has_unread() || turns > 10);
         turns += 1;
     }
@@ -223,12 +341,11 @@ fn a_map_that_is_read_in_several_turns_is_one_pass() {
         format!("1000 10 stale\n{others}1000 10 right\n1000 10 later\n"),
     )
     .unwrap();
-    assert_eq!(
-        files
-            .read(MonotonicNs::new(2000), &ReadBudget::ALL)
-            .replaced,
-        std::slice::from_ref(&(0x1000..0x1010))
-    );
+    let update = files.read_map(MonotonicNs::new(2000), &ReadBudget::ALL);
+    let [replaced] = &update.unwrap().replaced[..] else {
+        panic!("not replaced");
+    };
+    assert_eq!((&replaced.range, replaced.from), (&(0x1000..0x1010), 2000));
     assert_eq!(name(&files, 9).unwrap(), "right");
     assert_eq!(name(&files, 2000).unwrap(), "later");
 }
@@ -246,11 +363,11 @@ fn a_turn_without_time_reads_at_least_one_chunk() {
         until: Some(Instant::now()),
         ..ReadBudget::ALL
     };
-    assert!(files.read(MonotonicNs::new(10), &late).changed);
+    assert!(read_map(&mut files, 10, &late));
     assert!(files.has_unread());
     let known = files.maps()[1].unwrap().codes().len();
     assert!((1..3000).contains(&known), "{known}");
-    files.read(MonotonicNs::new(10), &ReadBudget::ALL);
+    read_map(&mut files, 10, &ReadBudget::ALL);
     assert!(!files.has_unread());
     assert_eq!(files.maps()[1].unwrap().codes().len(), 3000);
 }
@@ -263,6 +380,7 @@ fn names_are_read_every_so_often_and_at_the_end() {
         files: NameFiles::of_folder(folder.path(), Pid::new(4711)),
         ..JitCode::default()
     };
+    jit.area(0x1000, &(0x1000..0x2000)).unwrap();
     let later = ReadBudget {
         is_last: false,
         ..ReadBudget::ALL
@@ -290,7 +408,7 @@ fn the_map_of_a_process_that_became_another_user_is_its_own() {
     std::fs::write(folder.path().join("perf-4711.map"), "1000 10 f\n").unwrap();
     let mut files = NameFiles::of_folder(folder.path(), Pid::new(4711));
     files.set_user(12345);
-    assert!(files.read(MonotonicNs::new(5), &ReadBudget::ALL).changed);
+    assert!(read_map(&mut files, 5, &ReadBudget::ALL));
 }
 
 #[test]

@@ -19,7 +19,7 @@ impl Processes {
         let (ending, others): (Vec<_>, Vec<_>) = self
             .tracked
             .values_mut()
-            .filter(|tracked| tracked.managed.process.jit.is_sampled())
+            .filter(|tracked| tracked.managed.process.jit.needs_names())
             .partition(|tracked| last || !tracked.is_active());
         let share = BYTES.checked_div(others.len() as u64).unwrap_or(BYTES);
         read_names(ending, now, (LAST_BYTES, LAST_TIME), true);

@@ -50,6 +50,15 @@ impl JitFunction {
     }
 }
 
+/// Addresses that have another function from a time on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replacement {
+    /// The addresses of the new function.
+    pub range: Range<u64>,
+    /// Its first time, in nanoseconds of its producer's clock.
+    pub from: u64,
+}
+
 /// Code by address and time: of those that hold an address, the one that came last counts.
 #[derive(Debug, Clone, Default)]
 pub struct CodeMap {
@@ -87,12 +96,12 @@ impl CodeMap {
     ///
     /// Example: A is listed at 10, B at the same addresses at 20. A is there until 10, B from 20 on.
     ///
-    /// Within one listing a later function hides an earlier one. Returns the addresses whose function was replaced.
+    /// Within one listing a later function hides an earlier one. Returns what was replaced.
     pub fn appear(
         &mut self,
         codes: impl IntoIterator<Item = JitFunction>,
         now: u64,
-    ) -> Vec<Range<u64>> {
+    ) -> Vec<Replacement> {
         let (known, before) = self.last_listing;
         let mut replaced = Vec::new();
         for mut code in codes {
@@ -116,7 +125,10 @@ impl CodeMap {
             (code.from, code.until) = (0, u64::MAX);
             if !rivals.is_empty() {
                 code.from = now;
-                replaced.push(code.range.clone());
+                replaced.push(Replacement {
+                    range: code.range.clone(),
+                    from: now,
+                });
             }
             for index in rivals {
                 self.end(index, before);
@@ -260,7 +272,10 @@ mod tests {
         assert_eq!(name(&map, 1, 0x50), Some("new"));
         assert_eq!(
             map.appear([code(0x28, 0x38, "b", 0)], 300),
-            std::slice::from_ref(&(0x28..0x38))
+            [Replacement {
+                range: 0x28..0x38,
+                from: 300
+            }]
         );
         assert_eq!(name(&map, 199, 0x28), Some("in a"));
         assert_eq!(name(&map, 250, 0x28), None);

@@ -4,9 +4,8 @@
 //! then records, each with its size and time, in the byte order of the machine that wrote it.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
-use super::{CodeMap, JitFunction, shown};
+use super::{CodeMap, JitFunction, Replacement, shown};
 use crate::{Error, Frame, Result};
 
 /// `JiTD` as the writing machine wrote it.
@@ -87,9 +86,9 @@ impl JitDump {
     }
 
     /// Takes in the records that follow the header, or those taken in last. Returns how many
-    /// bytes were read (those of a record that is not whole were not), and the addresses that
-    /// now have another name.
-    pub fn feed(&mut self, bytes: &[u8]) -> (usize, Vec<Range<u64>>) {
+    /// bytes were read (those of a record that is not whole were not), and what was
+    /// replaced.
+    pub fn feed(&mut self, bytes: &[u8]) -> (usize, Vec<Replacement>) {
         let (mut rest, mut replaced) = (bytes, Vec::new());
         while !self.is_closed {
             let mut read = self.read(rest);
@@ -108,7 +107,7 @@ impl JitDump {
             };
             let body = self.read(record.get(PREFIX..).unwrap_or_default());
             match self.record(kind, time, body) {
-                Some(Some(range)) => replaced.push(range),
+                Some(Some(replacement)) => replaced.push(replacement),
                 Some(None) => {}
                 None => self.broken = self.broken.saturating_add(1),
             }
@@ -160,8 +159,8 @@ impl JitDump {
         }
     }
 
-    /// Some(addresses) if they have another name now; None: the record is broken.
-    fn record(&mut self, kind: u32, time: u64, mut body: Read<'_>) -> Option<Option<Range<u64>>> {
+    /// What a record has replaced; None: it is broken.
+    fn record(&mut self, kind: u32, time: u64, mut body: Read<'_>) -> Option<Option<Replacement>> {
         match kind {
             CODE_LOAD => {
                 let (_pid, _tid) = (body.u32()?, body.u32()?);
@@ -202,13 +201,13 @@ impl JitDump {
         }
     }
 
-    fn load(&mut self, index: u64, code: JitFunction) -> Option<Range<u64>> {
-        let range = code.range.clone();
+    fn load(&mut self, index: u64, code: JitFunction) -> Option<Replacement> {
+        let (range, from) = (code.range.clone(), code.from);
         let replaced = self.map.holds_any(&range);
         if self.map.load(code.clone()) {
             self.by_index.insert(index, code);
         }
-        replaced.then_some(range)
+        replaced.then_some(Replacement { range, from })
     }
 }
 

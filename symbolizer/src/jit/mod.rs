@@ -15,7 +15,7 @@ mod gdb;
 mod perf_map;
 mod symfile;
 
-pub use code_map::{CodeMap, JitFunction};
+pub use code_map::{CodeMap, JitFunction, Replacement};
 pub use dump::JitDump;
 pub use gdb::{JitAbi, JitDescriptor, JitEntry, JitList};
 pub use perf_map::PerfMap;

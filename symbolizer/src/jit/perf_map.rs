@@ -3,7 +3,7 @@
 //! Each line is `START SIZE NAME`, numbers in hexadecimal, the name to the end of the line. The
 //! file says neither times nor an end: producers append as they go, or write it anew.
 
-use super::{CodeMap, JitFunction, shown};
+use super::{CodeMap, JitFunction, Replacement, shown};
 use crate::Frame;
 
 /// A perf map as far as it has been read.
@@ -25,9 +25,9 @@ impl PerfMap {
     }
 
     /// Reads what has been appended since the last [`PerfMap::finish_listing`], or the map as it was written anew, at `now`, in
-    /// as many pieces as its reader likes. Returns how many bytes were read, without those of a torn last line, and the
-    /// addresses that now have another name.
-    pub fn feed(&mut self, bytes: &[u8], now: u64) -> (usize, Vec<std::ops::Range<u64>>) {
+    /// as many pieces as its reader likes. Returns how many bytes were read, without those of a torn last line, and
+    /// what was replaced.
+    pub fn feed(&mut self, bytes: &[u8], now: u64) -> (usize, Vec<Replacement>) {
         let whole = bytes
             .iter()
             .rposition(|&byte| byte == b'\n')
@@ -162,7 +162,10 @@ mod tests {
         map.finish_listing(50);
         assert_eq!(
             map.feed(b"200 10 new\n108 10 reused\n", 60).1,
-            std::slice::from_ref(&(0x108..0x118))
+            [Replacement {
+                range: 0x108..0x118,
+                from: 60
+            }]
         );
         let at = |time, address| Some(map.lookup(time, address)?.function.into_owned());
         assert_eq!(at(49, 0x80).unwrap(), "right");

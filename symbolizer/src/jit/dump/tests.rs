@@ -148,7 +148,11 @@ fn a_file_that_grows_is_read_on_where_it_ended() {
             replaced.extend(found);
         }
         assert_eq!((from, dump.map().codes().len()), (file.len(), 2));
-        assert_eq!(replaced, std::slice::from_ref(&(0x1010..0x1030)));
+        let expected = Replacement {
+            range: 0x1010..0x1030,
+            from: 20,
+        };
+        assert_eq!(replaced, [expected]);
     }
 }
 
