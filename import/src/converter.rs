@@ -3,7 +3,7 @@
 //! Its addresses, mappings and times stay what they are; what a session's samples have and the source's have not stays unknown.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
@@ -16,8 +16,8 @@ use varid_model::perf::{
 };
 use varid_model::{Address, Layer, Mode, MonotonicNs, Period, Pid, Precision, Rate, Tid};
 use varid_recording::{
-    CpuMode, Host, ImageKind, MappingRecord, NO_UID, Sample, SessionImage, SessionRecord,
-    SessionWriter,
+    CpuMode, Host, ImageKind, MappingRecord, NO_UID, RecordedFile, Sample, SessionImage,
+    SessionRecord, SessionWriter,
 };
 
 use crate::{
@@ -37,6 +37,9 @@ use crate::{
     summary::ImportSummary,
     tally::Tally,
 };
+
+/// Files without a build-id that the manifest lists.
+const MAX_FILES: usize = 1 << 12;
 
 /// The source's events, and where they are in the session.
 pub(crate) struct Events<'a> {
@@ -72,6 +75,8 @@ pub(crate) struct Converter {
     chain: Chain,
     /// Files whose layer is not that of native code, by path.
     layered: HashMap<PathBuf, SessionImage>,
+    /// Files without a build-id.
+    files: HashSet<RecordedFile>,
 }
 
 impl Converter {
@@ -93,6 +98,7 @@ impl Converter {
             tally: Tally::new(notes),
             chain: Chain::default(),
             layered: HashMap::new(),
+            files: HashSet::new(),
         }
     }
 
@@ -282,6 +288,7 @@ impl Converter {
                 mapping.build_id.clone_from(id);
             }
         }
+        let recorded = mapping.recorded_file();
         let mut record = MappingRecord {
             time,
             pid: Pid::new(mapping.pid),
@@ -314,8 +321,20 @@ impl Converter {
                 }
                 None => self.layer(&record.path, &path, &mapping.build_id),
             }
+            if record.build_id.is_empty()
+                && let Some(file) = recorded
+            {
+                self.note_file(file);
+            }
         }
         Ok(self.writer.write(&SessionRecord::Mapping(record))?)
+    }
+
+    /// Notes which file a path led to.
+    fn note_file(&mut self, file: RecordedFile) {
+        if self.files.len() < MAX_FILES && self.files.insert(file.clone()) {
+            self.writer.manifest_mut().files.push(file);
+        }
     }
 
     /// Notes that a file is of another layer than native code.

@@ -3,16 +3,11 @@
 //! perf's `--call-graph dwarf` records the user's registers and a copy of the stack, and unwinds when it reports. That needs the files
 //! that were mapped: they are taken where they are the recorded ones, by their build-ids.
 
-use std::{
-    collections::HashMap,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::{collections::HashMap, os::unix::fs::MetadataExt, path::PathBuf, time::SystemTime};
 
 use object::{Object, ReadCache};
 use varid_model::{Address, IntervalMap, Machine, Marker, Reason, Regs};
-use varid_recording::{Host, open_regular, remap::address_of};
+use varid_recording::{Host, RecordedFile, open_regular, remap::address_of};
 use varid_symbolizer::parse_elf;
 use varid_unwind::{CodeRule, Module, NativeStack, StackSlice, UnwindError, UnwindInfo};
 
@@ -26,6 +21,8 @@ use crate::{
 struct MappedFile {
     path: PathBuf,
     build_id: Vec<u8>,
+    /// Which file it was, if the recording says so.
+    recorded: Option<RecordedFile>,
     module: Option<Option<Module>>,
 }
 
@@ -43,7 +40,8 @@ pub(crate) struct Unwinder {
 
 #[derive(Debug, Default)]
 struct Files {
-    ids: HashMap<(Vec<u8>, Vec<u8>), usize>,
+    /// By path, build-id and inode.
+    ids: HashMap<(Vec<u8>, Vec<u8>, u64), usize>,
     all: Vec<MappedFile>,
 }
 
@@ -84,12 +82,14 @@ impl Unwinder {
         if mapping.kernel || mapping.len == 0 {
             return;
         }
-        let key = (mapping.path.clone(), mapping.build_id.clone());
+        let inode = mapping.file.map_or(0, |(_, inode)| inode);
+        let key = (mapping.path.clone(), mapping.build_id.clone(), inode);
         let files = &mut self.files;
         let file = *files.ids.entry(key).or_insert_with(|| {
             files.all.push(MappedFile {
                 path: PathBuf::from(String::from_utf8_lossy(&mapping.path).into_owned()),
                 build_id: mapping.build_id.clone(),
+                recorded: mapping.recorded_file(),
                 module: None,
             });
             files.all.len().saturating_sub(1)
@@ -194,11 +194,10 @@ impl ProcessCode<'_> {
         let offset = mapped.value.offset.wrapping_add(into);
         let trusted_before = self.trusted_before;
         let file = self.files.get_mut(mapped.value.file)?;
-        let (path, build_id) = (&file.path, &file.build_id);
-        let module = file
-            .module
-            .get_or_insert_with(|| open(path, build_id, trusted_before));
-        let Some(module) = module.as_mut() else {
+        if file.module.is_none() {
+            file.module = Some(open(file, trusted_before));
+        }
+        let Some(module) = file.module.as_mut().and_then(Option::as_mut) else {
             return Some(None);
         };
         let address = module.address_of_offset(offset)?;
@@ -223,10 +222,15 @@ impl UnwindInfo for ProcessCode<'_> {
 }
 
 /// The unwind information of a file, if it is the recorded one.
-fn open(path: &Path, build_id: &[u8], trusted_before: Option<SystemTime>) -> Option<Module> {
-    let file = open_regular(path).ok()?;
+fn open(mapped: &MappedFile, trusted_before: Option<SystemTime>) -> Option<Module> {
+    let build_id = mapped.build_id.as_slice();
+    let file = open_regular(&mapped.path).ok()?;
     let metadata = file.metadata().ok()?;
     if build_id.is_empty() {
+        let recorded = mapped.recorded.as_ref();
+        recorded
+            .is_none_or(|recorded| recorded.is(&metadata))
+            .then_some(())?;
         let changed = u64::try_from(metadata.ctime()).unwrap_or_default();
         let changed = SystemTime::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(changed));
         trusted_before.filter(|end| changed.is_some_and(|changed| changed <= *end))?;

@@ -5,7 +5,7 @@ use crate::format::{BytecodeFormat, Dex};
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -105,6 +105,12 @@ impl ElfImage {
     pub fn file(&self) -> Option<&File> {
         let (file, _) = self.file.as_ref()?;
         self.part.is_none().then_some(file)
+    }
+
+    /// What the file, or the archive that it lies in, is on disk; None: it is nowhere but in memory.
+    pub fn metadata(&self) -> Option<Metadata> {
+        let (file, _) = self.file.as_ref()?;
+        file.metadata().ok()
     }
 
     /// Its bytes from one dynamic symbol to the end of another, as they are loaded; None: it does not have both, or no memory for so

@@ -93,6 +93,7 @@ pub mod manifest;
 mod mode;
 mod reader;
 mod record;
+mod recorded_file;
 mod regular;
 pub mod remap;
 mod rewrite;
@@ -114,6 +115,7 @@ pub use reader::{Records, SessionReader};
 pub use record::{
     CpuMode, MappingRecord, NO_UID, REMAP_BASE, REMAP_SIZE, RecordRef, Sample, SessionRecord,
 };
+pub use recorded_file::RecordedFile;
 pub use regular::open_regular;
 pub use rewrite::{Rewritten, rewrite};
 pub use varid_model::is_own_memory;

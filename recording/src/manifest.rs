@@ -14,6 +14,7 @@ use crate::{
     error::{Error, Result},
     event::SessionEvents,
     host::Host,
+    recorded_file::RecordedFile,
     regular::open_regular,
 };
 
@@ -68,6 +69,9 @@ pub struct Manifest {
     /// The files that are not simply native code.
     #[serde(default)]
     pub images: Vec<SessionImage>,
+    /// The files without a build-id: their names come from the same file only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<RecordedFile>,
     /// How the recording differs from what was requested, as sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -161,6 +165,7 @@ impl Manifest {
             counts: SampleCounts::default(),
             read_requests: 0,
             images: Vec::new(),
+            files: Vec::new(),
             notes: Vec::new(),
             configuration: String::new(),
             changes: Vec::new(),

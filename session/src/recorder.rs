@@ -254,6 +254,7 @@ impl Recorder {
         let (path, build_id) = match &mapped.image {
             ProcessImage::Elf(elf) => {
                 let elf = elf.clone();
+                self.note_file(&elf);
                 (self.path_of(&elf)?, elf.build_id().to_vec())
             }
             ProcessImage::Code(dex) => {

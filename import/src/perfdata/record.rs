@@ -1,11 +1,13 @@
 //! What does a record say that is no sample?
 
+use varid_model::Device;
 use varid_model::perf::{
     Fields, Malformed, PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST,
     PERF_RECORD_LOST_SAMPLES, PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MISC_CPUMODE_MASK,
     PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_MMAP_BUILD_ID, PERF_RECORD_MISC_MMAP_DATA,
     PERF_RECORD_MMAP, PERF_RECORD_MMAP2, PERF_RECORD_THROTTLE, file::MISC_LOST_SAMPLES_BPF,
 };
+use varid_recording::RecordedFile;
 
 use super::layout::RecordLayout;
 
@@ -29,10 +31,21 @@ pub struct SourceMapping {
     pub access: Option<(u32, u32)>,
     /// The kernel's own.
     pub kernel: bool,
+    /// The file's device and inode, where the record has them.
+    pub file: Option<(Device, u64)>,
     /// The file's path.
     pub path: Vec<u8>,
     /// Its build-id; empty: the record has none.
     pub build_id: Vec<u8>,
+}
+
+impl SourceMapping {
+    /// Which file it is of, if the record says so.
+    pub fn recorded_file(&self) -> Option<RecordedFile> {
+        let (device, inode) = self.file?;
+        let path = String::from_utf8_lossy(&self.path).into_owned();
+        RecordedFile::of_mapping(path, device, inode)
+    }
 }
 
 /// A record that is no sample.
@@ -149,7 +162,7 @@ fn mapping(kind: u32, misc: u16, fields: &mut Fields<'_>) -> Result<SourceMappin
     let (pid, tid) = fields.pair()?;
     let (start, len, pgoff) = (fields.u64()?, fields.u64()?, fields.u64()?);
     let mut build_id = Vec::new();
-    let mut access = None;
+    let (mut access, mut file) = (None, None);
     if kind == PERF_RECORD_MMAP2 {
         if misc & PERF_RECORD_MISC_MMAP_BUILD_ID != 0 {
             let long = fields.malformed("a build-id of more than 20 bytes");
@@ -157,13 +170,16 @@ fn mapping(kind: u32, misc: u16, fields: &mut Fields<'_>) -> Result<SourceMappin
             let id = fields.bytes(MAX_BUILD_ID)?;
             build_id = id.get(..usize::from(len)).ok_or(long)?.to_vec();
         } else {
-            fields.words(3)?; // device, inode, generation
+            let (major, minor) = fields.pair()?;
+            file = Some((Device { major, minor }, fields.u64()?));
+            fields.u64()?; // the inode's generation
         }
         access = Some(fields.pair()?);
     } else if misc & PERF_RECORD_MISC_MMAP_DATA != 0 {
         access = Some((1, 2));
     }
     Ok(SourceMapping {
+        file,
         pid,
         tid,
         start,

@@ -1,11 +1,11 @@
 //! Do sessions have the samples that another reader of perf.data finds?
 
-use std::{fs::File, io::BufReader, path::Path};
+use std::{collections::BTreeMap, fs::File, io::BufReader, path::Path};
 
 use crate::common::{fixture, import_bytes};
 use linux_perf_data::{
     PerfFileReader, PerfFileRecord,
-    linux_perf_event_reader::{EventRecord, constants::PERF_CONTEXT_MAX},
+    linux_perf_event_reader::{EventRecord, Mmap2FileId, constants::PERF_CONTEXT_MAX},
 };
 use varid_recording::SessionRecord;
 
@@ -37,6 +37,37 @@ fn by_crate(path: &Path) -> Vec<Found> {
         }
     }
     found
+}
+
+/// A report believes a file without a build-id only if it is the one that was mapped.
+#[test]
+fn the_inodes_of_files_without_build_ids_are_those_that_the_crate_reads() {
+    let path = fixture("simpleperf/perf.data");
+    let file = BufReader::new(File::open(&path).unwrap());
+    let PerfFileReader {
+        mut perf_file,
+        mut record_iter,
+    } = PerfFileReader::parse_file(file).unwrap();
+    let mut expected = BTreeMap::new();
+    while let Some(record) = record_iter.next_record(&mut perf_file).unwrap() {
+        if let PerfFileRecord::EventRecord { record, .. } = record
+            && let EventRecord::Mmap2(mapping) = record.parse().unwrap()
+            && let Mmap2FileId::InodeAndVersion(id) = mapping.file_id
+        {
+            let path = String::from_utf8_lossy(&mapping.path.as_slice()).into_owned();
+            expected.insert(path, (id.inode, (id.major, id.minor)));
+        }
+    }
+    let imported = import_bytes(&std::fs::read(&path).unwrap(), None).unwrap();
+    let session = imported.session();
+    let files = &session.manifest().files;
+    assert!(!files.is_empty());
+    for file in files {
+        assert_eq!(
+            Some(&(file.inode, file.device.unwrap())),
+            expected.get(&file.path)
+        );
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Which file of this machine is the recorded one?
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     ffi::OsString,
     fs,
     os::unix::fs::MetadataExt,
@@ -9,7 +9,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use varid_recording::{Host, Manifest, manifest::rfc3339};
+use varid_recording::{Host, Manifest, RecordedFile, manifest::rfc3339};
 use varid_symbolizer::{
     elf::{DebugFiles, ElfSource},
     hex,
@@ -30,22 +30,24 @@ pub struct RecordedFiles {
     /// When the recording started, in RFC 3339.
     start: String,
     debug: DebugFiles,
+    /// The files without a build-id, by their paths.
+    identified: HashMap<String, Vec<RecordedFile>>,
 }
 
 /// A file that may be the recorded one.
 #[derive(Debug)]
-struct Candidate {
+struct Candidate<'f> {
     path: PathBuf,
-    trust: Trust,
+    trust: Trust<'f>,
 }
 
 /// Why a file may be the recorded one if the recording has no build-id to compare.
 #[derive(Debug, Clone, Copy)]
-enum Trust {
+enum Trust<'f> {
     /// No reason: only an equal build-id makes it the recorded one.
     None,
-    /// It is where it was recorded, and as it was then.
-    Place,
+    /// It is where it was recorded, and as it was then: one of these files, if the recording says which one it was.
+    Place(&'f [RecordedFile]),
     /// It is where the user says that the recorded files are.
     UserGiven,
 }
@@ -77,7 +79,13 @@ impl RecordedFiles {
         if let Some(root) = &names.kept {
             debug = debug.with_root(root);
         }
+        let mut identified: HashMap<String, Vec<RecordedFile>> = HashMap::new();
+        for file in &manifest.files {
+            let of_path = identified.entry(file.path.clone()).or_default();
+            of_path.push(file.clone());
+        }
         Ok(Self {
+            identified,
             symfs: names.symfs.clone(),
             symbols: names.symbols.clone(),
             recorded_here: !machine.is_empty() && *machine == Host::this_machine().machine,
@@ -97,6 +105,7 @@ impl RecordedFiles {
         // A library is looked for by its own name, too.
         let name = recorded.file_name().unwrap_or_default();
         let path_parts = in_archive(recorded);
+        let identified = self.identified.get(recorded.to_string_lossy().as_ref());
         let (recorded, _) = path_parts;
         let copy = match build_id {
             [] => None,
@@ -118,7 +127,7 @@ impl RecordedFiles {
         let same_path = Candidate {
             path: recorded.to_owned(),
             trust: if self.recorded_here && self.symfs.is_none() {
-                Trust::Place
+                Trust::Place(identified.map_or(&[], Vec::as_slice))
             } else {
                 Trust::None
             },
@@ -167,7 +176,7 @@ impl RecordedFiles {
     /// The candidate if it is the recorded file, or has the recorded library.
     fn verified(
         &self,
-        candidate: &Candidate,
+        candidate: &Candidate<'_>,
         (recorded, library): (&Path, Option<&str>),
         build_id: &[u8],
     ) -> Result<ElfSource, String> {
@@ -185,10 +194,12 @@ impl RecordedFiles {
         let reason = match candidate.trust {
             _ if !build_id.is_empty() => None,
             Trust::None => Some("the recording is another one's"),
-            Trust::Place if self.changed(&file) => {
+            Trust::Place([_, _, ..]) => Some("different files had this path while it was recorded"),
+            Trust::Place([recorded]) if !recorded.is(&file) => Some("it is another file"),
+            Trust::Place(_) if self.changed(&file) => {
                 Some("it was changed after the recording started")
             }
-            Trust::Place | Trust::UserGiven => None,
+            Trust::Place(_) | Trust::UserGiven => None,
         };
         if let Some(reason) = reason {
             return Err(format!(

@@ -11,7 +11,7 @@ use crate::common::{
     APP, DRAW, Fixture, LIBFOO, RUN,
     native::{Native, SOURCE, all, by, json, lines, lines_by_addr2line, options, run},
 };
-use varid_recording::{Host, SessionReader};
+use varid_recording::{Host, RecordedFile, SessionReader};
 use varid_report::{Error, GroupBy, MissingPart, NameOptions, NamePattern, Options, Profile, View};
 
 /// The only thing that is missing of the library.
@@ -205,6 +205,32 @@ fn a_file_without_build_id_is_believed_on_the_machine_of_the_recording_only() {
             .iter()
             .any(|symbol| symbol.name == "leaf")
     );
+    // The file that was mapped, and one that has its path by now.
+    let is_named = |profile: &Profile| {
+        let mut symbols = profile.frames.symbols().iter();
+        symbols.any(|symbol| symbol.name == "leaf")
+    };
+    let path_text = native.recorded.to_str().unwrap().to_owned();
+    let meta = fs::metadata(&native.recorded).unwrap();
+    let recorded = RecordedFile::of(path_text, &meta);
+    manifest["files"] = serde_json::to_value([&recorded]).unwrap();
+    fs::write(&path, manifest.to_string()).unwrap();
+    assert!(is_named(&native.profile(NameOptions::default())));
+    let copy = native.recorded.with_extension("copy");
+    fs::copy(&native.library, &copy).unwrap();
+    fs::rename(&copy, &native.recorded).unwrap();
+    let other = native.profile(NameOptions::default());
+    assert!(!is_named(&other));
+    let (_, _, why) = missing(&other, &native.recorded).unwrap();
+    assert!(why.contains("it is another file"), "{why}");
+    let meta = fs::metadata(&native.recorded).unwrap();
+    let second = RecordedFile::of(recorded.path.clone(), &meta);
+    manifest["files"] = serde_json::to_value([&recorded, &second]).unwrap();
+    fs::write(&path, manifest.to_string()).unwrap();
+    let both = native.profile(NameOptions::default());
+    let (_, _, why) = missing(&both, &native.recorded).unwrap();
+    assert!(why.contains("different files had this path"), "{why}");
+    manifest["files"] = serde_json::to_value([&second]).unwrap();
     // Nobody knows where a session without this key was recorded.
     manifest["host"].as_object_mut().unwrap().remove("machine");
     fs::write(&path, manifest.to_string()).unwrap();

@@ -9,7 +9,9 @@ use std::rc::Rc;
 use std::time::Instant;
 use varid_model::{Address, Layer};
 use varid_process::{CodeImage, ElfImage, JitFile, MappingId, ProcessMapping};
-use varid_recording::{ImageKind, MappingRecord, Sample, SessionImage, SessionRecord};
+use varid_recording::{
+    ImageKind, MappingRecord, RecordedFile, Sample, SessionImage, SessionRecord,
+};
 use varid_symbolizer::hex;
 use varid_symbolizer::substitute::{Cache, Substitute, write_sym};
 use varid_vm::ManagedProcess;
@@ -20,6 +22,8 @@ const SUBSTITUTE_SYM: &str = "substitute.sym";
 /// Name of the folder of substitutes in the cache, and the most bytes that they take.
 const CACHE: &str = "substitutes";
 const CACHE_LIMIT: u64 = 512 << 20;
+/// Files without a build-id that the manifest lists.
+const MAX_FILES: usize = 1 << 12;
 /// Name of the kernel's symbols as far as they were sampled.
 const KERNEL_SYM: &str = "kernel.sym";
 
@@ -206,6 +210,20 @@ impl Recorder {
             });
         }
         Ok(absolute(&path))
+    }
+
+    /// Adds a file without a build-id to the manifest: its path may lead to another one when the session is read.
+    pub(super) fn note_file(&mut self, elf: &ElfImage) {
+        let files = &mut self.writer.manifest_mut().files;
+        if !elf.build_id().is_empty() || files.len() >= MAX_FILES {
+            return;
+        }
+        let path = elf.path.to_string_lossy().into_owned();
+        let file = elf.metadata().map(|meta| RecordedFile::of(path, &meta));
+        if let Some(file) = file.filter(|file| !files.contains(file)) {
+            files.push(file);
+            self.saved = None;
+        }
     }
 
     /// Adds the libraries of a VM to the manifest: they are of a layer of their own.
