@@ -179,6 +179,9 @@ impl Converter {
             return Ok(());
         }
         self.kernel.sampled(&self.chain.kernel);
+        if let Some(ip) = sample.ip.filter(|_| in_kernel) {
+            self.kernel.sampled(&[Address::new(ip)]);
+        }
         let time = sample.time.unwrap_or(self.tally.latest());
         self.tally.passed(time);
         self.span.add(time);
@@ -207,7 +210,7 @@ impl Converter {
             kernel: &self.chain.kernel[..],
             user: &self.chain.user[..],
         };
-        self.writer.write_sample(&written)?;
+        self.writer.write_recorded_sample(&written, None)?;
         Ok(())
     }
 

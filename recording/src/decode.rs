@@ -8,11 +8,12 @@ use std::{
 
 use varid_model::perf::{
     CallchainEntries, CommRecord, Fields, Header, KernelRecord, Malformed, MappedFile, Mmap2Record,
-    SampleFields, SampleLayout, TaskRecord,
+    PERF_TYPE_TRACEPOINT, SampleFields, SampleLayout, TaskRecord,
 };
 use varid_model::{Address, MonotonicNs, Precision};
 
 use crate::{
+    event::EventDesc,
     format::{
         APPROXIMATE, CONTEXT_KERNEL, CONTEXT_USER, FIRST_ID, OLD_SAMPLE_TYPE, RAW_SIZE,
         RAW_SIZE_WITH_FLAGS, kind, misc,
@@ -37,7 +38,30 @@ pub struct ChainSpan {
     end: usize,
 }
 
+/// What the raw data of an event's samples is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RawContent {
+    /// What varid adds to its samples.
+    Own,
+    /// What a tracepoint says, as its recorder has it.
+    Tracepoint,
+}
+
+impl RawContent {
+    /// That of an event of a session.
+    pub const fn of(event: &EventDesc) -> Self {
+        match event.kind {
+            PERF_TYPE_TRACEPOINT => Self::Tracepoint,
+            _ => Self::Own,
+        }
+    }
+}
+
 impl ChainSpan {
+    const fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
     /// The callchain in its list.
     pub fn of(self, chains: &[Address]) -> &[Address] {
         chains.get(self.start..self.end).unwrap_or_default()
@@ -54,11 +78,11 @@ impl ChainSpan {
 
 /// The time of a record and the record; `None` for kinds that no session needs.
 ///
-/// `body` is everything behind the record's header, of a file of so many `events`. Callchains are appended to `chains`.
+/// `body` is everything behind the record's header, of a file of these `events`. Callchains are appended to `chains`.
 pub fn record(
     header: Header,
     body: &[u8],
-    events: usize,
+    events: &[RawContent],
     chains: &mut Vec<Address>,
 ) -> Result<Option<(MonotonicNs, Decoded)>, Malformed> {
     if header.kind == kind::SAMPLE {
@@ -142,7 +166,7 @@ const LAYOUT: SampleLayout = SampleLayout {
 fn sample(
     record_misc: u16,
     body: &[u8],
-    events: usize,
+    events: &[RawContent],
     chains: &mut Vec<Address>,
 ) -> Result<Sample<ChainSpan>, Malformed> {
     let mut fields = Fields::new(body);
@@ -151,11 +175,19 @@ fn sample(
         .u64()?
         .checked_sub(FIRST_ID)
         .and_then(|place| usize::try_from(place).ok())
-        .filter(|&place| place < events)
         .ok_or(no_event)?;
+    let raw_content = *events.get(event).ok_or(no_event)?;
     let sample = SampleFields::parse(LAYOUT, &mut fields)?;
+    let mode = match record_misc & misc::CPUMODE_MASK {
+        misc::KERNEL => CpuMode::Kernel,
+        _ => CpuMode::User,
+    };
     let (kernel, user) = callchain(sample.callchain, chains)?;
-    let (uid, frame, precision) = raw(&mut fields)?;
+    let (kernel, user) = lead_with(sample.ip, mode, (kernel, user), chains);
+    let (uid, frame, precision) = match raw_content {
+        RawContent::Own => raw(&mut fields)?,
+        RawContent::Tracepoint => (NO_UID, Address::default(), Precision::Exact),
+    };
     Ok(Sample {
         event,
         time: sample.time,
@@ -164,17 +196,47 @@ fn sample(
         cpu: sample.cpu,
         period: sample.period,
         original_ip: Address::new(sample.addr),
-        mode: if record_misc & misc::CPUMODE_MASK == misc::KERNEL {
-            CpuMode::Kernel
-        } else {
-            CpuMode::User
-        },
+        mode,
         uid,
         frame: Some(frame).filter(|frame| frame.get() != 0),
         precision,
         kernel,
         user,
     })
+}
+
+/// The callchains with the sampled instruction as their leaf. The interrupt of a precise event (PEBS, SPE) comes later, and the chain that
+/// was recorded starts there: as in perf, the instruction takes the place of its first address. A kernel that was entered after the
+/// instruction is not among its frames.
+fn lead_with(
+    ip: Address,
+    mode: CpuMode,
+    (kernel, user): (ChainSpan, ChainSpan),
+    chains: &mut Vec<Address>,
+) -> (ChainSpan, ChainSpan) {
+    if kernel.is_empty() && user.is_empty() {
+        return (kernel, user);
+    }
+    let own = match mode {
+        CpuMode::Kernel => kernel,
+        CpuMode::User => user,
+    };
+    let own = match chains.get_mut(own.start..own.end) {
+        Some([leaf, ..]) => {
+            *leaf = ip;
+            own
+        }
+        _ => {
+            let start = chains.len();
+            chains.push(ip);
+            let end = chains.len();
+            ChainSpan { start, end }
+        }
+    };
+    match mode {
+        CpuMode::Kernel => (own, user),
+        CpuMode::User => (ChainSpan { start: 0, end: 0 }, own),
+    }
 }
 
 /// The user id, the frame pointer and how well the instruction in that frame is known, in recordings that have them.

@@ -148,28 +148,51 @@ type Word = [u8; size_of::<u64>()];
 
 /// Words of a sample's record before its chain.
 const FIXED: usize = 9;
-/// And behind it: the size of its raw data and whose process it is of; where the VM's frame lies; flags, if any is set.
+/// Most words of its own raw data.
 const RAW: usize = 3;
+/// Bytes that say how long raw data is.
+const SIZE_OF_RAW: usize = 4;
+/// Contexts of a chain.
+const CONTEXTS: usize = 2;
+/// Most words of a record.
+const MAX_WORDS: usize = u16::MAX as usize / 8;
 
-/// Appends a sample's record: its chain with its contexts; frames beyond [`MAX_FRAMES`] are
-/// replaced by a marker.
+/// Appends the record of a sample that is attributed here: its instruction is the first of its chain.
 pub fn sample(out: &mut Vec<u8>, sample: &Sample<&[Address]>) {
-    let (mode, leaf) = match sample.mode {
-        CpuMode::Kernel => (misc::KERNEL, sample.kernel.first()),
-        CpuMode::User => (misc::USER, sample.user.first()),
+    let chain = match sample.mode {
+        CpuMode::Kernel => sample.kernel,
+        CpuMode::User => sample.user,
     };
-    let kernel = sample.kernel.get(..MAX_FRAMES).unwrap_or(sample.kernel);
-    let room = MAX_FRAMES.saturating_sub(kernel.len());
+    let leaf = chain.first().copied().unwrap_or(sample.original_ip);
+    let (raw, words) = own_raw(sample);
+    sample_at(out, sample, leaf, raw.get(..words).unwrap_or(&raw));
+}
+
+/// Appends the record of a sample as its recorder has it: of precise events the chain starts behind the instruction. `tracepoint`: what
+/// a tracepoint says; of other events there is none.
+pub fn recorded_sample(out: &mut Vec<u8>, sample: &Sample<&[Address]>, tracepoint: Option<&[u8]>) {
+    let (own, words) = own_raw(sample);
+    let foreign = tracepoint.map(tracepoint_raw);
+    let raw = foreign.as_deref().or(own.get(..words));
+    sample_at(out, sample, sample.original_ip, raw.unwrap_or(&own));
+}
+
+/// Appends a sample's record: its chain with its contexts, behind it the words of its raw data. Frames beyond [`MAX_FRAMES`], or for
+/// which such a record has no room, are replaced by a marker.
+fn sample_at(out: &mut Vec<u8>, sample: &Sample<&[Address]>, ip: Address, raw: &[u64]) {
+    let mode = match sample.mode {
+        CpuMode::Kernel => misc::KERNEL,
+        CpuMode::User => misc::USER,
+    };
+    let room = MAX_WORDS.saturating_sub(FIXED + CONTEXTS);
+    let max_frames = room.saturating_sub(raw.len()).min(MAX_FRAMES);
+    let kernel = sample.kernel.get(..max_frames).unwrap_or(sample.kernel);
+    let room = max_frames.saturating_sub(kernel.len());
     let (user, cut) = match sample.user.get(..room.saturating_sub(1)) {
         Some(user) if sample.user.len() > room => (user, true),
         _ => (sample.user, false),
     };
     let user_len = user.len().saturating_add(usize::from(cut));
-    let all_raw = raw(sample);
-    let raw = match all_raw {
-        [ref short @ .., 0] => short,
-        _ => &all_raw[..],
-    };
     let with_context = |len: usize| len.saturating_add(usize::from(len > 0));
     let entries = with_context(kernel.len()).saturating_add(with_context(user_len));
     let size = entries
@@ -179,7 +202,7 @@ pub fn sample(out: &mut Vec<u8>, sample: &Sample<&[Address]>) {
     let fixed: [u64; FIXED] = [
         header(kind::SAMPLE, mode, size),
         format::id(sample.event),
-        leaf.copied().map_or(sample.original_ip.get(), address),
+        address(ip),
         u64::from(sample.pid.get()) | u64::from(sample.tid.get()) << 32,
         sample.time.get(),
         sample.original_ip.get(),
@@ -208,17 +231,29 @@ pub fn sample(out: &mut Vec<u8>, sample: &Sample<&[Address]>) {
     put(room, raw.iter().copied());
 }
 
-/// The words of a sample's raw data, with their size.
-fn raw(sample: &Sample<&[Address]>) -> [u64; RAW] {
-    let (size, flags) = match sample.precision {
-        Precision::Exact => (RAW_SIZE, 0),
-        Precision::Approximate => (RAW_SIZE_WITH_FLAGS, APPROXIMATE),
+/// The words of a sample's own raw data, with their size: whose process it is of; where the VM's frame lies; flags, if any is set.
+fn own_raw(sample: &Sample<&[Address]>) -> ([u64; RAW], usize) {
+    let (size, flags, words) = match sample.precision {
+        Precision::Exact => (RAW_SIZE, 0, RAW.saturating_sub(1)),
+        Precision::Approximate => (RAW_SIZE_WITH_FLAGS, APPROXIMATE, RAW),
     };
-    [
+    let raw = [
         u64::from(size) | u64::from(sample.uid) << 32,
         sample.frame.map_or(0, Address::get),
         flags,
-    ]
+    ];
+    (raw, words)
+}
+
+/// The words of what a tracepoint says, with their size.
+fn tracepoint_raw(content: &[u8]) -> Vec<u64> {
+    let words = content.len().saturating_add(SIZE_OF_RAW).div_ceil(8);
+    let size = words.saturating_mul(8).saturating_sub(SIZE_OF_RAW);
+    let mut bytes = u32::try_from(size).unwrap_or(0).to_le_bytes().to_vec();
+    bytes.extend(content);
+    bytes.resize(words.saturating_mul(8), 0);
+    let (words, _) = bytes.as_chunks();
+    words.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
 /// Puts words where there is room for them; what is left of it.

@@ -13,8 +13,9 @@ use crate::{
     PERF_DATA, SESSION_JSON, SYMBOLS,
     calls::{self, CallCount},
     compression::{self, Expansion},
-    decode,
+    decode::{self, RawContent},
     error::{Error, Result},
+    event::SessionEvents,
     format::{
         ATTR_SIZE, DATA_SIZE_AT, HEADER_SIZE, MAGIC, MAX_EVENTS, OLD_SAMPLE_TYPE,
         RECORD_HEADER_SIZE, SAMPLE_TYPE, SAMPLE_TYPE_AT, kind,
@@ -86,7 +87,7 @@ impl SessionReader {
     ///
     /// perf.data cannot be opened, or its head is not one that varid writes.
     pub fn records(&self) -> Result<Records> {
-        Records::open(self.dir.join(PERF_DATA), self.manifest.events.len())
+        Records::open(self.dir.join(PERF_DATA), &self.manifest.events)
     }
 }
 
@@ -98,8 +99,8 @@ impl SessionReader {
 pub struct Records {
     path: PathBuf,
     file: BufReader<File>,
-    /// How many the session has.
-    events: usize,
+    /// What its events' samples have.
+    events: Vec<RawContent>,
     /// Where the first record starts in the file.
     start: u64,
     /// Where the next record starts in the file.
@@ -204,12 +205,12 @@ impl Records {
         self.follows = false;
     }
 
-    fn open(path: PathBuf, events: usize) -> Result<Self> {
+    fn open(path: PathBuf, events: &SessionEvents) -> Result<Self> {
         let DataSection {
             file,
             data: offset,
             size,
-        } = open_data(&path, events)?;
+        } = open_data(&path, events.len())?;
         let len = file
             .get_ref()
             .metadata()
@@ -221,7 +222,7 @@ impl Records {
         Ok(Self {
             path,
             file: BufReader::with_capacity(READ_AHEAD, file),
-            events,
+            events: events.iter().map(RawContent::of).collect(),
             start: offset,
             offset,
             end: offset.saturating_add(size),
@@ -275,7 +276,7 @@ impl Records {
                 kind::COMPRESSED2 => {
                     return Err(self.wrong(header_at, "records compressed by perf, not by varid"));
                 }
-                _ => match decode::record(header, &self.body, self.events, self.order.chains()) {
+                _ => match decode::record(header, &self.body, &self.events, self.order.chains()) {
                     Ok(None) => {}
                     Ok(Some((time, record))) => {
                         self.latest = self.latest.max(time);

@@ -208,9 +208,33 @@ impl SessionWriter {
     ///
     /// As of [`write`](Self::write).
     pub fn write_sample(&mut self, sample: &Sample<&[Address]>) -> Result<()> {
+        self.append_sample(sample, |batch| encode::sample(batch, sample))
+    }
+
+    /// Adds a sample as another recorder has it: the sampled instruction is `original_ip`, and the callchain may start elsewhere, as
+    /// those of precise events do. `tracepoint`: what a tracepoint says, of an event of that type; without it, nothing.
+    ///
+    /// # Errors
+    ///
+    /// As of [`write`](Self::write).
+    pub fn write_recorded_sample(
+        &mut self,
+        sample: &Sample<&[Address]>,
+        tracepoint: Option<&[u8]>,
+    ) -> Result<()> {
+        self.append_sample(sample, |batch| {
+            encode::recorded_sample(batch, sample, tracepoint);
+        })
+    }
+
+    fn append_sample(
+        &mut self,
+        sample: &Sample<&[Address]>,
+        append: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<()> {
         if self.batch.len() < MAX_BACKLOG {
             self.tally.count(sample);
-            encode::sample(&mut self.batch, sample);
+            append(&mut self.batch);
         } else {
             self.tally.lose(1);
         }

@@ -239,7 +239,8 @@ fn decode_whole(
     let (header, body) = bytes.split_first_chunk().ok_or(no_header)?;
     let Header { kind, misc, .. } = Header::from_bytes(*header);
     if kind == perf::PERF_RECORD_SAMPLE {
-        return decode_sample(bytes, body, origin, spare).map(Some);
+        let in_kernel = misc & perf::PERF_RECORD_MISC_CPUMODE_MASK == perf::PERF_RECORD_MISC_KERNEL;
+        return decode_sample(bytes, body, in_kernel, origin, spare).map(Some);
     }
     let Some((time, record)) = KernelRecord::parse(kind, misc, body)? else {
         return Ok(None);
@@ -325,6 +326,7 @@ impl Origin {
 fn decode_sample(
     bytes: &[u8],
     body: &[u8],
+    in_kernel: bool,
     origin: impl Fn(u64) -> Option<Origin>,
     spare: &mut SamplePool,
 ) -> Result<(Stamped, Values), Malformed> {
@@ -343,7 +345,7 @@ fn decode_sample(
         },
         SampleKind::StackCopy => {
             let mut sampled = spare.take(event);
-            copy_stack(&sample, origin.period, &mut sampled.record);
+            copy_stack(&sample, in_kernel, origin.period, &mut sampled.record);
             RingEvent::Sample(sampled)
         }
     };
@@ -355,7 +357,14 @@ fn decode_sample(
 }
 
 /// Puts a sample with a copy of the stack in the place of a record. `period` is that of an event with a fixed one.
-fn copy_stack(sample: &SampleFields<'_>, period: Option<Period>, record: &mut CapturedSample) {
+///
+/// Of a precise event the instruction is exact, and the callchain starts where the interrupt came, perhaps after the kernel was entered.
+fn copy_stack(
+    sample: &SampleFields<'_>,
+    in_kernel: bool,
+    period: Option<Period>,
+    record: &mut CapturedSample,
+) {
     let mut words = [0; u64::BITS as usize];
     let registers = words.iter_mut().zip(sample.registers);
     let count = registers
@@ -379,20 +388,23 @@ fn copy_stack(sample: &SampleFields<'_>, period: Option<Period>, record: &mut Ca
         interrupted,
     } = record;
     kernel.clear();
-    kernel.extend(
-        sample
-            .callchain
-            .addresses()
-            .filter(|(context, _)| *context == Some(perf::PERF_CONTEXT_KERNEL))
-            .map(|(_, address)| address),
-    );
-    let in_kernel = match kernel.is_empty() {
-        true => 0,
-        false => flags::IN_KERNEL,
+    let mode = match in_kernel {
+        true => flags::IN_KERNEL,
+        false => 0,
     };
+    if in_kernel {
+        let addresses = sample.callchain.addresses();
+        kernel.extend(addresses.filter_map(|(context, address)| {
+            let is_kernel = context == Some(perf::PERF_CONTEXT_KERNEL);
+            is_kernel.then_some(address)
+        }));
+        if let Some(leaf) = kernel.first_mut() {
+            *leaf = sample.ip;
+        }
+    }
     *time = sample.time;
     (*pid, *tid) = (sample.pid, sample.tid);
-    (*cpu, *set) = (sample.cpu, flags::NO_WALK | in_kernel);
+    (*cpu, *set) = (sample.cpu, flags::NO_WALK | mode);
     *counted = period.unwrap_or(sample.period);
     *ip = sample.ip;
     *regs = Regs::from_perf(Machine::NATIVE, sample.registers_abi, words);

@@ -110,6 +110,15 @@ impl SampleWriter {
             }
             attributed.known = 0..0;
         }
+        // Of a precise event the registers are those of the interrupt, behind the instruction.
+        if let Some(leaf) = attributed.user.first_mut()
+            && !in_kernel
+            && *leaf != record.ip
+            && record.regs.ip() == Some(leaf.get())
+        {
+            *leaf = record.ip;
+            attributed.known = 0..0;
+        }
         self.kernel.clear();
         self.kernel.extend_from_slice(&record.kernel);
         if in_kernel && self.kernel.is_empty() {

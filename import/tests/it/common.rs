@@ -90,8 +90,13 @@ pub fn import_bytes(bytes: &[u8], format: Option<SourceFormat>) -> varid_import:
 }
 
 impl Imported {
+    /// The session's folder.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.path().join("session")
+    }
+
     pub fn session(&self) -> SessionReader {
-        SessionReader::open(self.folder.path().join("session")).unwrap()
+        SessionReader::open(self.folder()).unwrap()
     }
 
     fn profile(&self) -> Profile {

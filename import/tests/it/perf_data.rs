@@ -2,12 +2,20 @@
 
 use std::{collections::BTreeMap, fs::File, io::BufReader, path::Path};
 
-use crate::common::{fixture, import_bytes};
+use crate::{
+    common::{Imported, fixture, import_bytes},
+    perf_file::{CONTEXT_KERNEL, CONTEXT_USER, Event, IN_KERNEL, IN_USER, PerfFile, bytes, field},
+};
 use linux_perf_data::{
     PerfFileReader, PerfFileRecord,
     linux_perf_event_reader::{EventRecord, Mmap2FileId, constants::PERF_CONTEXT_MAX},
 };
+use varid_model::Address;
 use varid_recording::SessionRecord;
+
+const PROT_READ: u32 = 1;
+const PROT_WRITE: u32 = 2;
+const PROT_EXEC: u32 = 4;
 
 /// Time, process, thread, and the callchain without contexts.
 type Found = (u64, u32, u32, Vec<u64>);
@@ -96,4 +104,64 @@ fn samples_are_those_that_the_linux_perf_data_crate_reads() {
         .collect();
     assert!(expected.len() > 50);
     assert_eq!(found, expected);
+}
+
+/// The sampled instruction, the kernel's and the user's frames of each sample.
+fn frames(imported: &Imported) -> Vec<(u64, Vec<u64>, Vec<u64>)> {
+    let numbers = |chain: &[Address]| chain.iter().map(|address| address.get()).collect();
+    let records = imported.session().records().unwrap();
+    records
+        .filter_map(|record| match record.unwrap() {
+            SessionRecord::Sample(sample) => Some((
+                sample.original_ip.get(),
+                numbers(&sample.kernel),
+                numbers(&sample.user),
+            )),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_precise_event_s_instruction_is_the_leaf_and_its_callchain_stays() {
+    let event = Event::new(7, "cycles:pp", field::PERIOD | field::CALLCHAIN);
+    let mut file = PerfFile::new(&[event]);
+    file.comm(5, "calc");
+    let (kernel, user) = (0xffff_ffff_8100_0000, 0x40_1100);
+    let of_user = [CONTEXT_USER, 0x40_2200, 0x40_3300];
+    let of_both = [
+        &[CONTEXT_KERNEL, kernel + 0x20, kernel + 0x30],
+        &of_user[..],
+    ]
+    .concat();
+    let samples = [
+        (IN_USER, user, &of_user[..]),
+        // The interrupt came in the kernel.
+        (IN_USER, user, &of_both),
+        (IN_KERNEL, kernel, &of_both),
+        // The kernel had been left, or its chain was not asked for.
+        (IN_KERNEL, kernel, &of_user),
+    ];
+    for (time, (misc, ip, chain)) in (1..).zip(samples) {
+        let rest = bytes(&[&[1_000, chain.len() as u64], chain].concat());
+        file.sample(7, misc, (5, time), ip, &rest);
+    }
+    for source in [file.to_bytes(), file.to_pipe()] {
+        let imported = import_bytes(&source, None).unwrap();
+        let expected = [
+            (user, vec![], vec![user, 0x40_3300]),
+            (user, vec![], vec![user, 0x40_3300]),
+            (kernel, vec![kernel, kernel + 0x30], of_user[1..].to_vec()),
+            (kernel, vec![kernel], of_user[1..].to_vec()),
+        ];
+        assert_eq!(frames(&imported), expected);
+        // Readers of perf.data find what its recorder has written.
+        let session = imported.folder().join("perf.data");
+        let chains = by_crate(&session).into_iter().map(|(.., chain)| chain);
+        let recorded = samples.map(|(_, _, chain)| {
+            let is_address = |word: &&u64| **word < PERF_CONTEXT_MAX;
+            chain.iter().filter(is_address).copied().collect::<Vec<_>>()
+        });
+        assert_eq!(chains.collect::<Vec<_>>(), recorded);
+    }
 }

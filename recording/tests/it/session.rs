@@ -42,6 +42,12 @@ fn sample() -> impl Strategy<Value = SessionRecord> {
                 kernel,
                 user,
             )| {
+                // The leaf is of the part that the sample was in.
+                let kernel = match in_kernel && !user.is_empty() {
+                    true => kernel,
+                    false => Vec::new(),
+                };
+                let in_kernel = !kernel.is_empty();
                 SessionRecord::Sample(Sample {
                     event: 0,
                     time: MonotonicNs::ZERO,

@@ -173,7 +173,11 @@ fn what_the_kernel_lost_or_held_back_is_counted() {
 
 /// The start of a sample, after its identifier and, unless it is the shim's, its ip.
 fn sample(id: u64) -> Bytes {
-    let bytes = Bytes::new(perf::PERF_RECORD_SAMPLE, 0).u64(&[id]);
+    sample_of_mode(perf::PERF_RECORD_MISC_USER, id)
+}
+
+fn sample_of_mode(misc: u16, id: u64) -> Bytes {
+    let bytes = Bytes::new(perf::PERF_RECORD_SAMPLE, misc).u64(&[id]);
     let bytes = if id == SHIM {
         bytes
     } else {
@@ -238,7 +242,11 @@ fn the_values_of_a_group_come_with_its_leaders_sample() {
 
 /// A sample with a chain, the registers in the order of perf's bits, and a stack.
 fn copy(chain: &[u64], size: u64, used: u64) -> Bytes {
-    let bytes = sample(COPY)
+    copy_of_mode(perf::PERF_RECORD_MISC_USER, chain, size, used)
+}
+
+fn copy_of_mode(misc: u16, chain: &[u64], size: u64, used: u64) -> Bytes {
+    let bytes = sample_of_mode(misc, COPY)
         .u64(&[997, chain.len() as u64])
         .u64(chain)
         .u64(&[2]);
@@ -310,13 +318,16 @@ fn a_copy_of_the_stack_is_a_record_to_be_walked() {
 fn kernel_addresses_of_a_callchain_are_separated_from_user_addresses() {
     let context = |number: u64| 0u64.wrapping_sub(number);
     let (kernel, user) = (context(128), context(512));
-    let record = copied(&copy(
-        &[kernel, 0xffff_8000, 0xffff_9000, user, 0x401000],
-        0,
-        0,
-    ));
-    assert_eq!(record.kernel, [0xffff_8000, 0xffff_9000].map(Address::new));
+    let chain = [kernel, 0xffff_8000, 0xffff_9000, user, 0x402000];
+    let in_kernel = perf::PERF_RECORD_MISC_KERNEL;
+    let record = copied(&copy_of_mode(in_kernel, &chain, 0, 0));
+    // Of a precise event the instruction is exact, and the chain starts behind it.
+    assert_eq!(record.kernel, [0x401000, 0xffff_9000].map(Address::new));
     assert!(record.has(flags::IN_KERNEL | flags::NO_WALK));
+    // Its interrupt may come in the kernel, though the instruction is the user's.
+    let record = copied(&copy(&chain, 0, 0));
+    assert!(record.kernel.is_empty() && !record.has(flags::IN_KERNEL));
+    assert_eq!(record.ip, Address::new(0x401000));
     let record = copied(&copy(&[user, 0x401000, 0x402000], 0, 0));
     assert!(record.kernel.is_empty() && !record.has(flags::IN_KERNEL));
 }

@@ -188,12 +188,15 @@ impl Bpf {
             let at_tracepoint = hits.any(|(of, hits)| of == index && hits.are_of_tracepoint());
             shim.drain(|bytes| {
                 let mut stamped = spare.sample(*index, bytes);
-                if let RingEvent::Sample(sampled) = &mut stamped.event
-                    && at_tracepoint
-                {
+                if let RingEvent::Sample(sampled) = &mut stamped.event {
                     let record = &mut sampled.record;
-                    self.callers.remove_from(&mut record.kernel);
-                    record.ip = record.kernel.first().copied().unwrap_or(record.ip);
+                    if at_tracepoint {
+                        self.callers.remove_from(&mut record.kernel);
+                        record.ip = record.kernel.first().copied().unwrap_or(record.ip);
+                    } else if let Some(leaf) = record.kernel.first_mut() {
+                        // Of a precise event the callchain starts where the interrupt came.
+                        *leaf = record.ip;
+                    }
                 }
                 pending.push(stamped);
             });
