@@ -13,8 +13,11 @@ use varid_unwind::{CodeRule, Module, NativeStack, StackSlice, UnwindError, Unwin
 
 use crate::{
     perfdata::{SourceMapping, SourceSample},
-    spaces::{FilePlace, Spaces},
+    spaces::{Access, FilePlace, Spaces},
 };
+
+/// `PROT_EXEC` of mmap(2).
+const PROT_EXEC: u32 = 4;
 
 /// A file that was mapped, read when it is first needed.
 #[derive(Debug)]
@@ -99,6 +102,10 @@ impl Unwinder {
         let place = FilePlace {
             file,
             offset: mapping.pgoff,
+            access: match mapping.access {
+                Some((prot, _)) if prot & PROT_EXEC == 0 => Access::Data,
+                _ => Access::Code,
+            },
         };
         self.spaces.map(mapping.pid, range, place);
     }
@@ -190,6 +197,9 @@ impl ProcessCode<'_> {
     /// The module at an address, and the address in its own numbers; none within: there is code without a file.
     fn module(&mut self, pc: Address) -> Option<Option<(&mut Module, Address)>> {
         let mapped = self.space?.get(pc)?;
+        if mapped.value.access == Access::Data {
+            return None;
+        }
         let into = pc.offset_from(mapped.start)?;
         let offset = mapped.value.offset.wrapping_add(into);
         let trusted_before = self.trusted_before;

@@ -17,6 +17,17 @@ pub(crate) struct FilePlace {
     /// The file's number.
     pub(crate) file: usize,
     pub(crate) offset: u64,
+    /// Whether the process may execute what is there.
+    pub(crate) access: Access,
+}
+
+/// What a process may do with a mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Execute it.
+    Code,
+    /// Read or write it only.
+    Data,
 }
 
 impl IntervalValue for FilePlace {
@@ -145,7 +156,11 @@ mod tests {
     use super::*;
 
     fn map(spaces: &mut Spaces, pid: u32, start: u64) {
-        let place = FilePlace { file: 1, offset: 0 };
+        let place = FilePlace {
+            file: 1,
+            offset: 0,
+            access: Access::Code,
+        };
         spaces.map(
             pid,
             Address::new(start)..Address::new(start + 0x1000),

@@ -165,3 +165,44 @@ fn a_precise_event_s_instruction_is_the_leaf_and_its_callchain_stays() {
         assert_eq!(chains.collect::<Vec<_>>(), recorded);
     }
 }
+
+#[test]
+fn data_is_not_taken_for_code_that_a_stack_returns_into() {
+    // perf's registers of --call-graph dwarf: the stack pointer is bit 7, the instruction bit 8.
+    const REGISTERS: u64 = 0xff_0fff;
+    let (ip, heap) = (0x40_1cc1, 0x7000_1010);
+    let event = Event {
+        registers: REGISTERS,
+        ..Event::new(7, "cycles", field::REGS_USER | field::STACK_USER)
+    };
+    for (prot, frames) in [
+        (PROT_READ | PROT_WRITE, 1),
+        // Code that was made at run time.
+        (PROT_READ | PROT_EXEC, 2),
+    ] {
+        let mut file = PerfFile::new(std::slice::from_ref(&event));
+        file.comm(5, "numbers");
+        file.map(
+            5,
+            0x40_0000,
+            0x4000,
+            PROT_READ | PROT_EXEC,
+            "/nowhere/numbers",
+        );
+        file.map(5, 0x7000_0000, 0x10_0000, prot, "//anon");
+        let registers = (0..64).filter(|bit| REGISTERS >> bit & 1 == 1);
+        let registers = registers.map(|bit| match bit {
+            7 => 0x7fff_0000,
+            8 => ip,
+            _ => 0,
+        });
+        let rest = [&[2], &registers.collect::<Vec<_>>()[..], &[16, heap, 0, 16]].concat();
+        file.sample(7, IN_USER, (5, 1), ip, &bytes(&rest));
+        let imported = import_bytes(&file.to_bytes(), None).unwrap();
+        let samples = imported.samples();
+        let symbols = samples[0].symbols();
+        assert_eq!(symbols[0], "numbers+0x1cc1", "{symbols:?}");
+        assert_eq!(*symbols.last().unwrap(), "[no-unwind-info]");
+        assert_eq!(symbols.len(), frames + 1, "{symbols:?}");
+    }
+}
