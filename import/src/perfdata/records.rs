@@ -8,7 +8,7 @@ use std::{
 use ruzstd::decoding::FrameDecoder;
 use varid_model::perf::{
     Header, RECORD_HEADER as HEADER,
-    file::{AUXTRACE, COMPRESSED, COMPRESSED2},
+    file::{AUXTRACE, COMPRESSED, COMPRESSED2, HEADER_TRACING_DATA},
 };
 
 use super::damage::Damage;
@@ -45,6 +45,8 @@ pub struct RecordReader<R> {
     end: u64,
     started: bool,
     compressed: Option<Compressed>,
+    /// What ends the records early, once those before it are delivered.
+    damage: Option<Damage>,
 }
 
 /// The compressed records so far.
@@ -80,6 +82,7 @@ impl<R: Read + Seek> RecordReader<R> {
             end: range.end,
             started: false,
             compressed: None,
+            damage: None,
         }
     }
 
@@ -96,10 +99,19 @@ impl<R: Read + Seek> RecordReader<R> {
             {
                 return Ok(Some(record));
             }
-            let Some(record) = self.stored()? else {
+            let stored = match self.damage {
+                Some(_) => Ok(None),
+                None => self.stored(),
+            };
+            let stored = stored.unwrap_or_else(|damage| {
+                self.damage = Some(damage);
+                None
+            });
+            let Some(record) = stored else {
                 match &mut self.compressed {
+                    // What lies before damage is still in the decoder's window.
                     Some(compressed) if !compressed.ended => compressed.end(),
-                    _ => return Ok(None),
+                    _ => return self.damage.take().map_or(Ok(None), Err),
                 }
                 continue;
             };
@@ -153,6 +165,13 @@ impl<R: Read + Seek> RecordReader<R> {
             .read_exact(&mut body)
             .map_err(|_| damage("the file ends within a record"))?;
         self.at = offset.saturating_add(size as u64);
+        // simpleperf's has its content within.
+        if header.kind == HEADER_TRACING_DATA
+            && len <= size_of::<u64>()
+            && let Some(size) = body.first_chunk()
+        {
+            body = self.tracing_data(u32::from_le_bytes(*size).into())?;
+        }
         if header.kind == AUXTRACE {
             let size = body.first_chunk::<8>();
             let size = size.map_or(0, |size| u64::from_le_bytes(*size));
@@ -168,6 +187,26 @@ impl<R: Read + Seek> RecordReader<R> {
             body,
             offset,
         }))
+    }
+}
+
+impl<R: Read> RecordReader<R> {
+    /// What follows the record of tracing data: so many bytes, up to a whole word.
+    fn tracing_data(&mut self, size: u64) -> Result<Vec<u8>, Damage> {
+        let cut = Damage {
+            offset: self.at,
+            reason: "the file ends within the data of its tracepoints",
+        };
+        let Some(end) = self.at.checked_add(size).filter(|end| *end <= self.end) else {
+            return Err(cut);
+        };
+        let mut content = Vec::new();
+        let read = self.file.by_ref().take(size).read_to_end(&mut content);
+        if read.ok().and_then(|read| u64::try_from(read).ok()) != Some(size) {
+            return Err(cut);
+        }
+        self.at = end;
+        Ok(content)
     }
 }
 
@@ -192,6 +231,8 @@ impl Compressed {
         const LAST_BLOCK: [u8; 3] = [1, 0, 0];
         const CHECKSUM: [u8; 4] = [0; 4];
         self.ended = true;
+        // Of a block that is cut nothing can be had.
+        self.packed.truncate(self.taken);
         if !self.decoder.is_finished() {
             self.add(&[&LAST_BLOCK[..], &CHECKSUM].concat(), self.offset);
         }
@@ -366,6 +407,38 @@ mod tests {
         );
         assert_eq!(records, bodies()[..records.len()]);
         assert!(records.len() > 20, "{}", records.len());
+    }
+
+    #[test]
+    fn what_lies_before_damage_is_delivered_compressed_or_not() {
+        let plain: Vec<u8> = bodies()
+            .iter()
+            .flat_map(|(kind, body)| record(*kind, body))
+            .collect();
+        let packed = compress_to_vec(&plain[..], CompressionLevel::Fastest);
+        // perf does not end its stream.
+        let packed = record(COMPRESSED, &packed[..packed.len() - 8]);
+        let (before, damage) = read(packed.clone());
+        assert!(before.len() > 150 && damage.is_none());
+        let foreign = b"a line of somebody's else";
+        let cut = record(9, &[7; 80]);
+        for damage in [&foreign[..], &cut[..40], &cut[..3]] {
+            let (records, found) = read([&packed[..], damage].concat());
+            assert_eq!(found.unwrap().offset, packed.len() as u64);
+            assert!(records == before, "{}", records.len());
+        }
+    }
+
+    #[test]
+    fn what_tracepoints_mean_follows_its_record() {
+        let head = record(HEADER_TRACING_DATA, &16u64.to_le_bytes());
+        let file = [head, vec![3; 16], record(9, &[7; 8])].concat();
+        let expected = [(HEADER_TRACING_DATA, vec![3; 16]), (9, vec![7; 8])];
+        let (records, damage) = read(file.clone());
+        assert!(damage.is_none());
+        assert_eq!(records, expected);
+        let (records, damage) = read(file[..24].to_vec());
+        assert!(records.is_empty() && damage.unwrap().offset == 16);
     }
 
     #[test]

@@ -11,6 +11,9 @@ pub const FIRST_KIND: u32 = 64;
 /// `PERF_RECORD_HEADER_ATTR`: an event's attribute, in a pipe.
 pub const HEADER_ATTR: u32 = 64;
 
+/// `PERF_RECORD_HEADER_TRACING_DATA`: what tracepoints' raw data means, in a pipe; it follows the record.
+pub const HEADER_TRACING_DATA: u32 = 66;
+
 /// `PERF_RECORD_HEADER_BUILD_ID`: a file's build-id.
 pub const HEADER_BUILD_ID: u32 = 67;
 
@@ -37,6 +40,8 @@ pub const MISC_LOST_SAMPLES_BPF: u16 = 1 << 15;
 
 /// Bits of features (`HEADER_*`).
 pub mod feature {
+    /// `HEADER_TRACING_DATA`.
+    pub const TRACING_DATA: u32 = 1;
     /// `HEADER_BUILD_ID`.
     pub const BUILD_ID: u32 = 2;
     /// `HEADER_HOSTNAME`.
@@ -57,6 +62,8 @@ pub mod feature {
     pub const GROUP_DESC: u32 = 17;
     /// `HEADER_SAMPLE_TIME`.
     pub const SAMPLE_TIME: u32 = 21;
+    /// `HEADER_DIR_FORMAT`.
+    pub const DIR_FORMAT: u32 = 24;
     /// `HEADER_COMPRESSED`.
     pub const COMPRESSED: u32 = 27;
 }
