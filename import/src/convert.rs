@@ -2,11 +2,9 @@
 //!
 //! Its records are put in order of time; `converter` says what becomes of each.
 
-use std::io::BufReader;
-
-use varid_model::{
-    Rate,
-    perf::file::{FINISHED_ROUND, FIRST_KIND},
+use varid_model::perf::{
+    PERF_TYPE_TRACEPOINT,
+    file::{FINISHED_ROUND, FIRST_KIND},
 };
 
 use crate::{
@@ -19,6 +17,12 @@ use crate::{
     source_facts::{host, session_events, target},
 };
 
+/// The records of a file, and the latest time of those that were read; none: it has ended.
+struct Stream<R> {
+    reader: RecordReader<R>,
+    latest: Option<u64>,
+}
+
 /// Imports perf.data of perf or simpleperf.
 pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
     let input = request.input;
@@ -27,22 +31,22 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
         offset: damage.offset,
         reason: damage.reason,
     };
-    let file = input
-        .file
-        .try_clone()
-        .map_err(Error::io("read", &input.path))?;
-    let mut file = BufReader::with_capacity(1 << 16, file);
-    let source = PerfData::read(&mut file, input.len).map_err(damaged)?;
+    let source = PerfData::read(&mut input.reader()?, input.len).map_err(damaged)?;
     let host = host(&source.features);
     let is_here = !host.machine.is_empty();
     let simpleperf = source.features.is_simpleperf();
     let writer_name = if simpleperf { "simpleperf" } else { "perf" };
-    let Some((events, places)) = session_events(&source.events) else {
+    let tracing_data = &source.features.tracing_data;
+    let Some((events, places)) = session_events(&source.events, tracing_data) else {
         return Err(Error::NoSamples {
             path: input.path,
             why: "it has no event that is sampled".to_owned(),
         });
     };
+    let with_fields: Vec<bool> = events
+        .iter()
+        .map(|event| event.kind == PERF_TYPE_TRACEPOINT)
+        .collect();
     let origin = Origin {
         input: &input,
         format: SourceFormat::PerfData,
@@ -51,7 +55,8 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
         host: host.clone(),
         events,
     };
-    let writer = origin.session(&request.output)?;
+    let mut writer = origin.session(&request.output)?;
+    writer.describe_tracepoints(source.features.tracing_data.clone());
     let trusted_before = is_here.then_some(input.modified);
     let callers = match simpleperf {
         true => Callers::Calls,
@@ -62,45 +67,73 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
     if !request.without_names {
         converter.take_names(&input, &source.features, &host.arch)?;
     }
-    for event in source
+    if source.features.is_folder && input.parts.is_empty() {
+        converter.note(
+            "it is one file of a folder that 'perf record --threads' wrote: the others, which have samples, too, are imported with the folder"
+                .to_owned(),
+        );
+    }
+    if source
         .events
         .iter()
-        .filter(|event| event.rate == Rate::READ && !event.is_dummy())
+        .any(|event| event.name == "sched:sched_switch")
     {
+        converter.note(
+            "sched:sched_switch counts switches, not the time that threads waited: 'varid record --off-cpu' measures that"
+                .to_owned(),
+        );
+    }
+    let all = source.events.iter().zip(&places);
+    for (event, _) in all.filter(|(event, place)| place.is_none() && !event.is_dummy()) {
         converter.note(format!(
-            "{} is counted with another event's samples; its counts are not imported",
+            "{} is counted with another event's samples, which do not have its counts",
             event.name
         ));
     }
-    let mut reader = RecordReader::new(file, source.records.clone());
+    let records = std::iter::once(&source.records).chain(&input.parts);
+    let mut streams = Vec::new();
+    for range in records {
+        streams.push(Stream {
+            reader: RecordReader::new(input.reader()?, range.clone()),
+            latest: Some(0),
+        });
+    }
+    let has_rounds = streams.len() == 1;
     let mut sorter = RecordSorter::default();
     let events = Events {
         all: &source.events,
         index: &source.index,
         places: &places,
+        with_fields: &with_fields,
         build_ids: &source.features.build_ids,
     };
-    loop {
-        match reader.next() {
+    // The files of a folder are read side by side, by their times.
+    while let Some(stream) = streams
+        .iter_mut()
+        .filter(|stream| stream.latest.is_some())
+        .min_by_key(|stream| stream.latest)
+    {
+        match stream.reader.next() {
             Ok(Some(record)) if record.kind == FINISHED_ROUND => {
                 // Compressed records come behind the end of their round.
-                if !reader.is_compressed() {
+                if has_rounds && !stream.reader.is_compressed() {
                     sorter.end_round();
                 }
             }
             Ok(Some(record)) if record.kind < FIRST_KIND => {
                 let time = events.time(&record);
+                stream.latest = stream.latest.max(time);
                 sorter.add(time, record);
             }
             Ok(Some(_)) => {}
-            Ok(None) => break,
+            Ok(None) => stream.latest = None,
             Err(damage) => {
+                stream.latest = None;
                 let Damage { offset, reason } = damage;
                 let note = format!(
                     "the source is damaged: offset {offset:#x}: {reason}; what follows is left out"
                 );
                 converter.note(note);
-                break;
             }
         }
         while let Some(record) = sorter.next_ready() {

@@ -22,6 +22,7 @@ use varid_recording::{
 
 use crate::{
     chain::{Callers, Chain},
+    counters::Counters,
     dwarf::Unwinder,
     error::Result,
     format::SourceFormat,
@@ -47,10 +48,17 @@ pub(crate) struct Events<'a> {
     pub(crate) index: &'a EventIndex,
     /// None: it is never sampled.
     pub(crate) places: &'a [Option<usize>],
+    /// Events of the session whose samples have a tracepoint's fields.
+    pub(crate) with_fields: &'a [bool],
     pub(crate) build_ids: &'a HashMap<String, Vec<u8>>,
 }
 
 impl Events<'_> {
+    /// Whether an event of the session is a tracepoint whose fields perf shows.
+    fn describe_fields(&self, event: usize) -> bool {
+        self.with_fields.get(event).is_some_and(|has| *has)
+    }
+
     /// The time of a record.
     pub(crate) fn time(&self, record: &RawRecord) -> Option<u64> {
         if record.kind == PERF_RECORD_SAMPLE {
@@ -69,6 +77,7 @@ pub(crate) struct Converter {
     names: SourceNames,
     kernel: KernelNames,
     unwinder: Unwinder,
+    counters: Counters,
     callers: Callers,
     span: Span,
     tally: Tally,
@@ -93,6 +102,7 @@ impl Converter {
             names: SourceNames::default(),
             kernel: KernelNames::default(),
             unwinder: Unwinder::new(host, trusted_before),
+            counters: Counters::default(),
             callers,
             span: Span::default(),
             tally: Tally::new(notes),
@@ -190,8 +200,9 @@ impl Converter {
             Rate::Period(period) => period,
             Rate::Frequency(_) => 1,
         };
+        let session_event = *session_event;
         let written = Sample {
-            event: *session_event,
+            event: session_event,
             time: MonotonicNs::new(time),
             pid: Pid::new(pid),
             tid: Tid::new(tid),
@@ -210,7 +221,37 @@ impl Converter {
             kernel: &self.chain.kernel[..],
             user: &self.chain.user[..],
         };
-        self.writer.write_recorded_sample(&written, None)?;
+        let fields = sample.raw.filter(|_| events.describe_fields(session_event));
+        let Some(counts) = sample.counts else {
+            self.writer.write_recorded_sample(&written, fields)?;
+            return Ok(());
+        };
+        // A sample that reads counts stands for what each of them has grown by.
+        for count in counts.iter() {
+            let counted = match count.id {
+                Some(id) => events.index.with_id(id),
+                None => Some(place),
+            };
+            let counted = counted.and_then(|place| *events.places.get(place)?);
+            let Some(event_of_count) = counted else {
+                self.tally.exclude("of-no-event");
+                continue;
+            };
+            let thread = event.inherits.then_some(tid);
+            let Some(period) = self.counters.since_last(count, thread) else {
+                self.tally.exclude("of-too-many-counters");
+                continue;
+            };
+            if period > 0 {
+                let of_count = Sample {
+                    event: event_of_count,
+                    period: Period::new(period),
+                    ..written
+                };
+                let fields = fields.filter(|_| events.describe_fields(event_of_count));
+                self.writer.write_recorded_sample(&of_count, fields)?;
+            }
+        }
         Ok(())
     }
 

@@ -4,8 +4,6 @@
 //! stackcollapse scripts write them, async-profiler, and `varid export -f folded`. `--annotate-*` of the former and `-a` of the latter
 //! mark frames: `_[k]` the kernel's, `_[j]` code made at run time, `_[i]` inlined.
 
-use std::io::{BufReader, Seek};
-
 use varid_model::{Layer, MonotonicNs, Rate};
 use varid_recording::{EventDesc, Host, SessionTarget, TargetKind};
 
@@ -46,9 +44,7 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
         events: EventDesc::new("samples", Rate::Period(1), RAW, 0).into(),
     };
     let mut session = TextSession::new(origin.session(&request.output)?);
-    let mut file = input.file.try_clone().map_err(Error::io("read", path))?;
-    file.rewind().map_err(Error::io("read", path))?;
-    let mut lines = Lines::new(BufReader::with_capacity(1 << 16, file), MAX_LINE);
+    let mut lines = Lines::new(input.reader()?, MAX_LINE);
     let mut threads = std::collections::HashMap::<String, u32>::new();
     let (mut number, mut bad_line) = (0u64, None);
     session.name((PROCESS, PROCESS), &name, MonotonicNs::ZERO)?;

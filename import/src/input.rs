@@ -3,6 +3,8 @@
 use std::{
     fs::{self, File},
     io::{self, BufReader, Read, Seek, SeekFrom, Write},
+    ops::Range,
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -11,11 +13,14 @@ use flate2::read::MultiGzDecoder;
 
 use crate::{
     error::{Error, Result},
+    recording_folder,
     zstd::{ZstdFrames, is_zstd},
 };
 
 /// Most bytes of what is decompressed or read from a pipe: it is kept on the disk while it is imported.
 const MAX_COPY: u64 = 64 << 30;
+/// What is read at once.
+const READ_AHEAD: usize = 1 << 16;
 /// A file may become so large when it is decompressed, or so many times as large: recordings and text become 5 to 100 times as large.
 const MAX_UNPACKED: u64 = 1 << 30;
 const MAX_RATIO: u64 = 500;
@@ -25,8 +30,10 @@ const MAX_RATIO: u64 = 500;
 pub struct Input {
     /// What it is called in messages and in the session.
     pub(crate) path: PathBuf,
-    pub(crate) file: File,
+    file: File,
     pub(crate) len: u64,
+    /// Of a recording that is a folder, where the records of its other files lie.
+    pub(crate) parts: Vec<Range<u64>>,
     /// When the file was last written, which is when its recording ended unless it was copied.
     pub(crate) modified: SystemTime,
 }
@@ -45,13 +52,12 @@ impl Input {
         }
         let file = File::open(path).map_err(Error::io("open", path))?;
         let metadata = file.metadata().map_err(Error::io("read", path))?;
-        if metadata.is_dir() {
-            return Err(Error::io("read", path)(io::Error::new(
-                io::ErrorKind::IsADirectory,
-                "it is a folder; a session needs no import",
-            )));
-        }
         let modified = metadata.modified().unwrap_or_else(|_| SystemTime::now());
+        if metadata.is_dir() {
+            let (file, parts) = recording_folder::open(path, MAX_COPY)?;
+            let first = Self::of_file(path.to_owned(), file, modified)?;
+            return Ok(Self { parts, ..first });
+        }
         let file = match metadata.is_file() {
             true => file,
             false => copy(&mut { file }, path, MAX_COPY)?,
@@ -80,8 +86,19 @@ impl Input {
             path,
             file,
             len,
+            parts: Vec::new(),
             modified,
         })
+    }
+
+    /// Reads it from its start. Readers do not disturb each other.
+    pub(crate) fn reader(&self) -> Result<BufReader<FileReader>> {
+        let file = self
+            .file
+            .try_clone()
+            .map_err(Error::io("read", &self.path))?;
+        let reader = FileReader { file, at: 0 };
+        Ok(BufReader::with_capacity(READ_AHEAD, reader))
     }
 
     /// Whether it is a file in this folder.
@@ -94,6 +111,33 @@ impl Input {
     /// Its first bytes, at most so many.
     pub(crate) fn start(&mut self, bytes: u64) -> Result<Vec<u8>> {
         start_of(&mut self.file, bytes).map_err(Error::io("read", &self.path))
+    }
+}
+
+/// A reader of a file with a position of its own.
+#[derive(Debug)]
+pub(crate) struct FileReader {
+    file: File,
+    at: u64,
+}
+
+impl Read for FileReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.at)?;
+        self.at = self.at.saturating_add(read as u64);
+        Ok(read)
+    }
+}
+
+impl Seek for FileReader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+            SeekFrom::End(by) => self.file.metadata()?.len().checked_add_signed(by),
+        };
+        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
     }
 }
 

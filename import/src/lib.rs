@@ -8,9 +8,11 @@
 //! | what became of it | [`ImportSummary`] |
 //! | which format does a file have | [`SourceFormat`] |
 //! | how is it read: from a file, a pipe, compressed | `input`, `zstd` |
+//! | which files has a recording that is a folder | `recording_folder` |
 //! | what does perf.data say | `perfdata` |
 //! | what does simpleperf add to it | `simpleperf` |
 //! | how does perf.data become a session | `convert`, `converter`, `chain` |
+//! | how much was counted between two samples | `counters` |
 //! | what is counted meanwhile | `tally` |
 //! | what does it say of its recording | `source_facts` |
 //! | which names does it carry | `source_names` |
@@ -45,6 +47,7 @@
 mod chain;
 mod convert;
 mod converter;
+mod counters;
 mod dwarf;
 mod error;
 mod folded;
@@ -58,6 +61,7 @@ mod layers;
 mod lines;
 mod perf_script;
 pub mod perfdata;
+mod recording_folder;
 mod request;
 mod script_line;
 mod simpleperf;

@@ -10,7 +10,7 @@
 //!
 //! Without callchains the frame is on the first line. `perf script --header` says where it was recorded.
 
-use std::io::{BufReader, Seek};
+use std::io::BufRead;
 
 use varid_model::{Layer, Rate};
 use varid_recording::{EventDesc, Host, SessionEvents, SessionTarget, TargetKind};
@@ -96,16 +96,8 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
     parser.finish(input, &arch)
 }
 
-fn lines(input: &Input) -> Result<Lines<BufReader<std::fs::File>>> {
-    let mut file = input
-        .file
-        .try_clone()
-        .map_err(Error::io("read", &input.path))?;
-    file.rewind().map_err(Error::io("read", &input.path))?;
-    Ok(Lines::new(
-        BufReader::with_capacity(1 << 16, file),
-        MAX_LINE,
-    ))
+fn lines(input: &Input) -> Result<Lines<impl BufRead + use<>>> {
+    Ok(Lines::new(input.reader()?, MAX_LINE))
 }
 
 fn survey(input: &Input) -> Result<Survey> {

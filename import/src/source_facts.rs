@@ -1,6 +1,9 @@
 //! What does a perf.data say of its recording, in a session's terms?
 
 use varid_model::Rate;
+use varid_model::perf::{
+    PERF_COUNT_SW_BPF_OUTPUT, PERF_SAMPLE_RAW, PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT,
+};
 use varid_recording::{EventDesc, Host, SessionEvents, SessionTarget, TargetKind};
 
 use crate::{
@@ -9,17 +12,42 @@ use crate::{
 };
 
 /// The events of the session, and which of them each event of the source is. None: none of them is sampled.
-pub(crate) fn session_events(all: &[SourceEvent]) -> Option<(SessionEvents, Vec<Option<usize>>)> {
+///
+/// An event without samples of its own is there if it is read with the samples of one before it. Tracepoints whose fields the source does
+/// not describe are what varid's own are, events of which perf does not show the fields.
+pub(crate) fn session_events(
+    all: &[SourceEvent],
+    tracing_data: &[u8],
+) -> Option<(SessionEvents, Vec<Option<usize>>)> {
     let mut events = Vec::new();
     let mut places = Vec::new();
+    // The last event that reads the counts of its group.
+    let mut leader = None;
     for event in all {
-        if event.is_dummy() || event.rate == Rate::READ {
+        let is_read_only = event.is_read_only();
+        if event.is_dummy() || is_read_only && leader.is_none() {
             places.push(None);
             continue;
         }
-        places.push(Some(events.len()));
-        let (name, rate) = (event.name.clone(), event.rate);
-        events.push(EventDesc::new(name, rate, event.kind, event.config));
+        let place = events.len();
+        places.push(Some(place));
+        let has_fields = event.layout.has(PERF_SAMPLE_RAW) && !tracing_data.is_empty();
+        let (kind, config) = match event.kind {
+            PERF_TYPE_TRACEPOINT if !has_fields => {
+                (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT.into())
+            }
+            kind => (kind, event.config),
+        };
+        let rate = match is_read_only {
+            true => Rate::READ,
+            false => event.rate,
+        };
+        let mut described = EventDesc::new(event.name.clone(), rate, kind, config);
+        match is_read_only {
+            true => described.leader = leader,
+            false => leader = event.reads_group().then_some(place),
+        }
+        events.push(described);
     }
     let mut events = events.into_iter();
     let events = SessionEvents {

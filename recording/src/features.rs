@@ -16,6 +16,8 @@ use crate::{
 /// What the features need and the manifest does not know.
 #[derive(Debug, Default)]
 pub struct Facts {
+    /// What the raw data of tracepoints means; empty: there is none.
+    pub tracing_data: Vec<u8>,
     /// The kernel's build-id; empty if unknown.
     pub kernel_build_id: Vec<u8>,
     /// Times of the first and the last sample, if there is one.
@@ -69,6 +71,9 @@ pub fn laid_out(sections: Vec<Section>, at: u64) -> (Vec<u8>, [u8; FEATURE_BYTES
 fn contents(manifest: &Manifest, facts: &Facts) -> Vec<Section> {
     let host = &manifest.host;
     let mut sections = Vec::new();
+    if !facts.tracing_data.is_empty() {
+        sections.push((bit::TRACING_DATA, facts.tracing_data.clone()));
+    }
     if !facts.kernel_build_id.is_empty() {
         let mut body = Vec::new();
         let path = b"[kernel.kallsyms]";

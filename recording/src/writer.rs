@@ -126,6 +126,11 @@ impl SessionWriter {
         self.compressor = Some(RecordCompressor::new());
     }
 
+    /// What the raw data of tracepoints means, as perf keeps it (`HEADER_TRACING_DATA`): perf needs it to read events of that type.
+    pub fn describe_tracepoints(&mut self, tracing_data: Vec<u8>) {
+        self.tally.describe_tracepoints(tracing_data);
+    }
+
     /// The session folder.
     #[must_use]
     pub fn dir(&self) -> &Path {

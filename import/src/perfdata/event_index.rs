@@ -39,7 +39,8 @@ impl EventIndex {
     }
 
     /// The place of the event that has this id.
-    pub(super) fn with_id(&self, id: u64) -> Option<usize> {
+    #[must_use]
+    pub fn with_id(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
 

@@ -1,10 +1,14 @@
 //! Which events does a perf.data file have?
 
-use std::{fs::File, io::BufReader, ops::Range};
+use std::{
+    io::{Read, Seek},
+    ops::Range,
+};
 
 use varid_model::Rate;
 use varid_model::perf::{
-    Fields, Malformed, PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT, event_name,
+    Fields, Malformed, PERF_COUNT_SW_DUMMY, PERF_FORMAT_GROUP, PERF_SAMPLE_READ,
+    PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT, event_name,
 };
 
 use super::{
@@ -35,11 +39,28 @@ pub struct SourceEvent {
     pub ids: Vec<u64>,
     /// The fields of its records.
     pub layout: RecordLayout,
+    /// `perf_event_attr.inherit`: each thread has counts of its own.
+    pub inherits: bool,
     /// `perf_event_attr.exclude_user`, `exclude_kernel`.
     excludes: (bool, bool),
 }
 
+/// A period in which no event counts so much: simpleperf's `INFINITE_SAMPLE_PERIOD`, of the counters that `--add-counter` names.
+const NEVER: u64 = 1 << 62;
+
 impl SourceEvent {
+    /// Whether it has no samples of its own: it is read with those of another event.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.rate == Rate::READ || matches!(self.rate, Rate::Period(NEVER..))
+    }
+
+    /// Whether its samples have the counts of its group.
+    #[must_use]
+    pub const fn reads_group(&self) -> bool {
+        self.layout.has(PERF_SAMPLE_READ) && self.layout.reads(PERF_FORMAT_GROUP)
+    }
+
     /// Whether it only carries records that are no samples.
     #[must_use]
     pub const fn is_dummy(&self) -> bool {
@@ -80,6 +101,7 @@ impl SourceEvent {
             config,
             ids: Vec::new(),
             layout: RecordLayout::new(sample_type, read_format, later(80), later(72), has(18)),
+            inherits: has(1),
             excludes: (has(4), has(5)),
         })
     }
@@ -156,7 +178,7 @@ impl EventList {
 
 /// The events of the header's attributes, without their names.
 pub(super) fn read(
-    file: &mut BufReader<File>,
+    file: &mut (impl Read + Seek),
     header: &Header,
     len: u64,
 ) -> Result<Vec<SourceEvent>, Damage> {

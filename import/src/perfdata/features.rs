@@ -24,13 +24,15 @@ pub(super) type Section = (u32, Vec<u8>, u64);
 pub(super) const fn is_read(feature: u32) -> bool {
     matches!(
         feature,
-        bit::BUILD_ID
+        bit::TRACING_DATA
+            | bit::BUILD_ID
             | bit::HOSTNAME
             | bit::OSRELEASE
             | bit::ARCH
             | bit::NRCPUS
             | bit::CMDLINE
             | bit::EVENT_DESC
+            | bit::DIR_FORMAT
             | bit::FILE
             | bit::META_INFO
             | bit::FILE2
@@ -50,6 +52,10 @@ pub struct Features {
     pub cpus: u32,
     /// The recorder's command line.
     pub command: Vec<String>,
+    /// What the raw data of tracepoints means: the formats of their fields, as perf keeps them.
+    pub tracing_data: Vec<u8>,
+    /// The recording is a folder, in which other files have records, too.
+    pub is_folder: bool,
     /// Build-ids by path.
     pub build_ids: HashMap<String, Vec<u8>>,
     /// What simpleperf says of its recording.
@@ -63,6 +69,11 @@ pub(super) fn of_record(body: Vec<u8>, offset: u64) -> Option<Section> {
     let bit = u64::from_le_bytes(*body.first_chunk::<8>()?);
     let rest = body.get(8..)?.to_vec();
     Some((u32::try_from(bit).ok()?, rest, offset))
+}
+
+/// The feature of tracepoints that a record of a pipe holds.
+pub(super) const fn tracing_data(content: Vec<u8>, offset: u64) -> Section {
+    (bit::TRACING_DATA, content, offset)
 }
 
 /// A record of a build-id as the feature has it: with a header, whose size says that it is the last one.
@@ -105,6 +116,8 @@ impl Features {
         };
         let mut fields = Fields::new(&bytes);
         match feature {
+            bit::TRACING_DATA => self.tracing_data = bytes,
+            bit::DIR_FORMAT => self.is_folder = true,
             bit::HOSTNAME => self.host_name = string(&mut fields).map_err(damage)?,
             bit::OSRELEASE => self.kernel = string(&mut fields).map_err(damage)?,
             bit::ARCH => self.arch = string(&mut fields).map_err(damage)?,

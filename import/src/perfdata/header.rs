@@ -1,8 +1,7 @@
 //! Where is what in a perf.data file?
 
 use std::{
-    fs::File,
-    io::{BufReader, Read, Seek, SeekFrom},
+    io::{Read, Seek, SeekFrom},
     ops::Range,
 };
 
@@ -35,7 +34,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    pub(super) fn read(file: &mut BufReader<File>, len: u64) -> Result<Self, Damage> {
+    pub(super) fn read(file: &mut (impl Read + Seek), len: u64) -> Result<Self, Damage> {
         let damage = |offset, reason| Damage { offset, reason };
         let mut head = Vec::new();
         file.seek(SeekFrom::Start(0))
@@ -107,7 +106,7 @@ pub(super) fn range(start: u64, size: u64, len: u64) -> Option<Range<u64>> {
 
 /// Each feature's bit and where it is. Nothing follows an error.
 pub(super) fn feature_sections(
-    file: &mut BufReader<File>,
+    file: &mut (impl Read + Seek),
     header: &Header,
     len: u64,
 ) -> Vec<Result<(u32, Range<u64>), Damage>> {
@@ -143,7 +142,7 @@ pub(super) fn feature_sections(
 }
 
 /// The bytes of a range that lies within the file.
-pub(super) fn bytes(file: &mut BufReader<File>, range: &Range<u64>) -> Result<Vec<u8>, Damage> {
+pub(super) fn bytes(file: &mut (impl Read + Seek), range: &Range<u64>) -> Result<Vec<u8>, Damage> {
     let mut bytes = Vec::new();
     let size = range.end.saturating_sub(range.start);
     file.seek(SeekFrom::Start(range.start))

@@ -49,7 +49,8 @@ impl RecordLayout {
     }
 
     /// Whether a sample has a field: `PERF_SAMPLE_*`.
-    pub(super) const fn has(self, field: u32) -> bool {
+    #[must_use]
+    pub const fn has(self, field: u32) -> bool {
         self.sample_type & field as u64 != 0
     }
 

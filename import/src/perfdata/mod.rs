@@ -32,12 +32,15 @@ pub use features::Features;
 pub use layout::RecordLayout;
 pub use record::{SourceMapping, SourceRecord};
 pub use records::{RawRecord, RecordReader};
-pub use sample::{Calls, SourceSample};
+pub use sample::{Calls, Count, Counts, SourceSample};
 pub use sorter::{MAX_HELD, RecordSorter};
 
-use std::{fs::File, io::BufReader, ops::Range};
+use std::{
+    io::{Read, Seek},
+    ops::Range,
+};
 
-use varid_model::perf::file::{HEADER_ATTR, HEADER_BUILD_ID, HEADER_FEATURE};
+use varid_model::perf::file::{HEADER_ATTR, HEADER_BUILD_ID, HEADER_FEATURE, HEADER_TRACING_DATA};
 
 use events::EventList;
 use features::Section;
@@ -64,7 +67,7 @@ impl PerfData {
     /// # Errors
     ///
     /// It is no perf.data of a little-endian machine, or its header does not fit it.
-    pub fn read(file: &mut BufReader<File>, len: u64) -> Result<Self, Damage> {
+    pub fn read(file: &mut (impl Read + Seek), len: u64) -> Result<Self, Damage> {
         let header = Header::read(file, len)?;
         let mut notes = Vec::new();
         let (mut events, sections) = match header.is_pipe {
@@ -109,7 +112,7 @@ impl PerfData {
 
 /// The features behind the records.
 fn sections(
-    file: &mut BufReader<File>,
+    file: &mut (impl Read + Seek),
     header: &Header,
     len: u64,
     notes: &mut Vec<String>,
@@ -135,7 +138,7 @@ fn sections(
 
 /// The events and features that records of a pipe have.
 fn of_pipe(
-    file: &mut BufReader<File>,
+    file: &mut (impl Read + Seek),
     header: &Header,
 ) -> Result<(Vec<SourceEvent>, Vec<Section>), Damage> {
     let mut events = EventList::default();
@@ -152,6 +155,7 @@ fn of_pipe(
                 let section = features::of_record(body, offset);
                 sections.extend(section.filter(|(bit, _, _)| features::is_read(*bit)));
             }
+            HEADER_TRACING_DATA => sections.push(features::tracing_data(body, offset)),
             HEADER_BUILD_ID => sections.push(features::build_id_record(body, offset)),
             _ => continue,
         }

@@ -28,6 +28,10 @@ pub struct SourceSample<'a> {
     pub cpu: Option<u32>,
     /// How much it stands for.
     pub period: Option<u64>,
+    /// What it counted until then, where it reads that.
+    pub counts: Option<Counts<'a>>,
+    /// What a tracepoint says.
+    pub raw: Option<&'a [u8]>,
     /// The callchain.
     pub callchain: Option<CallchainEntries<'a>>,
     /// The ABI of the user's registers, and these by the bits of the event's mask.
@@ -99,7 +103,7 @@ impl<'a> SourceSample<'a> {
             sample.period = Some(fields.u64()?);
         }
         if layout.has(PERF_SAMPLE_READ) {
-            skip_values(layout, &mut fields)?;
+            sample.counts = Some(Counts::parse(layout, &mut fields)?);
         }
         if layout.has(PERF_SAMPLE_CALLCHAIN) {
             let count = fields.u64()?;
@@ -108,7 +112,7 @@ impl<'a> SourceSample<'a> {
         if layout.has(PERF_SAMPLE_RAW) {
             let len = fields.u32()?;
             let short = fields.malformed("the record ends too early");
-            fields.bytes(usize::try_from(len).map_err(|_| short)?)?;
+            sample.raw = Some(fields.bytes(usize::try_from(len).map_err(|_| short)?)?);
         }
         if layout.has(PERF_SAMPLE_BRANCH_STACK) {
             let count = fields.u64()?;
@@ -145,20 +149,65 @@ impl<'a> SourceSample<'a> {
     }
 }
 
-/// `struct read_format`.
-fn skip_values(layout: RecordLayout, fields: &mut Fields<'_>) -> Result<(), Malformed> {
-    let has = |value| u64::from(layout.reads(value));
-    let times =
-        has(PERF_FORMAT_TOTAL_TIME_ENABLED).saturating_add(has(PERF_FORMAT_TOTAL_TIME_RUNNING));
-    let each = 1u64
-        .saturating_add(has(PERF_FORMAT_ID))
-        .saturating_add(has(PERF_FORMAT_LOST));
-    let count = match has(PERF_FORMAT_GROUP) {
-        0 => 1,
-        _ => fields.u64()?,
-    };
-    fields.words(count.saturating_mul(each).saturating_add(times))?;
-    Ok(())
+/// What an event has counted so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// Which event it is; none: the sample's own.
+    pub id: Option<u64>,
+    /// Since the event was opened.
+    pub value: u64,
+}
+
+/// The counts that a sample reads: `struct read_format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts<'a> {
+    /// The sample's own event alone.
+    one: Option<Count>,
+    /// Of each event of a group its count and, if it is there, its id behind it; more words may follow.
+    group: &'a [[u8; 8]],
+    /// How many words each event of a group has.
+    each: usize,
+    has_id: bool,
+}
+
+impl<'a> Counts<'a> {
+    fn parse(layout: RecordLayout, fields: &mut Fields<'a>) -> Result<Self, Malformed> {
+        let has = |value| u64::from(layout.reads(value));
+        let times =
+            has(PERF_FORMAT_TOTAL_TIME_ENABLED).saturating_add(has(PERF_FORMAT_TOTAL_TIME_RUNNING));
+        let has_id = layout.reads(PERF_FORMAT_ID);
+        let each = 1u64
+            .saturating_add(u64::from(has_id))
+            .saturating_add(has(PERF_FORMAT_LOST));
+        let (mut one, mut group) = (None, &[][..]);
+        if layout.reads(PERF_FORMAT_GROUP) {
+            let events = fields.u64()?;
+            fields.words(times)?;
+            group = fields.words(events.saturating_mul(each))?;
+        } else {
+            let value = fields.u64()?;
+            fields.words(times)?;
+            let id = has_id.then(|| fields.u64()).transpose()?;
+            fields.words(has(PERF_FORMAT_LOST))?;
+            one = Some(Count { id, value });
+        }
+        Ok(Self {
+            one,
+            group,
+            each: usize::try_from(each).unwrap_or(1),
+            has_id,
+        })
+    }
+
+    /// Each event's.
+    pub fn iter(self) -> impl Iterator<Item = Count> + use<'a> {
+        let group = self.group.chunks_exact(self.each).filter_map(move |words| {
+            let word = |place: usize| words.get(place).map(|word| u64::from_le_bytes(*word));
+            let id = word(1).filter(|_| self.has_id);
+            word(0).map(|value| Count { id, value })
+        });
+        self.one.into_iter().chain(group)
+    }
 }
 
 #[cfg(test)]
@@ -205,6 +254,13 @@ mod tests {
         let (abi, registers) = sample.registers.unwrap();
         assert_eq!((abi, registers.len()), (2, 3));
         assert_eq!(sample.stack.unwrap(), 1u64.to_le_bytes());
+        let counts: Vec<_> = sample.counts.unwrap().iter().collect();
+        let count = |value, id| Count {
+            id: Some(id),
+            value,
+        };
+        assert_eq!(counts, [count(10, 11), count(20, 21)]);
+        assert_eq!(sample.raw.unwrap(), 0xabcdu32.to_le_bytes());
         let calls: Vec<_> = sample.calls.unwrap().addresses().collect();
         assert_eq!(calls, [Address::new(0x2000)]);
         assert_eq!(layout.sample_key(&body), Ok((Some(77), Some(99))));

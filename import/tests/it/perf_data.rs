@@ -3,13 +3,17 @@
 use std::{collections::BTreeMap, fs::File, io::BufReader, path::Path};
 
 use crate::{
-    common::{Imported, fixture, import_bytes},
-    perf_file::{CONTEXT_KERNEL, CONTEXT_USER, Event, IN_KERNEL, IN_USER, PerfFile, bytes, field},
+    common::{Imported, fixture, import_bytes, import_with},
+    perf_file::{
+        CONTEXT_KERNEL, CONTEXT_USER, Event, IN_KERNEL, IN_USER, PerfFile, bytes, feature, field,
+        raw,
+    },
 };
 use linux_perf_data::{
     PerfFileReader, PerfFileRecord,
     linux_perf_event_reader::{EventRecord, Mmap2FileId, constants::PERF_CONTEXT_MAX},
 };
+use varid_import::Input;
 use varid_model::Address;
 use varid_recording::SessionRecord;
 
@@ -205,4 +209,158 @@ fn data_is_not_taken_for_code_that_a_stack_returns_into() {
         assert_eq!(*symbols.last().unwrap(), "[no-unwind-info]");
         assert_eq!(symbols.len(), frames + 1, "{symbols:?}");
     }
+}
+
+/// `PERF_SAMPLE_READ` of a group, with ids.
+const READS_GROUP: u64 = 1 << 3 | 1 << 2;
+
+/// Each event's samples and the sum of their periods.
+fn weights(imported: &Imported) -> Vec<(String, u64, u64)> {
+    let session = imported.session();
+    let events = session.manifest().events.iter();
+    let mut weights: Vec<_> = events.map(|event| (event.name.clone(), 0, 0)).collect();
+    for record in session.records().unwrap() {
+        if let SessionRecord::Sample(sample) = record.unwrap() {
+            let (_, samples, sum) = &mut weights[sample.event];
+            *samples += 1;
+            *sum += sample.period.get();
+        }
+    }
+    weights
+}
+
+#[test]
+fn counts_that_are_read_with_another_event_s_samples_are_samples() {
+    let leader = Event {
+        read_format: READS_GROUP,
+        ..Event::new(7, "cycles", field::PERIOD | field::READ)
+    };
+    // perf's '{a,b}:S', and simpleperf's --add-counter.
+    for period in [0, 1 << 62] {
+        let member = Event {
+            period,
+            id: 8,
+            name: "instructions",
+            ..leader.clone()
+        };
+        let mut file = PerfFile::new(&[leader.clone(), member]);
+        file.comm(5, "work");
+        for (time, (cycles, instructions)) in
+            (1..).zip([(1_000, 1_500), (2_500, 1_500), (3_000, 4_000)])
+        {
+            let rest = bytes(&[1_000, 2, cycles, 7, instructions, 8]);
+            file.sample(7, IN_USER, (5, time), 0x40_1000, &rest);
+        }
+        let imported = import_bytes(&file.to_bytes(), None).unwrap();
+        // As perf script has them: the difference to the count before; what has not grown is no sample.
+        let expected = [("cycles", 3, 3_000), ("instructions", 2, 4_000)];
+        let expected = expected.map(|(name, samples, sum)| (name.to_owned(), samples, sum));
+        assert_eq!(weights(&imported), expected);
+        assert!(imported.summary.notes.is_empty());
+    }
+    // An event that no other one's samples have counts of is noted, and no event of the session.
+    let alone = Event::new(7, "cycles", field::PERIOD);
+    let member = Event {
+        period: 0,
+        ..Event::new(8, "instructions", field::PERIOD)
+    };
+    let mut file = PerfFile::new(&[alone, member]);
+    file.sample(7, IN_USER, (5, 1), 0x40_1000, &bytes(&[1_000]));
+    let imported = import_bytes(&file.to_bytes(), None).unwrap();
+    assert_eq!(weights(&imported), [("cycles".to_owned(), 1, 1_000)]);
+    let notes = &imported.summary.notes;
+    assert!(notes[0].starts_with("instructions is counted"), "{notes:?}");
+}
+
+#[test]
+fn tracepoints_keep_what_they_say_and_what_that_means() {
+    let event = Event {
+        kind: 2,
+        config: 314,
+        ..Event::new(7, "sched:sched_switch", field::PERIOD | field::RAW)
+    };
+    let mut file = PerfFile::new(&[event, Event::new(8, "cycles", field::PERIOD | field::RAW)]);
+    let formats = b"\x17\x08Dtracing0.6 and the formats of fields".to_vec();
+    file.features.insert(feature::TRACING_DATA, formats.clone());
+    file.comm(5, "app");
+    for (time, id) in [(1, 7), (2, 8), (3, 7)] {
+        let content = raw(format!("fields {time}").as_bytes());
+        file.sample(
+            id,
+            IN_KERNEL,
+            (5, time),
+            0xffff_ffff_8100_0000,
+            &[bytes(&[1]), content].concat(),
+        );
+    }
+    let find = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).any(|at| at == part);
+    for source in [file.to_bytes(), file.to_pipe()] {
+        let imported = import_bytes(&source, None).unwrap();
+        let names = weights(&imported)
+            .into_iter()
+            .map(|(name, samples, _)| (name, samples));
+        let expected = [("sched:sched_switch", 2), ("cycles", 1)];
+        assert_eq!(
+            names.collect::<Vec<_>>(),
+            expected.map(|(name, samples)| (name.to_owned(), samples))
+        );
+        let session = std::fs::read(imported.folder().join("perf.data")).unwrap();
+        assert!(find(&session, &formats));
+        assert!(find(&session, b"fields 1") && find(&session, b"fields 3"));
+        let kinds = imported
+            .session()
+            .manifest()
+            .events
+            .iter()
+            .map(|event| event.kind)
+            .collect::<Vec<_>>();
+        assert_eq!(kinds, [2, 0]);
+    }
+    // Without the formats perf shows no fields, and reads the session.
+    file.features.remove(&feature::TRACING_DATA);
+    let imported = import_bytes(&file.to_bytes(), None).unwrap();
+    assert_eq!(imported.session().manifest().events.first.kind, 1);
+    assert_eq!(weights(&imported)[0].1, 2);
+}
+
+#[test]
+fn a_folder_of_several_files_has_the_samples_of_all() {
+    let event = Event::new(7, "cycles", field::PERIOD);
+    let mut file = PerfFile::new(&[event]);
+    file.features.insert(feature::DIR_FORMAT, bytes(&[1]));
+    file.comm(5, "work");
+    file.sample(7, IN_USER, (5, 1), 0x40_1000, &bytes(&[1_000]));
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("data"), file.to_bytes()).unwrap();
+    for (part, times) in [(0, [2, 5]), (1, [3, 4])] {
+        let mut records = PerfFile::new(&file.events);
+        for time in times {
+            records.sample(7, IN_USER, (5, time), 0x40_1000, &bytes(&[1_000]));
+        }
+        std::fs::write(folder.path().join(format!("data.{part}")), records.records).unwrap();
+    }
+    let imported = import_with(Input::open(folder.path()).unwrap(), |_| {}).unwrap();
+    let times: Vec<_> = imported
+        .samples()
+        .iter()
+        .map(|sample| sample.time)
+        .collect();
+    assert_eq!(times, [0, 1, 2, 3, 4]);
+    assert!(
+        imported.summary.notes.is_empty(),
+        "{:?}",
+        imported.summary.notes
+    );
+    // One of its files alone is not all there is.
+    let imported = import_bytes(&file.to_bytes(), None).unwrap();
+    let notes = &imported.summary.notes;
+    assert!(notes[0].contains("perf record --threads"), "{notes:?}");
+    let error = Input::open(imported.folder().as_path()).err().unwrap();
+    assert!(error.to_string().contains("it is a session"), "{error}");
+    let empty = tempfile::tempdir().unwrap();
+    let error = Input::open(empty.path()).err().unwrap();
+    assert!(
+        error.to_string().contains("perf record --threads"),
+        "{error}"
+    );
 }

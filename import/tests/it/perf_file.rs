@@ -19,9 +19,9 @@ pub mod field {
 /// Bits of features.
 pub mod feature {
     pub const TRACING_DATA: u32 = 1;
-    pub const HOSTNAME: u32 = 3;
     pub const ARCH: u32 = 6;
     pub const EVENT_DESC: u32 = 12;
+    pub const DIR_FORMAT: u32 = 24;
 }
 
 pub const CONTEXT_KERNEL: u64 = (-128i64).cast_unsigned();
@@ -217,7 +217,7 @@ impl PerfFile {
                 let mut content = section.clone();
                 content.resize(section.len().next_multiple_of(8), 0);
                 let size = bytes(&[content.len() as u64]);
-                file.extend(record(HEADER_TRACING_DATA, 0, &size[..4]));
+                file.extend(record(HEADER_TRACING_DATA, 0, &size));
                 file.extend(content);
                 continue;
             }

@@ -31,6 +31,11 @@ impl Tally {
         &self.facts
     }
 
+    /// What the raw data of tracepoints means.
+    pub fn describe_tracepoints(&mut self, tracing_data: Vec<u8>) {
+        self.facts.tracing_data = tracing_data;
+    }
+
     /// A record of the losses since the last one, if there were any.
     pub fn take_lost(&mut self) -> Option<SessionRecord> {
         let count = std::mem::take(&mut self.dropped);
