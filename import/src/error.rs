@@ -19,6 +19,14 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// The content is of a format that is known and not imported.
+    #[error("{path} is not imported: it is {what}", path = .path.display())]
+    OtherFormat {
+        /// The file.
+        path: PathBuf,
+        /// What it is, and what would help.
+        what: &'static str,
+    },
     /// The content is of no format that is known.
     #[error(
         "{path} is neither perf.data nor text of 'perf script' or folded stacks (it starts with {start:?}): --format names its format if it is one of these",

@@ -4,17 +4,21 @@
 //! stackcollapse scripts write them, async-profiler, and `varid export -f folded`. `--annotate-*` of the former and `-a` of the latter
 //! mark frames: `_[k]` the kernel's, `_[j]` code made at run time, `_[i]` inlined.
 
+use std::collections::HashMap;
+
 use varid_model::{Layer, MonotonicNs, Rate};
 use varid_recording::{EventDesc, Host, SessionTarget, TargetKind};
 
 use crate::{
     error::{Error, Result},
-    folded_line::{frame, image, split},
+    folded_line::{frame, image, is_marked, split},
     format::SourceFormat,
+    input::Input,
     lines::Lines,
-    request::{ImportRequest, Imported, Origin, Span},
+    request::{ImportRequest, Imported, Origin, RAW_EVENT, Span},
     summary::ImportSummary,
-    text::{NamedFrame, TextSample, TextSession},
+    text::{TextSample, TextSession},
+    text_names::{NamedFrame, TextNames},
 };
 
 /// The longest line that is read.
@@ -22,10 +26,7 @@ const MAX_LINE: usize = 4 << 20;
 /// The process that all stacks are of; its threads follow.
 const PROCESS: u32 = 1;
 /// Most threads that have ids of their own.
-const MAX_THREADS: usize = 1 << 20;
-/// `PERF_TYPE_RAW`: the session's perf.data needs an event, of which no reader takes the numbers for times.
-const RAW: u32 = 4;
-
+const MAX_THREADS: usize = 1 << 16;
 /// Imports folded stacks.
 pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
     let input = request.input;
@@ -41,11 +42,16 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
             value: path.to_string_lossy().into_owned(),
         },
         host: Host::default(),
-        events: EventDesc::new("samples", Rate::Period(1), RAW, 0).into(),
+        events: EventDesc::new("samples", Rate::Period(1), RAW_EVENT, 0).into(),
     };
-    let mut session = TextSession::new(origin.session(&request.output)?);
+    let marked = match request.first_is_frame {
+        true => false,
+        false => first_is_marked(&input)?,
+    };
+    let first_is_frame = request.first_is_frame || marked;
+    let mut session = TextSession::new(origin.session(&request.output)?, TextNames::default());
     let mut lines = Lines::new(input.reader()?, MAX_LINE);
-    let mut threads = std::collections::HashMap::<String, u32>::new();
+    let mut threads = Threads::default();
     let (mut number, mut bad_line) = (0u64, None);
     session.name((PROCESS, PROCESS), &name, MonotonicNs::ZERO)?;
     while let Some((at, line, whole)) = lines.next().map_err(Error::io("read", path))? {
@@ -61,76 +67,124 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
             session.exclude("of-no-weight");
             continue;
         }
-        let (thread, frames) = match request.first_is_frame {
+        let (thread, frames) = match first_is_frame {
             true => (name.as_str(), Some(stack)),
             false => match stack.split_once(';') {
                 Some((thread, frames)) => (thread, Some(frames)),
                 None => (stack, None),
             },
         };
-        let mut callees: Vec<NamedFrame<'_>> = Vec::new();
-        let mut caller = Layer::Native;
-        for text in frames.into_iter().flat_map(|frames| frames.split(';')) {
-            let (name, layer) = frame(text, caller);
-            caller = layer;
-            let image = image(layer);
-            callees.push(NamedFrame { name, image, layer });
-        }
-        if callees.is_empty() {
-            // A thread without frames: its own name is the only one there is.
-            let layer = Layer::Native;
-            callees.push(NamedFrame {
-                name: thread,
-                image: image(layer),
-                layer,
-            });
-        }
-        for frame in callees.iter().rev() {
-            session.push(&input, *frame);
-        }
-        let next = u32::try_from(threads.len()).unwrap_or(u32::MAX);
-        let tid = match (thread == name, threads.get(thread)) {
-            (true, _) => PROCESS,
-            (_, Some(tid)) => *tid,
-            (_, None) if threads.len() >= MAX_THREADS => PROCESS,
-            (_, None) => {
-                let tid = PROCESS.saturating_add(1).saturating_add(next);
-                threads.insert(thread.to_owned(), tid);
-                tid
-            }
+        push(&mut session, thread, frames);
+        let tid = match thread == name {
+            true => PROCESS,
+            false => threads.id(thread),
         };
         let comm = match tid {
             PROCESS => name.as_str(),
             _ => thread,
         };
-        session.sample(&TextSample {
+        let sample = TextSample {
             event: 0,
             time: number,
-            pid: PROCESS,
-            tid,
+            task: (PROCESS, tid),
             cpu: 0,
             period: count,
             comm,
             ip: None,
-        })?;
+        };
+        session.sample(&input, &sample)?;
         number = number.saturating_add(1);
     }
-    finish(session, input, bad_line)
-}
-
-fn finish(
-    mut session: TextSession,
-    input: crate::Input,
-    bad_line: Option<u64>,
-) -> Result<Imported> {
-    let named_images = session.write_images("")?;
     let mut notes = vec![
         "folded stacks have no times: a line is a sample that weighs its number, and samples follow one another by a nanosecond"
             .to_owned(),
     ];
+    if marked {
+        notes.push(
+            "the first entry of a stack has a frame's mark: first entries are frames here, not threads"
+                .to_owned(),
+        );
+    }
     notes.extend(bad_line.map(|line| {
         format!("line {line} is no folded stack, which is FRAME;FRAME;FRAME NUMBER; it and others like it are counted as malformed")
     }));
+    notes.extend(threads.note());
+    finish(session, input, notes)
+}
+
+/// Whether a stack begins with what is marked as a frame: async-profiler, for one, writes threads only if it is asked to.
+fn first_is_marked(input: &Input) -> Result<bool> {
+    let mut lines = Lines::new(input.reader()?, MAX_LINE);
+    while let Some((_, line, _)) = lines.next().map_err(Error::io("read", &input.path))? {
+        let stack = split(&line).map(|(stack, _)| stack);
+        let first = stack.and_then(|stack| stack.split(';').next());
+        if first.is_some_and(is_marked) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Puts a stack's frames into the session; of a thread without any its own name is the only one there is.
+fn push(session: &mut TextSession, thread: &str, frames: Option<&str>) {
+    let mut callees: Vec<NamedFrame<'_>> = Vec::new();
+    let mut caller = Layer::Native;
+    for text in frames.into_iter().flat_map(|frames| frames.split(';')) {
+        let (name, layer) = frame(text, caller);
+        caller = layer;
+        let image = image(layer);
+        callees.push(NamedFrame { name, image, layer });
+    }
+    if callees.is_empty() {
+        let layer = Layer::Native;
+        callees.push(NamedFrame {
+            name: thread,
+            image: image(layer),
+            layer,
+        });
+    }
+    for frame in callees.iter().rev() {
+        session.push(*frame);
+    }
+}
+
+/// The threads' ids by their names.
+#[derive(Default)]
+struct Threads {
+    ids: HashMap<String, u32>,
+    /// Samples of threads beyond those that have ids.
+    unnamed: u64,
+}
+
+impl Threads {
+    fn id(&mut self, name: &str) -> u32 {
+        if let Some(id) = self.ids.get(name) {
+            return *id;
+        }
+        if self.ids.len() >= MAX_THREADS {
+            self.unnamed = self.unnamed.saturating_add(1);
+            return PROCESS;
+        }
+        let next = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
+        let id = PROCESS.saturating_add(1).saturating_add(next);
+        self.ids.insert(name.to_owned(), id);
+        id
+    }
+
+    /// That threads are missing, as a sentence.
+    fn note(&self) -> Option<String> {
+        (self.unnamed > 0).then(|| {
+            format!(
+                "{} samples are of threads beyond the first {MAX_THREADS}, which are shown as one",
+                self.unnamed
+            )
+        })
+    }
+}
+
+fn finish(mut session: TextSession, input: Input, mut notes: Vec<String>) -> Result<Imported> {
+    let named_images = session.write_images("")?;
+    notes.extend(session.note());
     let summary = ImportSummary {
         format: SourceFormat::Folded,
         writer: None,

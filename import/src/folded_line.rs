@@ -31,6 +31,25 @@ pub(crate) fn frame(text: &str, caller: Layer) -> (&str, Layer) {
     (text, Layer::Native)
 }
 
+/// Whether an entry has a frame's mark.
+pub(crate) fn is_marked(text: &str) -> bool {
+    frame(text, Layer::Native).0.len() < text.len()
+}
+
+/// Whether a line may be one of a file of folded stacks whose format nobody has named: not of a table or of other text that ends in a
+/// number.
+pub(crate) fn is_likely(line: &str) -> bool {
+    let is_blank = |c: char| c == ' ' || c == '\t';
+    let Some((stack, _)) = split(line) else {
+        return false;
+    };
+    let has_columns = stack
+        .chars()
+        .zip(stack.chars().skip(1).chain([' ']))
+        .any(|(one, next)| is_blank(one) && is_blank(next));
+    !stack.starts_with(is_blank) && !has_columns && stack.contains(char::is_alphabetic)
+}
+
 /// What the image of a layer is called.
 pub(crate) const fn image(layer: Layer) -> &'static str {
     match layer {
@@ -51,6 +70,23 @@ mod tests {
         assert_eq!(split("a 99999999999999999999"), Some(("a", u64::MAX)));
         for line in ["a;b", "a;b x", "12", "", "a 1.2.3", "a -1", "a .5"] {
             assert_eq!(split(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn tables_and_other_text_with_numbers_are_not_likely() {
+        for line in ["a;b c;d 12", "main 1", "a;b 3 4", "[a tid=3];b_[j] 1"] {
+            assert!(is_likely(line), "{line}");
+        }
+        for line in [
+            "16 400",
+            "+3 5",
+            "MAIN  MAIN  0.0",
+            "  indented 12",
+            "a;b\t 3",
+            "words",
+        ] {
+            assert!(!is_likely(line), "{line}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Which format does a source have?
 
-use crate::{folded_line, script_line};
+use crate::{folded_line, other_format, script_samples::is_script};
 
 /// A format that is imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,21 +30,22 @@ impl SourceFormat {
         if start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP") {
             return Some(Self::PerfData);
         }
+        if start.contains(&0) || other_format::of_start(start).is_some() {
+            return None;
+        }
         let text = String::from_utf8_lossy(start);
         // The last line may be cut.
         let whole = text.rfind('\n').map_or(&*text, |end| text.split_at(end).0);
+        let whole = whole.trim_start_matches('\u{feff}');
+        if is_script(whole) {
+            return Some(Self::PerfScript);
+        }
         let lines = whole
             .lines()
             .filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
-        for line in lines.take(16) {
-            if script_line::is_head(line) {
-                return Some(Self::PerfScript);
-            }
-            if folded_line::split(line).is_some() {
-                return Some(Self::Folded);
-            }
-        }
-        None
+        let (likely, others): (Vec<_>, Vec<_>) =
+            lines.partition(|line| folded_line::is_likely(line));
+        (likely.len() > others.len()).then_some(Self::Folded)
     }
 }
 
@@ -66,7 +67,16 @@ mod tests {
             ),
             (b"main;f;g_[k] 12\nmain;h 3\n", Some(SourceFormat::Folded)),
             (b"main 12", Some(SourceFormat::Folded)),
-            (b"hello there\nworld\n", None),
+            (b"\xef\xbb\xbfw 5/5 1.000000: cycles:\n\t1000 a (/x)\n", Some(SourceFormat::PerfScript)),
+            (
+                b"java 12 cpu-clock:\n\t4005 work (/bin/a)\n",
+                Some(SourceFormat::PerfScript),
+            ),
+            (b"main;f 3\nodd\nmain;g 2\n", Some(SourceFormat::Folded)),
+            // A number at the end of a line or two is in many files.
+            (b"hello there\nworld 3\n", None),
+            (b"version = 3\n\n[[package]]\nname = \"a\"\nchapter 12\n", None),
+            (b"Note 12 items:\nand more\n", None),
             (b"\x7fELF\x02\x01", None),
             (b"", None),
         ] {

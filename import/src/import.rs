@@ -5,7 +5,7 @@ use crate::{
     error::{Error, Result},
     folded,
     format::SourceFormat,
-    perf_script,
+    other_format, perf_script,
     request::ImportRequest,
     summary::ImportSummary,
 };
@@ -27,6 +27,10 @@ pub fn import(mut request: ImportRequest) -> Result<ImportSummary> {
     let start = request.input.start(START)?;
     let format = request.format.or_else(|| SourceFormat::detect(&start));
     let Some(format) = format else {
+        if let Some(what) = other_format::of_start(&start) {
+            let path = request.input.path;
+            return Err(Error::OtherFormat { path, what });
+        }
         let start = start.get(..start.len().min(40)).unwrap_or_default();
         return Err(Error::UnknownFormat {
             path: request.input.path,

@@ -12,13 +12,16 @@ use std::{
 use flate2::read::MultiGzDecoder;
 
 use crate::{
+    encoding::{Utf16, to_utf8},
     error::{Error, Result},
     recording_folder,
     zstd::{ZstdFrames, is_zstd},
 };
 
-/// Most bytes of what is decompressed or read from a pipe: it is kept on the disk while it is imported.
+/// Most bytes of what is decompressed: it is kept on the disk while it is imported.
 const MAX_COPY: u64 = 64 << 30;
+/// Most bytes of what is read from a pipe.
+const MAX_PIPE: u64 = 8 << 30;
 /// What is read at once.
 const READ_AHEAD: usize = 1 << 16;
 /// A file may become so large when it is decompressed, or so many times as large: recordings and text become 5 to 100 times as large.
@@ -47,7 +50,7 @@ impl Input {
     pub fn open(path: &Path) -> Result<Self> {
         if path.as_os_str() == "-" {
             let name = PathBuf::from("standard input");
-            let file = copy(&mut io::stdin().lock(), &name, MAX_COPY)?;
+            let file = copy(&mut io::stdin().lock(), &name, MAX_PIPE)?;
             return Self::of_file(name, file, SystemTime::now());
         }
         let file = File::open(path).map_err(Error::io("open", path))?;
@@ -60,7 +63,7 @@ impl Input {
         }
         let file = match metadata.is_file() {
             true => file,
-            false => copy(&mut { file }, path, MAX_COPY)?,
+            false => copy(&mut { file }, path, MAX_PIPE)?,
         };
         Self::of_file(path.to_owned(), file, modified)
     }
@@ -81,6 +84,7 @@ impl Input {
             }
             _ => file,
         };
+        let file = of_utf8(file, &path)?;
         let len = file.metadata().map_err(Error::io("read", &path))?.len();
         Ok(Self {
             path,
@@ -112,6 +116,19 @@ impl Input {
     pub(crate) fn start(&mut self, bytes: u64) -> Result<Vec<u8>> {
         start_of(&mut self.file, bytes).map_err(Error::io("read", &self.path))
     }
+}
+
+/// The file, or a copy of it as UTF-8 if it is a text of UTF-16.
+fn of_utf8(mut file: File, path: &Path) -> Result<File> {
+    let start = start_of(&mut file, 4).map_err(Error::io("read", path))?;
+    let Some(order) = Utf16::of_start(&start) else {
+        return Ok(file);
+    };
+    let mut copy = tempfile::tempfile().map_err(Error::io("make a copy of", path))?;
+    to_utf8(&mut (&file).take(MAX_COPY), order, &mut copy)
+        .and_then(|()| copy.rewind())
+        .map_err(Error::io("make a copy of", path))?;
+    Ok(copy)
 }
 
 /// A reader of a file with a position of its own.

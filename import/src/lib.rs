@@ -18,9 +18,12 @@
 //! | which names does it carry | `source_names` |
 //! | which frames does a copy of the stack have | `dwarf`, `spaces` |
 //! | what do the kernel's addresses mean | `kernel` |
-//! | what do lines of `perf script` and folded stacks say | `lines`, `script_line`, `folded_line` |
+//! | how is a text encoded | `encoding` |
+//! | what is a file of another format | `other_format` |
+//! | what do lines of `perf script` and folded stacks say | `lines`, `script_header`, `script_line`, `folded_line` |
+//! | which samples does `perf script` have | `script_samples` |
 //! | how do they become a session | `perf_script`, `folded` |
-//! | how do names without addresses become a session | `text` |
+//! | how do names without addresses become a session | `text`, `text_names` |
 //! | which files name what the source names | `images` |
 //! | which layer is a file of | `layers` |
 //!
@@ -49,6 +52,7 @@ mod convert;
 mod converter;
 mod counters;
 mod dwarf;
+mod encoding;
 mod error;
 mod folded;
 mod folded_line;
@@ -59,11 +63,14 @@ mod input;
 mod kernel;
 mod layers;
 mod lines;
+mod other_format;
 mod perf_script;
 pub mod perfdata;
 mod recording_folder;
 mod request;
+mod script_header;
 mod script_line;
+mod script_samples;
 mod simpleperf;
 mod source_facts;
 mod source_names;
@@ -71,6 +78,7 @@ mod spaces;
 mod summary;
 mod tally;
 mod text;
+mod text_names;
 mod zstd;
 
 pub use error::{Error, Result};

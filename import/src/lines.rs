@@ -5,7 +5,10 @@ use std::{
     io::{self, BufRead},
 };
 
-/// The lines of a text with their numbers, from 1. What is not UTF-8 is replaced; a line that is longer than so many bytes is cut.
+/// Of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The lines of a text with their numbers, from 1, without a byte order mark. What is not UTF-8 is replaced; a line that is longer than so many bytes is cut.
 pub(crate) struct Lines<R> {
     reader: R,
     max: usize,
@@ -49,6 +52,10 @@ impl<R: BufRead> Lines<R> {
         }
         Ok(read.then(|| {
             let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
+            let line = match self.number {
+                1 => line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line),
+                _ => line,
+            };
             (self.number, String::from_utf8_lossy(line), whole)
         }))
     }
@@ -60,15 +67,15 @@ mod tests {
 
     #[test]
     fn a_long_line_is_cut_and_the_next_one_is_whole() {
-        let text: &[u8] = b"ab\r\n0123456789\n\nend";
-        let mut lines = Lines::new(io::BufReader::with_capacity(3, text), 5);
+        let text: &[u8] = b"\xef\xbb\xbfab\r\n0123456789\n\nend";
+        let mut lines = Lines::new(io::BufReader::with_capacity(3, text), 8);
         let mut found = Vec::new();
         while let Some((number, line, whole)) = lines.next().unwrap() {
             found.push((number, line.into_owned(), whole));
         }
         let expected = [
             (1, "ab", true),
-            (2, "01234", false),
+            (2, "01234567", false),
             (3, "", true),
             (4, "end", true),
         ];

@@ -1,19 +1,14 @@
-//! What does `perf script` say?
+//! How does the text of `perf script` become a session?
 //!
-//! A sample is a line of the thread, the time and the event, then a line for each frame, then an empty one:
-//!
-//! ```text
-//! prog 1234/1235 [001] 5.123456:     250000 cpu-clock:u:
-//!         55d0c01 inner+0x5 (/usr/bin/prog)
-//!         55d0c41 main+0x25 (/usr/bin/prog)
-//! ```
-//!
-//! Without callchains the frame is on the first line. `perf script --header` says where it was recorded.
+//! It is read twice: which names there are, and since when, is known before the first sample is written, for times may go back.
 
-use std::io::BufRead;
+use std::{
+    collections::{HashMap, HashSet},
+    io::BufRead,
+};
 
-use varid_model::{Layer, Rate};
-use varid_recording::{EventDesc, Host, SessionEvents, SessionTarget, TargetKind};
+use varid_model::{MonotonicNs, Rate, perf::PERF_TYPE_SOFTWARE};
+use varid_recording::{EventDesc, SessionEvents, SessionTarget, TargetKind};
 
 use crate::{
     Input,
@@ -21,52 +16,80 @@ use crate::{
     format::SourceFormat,
     layers,
     lines::Lines,
-    request::{ImportRequest, Imported, Origin, Span},
-    script_line::{Head, frame},
+    request::{ImportRequest, Imported, Origin, RAW_EVENT, Span},
+    script_header::ScriptHeader,
+    script_samples::{OddLines, ScriptSample, ScriptSamples},
     summary::ImportSummary,
-    text::{NamedFrame, TextSample, TextSession},
+    text::{Task, TextSample, TextSession},
+    text_names::{NamedFrame, TextNames},
 };
 
 /// The longest line that is read.
 const MAX_LINE: usize = 1 << 20;
 /// Most events, as of a session.
 const MAX_EVENTS: usize = 1_000;
-/// Most frames of a sample, as of a session.
-const MAX_FRAMES: usize = 8_000;
+/// What the event of a text without events is called.
+const NO_EVENT: &str = "samples";
+/// What is in the names of the kernel's clocks: cpu-clock, task-clock.
+const CLOCK: &str = "-clock";
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
 
-/// What the first pass finds: which events there are, and what a header says.
+/// An event of a text.
+#[derive(Debug)]
+struct ScriptEvent {
+    name: String,
+    /// What a sample stands for that has no period.
+    period: u64,
+    rate: Rate,
+    /// Its periods are nanoseconds.
+    is_clock: bool,
+}
+
+/// What the first reading finds.
 #[derive(Debug, Default)]
 struct Survey {
-    /// With the period that all of their samples have.
+    /// By their names, with the period that all of their samples have; none: they differ, or have none.
     events: Vec<(String, Option<u64>)>,
-    command: String,
-    host: Host,
-    /// The first line that says something.
+    by_name: HashMap<String, usize>,
+    names: TextNames,
+    /// Which images a process has.
+    maps: HashSet<(u32, usize)>,
+    /// Each thread's name in its first sample, with the time of that.
+    tasks: HashMap<Task, (u64, String)>,
+    /// The time of the first sample.
+    start: Option<u64>,
+    has_times: bool,
+    header: ScriptHeader,
+    odd: OddLines,
     first_line: u64,
 }
 
 /// Imports the text of `perf script`.
 pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
     let input = request.input;
-    let survey = survey(&input)?;
-    let mut events = survey.events.iter().map(|(name, period)| {
-        let clock = name.contains("-clock");
-        let rate = Rate::Period(period.unwrap_or(1));
-        EventDesc::new(name.clone(), rate, u32::from(clock), 0)
-    });
-    let Some(first) = events.next() else {
+    let mut survey = Survey::read(&input)?;
+    let events: Vec<_> = survey
+        .events
+        .iter()
+        .map(|event| survey.event(event))
+        .collect();
+    let mut described = events.iter().map(ScriptEvent::described);
+    let Some(first) = described.next() else {
         return Err(Error::Text {
             path: input.path,
             line: survey.first_line,
             reason: "no sample of 'perf script' in the form COMM PID TIME: EVENT: is there: 'perf script' without -F prints it so",
         });
     };
-    let others = events.collect();
-    let value = match survey.command.as_str() {
+    let others = described.collect();
+    let header = &survey.header;
+    let value = match header.command.as_str() {
         "" => input.path.to_string_lossy().into_owned(),
         command => command.to_owned(),
     };
-    let arch = survey.host.arch.clone();
+    let arch = header.host.arch.clone();
+    let end = header.captured.unwrap_or(input.modified);
     let origin = Origin {
         input: &input,
         format: SourceFormat::PerfScript,
@@ -75,238 +98,217 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
             kind: TargetKind::Command,
             value,
         },
-        host: survey.host,
+        host: header.host.clone(),
         events: SessionEvents { first, others },
     };
-    let mut parser = Parser {
-        session: TextSession::new(origin.session(&request.output)?),
-        events: survey.events.into_iter().map(|(name, _)| name).collect(),
-        current: None,
-        ip: None,
-        inlined: Vec::new(),
-        frames: 0,
-        span: Span::default(),
-        odd: (0, 0),
+    let writer = origin.session(&request.output)?;
+    let mut session = TextSession::new(writer, std::mem::take(&mut survey.names));
+    survey.introduce(&mut session, &input)?;
+    let mut span = Span::default();
+    let mut samples = samples(&input)?;
+    let mut number = 0u64;
+    while let Some(sample) = samples.next().map_err(Error::io("read", &input.path))? {
+        let place = survey.by_name.get(sample.event_name()).copied();
+        let Some((place, event)) = place.and_then(|place| Some((place, events.get(place)?))) else {
+            session.exclude("of-no-event");
+            continue;
+        };
+        if let Some(reason) = excluded(&sample) {
+            session.exclude(reason);
+            continue;
+        }
+        for frame in frames(&sample) {
+            session.push(frame);
+        }
+        let time = sample.time.unwrap_or(number);
+        number = number.saturating_add(1);
+        span.add(time);
+        session.sample(
+            &input,
+            &TextSample {
+                event: place,
+                time,
+                task: (sample.pid, sample.tid),
+                cpu: sample.cpu,
+                period: sample.period.unwrap_or(event.period),
+                comm: &sample.comm,
+                ip: sample.ip,
+            },
+        )?;
+    }
+    let named_images = session.write_images(&arch)?;
+    let notes = survey.notes(&session, &events);
+    let summary = ImportSummary {
+        format: SourceFormat::PerfScript,
+        writer: Some("perf".to_owned()),
+        samples: session.writer.counts().samples,
+        excluded: session.excluded.clone(),
+        lost: 0,
+        unwound: 0,
+        named_images,
+        notes: notes.clone(),
     };
-    let mut lines = lines(&input)?;
-    while let Some((number, line, whole)) = lines.next().map_err(Error::io("read", &input.path))? {
-        parser.line(&input, number, &line, whole)?;
+    let manifest = session.writer.manifest_mut();
+    manifest.notes = notes;
+    manifest.counts.filtered = session.excluded;
+    span.write(manifest, end);
+    Ok(((session.writer, summary), input.path))
+}
+
+fn samples(input: &Input) -> Result<ScriptSamples<impl BufRead + use<>>> {
+    Ok(ScriptSamples::new(Lines::new(input.reader()?, MAX_LINE)))
+}
+
+/// Why a sample is not imported.
+fn excluded(sample: &ScriptSample) -> Option<&'static str> {
+    if sample.is_cut {
+        return Some("too-many-frames");
     }
-    parser.end_sample(&input)?;
-    parser.finish(input, &arch)
+    // Prose may look like the first line of a sample without a time; a tracepoint has a colon in its name.
+    let is_doubtful = sample.time.is_none() && !sample.event_name().contains(':');
+    (is_doubtful && sample.frames.is_empty()).then_some("without-frame")
 }
 
-fn lines(input: &Input) -> Result<Lines<impl BufRead + use<>>> {
-    Ok(Lines::new(input.reader()?, MAX_LINE))
+/// The frames of a sample, leaf first: at least one.
+fn frames(sample: &ScriptSample) -> impl Iterator<Item = NamedFrame<'_>> {
+    const UNKNOWN: &str = "[unknown]";
+    let of_frames = sample.frames.iter().map(|frame| NamedFrame {
+        name: &frame.function,
+        image: &frame.file,
+        layer: layers::of_named(&frame.file),
+    });
+    let alone = sample.frames.is_empty().then(|| NamedFrame {
+        name: UNKNOWN,
+        image: UNKNOWN,
+        layer: layers::of_named(UNKNOWN),
+    });
+    of_frames.chain(alone)
 }
 
-fn survey(input: &Input) -> Result<Survey> {
-    let mut survey = Survey::default();
-    let mut known = std::collections::HashMap::<String, usize>::new();
-    let mut lines = lines(input)?;
-    while let Some((number, line, _)) = lines.next().map_err(Error::io("read", &input.path))? {
-        if let Some(comment) = line.strip_prefix('#') {
-            let said = |key: &str| {
-                let rest = comment.trim_start().strip_prefix(key)?;
-                Some(rest.trim_start().strip_prefix(':')?.trim().to_owned())
-            };
-            let Host { kernel, arch, .. } = &mut survey.host;
-            for (key, value) in [
-                ("cmdline", &mut survey.command),
-                ("os release", kernel),
-                ("arch", arch),
-            ] {
-                if let Some(text) = said(key) {
-                    *value = text;
-                }
-            }
-            continue;
-        }
-        if survey.first_line == 0 && !line.trim().is_empty() {
-            survey.first_line = number;
-        }
-        let Some(head) = Head::parse(&line) else {
-            continue;
+impl ScriptSample {
+    fn event_name(&self) -> &str {
+        self.event.as_deref().unwrap_or(NO_EVENT)
+    }
+}
+
+impl ScriptEvent {
+    fn described(&self) -> EventDesc {
+        let kind = match self.is_clock {
+            true => PERF_TYPE_SOFTWARE,
+            false => RAW_EVENT,
         };
-        match known.get(head.event) {
+        EventDesc::new(self.name.clone(), self.rate, kind, 0)
+    }
+}
+
+impl Survey {
+    fn read(input: &Input) -> Result<Self> {
+        let mut survey = Self::default();
+        let mut samples = samples(input)?;
+        while let Some(sample) = samples.next().map_err(Error::io("read", &input.path))? {
+            survey.add(&sample);
+        }
+        survey.header = samples.header;
+        survey.odd = samples.odd;
+        survey.first_line = samples.first_line;
+        Ok(survey)
+    }
+
+    fn add(&mut self, sample: &ScriptSample) {
+        if excluded(sample).is_some() {
+            return;
+        }
+        let name = sample.event_name();
+        match self.by_name.get(name) {
             Some(place) => {
-                if let Some((_, period)) = survey.events.get_mut(*place) {
-                    *period = period.filter(|_| *period == head.period);
+                if let Some((_, period)) = self.events.get_mut(*place) {
+                    *period = period.filter(|_| *period == sample.period);
                 }
             }
-            None if survey.events.len() < MAX_EVENTS => {
-                known.insert(head.event.to_owned(), survey.events.len());
-                survey.events.push((head.event.to_owned(), head.period));
+            None if self.events.len() < MAX_EVENTS => {
+                self.by_name.insert(name.to_owned(), self.events.len());
+                self.events.push((name.to_owned(), sample.period));
             }
-            None => {}
+            None => return,
+        }
+        for frame in frames(sample) {
+            let place = self.names.place(frame);
+            self.maps.insert((sample.pid, place.image));
+        }
+        self.has_times |= sample.time.is_some();
+        let time = sample.time.unwrap_or(0);
+        self.start = Some(self.start.map_or(time, |start| start.min(time)));
+        let task = self.tasks.entry((sample.pid, sample.tid));
+        let (first, name) = task.or_insert_with(|| (time, sample.comm.clone()));
+        if time < *first {
+            *first = time;
+            name.clone_from(&sample.comm);
         }
     }
-    Ok(survey)
-}
 
-/// A sample whose frames follow.
-#[derive(Debug)]
-struct Current {
-    comm: String,
-    pid: u32,
-    tid: u32,
-    cpu: u32,
-    time: u64,
-    period: u64,
-    /// None: there are too many events.
-    event: Option<usize>,
-}
-
-#[derive(Debug)]
-struct Parser {
-    session: TextSession,
-    events: Vec<String>,
-    current: Option<Current>,
-    /// The sample's first address.
-    ip: Option<u64>,
-    /// Functions that are inlined in the next frame, whose file is that frame's.
-    inlined: Vec<String>,
-    frames: usize,
-    span: Span,
-    /// Lines that are neither, and the first of them.
-    odd: (u64, u64),
-}
-
-impl Parser {
-    fn line(&mut self, input: &Input, number: u64, line: &str, whole: bool) -> Result<()> {
-        if line.starts_with('#') {
-            return Ok(());
-        }
-        if line.trim().is_empty() {
-            return self.end_sample(input);
-        }
-        if self.current.is_some()
-            && let Some((address, function, image)) = frame(line)
-        {
-            self.frame(input, address, function, image);
-            return Ok(());
-        }
-        let Some(head) = Head::parse(line).filter(|_| whole) else {
-            if self.odd.0 == 0 {
-                self.odd.1 = number;
+    /// What an event's samples without a period stand for: nanoseconds, if it is a clock and the header says how often it ticks.
+    fn event(&self, (name, period): &(String, Option<u64>)) -> ScriptEvent {
+        let is_clock = name.contains(CLOCK);
+        let said = self.header.rate(name);
+        let (rate, unsaid) = match (*period, said) {
+            (_, Some(Rate::Frequency(hz))) if is_clock && hz > 0 => {
+                (Rate::Frequency(hz), SECOND.checked_div(hz))
             }
-            self.odd.0 = self.odd.0.saturating_add(1);
-            return Ok(());
+            (_, Some(Rate::Frequency(hz))) => (Rate::Frequency(hz), None),
+            (None, Some(Rate::Period(period))) => (Rate::Period(period), Some(period)),
+            (Some(period), _) => (Rate::Period(period), Some(period)),
+            (None, None) => (Rate::Period(1), None),
         };
-        self.end_sample(input)?;
-        self.current = Some(Current {
-            comm: head.comm.to_owned(),
-            pid: head.pid,
-            tid: head.tid,
-            cpu: head.cpu,
-            time: head.time,
-            period: head.period.unwrap_or(1),
-            event: self.events.iter().position(|name| name == head.event),
-        });
-        if let Some((address, function, image)) = frame(head.rest) {
-            self.frame(input, address, function, image);
+        ScriptEvent {
+            name: name.clone(),
+            period: unsaid.unwrap_or(1),
+            rate,
+            is_clock: is_clock && (period.is_some() || unsaid.is_some()),
+        }
+    }
+
+    /// Writes which threads and mappings there are, as of the first sample's time.
+    fn introduce(&mut self, session: &mut TextSession, input: &Input) -> Result<()> {
+        let start = MonotonicNs::new(self.start.unwrap_or(0));
+        let mut tasks: Vec<_> = std::mem::take(&mut self.tasks).into_iter().collect();
+        tasks.sort_unstable_by_key(|(task, _)| *task);
+        for (task, (_, name)) in tasks {
+            session.name(task, &name, start)?;
+        }
+        let mut maps: Vec<_> = std::mem::take(&mut self.maps).into_iter().collect();
+        maps.sort_unstable();
+        for map in maps {
+            session.map(input, map, start)?;
         }
         Ok(())
     }
 
-    fn frame(&mut self, input: &Input, address: u64, function: &str, image: &str) {
-        self.ip.get_or_insert(address);
-        self.frames = self.frames.saturating_add(1);
-        if self.frames > MAX_FRAMES {
-            return;
-        }
-        if image == "inlined" {
-            self.inlined.push(function.to_owned());
-            return;
-        }
-        let layer = layers::of_named(image);
-        let image = match image {
-            image if image.starts_with("[kernel.") => "[kernel]",
-            image => image,
-        };
-        for name in std::mem::take(&mut self.inlined) {
-            self.session.push(
-                input,
-                NamedFrame {
-                    name: &name,
-                    image,
-                    layer,
-                },
+    fn notes(&self, session: &TextSession, events: &[ScriptEvent]) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.has_times {
+            notes.push(
+                "the text has no times: samples follow one another by a nanosecond".to_owned(),
             );
         }
-        let name = match function {
-            "" | "[unknown]" => "[unknown]",
-            name => name,
-        };
-        self.session.push(input, NamedFrame { name, image, layer });
-    }
-
-    fn end_sample(&mut self, input: &Input) -> Result<()> {
-        let inlined = std::mem::take(&mut self.inlined);
-        let (ip, frames) = (self.ip.take(), std::mem::take(&mut self.frames));
-        let Some(current) = self.current.take() else {
-            self.session.clear();
-            return Ok(());
-        };
-        for name in inlined {
-            let image = "[unknown]";
-            let layer = Layer::Native;
-            self.session.push(
-                input,
-                NamedFrame {
-                    name: &name,
-                    image,
-                    layer,
-                },
-            );
+        let without = |event: &&ScriptEvent| event.name.contains(CLOCK) && !event.is_clock;
+        let clocks: Vec<_> = events
+            .iter()
+            .filter(without)
+            .map(|event| event.name.as_str())
+            .collect();
+        if !clocks.is_empty() {
+            notes.push(format!(
+                "the text does not say how often {} is sampled: each sample weighs 1",
+                clocks.join(", ")
+            ));
         }
-        let Some(event) = current.event else {
-            self.session.exclude("of-no-event");
-            return Ok(());
-        };
-        if self.session.is_empty() {
-            self.session.exclude("without-frame");
-            return Ok(());
+        if self.odd.count > 0 {
+            notes.push(format!(
+                "{} lines are neither the first of a sample nor a frame, line {} is the first of them; they are left out",
+                self.odd.count, self.odd.first
+            ));
         }
-        if frames > MAX_FRAMES {
-            self.session.exclude("too-many-frames");
-            return Ok(());
-        }
-        self.span.add(current.time);
-        self.session.sample(&TextSample {
-            event,
-            time: current.time,
-            pid: current.pid,
-            tid: current.tid,
-            cpu: current.cpu,
-            period: current.period,
-            comm: &current.comm,
-            ip,
-        })
-    }
-
-    fn finish(mut self, input: Input, arch: &str) -> Result<Imported> {
-        let named_images = self.session.write_images(arch)?;
-        let notes = match self.odd {
-            (0, _) => Vec::new(),
-            (count, first) => vec![format!(
-                "{count} lines are neither the first of a sample nor a frame, line {first} is the first of them; they are left out"
-            )],
-        };
-        let summary = ImportSummary {
-            format: SourceFormat::PerfScript,
-            writer: Some("perf".to_owned()),
-            samples: self.session.writer.counts().samples,
-            excluded: self.session.excluded.clone(),
-            lost: 0,
-            unwound: 0,
-            named_images,
-            notes: notes.clone(),
-        };
-        let manifest = self.session.writer.manifest_mut();
-        manifest.notes = notes;
-        manifest.counts.filtered = self.session.excluded;
-        self.span.write(manifest, input.modified);
-        Ok(((self.session.writer, summary), input.path))
+        notes.extend(session.note());
+        notes
     }
 }

@@ -13,6 +13,9 @@ use varid_recording::{
 
 use crate::{error::Result, format::SourceFormat, input::Input, summary::ImportSummary};
 
+/// `PERF_TYPE_RAW`: the session's perf.data needs an event, of which no reader takes the numbers for times.
+pub(crate) const RAW_EVENT: u32 = 4;
+
 /// What is imported, and how.
 #[derive(Debug)]
 pub struct ImportRequest {

@@ -1,4 +1,13 @@
 //! What does a line of `perf script` say?
+//!
+//! ```text
+//! HEAD  := COMM TASK [CPU] [FLAGS] [TIME:] [PERIOD] [EVENT:] REST
+//! TASK  := TID | PID/TID
+//! FRAME := ADDRESS [FUNCTION[+0xOFFSET]] [(FILE)]
+//! ```
+//!
+//! Names may have blanks, parentheses and what looks like other fields. A time or, in a text without times, an event tells where the
+//! task before it is; a frame's file is found from the right, by the parenthesis that its last one closes.
 
 /// The first line of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,67 +16,157 @@ pub(crate) struct Head<'a> {
     pub(crate) pid: u32,
     pub(crate) tid: u32,
     pub(crate) cpu: u32,
-    pub(crate) time: u64,
+    /// In nanoseconds; none: the text has no times.
+    pub(crate) time: Option<u64>,
     pub(crate) period: Option<u64>,
-    pub(crate) event: &'a str,
+    /// None: the text has no events.
+    pub(crate) event: Option<&'a str>,
     /// What follows: the frame of a sample without callchain, or what a tracepoint says.
     pub(crate) rest: &'a str,
 }
 
-/// Whether a line is the first of a sample.
-pub(crate) fn is_head(line: &str) -> bool {
-    Head::parse(line).is_some()
+/// A frame, or a function that is inlined in the frame behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Frame<'a> {
+    pub(crate) address: u64,
+    /// Empty: it has no name.
+    pub(crate) function: &'a str,
+    /// None: the text has no files.
+    pub(crate) file: Option<&'a str>,
 }
 
+/// Who was sampled: what stands before the time or the event.
+struct Task<'a> {
+    comm: &'a str,
+    pid: u32,
+    tid: u32,
+    cpu: u32,
+}
+
+type Word<'a> = (usize, &'a str);
+
 impl<'a> Head<'a> {
+    /// The head of a sample in a text with times.
     pub(crate) fn parse(line: &'a str) -> Option<Self> {
-        let mut words = words(line);
-        // The name may have blanks, and words that look like an id.
-        let time_at = words.iter().position(|(_, word)| time(word).is_some())?;
-        let time = time(words.get(time_at)?.1)?;
-        let mut before = words.drain(..time_at).rev();
-        let (mut at, mut word) = before.next()?;
-        let mut cpu = 0;
-        // The CPU and, with -F flags or +iflags, more words in brackets or of letters and dots.
-        loop {
-            if let Some(number) = word
-                .strip_prefix('[')
-                .and_then(|word| word.strip_suffix(']'))
-            {
-                cpu = number.parse().ok()?;
-            } else if ids(word).is_some() {
-                break;
-            } else if !word.bytes().all(is_flag) {
-                return None;
-            }
-            (at, word) = before.next()?;
-        }
-        let (pid, tid) = ids(word)?;
-        let comm = line.get(..at)?.trim();
-        drop(before);
-        let mut behind = words.into_iter().skip(1);
-        let mut event = behind.next()?;
-        let period = event.1.parse().ok();
-        if period.is_some() {
-            event = behind.next()?;
-        }
-        let (at, word) = event;
-        let rest = line.get(at.checked_add(word.len())?..)?.trim();
-        Some(Self {
-            comm: Some(comm).filter(|comm| !comm.is_empty())?,
-            pid,
-            tid,
-            cpu,
+        let words = words(line);
+        let times = words.iter().enumerate();
+        times
+            .filter_map(|(at, (_, word))| Some((at, time(word)?)))
+            .find_map(|(at, time)| {
+                let task = Task::parse(line, words.get(..at)?)?;
+                let time_end = end(words.get(at)?);
+                let behind = words.get(at.checked_add(1)?..)?;
+                let (period, event, rest) = match event(line, behind) {
+                    Some((period, event, rest)) => (period, Some(event), rest),
+                    None => without_event(line.get(time_end..)?.trim())?,
+                };
+                Some(Self::new(&task, Some(time), (period, event), rest))
+            })
+    }
+
+    /// The head of a sample in a text without times: `COMM TASK [CPU] [PERIOD] EVENT: REST`. Prose may look like one.
+    pub(crate) fn parse_without_time(line: &'a str) -> Option<Self> {
+        let words = words(line);
+        let has_slash = |(_, (_, word)): &(usize, &Word<'_>)| word.contains('/');
+        let places = || words.iter().enumerate().skip(1);
+        // A name may end in a number: both ids are told from one.
+        let ids = places()
+            .filter(has_slash)
+            .chain(places().filter(|place| !has_slash(place)));
+        ids.filter(|(_, (_, word))| ids_of(word).is_some())
+            .find_map(|(at, _)| {
+                let behind = at.checked_add(1)?;
+                let cpu = words.get(behind).filter(|(_, word)| cpu_of(word).is_some());
+                let behind = behind.checked_add(usize::from(cpu.is_some()))?;
+                let task = Task::parse(line, words.get(..behind)?)?;
+                let (period, event, rest) = event(line, words.get(behind..)?)?;
+                nanoseconds(event).is_none().then_some(())?;
+                Some(Self::new(&task, None, (period, Some(event)), rest))
+            })
+    }
+
+    const fn new(
+        task: &Task<'a>,
+        time: Option<u64>,
+        (period, event): (Option<u64>, Option<&'a str>),
+        rest: &'a str,
+    ) -> Self {
+        Self {
+            comm: task.comm,
+            pid: task.pid,
+            tid: task.tid,
+            cpu: task.cpu,
             time,
             period,
-            event: word.strip_suffix(':').filter(|event| !event.is_empty())?,
+            event,
             rest,
-        })
+        }
     }
 }
 
+impl<'a> Task<'a> {
+    /// The thread that these first words of a line are of. With -F flags or +iflags there are more words in brackets or of letters and
+    /// dots behind its ids.
+    fn parse(line: &'a str, words: &[Word<'a>]) -> Option<Self> {
+        let mut cpu = 0;
+        for (at, word) in words.iter().rev() {
+            if let Some(number) = cpu_of(word) {
+                cpu = number;
+            } else if let Some((pid, tid)) = ids_of(word) {
+                let comm = line.get(..*at)?.trim();
+                let comm = Some(comm).filter(|comm| !comm.is_empty())?;
+                return Some(Self {
+                    comm,
+                    pid,
+                    tid,
+                    cpu,
+                });
+            } else if !word.bytes().all(is_flag) {
+                return None;
+            }
+        }
+        None
+    }
+}
+
+/// The period and the event that these words begin with, and what follows on the line.
+fn event<'a>(line: &'a str, words: &[Word<'a>]) -> Option<(Option<u64>, &'a str, &'a str)> {
+    let named = |word: &Word<'a>| {
+        let (_, text) = *word;
+        let name = text.strip_suffix(':').filter(|name| !name.is_empty())?;
+        let rest = line.get(end(word)..)?.trim();
+        Some((name, rest))
+    };
+    let (first, second) = (words.first()?, words.get(1));
+    if let Some((name, rest)) = named(first) {
+        return Some((None, name, rest));
+    }
+    let period = first.1.parse().ok()?;
+    let (name, rest) = named(second?)?;
+    Some((Some(period), name, rest))
+}
+
+/// What follows the time in a text without events: nothing, a period, a frame or both.
+fn without_event(rest: &str) -> Option<(Option<u64>, Option<&str>, &str)> {
+    if rest.is_empty() || Frame::parse(rest).is_some_and(|frame| frame.file.is_some()) {
+        let (number, frame) = rest.split_once(' ').unwrap_or((rest, ""));
+        let behind = Frame::parse(frame).filter(|frame| frame.file.is_some());
+        return Some(match (number.parse(), behind) {
+            (Ok(period), Some(_)) => (Some(period), None, frame.trim()),
+            _ => (None, None, rest),
+        });
+    }
+    let period = rest.parse().ok()?;
+    Some((Some(period), None, ""))
+}
+
+/// Where a word ends.
+const fn end((at, word): &Word<'_>) -> usize {
+    at.saturating_add(word.len())
+}
+
 /// The words of a line with their places.
-fn words(line: &str) -> Vec<(usize, &str)> {
+fn words(line: &str) -> Vec<Word<'_>> {
     let mut words = Vec::new();
     let mut rest = line;
     // What follows the event is never needed as words; a name with more blanks is none.
@@ -92,8 +191,13 @@ fn is_flag(byte: u8) -> bool {
     b".#+dDnNuUhHsSlLbBp".contains(&byte) || byte.is_ascii_digit()
 }
 
-/// `pid`, `pid/tid`, or the only id that there is.
-fn ids(word: &str) -> Option<(u32, u32)> {
+/// `[cpu]`.
+fn cpu_of(word: &str) -> Option<u32> {
+    word.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
+}
+
+/// `pid/tid`, or the only id that there is.
+fn ids_of(word: &str) -> Option<(u32, u32)> {
     let (pid, tid) = word.split_once('/').unwrap_or((word, word));
     // Tasks that are gone have -1.
     let id = |text: &str| match text {
@@ -103,9 +207,14 @@ fn ids(word: &str) -> Option<(u32, u32)> {
     Some((id(pid)?, id(tid)?))
 }
 
-/// Seconds with a fraction, and a colon, in nanoseconds.
+/// A time and a colon.
 fn time(word: &str) -> Option<u64> {
-    let (seconds, fraction) = word.strip_suffix(':')?.split_once('.')?;
+    nanoseconds(word.strip_suffix(':')?)
+}
+
+/// Seconds with a fraction, in nanoseconds.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let (seconds, fraction) = text.split_once('.')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(seconds) || !digits(fraction) || fraction.len() > 9 {
         return None;
@@ -119,36 +228,60 @@ fn time(word: &str) -> Option<u64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(fraction)
 }
 
-/// A frame: its address, its function and its file.
-pub(crate) fn frame(line: &str) -> Option<(u64, &str, &str)> {
-    let line = line.trim();
-    let (address, rest) = line.split_once(|c: char| c.is_ascii_whitespace())?;
-    let address = u64::from_str_radix(address, 16).ok()?;
-    let rest = rest.trim_start();
-    let inner = rest.strip_suffix(')')?;
-    let inner = inner.strip_suffix(" (deleted)").unwrap_or(inner);
-    let (function, image) = split_image(inner)?;
-    let function = match function.rsplit_once("+0x") {
-        Some((name, offset)) if offset.bytes().all(|byte| byte.is_ascii_hexdigit()) => name,
-        _ => function,
-    };
-    Some((address, function.trim(), image))
+impl<'a> Frame<'a> {
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
+        let text = text.trim();
+        let (address, rest) = text
+            .split_once(|c: char| c.is_ascii_whitespace())
+            .unwrap_or((text, ""));
+        let address = u64::from_str_radix(address, 16).ok()?;
+        let (function, file) = split_file(rest.trim_start());
+        let function = function.trim();
+        let function = match function.rsplit_once("+0x") {
+            Some((name, offset)) if offset.bytes().all(|byte| byte.is_ascii_hexdigit()) => name,
+            _ => function,
+        };
+        Some(Self {
+            address,
+            function,
+            file: file.map(|file| file.strip_suffix(" (deleted)").unwrap_or(file)),
+        })
+    }
 }
 
-/// A frame's function and its file, whose closing parenthesis is cut off. Both may have blanks and parentheses, but in a function's name
-/// neither a slash nor, before a file in brackets, a bracket follows an opening parenthesis.
-fn split_image(frame: &str) -> Option<(&str, &str)> {
-    // Without a function's name the file is all there is.
-    if let Some(image) = frame.strip_prefix('(') {
-        return Some(("", image));
+/// A function and its file: what stands in the last parentheses, if that is a word of its own.
+fn split_file(text: &str) -> (&str, Option<&str>) {
+    let file = text.strip_suffix(')').and_then(|inner| {
+        let at = opening(inner)?;
+        let (function, file) = inner.split_at_checked(at)?;
+        let is_word = function.is_empty() || function.ends_with(' ');
+        is_word.then_some((function, file.strip_prefix('(')?))
+    });
+    match file {
+        Some((function, file)) => (function, Some(file)),
+        None => (text, None),
     }
-    let in_brackets = frame.ends_with(']').then(|| frame.find(" (["));
-    let at = frame
-        .find(" (/")
-        .or(in_brackets.flatten())
-        .or_else(|| frame.rfind(" ("))?;
-    let (function, image) = frame.split_at_checked(at)?;
-    Some((function, image.strip_prefix(" (")?))
+}
+
+/// Where the parenthesis is that is closed behind this text. In a path they need not come in pairs: then it is the last one before a path.
+fn opening(text: &str) -> Option<usize> {
+    let mut depth = 1usize;
+    for (at, byte) in text.bytes().enumerate().rev() {
+        match byte {
+            b')' => depth = depth.saturating_add(1),
+            b'(' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    let path = if text.starts_with("(/") {
+        Some(0)
+    } else {
+        text.find(" (/").map(|at| at.saturating_add(1))
+    };
+    path.or_else(|| text.rfind('('))
 }
 
 #[cfg(test)]
@@ -162,9 +295,9 @@ mod tests {
             pid: 12,
             tid: 12,
             cpu: 0,
-            time: 5_123_456_000,
+            time: Some(5_123_456_000),
             period: None,
-            event: "cycles:u",
+            event: Some("cycles:u"),
             rest: "",
         };
         for (line, expected) in [
@@ -182,8 +315,8 @@ mod tests {
                 Head {
                     comm: "a b 7",
                     tid: 13,
-                    time: 5_123_456_789,
-                    event: "sched:sched_switch",
+                    time: Some(5_123_456_789),
+                    event: Some("sched:sched_switch"),
                     rest: "prev=1",
                     ..head
                 },
@@ -195,6 +328,31 @@ mod tests {
                     pid: 0,
                     tid: 0,
                     rest: "ffff f ([k])",
+                    ..head
+                },
+            ),
+            (
+                "w 3.5: 12 5.123456: 99 ",
+                Head {
+                    comm: "w 3.5:",
+                    period: Some(99),
+                    event: None,
+                    ..head
+                },
+            ),
+            (
+                "prog 12/12 5.123456: ",
+                Head {
+                    event: None,
+                    ..head
+                },
+            ),
+            (
+                "prog 12 5.123456: 250 4005 f (/bin/a)",
+                Head {
+                    period: Some(250),
+                    event: None,
+                    rest: "4005 f (/bin/a)",
                     ..head
                 },
             ),
@@ -222,41 +380,131 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_has_an_address_a_function_and_a_file() {
+    fn a_text_without_times_has_events_behind_its_tasks() {
+        let head = Head {
+            comm: "java",
+            pid: 12,
+            tid: 13,
+            cpu: 0,
+            time: None,
+            period: None,
+            event: Some("cpu-clock"),
+            rest: "",
+        };
         for (line, expected) in [
-            ("\t 4005 main+0x1f (/bin/a)", (0x4005, "main", "/bin/a")),
+            ("java 12/13 cpu-clock: ", head),
+            (
+                "java 13 [002] 250 cycles:u: 4005 f (/bin/a)",
+                Head {
+                    pid: 13,
+                    cpu: 2,
+                    period: Some(250),
+                    event: Some("cycles:u"),
+                    rest: "4005 f (/bin/a)",
+                    ..head
+                },
+            ),
+            (
+                "pool 7 12/13 cpu-clock:",
+                Head {
+                    comm: "pool 7",
+                    ..head
+                },
+            ),
+        ] {
+            assert_eq!(Head::parse_without_time(line), Some(expected), "{line}");
+        }
+        for line in [
+            "",
+            "12 cycles:",
+            "java 12",
+            "prog 12 5.1: x",
+            "\t 4005 main (/bin/a)",
+        ] {
+            assert_eq!(Head::parse_without_time(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_frame_has_an_address_a_function_and_a_file() {
+        for (line, address, function, file) in [
+            ("\t 4005 main+0x1f (/bin/a)", 0x4005, "main", Some("/bin/a")),
             (
                 " 4005 std::f(int, (anonymous namespace)::g)+0x2 (/bin/a b)",
-                (0x4005, "std::f(int, (anonymous namespace)::g)", "/bin/a b"),
+                0x4005,
+                "std::f(int, (anonymous namespace)::g)",
+                Some("/bin/a b"),
             ),
             (
                 "4005 [unknown] (/bin/a (deleted))",
-                (0x4005, "[unknown]", "/bin/a"),
+                0x4005,
+                "[unknown]",
+                Some("/bin/a"),
             ),
             (
                 "ffffffff81000000 do_idle ([kernel.kallsyms])",
-                (0xffff_ffff_8100_0000, "do_idle", "[kernel.kallsyms]"),
+                0xffff_ffff_8100_0000,
+                "do_idle",
+                Some("[kernel.kallsyms]"),
             ),
-            ("4005 (/bin/a)", (0x4005, "", "/bin/a")),
-            ("4005 f (inlined)", (0x4005, "f", "inlined")),
+            ("4005 (/bin/a)", 0x4005, "", Some("/bin/a")),
+            ("4005 f (inlined)", 0x4005, "f", Some("inlined")),
             (
                 "4005 f+0x2 (/opt/My App (x86)/bin)",
-                (0x4005, "f", "/opt/My App (x86)/bin"),
+                0x4005,
+                "f",
+                Some("/opt/My App (x86)/bin"),
             ),
             (
                 "4005 (/opt/My App (x86)/bin (deleted))",
-                (0x4005, "", "/opt/My App (x86)/bin"),
+                0x4005,
+                "",
+                Some("/opt/My App (x86)/bin"),
+            ),
+            (
+                "4005 f(int) (/opt/a :) b)",
+                0x4005,
+                "f(int)",
+                Some("/opt/a :) b"),
             ),
             (
                 "4005 f(int) ([anon:a (b)])",
-                (0x4005, "f(int)", "[anon:a (b)]"),
+                0x4005,
+                "f(int)",
+                Some("[anon:a (b)]"),
             ),
-            ("4005 f (a b) (libx.so)", (0x4005, "f (a b)", "libx.so")),
+            ("4005 f (a b) (libx.so)", 0x4005, "f (a b)", Some("libx.so")),
+            // A name that begins with a parenthesis, with a file and without.
+            (
+                "4005 (*Conn).Close+0x1 (/bin/a)",
+                0x4005,
+                "(*Conn).Close",
+                Some("/bin/a"),
+            ),
+            (
+                "4005 (anonymous namespace)::Q::run() const (/bin/a)",
+                0x4005,
+                "(anonymous namespace)::Q::run() const",
+                Some("/bin/a"),
+            ),
+            (
+                "4005 (anonymous namespace)::f(int)",
+                0x4005,
+                "(anonymous namespace)::f(int)",
+                None,
+            ),
+            ("4005 main", 0x4005, "main", None),
+            ("4005", 0x4005, "", None),
         ] {
-            assert_eq!(frame(line), Some(expected), "{line}");
+            let expected = Frame {
+                address,
+                function,
+                file,
+            };
+            assert_eq!(Frame::parse(line), Some(expected), "{line}");
         }
-        for line in ["", "  main.c:12", "zzzz main (/bin/a)", "4005 main"] {
-            assert_eq!(frame(line), None, "{line}");
+        for line in ["", "  main.c:12", "zzzz main (/bin/a)"] {
+            assert_eq!(Frame::parse(line), None, "{line}");
         }
     }
 }

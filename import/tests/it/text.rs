@@ -5,6 +5,8 @@ use std::io::Write;
 use crate::common::{import_bytes, import_with, input};
 use flate2::{Compression, write::GzEncoder};
 use varid_import::{Error, SourceFormat};
+use varid_model::Rate;
+use varid_recording::SessionRecord;
 use varid_report::ExportFormat;
 
 const SCRIPT: &str = "\
@@ -62,15 +64,197 @@ fn a_perf_script_has_its_samples_frames_and_events() {
 }
 
 #[test]
-fn what_is_no_sample_is_counted() {
-    let text = [SCRIPT, "prog 12/13 5.000004: 1 cycles:u:\n\nno sample\n"].concat();
+fn lines_that_say_nothing_of_samples_are_counted() {
+    let text = [SCRIPT, "\nno sample\n"].concat();
     let imported = import_bytes(text.as_bytes(), None).unwrap();
-    let excluded: Vec<_> = imported.summary.excluded.iter().collect();
-    assert_eq!(excluded, [(&"without-frame".to_owned(), &1)]);
     let line = text.lines().count();
     let session = imported.session();
     let notes = &session.manifest().notes;
     assert!(notes[0].contains(&format!("line {line} ")), "{notes:?}");
+}
+
+/// Threads, symbols and periods of a text's samples.
+fn stacks(text: &str) -> Vec<(String, String, u64)> {
+    let imported = import_bytes(text.as_bytes(), None).unwrap();
+    let samples = imported.samples().into_iter();
+    samples
+        .map(|sample| {
+            let symbols = sample.symbols().join(" < ");
+            (sample.thread, symbols, sample.period)
+        })
+        .collect()
+}
+
+fn stack(thread: &str, symbols: &str, period: u64) -> (String, String, u64) {
+    (thread.to_owned(), symbols.to_owned(), period)
+}
+
+#[test]
+fn each_first_line_is_a_sample_with_frames_or_without() {
+    let text = "\
+app 12/12 1.000001: sched:sched_switch: prev_comm=app ==> next_comm=swapper/0
+app 12/12 1.000002: sched:sched_switch: prev_comm=app ==> next_comm=swapper/0
+app 12/12 1.000003: 250 cycles:u:
+\t4005 work (/bin/app)
+
+app 12/12 1.000004: 250 cycles:u:
+";
+    let imported = import_bytes(text.as_bytes(), None).unwrap();
+    let session = imported.session();
+    let mut counts = [0; 2];
+    for record in session.records().unwrap() {
+        if let SessionRecord::Sample(sample) = record.unwrap() {
+            counts[sample.event] += 1;
+        }
+    }
+    assert_eq!(counts, [2, 2]);
+    assert_eq!(imported.samples()[0].symbols(), ["[unknown]"]);
+    assert!(imported.summary.excluded.is_empty());
+}
+
+#[test]
+fn times_and_events_are_optional() {
+    let frames = "\t4005 f (/bin/a)\n\t4105 main (/bin/a)\n\n";
+    for head in [
+        "java 12 cpu-clock:",
+        "java 12/13 cpu-clock:",
+        "java 12/13 [001] 1 cpu-clock:",
+        "java 12/13 5.000001:",
+        "java 12/13 5.000001: cpu-clock:",
+    ] {
+        let text = format!("{head} \n{frames}{head} \n{frames}");
+        assert_eq!(
+            stacks(&text),
+            [stack("java", "f < main", 1), stack("java", "f < main", 1)]
+        );
+        let imported = import_bytes(text.as_bytes(), None).unwrap();
+        let noted = imported
+            .summary
+            .notes
+            .iter()
+            .any(|note| note.contains("no times"));
+        assert_eq!(noted, !head.contains("5.0"), "{head}");
+        let name = imported.session().manifest().events.first.name.clone();
+        let expected = if head.contains("cpu-clock") {
+            "cpu-clock"
+        } else {
+            "samples"
+        };
+        assert_eq!(name, expected);
+    }
+}
+
+#[test]
+fn a_thread_has_its_name_also_where_times_go_back() {
+    let sample = |time: u64, comm: &str, tid: u32| {
+        format!("{comm} 12/{tid} {time}.000000: 1 cycles:\n\t4005 f (/bin/a)\n\n")
+    };
+    let text = [
+        sample(5, "late", 13),
+        sample(2, "early", 13),
+        sample(1, "first", 14),
+    ];
+    let names: Vec<_> = stacks(&text.concat())
+        .into_iter()
+        .map(|(name, ..)| name)
+        .collect();
+    assert_eq!(names, ["first", "early", "late"]);
+}
+
+#[test]
+fn samples_of_a_clock_weigh_what_the_header_says() {
+    let body = "app 12 5.000001: cpu-clock: \n\t4005 f (/bin/a)\n\n";
+    let captured = "# captured on    : Tue Feb 21 03:35:45 2017\n";
+    for (header, period, rate, kind) in [
+        (
+            "# cmdline : /usr/bin/perf record -F 50 -a\n",
+            20_000_000,
+            Rate::Frequency(50),
+            1,
+        ),
+        (
+            "# event : name = cpu-clock, , id = { 1 }, type = 1, { sample_period, sample_freq } = 1000, size = 1\n",
+            1_000,
+            Rate::Period(1_000),
+            1,
+        ),
+        // Nobody says it: a sample is one, and no nanosecond.
+        ("", 1, Rate::Period(1), 4),
+    ] {
+        let text = [header, captured, body].concat();
+        let imported = import_bytes(text.as_bytes(), None).unwrap();
+        assert_eq!(imported.samples()[0].period, period);
+        let session = imported.session();
+        let manifest = session.manifest();
+        assert_eq!(
+            (manifest.events.first.rate, manifest.events.first.kind),
+            (rate, kind)
+        );
+        assert_eq!(manifest.wall_start, "2017-02-21T03:35:45Z");
+    }
+}
+
+#[test]
+fn names_may_begin_with_parentheses() {
+    let text = "\
+w 5/5 1.000000: 1 cycles:
+\t1000 (anonymous namespace)::leaf(int)+0x10 (/bin/x)
+\t2000 (*Conn).Close+0x1 (/bin/server)
+\t3000 (anonymous namespace)::Queue::run() const
+\t4000 main+0x5 (/bin/x)
+";
+    let symbols = "(anonymous namespace)::leaf(int) < (*Conn).Close < (anonymous namespace)::Queue::run() const < main";
+    assert_eq!(stacks(text), [stack("w", symbols, 1)]);
+}
+
+#[test]
+fn texts_of_windows_are_the_same_texts() {
+    for text in [FOLDED, SCRIPT] {
+        let plain = import_bytes(text.as_bytes(), None).unwrap().samples();
+        let marked = format!("\u{feff}{}", text.replace('\n', "\r\n"));
+        let wide: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for encoded in [marked.as_bytes(), &wide] {
+            assert_eq!(import_bytes(encoded, None).unwrap().samples(), plain);
+        }
+    }
+}
+
+#[test]
+fn a_first_entry_with_a_frame_s_mark_makes_first_entries_frames() {
+    let text = "start_thread;Main.run_[j] 4\njava/lang/Thread.run_[1];Worker.loop_[0] 5\n";
+    let thread = "source";
+    assert_eq!(
+        stacks(text),
+        [
+            stack(thread, "Main.run < start_thread", 4),
+            stack(thread, "Worker.loop < java/lang/Thread.run", 5)
+        ]
+    );
+    let imported = import_bytes(text.as_bytes(), None).unwrap();
+    assert!(
+        imported
+            .summary
+            .notes
+            .iter()
+            .any(|note| note.contains("first entry"))
+    );
+}
+
+#[test]
+fn names_beyond_the_limit_are_one_row_that_is_counted() {
+    // Short names, and enough of them to pass the limit of their number.
+    let mut text = String::new();
+    for number in 0..600_000 {
+        text.push_str(&format!("a;f{number} 1\n"));
+    }
+    let imported = import_bytes(text.as_bytes(), None).unwrap();
+    assert_eq!(imported.summary.samples, 600_000);
+    let note = imported
+        .summary
+        .notes
+        .iter()
+        .find(|note| note.contains("more names"));
+    assert!(note.unwrap().contains("75712 frames"), "{note:?}");
 }
 
 const FOLDED: &str = "\
@@ -162,6 +346,12 @@ fn a_text_of_another_kind_says_what_is_known() {
     assert!(matches!(error, Error::UnknownFormat { .. }));
     assert!(error.to_string().contains("--format"), "{error}");
     let format = Some(SourceFormat::PerfScript);
+    let error = import_bytes(
+        b"version: 1\ncreator: callgrind-3.19\nfn=main\n16 400\n",
+        None,
+    );
+    let error = error.err().unwrap().to_string();
+    assert!(error.contains("a profile of callgrind"), "{error}");
     let error = import_bytes(b"\na;b 3\n", format).err().unwrap();
     assert!(error.to_string().contains("line 2"), "{error}");
 }
