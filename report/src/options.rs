@@ -71,13 +71,8 @@ impl Options {
 
     /// Whether samples of the event of this name count.
     pub(crate) fn selects_event(&self, name: &str) -> bool {
-        // Modifiers stand behind the last '/' of a PMU's terms, or behind ':'.
-        let plain = match name.rfind('/') {
-            Some(end) => name.get(..=end),
-            None => name.split(':').next(),
-        };
         let only = self.event.as_deref();
-        only.is_none_or(|only| only == name || Some(only) == plain)
+        only.is_none_or(|only| only == name || plain_names(name).iter().any(|plain| only == plain))
     }
 
     /// Which samples count, as on the command line; empty for everything.
@@ -95,6 +90,29 @@ impl Options {
         let all: Vec<_> = tasks.chain(self.stacks.describe()).collect();
         all.join(" ")
     }
+}
+
+/// The names of an event without its modifiers. They stand behind ':', or behind the last '/' of a PMU's terms; on machines with several
+/// PMUs of a processor perf has them within: `cpu_core/cycles:Pu/`.
+fn plain_names(name: &str) -> Vec<String> {
+    let Some((terms, _)) = name.rsplit_once('/') else {
+        return name
+            .split(':')
+            .next()
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
+    };
+    let within = terms.rsplit_once(':').filter(|(_, modifiers)| {
+        let is_modifier = |c: char| c.is_ascii_alphabetic();
+        !modifiers.is_empty() && modifiers.chars().all(is_modifier)
+    });
+    let within = within.map(|(terms, _)| terms);
+    [Some(terms), within]
+        .into_iter()
+        .flatten()
+        .map(|terms| format!("{terms}/"))
+        .collect()
 }
 
 /// A name to look for: with `*` (any text) or `?` (any character) it stands for the whole
@@ -153,6 +171,10 @@ mod tests {
             ("a72/br_mis_pred/", "a72/br_mis_pred/:u", true),
             ("a72/br_mis_pred/u", "a72/br_mis_pred/u", true),
             ("a72/br_mis_pred/", "a72/br_mis_pred/", true),
+            ("cpu_core/cycles/", "cpu_core/cycles:Pu/", true),
+            ("cpu_core/cycles:Pu/", "cpu_core/cycles:Pu/", true),
+            ("cpu_atom/cycles/", "cpu_core/cycles:Pu/", false),
+            ("cpu/name=L1:0/", "cpu/name=L1:0/u", true),
             ("a72", "a72/br_mis_pred/u", false),
             ("a53/br_mis_pred/", "a72/br_mis_pred/u", false),
         ] {

@@ -98,14 +98,20 @@ impl EventSummary {
 }
 
 impl Profile {
-    /// An event of the profile; none: the first.
+    /// An event of the profile; none: the first that has samples, if one does. perf opens an event on each PMU of a processor, of which
+    /// one may have none.
     ///
     /// # Errors
     ///
     /// The profile does not have it.
     pub fn event(&self, event: Option<EventId>) -> Result<&EventSummary> {
         let mut events = self.events.iter();
-        let found = events.find(|summary| event.is_none_or(|event| event == summary.event));
+        let found = match event {
+            Some(event) => events.find(|summary| summary.event == event),
+            None => events
+                .find(|summary| summary.recorded > 0)
+                .or_else(|| self.events.first()),
+        };
         found.ok_or_else(|| Error::NoEvent {
             name: event.map_or_else(String::new, |event| self.description(event).name.clone()),
             recorded: event_names(&self.recording.manifest),

@@ -92,13 +92,14 @@ fn add(
         for folder in folders {
             let folder = sessions::named(folder)?;
             let session = SessionReader::open(&folder)?;
-            // The other sessions are asked for the first one's event.
-            if options.event.is_none() {
-                options.event = Some(session.manifest().events.first.name.clone());
-            }
             let profile = Profile::from_session(&session, &options)
                 .with_context(|| folder.display().to_string())?;
             diff.add(*side, &profile)?;
+            // The other sessions are asked for the first one's event.
+            if options.event.is_none() {
+                let event = profile.event(None)?.event;
+                options.event = Some(profile.description(event).name.clone());
+            }
         }
     }
     Ok(())

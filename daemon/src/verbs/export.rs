@@ -41,7 +41,8 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     let has_all = format == ExportFormat::Html;
     if profile.events.len() > 1 && !names_event && !has_all {
         let name = &profile.description(event.event).name;
-        let others = profile.events.iter().skip(1);
+        let others = profile.events.iter();
+        let others = others.filter(|other| other.event != event.event);
         let others: Vec<_> = others
             .map(|other| profile.description(other.event).name.as_str())
             .collect();

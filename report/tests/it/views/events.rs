@@ -26,25 +26,29 @@ pub fn recorded() -> Fixture {
     for (address, counts) in [(DRAW, [2_000, 3_000, 6, 4]), (RUN, [1_000, 1_000, 30, 1])] {
         for (event, count) in counts.into_iter().enumerate() {
             let time = fixture.tick();
-            fixture.write(&SessionRecord::Sample(Sample {
-                event,
-                time,
-                pid: Pid::new(100),
-                tid: Tid::new(100),
-                cpu: 0,
-                period: Period::new(count),
-                original_ip: Address::new(0x1234),
-                mode: CpuMode::User,
-                uid: 0,
-                frame: None,
-                precision: Precision::Exact,
-                kernel: Vec::new(),
-                user: vec![Address::new(address)],
-            }));
+            fixture.write(&sample(event, time, address, count));
         }
     }
     fixture.writer.finish().unwrap();
     fixture
+}
+
+fn sample(event: usize, time: MonotonicNs, address: u64, period: u64) -> SessionRecord {
+    SessionRecord::Sample(Sample {
+        event,
+        time,
+        pid: Pid::new(100),
+        tid: Tid::new(100),
+        cpu: 0,
+        period: Period::new(period),
+        original_ip: Address::new(0x1234),
+        mode: CpuMode::User,
+        uid: 0,
+        frame: None,
+        precision: Precision::Exact,
+        kernel: Vec::new(),
+        user: vec![Address::new(address)],
+    })
 }
 
 fn events() -> View {
@@ -177,4 +181,27 @@ fn a_row_has_the_shares_that_it_has_in_the_table_of_each_event() {
         header.starts_with("layer,image,symbol,cycles:u self,cycles:u total,"),
         "{header}"
     );
+}
+
+#[test]
+fn the_event_that_is_shown_by_default_has_samples() {
+    let mut manifest = manifest();
+    let event = |name: &str| EventDesc::new(name, Rate::Period(1_000), 0, 0);
+    manifest.events = SessionEvents {
+        first: event("cpu_atom/cycles:Pu/"),
+        others: vec![event("cpu_core/cycles:Pu/"), event("instructions")],
+    };
+    for (sampled, expected) in [
+        (&[2, 1][..], "cpu_core/cycles:Pu/"),
+        (&[], "cpu_atom/cycles:Pu/"),
+    ] {
+        let mut fixture = Fixture::with(manifest.clone());
+        for event in sampled {
+            let time = fixture.tick();
+            fixture.write(&sample(*event, time, DRAW, 1));
+        }
+        fixture.writer.finish().unwrap();
+        let report = json(&fixture, &Options::default(), &View::default());
+        assert_eq!(report["event"], expected);
+    }
 }
