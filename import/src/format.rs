@@ -30,7 +30,7 @@ impl SourceFormat {
         if start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP") {
             return Some(Self::PerfData);
         }
-        if start.contains(&0) || other_format::of_start(start).is_some() {
+        if start.contains(&0) {
             return None;
         }
         let text = String::from_utf8_lossy(start);
@@ -40,12 +40,20 @@ impl SourceFormat {
         if is_script(whole) {
             return Some(Self::PerfScript);
         }
+        if other_format::of_start(start).is_some() {
+            return None;
+        }
         let lines = whole
             .lines()
             .filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
         let (likely, others): (Vec<_>, Vec<_>) =
             lines.partition(|line| folded_line::is_likely(line));
-        (likely.len() > others.len()).then_some(Self::Folded)
+        // Without a caller anywhere, sentences that end in a number would be stacks.
+        let has_stack = likely.iter().any(|line| line.contains(';'));
+        let is_word =
+            |line: &&str| folded_line::split(line).is_some_and(|(stack, _)| !stack.contains(' '));
+        let is_likely = has_stack || likely.iter().all(is_word);
+        (is_likely && likely.len() > others.len()).then_some(Self::Folded)
     }
 }
 
@@ -76,6 +84,7 @@ mod tests {
             // A number at the end of a line or two is in many files.
             (b"hello there\nworld 3\n", None),
             (b"version = 3\n\n[[package]]\nname = \"a\"\nchapter 12\n", None),
+            (b"the worker took 12\nthe other one 15\n", None),
             (b"Note 12 items:\nand more\n", None),
             (b"\x7fELF\x02\x01", None),
             (b"", None),

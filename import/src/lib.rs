@@ -20,7 +20,7 @@
 //! | what do the kernel's addresses mean | `kernel` |
 //! | how is a text encoded | `encoding` |
 //! | what is a file of another format | `other_format` |
-//! | what do lines of `perf script` and folded stacks say | `lines`, `script_header`, `script_line`, `folded_line` |
+//! | what do lines of `perf script` and folded stacks say | `lines`, `script_header`, `script_line`, `script_frame`, `folded_line` |
 //! | which samples does `perf script` have | `script_samples` |
 //! | how do they become a session | `perf_script`, `folded` |
 //! | how do names without addresses become a session | `text`, `text_names` |
@@ -68,6 +68,7 @@ mod perf_script;
 pub mod perfdata;
 mod recording_folder;
 mod request;
+mod script_frame;
 mod script_header;
 mod script_line;
 mod script_samples;

@@ -20,9 +20,8 @@ const STARTS: [(&str, &str); 9] = [
 ];
 
 /// What is on one of the first lines of texts of other formats, and what they are.
-const LINES: [(&str, &str); 6] = [
+const LINES: [(&str, &str); 5] = [
     ("creator: callgrind", "a profile of callgrind"),
-    ("events: Ir", "a profile of callgrind"),
     ("Time and Allocation Profiling Report", "a profile of GHC"),
     ("Call graph:", "a sample of macOS"),
     (
@@ -46,6 +45,10 @@ pub(crate) fn of_start(start: &[u8]) -> Option<&'static str> {
     let has = |sought: &str| lines().any(|line| line.contains(sought));
     if let Some((_, what)) = LINES.iter().find(|(sought, _)| has(sought)) {
         return Some(what);
+    }
+    let begins = |sought: &str| lines().any(|line| line.starts_with(sought));
+    if begins("events:") && (begins("fn=") || begins("fl=")) {
+        return Some("a profile in the format of callgrind");
     }
     if text.starts_with(['{', '[']) {
         let is_firefox = has("\"meta\"") && text.contains("\"threads\"");
@@ -72,6 +75,10 @@ mod tests {
                 Some("callgrind"),
             ),
             ("# callgrind format\nevents: Ir\n", Some("callgrind")),
+            (
+                "events: Cycles\n\nfl=a.c\nfn=main\n16 20\n",
+                Some("callgrind"),
+            ),
             ("{\"meta\":{},\"threads\":[]}", Some("Firefox")),
             ("{\n  \"a\": 1\n}\n", Some("JSON")),
             (

@@ -1,13 +1,13 @@
-//! What does a line of `perf script` say?
+//! What does the first line of a sample of `perf script` say?
 //!
 //! ```text
-//! HEAD  := COMM TASK [CPU] [FLAGS] [TIME:] [PERIOD] [EVENT:] REST
-//! TASK  := TID | PID/TID
-//! FRAME := ADDRESS [FUNCTION[+0xOFFSET]] [(FILE)]
+//! COMM TASK [CPU] [FLAGS] [TIME:] [PERIOD] [EVENT:] REST
 //! ```
 //!
-//! Names may have blanks, parentheses and what looks like other fields. A time or, in a text without times, an event tells where the
-//! task before it is; a frame's file is found from the right, by the parenthesis that its last one closes.
+//! with `TID` or `PID/TID` for `TASK`. Names of threads may have blanks, and what looks like other fields. A time or, in a text without
+//! times, an event tells where the task before it is.
+
+use crate::script_frame::Frame;
 
 /// The first line of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,16 +23,6 @@ pub(crate) struct Head<'a> {
     pub(crate) event: Option<&'a str>,
     /// What follows: the frame of a sample without callchain, or what a tracepoint says.
     pub(crate) rest: &'a str,
-}
-
-/// A frame, or a function that is inlined in the frame behind it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Frame<'a> {
-    pub(crate) address: u64,
-    /// Empty: it has no name.
-    pub(crate) function: &'a str,
-    /// None: the text has no files.
-    pub(crate) file: Option<&'a str>,
 }
 
 /// Who was sampled: what stands before the time or the event.
@@ -228,62 +218,6 @@ fn nanoseconds(text: &str) -> Option<u64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(fraction)
 }
 
-impl<'a> Frame<'a> {
-    pub(crate) fn parse(text: &'a str) -> Option<Self> {
-        let text = text.trim();
-        let (address, rest) = text
-            .split_once(|c: char| c.is_ascii_whitespace())
-            .unwrap_or((text, ""));
-        let address = u64::from_str_radix(address, 16).ok()?;
-        let (function, file) = split_file(rest.trim_start());
-        let function = function.trim();
-        let function = match function.rsplit_once("+0x") {
-            Some((name, offset)) if offset.bytes().all(|byte| byte.is_ascii_hexdigit()) => name,
-            _ => function,
-        };
-        Some(Self {
-            address,
-            function,
-            file: file.map(|file| file.strip_suffix(" (deleted)").unwrap_or(file)),
-        })
-    }
-}
-
-/// A function and its file: what stands in the last parentheses, if that is a word of its own.
-fn split_file(text: &str) -> (&str, Option<&str>) {
-    let file = text.strip_suffix(')').and_then(|inner| {
-        let at = opening(inner)?;
-        let (function, file) = inner.split_at_checked(at)?;
-        let is_word = function.is_empty() || function.ends_with(' ');
-        is_word.then_some((function, file.strip_prefix('(')?))
-    });
-    match file {
-        Some((function, file)) => (function, Some(file)),
-        None => (text, None),
-    }
-}
-
-/// Where the parenthesis is that is closed behind this text. In a path they need not come in pairs: then it is the last one before a path.
-fn opening(text: &str) -> Option<usize> {
-    let mut depth = 1usize;
-    for (at, byte) in text.bytes().enumerate().rev() {
-        match byte {
-            b')' => depth = depth.saturating_add(1),
-            b'(' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-    let path = if text.starts_with("(/") {
-        Some(0)
-    } else {
-        text.find(" (/").map(|at| at.saturating_add(1))
-    };
-    path.or_else(|| text.rfind('('))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -422,89 +356,6 @@ mod tests {
             "\t 4005 main (/bin/a)",
         ] {
             assert_eq!(Head::parse_without_time(line), None, "{line}");
-        }
-    }
-
-    #[test]
-    fn a_frame_has_an_address_a_function_and_a_file() {
-        for (line, address, function, file) in [
-            ("\t 4005 main+0x1f (/bin/a)", 0x4005, "main", Some("/bin/a")),
-            (
-                " 4005 std::f(int, (anonymous namespace)::g)+0x2 (/bin/a b)",
-                0x4005,
-                "std::f(int, (anonymous namespace)::g)",
-                Some("/bin/a b"),
-            ),
-            (
-                "4005 [unknown] (/bin/a (deleted))",
-                0x4005,
-                "[unknown]",
-                Some("/bin/a"),
-            ),
-            (
-                "ffffffff81000000 do_idle ([kernel.kallsyms])",
-                0xffff_ffff_8100_0000,
-                "do_idle",
-                Some("[kernel.kallsyms]"),
-            ),
-            ("4005 (/bin/a)", 0x4005, "", Some("/bin/a")),
-            ("4005 f (inlined)", 0x4005, "f", Some("inlined")),
-            (
-                "4005 f+0x2 (/opt/My App (x86)/bin)",
-                0x4005,
-                "f",
-                Some("/opt/My App (x86)/bin"),
-            ),
-            (
-                "4005 (/opt/My App (x86)/bin (deleted))",
-                0x4005,
-                "",
-                Some("/opt/My App (x86)/bin"),
-            ),
-            (
-                "4005 f(int) (/opt/a :) b)",
-                0x4005,
-                "f(int)",
-                Some("/opt/a :) b"),
-            ),
-            (
-                "4005 f(int) ([anon:a (b)])",
-                0x4005,
-                "f(int)",
-                Some("[anon:a (b)]"),
-            ),
-            ("4005 f (a b) (libx.so)", 0x4005, "f (a b)", Some("libx.so")),
-            // A name that begins with a parenthesis, with a file and without.
-            (
-                "4005 (*Conn).Close+0x1 (/bin/a)",
-                0x4005,
-                "(*Conn).Close",
-                Some("/bin/a"),
-            ),
-            (
-                "4005 (anonymous namespace)::Q::run() const (/bin/a)",
-                0x4005,
-                "(anonymous namespace)::Q::run() const",
-                Some("/bin/a"),
-            ),
-            (
-                "4005 (anonymous namespace)::f(int)",
-                0x4005,
-                "(anonymous namespace)::f(int)",
-                None,
-            ),
-            ("4005 main", 0x4005, "main", None),
-            ("4005", 0x4005, "", None),
-        ] {
-            let expected = Frame {
-                address,
-                function,
-                file,
-            };
-            assert_eq!(Frame::parse(line), Some(expected), "{line}");
-        }
-        for line in ["", "  main.c:12", "zzzz main (/bin/a)"] {
-            assert_eq!(Frame::parse(line), None, "{line}");
         }
     }
 }

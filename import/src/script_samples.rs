@@ -13,11 +13,7 @@
 
 use std::io::{self, BufRead};
 
-use crate::{
-    lines::Lines,
-    script_header::ScriptHeader,
-    script_line::{Frame, Head},
-};
+use crate::{lines::Lines, script_frame::Frame, script_header::ScriptHeader, script_line::Head};
 
 /// Most frames of a sample, as of a session.
 const MAX_FRAMES: usize = 8_000;

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use varid_model::Machine;
 use varid_model::MonotonicNs;
-use varid_model::Rate;
+use varid_model::{Rate, Regs};
 use varid_recording::{
     EventDesc, Manifest, SampleSource, SessionReader, SessionRecord, SessionTarget, TargetKind,
     remap,
@@ -145,4 +145,29 @@ proptest! {
         }
         prop_assert_eq!(with.len(), without.len());
     }
+}
+
+#[test]
+fn a_precise_event_s_instruction_is_the_leaf_though_registers_are_those_of_the_interrupt() {
+    let mut twice = Twice::new();
+    let mut recording = Recording::new(Stack::Full);
+    let mut regs = Regs::unknown(Machine::NATIVE);
+    regs.set(Machine::NATIVE.ip(), Some(0x5020));
+    let record = varid_shim::CapturedSample {
+        time: MonotonicNs::new(1),
+        flags: flags::NO_WALK,
+        ip: Address::new(0x5010),
+        regs,
+        ..Default::default()
+    };
+    recording.sample(&bytes(&record), (0, false), &mut twice.remembers.process);
+    let leaves: Vec<_> = recording
+        .records()
+        .into_iter()
+        .filter_map(|record| match record {
+            SessionRecord::Sample(sample) => sample.user.first().copied(),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(leaves, [Address::new(0x5010)]);
 }
