@@ -211,6 +211,13 @@ impl Survey {
         survey.header = samples.header;
         survey.odd = samples.odd;
         survey.first_line = samples.first_line;
+        // Events that the header does not have come last.
+        let Self { header, events, .. } = &mut survey;
+        events.sort_by_key(|(name, _)| header.place(name).unwrap_or(usize::MAX));
+        let places = survey.events.iter().enumerate();
+        survey.by_name = places
+            .map(|(place, (name, _))| (name.clone(), place))
+            .collect();
         Ok(survey)
     }
 

@@ -1,9 +1,6 @@
 //! What does `perf script --header` say of the recording, before its samples?
 
-use std::{
-    collections::HashMap,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use varid_model::Rate;
 use varid_recording::Host;
@@ -18,8 +15,8 @@ pub(crate) struct ScriptHeader {
     pub(crate) host: Host,
     /// When the recording ended: perf takes the time of its file.
     pub(crate) captured: Option<SystemTime>,
-    /// How often events are sampled, by their names.
-    rates: HashMap<String, Rate>,
+    /// The events in their order, and how often they are sampled, if that is said.
+    events: Vec<(String, Option<Rate>)>,
 }
 
 impl ScriptHeader {
@@ -35,33 +32,40 @@ impl ScriptHeader {
             "arch" => value.clone_into(&mut self.host.arch),
             "nrcpus online" => self.host.cpus = value.parse().unwrap_or(0),
             "captured on" => self.captured = time(value),
-            "event" if self.rates.len() < MAX_EVENTS => self.rates.extend(event(value)),
+            "event" if self.events.len() < MAX_EVENTS => self.events.extend(event(value)),
             _ => {}
         }
     }
 
     /// How often an event is sampled, as its own line says, else the recorder's command line.
     pub(crate) fn rate(&self, event: &str) -> Option<Rate> {
-        let of_event = self.rates.get(event).copied();
+        let of_event = self
+            .place(event)
+            .and_then(|place| self.events.get(place)?.1);
         of_event.or_else(|| rate_of_command(&self.command))
+    }
+
+    /// The place of an event among those of the recording.
+    pub(crate) fn place(&self, event: &str) -> Option<usize> {
+        self.events.iter().position(|(name, _)| name == event)
     }
 }
 
 /// `name = cycles, , id = { 5 }, type = 0, …, { sample_period, sample_freq } = 4000, …, freq = 1, …`
-fn event(value: &str) -> Option<(String, Rate)> {
+fn event(value: &str) -> Option<(String, Option<Rate>)> {
     let rest = value.strip_prefix("name = ")?;
     let ends = [", , ", ", id = ", ", type = "];
     let end = ends.iter().filter_map(|end| rest.find(end)).min()?;
     let (name, attributes) = rest.split_at_checked(end)?;
-    let (_, number) = attributes.split_once("sample_freq } = ")?;
-    let number = number.split(',').next()?.trim().parse().ok()?;
     let is_frequency = attributes
         .split(", ")
         .any(|attribute| attribute == "freq = 1");
-    let rate = match is_frequency {
+    let number = attributes.split_once("sample_freq } = ");
+    let number = number.and_then(|(_, rest)| rest.split(',').next()?.trim().parse().ok());
+    let rate = number.map(|number| match is_frequency {
         true => Rate::Frequency(number),
         false => Rate::Period(number),
-    };
+    });
     Some((name.to_owned(), rate))
 }
 
@@ -166,6 +170,10 @@ mod tests {
             header.comment(comment);
         }
         assert_eq!(header.host.cpus, 4);
+        assert_eq!(
+            (header.place("cpu-clock"), header.place("other")),
+            (Some(2), None)
+        );
         assert_eq!(header.rate("cycles:u"), Some(Rate::Period(5_000)));
         assert_eq!(
             header.rate("cpu/event=1,umask=2/"),

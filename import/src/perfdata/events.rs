@@ -1,6 +1,7 @@
 //! Which events does a perf.data file have?
 
 use std::{
+    collections::HashMap,
     io::{Read, Seek},
     ops::Range,
 };
@@ -41,8 +42,8 @@ pub struct SourceEvent {
     pub layout: RecordLayout,
     /// `perf_event_attr.inherit`: each thread has counts of its own.
     pub inherits: bool,
-    /// `perf_event_attr.exclude_user`, `exclude_kernel`.
-    excludes: (bool, bool),
+    /// What perf writes behind the event's name, with a colon.
+    modifiers: String,
 }
 
 /// A period in which no event counts so much: simpleperf's `INFINITE_SAMPLE_PERIOD`, of the counters that `--add-counter` names.
@@ -102,7 +103,7 @@ impl SourceEvent {
             ids: Vec::new(),
             layout: RecordLayout::new(sample_type, read_format, later(80), later(72), has(18)),
             inherits: has(1),
-            excludes: (has(4), has(5)),
+            modifiers: modifiers(flags),
         })
     }
 
@@ -209,12 +210,21 @@ pub(super) fn read(
     Ok(list.into_events())
 }
 
-/// Gives each event without one a name: that in its place of simpleperf's, or perf's for its numbers.
-pub(super) fn complete<'a>(events: &mut [SourceEvent], names: impl Iterator<Item = &'a str>) {
+/// Gives each event without one a name: that in its place of simpleperf's, that of a tracepoint with its id, or perf's for its numbers.
+pub(super) fn complete<'a>(
+    events: &mut [SourceEvent],
+    names: impl Iterator<Item = &'a str>,
+    tracepoints: &HashMap<u64, String>,
+) {
     let names = names.map(Some).chain(std::iter::repeat(None));
     for (event, name) in events.iter_mut().zip(names) {
         if event.name.is_empty() {
-            event.name = name.map_or_else(|| generic_name(event), str::to_owned);
+            let tracepoint = || {
+                let name = tracepoints.get(&event.config).cloned();
+                name.filter(|_| event.kind == PERF_TYPE_TRACEPOINT)
+            };
+            let known = name.map(str::to_owned).or_else(tracepoint);
+            event.name = known.unwrap_or_else(|| generic_name(event));
         }
     }
 }
@@ -226,11 +236,35 @@ fn generic_name(event: &SourceEvent) -> String {
         (None, PERF_TYPE_TRACEPOINT) => format!("tracepoint-{}", event.config),
         (None, kind) => format!("event-{kind}-{:#x}", event.config),
     };
-    match event.excludes {
-        (false, true) => format!("{name}:u"),
-        (true, false) => format!("{name}:k"),
-        _ => name,
+    match event.modifiers.as_str() {
+        "" => name,
+        modifiers => format!("{name}:{modifiers}"),
     }
+}
+
+/// The modifiers that an attribute's flags are, as perf has them (`evsel__add_modifiers` of its evsel.c).
+fn modifiers(flags: u64) -> String {
+    let has = |bit: u32| flags.checked_shr(bit).is_some_and(|rest| rest & 1 != 0);
+    let (user, kernel, hypervisor) = (has(4), has(5), has(6));
+    let precise = flags.checked_shr(15).map_or(0, |rest| rest & 3);
+    let (host, guest) = (has(19), has(20));
+    let excludes = user || kernel || hypervisor;
+    let mut modifiers = String::new();
+    let mut add = |letter, excluded: bool| modifiers.extend((!excluded).then_some(letter));
+    if excludes {
+        add('k', kernel);
+        add('u', user);
+        add('h', hypervisor);
+    }
+    for _ in 0..precise {
+        add('p', false);
+    }
+    // Those of an event with other modifiers are the host's by default.
+    if host || guest == (excludes || precise > 0) {
+        add('H', host);
+        add('G', guest);
+    }
+    modifiers
 }
 
 #[cfg(test)]
@@ -252,6 +286,26 @@ pub(super) mod tests {
         let mut body = vec![0; ATTR_SIZE_V0];
         body.resize(ATTR_SIZE_V0 + ids * 8, 7);
         body
+    }
+
+    #[test]
+    fn modifiers_are_those_that_perf_shows() {
+        const USER: u64 = 1 << 4;
+        const KERNEL: u64 = 1 << 5;
+        const HYPERVISOR: u64 = 1 << 6;
+        const HOST: u64 = 1 << 19;
+        const GUEST: u64 = 1 << 20;
+        for (flags, expected) in [
+            (GUEST, ""),
+            (0, "HG"),
+            (KERNEL | HYPERVISOR, "u"),
+            (USER | HYPERVISOR, "k"),
+            (KERNEL | HYPERVISOR | GUEST, "uH"),
+            (2 << 15, "pp"),
+            (3 << 15 | KERNEL | HYPERVISOR | HOST, "upppG"),
+        ] {
+            assert_eq!(modifiers(flags), expected, "{flags:#x}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! | which events does it have, with which fields | `events`, `layout` |
 //! | which event is a sample of | `event_index` |
 //! | what does it say of its recording | `features` |
+//! | which tracepoints does it describe | `tracing_data` |
 //! | which records follow one another, compressed or not | `records` |
 //! | in which order were they | `sorter` |
 //! | what does a record say | `record` |
@@ -24,6 +25,7 @@ mod record;
 mod records;
 mod sample;
 mod sorter;
+mod tracing_data;
 
 pub use damage::Damage;
 pub use event_index::EventIndex;
@@ -99,7 +101,8 @@ impl PerfData {
                 ));
             }
         }
-        events::complete(&mut events, found.event_types());
+        let tracepoints = tracing_data::names(&found.tracing_data);
+        events::complete(&mut events, found.event_types(), &tracepoints);
         Ok(Self {
             events,
             index,

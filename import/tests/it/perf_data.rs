@@ -6,7 +6,7 @@ use crate::{
     common::{Imported, fixture, import_bytes, import_with},
     perf_file::{
         CONTEXT_KERNEL, CONTEXT_USER, Event, IN_KERNEL, IN_USER, PerfFile, bytes, feature, field,
-        raw,
+        raw, tracing_data,
     },
 };
 use linux_perf_data::{
@@ -280,7 +280,7 @@ fn tracepoints_keep_what_they_say_and_what_that_means() {
         ..Event::new(7, "sched:sched_switch", field::PERIOD | field::RAW)
     };
     let mut file = PerfFile::new(&[event, Event::new(8, "cycles", field::PERIOD | field::RAW)]);
-    let formats = b"\x17\x08Dtracing0.6 and the formats of fields".to_vec();
+    let formats = tracing_data(314, "sched", "sched_switch");
     file.features.insert(feature::TRACING_DATA, formats.clone());
     file.comm(5, "app");
     for (time, id) in [(1, 7), (2, 8), (3, 7)] {
@@ -316,6 +316,11 @@ fn tracepoints_keep_what_they_say_and_what_that_means() {
             .collect::<Vec<_>>();
         assert_eq!(kinds, [2, 0]);
     }
+    // A source without names of events, as pipes of older perfs are, has a tracepoint's in the formats.
+    let mut unnamed = file.clone();
+    unnamed.features.remove(&feature::EVENT_DESC);
+    let imported = import_bytes(&unnamed.to_pipe(), None).unwrap();
+    assert_eq!(weights(&imported)[0].0, "sched:sched_switch");
     // Without the formats perf shows no fields, and reads the session.
     file.features.remove(&feature::TRACING_DATA);
     let imported = import_bytes(&file.to_bytes(), None).unwrap();

@@ -117,6 +117,26 @@ pub fn raw(content: &[u8]) -> Vec<u8> {
     raw
 }
 
+/// What perf keeps of a tracepoint's format: `tools/perf/util/trace-event-info.c`.
+pub fn tracing_data(id: u64, system: &str, name: &str) -> Vec<u8> {
+    let file = |content: &str| [&bytes(&[content.len() as u64]), content.as_bytes()].concat();
+    let one = 1u32.to_le_bytes();
+    [
+        b"\x17\x08\x44tracing0.6\0\0\x08\0\x10\0\0header_page\0",
+        &file("a page")[..],
+        b"header_event\0",
+        &file("an event"),
+        // No files of ftrace itself, one system with one event.
+        &0u32.to_le_bytes(),
+        &one,
+        system.as_bytes(),
+        b"\0",
+        &one,
+        &file(&format!("name: {name}\nID: {id}\nformat:\n")),
+    ]
+    .concat()
+}
+
 impl PerfFile {
     pub fn new(events: &[Event]) -> Self {
         let mut file = Self {
