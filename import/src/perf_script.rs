@@ -46,11 +46,31 @@ struct ScriptEvent {
     is_clock: bool,
 }
 
+/// The periods of an event's samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Periods {
+    /// No sample has one.
+    Absent,
+    /// All have this one.
+    Same(u64),
+    /// They differ, or some have none.
+    Various,
+}
+
+impl Periods {
+    const fn of(sample: &ScriptSample) -> Self {
+        match sample.period {
+            Some(period) => Self::Same(period),
+            None => Self::Absent,
+        }
+    }
+}
+
 /// What the first reading finds.
 #[derive(Debug, Default)]
 struct Survey {
-    /// By their names, with the period that all of their samples have; none: they differ, or have none.
-    events: Vec<(String, Option<u64>)>,
+    /// By their names, with the periods of their samples.
+    events: Vec<(String, Periods)>,
     by_name: HashMap<String, usize>,
     names: TextNames,
     /// Which images a process has.
@@ -228,13 +248,15 @@ impl Survey {
         let name = sample.event_name();
         match self.by_name.get(name) {
             Some(place) => {
-                if let Some((_, period)) = self.events.get_mut(*place) {
-                    *period = period.filter(|_| *period == sample.period);
+                if let Some((_, periods)) = self.events.get_mut(*place)
+                    && *periods != Periods::of(sample)
+                {
+                    *periods = Periods::Various;
                 }
             }
             None if self.events.len() < MAX_EVENTS => {
                 self.by_name.insert(name.to_owned(), self.events.len());
-                self.events.push((name.to_owned(), sample.period));
+                self.events.push((name.to_owned(), Periods::of(sample)));
             }
             None => return,
         }
@@ -254,23 +276,24 @@ impl Survey {
     }
 
     /// What an event's samples without a period stand for: nanoseconds, if it is a clock and the header says how often it ticks.
-    fn event(&self, (name, period): &(String, Option<u64>)) -> ScriptEvent {
+    fn event(&self, (name, periods): &(String, Periods)) -> ScriptEvent {
         let is_clock = name.contains(CLOCK);
         let said = self.header.rate(name);
-        let (rate, unsaid) = match (*period, said) {
-            (_, Some(Rate::Frequency(hz))) if is_clock && hz > 0 => {
+        let (rate, unsaid) = match (said, *periods) {
+            (Some(Rate::Frequency(hz)), _) if is_clock && hz > 0 => {
                 (Rate::Frequency(hz), SECOND.checked_div(hz))
             }
-            (_, Some(Rate::Frequency(hz))) => (Rate::Frequency(hz), None),
-            (None, Some(Rate::Period(period))) => (Rate::Period(period), Some(period)),
-            (Some(period), _) => (Rate::Period(period), Some(period)),
-            (None, None) => (Rate::Period(1), None),
+            (Some(Rate::Frequency(hz)), _) => (Rate::Frequency(hz), None),
+            (_, Periods::Same(period)) => (Rate::Period(period), Some(period)),
+            (Some(Rate::Period(period)), _) => (Rate::Period(period), Some(period)),
+            (None, Periods::Absent | Periods::Various) => (Rate::Period(1), None),
         };
+        let has_weights = *periods != Periods::Absent || unsaid.is_some();
         ScriptEvent {
             name: name.clone(),
             period: unsaid.unwrap_or(1),
             rate,
-            is_clock: is_clock && (period.is_some() || unsaid.is_some()),
+            is_clock: is_clock && has_weights,
         }
     }
 

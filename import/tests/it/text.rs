@@ -180,6 +180,13 @@ fn samples_of_a_clock_weigh_what_the_header_says() {
         ),
         // Nobody says it: a sample is one, and no nanosecond.
         ("", 1, Rate::Period(1), 4),
+        // The samples themselves do.
+        (
+            "app 12 5.000001: 500 cpu-clock: \n\t4005 f (/bin/a)\n\n",
+            500,
+            Rate::Period(1),
+            1,
+        ),
     ] {
         let text = [header, captured, body].concat();
         let imported = import_bytes(text.as_bytes(), None).unwrap();
