@@ -27,6 +27,8 @@ pub enum Value<'p> {
     /// There is none: JSON has no such key, other formats an empty cell.
     Absent,
     Text(Cow<'p, str>),
+    /// The name of a method or function: where there is little room, text leaves out parts of it.
+    Name(Cow<'p, str>),
     Count(u64),
     Signed(i64),
     /// With two decimals in text, with six in JSON and CSV.
@@ -60,7 +62,7 @@ impl Value<'_> {
     pub fn cell(&self, decimals: usize) -> Cow<'_, str> {
         match self {
             Self::Absent | Self::Object(_) | Self::List(_) => "".into(),
-            Self::Text(text) => text.as_ref().into(),
+            Self::Text(text) | Self::Name(text) => text.as_ref().into(),
             Self::Count(number) => number.to_string().into(),
             Self::Signed(number) => number.to_string().into(),
             Self::Percent(percent) | Self::Ratio(percent) => format!("{percent:.decimals$}").into(),
@@ -69,6 +71,11 @@ impl Value<'_> {
             Self::Branch { stem, name } => format!("{stem}{name}").into(),
             Self::True => "true".into(),
         }
+    }
+
+    /// Whether what may be cut off is of a function's name.
+    pub const fn is_name(&self) -> bool {
+        matches!(self, Self::Name(_) | Self::Branch { .. })
     }
 
     /// The number of characters at the begin of the cell that are never cut off.
@@ -120,7 +127,7 @@ impl Serialize for Value<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Absent => serializer.serialize_none(),
-            Self::Text(text) => serializer.serialize_str(text),
+            Self::Text(text) | Self::Name(text) => serializer.serialize_str(text),
             Self::Count(number) => serializer.serialize_u64(*number),
             Self::Signed(number) => serializer.serialize_i64(*number),
             Self::Percent(percent) | Self::Ratio(percent) | Self::Change(percent) => {

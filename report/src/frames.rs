@@ -40,7 +40,8 @@ pub struct ProfileSymbol {
     pub recorded: Option<String>,
     /// Where it is.
     pub image: ImageId,
-    /// Its first address, as an offset in the image; of kernel functions the address, of inlined ones 0.
+    /// Its first address, as an offset in the image; of kernel functions the address; of inlined ones, of code made at run time and of what has no
+    /// name 0.
     pub start: u64,
     /// What its samples count for.
     pub layer: Layer,
@@ -50,6 +51,8 @@ pub struct ProfileSymbol {
     pub inlined: bool,
     /// Whether it has a name of its own: `libfoo.so+0x1234` has none.
     pub named: bool,
+    /// Whether its code was made at run time. Its name tells it then: a method may be compiled more than once, and in each process elsewhere.
+    pub run_time: bool,
 }
 
 /// What stacks are made of: a symbol or, if lines are read, a line of it.
@@ -158,13 +161,16 @@ pub(crate) struct FrameTableBuilder {
 }
 
 /// Symbols are different if any of these is: the image, the first address, the name, and whether
-/// it is inlined: an inlined symbol has no address of its own.
+/// it is inlined: an inlined symbol has no address of its own, and neither has code that was made at run time.
 type SymbolKey = (ImageId, u64, String, bool);
 
 impl FrameTableBuilder {
     /// The id of a symbol that starts at this address of its image.
     pub fn intern_symbol(&mut self, start: u64, symbol: ProfileSymbol) -> SymbolId {
-        let start = if symbol.inlined { 0 } else { start };
+        let start = match symbol.inlined || symbol.run_time {
+            true => 0,
+            false => start,
+        };
         let symbol = ProfileSymbol { start, ..symbol };
         let key = (symbol.image, start, symbol.name.clone(), symbol.inlined);
         let next = SymbolId(number(self.table.symbols.len()));

@@ -52,19 +52,20 @@
 //! | which one sentence do the numbers bear | `finding` |
 //! | which rows and columns does a view have | `views`, `columns` |
 //! | how do they look | `render` |
+//! | how is a long name written in few columns | `short_name` |
 //! | what differs between sessions, and is that chance | `diff` |
 //! | how does a profile get into other viewers | `export` |
 //! | how are numbers hashed | `fast_hash` |
 //! | which instructions and source lines of one method have the samples | `annotate`, `sampled_addresses` |
 //!
 //! Nothing in a recording is trusted, and a file with another build-id than the recorded one is not used.
-//! What cannot be named is shown as `image+0xoffset`, and why is said at the foot
+//! What cannot be named is shown as `image+0x?`, and why is said at the foot
 //! of the report ([`EventSummary::missing`], [`RecordingSummary::notes`]).
 //!
 //! # Memory
 //!
 //! With sums only, which is the default, memory grows with what is different: 8 bytes for each node of the stacks' prefix tree, and for each
-//! pair of a thread and a leaf's stack 8 bytes and 16 for each event. With [`Options::sample_table`] it grows with the samples, too, by
+//! pair of a thread and a leaf's stack 8 bytes and 16 for each event, and 64 bytes for each address of a leaf. With [`Options::sample_table`] it grows with the samples, too, by
 //! 28 bytes each. While the profile is made, nodes and rows take some 20 to 40 bytes more each: the hash index that finds them.
 //! `examples/profile_memory.rs` measures it.
 #![forbid(unsafe_code)]
@@ -104,6 +105,7 @@ mod sampled_frames;
 mod samples;
 mod scope;
 mod shares;
+mod short_name;
 mod stack_filter;
 mod stack_table_builder;
 mod stacks;

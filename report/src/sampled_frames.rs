@@ -249,7 +249,9 @@ fn described(
         Code::Bytecode | Code::Jni => split_method_name(name),
         Code::Native => (String::new(), name),
     };
-    let bytes = symbol.map_or(0, |symbol| key.offset.saturating_sub(symbol.start));
+    // Where a function without a name begins is not known.
+    let known = symbol.filter(|symbol| symbol.named || symbol.start != 0);
+    let bytes = known.map_or(0, |symbol| key.offset.saturating_sub(symbol.start));
     let line = source.map_or(NO_LINE, |source| i64::from(source.line));
     let (pid, tid, uid) = key.owner;
     SampledFrame {

@@ -102,7 +102,9 @@ pub struct AnnotatedMethod {
     pub path: Option<PathBuf>,
     /// What its samples count for.
     pub layer: Layer,
-    /// Its addresses in its file.
+    /// Whether it is the copies of it in its callers.
+    pub inlined: bool,
+    /// Its addresses in its file; none: it has none of its own, or is not in a file.
     pub addresses: Option<Range<u64>>,
     /// What its instructions are; none: they are not shown.
     pub code: Option<&'static str>,

@@ -18,6 +18,9 @@ use crate::{
     shares::Share,
 };
 
+/// Why nothing is shown of a method that was compiled at run time but how much it took.
+const RUN_TIME: &str = "no lines and no instructions: of code that was made at run time a session has the names; 'varid report --callgraph --symbol NAME' has its callers and what it calls";
+
 /// Annotates methods of an event, one after the other. Methods of one image should follow each other: its file is opened once for them.
 #[derive(Debug)]
 pub struct Annotator<'s, 'p> {
@@ -47,10 +50,14 @@ impl<'s, 'p> Annotator<'s, 'p> {
     ///
     /// A folder or file of the profile's options cannot be read.
     pub fn annotate(&mut self, id: SymbolId, share: Share) -> Result<Annotation> {
-        self.open_file(id)?;
         let (scope, request) = (self.scope, self.request);
         let profile = scope.profile;
         let symbol = profile.frames.symbol(id);
+        let is_run_time = symbol.is_some_and(|symbol| symbol.run_time);
+        match is_run_time {
+            true => self.file = None,
+            false => self.open_file(id)?,
+        }
         let mut method = choose::described(scope, id, share);
         let mut notes = Vec::new();
         let file = match &self.file {
@@ -67,6 +74,9 @@ impl<'s, 'p> Annotator<'s, 'p> {
                 symbol.name
             ));
         }
+        if is_run_time {
+            notes.push(RUN_TIME.to_owned());
+        }
         let start = symbol
             .filter(|symbol| !symbol.inlined)
             .map(|symbol| symbol.start);
@@ -81,7 +91,10 @@ impl<'s, 'p> Annotator<'s, 'p> {
         method.code = code.kind();
         method.approximate = lines.approximate();
         let is_managed = file.is_some_and(|opened| opened.file.kind != ImageKind::Elf);
-        let files = lines.finish((&self.sources, is_managed), &mut notes);
+        let files = match is_run_time {
+            true => Vec::new(),
+            false => lines.finish((&self.sources, is_managed), &mut notes),
+        };
         let mut annotation = Annotation {
             method,
             all: scope.all,

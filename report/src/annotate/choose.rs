@@ -12,6 +12,7 @@ use crate::{
     name_pattern::NamePattern,
     scope::Scope,
     shares::Share,
+    short_name::{compiled_function, own, plain},
     weights::SampleWeight,
 };
 
@@ -48,8 +49,32 @@ pub fn choose(scope: &Scope, request: &AnnotateRequest) -> Result<Choice> {
     match meant[..] {
         [] => Err(Error::NoMethod(not_found(text, &selected))),
         [(id, _, share)] => Ok(Choice::One(id, share)),
-        _ => Ok(Choice::Several(candidates(scope, text, meant))),
+        _ => Ok(match one_method(scope, &meant) {
+            Some((id, share)) => Choice::One(id, share),
+            None => Choice::Several(candidates(scope, text, meant)),
+        }),
     }
+}
+
+/// If all are one method that a runtime has compiled in several ways, the hottest of them, with what they took together.
+fn one_method(scope: &Scope, meant: &[Found]) -> Option<(SymbolId, Share)> {
+    let mut functions = meant.iter().map(|(_, symbol, _)| {
+        let is_compiled = symbol.run_time && !symbol.inlined;
+        compiled_function(&symbol.name).filter(|_| is_compiled)
+    });
+    let first = functions.next()??;
+    if functions.any(|function| function != Some(first)) {
+        return None;
+    }
+    let is_one = |frame| {
+        let id = scope.symbol_of(frame)?;
+        meant.iter().any(|(one, ..)| *one == id).then_some(())
+    };
+    let share = scope.weights.by_frame(is_one).get(&()).copied()?;
+    let hottest = meant
+        .iter()
+        .max_by_key(|(_, _, share)| scope.value(share.own))?;
+    Some((hottest.0, share))
 }
 
 /// The methods that took at least so many percent of all, by themselves or with what they called, those that took most by themselves first. None of the
@@ -131,10 +156,11 @@ fn meant<'p>(text: &str, selected: &[Found<'p>]) -> Vec<Found<'p>> {
         std::iter::once(symbol.name.as_str()).chain(symbol.recorded.as_deref())
     };
     let whole = |symbol: &'p ProfileSymbol| names(symbol).any(|name| name == text);
-    let at = |symbol: &'p ProfileSymbol| !symbol.inlined && address == Some(symbol.start);
-    let plain =
-        |symbol: &'p ProfileSymbol| names(symbol).any(|name| without_parameters(name) == text);
-    let last = |symbol: &'p ProfileSymbol| names(symbol).any(|name| last_part(name) == text);
+    let at = |symbol: &'p ProfileSymbol| {
+        !symbol.inlined && !symbol.run_time && address == Some(symbol.start)
+    };
+    let plain = |symbol: &'p ProfileSymbol| names(symbol).any(|name| plain(name) == text);
+    let last = |symbol: &'p ProfileSymbol| names(symbol).any(|name| own(name) == text);
     let part = |symbol: &'p ProfileSymbol| names(symbol).any(|name| name.contains(text));
     let expression = |symbol: &'p ProfileSymbol| {
         let pattern = pattern.as_ref();
@@ -156,17 +182,6 @@ fn meant<'p>(text: &str, selected: &[Found<'p>]) -> Vec<Found<'p>> {
         }
     }
     Vec::new()
-}
-
-/// A function's own name, without its class or namespace, and parameters.
-fn last_part(name: &str) -> &str {
-    let name = without_parameters(name);
-    name.rsplit(['.', ':']).next().unwrap_or(name)
-}
-
-/// A name without the types of its parameters.
-fn without_parameters(name: &str) -> &str {
-    name.split_once('(').map_or(name, |(name, _)| name)
 }
 
 fn not_found(text: &str, selected: &[Found]) -> String {
@@ -209,13 +224,14 @@ pub fn described(scope: &Scope, id: SymbolId, share: Share) -> AnnotatedMethod {
     let frames = &scope.profile.frames;
     let symbol = frames.symbol(id);
     let image = symbol.and_then(|symbol| frames.image(symbol.image));
-    let start = symbol.filter(|symbol| !symbol.inlined);
+    let start = symbol.filter(|symbol| !symbol.inlined && !symbol.run_time);
     AnnotatedMethod {
         name: symbol.map_or_else(String::new, |symbol| symbol.name.clone()),
         recorded: symbol.and_then(|symbol| symbol.recorded.clone()),
         image: image.map_or_else(String::new, |image| image.name.clone()),
         path: image.and_then(|image| image.path.clone()),
         layer: symbol.map_or(Layer::Native, |symbol| symbol.layer),
+        inlined: symbol.is_some_and(|symbol| symbol.inlined),
         addresses: start.map(|symbol| symbol.start..symbol.start),
         code: None,
         own: share.own,

@@ -324,7 +324,11 @@ pub fn write_candidates(candidates: &Candidates, out: &mut dyn Write) -> io::Res
     for found in &candidates.methods {
         let method = &found.method;
         let address = method.addresses.as_ref().map(|range| range.start);
-        let address = address.map_or_else(|| "inlined".to_owned(), |start| format!("{start:#x}"));
+        let address = match (address, method.inlined) {
+            (Some(start), _) => format!("{start:#x}"),
+            (None, true) => "inlined".to_owned(),
+            (None, false) => "-".to_owned(),
+        };
         let line = format!(
             "{:>7.2}  {:>7.2}  {:>7}  {:9}  {:20}  {address:>8}  {}",
             found.own_percent,

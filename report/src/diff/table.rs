@@ -173,7 +173,10 @@ fn relative_change(comparison: &Comparison, row: &DiffRow) -> Value<'static> {
 fn text_labels(by: GroupBy, is_wide: bool) -> Vec<Column> {
     let layer = column("layer", layer);
     let image_name = column("image name", |_, row| row.key.image.clone().into());
-    let symbol_name = column("symbol name", |_, row| row.key.symbol.clone().into());
+    let symbol_name = column("symbol name", |_, row| {
+        let name = row.key.symbol.clone();
+        name.map(|name| Value::Name(name.into())).into()
+    });
     match by {
         GroupBy::Layer => vec![layer],
         GroupBy::Image => vec![layer, image_name],

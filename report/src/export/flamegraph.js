@@ -9,7 +9,11 @@ const frames = [...view.querySelectorAll("g")].map((group) => {
   const rect = group.querySelector("rect"), text = group.querySelector("text");
   const title = group.querySelector("title").textContent;
   const x = parseFloat(rect.getAttribute("x")), width = parseFloat(rect.getAttribute("width"));
-  return { group, rect, text, title, name: title.split("\n")[0], x, end: x + width, y: +rect.getAttribute("y") };
+  const { form0, form1, form2, form3 } = group.dataset;
+  const name = title.split("\n")[0];
+  // The name, then its shorter forms.
+  const forms = [name, form0, form1, form2, form3].filter((form) => form !== undefined);
+  return { group, rect, text, title, name, forms, x, end: x + width, y: +rect.getAttribute("y") };
 });
 const EPSILON = 0.0002;
 let zoomed = frames[0];
@@ -29,7 +33,8 @@ function show() {
     frame.rect.setAttribute("width", width + "%");
     frame.text.setAttribute("x", x + "%");
     const letters = Math.floor((width / 100 * pixels - 6) / LETTER);
-    frame.text.textContent = letters >= frame.name.length ? frame.name : letters < 3 ? "" : frame.name.slice(0, letters - 2) + "..";
+    const fits = frame.forms.find((form) => form.length <= letters);
+    frame.text.textContent = fits ?? (letters < 3 ? "" : frame.forms.at(-1).slice(0, letters - 2) + "..");
   }
 }
 

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     scope::{Unit, percent},
     shares::{Share, StackWeights},
+    short_name,
     stacks::StackId,
 };
 
@@ -175,6 +176,14 @@ impl Picture<'_, '_> {
         self.draw(out, (layer, &name, &title), (frame.start, value), y)
     }
 
+    /// Of a name that has them, its shorter forms as attributes, for the script.
+    fn forms(name: &str) -> String {
+        let forms = short_name::forms(name).into_iter().enumerate();
+        let forms =
+            forms.map(|(number, form)| format!(r#" data-form{number}="{}""#, escape(&form)));
+        forms.collect()
+    }
+
     fn draw(
         &self,
         out: &mut dyn Write,
@@ -188,7 +197,8 @@ impl Picture<'_, '_> {
         let text = y.saturating_add(BASELINE);
         writeln!(
             out,
-            r#"<g class="{class}"><title>{}</title><rect x="{x:.4}%" y="{y}" width="{width:.4}%" height="{}"/><text x="{x:.4}%" y="{text}" dx="3">{}</text></g>"#,
+            r#"<g class="{class}"{}><title>{}</title><rect x="{x:.4}%" y="{y}" width="{width:.4}%" height="{}"/><text x="{x:.4}%" y="{text}" dx="3">{}</text></g>"#,
+            Self::forms(name),
             escape(title),
             ROW - 1,
             escape(&shortened(name, pixels)),
@@ -222,17 +232,23 @@ impl Picture<'_, '_> {
     }
 }
 
-/// As much of a name as there is room for; nothing if that is too little.
+/// The longest form of a name that there is room for, or the begin of the shortest; nothing if that is too little.
 fn shortened(name: &str, pixels: f64) -> String {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     // a negative or huge one is a bound, too
     let letters = ((pixels - 6.0) / LETTER) as usize;
-    if letters >= name.chars().count() {
+    let fits = |form: &str| form.chars().count() <= letters;
+    if fits(name) {
         return one_line(name);
+    }
+    let forms = short_name::forms(name);
+    if let Some(form) = forms.iter().find(|form| fits(form)) {
+        return one_line(form);
     }
     if letters < 3 {
         return String::new();
     }
-    let shown: String = name.chars().take(letters.saturating_sub(2)).collect();
+    let shortest = forms.last().map_or(name, |form| form.as_ref());
+    let shown: String = shortest.chars().take(letters.saturating_sub(2)).collect();
     format!("{shown}..")
 }

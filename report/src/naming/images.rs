@@ -314,6 +314,11 @@ impl ImageTable {
     }
 }
 
+/// What code of an image is called of which neither the function nor its begin is known.
+pub fn unnamed(image: &str) -> String {
+    format!("{image}+0x?")
+}
+
 /// Whether any instruction of the dex method at an offset of its substitute has a line.
 pub fn has_lines(source: &ElfSource, offset: u64) -> bool {
     let symbol = source.symbols().lookup_offset(offset);

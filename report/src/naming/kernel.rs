@@ -11,7 +11,7 @@ use varid_symbolizer::{
 
 use super::{
     file_version::FileVersion,
-    images::{NamedFunction, with_inlined},
+    images::{NamedFunction, unnamed, with_inlined},
 };
 use crate::name_options::{Detail, NameOptions};
 
@@ -100,7 +100,7 @@ impl KernelNames {
         let (start, name, named) = match (symbol, frames.last()) {
             (Some(Some(symbol)), _) => (symbol.start, symbol.name.to_owned(), true),
             (_, Some(frame)) => (0, frame.function.clone().into_owned(), true),
-            (Some(None), None) => (address, format!("{address:#x}"), false),
+            (Some(None), None) => (0, unnamed(KERNEL), false),
             // Without any names a row per address says nothing.
             (None, None) => (0, KERNEL.to_owned(), false),
         };

@@ -10,10 +10,11 @@ use varid_recording::{
 
 use super::{
     address_spaces::{AddressSpaces, MappedImage, SpaceState},
-    images::{ImageFileState, ImageTable, NamedFunction},
+    images::{ImageFileState, ImageTable, NamedFunction, unnamed},
     kernel::KernelNames,
     recorded_files::RecordedFiles,
     retrace::{self, Retracer},
+    run_time_code,
 };
 use crate::{
     error::Result,
@@ -280,7 +281,7 @@ impl Resolver {
             None => {
                 let (image, functions) = self.kernel.functions(address);
                 let image = self.images.intern_named(&image, Layer::Kernel);
-                let frames = self.intern_functions(image, functions);
+                let frames = self.intern_functions((image, false), functions);
                 self.by_kernel_address.insert(address, frames);
                 frames
             }
@@ -303,24 +304,25 @@ impl Resolver {
     fn look_up(&mut self, pid: Pid, address: Address) -> InlinedFrames {
         let Some(mapped) = self.spaces.lookup(pid, address) else {
             let image = self.images.intern_named("[unknown]", Layer::Native);
-            let symbol = self.symbol(image, address.to_string(), false);
-            return self.intern_symbol(address.get(), symbol);
+            return self.intern_unnamed(image);
         };
         let (image, offset) = (mapped.value.image, mapped.value.offset(address));
         if let Some(frames) = self.by_offset.get(&(image, offset)) {
             return *frames;
         }
         let functions = self.functions(image, offset);
-        let frames = if functions.is_empty() && self.images.is_own_memory(image) {
-            let image = self.images.intern_named(UNNAMED_JIT, Layer::App);
-            let symbol = self.symbol(image, UNNAMED_JIT.to_owned(), false);
-            self.intern_symbol(0, symbol)
-        } else if functions.is_empty() {
-            let name = self.images.get(image).map_or("", |image| &image.name);
-            let symbol = self.symbol(image, format!("{name}+{offset:#x}"), false);
-            self.intern_symbol(offset, symbol)
-        } else {
-            self.intern_functions(image, functions)
+        let frames = match (functions.is_empty(), self.images.is_own_memory(image)) {
+            (true, true) => {
+                let image = self.images.intern_named(UNNAMED_JIT, Layer::App);
+                let symbol = self.symbol(image, UNNAMED_JIT.to_owned(), false);
+                self.intern_symbol(0, symbol)
+            }
+            (true, false) => self.intern_unnamed(image),
+            (false, true) => {
+                let shown = self.intern_run_time(image);
+                self.intern_functions((shown, true), functions)
+            }
+            (false, false) => self.intern_functions((image, false), functions),
         };
         self.by_offset.insert((image, offset), frames);
         frames
@@ -381,17 +383,36 @@ impl Resolver {
             marker: None,
             inlined: false,
             named,
+            run_time: false,
         }
     }
 
-    /// The frames of the functions at an address.
-    fn intern_functions(&mut self, image: ImageId, functions: Vec<NamedFunction>) -> InlinedFrames {
+    /// The image of code that was made at run time: those of all processes are one, for a name tells a method.
+    fn intern_run_time(&mut self, file: ImageId) -> ImageId {
+        let known = self.images.get(file);
+        let known = known.map(|image| (image.name.clone(), image.layer));
+        known.map_or(file, |(name, layer)| self.images.intern_named(&name, layer))
+    }
+
+    /// The frames of the functions at an address of an image, whose code may have been made at run time.
+    fn intern_functions(
+        &mut self,
+        (image, run_time): (ImageId, bool),
+        functions: Vec<NamedFunction>,
+    ) -> InlinedFrames {
         let mut frames = Vec::with_capacity(functions.len());
         for function in functions {
+            let symbol = self.symbol(image, function.name, function.named);
+            let layer = match self.images.get(image) {
+                Some(of) if run_time => run_time_code::layer(&symbol.name, (&of.name, of.layer)),
+                _ => symbol.layer,
+            };
             let symbol = ProfileSymbol {
                 recorded: function.recorded,
                 inlined: function.inlined,
-                ..self.symbol(image, function.name, function.named)
+                layer,
+                run_time,
+                ..symbol
             };
             let symbol = self.frames.intern_symbol(function.start, symbol);
             let line = function.line.as_ref().filter(|_| self.detail.lines);
@@ -399,6 +420,13 @@ impl Resolver {
             frames.push(self.frames.intern_frame(symbol, line));
         }
         self.frames.intern_list(&frames)
+    }
+
+    /// The frame of an address that nothing names: all those of an image are one.
+    fn intern_unnamed(&mut self, image: ImageId) -> InlinedFrames {
+        let name = self.images.get(image).map_or("", |image| &image.name);
+        let symbol = self.symbol(image, unnamed(name), false);
+        self.intern_symbol(0, symbol)
     }
 
     /// The frame of a symbol without a line.
@@ -409,7 +437,7 @@ impl Resolver {
     }
 }
 
-/// The layer of the frames that a marker stands for.
+/// The layer of the frames that a marker stands for. Frames that are cut off may be anybody's: a program without a VM has no app.
 const fn layer_of(marker: Marker) -> Layer {
     match marker {
         Marker::Native
@@ -417,15 +445,12 @@ const fn layer_of(marker: Marker) -> Layer {
             Reason::UnknownMapping
             | Reason::NoUnwindInfo
             | Reason::StackUnreadable
+            | Reason::Truncated
             | Reason::NotCaptured,
         ) => Layer::Native,
         Marker::Reason(Reason::VmNotReady | Reason::UnknownVm) => Layer::Vm,
         Marker::Reason(
-            Reason::TornFrames
-            | Reason::VmGone
-            | Reason::Truncated
-            | Reason::UnknownMethod
-            | Reason::ArtQuick,
+            Reason::TornFrames | Reason::VmGone | Reason::UnknownMethod | Reason::ArtQuick,
         ) => Layer::App,
     }
 }

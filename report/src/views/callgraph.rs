@@ -238,10 +238,14 @@ fn line_columns<'m, 'p: 'm>() -> Columns<'p, Line<'m, 'p>> {
     });
     let symbol_cell: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
         let name = line.other.symbol_name();
+        let stem = "  ".to_owned();
         match line.relation {
-            Relation::Method => name.into(),
-            Relation::Own => format!("  {name} [self]").into(),
-            Relation::Caller | Relation::Callee => format!("  {name}").into(),
+            Relation::Method => Value::Name(name),
+            Relation::Own => Value::Branch {
+                stem,
+                name: format!("{name} [self]").into(),
+            },
+            Relation::Caller | Relation::Callee => Value::Branch { stem, name },
         }
     });
     let samples_cell: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {

@@ -192,7 +192,7 @@ fn image<'p>() -> RowColumn<'p> {
 
 /// The name, with a mark if it is inlined: JSON has that apart.
 fn symbol_name<'p>() -> RowColumn<'p> {
-    let column = Column::new(|_, row: &Row<'p>| row.symbol_name().into());
+    let column = Column::new(|_, row: &Row<'p>| Value::Name(row.symbol_name()));
     column.text("symbol name").csv("symbol")
 }
 

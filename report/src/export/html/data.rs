@@ -26,9 +26,10 @@ use crate::{
         strings::Strings,
         walk::{Walk, plain},
     },
-    frames::{FrameId, ImageId, SymbolId},
+    frames::{FrameId, ImageId, ProfileSymbol, SymbolId},
     render,
     scope::{Scope, Unit},
+    short_name,
     stacks::{NONE, StackId},
     tasks::TaskId,
     view::{PercentOf, View},
@@ -245,6 +246,16 @@ impl Tables<'_, '_> {
             "symbol.name",
             all().map(|symbol| symbol.name.as_str()).map(name),
         );
+        // What a name is called where there is little room, longest first; the shortest one again where a name has fewer forms.
+        let forms = ["symbol.form1", "symbol.form2", "symbol.form3"];
+        for (place, column) in forms.into_iter().enumerate() {
+            let form = |symbol: &ProfileSymbol| {
+                let forms = short_name::forms(&symbol.name);
+                let form = forms.get(place).or(forms.last());
+                u64::from(strings.id(form.map_or(&symbol.name, |form| form.as_ref())))
+            };
+            columns.push(column, all().map(form));
+        }
         let image = all().map(|symbol| images.id(symbol.image).into());
         columns.push("symbol.image", image);
         columns.push(

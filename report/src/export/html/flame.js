@@ -156,9 +156,9 @@ class Flame {
     context.globalAlpha = 1;
     if (width > 3 * letter) {
       const name = box.symbol < 0 ? "all" : model.names[box.symbol];
-      const isManaged = box.symbol >= 0 && model.layer[box.symbol] < 2;
+      const forms = box.symbol < 0 ? [] : model.forms[box.symbol];
       context.fillStyle = isDim ? colours.text : ink;
-      context.fillText(fitted(name, isManaged, Math.floor((width - 7) / letter)), x + 4, y + ROW / 2);
+      context.fillText(fitted(name, forms, Math.floor((width - 7) / letter)), x + 4, y + ROW / 2);
     }
     const isSelected = box === this.selected;
     if (box === this.hovered || isSelected) {

@@ -35,20 +35,18 @@ function element(tag, attributes = {}, ...children) {
 
 const byId = (id) => document.getElementById(id);
 
-// Shorter forms of a managed method's name: without package, without class.
-function shorterNames(name, isManaged) {
-  if (!isManaged) return [name];
-  const end = name.indexOf("(");
-  const parts = (end < 0 ? name : name.slice(0, end)).split(".");
-  if (parts.length < 2) return [name];
-  return [name, parts.slice(-2).join("."), parts[parts.length - 1]];
+// As much of a name as fits into so many letters: the longest of its forms that does, else the begin of the shortest.
+function fitted(name, forms, letters) {
+  const fits = [name, ...forms].find((form) => form.length <= letters);
+  if (fits !== undefined) return fits;
+  return letters < 4 ? "" : `${(forms.at(-1) ?? name).slice(0, letters - 1)}…`;
 }
 
-// As much of a name as fits into so many letters.
-function fitted(name, isManaged, letters) {
-  if (name.length <= letters) return name;
-  const forms = shorterNames(name, isManaged);
-  const fits = forms.find((form) => form.length <= letters);
-  if (fits) return fits;
-  return letters < 4 ? "" : `${forms[forms.length - 1].slice(0, letters - 1)}…`;
+// Letters of a name in a list: a longer one would lose its end, which is the function's own name.
+const LISTED = 80;
+
+// An element with a name in a list, whose title is the whole name.
+function named(tag, attributes, name, forms) {
+  const shown = fitted(name, forms, LISTED);
+  return element(tag, shown === name ? attributes : { ...attributes, title: name }, shown);
 }

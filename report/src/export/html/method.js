@@ -140,7 +140,7 @@ class Method {
     const { model } = this.state;
     const rows = calls.slice(0, 30).map(([symbol, value]) => {
       const layer = LAYER_NAMES[model.layer[symbol]];
-      const button = element("button", { type: "button", class: "link", dir: "ltr" }, model.names[symbol]);
+      const button = named("button", { type: "button", class: "link", dir: "ltr" }, model.names[symbol], model.forms[symbol]);
       button.addEventListener("click", () => this.open(symbol));
       return element("tr", {},
         element("td", { class: "number" }, this.state.share(value)),

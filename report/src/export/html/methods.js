@@ -52,7 +52,7 @@ class Methods {
   row(symbol) {
     const { model, measured } = this.state;
     const [image, path] = model.images[symbol];
-    const method = element("button", { type: "button", class: "link", dir: "ltr" }, model.names[symbol]);
+    const method = named("button", { type: "button", class: "link", dir: "ltr" }, model.names[symbol], model.forms[symbol]);
     method.addEventListener("click", () => this.state.open(symbol));
     const layer = LAYER_NAMES[model.layer[symbol]];
     const own = this.state.share(measured.symbolOwn[symbol]);

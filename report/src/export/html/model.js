@@ -20,6 +20,9 @@ class Model {
     this.thread = columns["sample.thread"];
     this.period = columns["sample.period"];
     this.names = Array.from(columns["symbol.name"], (name) => header.strings[name]);
+    // By symbol: what it is called where there is little room, longest first.
+    const forms = [1, 2, 3].map((form) => columns[`symbol.form${form}`]);
+    this.forms = this.names.map((_, symbol) => forms.map((form) => header.strings[form[symbol]]));
     this.lowerNames = null;
     this.images = Array.from(columns["symbol.image"], (image) => header.images[image]);
     this.setTree();

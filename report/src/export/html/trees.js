@@ -96,7 +96,7 @@ class Tree {
   item(row, level) {
     const { model, matches } = this.state;
     const layer = LAYER_NAMES[model.layer[row.symbol]];
-    const name = element("span", { class: "symbol", dir: "ltr" }, model.names[row.symbol]);
+    const name = named("span", { class: "symbol", dir: "ltr" }, model.names[row.symbol], model.forms[row.symbol]);
     if (matches?.[row.symbol]) name.classList.add("match");
     const bar = element("span", { class: `bar ${layer}` });
     bar.style.width = `${this.state.share(row.total)}%`;

@@ -5,7 +5,10 @@ use std::io::{self, Write};
 
 use varid_recording::terminal::{MAX_PADDING, one_line};
 
-use crate::columns::{Sheet, SheetLine};
+use crate::{
+    columns::{Sheet, SheetLine},
+    short_name,
+};
 
 const RULE: &str =
     "-------------------------------------------------------------------------------";
@@ -28,6 +31,7 @@ pub fn write(sheet: &Sheet, out: &mut dyn Write) -> io::Result<()> {
     let label = |label: &Cow<'static, str>| Cell {
         text: one_line(label),
         stem: 0,
+        is_name: false,
     };
     let header: Vec<Cell> = sheet.header.iter().map(label).collect();
     write_line(&header, &widths, out)?;
@@ -51,6 +55,8 @@ struct Cell {
     text: String,
     /// Of the text, so many characters are never cut off.
     stem: usize,
+    /// Whether the rest is a function's name.
+    is_name: bool,
 }
 
 /// The cells of a line; none: a rule.
@@ -63,8 +69,11 @@ fn cells(sheet: &Sheet, line: &SheetLine) -> Option<Vec<Cell>> {
             empty if empty.is_empty() && *dash => "-".to_owned(),
             text => text,
         };
-        let stem = value.stem();
-        Cell { text, stem }
+        Cell {
+            text,
+            stem: value.stem(),
+            is_name: value.is_name(),
+        }
     };
     Some(values.iter().zip(&sheet.dashes).map(cell).collect())
 }
@@ -132,22 +141,24 @@ fn write_line(cells: &[Cell], widths: &[usize], out: &mut dyn Write) -> io::Resu
     writeln!(out, "{}", text.join(GAP).trim_end())
 }
 
-/// A name in so many columns: its two ends, if it is longer.
+/// A cell in so many columns: a function's name in the form that fits, another text as its two ends.
 fn cut(cell: &Cell, width: usize) -> Cow<'_, str> {
-    const DOTS: &str = "..";
-    let name = cell.text.as_str();
-    let length = name.chars().count();
-    if length <= width {
-        return name.into();
+    if cell.text.chars().count() <= width {
+        return cell.text.as_str().into();
     }
     let stem = cell.stem.min(width);
-    let kept = width.saturating_sub(stem).saturating_sub(DOTS.len());
-    let front: String = name
-        .chars()
-        .take(stem.saturating_add(kept.div_ceil(2)))
-        .collect();
-    let back: String = name.chars().skip(length.saturating_sub(kept / 2)).collect();
-    format!("{front}{DOTS}{back}").into()
+    let end_of_stem = cell.text.char_indices().nth(stem);
+    let end_of_stem = end_of_stem.map_or(cell.text.len(), |(at, _)| at);
+    let (stem_text, rest) = cell
+        .text
+        .split_at_checked(end_of_stem)
+        .unwrap_or((&cell.text, ""));
+    let room = width.saturating_sub(stem);
+    let rest = match cell.is_name {
+        true => short_name::fitted(rest, room),
+        false => short_name::ends(rest, room).into(),
+    };
+    format!("{stem_text}{rest}").into()
 }
 
 #[cfg(test)]
@@ -157,7 +168,11 @@ mod tests {
 
     #[test]
     fn a_name_that_is_longer_than_any_padding_is_written_whole() {
-        let cell = |text: String| Cell { text, stem: 0 };
+        let cell = |text: String| Cell {
+            text,
+            stem: 0,
+            is_name: false,
+        };
         let long = "n".repeat(70_000);
         let mut out = Vec::new();
         write_line(

@@ -86,6 +86,40 @@ impl Fixture {
         Self::with(manifest())
     }
 
+    /// A session without names, mappings and samples.
+    pub fn bare() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let session = dir.path().join("session");
+        let writer = SessionWriter::create(&session, manifest()).unwrap();
+        Self {
+            dir,
+            session,
+            writer,
+            time: 1_000_000,
+        }
+    }
+
+    /// Maps a file into a process.
+    pub fn map(&mut self, pid: u32, start: u64, path: &Path, build_id: &[u8]) {
+        let time = self.tick();
+        self.write(&SessionRecord::Mapping(MappingRecord {
+            time,
+            pid: Pid::new(pid),
+            tid: Tid::new(pid),
+            start: Address::new(start),
+            len: 0x8000,
+            pgoff: 0,
+            kernel: false,
+            mode: Some(Mode {
+                read: true,
+                execute: true,
+                ..Mode::default()
+            }),
+            path: path.to_owned(),
+            build_id: build_id.to_vec(),
+        }));
+    }
+
     /// The same with another manifest.
     pub fn with(manifest: Manifest) -> Self {
         let dir = tempfile::tempdir().unwrap();

@@ -62,7 +62,7 @@ fn a_tree_of_symbols_has_the_stacks_whose_leaf_they_are() {
         "org.example.Balls.run",
         "org.example.Balls.draw",
         "org.example.Balls.nativeBlit",
-        "libskia.so+0x4321",
+        "libskia.so+0x?",
         "entry",
         "sys_read",
     ];
@@ -187,7 +187,7 @@ fn deep_stacks_and_long_and_hostile_names_stay_within_the_terminal() {
             let rows = rows.unwrap().lines().collect::<Vec<_>>();
             let widest = rows.iter().map(|row| row.chars().count()).max();
             assert!(widest <= Some(width), "{text}");
-            assert!(rows.iter().any(|row| row.contains("org.exam")), "{text}");
+            assert!(rows.iter().any(|row| row.contains("Long")), "{text}");
             assert!(rows.len() > 1_000, "{text}");
         }
         let report = json(&fixture, &Options::default(), &tree(direction, None));

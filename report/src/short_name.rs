@@ -1,0 +1,526 @@
+//! How is a long name written in few columns?
+//!
+//! What a reader looks for is the function's own name. The parts around it are left out first: its parameters, its return type and the arguments of
+//! its templates, as pprof does; then its namespaces, packages and folders; and only a name that is too long even then is cut.
+
+use std::borrow::Cow;
+
+/// Instead of what is left out of a name.
+const DOTS: &str = "..";
+
+/// What compilers append to the name of a part or a copy of a function, with a number or without.
+const COPIES: [&str; 6] = [
+    ".isra",
+    ".constprop",
+    ".part",
+    ".cold",
+    ".lto_priv",
+    ".llvm",
+];
+
+/// A name in at most so many columns: the longest of its forms that fits, else the two ends of the shortest.
+pub fn fitted(name: &str, columns: usize) -> Cow<'_, str> {
+    if length(name) <= columns {
+        return name.into();
+    }
+    let (function, mark) = split_mark(name);
+    let room = columns.saturating_sub(length(mark));
+    let forms = forms(function);
+    let form = forms.iter().find(|form| length(form) <= room);
+    match (form, forms.last()) {
+        (Some(form), _) => format!("{form}{mark}").into(),
+        (None, Some(shortest)) => format!("{}{mark}", ends(shortest, room)).into(),
+        (None, None) => ends(name, columns).into(),
+    }
+}
+
+/// A name, and what reports write behind it: ` (inlined)`, ` (3 deep)`, ` [self]`.
+fn split_mark(name: &str) -> (&str, &str) {
+    let mut function = name;
+    loop {
+        let marked = [" (inlined)", " [self]"];
+        let marked = marked.iter().find_map(|mark| function.strip_suffix(mark));
+        let deep = || {
+            let (shorter, frames) = function.strip_suffix(" deep)")?.rsplit_once(" (")?;
+            let is_number = frames.bytes().all(|byte| byte.is_ascii_digit());
+            is_number.then_some(shorter)
+        };
+        match marked.or_else(deep) {
+            Some(shorter) => function = shorter,
+            None => return (function, name.get(function.len()..).unwrap_or_default()),
+        }
+    }
+}
+
+/// The shorter forms of a name, longest first: without its parameters and types, with its class alone, and the function's own name. None of a name
+/// that has no parts.
+pub fn forms(name: &str) -> Vec<Cow<'_, str>> {
+    let plain = plain(name);
+    let parts = parts(&plain);
+    let class = last(&parts, 2);
+    let own = last(&parts, 1);
+    let mut forms: Vec<Cow<str>> = Vec::new();
+    let (class, own) = (class.to_owned(), own.to_owned());
+    let in_file = in_file(name).map(Cow::Owned);
+    let all = [plain, class.into(), own.into()];
+    for form in in_file.into_iter().chain(all) {
+        let longest = forms.last().map_or(name, |form| form.as_ref());
+        if !form.is_empty() && length(&form) < length(longest) {
+            forms.push(form);
+        }
+    }
+    forms
+}
+
+/// A name without its parameters, its return type, the arguments of its templates, the name of the copy, and what a runtime has put around it.
+pub fn plain(name: &str) -> Cow<'_, str> {
+    // The own names of varid: markers, and places in an image.
+    if name.starts_with('[') || name.contains("+0x") {
+        return name.into();
+    }
+    if let Some(known) = runtime_name(name) {
+        // A function without a name is called by its place.
+        let named = Some(known.function).filter(|function| !function.is_empty());
+        return named.unwrap_or(name).into();
+    }
+    Scan::new(name)
+        .plain()
+        .filter(|plain| !plain.is_empty())
+        .map_or(name.into(), Cow::Owned)
+}
+
+/// A function's own name, without its class or namespace.
+pub fn own(name: &str) -> String {
+    let plain = plain(name);
+    last(&parts(&plain), 1).to_owned()
+}
+
+/// What a runtime calls code that it has made of a function.
+struct RuntimeName<'n> {
+    /// What is before the function: who made it, and how it was compiled.
+    mark: &'n str,
+    function: &'n str,
+    separator: char,
+    /// Its file, with the line and the column in V8's.
+    place: &'n str,
+}
+
+/// The parts of a name of V8's, `JS:*work /srv/app.js:4:14`, or of CPython's, `py::work:/srv/app.py`; none: it is another one.
+fn runtime_name(name: &str) -> Option<RuntimeName<'_>> {
+    let (function, separator) = match name.strip_prefix("py::") {
+        Some(function) => (function, ':'),
+        None => {
+            let function = name.strip_prefix("JS:")?;
+            (function.trim_start_matches(['*', '^', '~', '+', '\'']), ' ')
+        }
+    };
+    let mark = name.strip_suffix(function)?;
+    let (function, place) = function.split_once(separator).unwrap_or((function, ""));
+    Some(RuntimeName {
+        mark,
+        function,
+        separator,
+        place,
+    })
+}
+
+/// The function and the place that a runtime has compiled, however it has; none: the name is not a runtime's.
+pub fn compiled_function(name: &str) -> Option<(&str, &str)> {
+    runtime_name(name).map(|known| (known.function, known.place))
+}
+
+/// A runtime's name of a function, with its file's name without the folder.
+fn in_file(name: &str) -> Option<String> {
+    let RuntimeName {
+        mark,
+        function,
+        separator,
+        place,
+    } = runtime_name(name)?;
+    let file = place.rsplit('/').next()?;
+    Some(format!("{mark}{function}{separator}{file}"))
+}
+
+/// The parts of a plain name by what separates them: the names in front of them and their ends.
+struct Parts<'n> {
+    name: &'n str,
+    /// Where each part begins.
+    starts: Vec<usize>,
+}
+
+fn parts(name: &str) -> Parts<'_> {
+    let has_parts = !name.starts_with('[') && !name.contains("+0x") && !name.starts_with("JS:");
+    let separators: &[&str] = match name.contains("::") {
+        _ if !has_parts => &[],
+        true => &["::"],
+        false => &[".", "/", ";"],
+    };
+    let mut starts = vec![0];
+    let mut depth = 0_usize;
+    for (at, char) in name.char_indices() {
+        let rest = name.get(at..).unwrap_or_default();
+        // What is behind it is a sign or a type.
+        if starts.last() == Some(&at) && is_operator(rest) {
+            break;
+        }
+        match char {
+            '{' | '(' | '[' | '<' => depth = depth.saturating_add(1),
+            '}' | ')' | ']' | '>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let separator = separators.iter().find(|one| rest.starts_with(**one));
+        if let (0, Some(separator)) = (depth, separator) {
+            starts.push(at.saturating_add(separator.len()));
+        }
+    }
+    starts.retain(|start| *start < name.len());
+    Parts { name, starts }
+}
+
+/// Whether a text begins with `operator` as a word.
+fn is_operator(text: &str) -> bool {
+    let after = text.strip_prefix("operator");
+    after.is_some_and(|after| !after.starts_with(is_of_name))
+}
+
+fn is_of_name(char: char) -> bool {
+    char.is_alphanumeric() || char == '_'
+}
+
+/// A name without what a compiler has appended for a part or a copy of the function.
+fn original(name: &str) -> &str {
+    // Demanglers have it behind the parameters.
+    let end = [" [clone", " (."].iter().filter_map(|mark| name.find(mark));
+    let mut name = end.min().and_then(|end| name.get(..end)).unwrap_or(name);
+    loop {
+        let numberless = name.trim_end_matches(|char: char| char.is_ascii_digit());
+        let numberless = numberless.strip_suffix('.').unwrap_or(name);
+        let copies = COPIES.iter();
+        let mut shorter = copies.filter_map(|copy| {
+            name.strip_suffix(copy)
+                .or_else(|| numberless.strip_suffix(copy))
+        });
+        match shorter.next() {
+            Some(shorter) if !shorter.is_empty() => name = shorter,
+            _ => return name,
+        }
+    }
+}
+
+/// The last parts of a name.
+fn last<'n>(parts: &Parts<'n>, count: usize) -> &'n str {
+    let first = parts.starts.len().saturating_sub(count);
+    let start = parts.starts.get(first).copied().unwrap_or_default();
+    parts.name.get(start..).unwrap_or(parts.name)
+}
+
+/// A text in so many columns: its two ends.
+pub fn ends(text: &str, columns: usize) -> String {
+    let length = length(text);
+    if length <= columns {
+        return text.to_owned();
+    }
+    let kept = columns.saturating_sub(DOTS.len());
+    let front: String = text.chars().take(kept.div_ceil(2)).collect();
+    let back: String = text.chars().skip(length.saturating_sub(kept / 2)).collect();
+    format!("{front}{DOTS}{back}")
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// A walk over a name of C++, Rust, Go or Java.
+struct Scan<'n> {
+    rest: &'n str,
+    plain: String,
+    /// Where the name begins in what is kept: behind the return type.
+    start: usize,
+    /// Whether it had parameters: only such a name can have a return type.
+    has_parameters: bool,
+}
+
+impl<'n> Scan<'n> {
+    fn new(name: &'n str) -> Self {
+        let name = original(name);
+        Self {
+            rest: name,
+            plain: String::with_capacity(name.len()),
+            start: 0,
+            has_parameters: false,
+        }
+    }
+
+    /// The name without all that; none: its brackets do not match.
+    fn plain(mut self) -> Option<String> {
+        while let Some(char) = self.rest.chars().next() {
+            match char {
+                'o' if is_operator(self.rest) && !self.plain.ends_with(is_of_name) => {
+                    self.operator()?
+                }
+                '<' if self.ends_a_name() => _ = self.group('<', '>')?,
+                '(' => self.parenthesis()?,
+                '<' | '{' | '[' => self.kept_group(char)?,
+                ' ' => {
+                    self.push(char);
+                    self.start = self.plain.len();
+                }
+                _ => self.push(char),
+            }
+        }
+        let is_typed = self.has_parameters && self.start < self.plain.len();
+        let start = if is_typed { self.start } else { 0 };
+        let name = self.plain.get(start..)?;
+        Some(name.trim_start_matches(['*', '&']).trim().to_owned())
+    }
+
+    fn push(&mut self, char: char) {
+        self.plain.push(char);
+        self.skip(char.len_utf8());
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.rest = self.rest.get(bytes..).unwrap_or_default();
+    }
+
+    /// Whether what was read last is the end of a name, behind which arguments stand.
+    fn ends_a_name(&self) -> bool {
+        let before = self.plain.strip_suffix("::");
+        // Rust's `drop_in_place::<T>`; a lambda of C++ is a name of its own.
+        let is_lambda = ["<lambda", "<unnamed"];
+        let before = match before {
+            Some(_) if is_lambda.iter().any(|start| self.rest.starts_with(start)) => return false,
+            Some(before) => before,
+            None => &self.plain,
+        };
+        let is_end = |char: char| is_of_name(char) || "]})".contains(char);
+        before.ends_with(is_end)
+    }
+
+    /// `operator` and what it is of: its sign, `()`, `[]`, or a type.
+    fn operator(&mut self) -> Option<()> {
+        self.plain.push_str("operator");
+        self.skip("operator".len());
+        let signs = [
+            "()", "[]", "->*", "->", "<=>", "<<=", ">>=", "<<", ">>", "<=", ">=", "<", ">",
+        ];
+        if let Some(sign) = signs.iter().find(|sign| self.rest.starts_with(**sign)) {
+            self.plain.push_str(sign);
+            self.skip(sign.len());
+            let arguments = self.rest.strip_prefix(' ').unwrap_or(self.rest);
+            if arguments.starts_with('<') {
+                self.rest = arguments;
+                self.group('<', '>')?;
+            }
+        } else if self.rest.starts_with(' ') {
+            // `operator new[]`, `operator unsigned int`: up to the parameters.
+            while let Some(char) = self.rest.chars().next().filter(|char| *char != '(') {
+                match char {
+                    '<' => _ = self.group('<', '>')?,
+                    _ => self.push(char),
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Takes a group in brackets off the rest; none: it has no end.
+    fn group(&mut self, open: char, close: char) -> Option<&'n str> {
+        let mut depth = 0_usize;
+        let mut before = ' ';
+        for (at, char) in self.rest.char_indices() {
+            let is_arrow = char == '>' && before == '-';
+            before = char;
+            if char == open {
+                depth = depth.saturating_add(1);
+            } else if char == close && !is_arrow {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    let end = at.saturating_add(close.len_utf8());
+                    let (group, rest) = self.rest.split_at_checked(end)?;
+                    self.rest = rest;
+                    // Rust has a separator before it.
+                    if open == '<' {
+                        let kept = self.plain.strip_suffix("::").map(str::len);
+                        self.plain.truncate(kept.unwrap_or(self.plain.len()));
+                    }
+                    return Some(group);
+                }
+            }
+        }
+        None
+    }
+
+    /// A group that is part of the name: `{lambda(int)#1}`, `<T as Trait>`, `[abi:cxx11]`. What is in it becomes plain, too.
+    fn kept_group(&mut self, open: char) -> Option<()> {
+        let close = match open {
+            '<' => '>',
+            '{' => '}',
+            _ => ']',
+        };
+        let before = self.plain.len();
+        let group = self.group(open, close)?;
+        // The separator before it stays.
+        if before > self.plain.len() {
+            self.plain.push_str("::");
+        }
+        let inside = group.strip_prefix(open)?.strip_suffix(close)?;
+        self.plain.push(open);
+        self.plain.push_str(&without_groups(inside)?);
+        self.plain.push(close);
+        Some(())
+    }
+
+    /// Parameters, or a parenthesis that is part of the name.
+    fn parenthesis(&mut self) -> Option<()> {
+        let is_first = self.plain.is_empty() || self.plain.ends_with([' ', ':', '.']);
+        let group = self.group('(', ')')?;
+        // `(anonymous namespace)::f`, Go's `(*T).f`.
+        if group == "(anonymous namespace)" || is_first && self.rest.starts_with(['.', ':']) {
+            self.plain.push_str(group);
+            return Some(());
+        }
+        self.has_parameters = true;
+        let trimmed = self.plain.trim_end().len();
+        self.plain.truncate(trimmed);
+        for qualifier in [" const", " volatile", " &&", "&&", " &", "&", " noexcept"] {
+            let after = self.rest.strip_prefix(qualifier);
+            if let Some(after) = after {
+                self.rest = after;
+            }
+        }
+        Some(())
+    }
+}
+
+/// A text without what is in parentheses and angle brackets.
+fn without_groups(text: &str) -> Option<String> {
+    let mut kept = String::with_capacity(text.len());
+    let mut depth = 0_usize;
+    let mut before = ' ';
+    for char in text.chars() {
+        match char {
+            '(' | '<' => depth = depth.saturating_add(1),
+            '>' if before == '-' => {}
+            ')' | '>' => depth = depth.checked_sub(1)?,
+            _ if depth == 0 => kept.push(char),
+            _ => {}
+        }
+        before = char;
+    }
+    (depth == 0).then_some(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_forms_of_a_name_keep_the_function_s_own() {
+        for (name, expected) in [
+            (
+                "void v8::internal::Handle<v8::internal::String>::copy<int, (bool)1>(v8::base::Vector<char const> const&, int) const",
+                &["v8::internal::Handle::copy", "Handle::copy", "copy"][..],
+            ),
+            (
+                "std::vector<int, std::allocator<int>>::push_back(int&&)",
+                &["std::vector::push_back", "vector::push_back", "push_back"],
+            ),
+            (
+                "std::basic_ostream<char>& std::operator<< <std::char_traits<char>>(std::basic_ostream<char>&, char const*)",
+                &["std::operator<<", "operator<<"],
+            ),
+            (
+                "geo::Grid<int>::operator()(int, int) const",
+                &["geo::Grid::operator()", "Grid::operator()", "operator()"],
+            ),
+            (
+                "geo::Grid::operator std::vector<int>() const",
+                &[
+                    "geo::Grid::operator std::vector",
+                    "Grid::operator std::vector",
+                    "operator std::vector",
+                ],
+            ),
+            ("operator new(unsigned long)", &["operator new"]),
+            (
+                "(anonymous namespace)::scan(char const*, int)",
+                &["(anonymous namespace)::scan", "scan"],
+            ),
+            (
+                "geo::run(int)::{lambda(int)#1}::operator()(int) const",
+                &[
+                    "geo::run::{lambda#1}::operator()",
+                    "{lambda#1}::operator()",
+                    "operator()",
+                ],
+            ),
+            (
+                "<alloc::vec::Vec<T> as core::ops::Drop>::drop",
+                &["<alloc::vec::Vec as core::ops::Drop>::drop", "drop"],
+            ),
+            (
+                "core::ptr::drop_in_place::<alloc::vec::Vec<u8>>",
+                &[
+                    "core::ptr::drop_in_place",
+                    "ptr::drop_in_place",
+                    "drop_in_place",
+                ],
+            ),
+            (
+                "java.lang.Object java.util.HashMap.merge(java.lang.Object, java.util.function.BiFunction)",
+                &["java.util.HashMap.merge", "HashMap.merge", "merge"],
+            ),
+            (
+                "org.example.Balls.fib(int)",
+                &["org.example.Balls.fib", "Balls.fib", "fib"],
+            ),
+            (
+                "github.com/example/store.(*Tree[go.shape.int]).Walk",
+                &["(*Tree[go.shape.int]).Walk", "Walk"],
+            ),
+            (
+                "JS:*work /home/x/hot.js:4:14",
+                &["JS:*work hot.js:4:14", "work"],
+            ),
+            ("JS:~ node:internal/main:1:1", &["JS:~ main:1:1"]),
+            (
+                "py::Table.find:/home/x/table.py",
+                &["py::Table.find:table.py", "Table.find", "find"],
+            ),
+            ("org.part.App.coldStart", &["App.coldStart", "coldStart"]),
+            ("unmap_page_range.isra.0", &["unmap_page_range"]),
+            ("f(int) [clone .cold]", &["f"]),
+            (
+                "std::map<int, X>::at(int) [clone .isra.0]",
+                &["std::map::at", "map::at", "at"],
+            ),
+            ("memcpy", &[]),
+            ("libdraw.so+0x1234", &[]),
+            ("[unnamed JIT code]", &[]),
+            // Brackets that do not match are no reason to lose a name.
+            ("a<b::c(", &[]),
+        ] {
+            assert_eq!(forms(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_cut_only_where_its_shortest_form_is_too_long() {
+        let name = "void geo::Grid<int>::visit(int, int) (inlined)";
+        for (columns, expected) in [
+            (46, name),
+            (45, "geo::Grid::visit (inlined)"),
+            (26, "geo::Grid::visit (inlined)"),
+            (25, "Grid::visit (inlined)"),
+            (20, "visit (inlined)"),
+            (14, "v..t (inlined)"),
+        ] {
+            assert_eq!(fitted(name, columns), expected);
+        }
+        assert_eq!(fitted("geo::fib(long) (12 deep)", 17), "fib (12 deep)");
+        assert_eq!(fitted("geo::fib(long) [self]", 20), "geo::fib [self]");
+        assert_eq!(fitted("a_name_without_parts", 10), "a_na..arts");
+        assert_eq!(fitted("äöüäöüäöü", 6), "äö..öü");
+    }
+}
