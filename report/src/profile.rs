@@ -81,7 +81,7 @@ pub struct EventSummary {
     pub unattributed: BTreeMap<&'static str, u64>,
     /// The frames in which threads were sampled, if [`Options::sampled_frames`] is set.
     pub sampled_frames: Vec<SampledFrame>,
-    /// The samples of each address, by file and offset, if [`Options::sampled_addresses`] is set.
+    /// The samples of each leaf's address, by file and offset; with [`Options::sampled_addresses`] those of callers, too.
     pub addresses: Vec<SampledAddress>,
     /// Files without which samples have no names or lines, those that most samples miss first.
     pub missing: Vec<MissingFile>,

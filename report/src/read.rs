@@ -189,9 +189,10 @@ impl Builder {
             let weight = Weight([1, sample.period.get()]);
             event.sampled_frames.add(&mut self.resolver, sample, weight);
         }
-        if self.options.sampled_addresses {
-            let weight = Weight([1, sample.period.get()]);
-            event.addresses.add(&self.resolver, sample, weight);
+        let weight = Weight([1, sample.period.get()]);
+        match self.options.sampled_addresses {
+            true => event.addresses.add(&self.resolver, sample, weight),
+            false => event.addresses.add_leaf(&self.resolver, sample, weight),
         }
         let event = EventId(u32::try_from(sample.event).unwrap_or(u32::MAX));
         let period = sample.period;

@@ -59,6 +59,23 @@ impl SampledAddresses {
         }
     }
 
+    /// A further sample, of which only the leaf counts.
+    pub fn add_leaf(
+        &mut self,
+        resolver: &Resolver,
+        sample: &Sample<&[Address]>,
+        weight: SampleWeight,
+    ) {
+        let leaf = sample.user_frames().next();
+        let leaf = leaf.filter(|leaf| leaf.is_instruction() && sample.kernel.is_empty());
+        let Some(place) = leaf.and_then(|leaf| place(resolver, sample.pid, leaf)) else {
+            return;
+        };
+        let (share, _) = self.by_place.entry(place).or_default();
+        share.own.add(weight);
+        share.total.add(weight);
+    }
+
     /// The addresses, by file and offset.
     pub fn finish(self) -> Vec<SampledAddress> {
         let row = |((image, offset), (share, approximate))| SampledAddress {

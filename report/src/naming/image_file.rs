@@ -37,6 +37,28 @@ impl<'p> OpenImage<'p> {
         file: &'p ImageFile,
     ) -> Result<Result<Self, String>> {
         let files = RecordedFiles::new(names, manifest)?;
+        Self::open(files, names, (image, file))
+    }
+
+    /// The same, with the debug information that this machine has.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn of_this_machine(
+        (names, manifest): (&NameOptions, &Manifest),
+        image: &'p ProfileImage,
+        file: &'p ImageFile,
+    ) -> Result<Result<Self, String>> {
+        let files = RecordedFiles::new(names, manifest)?.of_this_machine();
+        Self::open(files, names, (image, file))
+    }
+
+    fn open(
+        files: RecordedFiles,
+        names: &NameOptions,
+        (image, file): (&'p ProfileImage, &'p ImageFile),
+    ) -> Result<Result<Self, String>> {
         let is_app =
             file.kind != varid_recording::ImageKind::Elf && image.layer == varid_model::Layer::App;
         let retracer = match &names.mapping {

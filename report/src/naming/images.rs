@@ -12,7 +12,7 @@ use varid_symbolizer::{
     elf::{ElfSource, SymbolOrigin},
 };
 
-use super::{file_version::FileVersion, recorded_files::RecordedFiles};
+use super::{file_version::FileVersion, recorded_files::RecordedFiles, runtimes::is_runtime};
 use crate::{
     frames::{ImageId, ProfileImage},
     name_options::Detail,
@@ -287,10 +287,14 @@ impl ImageTable {
             return (image, file);
         }
         let listed = self.listed.get(path.to_string_lossy().as_ref());
+        let layer = match listed.map_or(Layer::Native, |image| image.layer) {
+            Layer::Native if is_runtime(path) => Layer::Vm,
+            layer => layer,
+        };
         let image = ProfileImage {
             name: listed.map_or_else(|| base_name(path), display_name),
             path: Some(path.to_owned()),
-            layer: listed.map_or(Layer::Native, |image| image.layer),
+            layer,
         };
         let file = ImageFile {
             path: path.to_owned(),

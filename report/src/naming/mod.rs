@@ -7,6 +7,7 @@
 //! | which file of this machine is the recorded one | `recorded_files` |
 //! | has a file changed since it was read | `file_version` |
 //! | what is a kernel address called | `kernel` |
+//! | which files are the runtime of a language | `runtimes` |
 //! | which layer has code that was made at run time | `run_time_code` |
 //! | what were an app's methods called before R8 or ProGuard | `retrace` |
 //! | all of it together | `resolver` |
@@ -21,6 +22,7 @@ mod recorded_files;
 mod resolver;
 mod retrace;
 mod run_time_code;
+mod runtimes;
 
 pub use address_spaces::SpaceState;
 pub use image_file::OpenImage;

@@ -94,6 +94,12 @@ impl RecordedFiles {
         })
     }
 
+    /// The same, but no server is asked for debug information: nobody waits for one who has not asked for lines.
+    pub fn of_this_machine(self) -> Self {
+        let debug = self.debug.with_servers(false);
+        Self { debug, ..self }
+    }
+
     /// Where debug information is looked for.
     pub const fn debug(&self) -> &DebugFiles {
         &self.debug

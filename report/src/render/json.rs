@@ -79,6 +79,10 @@ struct JsonFinding<'p> {
     symbol: Option<&'p str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     caller: Option<&'p str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with_callees: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -167,9 +171,12 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
 fn json_finding(finding: Finding<'_>) -> JsonFinding<'_> {
     let (layer, image, symbol) = match finding.place {
         Place::Kernel => (Layer::Kernel, None, None),
-        Place::Method(name) => (Layer::App, None, Some(name)),
+        Place::Own(_, name) | Place::With(_, name) => (finding.program.layer(), None, Some(name)),
+        Place::Function(_, layer, image, name) => (layer, Some(image), Some(name)),
         Place::Image(layer, name) => (layer, Some(name), None),
     };
+    let line = finding.line.as_ref();
+    let line = line.map(|hottest| format!("{}:{}", hottest.file, hottest.line));
     JsonFinding {
         text: finding.to_string(),
         percent: rounded(finding.percent),
@@ -177,6 +184,8 @@ fn json_finding(finding: Finding<'_>) -> JsonFinding<'_> {
         image,
         symbol,
         caller: finding.caller,
+        line,
+        with_callees: matches!(finding.place, Place::With(..)).then_some(true),
     }
 }
 

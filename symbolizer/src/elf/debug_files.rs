@@ -106,7 +106,8 @@ impl DebugFiles {
     }
 
     /// Asks the debuginfod servers that DEBUGINFOD_URLS names, or does not.
-    fn with_servers(self, ask: bool) -> Self {
+    #[must_use]
+    pub fn with_servers(self, ask: bool) -> Self {
         self.changed(|places| places.servers = ask)
     }
 

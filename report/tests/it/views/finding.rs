@@ -1,9 +1,14 @@
 //! Does a report begin with what its numbers bear, and with nothing else?
 
 use super::*;
-use crate::common::{BLIT, FIB, READ, SQRT, manifest};
+use crate::common::{
+    BLIT, FIB, READ, SQRT, elf, manifest,
+    native::{SOURCE, run},
+    slot,
+};
+use std::process::Command;
 use varid_model::{Rate, perf};
-use varid_recording::EventDesc;
+use varid_recording::{EventDesc, ImageKind, SessionImage};
 
 /// So many samples in a library under a method, and so many in another method.
 fn recorded(in_library: u64, elsewhere: u64) -> Fixture {
@@ -57,4 +62,152 @@ fn a_report_of_waits_does_not_begin_with_the_scheduler() {
     assert!(text.starts_with("100 % is in the kernel"), "{text}");
     let text = software(perf::PERF_COUNT_SW_BPF_OUTPUT);
     assert!(text.starts_with("Profile of "), "{text}");
+}
+
+const PROGRAM: u64 = 0x5500_0000_0000;
+const LIBC: u64 = 0x7700_0000_0000;
+const FILL: u64 = PROGRAM + 0x1010;
+const OTHER: u64 = PROGRAM + 0x1110;
+const MEMSET: u64 = LIBC + 0x1010;
+
+/// The first line of a report of a program that is called so: samples in its own function, in the libc's and the kernel's that it calls, and in another
+/// function of its own.
+fn of_program(name: &str, [own, library, kernel, other]: [u64; 4]) -> String {
+    let mut fixture = Fixture::bare();
+    let file = |name: &str| fixture.dir.path().join(name);
+    let (program, libc) = (file(name), file("libc.so.6"));
+    let slots = vec![
+        slot(0x1000, "void geo::fill<int>(int, char const*)"),
+        slot(0x1100, "main"),
+    ];
+    elf(&program, &[7; 20], slots);
+    elf(&libc, &[8; 20], vec![slot(0x1000, "memset")]);
+    fixture.map(100, PROGRAM, &program, &[7; 20]);
+    fixture.map(100, LIBC, &libc, &[8; 20]);
+    fixture.samples(own, (100, 100), &[FILL, OTHER + 1]);
+    fixture.samples(library, (100, 100), &[MEMSET, FILL + 1, OTHER + 1]);
+    fixture.kernel_samples(kernel, (100, 100), &[READ], &[FILL + 1, OTHER + 1]);
+    fixture.samples(other, (100, 100), &[OTHER]);
+    fixture.writer.finish().unwrap();
+    let text = fixture.render(&Options::default(), &View::default(), OutputFormat::Text);
+    text.lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn of_machine_code_the_function_is_named_and_never_the_program() {
+    const FILLS: &str = "void geo::fill<int>(int, char const*)";
+    for (samples, expected) in [
+        (
+            [200, 50, 50, 20],
+            format!("62 % is in {FILLS} itself: look at its own code"),
+        ),
+        (
+            [20, 200, 50, 50],
+            format!("62 % is in memset of libc.so.6 called from {FILLS}: look at that call first"),
+        ),
+        (
+            [20, 50, 200, 50],
+            format!(
+                "62 % is in the kernel called from {FILLS}: look at what that asks of the kernel"
+            ),
+        ),
+    ] {
+        assert_eq!(of_program("program", samples), expected);
+    }
+    // Two functions of the program that took as much, and nothing else.
+    let even = of_program("program", [150, 0, 0, 150]);
+    assert!(even.starts_with("Profile of "), "{even}");
+    // What a runtime does is no answer where its methods have no names.
+    let runtime = of_program("python3.12", [200, 20, 20, 20]);
+    assert!(runtime.starts_with("Profile of "), "{runtime}");
+}
+
+#[test]
+fn of_a_runtime_the_method_is_named_by_its_total() {
+    let mut fixture = Fixture::bare();
+    let file = |name: &str| fixture.dir.path().join(name);
+    let (node, jit) = (file("node"), fixture.writer.symbols().join("jit-100.elf"));
+    elf(
+        &node,
+        &[7; 20],
+        vec![slot(0x1000, "Builtins_Sort"), slot(0x1100, "main")],
+    );
+    let slots = vec![
+        slot(0x1000, "JS:*sorts /srv/app.js:3:1"),
+        slot(0x1100, "JS:~ /srv/app.js:1:1"),
+    ];
+    elf(&jit, &[9; 20], slots);
+    fixture.writer.manifest_mut().images = vec![SessionImage {
+        path: "[jit]".to_owned(),
+        build_id: String::new(),
+        kind: ImageKind::Remap,
+        layer: Layer::App,
+        substitute: Some("symbols/jit-100.elf".to_owned()),
+        location: None,
+    }];
+    fixture.map(100, PROGRAM, &node, &[7; 20]);
+    fixture.map(100, LIBC, &jit, &[9; 20]);
+    let outer = LIBC + 0x1110;
+    fixture.samples(200, (100, 100), &[FILL, MEMSET + 1, outer + 1, OTHER + 1]);
+    fixture.samples(40, (100, 100), &[MEMSET, outer + 1, OTHER + 1]);
+    fixture.samples(60, (100, 100), &[FILL, outer + 1, OTHER + 1]);
+    fixture.writer.finish().unwrap();
+    let report = json(&fixture, &Options::default(), &View::default());
+    let name = "JS:*sorts /srv/app.js:3:1";
+    let expected = serde_json::json!({
+        "text": format!("80 % is in {name} and what it calls: look there first"),
+        "percent": 80.0, "layer": "app", "symbol": name, "caller": name, "with_callees": true,
+    });
+    assert_eq!(report["finding"], expected);
+    assert_eq!(shares(&report, "layers", "layer")["vm"], (260, 300));
+}
+
+#[test]
+fn the_hottest_line_of_a_function_is_the_one_that_addr2line_finds() {
+    let mut fixture = Fixture::bare();
+    let dir = fixture.dir.path().to_owned();
+    let (source, program) = (dir.join("program.c"), dir.join("program"));
+    std::fs::write(&source, SOURCE).unwrap();
+    run(Command::new("cc")
+        .args(["-O2", "-g", "-fPIC", "-shared", "-Wl,--build-id=sha1", "-o"])
+        .args([&program, &source]));
+    let symbols = run(Command::new("nm").arg("-S").arg(&program));
+    let of_leaf = symbols
+        .lines()
+        .find(|line| line.ends_with(" T leaf"))
+        .unwrap();
+    let mut numbers = of_leaf
+        .split(' ')
+        .map(|field| u64::from_str_radix(field, 16));
+    let (start, len) = (
+        numbers.next().unwrap().unwrap(),
+        numbers.next().unwrap().unwrap(),
+    );
+    let build_id = run(Command::new("readelf").arg("-n").arg(&program));
+    let build_id = build_id.split("Build ID: ").nth(1).unwrap();
+    let build_id = build_id.split_whitespace().next().unwrap();
+    let build_id: Vec<u8> = (0..build_id.len() / 2)
+        .map(|byte| u8::from_str_radix(&build_id[2 * byte..2 * byte + 2], 16).unwrap())
+        .collect();
+    fixture.map(100, PROGRAM, &program, &build_id);
+    let hottest = start + len - 1;
+    fixture.samples(150, (100, 100), &[PROGRAM + hottest]);
+    for address in start..hottest {
+        fixture.samples(2, (100, 100), &[PROGRAM + address]);
+    }
+    fixture.writer.finish().unwrap();
+    let place = run(Command::new("addr2line")
+        .args(["-i", "-e"])
+        .arg(&program)
+        .arg(format!("{hottest:#x}")));
+    let place = place.lines().next().unwrap().rsplit('/').next().unwrap();
+    let place = place.split(' ').next().unwrap();
+    let report = json(&fixture, &Options::default(), &View::default());
+    assert_eq!(report["finding"]["symbol"], "leaf");
+    assert_eq!(report["finding"]["line"], place);
+    let text = report["finding"]["text"].as_str().unwrap();
+    assert!(
+        text.contains(&format!(" % at {place}: look at its own code")),
+        "{text}"
+    );
 }

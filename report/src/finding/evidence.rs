@@ -1,0 +1,181 @@
+//! How much is in each place, and is one of them clearly the largest?
+
+use std::collections::{BTreeMap, HashMap};
+
+use varid_model::Layer;
+
+use super::{
+    Finding, Place,
+    program::{Program, is_code},
+};
+use crate::{
+    frames::SymbolId,
+    profile::Profile,
+    scope::{Scope, percent},
+    weights::ProfileCounter,
+};
+
+/// With fewer samples a share has an error of some points.
+pub const MIN_SAMPLES: u64 = 200;
+/// More unattributed or lost samples could change the order of the shares.
+const MAX_UNKNOWN_PERCENT: f64 = 10.0;
+/// What is looked at first has at least this share of the whole,
+const MIN_PERCENT: f64 = 25.0;
+/// so many points more than the next, which for code that is not the app's may be all methods of the app together,
+const MIN_LEAD: f64 = 5.0;
+/// and so many standard errors of the difference.
+const STANDARD_ERRORS: f64 = 3.0;
+/// A caller is named if it has this share of what is looked at.
+const MIN_CALLER_PERCENT: f64 = 60.0;
+
+/// What places are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grain {
+    /// The program's own functions; of other code its file.
+    Image,
+    /// Every function; the kernel as a whole.
+    Function,
+    /// The program's own innermost function, whatever it calls.
+    Caller,
+}
+
+/// What a decision rests on.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence<'p> {
+    /// Samples in all, and those of them that say too little.
+    pub samples: u64,
+    pub unattributed: u64,
+    pub lost: u64,
+    /// What percentages are of.
+    pub all: u64,
+    /// By place, with the program's own innermost function on the stack.
+    pub places: BTreeMap<Place<'p>, BTreeMap<Option<&'p str>, u64>>,
+    /// Places that are no answer: markers, code without a name.
+    pub unnamed: u64,
+    pub program: Program,
+}
+
+impl<'p> Evidence<'p> {
+    pub fn of(scope: &Scope<'p>, program: Program, grain: Grain) -> Self {
+        let profile = scope.profile;
+        let callers = program.own_callers(profile);
+        let mut evidence = Self {
+            samples: scope.all.samples(),
+            unattributed: scope.event.unattributed_samples(),
+            lost: profile.recording.lost,
+            all: scope.value(scope.all),
+            program,
+            ..Self::default()
+        };
+        // First by id, which is cheaper than by name.
+        let mut sums: HashMap<(SymbolId, Option<SymbolId>), u64> = HashMap::new();
+        for row in profile
+            .weights
+            .rows(ProfileCounter::of_samples(scope.event.event))
+        {
+            let value = scope.value(row.weight);
+            let leaf = row.stack.and_then(|stack| profile.stacks.frame(stack));
+            let caller = row.stack.and_then(|stack| callers.get(stack.index()));
+            let caller = caller.copied().flatten();
+            match leaf.and_then(|leaf| scope.symbol_of(leaf)) {
+                Some(leaf) => {
+                    let sum = sums.entry((leaf, caller)).or_default();
+                    *sum = sum.saturating_add(value);
+                }
+                None => evidence.unnamed = evidence.unnamed.saturating_add(value),
+            }
+        }
+        let name = |id: SymbolId| Some(profile.frames.symbol(id)?.name.as_str());
+        for ((leaf, caller), value) in sums {
+            let place = match grain {
+                Grain::Caller => caller.and_then(|id| Some(Place::With(id, name(id)?))),
+                Grain::Image | Grain::Function => place(profile, (program, grain), leaf),
+            };
+            let Some(place) = place else {
+                evidence.unnamed = evidence.unnamed.saturating_add(value);
+                continue;
+            };
+            let callers = evidence.places.entry(place).or_default();
+            let sum = callers.entry(caller.and_then(name)).or_default();
+            *sum = sum.saturating_add(value);
+        }
+        evidence
+    }
+
+    /// The place with a share that is large enough, and clearly larger than any other.
+    pub fn decide(&self) -> Option<Finding<'p>> {
+        let unknown = [
+            percent(self.unattributed, self.samples),
+            percent(self.lost, self.samples.saturating_add(self.lost)),
+        ];
+        if self.samples < MIN_SAMPLES || unknown.into_iter().any(|part| part > MAX_UNKNOWN_PERCENT)
+        {
+            return None;
+        }
+        let sum = |callers: &BTreeMap<_, u64>| {
+            callers
+                .values()
+                .fold(0_u64, |sum, value| sum.saturating_add(*value))
+        };
+        let mut places: Vec<_> = self.places.iter().collect();
+        places.sort_by_key(|(_, callers)| std::cmp::Reverse(sum(callers)));
+        let (place, callers) = *places.first()?;
+        let next = places.get(1).map_or(0, |(_, callers)| sum(callers));
+        let first = sum(callers);
+        let share = percent(first, self.all);
+        let methods = places.iter();
+        let methods = methods.filter(|(place, _)| matches!(place, Place::Own(..)));
+        let methods = methods.map(|(_, callers)| sum(callers));
+        let app = match place {
+            Place::Own(..) | Place::With(..) | Place::Function(..) => 0,
+            _ => methods.fold(0_u64, u64::saturating_add),
+        };
+        let rest = percent(next.max(app).max(self.unnamed), self.all);
+        if share < MIN_PERCENT || !is_clear(share, rest, self.samples) {
+            return None;
+        }
+        let caller = callers
+            .iter()
+            .filter_map(|(name, value)| Some(((*name)?, *value)));
+        let caller = caller.max_by_key(|(_, value)| *value);
+        let caller = caller.filter(|(_, value)| percent(*value, first) >= MIN_CALLER_PERCENT);
+        Some(Finding {
+            percent: share,
+            place: *place,
+            caller: caller.map(|(name, _)| name),
+            line: None,
+            program: self.program,
+        })
+    }
+}
+
+/// Whether a share leads another one by enough points and standard errors. Shares of one multinomial have a difference with the variance
+/// (p + q - (p - q)²) / n.
+#[allow(clippy::cast_precision_loss)] // the square root has less
+fn is_clear(share: f64, next: f64, samples: u64) -> bool {
+    let (p, q) = (share / 100.0, next / 100.0);
+    let variance = (p + q - (p - q).powi(2)) / samples as f64;
+    let error = variance.max(0.0).sqrt() * 100.0;
+    share - next >= MIN_LEAD && share - next >= STANDARD_ERRORS * error
+}
+
+/// Where a sample with this leaf is; none: that is not known.
+fn place(
+    profile: &Profile,
+    (program, grain): (Program, Grain),
+    leaf: SymbolId,
+) -> Option<Place<'_>> {
+    let symbol = profile.frames.symbol(leaf)?;
+    let image = profile.frames.image(symbol.image)?;
+    if !is_code(image) {
+        return None;
+    }
+    Some(match symbol.layer {
+        Layer::Kernel => Place::Kernel,
+        _ if program.owns(profile, symbol) && symbol.named => Place::Own(leaf, &symbol.name),
+        layer if grain == Grain::Function && symbol.named => {
+            Place::Function(leaf, layer, &image.name, &symbol.name)
+        }
+        layer => Place::Image(layer, &image.name),
+    })
+}

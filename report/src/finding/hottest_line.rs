@@ -1,0 +1,67 @@
+//! Which line of a function took most?
+
+use std::{collections::HashMap, sync::Arc};
+
+use varid_recording::ImageKind;
+
+use crate::{frames::SymbolId, naming::OpenImage, scope::Scope};
+
+/// Lines are looked up at so many addresses of a function at most, the hottest.
+const MOST_ADDRESSES: usize = 4096;
+
+/// A line, and how many percent of all it took by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HottestLine {
+    /// The file's name, without its folder.
+    pub file: Arc<str>,
+    pub line: u32,
+    pub percent: f64,
+}
+
+/// The line of a function that took most by itself, by the debug information that this machine has; none: it has none.
+pub fn hottest_line(scope: &Scope, id: SymbolId) -> Option<HottestLine> {
+    let profile = scope.profile;
+    let symbol = profile.frames.symbol(id)?;
+    let image = profile.frames.image(symbol.image)?;
+    let state = usize::try_from(symbol.image.0).ok();
+    let state = state.and_then(|index| profile.files.get(index)?.as_ref())?;
+    if state.file.kind != ImageKind::Elf || state.problem.is_some() {
+        return None;
+    }
+    let names = (&profile.options.names, &profile.recording.manifest);
+    let opened = OpenImage::of_this_machine(names, image, &state.file)
+        .ok()?
+        .ok()?;
+    let addresses = scope.event.addresses.iter();
+    let mut sampled: Vec<(u64, u64)> = addresses
+        .filter(|sampled| sampled.image == symbol.image)
+        .filter_map(|sampled| {
+            let address = opened.address(sampled.offset)?;
+            Some((scope.value(sampled.share.own), address))
+        })
+        .filter(|(value, _)| *value > 0)
+        .collect();
+    let bounds = opened.bounds(symbol.start)?;
+    sampled.retain(|(_, address)| bounds.contains(address));
+    sampled.sort_unstable_by_key(|(value, address)| (std::cmp::Reverse(*value), *address));
+    let mut lines: HashMap<(String, u32), u64> = HashMap::new();
+    for (value, address) in sampled.into_iter().take(MOST_ADDRESSES) {
+        let functions = opened.functions(address);
+        if let Some(line) = functions
+            .first()
+            .and_then(|innermost| innermost.line.clone())
+        {
+            let sum = lines.entry(line).or_default();
+            *sum = sum.saturating_add(value);
+        }
+    }
+    let hottest = lines.into_iter();
+    let ((file, line), value) = hottest
+        .max_by_key(|((file, line), value)| (*value, std::cmp::Reverse((file.clone(), *line))))?;
+    let name = file.rsplit('/').next().unwrap_or(&file);
+    Some(HottestLine {
+        file: name.into(),
+        line,
+        percent: crate::scope::percent(value, scope.value(scope.all)),
+    })
+}

@@ -1,0 +1,97 @@
+//! What kind of program is a profile of, and which code is its own?
+
+use varid_model::{Layer, Marker};
+use varid_recording::ImageKind;
+
+use crate::{
+    frames::{ProfileImage, ProfileSymbol, SymbolId},
+    naming::{MARKERS, UNNAMED_JIT},
+    profile::Profile,
+};
+
+/// What a profile is of, as far as it matters for what is said of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Program {
+    /// An app whose methods are in dex files.
+    Dex,
+    /// A program of another runtime, with methods that have names: HotSpot, V8, CPython.
+    Managed,
+    /// Machine code alone.
+    #[default]
+    Native,
+}
+
+impl Program {
+    pub fn of(profile: &Profile) -> Self {
+        let listed = &profile.recording.manifest.images;
+        let is_dex = listed.iter().any(|image| image.kind == ImageKind::Dex);
+        let images = profile.frames.images().iter();
+        // An imported recording has other kinds of files.
+        let is_art = |image: &ProfileImage| {
+            let vms = ["libart.so", "libartd.so", "libdvm.so"];
+            vms.iter().any(|vm| image.name.starts_with(vm))
+        };
+        let mut symbols = profile.frames.symbols().iter();
+        let is_method = |symbol: &ProfileSymbol| Self::Managed.owns(profile, symbol);
+        match is_dex || images.clone().any(is_art) {
+            true => Self::Dex,
+            false if symbols.any(is_method) => Self::Managed,
+            false => Self::Native,
+        }
+    }
+
+    /// The layer of its own functions.
+    pub const fn layer(self) -> Layer {
+        match self {
+            Self::Dex | Self::Managed => Layer::App,
+            Self::Native => Layer::Native,
+        }
+    }
+
+    /// Whether a function is the program's own: a method of the app, or in machine code one that is in no library.
+    pub fn owns(self, profile: &Profile, symbol: &ProfileSymbol) -> bool {
+        let image = profile.frames.image(symbol.image);
+        let Some(image) = image.filter(|image| is_code(image)) else {
+            return false;
+        };
+        match self {
+            Self::Dex | Self::Managed => symbol.layer == Layer::App,
+            Self::Native => {
+                symbol.layer == Layer::Native
+                    && symbol.marker.is_none()
+                    && image.path.is_some()
+                    && !image.name.contains(".so")
+                    && !image.name.starts_with('[')
+            }
+        }
+    }
+
+    /// By stack: the program's own innermost function.
+    pub fn own_callers(self, profile: &Profile) -> Vec<Option<SymbolId>> {
+        let owned: Vec<bool> = (profile.frames.symbols().iter())
+            .map(|symbol| self.owns(profile, symbol))
+            .collect();
+        let is_own = |id: &SymbolId| {
+            let place = usize::try_from(id.0).ok();
+            place.and_then(|place| owned.get(place)).copied() == Some(true)
+        };
+        let mut callers: Vec<Option<SymbolId>> = Vec::with_capacity(profile.stacks.len());
+        // Parents come first.
+        for stack in profile.stacks.ids() {
+            let frame = profile.stacks.frame(stack);
+            let id = frame.and_then(|frame| Some(profile.frames.frame(frame)?.symbol));
+            let parent = profile.stacks.parent(stack);
+            let above = parent.and_then(|parent| callers.get(parent.index()).copied().flatten());
+            callers.push(id.filter(is_own).or(above));
+        }
+        callers
+    }
+}
+
+/// Whether an image is code that is known.
+pub fn is_code(image: &ProfileImage) -> bool {
+    let unknown = [MARKERS, UNNAMED_JIT, "[unknown]"];
+    // Frames of an imported recording that says of no code what it is.
+    let is_native = image.layer == Layer::Native && image.name == Marker::Native.symbol();
+    !unknown.contains(&image.name.as_str()) && !is_native
+}
