@@ -157,6 +157,14 @@ impl ImageTable {
         path.is_some_and(|path| is_own_memory(path) && path != "[vdso]" && !is_file(path))
     }
 
+    /// Whether an image is code that a process made: its memory, or what perf calls that by the file that names it, `perf-PID.map`.
+    pub fn is_run_time(&self, id: ImageId) -> bool {
+        let path = self.get(id).and_then(|image| image.path.as_deref());
+        let name = path.and_then(|path| path.file_name()?.to_str());
+        let is_map = name.is_some_and(|name| name.starts_with("perf-") && name.ends_with(".map"));
+        is_map || self.is_own_memory(id)
+    }
+
     /// An image that is only a name: the kernel, a module, the markers.
     pub fn intern_named(&mut self, name: &str, layer: Layer) -> ImageId {
         let key = (PathBuf::new(), [layer.name(), name].concat().into_bytes());

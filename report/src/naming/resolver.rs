@@ -32,6 +32,18 @@ pub const MARKERS: &str = "[marker]";
 /// What code is called that a process has made at run time and that has no name.
 pub const UNNAMED_JIT: &str = "[unnamed JIT code]";
 
+/// What code is called that a process has made at run time and given names, in a session of varid.
+const JIT: &str = "[jit]";
+
+/// Where code comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CodeKind {
+    /// A file, or the kernel: an address tells a function.
+    File,
+    /// A process made it: a name tells a function.
+    RunTime,
+}
+
 /// Names addresses. It knows of the mappings that the records so far have told of.
 #[derive(Debug)]
 pub struct Resolver {
@@ -281,7 +293,7 @@ impl Resolver {
             None => {
                 let (image, functions) = self.kernel.functions(address);
                 let image = self.images.intern_named(&image, Layer::Kernel);
-                let frames = self.intern_functions((image, false), functions);
+                let frames = self.intern_functions((image, CodeKind::File), functions);
                 self.by_kernel_address.insert(address, frames);
                 frames
             }
@@ -311,18 +323,18 @@ impl Resolver {
             return *frames;
         }
         let functions = self.functions(image, offset);
-        let frames = match (functions.is_empty(), self.images.is_own_memory(image)) {
-            (true, true) => {
-                let image = self.images.intern_named(UNNAMED_JIT, Layer::App);
-                let symbol = self.symbol(image, UNNAMED_JIT.to_owned(), false);
-                self.intern_symbol(0, symbol)
-            }
-            (true, false) => self.intern_unnamed(image),
-            (false, true) => {
-                let shown = self.intern_run_time(image);
-                self.intern_functions((shown, true), functions)
-            }
-            (false, false) => self.intern_functions((image, false), functions),
+        let frames = if !functions.is_empty() {
+            let made = match self.images.is_run_time(image) {
+                true => CodeKind::RunTime,
+                false => CodeKind::File,
+            };
+            self.intern_functions((image, made), functions)
+        } else if self.images.is_own_memory(image) {
+            let image = self.images.intern_named(UNNAMED_JIT, Layer::App);
+            let symbol = self.symbol(image, UNNAMED_JIT.to_owned(), false);
+            self.intern_symbol(0, symbol)
+        } else {
+            self.intern_unnamed(image)
         };
         self.by_offset.insert((image, offset), frames);
         frames
@@ -387,31 +399,45 @@ impl Resolver {
         }
     }
 
-    /// The image of code that was made at run time: those of all processes are one, for a name tells a method.
-    fn intern_run_time(&mut self, file: ImageId) -> ImageId {
-        let known = self.images.get(file);
-        let known = known.map(|image| (image.name.clone(), image.layer));
-        known.map_or(file, |(name, layer)| self.images.intern_named(&name, layer))
+    /// The image and the layer of a function that was made at run time. The images of all processes are one, for a name tells a method.
+    fn place_run_time(&mut self, file: ImageId, function: &str) -> (ImageId, Layer) {
+        let Some(image) = self.images.get(file) else {
+            return (file, Layer::Native);
+        };
+        let (name, of_image) = (image.name.clone(), image.layer);
+        let layer = run_time_code::layer(function, (&name, of_image));
+        let image = match (of_image, layer) {
+            // A method among native functions, in a recording that says of no code what it is.
+            (Layer::Native, Layer::App | Layer::Framework) => {
+                self.images.intern_named(JIT, Layer::App)
+            }
+            _ => self.images.intern_named(&name, of_image),
+        };
+        (image, layer)
     }
 
-    /// The frames of the functions at an address of an image, whose code may have been made at run time.
+    /// The frames of the functions at an address of an image.
     fn intern_functions(
         &mut self,
-        (image, run_time): (ImageId, bool),
+        (file, kind): (ImageId, CodeKind),
         functions: Vec<NamedFunction>,
     ) -> InlinedFrames {
         let mut frames = Vec::with_capacity(functions.len());
         for function in functions {
-            let symbol = self.symbol(image, function.name, function.named);
-            let layer = match self.images.get(image) {
-                Some(of) if run_time => run_time_code::layer(&symbol.name, (&of.name, of.layer)),
-                _ => symbol.layer,
+            let symbol = match kind {
+                CodeKind::File => self.symbol(file, function.name, function.named),
+                CodeKind::RunTime => {
+                    let (image, layer) = self.place_run_time(file, &function.name);
+                    ProfileSymbol {
+                        layer,
+                        run_time: true,
+                        ..self.symbol(image, function.name, function.named)
+                    }
+                }
             };
             let symbol = ProfileSymbol {
                 recorded: function.recorded,
                 inlined: function.inlined,
-                layer,
-                run_time,
                 ..symbol
             };
             let symbol = self.frames.intern_symbol(function.start, symbol);

@@ -184,3 +184,40 @@ fn instructions_that_nothing_names_are_one_row_of_their_image() {
     assert_eq!(symbols["[unknown]+0x?"], (20, 20));
     assert_eq!(symbols.len(), 3, "{symbols:?}");
 }
+
+#[test]
+fn java_methods_of_folded_stacks_are_of_a_jit() {
+    const NATIVE: u64 = 0x7700_0000_0000;
+    let mut fixture = Fixture::bare();
+    let path = fixture.writer.symbols().join("native.elf");
+    elf(
+        &path,
+        &[5; 20],
+        vec![
+            slot(0x1000, "org/example/App.parse"),
+            slot(0x1100, "java/lang/Thread.run"),
+            slot(0x1200, "memcpy"),
+        ],
+    );
+    fixture.writer.manifest_mut().images = vec![SessionImage {
+        path: "[native]".to_owned(),
+        build_id: String::new(),
+        kind: ImageKind::Elf,
+        layer: Layer::Native,
+        substitute: Some("symbols/native.elf".to_owned()),
+        location: None,
+    }];
+    fixture.map(100, NATIVE, &path, &[5; 20]);
+    let [parse, run, copy] = [0x1010, 0x1110, 0x1210].map(|offset| NATIVE + offset);
+    fixture.samples(30, (100, 100), &[parse, run + 1]);
+    fixture.samples(10, (100, 100), &[copy, parse + 1, run + 1]);
+    fixture.writer.finish().unwrap();
+    let report = json(&fixture, &Options::default(), &View::default());
+    let layers = shares(&report, "layers", "layer");
+    assert_eq!(
+        (layers["app"], layers["framework"], layers["native"]),
+        ((30, 40), (0, 40), (10, 10))
+    );
+    let images = shares(&report, "images", "image");
+    assert_eq!((images["[jit]"], images["[native]"]), ((30, 40), (10, 10)));
+}
