@@ -35,8 +35,10 @@ pub struct View {
 /// How text is made to fit a terminal. The default shortens nothing; JSON and CSV are always whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TextLimits {
-    /// Columns of the terminal. Names in wider tables are cut in the middle.
+    /// Columns of the terminal. In wider tables names lose parts of them.
     pub width: Option<usize>,
+    /// Whether what takes much stands out in colour.
+    pub colour: bool,
     /// Rows whose total is below so many percent are one line with their number and their sum.
     pub fold_below: f64,
     /// At most so many entries of [`EventSummary::missing`](crate::EventSummary::missing), those with the most samples.

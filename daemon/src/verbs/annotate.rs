@@ -37,15 +37,13 @@ pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
     let terminal = (format == AnnotateFormatArg::Text)
         .then(pager::columns)
         .flatten();
-    // https://no-color.org
-    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let mut text = Vec::new();
     let found = annotate(&profile, &request)?;
     match (&found, format) {
         (Annotated::Method(method), AnnotateFormatArg::Text) => {
             let look = AnnotationText {
                 width: terminal.filter(|_| !args.wide),
-                colour: terminal.is_some() && !no_colour,
+                colour: pager::has_colour(terminal),
             };
             write_annotation_text(method, look, &mut text)?;
         }

@@ -21,10 +21,17 @@ pub fn columns() -> Option<usize> {
     Some(columns.map_or(usize::MAX, usize::from))
 }
 
+/// Whether text for people may have colours: on a terminal, unless the user wants none (<https://no-color.org>).
+pub fn has_colour(terminal: Option<usize>) -> bool {
+    let is_off = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    terminal.is_some() && !is_off
+}
+
 /// How tables fit a terminal of so many columns; what is no terminal gets all of them. A bound that the user names shows the rows above it.
 pub fn limits(terminal: Option<usize>, wide: bool, all_rows: bool, min_percent: f64) -> TextLimits {
     terminal.map_or_else(TextLimits::default, |columns| TextLimits {
         width: (!wide).then_some(columns),
+        colour: has_colour(terminal),
         fold_below: if all_rows || min_percent > 0.0 {
             0.0
         } else {

@@ -36,6 +36,7 @@ fn write_table(comparison: &Comparison, table: &DiffTable, out: &mut dyn Write) 
     let mut text = Vec::new();
     layout::write(
         &table::sheet(comparison, table, OutputFormat::Text),
+        comparison.view.view.text.colour,
         &mut text,
     )?;
     // The next table's empty line is its own.

@@ -5,12 +5,18 @@ use std::io::{self, Write};
 use varid_model::Rate;
 use varid_recording::{SessionState, TargetKind, terminal::one_line};
 
+use super::emphasis::Emphasis;
 use crate::{finding::Finding, scope::Scope, view::PercentOf};
 
 /// Writes what was recorded, when and how, and what percentages are of.
 pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     if let Some(finding) = Finding::of(scope) {
-        writeln!(out, "{}", one_line(&finding.to_string()))?;
+        let sentence = one_line(&finding.to_string());
+        writeln!(
+            out,
+            "{}",
+            Emphasis::Title.painted(&sentence, scope.view.text.colour)
+        )?;
         writeln!(out)?;
     }
     let recording = &scope.profile.recording;

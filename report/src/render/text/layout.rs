@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use varid_recording::terminal::{MAX_PADDING, one_line};
 
+use super::emphasis::Emphasis;
 use crate::{
     columns::{Sheet, SheetLine},
     short_name,
@@ -14,7 +15,7 @@ const RULE: &str =
     "-------------------------------------------------------------------------------";
 
 /// Writes a table, in columns that are as wide as they need to be, and no wider than the terminal together.
-pub fn write(sheet: &Sheet, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(sheet: &Sheet, colour: bool, out: &mut dyn Write) -> io::Result<()> {
     if let Some(replacement) = &sheet.replacement {
         writeln!(out, "{replacement}")?;
         return writeln!(out);
@@ -32,12 +33,13 @@ pub fn write(sheet: &Sheet, out: &mut dyn Write) -> io::Result<()> {
         text: one_line(label),
         stem: 0,
         is_name: false,
+        emphasis: Emphasis::Title,
     };
     let header: Vec<Cell> = sheet.header.iter().map(label).collect();
-    write_line(&header, &widths, out)?;
+    write_line(&header, (&widths, colour), out)?;
     for cells in &lines {
         match cells {
-            Some(cells) => write_line(cells, &widths, out)?,
+            Some(cells) => write_line(cells, (&widths, colour), out)?,
             None => writeln!(out, "{RULE}")?,
         }
     }
@@ -57,6 +59,7 @@ struct Cell {
     stem: usize,
     /// Whether the rest is a function's name.
     is_name: bool,
+    emphasis: Emphasis,
 }
 
 /// The cells of a line; none: a rule.
@@ -73,6 +76,7 @@ fn cells(sheet: &Sheet, line: &SheetLine) -> Option<Vec<Cell>> {
             text,
             stem: value.stem(),
             is_name: value.is_name(),
+            emphasis: Emphasis::of(value),
         }
     };
     Some(values.iter().zip(&sheet.dashes).map(cell).collect())
@@ -130,12 +134,25 @@ fn widths(
     widths
 }
 
-fn write_line(cells: &[Cell], widths: &[usize], out: &mut dyn Write) -> io::Result<()> {
-    let padded = cells.iter().zip(widths);
+fn write_line(
+    cells: &[Cell],
+    (widths, colour): (&[usize], bool),
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let last = cells.len().saturating_sub(1);
+    let padded = cells.iter().zip(widths).enumerate();
     let text: Vec<String> = padded
-        .map(|(cell, &width)| {
-            let padding = width.min(MAX_PADDING);
-            format!("{:padding$}", cut(cell, width))
+        .map(|(place, (cell, &width))| {
+            let text = cut(cell, width);
+            let painted = cell.emphasis.painted(&text, colour);
+            // Codes of colours take no room; the last cell needs none beside it.
+            let room = if place == last {
+                0
+            } else {
+                width.min(MAX_PADDING)
+            };
+            let padding = room.saturating_sub(text.chars().count());
+            format!("{painted}{:padding$}", "")
         })
         .collect();
     writeln!(out, "{}", text.join(GAP).trim_end())
@@ -163,7 +180,7 @@ fn cut(cell: &Cell, width: usize) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cell, write_line};
+    use super::{Cell, Emphasis, write_line};
     use varid_recording::terminal::MAX_PADDING;
 
     #[test]
@@ -172,18 +189,19 @@ mod tests {
             text,
             stem: 0,
             is_name: false,
+            emphasis: Emphasis::Plain,
         };
         let long = "n".repeat(70_000);
         let mut out = Vec::new();
         write_line(
             &[cell(long.clone()), cell("1".to_owned())],
-            &[70_000, 1],
+            (&[70_000, 1], false),
             &mut out,
         )
         .unwrap();
         write_line(
             &[cell("short".to_owned()), cell("2".to_owned())],
-            &[70_000, 1],
+            (&[70_000, 1], false),
             &mut out,
         )
         .unwrap();

@@ -1,5 +1,6 @@
 //! How does a view look to people?
 
+mod emphasis;
 mod foot;
 mod head;
 pub mod layout;
@@ -21,9 +22,10 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     }
     head::write(scope, out)?;
-    layout::write(&views::layers(scope, OutputFormat::Text), out)?;
+    let colour = scope.view.text.colour;
+    layout::write(&views::layers(scope, OutputFormat::Text), colour, out)?;
     for sheet in views::sheets(scope, OutputFormat::Text) {
-        layout::write(&sheet, out)?;
+        layout::write(&sheet, colour, out)?;
     }
     foot::write(scope, out)
 }

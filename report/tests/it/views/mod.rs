@@ -73,6 +73,7 @@ fn overview_on_a_terminal_of_eighty_columns() {
             width: Some(80),
             fold_below: 20.0,
             missing: Some(1),
+            colour: false,
         },
         ..View::default()
     };
@@ -102,6 +103,35 @@ fn overview_on_a_terminal_of_eighty_columns() {
         .map(|number| number.parse::<u64>().unwrap())
         .sum();
     assert_eq!(shown, all, "{text}");
+}
+
+#[test]
+fn what_takes_much_is_coloured_and_all_else_is_as_it_was() {
+    let fixture = Fixture::full();
+    let rendered = |colour| {
+        let view = View {
+            text: TextLimits {
+                width: Some(80),
+                colour,
+                ..TextLimits::default()
+            },
+            ..View::default()
+        };
+        fixture.render(&Options::default(), &view, OutputFormat::Text)
+    };
+    let (plain, coloured) = (rendered(false), rendered(true));
+    assert!(!plain.contains('\u{1b}'));
+    let row = coloured
+        .lines()
+        .find(|line| line.contains("Balls.draw"))
+        .unwrap();
+    assert!(row.contains("\u{1b}[31m43.00\u{1b}[0m"), "{row}");
+    assert!(coloured.contains("\u{1b}[32m2.00\u{1b}[0m"), "{coloured}");
+    let codes = ["31", "32", "1", "0"].map(|code| format!("\u{1b}[{code}m"));
+    let without = codes
+        .iter()
+        .fold(coloured, |text, code| text.replace(code, ""));
+    assert_eq!(without, plain);
 }
 
 #[test]
