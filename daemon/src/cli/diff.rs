@@ -8,7 +8,6 @@ use varid_report::{GroupBy, ReportTable};
 
 /// `varid diff`.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
 pub struct DiffArgs {
     /// Two sessions, A and B, by folder or by name; with --against those of A.
     #[arg(value_name = "SESSION", required = true)]
@@ -49,6 +48,9 @@ pub struct DiffArgs {
     /// Shares of the samples, not of the event's counts between them.
     #[arg(long)]
     pub by_samples: bool,
+    /// Functions of one name are one row, in whichever file they are: for files that have another name in B.
+    #[arg(long)]
+    pub by_symbol_only: bool,
     /// On a terminal: whole names, however wide the lines get.
     #[arg(long)]
     pub wide: bool,
@@ -66,10 +68,6 @@ pub struct DiffArgs {
     #[command(flatten)]
     pub names: NameArgs,
 }
-
-const EXIT_CODES: &str = "\
-Exit codes:
-  0, 1 for a failure with a one-line reason, 2 for bad usage, 3 if --fail-if-slower says so.";
 
 /// A probability that a test can be held against.
 fn level(text: &str) -> Result<f64, String> {

@@ -52,6 +52,7 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
             Quantity::Share
         },
         level: args.level,
+        by_symbol_only: args.by_symbol_only,
         flame_graph: args.html.is_some(),
     });
     let lines = table == ReportTable::By(GroupBy::Line);

@@ -8,12 +8,14 @@
 //! | how likely is a difference by chance | `statistics` |
 //! | by what is that tested | `tested_by` |
 //! | which calling contexts differ | `tree` |
+//! | which image has another name on the other side | `renamed_images` |
 //! | which columns does the table have | `table` |
 //! | how does it look | `text`, `json`, `html` |
 
 mod comparison;
 mod html;
 mod json;
+mod renamed_images;
 mod session;
 mod statistics;
 mod table;
@@ -76,6 +78,8 @@ pub struct DiffView {
     pub quantity: Quantity,
     /// Rows are significant at this false discovery rate, the total at this rate of false alarms.
     pub level: f64,
+    /// Whether functions of one name are one row, in whichever image they are.
+    pub by_symbol_only: bool,
     /// Whether [`Diff::write_html`] is to have a flame graph.
     pub flame_graph: bool,
 }

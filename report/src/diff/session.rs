@@ -30,11 +30,13 @@ pub struct RowKey {
 }
 
 impl RowKey {
-    fn of(row: &Row) -> Self {
+    fn of(row: &Row, by_symbol_only: bool) -> Self {
         let symbol = row.symbol().is_some().then(|| row.symbol_name());
+        let is_left_out = by_symbol_only && symbol.is_some();
+        let image = row.image().filter(|_| !is_left_out);
         Self {
             layer: row.layer(),
-            image: row.image().map(|name| file_name(name).to_owned()),
+            image: image.map(|name| file_name(name).to_owned()),
             symbol: symbol.map(Into::into),
             line: row.line().map(|line| (line.file.to_string(), line.line)),
             // A process without a name is called by its number.
@@ -92,6 +94,7 @@ impl SessionShares {
         let mut scope = Scope::of_event(profile, view, profile.event(None)?);
         // Functions of one name are one row.
         scope.merge_symbols(|symbol, image| {
+            let image = image.filter(|_| !diff.by_symbol_only);
             let image = image.map(|image| file_name(&image.name));
             (symbol.layer, image, &symbol.name, symbol.inlined)
         });
@@ -114,7 +117,8 @@ impl SessionShares {
                 let weight = taken(row.share);
                 if !weight.is_zero() {
                     // Threads and processes of one name are one row.
-                    table.entry(RowKey::of(&row)).or_default().add(weight);
+                    let key = RowKey::of(&row, diff.by_symbol_only);
+                    table.entry(key).or_default().add(weight);
                 }
             }
             table

@@ -153,7 +153,7 @@ fn text_columns(comparison: &Comparison, by: GroupBy, is_wide: bool) -> Vec<Colu
         let mark = if test.is_significant { " *" } else { "" };
         format!("{}{mark}", probability_text(test.rate)).into()
     }));
-    columns.extend(text_labels(by, is_wide));
+    columns.extend(text_labels(by, is_wide && !comparison.view.by_symbol_only));
     columns
 }
 

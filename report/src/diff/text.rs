@@ -7,6 +7,7 @@ use varid_recording::terminal::one_line;
 use super::{
     Quantity, Side,
     comparison::{Comparison, DiffTable, LEAST_SAMPLES},
+    renamed_images::renamed_images,
     session::SessionShares,
     table,
     tested_by::TestedBy,
@@ -200,5 +201,6 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
         let (folder, throttled) = (session.folder.display(), session.throttled);
         notes.push(format!("Note: {folder} was throttled {throttled} times"));
     }
+    notes.extend(renamed_images(comparison).map(|renamed| format!("Note: {renamed}")));
     notes
 }

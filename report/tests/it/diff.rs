@@ -52,6 +52,7 @@ fn view(width: usize) -> DiffView {
         },
         quantity: Quantity::Share,
         level: 0.05,
+        by_symbol_only: false,
         flame_graph: false,
     }
 }
@@ -474,4 +475,57 @@ fn hostile_names_are_names_and_nothing_else() {
             assert_eq!(csv.lines().count(), 1 + HOSTILE.len());
         }
     }
+}
+
+/// A program of this name, with so many samples in each of two functions.
+fn program(name: &str, [parse, print]: [u64; 2]) -> Fixture {
+    const PROGRAM: u64 = 0x5500_0000_0000;
+    let mut fixture = Fixture::bare();
+    let path = fixture.dir.path().join(name);
+    let id = [name.len() as u8; 20];
+    elf(
+        &path,
+        &id,
+        vec![slot(0x1000, "parse"), slot(0x1100, "print")],
+    );
+    fixture.map(100, PROGRAM, &path, &id);
+    fixture.samples(parse, (100, 100), &[PROGRAM + 0x1010]);
+    fixture.samples(print, (100, 100), &[PROGRAM + 0x1110]);
+    fixture.writer.finish().unwrap();
+    fixture
+}
+
+#[test]
+fn a_program_of_another_name_is_compared_by_its_functions() {
+    let (a, b) = (
+        [program("app-1", [300, 100])],
+        [program("app-20", [100, 300])],
+    );
+    let sides = [&a[..], &b[..]];
+    let text = |by_symbol_only| {
+        let view = DiffView {
+            by_symbol_only,
+            ..view(160)
+        };
+        let diff = diff(view, &Options::default(), sides).unwrap();
+        written(&diff, OutputFormat::Text, sides)
+    };
+    let apart = text(false);
+    let hint = "Note: app-1 of A and app-20 of B have functions of the same names: --by-symbol-only compares them";
+    assert!(apart.contains(hint), "{apart}");
+    assert_eq!(apart.matches("  parse\n").count(), 2, "{apart}");
+    let together = text(true);
+    assert!(!together.contains("Note: "), "{together}");
+    let row = together
+        .lines()
+        .find(|line| line.ends_with("  parse"))
+        .unwrap();
+    let numbers: Vec<&str> = row.split_whitespace().take(3).collect();
+    assert_eq!(numbers, ["75.00", "25.00", "-50.00"], "{together}");
+    // The same program on both sides has nothing to hint at.
+    let same = [program("app-1", [100, 300])];
+    let sides = [&a[..], &same[..]];
+    let diff = diff(view(160), &Options::default(), sides).unwrap();
+    let text = written(&diff, OutputFormat::Text, sides);
+    assert!(!text.contains("--by-symbol-only"), "{text}");
 }
