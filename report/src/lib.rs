@@ -130,7 +130,7 @@ pub use frames::{
 pub use live::{
     Amount, HALF_LIFE, LiveMethod, LiveProfile, LiveShare, LiveSpan, LiveThread, Progress,
 };
-pub use missing_files::{MissingFile, MissingPart};
+pub use missing_files::{MissingFile, MissingPart, shell_word};
 pub use name_options::NameOptions;
 pub use name_pattern::{NamePattern, NamePatternError};
 pub use options::{Options, Pattern};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use varid_recording::{ImageKind, is_own_memory};
+use varid_recording::{ImageKind, SYMBOLS, is_own_memory};
 use varid_symbolizer::hex;
 
 use crate::{
@@ -113,6 +113,7 @@ fn missing_file(
     // Nor has what the session keeps of an ELF file (the vDSO's copy, an imported recording's symbols) more than it holds.
     let is_complete =
         image.kind == ImageKind::Remap || image.kind == ImageKind::Elf && image.in_session;
+    let is_complete = is_complete || is_substitute(&image.path);
     if !is_file || is_complete && part != MissingPart::File {
         return None;
     }
@@ -130,6 +131,24 @@ fn missing_file(
         weight,
     })
 }
+
+/// Whether a file is one that varid has written for names alone, of another session: nobody has an unstripped build of it.
+fn is_substitute(path: &Path) -> bool {
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
+    let is_build_id = |stem: &str| {
+        stem.len() == BUILD_ID_DIGITS && stem.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let is_named = stem.is_some_and(|stem| {
+        let prefixes = ["jit-", "remap", "vdso-"];
+        is_build_id(stem) || prefixes.iter().any(|prefix| stem.starts_with(prefix))
+    });
+    let folder = path.parent().and_then(Path::file_name);
+    let is_elf = path.extension().is_some_and(|extension| extension == "elf");
+    is_named && is_elf && folder.is_some_and(|folder| folder == SYMBOLS)
+}
+
+/// Hexadecimal digits of the build-ids that varid makes.
+const BUILD_ID_DIGITS: usize = 40;
 
 /// Where the partitions of an Android device are mounted.
 const ANDROID: [&str; 8] = [
@@ -213,7 +232,8 @@ fn fetch(path: &Path, build_id: &str, kind: ImageKind, part: MissingPart) -> Vec
 }
 
 /// A word as sh(1) reads it back: the name of a recorded file must not become a command.
-fn shell_word(text: &str) -> String {
+#[must_use]
+pub fn shell_word(text: &str) -> String {
     let plain = |char: char| char.is_ascii_alphanumeric() || "/._-+,:@%=~".contains(char);
     if text.chars().all(plain) {
         text.to_owned()
@@ -235,6 +255,25 @@ mod tests {
             fetch("/data/app/$(reboot); it's a `lib`.so"),
             r"adb pull '/data/app/$(reboot); it'\''s a `lib`.so' DIR; varid report --symbols DIR"
         );
+    }
+
+    #[test]
+    fn a_file_of_names_has_no_unstripped_build() {
+        let substitute = format!("/srv/session/symbols/{}.elf", "0a".repeat(20));
+        for path in [
+            &substitute,
+            "/srv/s/symbols/jit-12.elf",
+            "/s/symbols/remap.elf",
+        ] {
+            assert!(is_substitute(Path::new(path)), "{path}");
+        }
+        for path in [
+            "/usr/lib/libc.so.6",
+            "/srv/symbols/game.elf",
+            "/srv/jit-12.elf",
+        ] {
+            assert!(!is_substitute(Path::new(path)), "{path}");
+        }
     }
 
     #[test]
