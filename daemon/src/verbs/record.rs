@@ -201,7 +201,8 @@ fn record(
     let _ = progress.map(JoinHandle::join);
     // A session that found no room is a whole one, too.
     if matches!(result, Ok(_) | Err(SessionError::Full { .. })) {
-        if let Err(error) = sessions::set_last(&output) {
+        let is_last = sessions::set_last(&output);
+        if let Err(error) = &is_last {
             tracing::warn!("cannot note that this is the last session: {error}; name it with -i");
         }
         let samples = control.samples.load(Ordering::Relaxed);
@@ -210,6 +211,12 @@ fn record(
         if compress {
             output::notice(&format!("varid: {COMPRESSED}"));
         }
+        // A board's varid has no reports.
+        #[cfg(feature = "host")]
+        output::notice(&format!(
+            "varid: {} shows it",
+            report_command(is_last.is_ok(), &output)
+        ));
     }
     result?;
     let requested = control.stop.load(Ordering::Relaxed) && !command_ended.load(Ordering::Relaxed);
@@ -217,6 +224,16 @@ fn record(
         true => Ended::Request,
         false => Ended::Target,
     })
+}
+
+/// The command that shows a session, as a shell reads it.
+#[cfg(feature = "host")]
+fn report_command(is_last: bool, session: &std::path::Path) -> String {
+    let name = session.to_string_lossy();
+    match is_last {
+        true => "'varid report'".to_owned(),
+        false => format!("varid report -i {}", varid_report::shell_word(&name)),
+    }
 }
 
 /// Ends the recording of others when the command has ended, which stays to be waited for.
