@@ -6,6 +6,7 @@ mod annotate;
 pub mod arguments;
 #[cfg(feature = "host")]
 mod diff;
+mod examples;
 #[cfg(feature = "host")]
 mod export;
 #[cfg(feature = "host")]
@@ -125,21 +126,26 @@ Exit codes:
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Profile an app, a process or everything until 'varid stop'.
+    #[command(after_help = examples::START)]
     Start(SessionArgs),
     /// End sessions, wait until they are complete, say where they are.
+    #[command(after_help = examples::STOP)]
     Stop {
         /// Name, folder or target of one session [default: all that run].
         session: Option<String>,
     },
     /// Show the sessions that run.
+    #[command(after_help = examples::STATUS)]
     Status(FormatArgs),
     /// List what has been recorded, newest last.
-    #[command(aliases = ["list", "ls"])]
+    #[command(aliases = ["list", "ls"], after_help = examples::SESSIONS)]
     Sessions(FormatArgs),
     /// Launch a command, profile it until it ends, keep the recording.
+    #[command(after_help = examples::RECORD)]
     Record(RecordArgs),
     /// Copy a session from the device that --adb names; it becomes the last one here.
     #[cfg(feature = "host")]
+    #[command(after_help = examples::PULL)]
     Pull {
         /// Its name or folder there [default: the last one that has ended].
         session: Option<String>,
@@ -149,24 +155,31 @@ pub enum Verb {
     },
     /// Watch what runs while it is recorded: hottest methods, their lines, threads.
     #[cfg(feature = "host")]
+    #[command(after_help = examples::TOP)]
     Top(TopArgs),
     /// Print a session: layers, images, symbols, or another table, or the call graph.
     #[cfg(feature = "host")]
+    #[command(after_help = examples::REPORT)]
     Report(ReportArgs),
     /// Print the source lines and instructions of a method with their samples.
     #[cfg(feature = "host")]
+    #[command(after_help = examples::ANNOTATE)]
     Annotate(Box<AnnotateArgs>),
     /// Compare sessions: which code took more or less, and whether that is more than chance.
     #[cfg(feature = "host")]
+    #[command(after_help = examples::DIFF)]
     Diff(Box<DiffArgs>),
     /// Write a session for another viewer: flame graph, pprof, Firefox Profiler and others.
     #[cfg(feature = "host")]
+    #[command(after_help = examples::EXPORT)]
     Export(ExportArgs),
     /// Make a session of another profiler's recording: perf.data of perf and simpleperf, 'perf script', folded stacks.
     #[cfg(feature = "host")]
+    #[command(after_help = examples::IMPORT)]
     Import(ImportArgs),
     /// Compress what has been recorded, or undo it.
     #[cfg(feature = "host")]
+    #[command(after_help = examples::COMPRESS)]
     Compress {
         #[command(flatten)]
         input: selection::InputArgs,
@@ -176,15 +189,19 @@ pub enum Verb {
     },
     /// List the functions of dex, APK and ELF files with their lines, name addresses, or write substitute ELF files.
     #[cfg(feature = "host")]
+    #[command(after_help = examples::SYMBOLS)]
     Symbols(SymbolsArgs),
     /// Try which events this machine counts and samples.
+    #[command(after_help = examples::EVENTS)]
     Events(FormatArgs),
     /// Check a configuration file, or show what a session would be asked for.
-    #[command(subcommand, disable_help_subcommand = true)]
+    #[command(subcommand, disable_help_subcommand = true, after_help = examples::CONFIG)]
     Config(ConfigVerb),
     /// Tell what this machine offers, what varid will use and why, and what would help.
+    #[command(after_help = examples::DOCTOR)]
     Doctor(FormatArgs),
     /// Serve 'start', 'stop' and 'status' until a signal comes; 'start' does this by itself.
+    #[command(after_help = examples::DAEMON)]
     Daemon {
         /// As 'start' brings it up: in a session of its own, until nothing is left to do.
         #[arg(long, hide = true)]
@@ -192,6 +209,7 @@ pub enum Verb {
     },
     /// Print what makes a shell complete varid's command line.
     #[cfg(feature = "host")]
+    #[command(after_help = examples::COMPLETIONS)]
     Completions {
         /// Which shell.
         #[arg(value_enum)]
@@ -206,6 +224,7 @@ pub enum Verb {
     },
     /// Print the help of a verb, or a guide.
     #[cfg(feature = "host")]
+    #[command(after_help = examples::HELP)]
     Help(HelpArgs),
     /// Wait for a byte on a socket, then become a command.
     #[command(hide = true)]
@@ -249,5 +268,26 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// The verbs' help has one example each, and it is one that can be meant.
+    #[cfg(feature = "host")]
+    #[test]
+    fn each_verb_has_an_example_that_is_a_command_line() {
+        let mut program = Cli::command();
+        program.build();
+        for verb in program.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            let help = verb.clone().render_long_help().to_string();
+            let example = help.split("Example:\n").nth(1);
+            let example = example.unwrap_or_else(|| panic!("{}: {help}", verb.get_name()));
+            let line: Vec<&str> = example.lines().next().unwrap().split_whitespace().collect();
+            let words = line.iter().copied();
+            assert!(
+                words.clone().any(|word| word == verb.get_name()),
+                "{line:?}"
+            );
+            let parsed = Cli::try_parse_from(words);
+            assert!(parsed.is_ok(), "{line:?}: {}", parsed.unwrap_err());
+        }
     }
 }
