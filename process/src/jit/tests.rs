@@ -292,6 +292,7 @@ fn a_jitdump_file_is_read_however_short_ago_names_were_read() {
     let path = folder.path().join("jit-1.dump");
     let mut loads = vec![(0x1000, "one", 10)];
     jit.files.set_jitdump(jitdump(folder.path(), &loads), &path);
+    jit.area(0x1000, &(0x1000..0x3000)).unwrap();
     let later = ReadBudget {
         is_last: false,
         ..ReadBudget::ALL

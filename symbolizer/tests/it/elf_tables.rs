@@ -137,13 +137,13 @@ int other(int x) { return shown(x) * weak(x); }
 /// Where the section headers begin in a 64-bit file, and the header of the section of that name.
 fn section_header(bytes: &[u8], name: &str) -> usize {
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
-    let half = |at: usize| u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()) as usize;
+    let half = |at: usize| usize::from(u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()));
     let headers = word(40);
     let names = word(headers + half(62) * 64 + 24);
     (0..half(60))
         .map(|index| headers + index * 64)
         .find(|&at| {
-            let own = names + (word(at) & 0xffff_ffff) as usize;
+            let own = names + (word(at) & 0xffff_ffff);
             bytes[own..].starts_with(&[name.as_bytes(), b"\0"].concat())
         })
         .unwrap()
