@@ -152,6 +152,8 @@ const FIXED: usize = 9;
 const RAW: usize = 3;
 /// Bytes that say how long raw data is.
 const SIZE_OF_RAW: usize = 4;
+/// Most bytes of what a tracepoint says: the kernel's `PERF_MAX_TRACE_SIZE`.
+const MAX_TRACEPOINT: usize = 8_192;
 /// Contexts of a chain.
 const CONTEXTS: usize = 2;
 /// Most words of a record.
@@ -247,6 +249,7 @@ fn own_raw(sample: &Sample<&[Address]>) -> ([u64; RAW], usize) {
 
 /// The words of what a tracepoint says, with their size.
 fn tracepoint_raw(content: &[u8]) -> Vec<u64> {
+    let content = content.get(..MAX_TRACEPOINT).unwrap_or(content);
     let words = content.len().saturating_add(SIZE_OF_RAW).div_ceil(8);
     let size = words.saturating_mul(8).saturating_sub(SIZE_OF_RAW);
     let mut bytes = u32::try_from(size).unwrap_or(0).to_le_bytes().to_vec();

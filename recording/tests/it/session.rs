@@ -10,7 +10,7 @@ use proptest::{collection::vec, prelude::*};
 use varid_model::{Address, Marker, Mode, MonotonicNs, Period, Pid, Precision, Reason, Tid};
 use varid_recording::remap::address_of;
 use varid_recording::{
-    CpuMode, Error, MappingRecord, Sample, SessionReader, SessionRecord, SessionState,
+    CpuMode, Error, MappingRecord, NO_UID, Sample, SessionReader, SessionRecord, SessionState,
     SessionWriter,
 };
 
@@ -265,6 +265,38 @@ fn a_chain_too_long_for_a_record_is_cut_and_counted() {
     );
     assert_eq!(manifest.counts.unattributed["truncated"], 1);
     assert_eq!(manifest.state, SessionState::Complete);
+}
+
+#[test]
+fn a_tracepoint_s_data_leaves_room_for_a_chain_and_is_no_data_of_varid_s() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut manifest = manifest();
+    manifest.events.first.kind = 2;
+    let mut writer = SessionWriter::create(dir.path(), manifest).unwrap();
+    let chain: Vec<_> = (0x1000..0x1000 + 8_000).collect();
+    let SessionRecord::Sample(sample) = user_sample(5, 100, &chain) else {
+        unreachable!("it is a sample")
+    };
+    let sample = Sample {
+        original_ip: Address::new(0x1000),
+        ..sample
+    };
+    // The kernel's say 8 KB at most.
+    for content in [&b"twelve bytes"[..], &[7; 70_000]] {
+        writer
+            .write_recorded_sample(&sample.borrowed(), Some(content))
+            .unwrap();
+    }
+    writer.finish().unwrap();
+    let records = read(dir.path()).unwrap();
+    let lengths: Vec<_> = records
+        .iter()
+        .filter_map(|record| match record {
+            SessionRecord::Sample(sample) => Some((sample.user.len(), sample.uid, sample.frame)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(lengths, [(8_000, NO_UID, None), (7_155, NO_UID, None)]);
 }
 
 #[test]
