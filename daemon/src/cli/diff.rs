@@ -30,7 +30,7 @@ pub struct DiffArgs {
     /// Exit code 3 if B took more than so many percent more than A in all, or in the --layer and --symbol that are chosen, and not by chance.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_if_slower: Option<f64>,
-    /// Only this event of the sessions, with or without its modifiers [default: the first of A].
+    /// Only this event of the sessions, with or without its modifiers [default: the first of A that has samples].
     #[arg(short, long, value_name = "EVENT")]
     pub event: Option<String>,
     /// At most so many rows of a table.
