@@ -29,8 +29,8 @@ pub struct Module {
     /// File offset, address, bytes of each loaded segment.
     segments: Vec<(u64, u64, u64)>,
     has_bytecode_marks: bool,
-    /// The code at its entry point; empty: it describes none of its code.
-    entry: Range<u64>,
+    /// Code that nobody has called; none: it describes none of its code.
+    beginnings: Vec<Range<u64>>,
     rules: ById<u64, Option<Rc<Rule>>>,
     /// First and last address of each function that has a symbol, in order; only where the machine's conventions need them.
     functions: Vec<(u64, u64)>,
@@ -62,9 +62,9 @@ impl Module {
         Self {
             machine,
             has_bytecode_marks: dex_marker::is_in(&eh_frame),
-            entry: match eh_frame.is_empty() {
-                true => 0..0,
-                false => entry_of(file, machine),
+            beginnings: match eh_frame.is_empty() {
+                true => Vec::new(),
+                false => beginnings_of(file, machine),
             },
             eh_frame,
             eh_frame_hdr,
@@ -147,8 +147,9 @@ impl Module {
     fn compute(&self, address: u64) -> Option<Rule> {
         let section = self.section();
         let Some(fde) = self.function(&section, address) else {
-            let is_entry = self.entry.contains(&address);
-            return is_entry.then(|| Rule::of_outermost(self.machine));
+            let mut beginnings = self.beginnings.iter();
+            let begins = beginnings.any(|code| code.contains(&address));
+            return begins.then(|| Rule::of_outermost(self.machine));
         };
         let mut context = UnwindContext::new();
         let row = fde
@@ -297,22 +298,31 @@ impl UnwindInfo for Module {
     }
 }
 
-/// The code at a file's entry point, which the kernel jumps to: nobody has called it. Dynamic linkers and some C libraries have no unwind
-/// information for it.
-fn entry_of<'data, R: ReadRef<'data>>(
+/// The code at a file's entry point, which the kernel jumps to, and the code that calls `main`: of the first there is no unwind information in
+/// dynamic linkers, of both in musl.
+fn beginnings_of<'data, R: ReadRef<'data>>(
     file: &object::File<'data, R>,
     machine: Machine,
-) -> Range<u64> {
+) -> Vec<Range<u64>> {
     /// Bytes of it: glibc's `_start` and `_dl_start_user` have 66 on x86-64.
     const SIZE: u64 = 128;
-    let start = match machine {
+    /// It ends in a jump to the function that lies before it, whose name is not exported.
+    const MUSL: &str = "__libc_start_main";
+    let entry = match machine {
         Machine::Arm => file.entry() & !1,
         _ => file.entry(),
     };
-    match start {
-        0 => 0..0,
-        start => start..start.saturating_add(SIZE),
-    }
+    let entry = Some(entry..entry.saturating_add(SIZE)).filter(|code| code.start != 0);
+    let is_static = entry.is_some() && file.dynamic_symbol_table().is_none();
+    let symbols = is_static.then(|| file.symbols()).into_iter().flatten();
+    let calls_main = symbols
+        .chain(file.dynamic_symbols())
+        .filter(|symbol| symbol.is_definition() && symbol.name() == Ok(MUSL))
+        .map(|symbol| {
+            let start = symbol.address();
+            start.saturating_sub(SIZE)..start.saturating_add(symbol.size())
+        });
+    entry.into_iter().chain(calls_main.take(1)).collect()
 }
 
 /// First and last address of each function that has a symbol, where the machine's conventions need them.

@@ -28,6 +28,16 @@ described:
 elsewhere:
     ret
     .size elsewhere, . - elsewhere
+
+    .skip 256
+calls_main:
+    call elsewhere
+    hlt
+    .globl __libc_start_main
+    .type __libc_start_main, @function
+__libc_start_main:
+    jmp calls_main
+    .size __libc_start_main, . - __libc_start_main
 "#;
 
 #[test]
@@ -39,10 +49,12 @@ fn nobody_has_called_what_is_at_the_entry_point() {
     let mut rule_at = |name: &str, distance| {
         let mut symbols = file.dynamic_symbols();
         let symbol = symbols.find(|symbol| symbol.name() == Ok(name)).unwrap();
-        module.rule(Address::new(symbol.address() + distance))
+        module.rule(Address::new(symbol.address().wrapping_add_signed(distance)))
     };
-    for distance in [0, 7] {
-        let rule = rule_at("_start", distance);
+    // musl's code that calls main is not exported, and lies before what is.
+    let main = "__libc_start_main";
+    for (name, distance) in [("_start", 0), ("_start", 7), (main, 0), (main, -2)] {
+        let rule = rule_at(name, distance);
         assert!(matches!(rule, CodeRule::Rule(rule) if rule.is_outermost()));
     }
     let described = rule_at("described", 0);
