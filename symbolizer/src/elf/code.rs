@@ -6,7 +6,8 @@ use std::path::Path;
 use object::elf;
 
 use super::package;
-use super::reader::{ElfReader, Section};
+use super::parts::Section;
+use super::reader::ElfReader;
 use crate::{Result, hex};
 
 /// The most bytes of one function that are read: the loops of interpreters have some 100 KB.

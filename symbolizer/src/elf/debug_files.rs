@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::reader::{ElfReader, c_string};
+use super::parts::c_string;
+use super::reader::ElfReader;
 use crate::hex;
 
 /// Where distributions put debug files.

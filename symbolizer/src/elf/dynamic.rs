@@ -9,8 +9,7 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, elf, pod};
 
 use super::data::Data;
-use super::headers::{Section, Segment};
-use super::reader::Encoding;
+use super::parts::{Encoding, Section, Segment};
 
 /// Bytes of a dynamic table that are read, and of a header of unwind information.
 const MAX_TABLE: u64 = 1 << 16;

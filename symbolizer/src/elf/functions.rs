@@ -7,7 +7,8 @@ use gimli::{
     UnwindSection,
 };
 
-use super::reader::{ElfReader, Section};
+use super::parts::Section;
+use super::reader::ElfReader;
 
 type Slice<'d> = EndianSlice<'d, RunTimeEndian>;
 

@@ -10,6 +10,7 @@ use object::{Endianness, FileKind, ReadRef};
 
 use super::data::{Data, Problem};
 use super::dynamic;
+use super::parts::{Packing, Section, Segment, c_string};
 
 /// How many notes sections or segments are searched for the build-id, and how many bytes of each.
 const MAX_NOTES: (usize, u64) = (64, 65_536);
@@ -34,52 +35,6 @@ pub(super) struct Headers {
     pub(super) unusable_sections: Option<Problem>,
     pub(super) segments: Vec<Segment>,
     pub(super) build_id: Option<Vec<u8>>,
-}
-
-/// A section header.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Section {
-    /// Of a packed `.zdebug_info` it is `.debug_info`.
-    pub(super) name: String,
-    pub(super) kind: u32,
-    pub(super) flags: u64,
-    pub(super) packing: Packing,
-    pub(super) address: u64,
-    pub(super) offset: u64,
-    pub(super) size: u64,
-    pub(super) link: u32,
-}
-
-/// How the bytes of a section are packed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Packing {
-    #[default]
-    Plain,
-    /// Behind a compression header (`SHF_COMPRESSED`).
-    Header,
-    /// A `.zdebug_*` section of GNU's older tools and of Go before 1.19: behind `ZLIB` and the size.
-    Zlib,
-}
-
-impl Section {
-    /// Whether it is part of the program in memory.
-    pub(super) fn is_loaded(&self) -> bool {
-        self.flags & u64::from(elf::SHF_ALLOC) != 0
-    }
-
-    /// Whether it holds instructions.
-    pub(super) fn is_executable(&self) -> bool {
-        self.flags & u64::from(elf::SHF_EXECINSTR) != 0
-    }
-}
-
-/// A part of the file that is loaded.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Segment {
-    pub(super) offset: u64,
-    pub(super) address: u64,
-    pub(super) size: u64,
-    pub(super) executable: bool,
 }
 
 /// Which part of the headers cannot be used, and why.
@@ -260,9 +215,4 @@ fn segment<P: ProgramHeader<Endian = Endianness>>(
         size: program.p_filesz(endian).into(),
         executable: program.p_flags(endian) & elf::PF_X != 0,
     })
-}
-
-/// The bytes before the first NUL.
-pub(super) fn c_string(bytes: &[u8]) -> &[u8] {
-    bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }

@@ -8,8 +8,9 @@ use object::elf;
 
 use super::functions;
 use super::minidebug;
+use super::parts::Segment;
 use super::ranges::Ranges;
-use super::reader::{ElfReader, Segment};
+use super::reader::ElfReader;
 use super::symbols::{ElfSymbols, Named};
 use super::tables::{CodeSymbol, SymbolTable};
 use crate::{Error, Result};

@@ -26,6 +26,7 @@ mod minidebug;
 mod name;
 mod near;
 mod package;
+mod parts;
 mod place;
 mod ranges;
 mod reader;

@@ -8,7 +8,8 @@ use object::elf;
 use super::demangle::demangle;
 use super::minidebug;
 use super::near::nearest;
-use super::reader::{ElfReader, Segment};
+use super::parts::Segment;
+use super::reader::ElfReader;
 use crate::Result;
 
 /// The longest symbol name that is compared, in bytes.

@@ -6,11 +6,11 @@ use std::io::Read;
 use std::path::Path;
 
 use object::read::elf::{CompressionHeader, FileHeader};
-use object::{Endianness, U32, elf, pod};
+use object::{Endianness, elf, pod};
 
 use super::data::{Data, Problem};
 use super::headers::Headers;
-pub(super) use super::headers::{Packing, Section, Segment, c_string};
+use super::parts::{Encoding, Packing, Section, Segment};
 use crate::{Error, Result};
 
 /// A section is unpacked to so many bytes, and so many for each of its own: debug information becomes two to ten times as large.
@@ -31,32 +31,6 @@ pub(super) struct ElfReader<'d> {
     pub(super) unusable_sections: Option<String>,
     pub(super) segments: Vec<Segment>,
     pub(super) build_id: Option<Vec<u8>>,
-}
-
-/// How numbers are laid out.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Encoding {
-    pub(super) endian: Endianness,
-    pub(super) is_64: bool,
-}
-
-impl Encoding {
-    /// The number in the four bytes at `at`.
-    pub(super) fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
-        let field = bytes.get(at..)?.first_chunk()?;
-        Some(U32::from_bytes(*field).get(self.endian))
-    }
-
-    pub(super) fn address_size(self) -> u8 {
-        if self.is_64 { 8 } else { 4 }
-    }
-
-    pub(super) fn endian(self) -> gimli::RunTimeEndian {
-        match self.endian {
-            Endianness::Big => gimli::RunTimeEndian::Big,
-            Endianness::Little => gimli::RunTimeEndian::Little,
-        }
-    }
 }
 
 impl ElfReader<'static> {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::demangle::demangle;
+use super::parts::{Segment, c_string};
 use super::ranges::Ranges;
-use super::reader::{Segment, c_string};
 
 /// The longest symbol name that is shown, in bytes.
 const MAX_SYMBOL: usize = 65_536;

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use object::read::elf::Sym;
 use object::{Endianness, elf, pod};
 
-use super::reader::{ElfReader, Encoding, Segment, c_string};
+use super::parts::{Encoding, Segment, c_string};
+use super::reader::ElfReader;
 use crate::{Error, Result};
 
 /// `.symtab` or `.dynsym`, and the names of its symbols.
