@@ -96,6 +96,8 @@ impl<'p> Evidence<'p> {
                 continue;
             };
             let callers = evidence.places.entry(place).or_default();
+            // It is its own caller.
+            let caller = caller.filter(|_| grain != Grain::Caller);
             let sum = callers.entry(caller.and_then(name)).or_default();
             *sum = sum.saturating_add(value);
         }

@@ -115,17 +115,23 @@ impl<'p> Finding<'p> {
             return None;
         }
         let program = Program::of(scope.profile);
+        let native = Program::Native;
         let grains = match program {
-            Program::Dex => &[Grain::Image][..],
-            Program::Managed => &[Grain::Image, Grain::Caller],
-            Program::Native => &[Grain::Function, Grain::Image],
+            Program::Dex => &[(program, Grain::Image)][..],
+            // Machine code may make some of its own at run time.
+            Program::Managed => &[
+                (program, Grain::Image),
+                (program, Grain::Caller),
+                (native, Grain::Function),
+            ],
+            Program::Native => &[(native, Grain::Function), (native, Grain::Image)],
         };
         let mut found = grains
             .iter()
-            .filter_map(|grain| Evidence::of(scope, program, *grain).decide());
+            .filter_map(|(program, grain)| Evidence::of(scope, *program, *grain).decide());
         let mut finding = found.find(|finding| finding.helps(scope))?;
         match finding.place {
-            Place::Own(id, _) if program == Program::Native => {
+            Place::Own(id, _) if finding.program == Program::Native => {
                 finding.line = hottest_line(scope, id);
             }
             // As its row has it.

@@ -156,7 +156,7 @@ fn of_a_runtime_the_method_is_named_by_its_total() {
     let name = "JS:*sorts /srv/app.js:3:1";
     let expected = serde_json::json!({
         "text": format!("80 % is in {name} and what it calls: look there first"),
-        "percent": 80.0, "layer": "app", "symbol": name, "caller": name, "with_callees": true,
+        "percent": 80.0, "layer": "app", "symbol": name, "with_callees": true,
     });
     assert_eq!(report["finding"], expected);
     assert_eq!(shares(&report, "layers", "layer")["vm"], (260, 300));
