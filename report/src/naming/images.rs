@@ -18,6 +18,9 @@ use crate::{
     name_options::Detail,
 };
 
+/// What code is called that a process has made at run time and given names.
+pub const JIT: &str = "[jit]";
+
 /// The files of a profile, each with its symbols from the first time they are needed.
 #[derive(Debug)]
 pub struct ImageTable {
@@ -162,7 +165,7 @@ impl ImageTable {
         let path = self.get(id).and_then(|image| image.path.as_deref());
         let name = path.and_then(|path| path.file_name()?.to_str());
         let is_map = name.is_some_and(|name| name.starts_with("perf-") && name.ends_with(".map"));
-        is_map || self.is_own_memory(id)
+        is_map || path.is_some_and(is_jit_file) || self.is_own_memory(id)
     }
 
     /// An image that is only a name: the kernel, a module, the markers.
@@ -295,6 +298,20 @@ impl ImageTable {
             return (image, file);
         }
         let listed = self.listed.get(path.to_string_lossy().as_ref());
+        if is_jit_file(path) {
+            let image = ProfileImage {
+                name: JIT.to_owned(),
+                path: Some(path.to_owned()),
+                layer: Layer::App,
+            };
+            let file = ImageFile {
+                path: path.to_owned(),
+                build_id: build_id.to_vec(),
+                kind: ImageKind::Remap,
+                in_session: false,
+            };
+            return (image, file);
+        }
         let layer = match listed.map_or(Layer::Native, |image| image.layer) {
             Layer::Native if is_runtime(path) => Layer::Vm,
             layer => layer,
@@ -324,6 +341,13 @@ impl ImageTable {
         let known = self.listed.contains_key(&relative) || self.session.join(&relative).is_file();
         known.then_some(relative)
     }
+}
+
+/// Whether a file has the names of code that a process has made, in another session of varid, which perf has read or which was imported.
+fn is_jit_file(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let is_named = name.is_some_and(|name| name.starts_with("jit-") && name.ends_with(".elf"));
+    is_named && path.parent().and_then(Path::file_name) == Some(SYMBOLS.as_ref())
 }
 
 /// What code of an image is called of which neither the function nor its begin is known.

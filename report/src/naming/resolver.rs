@@ -10,7 +10,7 @@ use varid_recording::{
 
 use super::{
     address_spaces::{AddressSpaces, MappedImage, SpaceState},
-    images::{ImageFileState, ImageTable, NamedFunction, unnamed},
+    images::{ImageFileState, ImageTable, JIT, NamedFunction, unnamed},
     kernel::KernelNames,
     recorded_files::RecordedFiles,
     retrace::{self, Retracer},
@@ -31,9 +31,6 @@ pub const MARKERS: &str = "[marker]";
 
 /// What code is called that a process has made at run time and that has no name.
 pub const UNNAMED_JIT: &str = "[unnamed JIT code]";
-
-/// What code is called that a process has made at run time and given names, in a session of varid.
-const JIT: &str = "[jit]";
 
 /// Where code comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

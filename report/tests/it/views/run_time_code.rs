@@ -221,3 +221,23 @@ fn java_methods_of_folded_stacks_are_of_a_jit() {
     let images = shares(&report, "images", "image");
     assert_eq!((images["[jit]"], images["[native]"]), ((30, 40), (10, 10)));
 }
+
+#[test]
+fn the_names_of_another_session_s_jit_are_those_of_a_jit() {
+    const CODE: u64 = 0x7700_0000_0000;
+    let mut fixture = Fixture::bare();
+    // As varid import has it: nothing lists the file.
+    let symbols = fixture.dir.path().join("recorded/symbols");
+    std::fs::create_dir_all(&symbols).unwrap();
+    let path = symbols.join("jit-12.elf");
+    let (first, second) = (slot(0x1000, HOT), slot(0x1100, HOT));
+    elf(&path, &[5; 20], vec![first, second]);
+    fixture.map(100, CODE, &path, &[5; 20]);
+    fixture.samples(30, (100, 100), &[CODE + 0x1010]);
+    fixture.samples(10, (100, 100), &[CODE + 0x1110]);
+    fixture.writer.finish().unwrap();
+    let report = json(&fixture, &Options::default(), &View::default());
+    assert_eq!(shares(&report, "rows", "symbol")[HOT], (40, 40));
+    assert_eq!(shares(&report, "layers", "layer")["app"], (40, 40));
+    assert_eq!(shares(&report, "images", "image")["[jit]"], (40, 40));
+}
