@@ -50,7 +50,10 @@ pub(crate) fn of_start(start: &[u8]) -> Option<&'static str> {
     if begins("events:") && (begins("fn=") || begins("fl=")) {
         return Some("a profile in the format of callgrind");
     }
-    if text.starts_with(['{', '[']) {
+    // Of folded stacks a thread's name in brackets may be the first thing.
+    let list = text.strip_prefix('[').map(str::trim_start);
+    let is_list = list.is_some_and(|list| list.starts_with(['{', '[', '"', ']']));
+    if text.starts_with('{') || is_list {
         let is_firefox = has("\"meta\"") && text.contains("\"threads\"");
         return Some(match is_firefox {
             true => "a profile of Firefox",

@@ -58,11 +58,15 @@ impl StackCopy {
     }
 }
 
-/// The bytes of a copy, whose first one is at `start`, from an address of it on, unless that is in a hole.
+/// The bytes of a copy, whose first one is at `start`, from an address of it on, up to the next hole; None: it is in one.
 #[inline]
 fn slice_from(start: Address, bytes: &[u8], holes: Holes, address: Address) -> Option<&[u8]> {
     let from = usize::try_from(address.offset_from(start)?).ok()?;
-    bytes.get(from..).filter(|_| !holes.have(start, address))
+    let bytes = bytes.get(from..)?;
+    let there = holes.before_next(start, address, bytes.len());
+    bytes
+        .get(..there)
+        .filter(|there| bytes.is_empty() || !there.is_empty())
 }
 
 /// A record that contradicts itself.

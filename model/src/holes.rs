@@ -17,17 +17,25 @@ impl Holes {
         Self(bits)
     }
 
-    /// Whether the byte at an address is in one, of a copy that begins at `start`.
+    /// How many of the `len` bytes from an address on are there, up to the next hole; of a copy that begins at `start`.
     #[inline]
     #[must_use]
-    pub const fn have(self, start: Address, address: Address) -> bool {
+    pub fn before_next(self, start: Address, address: Address, len: usize) -> usize {
         if self.0 == 0 {
-            return false;
+            return len;
         }
-        let Some(page) = (address.get() / PAGE).checked_sub(start.get() / PAGE) else {
-            return false;
+        let (first, page) = (start.get() / PAGE, address.get() / PAGE);
+        let is_hole = |page: &u64| {
+            let bit = page.checked_sub(first).and_then(|n| u32::try_from(n).ok());
+            bit.and_then(|bit| 1u16.checked_shl(bit))
+                .is_some_and(|bit| self.0 & bit != 0)
         };
-        page < u16::BITS as u64 && self.0 & 1 << page != 0
+        let last = first.saturating_add(u16::BITS.into());
+        let Some(hole) = (page..last).find(is_hole) else {
+            return len;
+        };
+        let there = hole.saturating_mul(PAGE).saturating_sub(address.get());
+        usize::try_from(there).map_or(len, |there| there.min(len))
     }
 }
 
@@ -38,9 +46,16 @@ mod tests {
     #[test]
     fn pages_count_from_the_first_one_of_a_copy() {
         let holes = Holes::of_bits(0b1010);
-        let have = |address| holes.have(Address::new(0x1ff0), Address::new(address));
-        let found = [0x1ff0, 0x2000, 0x2fff, 0x3000, 0x4000, 0x1_1000, 0x1000, 0].map(have);
-        assert_eq!(found, [false, true, true, false, true, false, false, false]);
-        assert!(!Holes::default().have(Address::new(0), Address::new(0)));
+        let before = |address| holes.before_next(Address::new(0x1ff0), Address::new(address), 64);
+        let found = [
+            0x1ff0, 0x1fc0, 0x2000, 0x2fff, 0x3000, 0x3ff8, 0x4000, 0x5000,
+        ]
+        .map(before);
+        assert_eq!(found, [16, 64, 0, 0, 64, 8, 0, 64]);
+        assert_eq!([0, 0x1_1000, u64::MAX].map(before), [64; 3]);
+        assert_eq!(
+            Holes::default().before_next(Address::new(0), Address::new(0), 8),
+            8
+        );
     }
 }

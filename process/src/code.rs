@@ -75,8 +75,9 @@ impl UnwindInfo for MappedCode<'_> {
     }
 
     fn frame_rule(&mut self, frame: &NativeFrame) -> CodeRule {
-        match self.at(frame.lookup(), Module::rule) {
-            Code::Module(rule) => rule.of_file(frame),
+        let rule = |module: &mut Module, own: Address| module.rule_of_frame(own, frame);
+        match self.at(frame.lookup(), rule) {
+            Code::Module(rule) => rule,
             Code::Unknown => CodeRule::Unknown,
             Code::None => CodeRule::NoCode,
         }

@@ -140,7 +140,9 @@ impl Images {
             return Ok((last.file.try_clone()?, key));
         }
         let (file, key) = file::open(mapped)?;
-        self.last = file.try_clone().ok().map(|file| MappedFile {
+        // Held open, memory of a process that has ended would stay.
+        let keep = (!is_own_memory(file::without_deleted(mapped.path))).then(|| file.try_clone());
+        self.last = keep.and_then(Result::ok).map(|file| MappedFile {
             pid: mapped.pid,
             device: mapped.device,
             inode: mapped.inode,

@@ -186,7 +186,8 @@ fn sample_at(out: &mut Vec<u8>, sample: &Sample<&[Address]>, ip: Address, raw: &
         CpuMode::Kernel => misc::KERNEL,
         CpuMode::User => misc::USER,
     };
-    let room = MAX_WORDS.saturating_sub(FIXED + CONTEXTS);
+    // Beside the contexts, the marker of frames that are left out.
+    let room = MAX_WORDS.saturating_sub(FIXED + CONTEXTS + 1);
     let max_frames = room.saturating_sub(raw.len()).min(MAX_FRAMES);
     let kernel = sample.kernel.get(..max_frames).unwrap_or(sample.kernel);
     let room = max_frames.saturating_sub(kernel.len());

@@ -249,8 +249,8 @@ fn described(
         Code::Bytecode | Code::Jni => split_method_name(name),
         Code::Native => (String::new(), name),
     };
-    // Where a function without a name begins is not known.
-    let known = symbol.filter(|symbol| symbol.named || symbol.start != 0);
+    // Where a function without a name begins is not known; copies of one that was made at run time begin in many places.
+    let known = symbol.filter(|symbol| !symbol.run_time && (symbol.named || symbol.start != 0));
     let bytes = known.map_or(0, |symbol| key.offset.saturating_sub(symbol.start));
     let line = source.map_or(NO_LINE, |source| i64::from(source.line));
     let (pid, tid, uid) = key.owner;

@@ -3,6 +3,7 @@
 use crate::architecture;
 use crate::dex_marker::{self, BytecodeRule, MAX_TRAMPOLINE};
 use crate::expression::{Expression, Section, encoding};
+use crate::native_stack::NativeFrame;
 use crate::row::UnwindRow;
 use crate::rule::{Cfa, Rule, Saved};
 use crate::unwind_info::{CodeRule, UnwindInfo};
@@ -29,8 +30,10 @@ pub struct Module {
     /// File offset, address, bytes of each loaded segment.
     segments: Vec<(u64, u64, u64)>,
     has_bytecode_marks: bool,
-    /// Code that nobody has called; none: it describes none of its code.
+    /// Code that nobody has called, and that has no unwind information.
     beginnings: Vec<Range<u64>>,
+    /// Each function of Go keeps a frame pointer, and a goroutine begins with none.
+    keeps_frame_pointers: bool,
     rules: ById<u64, Option<Rc<Rule>>>,
     /// First and last address of each function that has a symbol, in order; only where the machine's conventions need them.
     functions: Vec<(u64, u64)>,
@@ -59,13 +62,14 @@ impl Module {
             Architecture::I386 => Machine::X86,
             _ => Machine::NATIVE,
         };
-        Self {
+        // A library that describes its code describes what calls main, too: its symbols need not be searched.
+        let describes_little = (1..1 << 12).contains(&eh_frame.len());
+        let describes_some = !eh_frame.is_empty();
+        let mut module = Self {
             machine,
             has_bytecode_marks: dex_marker::is_in(&eh_frame),
-            beginnings: match eh_frame.is_empty() {
-                true => Vec::new(),
-                false => beginnings_of(file, machine),
-            },
+            beginnings: Vec::new(),
+            keeps_frame_pointers: file.section_by_name(".gopclntab").is_some(),
             eh_frame,
             eh_frame_hdr,
             bases: BaseAddresses::default()
@@ -84,7 +88,13 @@ impl Module {
                 .collect(),
             rules: ById::default(),
             functions: functions_of(file, machine),
+        };
+        if describes_some {
+            let section = module.section();
+            let has_rule = |address| module.function(&section, address).is_some();
+            module.beginnings = beginnings_of(file, machine, describes_little, has_rule);
         }
+        module
     }
 
     /// The machine that its code is for.
@@ -271,6 +281,21 @@ impl Module {
 /// The description of a function in `.eh_frame`.
 type Fde<'a> = FrameDescriptionEntry<EndianSlice<'a, LittleEndian>>;
 
+impl Module {
+    /// The rule of a frame whose address is `own` in the file.
+    pub fn rule_of_frame(&mut self, own: Address, frame: &NativeFrame) -> CodeRule {
+        let is_bottom = self.keeps_frame_pointers
+            && !frame.address.is_instruction()
+            && frame.regs.fp() == Some(0);
+        match self.rule(own) {
+            CodeRule::Unknown if is_bottom => {
+                CodeRule::Rule(Rc::new(Rule::of_outermost(self.machine)))
+            }
+            rule => rule,
+        }
+    }
+}
+
 impl UnwindInfo for Module {
     fn rule(&mut self, pc: Address) -> CodeRule {
         let rule = match self.rules.get(&pc.get()) {
@@ -303,26 +328,33 @@ impl UnwindInfo for Module {
 fn beginnings_of<'data, R: ReadRef<'data>>(
     file: &object::File<'data, R>,
     machine: Machine,
+    has_symbols: bool,
+    has_rule: impl Fn(u64) -> bool,
 ) -> Vec<Range<u64>> {
-    /// Bytes of it: glibc's `_start` and `_dl_start_user` have 66 on x86-64.
-    const SIZE: u64 = 128;
+    /// Bytes at an entry point: glibc's `_start` and `_dl_start_user` have 66 on x86-64.
+    const ENTRY: u64 = 128;
     /// It ends in a jump to the function that lies before it, whose name is not exported.
     const MUSL: &str = "__libc_start_main";
+    /// Bytes of that function: 51 on x86-64.
+    const BEFORE: u64 = 80;
+    /// Symbols of musl: fewer than 2,000.
+    const MAX_SYMBOLS: usize = 1 << 12;
     let entry = match machine {
         Machine::Arm => file.entry() & !1,
         _ => file.entry(),
     };
-    let entry = Some(entry..entry.saturating_add(SIZE)).filter(|code| code.start != 0);
-    let is_static = entry.is_some() && file.dynamic_symbol_table().is_none();
-    let symbols = is_static.then(|| file.symbols()).into_iter().flatten();
-    let calls_main = symbols
-        .chain(file.dynamic_symbols())
-        .filter(|symbol| symbol.is_definition() && symbol.name() == Ok(MUSL))
+    let entry = Some(entry..entry.saturating_add(ENTRY));
+    let entry = entry.filter(|code| code.start != 0 && !has_rule(code.start));
+    let calls_main = file
+        .dynamic_symbols()
+        .take(MAX_SYMBOLS)
+        .filter(|symbol| has_symbols && symbol.is_definition() && symbol.name() == Ok(MUSL))
         .map(|symbol| {
             let start = symbol.address();
-            start.saturating_sub(SIZE)..start.saturating_add(symbol.size())
-        });
-    entry.into_iter().chain(calls_main.take(1)).collect()
+            start.saturating_sub(BEFORE)..start.saturating_add(symbol.size())
+        })
+        .find(|code| !has_rule(code.end.saturating_sub(1)));
+    entry.into_iter().chain(calls_main).collect()
 }
 
 /// First and last address of each function that has a symbol, where the machine's conventions need them.

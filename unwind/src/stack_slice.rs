@@ -18,12 +18,12 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The bytes from an address on; None: there are none, or they were not in memory.
+    /// The bytes from an address on, as far as they were in memory; None: there are none.
     #[inline]
     fn from(self, address: Address) -> Option<&'a [u8]> {
         let from = usize::try_from(address.offset_from(self.start)?).ok()?;
         let bytes = self.bytes.get(from..)?;
-        (!self.holes.have(self.start, address)).then_some(bytes)
+        bytes.get(..self.holes.before_next(self.start, address, bytes.len()))
     }
 
     fn contains(self, address: Address) -> bool {
@@ -128,6 +128,7 @@ mod tests {
             [0x1ff8, 0x2000, 0x2ff8, 0x3000].map(word),
             [Some(0), None, None, Some(0)]
         );
+        assert_eq!(word(0x1ffc), None, "half of it");
         // The words of it are addresses of the stack all the same.
         assert!(slice.contains(Address::new(0x2000)));
     }

@@ -8,6 +8,8 @@ use varid_model::perf::{Fields, Malformed};
 
 /// What it starts with.
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+/// Bytes of a subsystem's name; each of its events' names begins with it.
+const MAX_NAME: usize = 256;
 
 /// The tracepoints' names, `SYSTEM:NAME`, by their ids, up to what is not as perf writes it.
 pub(super) fn names(tracing_data: &[u8]) -> HashMap<u64, String> {
@@ -34,6 +36,9 @@ fn read(tracing_data: &[u8], names: &mut HashMap<u64, String>) -> Result<(), Mal
     }
     for _ in 0..fields.u32()? {
         let system = terminated(&mut fields)?;
+        if system.len() > MAX_NAME {
+            return Err(wrong);
+        }
         for _ in 0..fields.u32()? {
             let format = String::from_utf8_lossy(file(&mut fields)?);
             let value = |key: &str| format.lines().find_map(|line| line.strip_prefix(key));

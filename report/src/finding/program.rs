@@ -69,7 +69,7 @@ impl Program {
     /// By stack: the program's own innermost function.
     pub fn own_callers(self, profile: &Profile) -> Vec<Option<SymbolId>> {
         let owned: Vec<bool> = (profile.frames.symbols().iter())
-            .map(|symbol| self.owns(profile, symbol))
+            .map(|symbol| symbol.named && self.owns(profile, symbol))
             .collect();
         let is_own = |id: &SymbolId| {
             let place = usize::try_from(id.0).ok();

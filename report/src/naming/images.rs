@@ -165,7 +165,8 @@ impl ImageTable {
         let path = self.get(id).and_then(|image| image.path.as_deref());
         let name = path.and_then(|path| path.file_name()?.to_str());
         let is_map = name.is_some_and(|name| name.starts_with("perf-") && name.ends_with(".map"));
-        is_map || path.is_some_and(is_jit_file) || self.is_own_memory(id)
+        let is_dex = self.kind(id) == Some(ImageKind::Dex);
+        !is_dex && (is_map || path.is_some_and(is_jit_file) || self.is_own_memory(id))
     }
 
     /// An image that is only a name: the kernel, a module, the markers.

@@ -193,6 +193,7 @@ fn on_a_terminal(folder: &Path, pager: &str, options: &str) -> Result<String> {
     let output = script
         .args(["-qec", &command, "/dev/null"])
         .env("VARID_PAGER", pager)
+        .env("NO_COLOR", "1")
         .current_dir(folder)
         .stdin(Stdio::null())
         .output()?;

@@ -61,3 +61,45 @@ fn nobody_has_called_what_is_at_the_entry_point() {
     assert!(matches!(described, CodeRule::Rule(rule) if !rule.is_outermost()));
     assert!(matches!(rule_at("elsewhere", 0), CodeRule::Unknown));
 }
+
+/// A file of Go has no unwind information.
+const GO: &str = r#"
+    .section .gopclntab, "a"
+    .byte 0
+    .text
+    .globl goexit
+    .type goexit, @function
+goexit:
+    nop
+    call goexit
+    .size goexit, . - goexit
+"#;
+
+#[test]
+fn a_goroutine_begins_where_its_frame_pointer_is_zero() {
+    for (name, content, ends) in [("go.s", GO, true), ("entry.s", LINKER, false)] {
+        let compiled = Compiled::new(name, content);
+        let bytes = std::fs::read(compiled.path()).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let mut module = Module::new(&file);
+        let symbol = if ends { "goexit" } else { "elsewhere" };
+        let mut symbols = file.dynamic_symbols();
+        let symbol = symbols.find(|found| found.name() == Ok(symbol)).unwrap();
+        let own = Address::new(symbol.address());
+        let mut is_outermost = |address: fn(Address) -> FrameAddress, fp| {
+            let mut regs = Regs::unknown(Machine::X86_64);
+            regs.set_frame(own.get(), 0x7000, fp);
+            let frame = NativeFrame {
+                address: address(own),
+                sp: Address::new(0x7000),
+                regs,
+            };
+            let rule = module.rule_of_frame(own, &frame);
+            matches!(rule, CodeRule::Rule(rule) if rule.is_outermost())
+        };
+        assert_eq!(is_outermost(FrameAddress::Return, 0), ends);
+        assert!(!is_outermost(FrameAddress::Return, 0x7010));
+        // What it has called, and what it has kept of its caller's, is not known yet.
+        assert!(!is_outermost(FrameAddress::Instruction, 0));
+    }
+}
