@@ -89,6 +89,8 @@ mod tests {
                 Some("DTrace"),
             ),
             ("main;f 3\n", None),
+            ("[main tid=12];a;b 3\n", None),
+            ("[\n  {\"name\"", Some("JSON")),
         ] {
             let found = of_start(start.as_bytes());
             assert_eq!(found.is_some(), what.is_some(), "{start}");

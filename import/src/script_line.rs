@@ -123,7 +123,10 @@ impl<'a> Task<'a> {
 fn event<'a>(line: &'a str, words: &[Word<'a>]) -> Option<(Option<u64>, &'a str, &'a str)> {
     let named = |word: &Word<'a>| {
         let (_, text) = *word;
-        let name = text.strip_suffix(':').filter(|name| !name.is_empty())?;
+        let name = text.strip_suffix(':')?;
+        // What `--show-task-events` and its like print of other records is no sample.
+        let name =
+            Some(name).filter(|name| !name.is_empty() && !name.starts_with("PERF_RECORD_"))?;
         let rest = line.get(end(word)..)?.trim();
         Some((name, rest))
     };

@@ -137,8 +137,8 @@ fn head(line: &str, times: Option<Times>) -> Option<(Head<'_>, Times)> {
     let untimed = || Head::parse_without_time(line).map(|head| (head, Times::Absent));
     match times {
         Some(Times::Present) => timed(),
-        Some(Times::Absent) => untimed(),
-        None => timed().or_else(untimed),
+        // What seemed to be a sample without a time may have been prose.
+        Some(Times::Absent) | None => timed().or_else(untimed),
     }
 }
 

@@ -205,7 +205,7 @@ fn data_is_not_taken_for_code_that_a_stack_returns_into() {
         let imported = import_bytes(&file.to_bytes(), None).unwrap();
         let samples = imported.samples();
         let symbols = samples[0].symbols();
-        assert_eq!(symbols[0], "numbers+0x1cc1", "{symbols:?}");
+        assert_eq!(symbols[0], "numbers+0x?", "{symbols:?}");
         assert_eq!(*symbols.last().unwrap(), "[no-unwind-info]");
         assert_eq!(symbols.len(), frames + 1, "{symbols:?}");
     }

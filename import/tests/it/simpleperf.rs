@@ -18,10 +18,13 @@ fn every_sample_has_the_stack_that_simpleperf_reports() {
     for (sample, line) in samples.iter().zip(stacks.lines()) {
         let (time, symbols) = line.split_once('\t').unwrap();
         assert_eq!((start + sample.time).to_string(), time);
-        // What has no symbol: `*libc.so.6[+27249]` and `libc.so.6+0x27249`.
+        // What has no symbol: `*libc.so.6[+27249]`, of which a report makes one row for each file.
         let symbols = symbols.split('\t').map(|symbol| {
             let unnamed = symbol.strip_prefix('*').unwrap_or(symbol);
-            unnamed.replace("[+", "+0x").replace(']', "")
+            match unnamed.split_once("[+") {
+                Some((file, _)) => format!("{file}+0x?"),
+                None => unnamed.to_owned(),
+            }
         });
         assert_eq!(sample.symbols(), symbols.collect::<Vec<_>>(), "at {time}");
     }
@@ -251,6 +254,6 @@ fn an_unnamed_address_between_methods_keeps_its_place() {
     let imported = import_bytes(&file.to_bytes(), None).unwrap();
     let samples = imported.samples();
     let last = &samples[2];
-    assert_eq!(last.symbols()[1], "libx.so+0x1800");
+    assert_eq!(last.symbols()[1], "libx.so+0x?");
     assert!(!last.symbols()[0].contains("org.example"), "{last:?}");
 }

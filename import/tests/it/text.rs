@@ -113,6 +113,25 @@ app 12/12 1.000004: 250 cycles:u:
 }
 
 #[test]
+fn prose_before_the_first_sample_takes_no_times_away_and_other_records_are_no_samples() {
+    let text = "Run 1 results:
+prog 12/13 [001] 5.123456: 250 cycles:u:
+\t4005 f (/bin/a)
+
+prog 12/13 [001] 5.123460: PERF_RECORD_COMM: prog:12/13
+prog 12/13 [001] 5.123466: 250 cycles:u:
+\t4105 g (/bin/a)
+";
+    let imported = import_bytes(text.as_bytes(), None).unwrap();
+    let samples = imported.samples();
+    let of_prog = samples.iter().filter(|sample| sample.thread == "prog");
+    let of_prog: Vec<_> = of_prog.collect();
+    assert_eq!(of_prog.len(), 2);
+    assert_eq!(of_prog[0].symbols(), ["f"]);
+    assert_eq!(of_prog[1].symbols(), ["g"]);
+}
+
+#[test]
 fn times_and_events_are_optional() {
     let frames = "\t4005 f (/bin/a)\n\t4105 main (/bin/a)\n\n";
     for head in [

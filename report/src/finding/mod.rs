@@ -18,6 +18,7 @@ use varid_model::Layer;
 
 use crate::{
     frames::SymbolId,
+    naming::is_library,
     scope::{Scope, is_wait_event},
     short_name,
 };
@@ -154,7 +155,7 @@ impl<'p> Finding<'p> {
                 let images = scope.profile.frames.images().iter();
                 let mut named = images.filter(|image| image.name == name);
                 let is_file = named.any(|image| image.path.is_some());
-                layer == Layer::Native && is_file && name.contains(".so")
+                layer == Layer::Native && is_file && is_library(name)
             }
         }
     }

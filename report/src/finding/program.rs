@@ -5,7 +5,7 @@ use varid_recording::ImageKind;
 
 use crate::{
     frames::{ProfileImage, ProfileSymbol, SymbolId},
-    naming::{MARKERS, UNNAMED_JIT},
+    naming::{MARKERS, UNNAMED_JIT, is_library},
     profile::Profile,
 };
 
@@ -60,7 +60,7 @@ impl Program {
                 symbol.layer == Layer::Native
                     && symbol.marker.is_none()
                     && image.path.is_some()
-                    && !image.name.contains(".so")
+                    && !is_library(&image.name)
                     && !image.name.starts_with('[')
             }
         }

@@ -10,6 +10,14 @@ const V8: [&str; 3] = ["node", "nodejs", "deno"];
 /// Libraries, up to their version.
 const LIBRARIES: [&str; 4] = ["libnode", "libv8", "libpython2", "libpython3"];
 
+/// Whether a file's name is that of a shared library: `libm.so`, `libc.so.6`.
+pub fn is_library(name: &str) -> bool {
+    let mut ends = name
+        .match_indices(".so")
+        .filter_map(|(at, so)| name.get(at.saturating_add(so.len())..));
+    ends.any(|version| version.is_empty() || version.starts_with('.'))
+}
+
 /// Whether a file is V8's or CPython's.
 pub fn is_runtime(path: &Path) -> bool {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
@@ -37,6 +45,22 @@ fn is_python(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_library_is_told_by_the_end_of_its_name_or_by_its_version() {
+        let libraries = [
+            "libm.so",
+            "libc.so.6",
+            "base.apk!lib/x86_64/libx.so",
+            "a.sort.so",
+        ];
+        assert!(libraries.into_iter().all(is_library));
+        assert!(
+            !["radix.sort", "app.socket", "server"]
+                .into_iter()
+                .any(is_library)
+        );
+    }
 
     #[test]
     fn runtimes_are_known_by_their_files() {

@@ -274,6 +274,7 @@ mod tests {
             ("org.part.App.coldStart", &["App.coldStart", "coldStart"]),
             ("unmap_page_range.isra.0", &["unmap_page_range"]),
             ("f(int) [clone .cold]", &["f"]),
+            ("org.example.Wine.cold", &["Wine.cold", "cold"]),
             (
                 "std::map<int, X>::at(int) [clone .isra.0]",
                 &["std::map::at", "map::at", "at"],

@@ -211,8 +211,13 @@ fn original(name: &str) -> &str {
         let numberless = numberless.strip_suffix('.').unwrap_or(name);
         let copies = COPIES.iter();
         let mut shorter = copies.filter_map(|copy| {
-            name.strip_suffix(copy)
-                .or_else(|| numberless.strip_suffix(copy))
+            // Compilers number all copies but the cold part of a function; a method of Java or Go may have such a name.
+            let unnumbered = (*copy == ".cold").then(|| name.strip_suffix(copy));
+            let unnumbered = unnumbered.flatten().filter(|name| !name.contains('.'));
+            numberless
+                .strip_suffix(copy)
+                .filter(|_| numberless != name)
+                .or(unnumbered)
         });
         match shorter.next() {
             Some(shorter) if !shorter.is_empty() => name = shorter,
