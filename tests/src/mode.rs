@@ -6,6 +6,7 @@ use crate::jit_log::JitLog;
 use crate::oracle::oracle;
 use crate::per_sample::{MOST_RUNS, SampleCounts};
 use crate::release::Release;
+use crate::scale::{Scale, scale};
 use crate::session::{processes_noted, record};
 use anyhow::{Result, bail, ensure};
 use std::fmt;
@@ -55,12 +56,13 @@ impl Source {
     }
 
     /// How many of a thousand stacks may end in a reason, beside recursions that are deeper than what is copied, and a VM that is not known
-    /// yet. The kernel copies nothing where the stack pointer's own page is being touched for the first time, as `corner` does when it
-    /// overflows its stack.
-    const fn most_reasons(self) -> u64 {
-        match self {
-            Self::Bpf => 5,
-            Self::Copies => 15,
+    /// yet. Of few samples a VM's start is a larger part. The kernel copies nothing where the stack pointer's own page is being touched for the
+    /// first time, as `corner` does when it overflows its stack.
+    fn most_reasons(self) -> u64 {
+        match (self, scale()) {
+            (Self::Bpf, Scale::Long) => 5,
+            (Self::Bpf, Scale::Gate) | (Self::Copies, Scale::Long) => 15,
+            (Self::Copies, Scale::Gate) => 20,
         }
     }
 }
