@@ -54,7 +54,7 @@ def is_signal_return(frame):
     """Whether a frame is what a signal's handler returns to. C libraries need not have a symbol for it."""
     if frame.symbol in SIGNALS:
         return True
-    if frame.file.rsplit("/", 1)[-1] != "libc.so.6":
-        return False
+    if frame.file.rsplit("/", 1)[-1] != "libc.so.6" or not Path(frame.file).is_file():
+        return False  # a board's has the kernel's own function for it
     # Called by nobody, it has its start as address; in the kernel, where the system call returns to.
     return SIGRETURN in content(frame.file)[max(frame.offset - len(SIGRETURN), 0) : frame.offset + len(SIGRETURN)]

@@ -89,7 +89,8 @@ class Program:
 
     def why(self, user, managed, reasons, is_deep):
         """Why a chain ends before its thread's beginning."""
-        if len(user) > 1 and is_reason(user[1]) and is_beginning(user[0], self.has_link):
+        is_native = len(user) == 2 and not managed and not is_reason(user[0])
+        if is_native and is_beginning(user[0], self.has_link):
             return "a thread's first instruction"  # Nobody has called it.
         if reasons[0] == "[truncated]":  # What is behind it is what the VM has noted of the rest.
             if is_deep or max(Counter(frame.symbol for frame in managed).values(), default=0) >= RECURSIVE:
