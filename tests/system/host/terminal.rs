@@ -16,13 +16,13 @@ $ varid record -e cpu-clock -o first ./work
  INFO profiling process N (./work)
  INFO process N has ended
 varid: N samples in first
-varid: 'varid report first' shows it
+varid: 'varid report' shows it
 $ varid -q record -e cpu-clock -a -o second ./work
 $ varid record -e cpu-clock -o third ./work 3
  INFO profiling process N (./work N)
  INFO process N has ended
 varid: N samples in third
-varid: 'varid report third' shows it
+varid: 'varid report' shows it
  WARN the command failed: exit status: N
 $ varid sessions
 SESSION STATE STARTED SECONDS SAMPLES SIZE TARGET
