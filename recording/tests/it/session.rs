@@ -287,16 +287,35 @@ fn a_tracepoint_s_data_leaves_room_for_a_chain_and_is_no_data_of_varid_s() {
             .write_recorded_sample(&sample.borrowed(), Some(content))
             .unwrap();
     }
+    // A kernel's chain that leaves room for none of the user's but the marker.
+    let below = Sample {
+        kernel: sample.user.clone(),
+        user: sample.user.iter().take(3).copied().collect(),
+        mode: varid_recording::CpuMode::Kernel,
+        ..sample.clone()
+    };
+    writer
+        .write_recorded_sample(&below.borrowed(), Some(&[7; 70_000]))
+        .unwrap();
     writer.finish().unwrap();
     let records = read(dir.path()).unwrap();
     let lengths: Vec<_> = records
         .iter()
         .filter_map(|record| match record {
-            SessionRecord::Sample(sample) => Some((sample.user.len(), sample.uid, sample.frame)),
+            SessionRecord::Sample(sample) => Some((
+                sample.kernel.len(),
+                sample.user.len(),
+                sample.uid,
+                sample.frame,
+            )),
             _ => None,
         })
         .collect();
-    assert_eq!(lengths, [(8_000, NO_UID, None), (7_155, NO_UID, None)]);
+    let user = |len| (0, len, NO_UID, None);
+    assert_eq!(
+        lengths,
+        [user(8_000), user(7_154), (7_154, 1, NO_UID, None)]
+    );
 }
 
 #[test]
