@@ -43,7 +43,7 @@ pub(crate) fn to_utf8(
         let mut byte = || source.next().transpose();
         match (byte(), byte()) {
             (Ok(Some(first)), Ok(Some(second))) => Some(order.unit([first, second])),
-            // Half a unit at the end is none.
+            // A last byte without its other half is dropped.
             (Ok(_), Ok(_)) => None,
             (Err(error), _) | (_, Err(error)) => {
                 failed = Some(error);

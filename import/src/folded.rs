@@ -16,7 +16,6 @@ use crate::{
     input::Input,
     lines::Lines,
     request::{ImportRequest, Imported, Origin, RAW_EVENT, Span},
-    summary::ImportSummary,
     text::{TextSample, TextSession},
     text_names::{NamedFrame, TextNames},
 };
@@ -182,22 +181,8 @@ impl Threads {
     }
 }
 
-fn finish(mut session: TextSession, input: Input, mut notes: Vec<String>) -> Result<Imported> {
-    let named_images = session.write_images("")?;
-    notes.extend(session.note());
-    let summary = ImportSummary {
-        format: SourceFormat::Folded,
-        writer: None,
-        samples: session.writer.counts().samples,
-        excluded: session.excluded.clone(),
-        lost: 0,
-        unwound: 0,
-        named_images,
-        notes: notes.clone(),
-    };
-    let manifest = session.writer.manifest_mut();
-    manifest.notes = notes;
-    manifest.counts.filtered = session.excluded;
-    Span::default().write(manifest, input.modified);
-    Ok(((session.writer, summary), input.path))
+fn finish(session: TextSession, input: Input, notes: Vec<String>) -> Result<Imported> {
+    let times = (Span::default(), input.modified);
+    let imported = session.finish((SourceFormat::Folded, None), "", notes, times)?;
+    Ok((imported, input.path))
 }

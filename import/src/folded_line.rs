@@ -36,8 +36,8 @@ pub(crate) fn is_marked(text: &str) -> bool {
     frame(text, Layer::Native).0.len() < text.len()
 }
 
-/// Whether a line may be one of a file of folded stacks whose format nobody has named: not of a table or of other text that ends in a
-/// number.
+/// Whether a line looks like folded stacks, where the user has not named the format. A line of a table, or of other text that ends in a
+/// number, does not.
 pub(crate) fn is_likely(line: &str) -> bool {
     let is_blank = |c: char| c == ' ' || c == '\t';
     let Some((stack, _)) = split(line) else {

@@ -19,7 +19,6 @@ use crate::{
     request::{ImportRequest, Imported, Origin, RAW_EVENT, Span},
     script_header::ScriptHeader,
     script_samples::{OddLines, ScriptSample, ScriptSamples},
-    summary::ImportSummary,
     text::{Task, TextSample, TextSession},
     text_names::{NamedFrame, TextNames},
 };
@@ -156,23 +155,12 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
             },
         )?;
     }
-    let named_images = session.write_images(&arch)?;
-    let notes = survey.notes(&session, &events);
-    let summary = ImportSummary {
-        format: SourceFormat::PerfScript,
-        writer: Some("perf".to_owned()),
-        samples: session.writer.counts().samples,
-        excluded: session.excluded.clone(),
-        lost: 0,
-        unwound: 0,
-        named_images,
-        notes: notes.clone(),
-    };
-    let manifest = session.writer.manifest_mut();
-    manifest.notes = notes;
-    manifest.counts.filtered = session.excluded;
-    span.write(manifest, end);
-    Ok(((session.writer, summary), input.path))
+    let (source, notes) = (
+        (SourceFormat::PerfScript, Some("perf")),
+        survey.notes(&events),
+    );
+    let imported = session.finish(source, &arch, notes, (span, end))?;
+    Ok((imported, input.path))
 }
 
 fn samples(input: &Input) -> Result<ScriptSamples<impl BufRead + use<>>> {
@@ -313,7 +301,7 @@ impl Survey {
         Ok(())
     }
 
-    fn notes(&self, session: &TextSession, events: &[ScriptEvent]) -> Vec<String> {
+    fn notes(&self, events: &[ScriptEvent]) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.has_times {
             notes.push(
@@ -338,7 +326,6 @@ impl Survey {
                 self.odd.count, self.odd.first
             ));
         }
-        notes.extend(session.note());
         notes
     }
 }

@@ -1,14 +1,18 @@
 //! How do named stacks without addresses become a session?
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::SystemTime;
 
 use varid_model::{Address, FrameAddress, MonotonicNs, Period, Pid, Precision, Tid};
 use varid_recording::{CpuMode, MappingRecord, NO_UID, Sample, SessionRecord, SessionWriter};
 
 use crate::{
     error::Result,
+    format::SourceFormat,
     images::{self, ImageFile},
     input::Input,
+    request::Span,
+    summary::ImportSummary,
     text_names::{NamedFrame, TextNames, WINDOW},
 };
 
@@ -172,7 +176,7 @@ impl TextSession {
     }
 
     /// Writes the images; the session can be finished. How many there are.
-    pub(crate) fn write_images(&mut self, arch: &str) -> Result<usize> {
+    fn write_images(&mut self, arch: &str) -> Result<usize> {
         let names = std::mem::take(&mut self.names);
         let files = std::mem::take(&mut self.files);
         // An image without a file has no frame of a sample.
@@ -184,13 +188,36 @@ impl TextSession {
         Ok(count)
     }
 
-    /// That names are missing, as a sentence.
-    pub(crate) fn note(&self) -> Option<String> {
-        (self.unnamed > 0).then(|| {
-            format!(
+    /// Ends the session: its writer, and what was imported. `source`: the text's format, and the program that wrote it, if it is known;
+    /// `span` and `end`: when its samples were taken, and by the wall clock when the recording ended.
+    pub(crate) fn finish(
+        mut self,
+        (format, writer): (SourceFormat, Option<&str>),
+        arch: &str,
+        mut notes: Vec<String>,
+        (span, end): (Span, SystemTime),
+    ) -> Result<(SessionWriter, ImportSummary)> {
+        let named_images = self.write_images(arch)?;
+        if self.unnamed > 0 {
+            notes.push(format!(
                 "the text has more names than are kept: {} frames are shown as [names beyond the limit]",
                 self.unnamed
-            )
-        })
+            ));
+        }
+        let summary = ImportSummary {
+            format,
+            writer: writer.map(str::to_owned),
+            samples: self.writer.counts().samples,
+            excluded: self.excluded.clone(),
+            lost: 0,
+            unwound: 0,
+            named_images,
+            notes: notes.clone(),
+        };
+        let manifest = self.writer.manifest_mut();
+        manifest.notes = notes;
+        manifest.counts.filtered = self.excluded;
+        span.write(manifest, end);
+        Ok((self.writer, summary))
     }
 }

@@ -54,19 +54,8 @@ pub struct StackCopy {
 impl StackCopy {
     /// The bytes from an address of it on.
     fn from(&self, address: Address) -> Option<&[u8]> {
-        slice_from(self.start, &self.bytes, self.holes, address)
+        self.holes.bytes_from(self.start, &self.bytes, address)
     }
-}
-
-/// The bytes of a copy, whose first one is at `start`, from an address of it on, up to the next hole; None: it is in one.
-#[inline]
-fn slice_from(start: Address, bytes: &[u8], holes: Holes, address: Address) -> Option<&[u8]> {
-    let from = usize::try_from(address.offset_from(start)?).ok()?;
-    let bytes = bytes.get(from..)?;
-    let there = holes.before_next(start, address, bytes.len());
-    bytes
-        .get(..there)
-        .filter(|there| bytes.is_empty() || !there.is_empty())
 }
 
 /// A record that contradicts itself.
@@ -159,7 +148,8 @@ impl CapturedSample {
     /// What a slice holds of the stack from an address of it on.
     #[inline]
     pub fn stack_from(&self, address: Address) -> Option<&[u8]> {
-        slice_from(self.stack_addr, &self.stack, self.holes, address)
+        self.holes
+            .bytes_from(self.stack_addr, &self.stack, address)
             .or_else(|| self.interrupted.from(address))
     }
 

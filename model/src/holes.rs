@@ -17,10 +17,24 @@ impl Holes {
         Self(bits)
     }
 
+    /// The bytes of a copy, whose first one is at `start`, from an address on, up to the next hole. None: the copy does not reach there, or the
+    /// address is in a hole.
+    #[inline]
+    #[must_use]
+    pub fn bytes_from(self, start: Address, bytes: &[u8], address: Address) -> Option<&[u8]> {
+        let from = usize::try_from(address.offset_from(start)?).ok()?;
+        let bytes = bytes.get(from..)?;
+        let there = self.before_next(start, address, bytes.len());
+        let is_end = bytes.is_empty();
+        bytes
+            .get(..there)
+            .filter(|there| is_end || !there.is_empty())
+    }
+
     /// How many of the `len` bytes from an address on are there, up to the next hole; of a copy that begins at `start`.
     #[inline]
     #[must_use]
-    pub fn before_next(self, start: Address, address: Address, len: usize) -> usize {
+    fn before_next(self, start: Address, address: Address, len: usize) -> usize {
         if self.0 == 0 {
             return len;
         }

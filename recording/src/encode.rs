@@ -170,8 +170,8 @@ pub fn sample(out: &mut Vec<u8>, sample: &Sample<&[Address]>) {
     sample_at(out, sample, leaf, raw.get(..words).unwrap_or(&raw));
 }
 
-/// Appends the record of a sample as its recorder has it: of precise events the chain starts behind the instruction. `tracepoint`: what
-/// a tracepoint says; of other events there is none.
+/// Appends the record of a sample as its recorder has it: of precise events the chain starts behind the instruction. `tracepoint`: the raw
+/// data of a tracepoint's sample.
 pub fn recorded_sample(out: &mut Vec<u8>, sample: &Sample<&[Address]>, tracepoint: Option<&[u8]>) {
     let (own, words) = own_raw(sample);
     let foreign = tracepoint.map(tracepoint_raw);

@@ -18,12 +18,10 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The bytes from an address on, as far as they were in memory; None: there are none.
+    /// See [`Holes::bytes_from`].
     #[inline]
     fn from(self, address: Address) -> Option<&'a [u8]> {
-        let from = usize::try_from(address.offset_from(self.start)?).ok()?;
-        let bytes = self.bytes.get(from..)?;
-        bytes.get(..self.holes.before_next(self.start, address, bytes.len()))
+        self.holes.bytes_from(self.start, self.bytes, address)
     }
 
     fn contains(self, address: Address) -> bool {

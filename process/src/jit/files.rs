@@ -95,7 +95,7 @@ impl ReadState {
         self.tail.drain(..excess);
     }
 
-    /// Whether a file begins with what was read, as far as its tail shows.
+    /// Whether a file has the last bytes that were read at the place where they were read.
     fn continues_in(&self, file: &File) -> bool {
         let mut found = vec![0; self.tail.len()];
         let at = self.offset.saturating_sub(found.len() as u64);

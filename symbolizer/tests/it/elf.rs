@@ -283,22 +283,6 @@ fn what_is_no_elf_file_is_named() {
     );
 }
 
-/// What `gcc` makes of a source with these arguments; none, with a reason, without a compiler.
-fn compiled(folder: &Path, source: &str, arguments: &[&str]) -> Option<PathBuf> {
-    let (input, output) = (folder.join("source.c"), folder.join("made"));
-    std::fs::write(&input, source).unwrap();
-    let made = std::process::Command::new("gcc")
-        .args(arguments)
-        .arg("-o")
-        .args([&output, &input])
-        .status();
-    if !made.is_ok_and(|status| status.success()) {
-        eprintln!("not tried: there is no gcc");
-        return None;
-    }
-    Some(output)
-}
-
 /// Assembly gives no size, and what follows it is a local function.
 const ASSEMBLY: &str = "\
 __asm__(\".text\\n.globl asmfn\\n.type asmfn, @function\\nasmfn: .fill 16, 1, 0x90\\n\");
@@ -317,7 +301,8 @@ fn a_symbol_without_a_size_does_not_cover_local_functions_that_were_stripped() {
         "-fno-toplevel-reorder",
         "-fno-asynchronous-unwind-tables",
     ];
-    let Some(file) = compiled(folder.path(), ASSEMBLY, &arguments) else {
+    let Some(file) = common::compiled(folder.path(), ("source.c", ASSEMBLY), "made", &arguments)
+    else {
         return;
     };
     let whole = ElfSymbols::open(&file).unwrap();
@@ -343,7 +328,12 @@ extern int __an_internal_name_of_ours(int) __attribute__((alias(\"strchr_of_ours
 #[test]
 fn of_a_functions_names_the_one_that_perf_takes_counts() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(file) = compiled(folder.path(), ALIASES, &["-O2", "-shared", "-fPIC"]) else {
+    let Some(file) = common::compiled(
+        folder.path(),
+        ("source.c", ALIASES),
+        "made",
+        &["-O2", "-shared", "-fPIC"],
+    ) else {
         return;
     };
     let symbols = ElfSymbols::open(&file).unwrap();
@@ -355,7 +345,12 @@ fn of_a_functions_names_the_one_that_perf_takes_counts() {
 #[test]
 fn a_relocatable_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    if let Some(file) = compiled(folder.path(), ASSEMBLY, &["-O2", "-c"]) {
+    if let Some(file) = common::compiled(
+        folder.path(),
+        ("source.c", ASSEMBLY),
+        "made",
+        &["-O2", "-c"],
+    ) {
         let error = ElfSymbols::open(&file).unwrap_err().to_string();
         assert!(error.contains("a relocatable file"), "{error}");
     }

@@ -4,30 +4,18 @@ use crate::common;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use varid_symbolizer::elf::{CodePlaces, DebugFiles, ElfSource, ElfSymbols};
 
-/// What `gcc` makes of a source file of this name; none, with a reason, without a compiler.
+/// What `gcc` makes of a source file, optimized and with a build-id; none without a compiler.
 fn compiled(
     folder: &Path,
-    (name, source): (&str, &str),
+    source: (&str, &str),
     output: &str,
     arguments: &[&str],
 ) -> Option<PathBuf> {
-    let (input, output) = (folder.join(name), folder.join(output));
-    std::fs::write(&input, source).unwrap();
-    let made = Command::new("gcc")
-        .args(["-O1", "-Wl,--build-id"])
-        .args(arguments)
-        .arg("-o")
-        .args([&output, &input])
-        .status();
-    if !made.is_ok_and(|status| status.success()) {
-        eprintln!("not tried: there is no gcc");
-        return None;
-    }
-    Some(output)
+    let arguments = [&["-O1", "-Wl,--build-id"], arguments].concat();
+    common::compiled(folder, source, output, &arguments)
 }
 
 /// The addresses of symbols by nm's account.

@@ -54,3 +54,24 @@ impl Numbers {
         self.0 % bound.max(1)
     }
 }
+
+/// What `gcc` makes of a source file of this name; none, with a reason, without a compiler.
+pub fn compiled(
+    folder: &Path,
+    (name, source): (&str, &str),
+    output: &str,
+    arguments: &[&str],
+) -> Option<PathBuf> {
+    let (input, output) = (folder.join(name), folder.join(output));
+    std::fs::write(&input, source).unwrap();
+    let made = Command::new("gcc")
+        .args(arguments)
+        .arg("-o")
+        .args([&output, &input])
+        .status();
+    if !made.is_ok_and(|status| status.success()) {
+        eprintln!("not tried: there is no gcc");
+        return None;
+    }
+    Some(output)
+}
