@@ -62,9 +62,6 @@ impl Module {
             Architecture::I386 => Machine::X86,
             _ => Machine::NATIVE,
         };
-        // A library that describes its code describes what calls main, too: its symbols need not be searched.
-        let describes_little = (1..1 << 12).contains(&eh_frame.len());
-        let describes_some = !eh_frame.is_empty();
         let mut module = Self {
             machine,
             has_bytecode_marks: dex_marker::is_in(&eh_frame),
@@ -89,11 +86,7 @@ impl Module {
             rules: ById::default(),
             functions: functions_of(file, machine),
         };
-        if describes_some {
-            let section = module.section();
-            let has_rule = |address| module.function(&section, address).is_some();
-            module.beginnings = beginnings_of(file, machine, describes_little, has_rule);
-        }
+        module.beginnings = module.beginnings_in(file);
         module
     }
 
@@ -134,6 +127,47 @@ impl Module {
         let (start, address, _) = segment;
         (shared(&segment) > 0)
             .then(|| Address::new(address.wrapping_add(offset.wrapping_sub(*start))))
+    }
+
+    /// The code at a file's entry point, which the kernel jumps to, and the code that calls `main`: of the first there is no unwind
+    /// information in dynamic linkers, of both in musl.
+    fn beginnings_in<'data, R: ReadRef<'data>>(
+        &self,
+        file: &object::File<'data, R>,
+    ) -> Vec<Range<u64>> {
+        /// Bytes at an entry point: glibc's `_start` and `_dl_start_user` have 66 on x86-64.
+        const ENTRY: u64 = 128;
+        /// It ends in a jump to the function that lies before it, whose name is not exported.
+        const MUSL: &str = "__libc_start_main";
+        /// Bytes of that function: 51 on x86-64.
+        const BEFORE: u64 = 80;
+        /// Symbols of musl: fewer than 2,000.
+        const MAX_SYMBOLS: usize = 1 << 12;
+        /// A library that describes more of its code describes what calls main, too: its symbols need not be searched.
+        const LITTLE: usize = 1 << 12;
+        if self.eh_frame.is_empty() {
+            return Vec::new();
+        }
+        let section = self.section();
+        let has_rule = |address| self.function(&section, address).is_some();
+        let entry = match self.machine {
+            Machine::Arm => file.entry() & !1,
+            _ => file.entry(),
+        };
+        let entry = Some(entry..entry.saturating_add(ENTRY));
+        let entry = entry.filter(|code| code.start != 0 && !has_rule(code.start));
+        let symbols = (self.eh_frame.len() < LITTLE).then(|| file.dynamic_symbols());
+        let calls_main = symbols
+            .into_iter()
+            .flatten()
+            .take(MAX_SYMBOLS)
+            .filter(|symbol| symbol.is_definition() && symbol.name() == Ok(MUSL))
+            .map(|symbol| {
+                let start = symbol.address();
+                start.saturating_sub(BEFORE)..start.saturating_add(symbol.size())
+            })
+            .find(|code| !has_rule(code.end.saturating_sub(1)));
+        entry.into_iter().chain(calls_main).collect()
     }
 
     /// The description of the function at an address.
@@ -321,40 +355,6 @@ impl UnwindInfo for Module {
         let (start, last) = self.functions.get(behind.checked_sub(1)?)?;
         (address <= *last).then(|| Address::new(*start))
     }
-}
-
-/// The code at a file's entry point, which the kernel jumps to, and the code that calls `main`: of the first there is no unwind information in
-/// dynamic linkers, of both in musl.
-fn beginnings_of<'data, R: ReadRef<'data>>(
-    file: &object::File<'data, R>,
-    machine: Machine,
-    has_symbols: bool,
-    has_rule: impl Fn(u64) -> bool,
-) -> Vec<Range<u64>> {
-    /// Bytes at an entry point: glibc's `_start` and `_dl_start_user` have 66 on x86-64.
-    const ENTRY: u64 = 128;
-    /// It ends in a jump to the function that lies before it, whose name is not exported.
-    const MUSL: &str = "__libc_start_main";
-    /// Bytes of that function: 51 on x86-64.
-    const BEFORE: u64 = 80;
-    /// Symbols of musl: fewer than 2,000.
-    const MAX_SYMBOLS: usize = 1 << 12;
-    let entry = match machine {
-        Machine::Arm => file.entry() & !1,
-        _ => file.entry(),
-    };
-    let entry = Some(entry..entry.saturating_add(ENTRY));
-    let entry = entry.filter(|code| code.start != 0 && !has_rule(code.start));
-    let calls_main = file
-        .dynamic_symbols()
-        .take(MAX_SYMBOLS)
-        .filter(|symbol| has_symbols && symbol.is_definition() && symbol.name() == Ok(MUSL))
-        .map(|symbol| {
-            let start = symbol.address();
-            start.saturating_sub(BEFORE)..start.saturating_add(symbol.size())
-        })
-        .find(|code| !has_rule(code.end.saturating_sub(1)));
-    entry.into_iter().chain(calls_main).collect()
 }
 
 /// First and last address of each function that has a symbol, where the machine's conventions need them.
