@@ -26,11 +26,11 @@ optimised() { # LEVEL CRATE...: these crates are, as far as that
 }
 [ -z "$kind" ] || features+=(--no-default-features)
 # What runs at a person's pace; and what runs once.
-slow=(clap_builder serde_json toml toml_datetime toml_parser tracing-core tracing-subscriber varid-demangle varid-symbolizer winnow)
+slow=(clap_builder serde_json varid toml toml_datetime toml_parser tracing-core tracing-subscriber varid-demangle varid-symbolizer winnow)
 once=(aya aya-obj procfs)
 case $kind in
 # Not at all: it is compiled in a third of the time.
-trial) optimised 0 varid "${slow[@]}" ;;
+trial) optimised 0 "${slow[@]}" ;;
 # Small rather than fast.
 board) optimised "'z'" "${slow[@]}" "${once[@]}" ;;
 esac
