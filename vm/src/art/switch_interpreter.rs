@@ -3,9 +3,9 @@
 //! `ExecuteSwitchImplCpp` is a C++ function: no register is known to lead to its frame. What calls it does so by the assembly
 //! `ExecuteSwitchImplAsm` with a `SwitchImplContext` on its stack, whose third word points to the `ShadowFrame`
 //! (interpreter/interpreter_switch_impl.h). The code of the caller says where on its stack that is. The frame counts only if it lies
-//! outside the caller's and if its method begins with the bytecode that the unwind information of `ExecuteSwitchImplAsm` names, which is
-//! found independently of it. At the first and the last instructions of either function that is unknown: there the method must have
-//! bytecode.
+//! in the stack of the caller, which may have made it itself, or beyond, and if its method begins with the bytecode that the unwind
+//! information of `ExecuteSwitchImplAsm` names, which is found independently of it. At the first and the last instructions of either
+//! function that is unknown: there the method must have bytecode.
 
 use crate::art_layout::first_argument_on_stack;
 use crate::code_kind::CodeKind;
@@ -109,12 +109,12 @@ impl SwitchCalls {
                 .ok_or(Reason::Truncated)
         };
         let frame = word(pointer)?;
-        let is_outside = frame >= end.get();
+        let is_live = frame >= caller.sp.get();
         let method = word(frame.wrapping_add(rule.frame_method.into()))?;
         match process.method(method) {
             Method::Known {
                 code: Some(code), ..
-            } if is_outside && first.is_none_or(|first| code.start == first.get()) => {
+            } if is_live && first.is_none_or(|first| code.start == first.get()) => {
                 Ok(Address::new(frame))
             }
             Method::Gone => Err(Reason::VmGone),
