@@ -108,13 +108,13 @@ impl Mode {
 
     /// How many of a thousand stacks may end in a reason, beside recursions that are deeper than what is copied, and a VM that is not known
     /// yet. Of few samples a VM's start is a larger part. The kernel copies nothing where the stack pointer's own page is being touched for the
-    /// first time, as `corner` does when it overflows its stack; 32 KB hold few frames of the switch interpreter, and of what ART 11's
-    /// interpreter executes a tenth is torn in copies, for a reason that is not known yet.
+    /// first time, as `corner` does when it overflows its stack; 32 KB hold few frames of the switch interpreter.
     fn most_reasons(self) -> u64 {
         match (self.source, scale()) {
             (Source::Bpf, Scale::Long) => 5,
             (Source::Bpf, Scale::Gate) => 15,
-            (Source::Copies, _) if !self.code.is_compiled() => 200,
+            (Source::Copies, _) if self.code == Code::Switch => 200,
+            (Source::Copies, _) if !self.code.is_compiled() => 30,
             (Source::Copies, Scale::Long) => 15,
             (Source::Copies, Scale::Gate) => 20,
         }

@@ -85,16 +85,23 @@ fn symbols_by_varid(session: &Path) -> Result<BTreeMap<String, u64>> {
     Ok(found)
 }
 
-/// Every sample with its addresses, as `perf script` prints it.
-fn samples_by_perf(file: &Path) -> Result<String> {
+/// Every sample with its event, period and addresses, as `perf script` prints it.
+fn samples_by_perf(file: &Path) -> Result<Vec<String>> {
     let mut perf = Command::new("perf");
-    perf.args([
-        "script",
-        "--no-inline",
-        "-F",
-        "comm,pid,tid,time,period,ip",
-        "-i",
-    ]);
+    perf.args(["script", "--no-inline", "-i"]).arg(file);
+    let text = printed(perf.args(["-F", "comm,pid,tid,time,event,period,ip"]))?;
+    let line = |line: &str| match line.strip_prefix('\t') {
+        // Of what was written to a pipe perf prints the symbols, too.
+        Some(frame) => frame.split_whitespace().next().unwrap_or("").to_owned(),
+        None => line.to_owned(),
+    };
+    Ok(text.lines().map(line).collect())
+}
+
+/// Every sample's thread, time, event and period, as `perf script` prints them.
+fn heads_by_perf(file: &Path) -> Result<String> {
+    let mut perf = Command::new("perf");
+    perf.args(["script", "-G", "-F", "comm,tid,time,event,period", "-i"]);
     printed(perf.arg(file))
 }
 
@@ -121,13 +128,78 @@ fn symbols_and_callchains_of_frame_pointers_are_perf_s() -> Result<()> {
         );
         ensure!(
             ours == theirs,
-            "{name}: perf script prints of the recording\n{theirs}\nof the session\n{ours}"
+            "{name}: perf script prints of the recording\n{theirs:#?}\nof the session\n{ours:#?}"
         );
         println!(
             "import, {name}: {} symbols, {} lines of samples and addresses",
             perf.len(),
-            ours.lines().count()
+            ours.len()
         );
+    }
+    Ok(())
+}
+
+/// Forms of recordings that perf makes: of one event or several, whose fields, order or container differ.
+const FORMS: [(&str, &[&str]); 6] = [
+    (
+        "several events",
+        &["-e", "page-faults", "-e", "sched:sched_switch"],
+    ),
+    (
+        "counters read with each sample",
+        &["-e", "task-clock", "-s"],
+    ),
+    ("addresses and weights", &["-d", "--phys-data", "-W"]),
+    ("cgroups", &["--all-cgroups"]),
+    ("a folder", &["--threads"]),
+    ("a pipe", &["-o", "-"]),
+];
+
+#[test]
+fn samples_periods_threads_and_events_are_perf_s_in_each_form() -> Result<()> {
+    if skip_without_root("import") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let program = program(folder.path(), "work", &["-O1", "-fno-omit-frame-pointer"])?;
+    for (at, (name, options)) in FORMS.iter().enumerate() {
+        let file = folder.path().join(format!("{at}.data"));
+        let mut perf = Command::new("perf");
+        perf.args(["record", "-q", "-g", "-F", "1999", "-e", "cpu-clock", "-o"])
+            .arg(&file)
+            .args(*options)
+            .arg(&program)
+            .arg("500");
+        if options.contains(&"-") {
+            let status = perf.stdout(std::fs::File::create(&file)?).status()?;
+            ensure!(status.success(), "{perf:?}: {status}");
+        } else {
+            printed(&mut perf)?;
+        }
+        let session = import(&file, &folder.path().join(at.to_string()), &[])?;
+        let (ours, theirs) = (
+            samples_by_perf(&session.join("perf.data"))?,
+            samples_by_perf(&file)?,
+        );
+        ensure!(
+            theirs.len() > 100 && ours == theirs,
+            "{name}: perf script prints of the recording\n{theirs:#?}\nof the session\n{ours:#?}"
+        );
+
+        let text = folder.path().join(format!("{at}.script"));
+        let mut perf = Command::new("perf");
+        perf.args(["script", "--header", "-F", "+period", "-i"]);
+        std::fs::write(&text, printed(perf.arg(&file))?)?;
+        let session = import(&text, &folder.path().join(format!("{at}.text")), &[])?;
+        let (ours, theirs) = (
+            heads_by_perf(&session.join("perf.data"))?,
+            heads_by_perf(&file)?,
+        );
+        ensure!(
+            ours == theirs,
+            "{name}, its text: perf script prints of the recording\n{theirs}\nof the session\n{ours}"
+        );
+        println!("import, {name}: {} samples", theirs.lines().count());
     }
     Ok(())
 }
