@@ -48,7 +48,7 @@ impl VmKind for Art {
             let vm = ArtVm {
                 facts: facts.clone(),
                 compiled: compiled_code(facts).map(Rc::new),
-                switch_calls: SwitchCalls::default(),
+                switch_calls: Rc::default(),
             };
             Rc::new(vm) as Rc<dyn Vm>
         })
@@ -76,7 +76,7 @@ fn compiled_code(facts: &VmFacts) -> Option<CompiledCode> {
 struct ArtVm {
     facts: VmFacts,
     compiled: Option<Rc<CompiledCode>>,
-    switch_calls: SwitchCalls,
+    switch_calls: Rc<SwitchCalls>,
 }
 
 impl ArtVm {
@@ -232,7 +232,7 @@ impl Vm for ArtVm {
             let before = before.inspect(|before| before.watch(facts.generation_at()));
             let compiled = before.or_else(|| compiled_code(facts).map(Rc::new));
             let facts = facts.clone();
-            let switch_calls = SwitchCalls::default();
+            let switch_calls = self.switch_calls.clone();
             Rc::new(Self {
                 facts,
                 compiled,

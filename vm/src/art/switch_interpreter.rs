@@ -16,12 +16,13 @@ use crate::method::Method;
 use crate::stack_copy::stack_of;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use varid_model::{Address, Machine, Reason};
 use varid_process::MappedCode;
 use varid_process::reader::ForeignMemory;
 use varid_tunnel::Memory;
 use varid_tunnel::abi::{RULE_LIST, Rule};
-use varid_unwind::{BytecodePc, NativeFrame, bytecode_pc};
+use varid_unwind::{BytecodePc, NativeFrame, StackSlice, bytecode_pc};
 
 /// The place of the pointer to the frame in a context, in words.
 const SHADOW_FRAME: u64 = 2;
@@ -90,33 +91,18 @@ impl SwitchCalls {
         let caller = after(1).ok_or(Reason::Truncated)?;
         let end = after(2).map(|frame| frame.sp).or(native.end);
         let machine = caller.regs.machine();
-        // A call has pushed the return address, or has left it in a register.
-        let pushed = match machine {
-            Machine::X86_64 | Machine::X86 => u64::from(machine.word()),
-            Machine::Aarch64 | Machine::Arm => 0,
-        };
         let end = end.ok_or(Reason::Truncated)?;
-        let entry = end.get().wrapping_sub(pushed);
-        let returns = caller.address.recorded();
-        let offset = self
-            .context(facts, returns, machine, process)
+        let context = self
+            .context(facts, caller.address.recorded(), machine, process)
             .ok_or(Reason::TornFrames)?;
-        let context = entry.wrapping_add_signed(offset);
-        let pointer = context.wrapping_add(SHADOW_FRAME.wrapping_mul(machine.word().into()));
-        let word = |address: u64| {
-            stack
-                .word(machine, Address::new(address))
-                .ok_or(Reason::Truncated)
-        };
-        let frame = word(pointer)?;
-        let is_live = frame >= caller.sp.get();
-        let method = word(frame.wrapping_add(rule.frame_method.into()))?;
+        let frame = frame_of_call(stack, machine, caller.sp..end, context)?;
+        let method = stack
+            .word(machine, frame.wrapping_add(rule.frame_method.into()))
+            .ok_or(Reason::Truncated)?;
         match process.method(method) {
             Method::Known {
                 code: Some(code), ..
-            } if is_live && first.is_none_or(|first| code.start == first.get()) => {
-                Ok(Address::new(frame))
-            }
+            } if first.is_none_or(|first| code.start == first.get()) => Ok(frame),
             Method::Gone => Err(Reason::VmGone),
             _ => Err(Reason::TornFrames),
         }
@@ -133,7 +119,10 @@ impl SwitchCalls {
         if let Some(known) = self.0.borrow().get(&returns) {
             return *known;
         }
-        let found = read_context(facts, returns, machine, process);
+        let function = facts.bridge_at(returns.get().checked_sub(1)?)?;
+        // A library's code is the same at all times. What could not be read may be there the next time.
+        let code = read_code(&function, process)?;
+        let found = first_argument_on_stack(machine, &code, function.start, returns.get());
         let mut known = self.0.borrow_mut();
         if known.len() < MAX_CALLS {
             known.insert(returns, found);
@@ -142,22 +131,72 @@ impl SwitchCalls {
     }
 }
 
-/// Reads the calling function's code, which is a library's: it is the same at all times.
-fn read_context(
-    facts: &VmFacts,
-    returns: Address,
-    machine: Machine,
-    process: &mut dyn Methods,
-) -> Option<i64> {
-    let function = facts.bridge_at(returns.get().checked_sub(1)?)?;
+/// A function's code; None: it is too long, or cannot be read.
+fn read_code(function: &Range<u64>, process: &mut dyn Methods) -> Option<Vec<u8>> {
     let size = function.end.checked_sub(function.start)?;
-    let mut code = vec![
-        0;
-        usize::try_from(size)
-            .ok()
-            .filter(|_| size <= MAX_FUNCTION)?
-    ];
+    let size = usize::try_from(size)
+        .ok()
+        .filter(|_| size <= MAX_FUNCTION)?;
+    let mut code = vec![0; size];
     let memory = ForeignMemory::new(process.process().pid);
     memory.read(function.start, &mut code).ok()?;
-    first_argument_on_stack(machine, &code, function.start, returns.get())
+    Some(code)
+}
+
+/// The interpreter's frame to which a context leads. `caller`: the stack of the function that has called the interpreter; `context`: where
+/// in it the context is, from the stack pointer at the function's first instruction.
+///
+/// # Errors
+///
+/// A word lies beyond the copy of the stack, or the frame is below the caller's stack, as one is that the VM has made on its heap.
+fn frame_of_call(
+    stack: StackSlice<'_>,
+    machine: Machine,
+    caller: Range<Address>,
+    context: i64,
+) -> Result<Address, Reason> {
+    let word = u64::from(machine.word());
+    // A call has pushed the return address, or has left it in a register.
+    let pushed = match machine {
+        Machine::X86_64 | Machine::X86 => word,
+        Machine::Aarch64 | Machine::Arm => 0,
+    };
+    let entry = caller.end.get().wrapping_sub(pushed);
+    let context = Address::new(entry).wrapping_add_signed(context);
+    let pointer = context.wrapping_add(SHADOW_FRAME.wrapping_mul(word));
+    let frame = stack.word(machine, pointer).ok_or(Reason::Truncated)?;
+    match frame >= caller.start.get() {
+        true => Ok(Address::new(frame)),
+        false => Err(Reason::TornFrames),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SP: u64 = 0x7000;
+    const END: u64 = 0x7100;
+
+    /// What a context at 0x70a8 says that leads to a frame at this address. The copy of the stack has 512 bytes.
+    fn of_frame_at(frame: u64, context: i64) -> Result<Address, Reason> {
+        let mut bytes = vec![0; 512];
+        let pointer = 0x70a8 + 16 - SP as usize;
+        bytes[pointer..pointer + 8].copy_from_slice(&frame.to_ne_bytes());
+        let stack = StackSlice::new(Address::new(SP), &bytes);
+        let caller = Address::new(SP)..Address::new(END);
+        frame_of_call(stack, Machine::X86_64, caller, context)
+    }
+
+    #[test]
+    fn a_frame_is_its_callers_or_one_of_a_caller_of_that() {
+        let context = 0x70a8 - (END as i64 - 8);
+        // ART 11 makes it where the interpreter is called, ART 14 further out.
+        for frame in [SP, 0x7020, END, 0x7fff_0000] {
+            assert_eq!(of_frame_at(frame, context), Ok(Address::new(frame)));
+        }
+        assert_eq!(of_frame_at(SP - 8, context), Err(Reason::TornFrames));
+        assert_eq!(of_frame_at(0, context), Err(Reason::TornFrames));
+        assert_eq!(of_frame_at(SP, 0x1000), Err(Reason::Truncated));
+    }
 }
