@@ -4,7 +4,7 @@ use crate::budget::LookBudget;
 use crate::image::{ElfImage, ProcessImage};
 use crate::images::Images;
 use crate::jit::{JitCode, ReadBudget};
-use crate::reader;
+use crate::reader::{self, ForeignMemory};
 use crate::space::AddressSpace;
 use crate::status::Status;
 use std::collections::HashMap;
@@ -12,6 +12,7 @@ use std::fs;
 use std::ops::Range;
 use std::rc::Rc;
 use varid_model::{MonotonicNs, Pid};
+use varid_unwind::{CodeRule, NativeFrame};
 
 /// A process.
 #[derive(Debug)]
@@ -82,6 +83,12 @@ impl Process {
         if self.jit.needs_names() {
             self.jit.refresh(self.pid, &self.space, now, budget);
         }
+    }
+
+    /// How a frame of code is left of which no file has unwind information. `time`: that of the frame's sample.
+    pub fn unwind_rule(&self, frame: &NativeFrame, time: MonotonicNs) -> Option<CodeRule> {
+        let memory = ForeignMemory::new(self.pid);
+        self.jit.unwind_rule(&memory, frame, time)
     }
 
     /// Gives generated code that has replaced other code until `time` mappings of its own. It is called before a sample of that time is

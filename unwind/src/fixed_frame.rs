@@ -1,5 +1,6 @@
 //! How is a frame of generated code left whose size is known?
 
+use crate::architecture;
 use crate::dex_marker::BytecodeRule;
 use crate::rule::{Cfa, Rule, Saved};
 use crate::unwind_info::{CodeRule, UnwindInfo};
@@ -47,6 +48,12 @@ impl FixedFrame {
     pub fn unlinked(machine: Machine, size: u32, saved: &[SavedRegister]) -> Self {
         let link = machine.link().and_then(|link| machine.index(link));
         Self::returning(machine, size, saved, Saved::In(link))
+    }
+
+    /// The frame that the code at a return address leaves, as its next instructions say: they free it, restore registers and return.
+    /// None: they do anything else, or the machine is not x86-64. `code`: the bytes from the return address on, of which 24 are enough.
+    pub fn left_by(machine: Machine, code: &[u8]) -> Option<Self> {
+        architecture::of(machine).frame_left_by(machine, code)
     }
 
     fn returning(

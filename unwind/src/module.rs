@@ -90,6 +90,23 @@ impl Module {
         module
     }
 
+    /// That of generated code whose producer describes it by a section `.eh_frame`, which addresses the code as if it were loaded at
+    /// `eh_frame_at`. Without an `.eh_frame_hdr` a section of many functions would be searched slowly: it is one of a function.
+    pub fn of_generated_code(machine: Machine, eh_frame: Rc<[u8]>, eh_frame_at: Address) -> Self {
+        Self {
+            machine,
+            eh_frame,
+            eh_frame_hdr: Rc::default(),
+            bases: BaseAddresses::default().set_eh_frame(eh_frame_at.get()),
+            segments: Vec::new(),
+            has_bytecode_marks: false,
+            beginnings: Vec::new(),
+            keeps_frame_pointers: false,
+            rules: ById::default(),
+            functions: Vec::new(),
+        }
+    }
+
     /// The machine that its code is for.
     pub fn machine(&self) -> Machine {
         self.machine

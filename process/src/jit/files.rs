@@ -12,8 +12,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use varid_model::{MonotonicNs, Pid};
-use varid_symbolizer::jit::{CodeMap, JitDump, PerfMap, Replacement};
+use varid_model::{Address, MonotonicNs, Pid};
+use varid_symbolizer::jit::{CodeMap, JitDump, JitFunction, PerfMap, Replacement};
 
 /// Bytes of the longest record or line that is read.
 const LONGEST: usize = 1 << 22;
@@ -145,6 +145,12 @@ impl NameFiles {
     pub(super) fn maps(&self) -> [Option<&CodeMap>; 2] {
         let dump = self.dump.as_ref().map(|(dump, _)| dump.map());
         [dump, self.map.as_ref().map(|(map, _)| map.map())]
+    }
+
+    /// The function that the jitdump file has at an address at a time.
+    pub(super) fn in_dump(&self, address: Address, time: MonotonicNs) -> Option<&JitFunction> {
+        let (dump, _) = self.dump.as_ref()?;
+        dump.map().lookup(time.get(), address.get())
     }
 
     /// Whether the last turn's budget was spent before everything was read.

@@ -8,11 +8,13 @@
 
 mod files;
 mod memory;
+mod unwinding;
 
 use super::file;
 use super::file::KernelMapping;
 use super::space::AddressSpace;
 use crate::clock;
+use crate::reader::BatchMemory;
 use files::NameFiles;
 use memory::Descriptors;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,9 +22,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use unwinding::UnwindRules;
 use varid_model::{Address, MonotonicNs, Pid};
 use varid_symbolizer::jit::{CodeMap, JitFunction};
 use varid_symbolizer::substitute::Slot;
+use varid_unwind::{CodeRule, NativeFrame};
 
 /// Offset of the first area: the page behind the headers of the ELF file.
 const FIRST_AREA: u64 = 0x1000;
@@ -69,6 +73,7 @@ impl ReadBudget {
 pub struct JitCode {
     files: NameFiles,
     descriptors: Descriptors,
+    unwinding: UnwindRules,
     /// By their first addresses.
     areas: BTreeMap<u64, Area>,
     /// Offset of the end of the last area.
@@ -214,6 +219,19 @@ impl JitCode {
         }
     }
 
+    /// How a frame of code is left of which no file has unwind information, as the code's producer says it in a jitdump file, or the code
+    /// itself does. `time`: that of the frame's sample.
+    pub fn unwind_rule(
+        &self,
+        memory: &dyn BatchMemory,
+        frame: &NativeFrame,
+        time: MonotonicNs,
+    ) -> Option<CodeRule> {
+        let code = self.files.in_dump(frame.lookup(), time);
+        code.and_then(|code| self.unwinding.described(code, frame))
+            .or_else(|| self.unwinding.of_adapter(memory, frame))
+    }
+
     /// Whether any generated code has been sampled.
     pub fn is_sampled(&self) -> bool {
         !self.areas.is_empty()
@@ -273,6 +291,9 @@ impl JitCode {
             update.add(self.descriptors.read(pid, space, now, budget));
         }
         self.changed |= update.changed;
+        if !update.replaced.is_empty() {
+            self.unwinding.forget_adapters();
+        }
         let room = MAX_PENDING.saturating_sub(self.pending.len());
         let replaced = update.replaced.into_iter().take(room);
         self.pending

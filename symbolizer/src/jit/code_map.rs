@@ -26,6 +26,8 @@ pub struct JitFunction {
     pub from: u64,
     /// When it was freed or moved away; `u64::MAX`: not yet.
     pub until: u64,
+    /// A section `.eh_frame` that describes its frames as if it lay behind the code, at the next multiple of 8; empty: there is none.
+    pub eh_frame: Arc<[u8]>,
 }
 
 impl JitFunction {
@@ -37,6 +39,7 @@ impl JitFunction {
             name: name.into(),
             from,
             until: u64::MAX,
+            eh_frame: Arc::default(),
         }
     }
 

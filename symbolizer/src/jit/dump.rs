@@ -4,6 +4,7 @@
 //! then records, each with its size and time, in the byte order of the machine that wrote it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::{CodeMap, JitFunction, Replacement, shown};
 use crate::{Error, Frame, Result};
@@ -20,6 +21,10 @@ const PREFIX: usize = 16;
 const CODE_LOAD: u32 = 0;
 const CODE_MOVE: u32 = 1;
 const CODE_CLOSE: u32 = 3;
+const CODE_UNWINDING_INFO: u32 = 4;
+
+/// Bytes of unwinding information that are kept; code that is loaded later has none.
+const MAX_UNWINDING: usize = 1 << 26;
 
 /// A jitdump file as far as it has been read.
 #[derive(Debug, Clone)]
@@ -31,6 +36,10 @@ pub struct JitDump {
     map: CodeMap,
     /// Functions by their producer's number, as they were last loaded or moved.
     by_index: HashMap<u64, JitFunction>,
+    /// The `.eh_frame` of the function that is loaded next.
+    next_eh_frame: Arc<[u8]>,
+    /// Bytes of all of them.
+    unwinding: usize,
     broken: usize,
     is_closed: bool,
 }
@@ -70,6 +79,8 @@ impl JitDump {
             pid,
             map: CodeMap::default(),
             by_index: HashMap::new(),
+            next_eh_frame: Arc::default(),
+            unwinding: 0,
             broken: 0,
             is_closed: false,
         })
@@ -163,6 +174,7 @@ impl JitDump {
     fn record(&mut self, kind: u32, time: u64, mut body: Read<'_>) -> Option<Option<Replacement>> {
         match kind {
             CODE_LOAD => {
+                let eh_frame = std::mem::take(&mut self.next_eh_frame);
                 let (_pid, _tid) = (body.u32()?, body.u32()?);
                 // Where it was made, which is where it is unless it runs elsewhere: perf goes by the latter.
                 let (_made_at, address, size, index) =
@@ -172,7 +184,11 @@ impl JitDump {
                 if (body.bytes.len() as u64) < size || range.is_empty() {
                     return None;
                 }
-                Some(self.load(index, JitFunction::new(range, shown(name), time)))
+                let code = JitFunction {
+                    eh_frame,
+                    ..JitFunction::new(range, shown(name), time)
+                };
+                Some(self.load(index, code))
             }
             CODE_MOVE => {
                 let (_pid, _tid) = (body.u32()?, body.u32()?);
@@ -188,7 +204,10 @@ impl JitDump {
                 if known.range.start != old || known.range.end.checked_sub(old)? != size {
                     return None;
                 }
-                let code = JitFunction::new(new..end, known.name.clone(), time);
+                let code = JitFunction {
+                    eh_frame: known.eh_frame.clone(),
+                    ..JitFunction::new(new..end, known.name.clone(), time)
+                };
                 self.map.unload(old, time);
                 Some(self.load(index, code))
             }
@@ -196,7 +215,18 @@ impl JitDump {
                 self.is_closed = true;
                 Some(None)
             }
-            // Source lines, which no profile has room for, unwinding information, and whatever is added to the format.
+            CODE_UNWINDING_INFO => {
+                let (size, of_hdr, _mapped) = (body.u64()?, body.u64()?, body.u64()?);
+                // Behind `.eh_frame` lies its `.eh_frame_hdr`.
+                let size = usize::try_from(size.checked_sub(of_hdr)?).ok()?;
+                let eh_frame = body.bytes.get(..size)?;
+                let unwinding = self.unwinding.saturating_add(size);
+                if unwinding <= MAX_UNWINDING {
+                    (self.next_eh_frame, self.unwinding) = (eh_frame.into(), unwinding);
+                }
+                Some(None)
+            }
+            // Source lines, which no profile has room for, and whatever is added to the format.
             _ => Some(None),
         }
     }

@@ -312,9 +312,55 @@ fn code_of_node_has_the_names_of_its_jitdump() -> Result<()> {
     }
     let folder = tempfile::tempdir()?;
     let script = format!("{PROGRAMS}/spin.js");
-    let session = record_named(folder.path(), &["node", "--perf-prof", &script])?;
+    // V8 says how its frames are left, too.
+    let node = ["node", "--perf-prof", "--perf-prof-unwinding-info", &script];
+    let session = record_named(folder.path(), &node)?;
     let dump = |jit_file: &str| read_jitdump(&folder.path().join(jit_file).with_extension("dump"));
     compare(&session, dump, 50)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn code_without_frame_pointers_has_the_callers_that_its_jitdump_or_its_instructions_tell()
+-> Result<()> {
+    if skip_without_root("jit") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("frames").display().to_string();
+    let mut compiler = Command::new("cc");
+    compiler.current_dir(PROGRAMS).args([
+        "-O1",
+        "-fomit-frame-pointer",
+        "frames.c",
+        "-o",
+        &program,
+    ]);
+    run(&mut compiler)?;
+    let session = record_named(folder.path(), &[&program, "3000"])?;
+    let folded = folder.path().join("stacks");
+    let mut export = testbed()?.varid();
+    export
+        .args(["export", "-f", "folded", "-o"])
+        .args([&folded, &session]);
+    run(&mut export)?;
+    let (mut whole, mut others) = (0, Vec::new());
+    for line in std::fs::read_to_string(&folded)?.lines() {
+        match line {
+            _ if line.contains(";main;adapter;described;hot") => whole += 1,
+            _ if line.contains("described") || line.contains("adapter") => {
+                others.push(line.to_owned())
+            }
+            _ => {}
+        }
+    }
+    println!(
+        "jit: {whole} kinds of whole stacks, {} others",
+        others.len()
+    );
+    // A sample may hit an instruction that makes or leaves the adapter's frame.
+    ensure!(whole > 0 && others.len() <= 2, "{others:#?}");
+    Ok(())
 }
 
 #[test]

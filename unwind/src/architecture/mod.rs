@@ -9,6 +9,7 @@ mod arm;
 mod frame_record;
 mod x86;
 
+use crate::fixed_frame::FixedFrame;
 use crate::native_stack::NativeFrame;
 use crate::stack_slice::StackSlice;
 use gimli::Vendor;
@@ -38,6 +39,11 @@ pub(crate) trait Architecture: Sync {
     /// Whether every function that has a frame links it to its caller's by the frame pointer.
     fn links_every_frame(&self) -> bool {
         false
+    }
+
+    /// The frame that the code at a return address leaves, where that does nothing else before it returns.
+    fn frame_left_by(&self, _machine: Machine, _code: &[u8]) -> Option<FixedFrame> {
+        None
     }
 
     /// What a signal has interrupted, from the frame of the kernel's trampoline, where its unwind information leads to `linked` instead.

@@ -237,8 +237,9 @@ impl UnwindInfo for ProcessCode<'_> {
         }
         let vm = self.vm;
         let compiled = vm.and_then(|vm| vm.unwind_rule(frame, self.record, self.process));
-        if let Some(compiled) = compiled {
-            return compiled;
+        let generated = || self.process.unwind_rule(frame, self.record.time);
+        if let Some(rule) = compiled.or_else(generated) {
+            return rule;
         }
         // A system call may be its function's last instruction, as the one that returns from a signal's handler is.
         match frame.address {

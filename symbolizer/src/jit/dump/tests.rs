@@ -133,6 +133,31 @@ fn code_is_loaded_moved_and_reused_in_both_byte_orders() {
 }
 
 #[test]
+fn unwinding_information_is_that_of_the_function_which_is_loaded_next() {
+    let size = |dump: &JitDump, address| {
+        let code = dump.map().lookup(60, address).unwrap();
+        (code.name.to_string(), code.eh_frame.len())
+    };
+    for big in [false, true] {
+        let dump = Maker::new(big)
+            // 9 bytes of which 4 are `.eh_frame_hdr`.
+            .record(4, 11, &[Long(9), Long(4), Long(16), Bytes(9)])
+            .load(11, 0x1000, 0x20, 1, b"described")
+            .load(12, 0x2000, 0x20, 2, b"other")
+            .relocate(20, 0x1000, 0x3000, 0x20, 1)
+            .record(4, 21, &[Long(9), Long(4), Long(16), Bytes(4)])
+            .record(4, 21, &[Long(4), Long(9), Long(16), Bytes(4)])
+            .load(22, 0x4000, 0x20, 3, b"behind broken ones")
+            .bytes;
+        let dump = JitDump::parse(&dump).unwrap();
+        assert_eq!(dump.broken(), 2);
+        assert_eq!(size(&dump, 0x3001), ("described".to_owned(), 5));
+        assert_eq!(size(&dump, 0x2001), ("other".to_owned(), 0));
+        assert_eq!(size(&dump, 0x4001), ("behind broken ones".to_owned(), 0));
+    }
+}
+
+#[test]
 fn a_file_that_grows_is_read_on_where_it_ended() {
     let file = Maker::new(false)
         .load(10, 0x1000, 0x20, 1, b"first")
