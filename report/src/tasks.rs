@@ -15,6 +15,19 @@ pub struct TaskId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServiceId(pub u32);
 
+/// A program of a [`TaskTable`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProgramId(pub u32);
+
+/// What a process executes from its fork, or an exec, to the next exec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The process.
+    pub pid: Pid,
+    /// The last name that the process had as this program; None: no name is known.
+    pub name: Option<Arc<str>>,
+}
+
 /// A thread under one of its names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Task {
@@ -22,6 +35,8 @@ pub struct Task {
     pub pid: Pid,
     /// The thread.
     pub tid: Tid,
+    /// What its process executed then.
+    pub program: ProgramId,
     /// The name that it had when it was sampled; `:TID` if none is known.
     pub name: Arc<str>,
     /// The service that its process belonged to then.
@@ -35,8 +50,8 @@ pub struct TaskTable {
     pub tasks: Vec<Task>,
     /// By [`ServiceId`]: their names.
     pub services: Vec<String>,
-    /// The last known names of processes.
-    pub processes: HashMap<Pid, Arc<str>>,
+    /// By [`ProgramId`].
+    pub programs: Vec<Program>,
 }
 
 impl TaskTable {
@@ -44,6 +59,13 @@ impl TaskTable {
     #[must_use]
     pub fn task(&self, id: TaskId) -> Option<&Task> {
         self.tasks.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// The name of the process of a task; None: none is known.
+    #[must_use]
+    pub fn process_name(&self, task: &Task) -> Option<&str> {
+        let program = self.programs.get(usize::try_from(task.program.0).ok()?)?;
+        program.name.as_deref()
     }
 
     /// The name of a service.
@@ -60,6 +82,7 @@ pub(crate) struct TaskTracker {
     table: TaskTable,
     ids: HashMap<Task, TaskId>,
     threads: FastMap<(Pid, Tid), Thread>,
+    processes: FastMap<Pid, Process>,
     memberships: Memberships,
 }
 
@@ -69,6 +92,14 @@ struct Thread {
     name: Arc<str>,
     /// The task of its last sample, under this name and in this service.
     task: Option<(Option<ServiceId>, TaskId)>,
+}
+
+/// What is known of a process now.
+#[derive(Debug, Default)]
+struct Process {
+    name: Option<Arc<str>>,
+    /// The program that it executes, if that was sampled.
+    program: Option<ProgramId>,
 }
 
 impl Thread {
@@ -88,6 +119,7 @@ impl TaskTracker {
             },
             ids: HashMap::new(),
             threads: FastMap::default(),
+            processes: FastMap::default(),
             memberships,
         }
     }
@@ -95,7 +127,16 @@ impl TaskTracker {
     /// Takes note of what a record says of names.
     pub fn follow(&mut self, record: &SessionRecord) {
         match record {
-            SessionRecord::Comm { pid, tid, name, .. } => {
+            SessionRecord::Comm {
+                pid,
+                tid,
+                exec,
+                name,
+                ..
+            } => {
+                if *exec {
+                    self.exec(*pid);
+                }
                 self.set_name((*pid, *tid), name.as_str().into());
             }
             SessionRecord::Fork {
@@ -112,13 +153,29 @@ impl TaskTracker {
     /// A thread has another name.
     pub fn set_name(&mut self, (pid, tid): (Pid, Tid), name: Arc<str>) {
         if tid.is_main_thread_of(pid) {
-            self.table.processes.insert(pid, Arc::clone(&name));
+            let process = self.processes.entry(pid).or_default();
+            process.name = Some(Arc::clone(&name));
+            let program = process.program.map(|id| usize::try_from(id.0));
+            let programs = &mut self.table.programs;
+            if let Some(program) = program.and_then(|place| programs.get_mut(place.ok()?)) {
+                program.name = Some(Arc::clone(&name));
+            }
         }
         self.threads.insert((pid, tid), Thread::new(name));
     }
 
+    /// A process executes another program, whose name is not known yet. Its other threads have ended.
+    fn exec(&mut self, pid: Pid) {
+        self.processes.remove(&pid);
+    }
+
     /// A thread was made: it has the name of the thread that made it.
     pub fn fork(&mut self, parent: (Pid, Tid), child: (Pid, Tid)) {
+        let (pid, tid) = child;
+        if tid.is_main_thread_of(pid) {
+            // What is known belongs to an earlier process of this id.
+            self.processes.remove(&pid);
+        }
         match self.threads.get(&parent).map(|thread| &thread.name) {
             Some(name) => self.set_name(child, Arc::clone(name)),
             // The name that is known belongs to an earlier thread of this id.
@@ -138,7 +195,21 @@ impl TaskTracker {
 
     /// The name of a process now.
     pub fn process_name(&self, pid: Pid) -> Option<&str> {
-        self.table.processes.get(&pid).map(|name| &**name)
+        self.processes.get(&pid)?.name.as_deref()
+    }
+
+    /// The program that a process executes now.
+    fn program(&mut self, pid: Pid) -> ProgramId {
+        let process = self.processes.entry(pid).or_default();
+        *process.program.get_or_insert_with(|| {
+            let programs = &mut self.table.programs;
+            let id = ProgramId(u32::try_from(programs.len()).unwrap_or(u32::MAX));
+            programs.push(Program {
+                pid,
+                name: process.name.clone(),
+            });
+            id
+        })
     }
 
     /// The task of a sample.
@@ -154,6 +225,7 @@ impl TaskTracker {
         let task = Task {
             pid,
             tid,
+            program: self.program(pid),
             name,
             service,
         };

@@ -116,8 +116,11 @@ struct Slices<'w, 'p> {
 impl Slices<'_, '_> {
     fn write(mut self) -> Result<()> {
         let (pid, tid) = (self.thread.pid.get(), self.thread.tid.get());
-        let process = self.walk.process_name(self.thread.pid, self.thread.name);
-        for (name, text) in [("process_name", process), ("thread_name", self.thread.name)] {
+        let names = [
+            ("process_name", self.thread.process),
+            ("thread_name", self.thread.name),
+        ];
+        for (name, text) in names {
             writeln!(self.buffer, ",")?;
             serde_json::to_writer(
                 &mut *self.buffer,

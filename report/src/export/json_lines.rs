@@ -90,7 +90,7 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
             time_ns: walk.since_start(sample.time),
             pid: task.pid.get(),
             tid: task.tid.get(),
-            process: &plain(walk.process_name(task.pid, &task.name)),
+            process: &plain(walk.process_name(task)),
             thread: &plain(&task.name),
             layer: walk.layer(sample.stack).name(),
             period: sample.period.get(),

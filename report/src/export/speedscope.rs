@@ -98,12 +98,11 @@ fn write_thread(walk: &Walk, thread: &Thread, symbols: &[u32], out: &mut dyn Wri
         frames
     };
     let weights = runs.iter().map(|(_, weight)| *weight);
-    let process = walk.process_name(thread.pid, thread.name);
     let profile = Sampled {
         kind: "sampled",
         name: plain(&format!(
-            "{} {} ({process} {})",
-            thread.name, thread.tid, thread.pid
+            "{} {} ({} {})",
+            thread.name, thread.tid, thread.process, thread.pid
         ))
         .into_owned(),
         unit: match walk.unit() {

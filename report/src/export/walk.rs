@@ -45,6 +45,8 @@ pub(crate) struct Thread<'p> {
     pub tid: Tid,
     /// The last name that it had when it was sampled.
     pub name: &'p str,
+    /// The name of its process, as what it executed last.
+    pub process: &'p str,
     pub samples: Vec<ProfileSample>,
 }
 
@@ -108,9 +110,11 @@ impl<'p> Walk<'p> {
                     pid: task.pid,
                     tid: task.tid,
                     name: "",
+                    process: "",
                     samples: Vec::new(),
                 });
             thread.name = &task.name;
+            thread.process = self.process_name(task);
             thread.samples.push(sample);
         }
         Ok(threads.into_values().collect())
@@ -194,10 +198,10 @@ impl<'p> Walk<'p> {
         self.symbol_layer(frame.map(|frame| frame.symbol))
     }
 
-    /// The name of a process; that of the thread if its own is not known.
-    pub fn process_name(&self, pid: Pid, thread: &'p str) -> &'p str {
-        let name = self.profile.tasks.processes.get(&pid);
-        name.map_or(thread, |name| name)
+    /// The name of a task's process; that of the thread if its own is not known.
+    pub fn process_name(&self, task: &'p Task) -> &'p str {
+        let name = self.profile.tasks.process_name(task);
+        name.unwrap_or(&task.name)
     }
 
     /// A time as nanoseconds since the recording's start.

@@ -73,7 +73,7 @@ pub struct LiveMethod<'p> {
 pub struct LiveThread<'p> {
     /// Its process.
     pub pid: Pid,
-    /// The last known name of that.
+    /// The name of that when the thread was sampled last under this name.
     pub process: Option<&'p str>,
     /// The thread.
     pub tid: Tid,
@@ -186,7 +186,7 @@ impl LiveProfile {
             let task = table.task(id)?;
             Some(LiveThread {
                 pid: task.pid,
-                process: table.processes.get(&task.pid).map(|name| &**name),
+                process: table.process_name(task),
                 tid: task.tid,
                 name: &task.name,
                 share,

@@ -136,19 +136,21 @@ impl<'p> Row<'p> {
         (
             (self.layer(), name, self.image(), inlined),
             self.line().map(|line| (&*line.file, line.line)),
-            (self.pid(), self.service(), self.tid(), self.thread()),
+            (self.pid(), self.process()),
+            (self.service(), self.tid(), self.thread()),
             symbol.map(|symbol| symbol.id),
         )
     }
 
-    /// Which rows of tasks are the same row. A thread is in a row for each of its names and services.
+    /// Which rows of tasks are the same row. A process is in a row for each program that it executes, a thread for each of its names and
+    /// services.
     fn task_group(&self) -> impl Ord + use<'p> {
         let service = match &self.subject {
             Subject::Thread(task, _) => task.service,
             _ => None,
         };
         (
-            self.pid(),
+            (self.pid(), self.process()),
             self.tid(),
             self.thread(),
             service,
@@ -304,10 +306,10 @@ fn all<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
             shares.into_iter().filter_map(row).collect()
         }
         GroupBy::Thread => by_task(scope, |task| {
-            Subject::Thread(task, process_name(profile, task.pid))
+            Subject::Thread(task, process_name(profile, task))
         }),
         GroupBy::Process => by_task(scope, |task| {
-            Subject::Process(task.pid, process_name(profile, task.pid))
+            Subject::Process(task.pid, process_name(profile, task))
         }),
         GroupBy::Service => by_task(scope, |task| {
             Subject::Service(task.service.and_then(|id| profile.tasks.service(id)))
@@ -385,10 +387,10 @@ fn by_task<'p>(scope: &Scope<'p>, subject: impl Fn(&'p Task) -> Subject<'p>) -> 
     rows
 }
 
-/// The last known name of a process, or its number.
-fn process_name(profile: &Profile, pid: Pid) -> Cow<'_, str> {
-    match profile.tasks.processes.get(&pid) {
+/// The name of a task's process, or its number.
+fn process_name<'p>(profile: &'p Profile, task: &Task) -> Cow<'p, str> {
+    match profile.tasks.process_name(task) {
         Some(name) => Cow::Borrowed(name),
-        None => format!(":{pid}").into(),
+        None => format!(":{}", task.pid).into(),
     }
 }

@@ -140,24 +140,57 @@ fn an_exec_unmaps_and_a_fork_inherits() {
         ptid: Tid::new(100),
     });
     fixture.samples(2, (300, 300), &[FIB]);
-    let time = fixture.tick();
-    let name = "sh".to_owned();
-    fixture.write(&SessionRecord::Comm {
-        time,
-        pid: Pid::new(300),
-        tid: Tid::new(300),
-        exec: true,
-        name,
-    });
-    fixture.samples(1, (300, 300), &[FIB]);
+    // It executes two shells, the first of which renames itself, and then what it was.
+    for (exec, name) in [(true, "sh"), (false, "job"), (true, "sh"), (true, "balls")] {
+        let time = fixture.tick();
+        fixture.write(&SessionRecord::Comm {
+            time,
+            pid: Pid::new(300),
+            tid: Tid::new(300),
+            exec,
+            name: name.to_owned(),
+        });
+        fixture.samples(1, (300, 300), &[FIB]);
+    }
     fixture.writer.finish().unwrap();
-    let profile = fixture.profile(&Options {
+    let options = Options {
         pid: Some(Pid::new(300)),
         ..Options::default()
-    });
+    };
+    let profile = fixture.profile(&options);
     assert_eq!(methods(&profile)["org.example.Balls.fib(int)"], (2, 2));
-    let names: Vec<_> = profile.tasks.tasks.iter().map(|task| &*task.name).collect();
-    assert_eq!(names, ["balls", "sh"]);
+    let rows = |by| {
+        let view = View {
+            table: ReportTable::By(by),
+            ..View::default()
+        };
+        let csv = fixture.render(&options, &view, OutputFormat::Csv);
+        let rows = csv.lines().map(str::to_owned).collect::<Vec<_>>();
+        let header: Vec<_> = rows[0].split(',').map(str::to_owned).collect();
+        let field = |row: &str, name| {
+            let place = header.iter().position(|field| field == name);
+            place
+                .map_or("", |place| row.split(',').nth(place).unwrap())
+                .to_owned()
+        };
+        let row = |row: &String| ["process", "thread", "self"].map(|name| field(row, name));
+        rows[1..].iter().map(row).collect::<Vec<_>>()
+    };
+    let row =
+        |process: &str, thread: &str, samples: &str| [process, thread, samples].map(str::to_owned);
+    let processes = [
+        row("balls", "", "3"),
+        row("job", "", "2"),
+        row("sh", "", "1"),
+    ];
+    assert_eq!(rows(GroupBy::Process), processes);
+    let threads = [
+        row("balls", "balls", "3"),
+        row("job", "job", "1"),
+        row("job", "sh", "1"),
+        row("sh", "sh", "1"),
+    ];
+    assert_eq!(rows(GroupBy::Thread), threads);
 }
 
 #[test]

@@ -121,9 +121,7 @@ impl FirefoxThread {
         let func_table = tables.func_table();
         let resource_table = tables.resource_table();
         let name = tables.strings.id(thread.name);
-        let process = tables
-            .strings
-            .id(walk.process_name(thread.pid, thread.name));
+        let process = tables.strings.id(thread.process);
         let string_array = tables.strings.take_new();
         let text = |id: u32| {
             let place = usize::try_from(id).unwrap_or(usize::MAX);

@@ -31,7 +31,7 @@ use crate::{
     scope::{Scope, Unit},
     short_name,
     stacks::{NONE, StackId},
-    tasks::TaskId,
+    tasks::{Task, TaskId},
     view::{PercentOf, View},
 };
 
@@ -164,7 +164,8 @@ impl Stacks {
 
 /// The threads of the event's samples, those that weigh most first.
 struct Threads<'p> {
-    all: Vec<(Pid, Tid, &'p str)>,
+    /// Each as what it was sampled as last.
+    all: Vec<&'p Task>,
     numbers: HashMap<TaskId, u32>,
 }
 
@@ -175,12 +176,13 @@ impl<'p> Threads<'p> {
             let value = of_tasks.entry(sample.task).or_default();
             *value = value.saturating_add(walk.sample_value(&sample));
         }
-        let mut of_threads: BTreeMap<(Pid, Tid), (u64, &str)> = BTreeMap::new();
+        let mut of_threads: BTreeMap<(Pid, Tid), (u64, &Task)> = BTreeMap::new();
         let task = |id: TaskId| walk.profile.tasks.task(id);
         for (id, value) in &of_tasks {
             if let Some(task) = task(*id) {
-                let thread = of_threads.entry((task.pid, task.tid)).or_default();
-                *thread = (thread.0.saturating_add(*value), &task.name);
+                let thread = of_threads.entry((task.pid, task.tid));
+                let thread = thread.or_insert((0, task));
+                *thread = (thread.0.saturating_add(*value), task);
             }
         }
         let mut order: Vec<_> = of_threads.into_iter().collect();
@@ -193,9 +195,7 @@ impl<'p> Threads<'p> {
         };
         Ok(Self {
             numbers: of_tasks.into_keys().filter_map(number).collect(),
-            all: (order.iter())
-                .map(|((pid, tid), (_, name))| (*pid, *tid, *name))
-                .collect(),
+            all: order.iter().map(|(_, (_, task))| *task).collect(),
         })
     }
 }
@@ -323,9 +323,10 @@ impl Tables<'_, '_> {
 
     /// Process, thread, the thread's name, the process's name.
     fn threads(&self, threads: &Threads) -> Vec<Value> {
-        let thread = |(pid, tid, name): &(Pid, Tid, &str)| {
-            let process = self.walk.process_name(*pid, name);
-            json!([pid.get(), tid.get(), plain(name), plain(process)])
+        let thread = |task: &&Task| {
+            let process = self.walk.process_name(task);
+            let (pid, tid) = (task.pid.get(), task.tid.get());
+            json!([pid, tid, plain(&task.name), plain(process)])
         };
         threads.all.iter().map(thread).collect()
     }

@@ -43,17 +43,17 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
         attributes: HashMap::new(),
         attribute_table: vec![KeyValueAndUnit::default()],
     };
-    let mut processes: BTreeMap<Pid, (&str, Vec<Sample>)> = BTreeMap::new();
+    // Each program that a process executes is a resource.
+    let mut processes: BTreeMap<(Pid, &str), Vec<Sample>> = BTreeMap::new();
     for row in walk.rows() {
-        let name = walk.process_name(row.task.pid, &row.task.name);
-        let process = processes.entry(row.task.pid);
-        let (_, samples) = process.or_insert((name, Vec::new()));
+        let process = (row.task.pid, walk.process_name(row.task));
+        let samples = processes.entry(process).or_default();
         samples.push(tables.sample(&row));
     }
     let sample_type = tables.sample_type();
     let start = walk.wall_start().saturating_mul(1_000_000_000);
     let duration = walk.profile.recording.duration.as_nanos();
-    let resource = |(pid, (name, samples)): (Pid, (&str, Vec<Sample>))| ResourceProfiles {
+    let resource = |((pid, name), samples): ((Pid, &str), Vec<Sample>)| ResourceProfiles {
         resource: Some(Resource {
             attributes: vec![
                 attribute("process.pid", Value::Number(i64::from(pid.get()))),

@@ -94,10 +94,9 @@ impl Writer<'_, '_> {
         for thread in self.walk.threads()? {
             let (pid, tid) = (signed(thread.pid.get()), signed(thread.tid.get()));
             if processes.insert(pid) {
-                let name = self.walk.process_name(thread.pid, thread.name);
                 tree.processes.push(Process {
                     pid,
-                    cmdline: vec![plain(name).into_owned()],
+                    cmdline: vec![plain(thread.process).into_owned()],
                 });
             }
             tree.threads.push(Thread {

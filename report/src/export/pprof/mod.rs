@@ -90,7 +90,7 @@ impl Writer<'_, '_> {
             self.frame(frame)?;
             locations.push(location_id(frame));
         }
-        let process = self.walk.process_name(row.task.pid, &row.task.name);
+        let process = self.walk.process_name(row.task);
         let label = vec![
             self.text_label("layer", self.walk.layer(row.stack).name()),
             self.text_label("thread", &row.task.name),
