@@ -84,8 +84,8 @@ impl KernelMapping<'_> {
     }
 }
 
-/// Opens the file behind a mapping: through the mapping itself where that is allowed, else by its path, below the
-/// process's root or, if the process has gone, here; then only if it is the regular file with that inode on that device.
+/// Opens the file behind a mapping: through the mapping itself where that is allowed and the file is still mapped there, else by its
+/// path, below the process's root or, if the process has gone, here; then only if it is the regular file with that inode on that device.
 pub(crate) fn open(mapped: &KernelMapping<'_>) -> io::Result<(File, FileKey)> {
     let KernelMapping {
         pid, start, end, ..
@@ -95,7 +95,13 @@ pub(crate) fn open(mapped: &KernelMapping<'_>) -> io::Result<(File, FileKey)> {
     let mut below_root = OsString::from(format!("/proc/{pid}/root"));
     below_root.push(path);
     let same = PathTarget::Same(mapped.device, mapped.inode);
-    let mut opened = reader::open(pid, &through_mapping, PathTarget::Mapped, None);
+    // Another file may be mapped there by now.
+    let same_inode = |file: File| match file.metadata()?.ino() == mapped.inode {
+        true => Ok(file),
+        false => Err(io::Error::other("the mapping is of another file by now")),
+    };
+    let mut opened =
+        reader::open(pid, &through_mapping, PathTarget::Mapped, None).and_then(same_inode);
     // Memory without a file has no path.
     let paths = match is_own_memory(path) {
         true => &[][..],
@@ -108,12 +114,8 @@ pub(crate) fn open(mapped: &KernelMapping<'_>) -> io::Result<(File, FileKey)> {
         opened = reader::open(pid, candidate, same.clone(), None);
     }
     let file = opened?;
-    let meta = file.metadata()?;
-    // Where the mapping's name leads if others are mapped there by now.
-    if meta.ino() != mapped.inode {
-        return Err(io::Error::other("the path leads to another file by now"));
-    }
-    Ok((file, FileKey::of(&meta)))
+    let key = FileKey::of(&file.metadata()?);
+    Ok((file, key))
 }
 
 /// The path of a file as it was before the file was deleted: what the kernel adds is no part of it.

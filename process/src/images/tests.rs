@@ -232,6 +232,53 @@ fn a_stored_dex_file_is_found_in_its_archive() {
     assert_eq!(parts("app.jar", jar, 0..2), expected);
 }
 
+/// A plugin was unloaded, and the next one is mapped where it was, before the first one's file was opened.
+#[test]
+fn a_file_is_found_by_its_path_where_another_is_mapped_by_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let [gone, next] = ["gone.so", "next.so"].map(|name| folder.path().join(name));
+    for path in [&gone, &next] {
+        std::fs::write(path, [path.as_os_str().len() as u8; PAGE as usize]).unwrap();
+    }
+    let len = std::num::NonZeroUsize::new(PAGE as usize).unwrap();
+    let flags = (ProtFlags::PROT_READ, MapFlags::MAP_PRIVATE);
+    // SAFETY: a new mapping, which nothing refers to.
+    let start = unsafe { mmap(None, len, flags.0, flags.1, File::open(&next).unwrap(), 0) };
+    let start = start.unwrap().as_ptr() as u64;
+    let opened = |path: &Path| {
+        let meta = path.metadata().unwrap();
+        let mapped = KernelMapping {
+            pid: Pid::new(std::process::id()),
+            start,
+            end: start + PAGE,
+            pgoff: 0,
+            device: Device::of_number(meta.dev()),
+            inode: meta.ino(),
+            mode: Mode::default(),
+            path,
+        };
+        (file::open(&mapped).map(|(_, key)| key), FileKey::of(&meta))
+    };
+    for path in [&next, &gone] {
+        let (found, expected) = opened(path);
+        assert_eq!(found.unwrap(), expected, "{}", path.display());
+    }
+    // Another file at the path is none of the process's.
+    let (_, before) = opened(&gone);
+    std::fs::rename(&next, &gone).unwrap();
+    let mapped = KernelMapping {
+        pid: Pid::new(std::process::id()),
+        start: PAGE,
+        end: 2 * PAGE,
+        pgoff: 0,
+        device: Device::of_number(gone.metadata().unwrap().dev()),
+        inode: before.inode,
+        mode: Mode::default(),
+        path: &gone,
+    };
+    assert!(file::open(&mapped).is_err());
+}
+
 /// Generated code in memory without a name: it is mapped again, and cannot be opened any more.
 #[test]
 fn memory_of_generated_code_is_opened_once() {
