@@ -91,8 +91,9 @@ pub(crate) fn open(mapped: &KernelMapping<'_>) -> io::Result<(File, FileKey)> {
         pid, start, end, ..
     } = *mapped;
     let path = without_deleted(mapped.path);
-    let through_mapping = PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}"));
-    let mut below_root = OsString::from(format!("/proc/{pid}/root"));
+    let task = reader::task_of(pid);
+    let through_mapping = PathBuf::from(format!("/proc/{task}/map_files/{start:x}-{end:x}"));
+    let mut below_root = OsString::from(format!("/proc/{task}/root"));
     below_root.push(path);
     let same = PathTarget::Same(mapped.device, mapped.inode);
     // Another file may be mapped there by now.

@@ -8,7 +8,6 @@ use crate::reader::{self, ForeignMemory};
 use crate::space::AddressSpace;
 use crate::status::Status;
 use std::collections::HashMap;
-use std::fs;
 use std::ops::Range;
 use std::rc::Rc;
 use varid_model::{MonotonicNs, Pid};
@@ -122,8 +121,7 @@ impl Process {
 
     /// Whether the process has memory. One that has ended has none, not even before its parent waits for it.
     pub fn has_memory(&self) -> bool {
-        let sizes = fs::read_to_string(format!("/proc/{}/statm", self.pid));
-        sizes.is_ok_and(|sizes| !sizes.starts_with("0 "))
+        reader::has_memory(self.pid)
     }
 
     /// Whether the process's mappings can be read, and there are any.

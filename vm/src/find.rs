@@ -6,8 +6,7 @@ use crate::kind::Vm;
 use crate::kinds::VmKinds;
 use std::fmt;
 use std::rc::Rc;
-use varid_model::Pid;
-use varid_process::reader::ForeignMemory;
+use varid_process::reader::{self, ForeignMemory};
 use varid_process::{ElfImage, Process, ProcessImage};
 use varid_shim::STACK_FULL;
 use varid_symbolizer::hex;
@@ -45,7 +44,7 @@ pub(crate) fn find(process: &Process, kinds: VmKinds) -> Found {
             Err(TunnelError::Changing { .. }) => return Found::Nothing,
             Err(_) if is_blank(&memory, *start) => return Found::Nothing,
             // Nothing is left to be read, or to be said, of a process that has ended.
-            Err(_) if has_ended(process.pid) => return Found::Nothing,
+            Err(_) if !reader::has_memory(process.pid) => return Found::Nothing,
             Err(error) => {
                 problem = Some(format!("its tunnel at {start:#x} is not usable: {error}"))
             }
@@ -166,11 +165,6 @@ pub fn without_layout(names_dex_pcs: bool) -> String {
     } else {
         "start it with varid's agent".to_owned()
     }
-}
-
-/// Whether a process has no memory any more: it is gone, or nobody has waited for it yet.
-fn has_ended(pid: Pid) -> bool {
-    std::fs::read(format!("/proc/{pid}/maps")).map_or(true, |maps| maps.is_empty())
 }
 
 /// A tunnel is mapped before it is filled in.

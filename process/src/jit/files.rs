@@ -322,7 +322,7 @@ impl Owner {
         let seconds = ticks
             .checked_div(procfs::ticks_per_second())
             .unwrap_or_default();
-        let tmp = PathBuf::from(format!("/proc/{pid}/root/tmp"));
+        let tmp = PathBuf::from(format!("/proc/{}/root/tmp", reader::task_of(pid)));
         let folder = reader::open(pid, &tmp, PathTarget::Folder, None)?;
         let inner = status.nspid.as_ref().and_then(|ids| ids.last());
         Ok(Self {

@@ -16,6 +16,7 @@ mod prefetch;
 mod request;
 mod serve;
 mod socket;
+mod task;
 #[cfg(test)]
 mod testing;
 mod tree;
@@ -26,6 +27,7 @@ pub use batch::{
 };
 pub use prefetch::Prefetched;
 pub use request::{Open, PathTarget};
+pub(crate) use task::task_of;
 pub use tree::TreeNode;
 
 use helper::{Answer, DEADLINE, Helper};
@@ -118,7 +120,7 @@ impl Memory for ForeignMemory {
         let len = out.len();
         let pid = self.pid;
         let request = Request::Memory {
-            pid,
+            pid: task_of(pid),
             address,
             len: len as u64,
         };
@@ -149,7 +151,7 @@ impl BatchMemory for ForeignMemory {
             reason: error.to_string(),
         };
         let mut bytes = Vec::new();
-        let request = Request::Batch(pid, batch.clone());
+        let request = Request::Batch(task_of(pid), batch.clone());
         ask(pid, &request, None, &mut |part| {
             bytes.extend_from_slice(part);
             Ok(())
@@ -162,13 +164,33 @@ impl BatchMemory for ForeignMemory {
 
 /// The contents of a file of a process in /proc.
 pub fn contents(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
-    let mut contents = Vec::new();
-    let path = PathBuf::from(format!("/proc/{pid}/{name}"));
-    ask(pid, &Request::Contents(path), None, &mut |part| {
-        contents.extend_from_slice(part);
-        Ok(())
-    })?;
-    Ok(contents)
+    let of_task = |task: Pid| {
+        let mut contents = Vec::new();
+        let path = PathBuf::from(format!("/proc/{task}/{name}"));
+        ask(pid, &Request::Contents(path), None, &mut |part| {
+            contents.extend_from_slice(part);
+            Ok(())
+        })?;
+        Ok(contents)
+    };
+    let task = task_of(pid);
+    let contents = of_task(task)?;
+    // What is known of a main thread that has ended is empty.
+    let living = contents.is_empty().then(|| task::living_task(pid));
+    match living.flatten().filter(|living| *living != task) {
+        Some(living) => of_task(living),
+        None => Ok(contents),
+    }
+}
+
+/// Whether a process has memory. One that has ended has none, not even before its parent waits for it.
+pub fn has_memory(pid: Pid) -> bool {
+    task::living_task(pid).is_some()
+}
+
+/// The main thread of a process has ended: what the process has is read through another thread, if one is left.
+pub fn main_thread_ended(pid: Pid) {
+    task::living_task(pid);
 }
 
 /// Opens a file or folder of a process; `inside`: the folder that its path is relative to.
@@ -185,7 +207,12 @@ pub fn open(pid: Pid, path: &Path, what: PathTarget, inside: Option<&OwnedFd>) -
 /// Opens a file to which a process's tunnel leads.
 pub fn open_of_vm(pid: Pid, file: &VmFile, kind: Kind) -> Result<File, TunnelError> {
     let file = (file.address, file.size, file.fd);
-    let request = Request::VmFile { pid, file, kind };
+    let task = task_of(pid);
+    let request = Request::VmFile {
+        pid: task,
+        file,
+        kind,
+    };
     ask(pid, &request, None, &mut |_| Ok(()))
         .and_then(opened)
         .map_err(|error| TunnelError::File {

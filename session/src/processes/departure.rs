@@ -8,6 +8,7 @@ use crate::output::Output;
 use crate::request::TargetSpec;
 use crate::sampling::Sampling;
 use varid_model::{MonotonicNs, Pid, Tid};
+use varid_process::reader;
 use varid_recording::SessionRecord;
 use varid_sampler::monotonic_ns;
 
@@ -53,6 +54,9 @@ impl Processes {
             }
             return Ok(());
         };
+        if tid.is_main_thread_of(pid) {
+            reader::main_thread_ended(pid);
+        }
         if tracked.lifetime.thread_ended(pid, tid) {
             if !tracked.awaits_name() && !tracked.lifetime.has_left() {
                 match self.tracker.target() {
