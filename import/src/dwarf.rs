@@ -224,6 +224,11 @@ impl UnwindInfo for ProcessCode<'_> {
         }
     }
 
+    fn begins_threads(&mut self, pc: Address) -> bool {
+        let module = self.module(pc).flatten();
+        module.is_some_and(|(module, address)| module.begins_threads(address))
+    }
+
     fn function_start(&mut self, pc: Address) -> Option<Address> {
         let (module, address) = self.module(pc)??;
         let into = address.offset_from(module.function_start(address)?)?;

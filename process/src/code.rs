@@ -87,6 +87,10 @@ impl UnwindInfo for MappedCode<'_> {
         !matches!(self.at(pc, |_, _| ()), Code::None)
     }
 
+    fn begins_threads(&mut self, pc: Address) -> bool {
+        matches!(self.at(pc, Module::begins_threads), Code::Module(true))
+    }
+
     fn function_start(&mut self, pc: Address) -> Option<Address> {
         let start = |module: &mut Module, own: Address| {
             let start = module.function_start(own)?;

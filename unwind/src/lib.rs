@@ -51,6 +51,7 @@
 //! | what is known of the code at an address | [`UnwindInfo`], [`CodeRule`] |
 //! | which rules does an ELF file have | [`Module`] |
 //! | which rows do some of its functions have | [`UnwindRow`] |
+//! | which of its code has nobody called | `beginnings` |
 //! | how is a frame of generated code left | [`FixedFrame`] |
 //! | which bytecode does a frame execute | [`bytecode_pc`], [`BytecodePc`] |
 //! | why does unwinding stop | [`UnwindError`] |
@@ -72,6 +73,7 @@
     )
 )]
 mod architecture;
+mod beginnings;
 mod bytecode_pc;
 mod dex_marker;
 mod error;

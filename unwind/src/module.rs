@@ -1,6 +1,7 @@
 //! Which rules and functions does an ELF file have at its addresses?
 
 use crate::architecture;
+use crate::beginnings::Beginnings;
 use crate::dex_marker::{self, BytecodeRule, MAX_TRAMPOLINE};
 use crate::expression::{Expression, Section, encoding};
 use crate::native_stack::NativeFrame;
@@ -30,8 +31,7 @@ pub struct Module {
     /// File offset, address, bytes of each loaded segment.
     segments: Vec<(u64, u64, u64)>,
     has_bytecode_marks: bool,
-    /// Code that nobody has called, and that has no unwind information.
-    beginnings: Vec<Range<u64>>,
+    beginnings: Beginnings,
     /// Each function of Go keeps a frame pointer, and a goroutine begins with none.
     keeps_frame_pointers: bool,
     rules: ById<u64, Option<Rc<Rule>>>,
@@ -65,7 +65,7 @@ impl Module {
         let mut module = Self {
             machine,
             has_bytecode_marks: dex_marker::is_in(&eh_frame),
-            beginnings: Vec::new(),
+            beginnings: Beginnings::default(),
             keeps_frame_pointers: file.section_by_name(".gopclntab").is_some(),
             eh_frame,
             eh_frame_hdr,
@@ -86,7 +86,12 @@ impl Module {
             rules: ById::default(),
             functions: functions_of(file, machine),
         };
-        module.beginnings = module.beginnings_in(file);
+        if !module.eh_frame.is_empty() {
+            let described = module.eh_frame.len();
+            let section = module.section();
+            let has_rule = |address| module.function(&section, address).is_some();
+            module.beginnings = Beginnings::of(file, machine, described, has_rule);
+        }
         module
     }
 
@@ -100,7 +105,7 @@ impl Module {
             bases: BaseAddresses::default().set_eh_frame(eh_frame_at.get()),
             segments: Vec::new(),
             has_bytecode_marks: false,
-            beginnings: Vec::new(),
+            beginnings: Beginnings::default(),
             keeps_frame_pointers: false,
             rules: ById::default(),
             functions: Vec::new(),
@@ -146,47 +151,6 @@ impl Module {
             .then(|| Address::new(address.wrapping_add(offset.wrapping_sub(*start))))
     }
 
-    /// The code at a file's entry point, which the kernel jumps to, and the code that calls `main`: of the first there is no unwind
-    /// information in dynamic linkers, of both in musl.
-    fn beginnings_in<'data, R: ReadRef<'data>>(
-        &self,
-        file: &object::File<'data, R>,
-    ) -> Vec<Range<u64>> {
-        /// Bytes at an entry point: glibc's `_start` and `_dl_start_user` have 66 on x86-64.
-        const ENTRY: u64 = 128;
-        /// It ends in a jump to the function that lies before it, whose name is not exported.
-        const MUSL: &str = "__libc_start_main";
-        /// Bytes of that function: 51 on x86-64.
-        const BEFORE: u64 = 80;
-        /// Symbols of musl: fewer than 2,000.
-        const MAX_SYMBOLS: usize = 1 << 12;
-        /// A library that describes more of its code describes what calls main, too: its symbols need not be searched.
-        const LITTLE: usize = 1 << 12;
-        if self.eh_frame.is_empty() {
-            return Vec::new();
-        }
-        let section = self.section();
-        let has_rule = |address| self.function(&section, address).is_some();
-        let entry = match self.machine {
-            Machine::Arm => file.entry() & !1,
-            _ => file.entry(),
-        };
-        let entry = Some(entry..entry.saturating_add(ENTRY));
-        let entry = entry.filter(|code| code.start != 0 && !has_rule(code.start));
-        let symbols = (self.eh_frame.len() < LITTLE).then(|| file.dynamic_symbols());
-        let calls_main = symbols
-            .into_iter()
-            .flatten()
-            .take(MAX_SYMBOLS)
-            .filter(|symbol| symbol.is_definition() && symbol.name() == Ok(MUSL))
-            .map(|symbol| {
-                let start = symbol.address();
-                start.saturating_sub(BEFORE)..start.saturating_add(symbol.size())
-            })
-            .find(|code| !has_rule(code.end.saturating_sub(1)));
-        entry.into_iter().chain(calls_main).collect()
-    }
-
     /// The description of the function at an address.
     fn function<'a>(&'a self, section: &Section<'a>, address: u64) -> Option<Fde<'a>> {
         let table = EhFrameHdr::new(&self.eh_frame_hdr, LittleEndian)
@@ -208,8 +172,7 @@ impl Module {
     fn compute(&self, address: u64) -> Option<Rule> {
         let section = self.section();
         let Some(fde) = self.function(&section, address) else {
-            let mut beginnings = self.beginnings.iter();
-            let begins = beginnings.any(|code| code.contains(&address));
+            let begins = self.beginnings.contain(address);
             return begins.then(|| Rule::of_outermost(self.machine));
         };
         let mut context = UnwindContext::new();
@@ -362,6 +325,10 @@ impl UnwindInfo for Module {
 
     fn is_code(&mut self, _: Address) -> bool {
         true
+    }
+
+    fn begins_threads(&mut self, _: Address) -> bool {
+        self.beginnings.begin_threads()
     }
 
     fn function_start(&mut self, pc: Address) -> Option<Address> {

@@ -139,6 +139,9 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
     /// The caller of a frame without a rule, by the machine's conventions: the frame pointer, and for a leaf the place where
     /// calls leave the return address.
     fn caller_by_convention(&mut self, frame: &NativeFrame) -> Result<Caller, UnwindError> {
+        if let Some(thread_begins) = self.beginning_of_thread(frame) {
+            return Ok(thread_begins);
+        }
         let leaf = frame
             .address
             .is_instruction()
@@ -155,6 +158,34 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
             (Some(leaf), _) => Ok(leaf),
             (None, linked) => linked.ok_or_else(|| UnwindError::NoInfo(frame.address.recorded())),
         }
+    }
+
+    /// The caller of a thread's outermost function: the first return address above the frame's stack pointer is in code that nobody has
+    /// called. Had another function called it, the return address into that would come first.
+    fn beginning_of_thread(&mut self, frame: &NativeFrame) -> Option<Caller> {
+        /// Words of the frame: musl's `start` has four on x86-64.
+        const MAX_WORDS: u64 = 32;
+        if frame.address.is_instruction() || !self.info.begins_threads(frame.lookup()) {
+            return None;
+        }
+        let word = u64::from(self.machine.word());
+        for index in 0..MAX_WORDS {
+            let at = frame.sp.wrapping_add(word.wrapping_mul(index));
+            let value = self.stack.word(self.machine, at)?;
+            let call = FrameAddress::Return(self.code_address(value)).lookup();
+            match self.info.rule(call) {
+                CodeRule::NoCode => {}
+                CodeRule::Rule(rule) if rule.is_outermost() => {
+                    let cfa = at.wrapping_add(word);
+                    let mut regs = Regs::unknown(self.machine);
+                    regs.set(self.machine.sp(), Some(cfa.get()));
+                    regs.set(self.machine.ip(), Some(value));
+                    return Some(Caller { cfa, regs });
+                }
+                CodeRule::Rule(_) | CodeRule::Unknown => return None,
+            }
+        }
+        None
     }
 
     fn leads_to_code(&mut self, caller: &Caller) -> bool {

@@ -34,6 +34,13 @@ pub trait UnwindInfo {
         !matches!(self.rule(pc), CodeRule::NoCode)
     }
 
+    /// Whether the code at `pc` is of a file in whose code threads begin without unwind information: their outermost functions have none,
+    /// either.
+    fn begins_threads(&mut self, pc: Address) -> bool {
+        let _ = pc;
+        false
+    }
+
     /// The first address of the function that `pc` is in, if a symbol tells. It is asked for AArch64 code without a rule,
     /// to tell whether the function itself has overwritten the link register.
     fn function_start(&mut self, pc: Address) -> Option<Address> {

@@ -2,7 +2,7 @@
 //!
 //! One folder per architecture, with the same files in each: `code_address` (which bits of a word are a code address),
 //! `frame_pointer` (the caller of code that keeps one) and `leaf` (the caller of code that has no frame yet). 64-bit and
-//! 32-bit x86 differ in the size of a word only and share a folder. On AArch64 `signal_frame` is what a signal interrupted.
+//! 32-bit x86 differ in the size of a word and in system calls only and share a folder. On AArch64 `signal_frame` is what a signal interrupted.
 
 mod aarch64;
 mod arm;
@@ -53,6 +53,11 @@ pub(crate) trait Architecture: Sync {
         _linked: &Caller,
         _stack: StackSlice<'_>,
     ) -> Option<Caller> {
+        None
+    }
+
+    /// What follows the call of a thread's function in code that clone(2) has led into: the thread exits with what the function returns.
+    fn thread_end(&self, _machine: Machine) -> Option<&'static [u8]> {
         None
     }
 

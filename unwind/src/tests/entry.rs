@@ -103,3 +103,102 @@ fn a_goroutine_begins_where_its_frame_pointer_is_zero() {
         assert!(!is_outermost(FrameAddress::Instruction, 0));
     }
 }
+
+/// A C library as musl is: nothing but `thread` is described. `clone` is what a new thread comes out of.
+const THREADS: &str = r#"
+    .text
+    .globl _start
+    .type _start, @function
+_start:
+    hlt
+    .size _start, . - _start
+
+    .globl thread
+    .type thread, @function
+thread:
+    .cfi_startproc
+    nop
+    ret
+    .cfi_endproc
+    .size thread, . - thread
+
+    .skip 256
+    .globl start
+    .type start, @function
+start:
+    call thread
+    hlt
+    .size start, . - start
+
+    .globl clone
+    .type clone, @function
+clone:
+    call *%r9
+    mov %eax, %edi
+    xor %eax, %eax
+    mov $60, %al
+    syscall
+    hlt
+    .size clone, . - clone
+
+    .globl clone_of_aarch64
+    .type clone_of_aarch64, @function
+clone_of_aarch64:
+    # blr x1; mov x8, #93; svc #0
+    .long 0xd63f0020
+    .long 0xd2800ba8
+    .long 0xd4000001
+    .size clone_of_aarch64, . - clone_of_aarch64
+"#;
+
+#[test]
+fn a_thread_begins_behind_the_system_call_that_made_it() {
+    const BASE: u64 = 0x5555_0000_0000;
+    const STACK: u64 = 0x7fff_0000_0000;
+    let compiled = Compiled::new("threads.s", THREADS);
+    let mut bytes = std::fs::read(compiled.path()).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let own = |name| {
+        let mut symbols = file.dynamic_symbols();
+        let found = symbols.find(|symbol| symbol.name() == Ok(name));
+        found.unwrap().address()
+    };
+    let [thread, start, clone] = ["thread", "start", "clone"].map(|name| BASE + own(name));
+    let aarch64 = own("clone_of_aarch64") + 4;
+    let (start, clone) = (start + 5, clone + 3);
+    let module = RefCell::new(Module::new(&file));
+    // The frame of `start` keeps a register; what lies above that of `clone` is of nobody.
+    let unwound = |words: &[u64]| {
+        let stack = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut regs = Regs::unknown(Machine::X86_64);
+        regs.set_frame(thread, STACK, 0);
+        let found = unwind(&record(regs, STACK, stack), None, |pc| {
+            match pc.checked_sub(BASE).filter(|own| *own < 0x10_0000) {
+                Some(own) => CodeAt::Module(module.borrow_mut(), own),
+                None => CodeAt::None,
+            }
+        });
+        let frames = found.frames.iter().map(|frame| frame.address.recorded());
+        (frames.map(Address::get).collect::<Vec<_>>(), found.stopped)
+    };
+    let whole = unwound(&[start, 0, 0x1234, 0, clone, thread]);
+    assert_eq!(whole, (vec![thread, start, clone], None));
+    // Another function has called `start`, or whoever has is not in the copy.
+    let no_info = Some(UnwindError::NoInfo(Address::new(start)));
+    for words in [
+        &[start, 0, start, 0, clone][..],
+        &[start, 0, thread + 1, clone],
+        &[start, 0],
+    ] {
+        assert_eq!(unwound(words), (vec![thread, start], no_info.clone()));
+    }
+    // The same file for another machine, which has another system call.
+    let machine = bytes.get_mut(18..20).unwrap();
+    machine.copy_from_slice(&object::elf::EM_AARCH64.to_le_bytes());
+    let file = object::File::parse(&*bytes).unwrap();
+    let mut module = Module::new(&file);
+    let rule = module.rule(Address::new(aarch64 - 1));
+    assert!(matches!(rule, CodeRule::Rule(rule) if rule.is_outermost()));
+    let rule = module.rule(Address::new(clone - BASE - 1));
+    assert!(matches!(rule, CodeRule::Unknown));
+}

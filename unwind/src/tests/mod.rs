@@ -61,6 +61,13 @@ impl<'m, F: FnMut(u64) -> CodeAt<'m>> UnwindInfo for Code<F> {
         !matches!(self.0(pc.get()), CodeAt::None)
     }
 
+    fn begins_threads(&mut self, pc: Address) -> bool {
+        match self.0(pc.get()) {
+            CodeAt::Module(mut module, own) => module.begins_threads(Address::new(own)),
+            CodeAt::Unknown | CodeAt::None => false,
+        }
+    }
+
     fn function_start(&mut self, pc: Address) -> Option<Address> {
         match self.0(pc.get()) {
             CodeAt::Module(mut module, own) => {

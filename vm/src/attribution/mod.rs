@@ -257,6 +257,10 @@ impl UnwindInfo for ProcessCode<'_> {
         self.mapped.is_code(pc)
     }
 
+    fn begins_threads(&mut self, pc: Address) -> bool {
+        self.mapped.begins_threads(pc)
+    }
+
     fn function_start(&mut self, pc: Address) -> Option<Address> {
         self.mapped.function_start(pc)
     }

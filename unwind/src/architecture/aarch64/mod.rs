@@ -9,7 +9,7 @@ use super::{Architecture, Caller};
 use crate::native_stack::NativeFrame;
 use crate::stack_slice::StackSlice;
 use gimli::Vendor;
-use varid_model::Regs;
+use varid_model::{Machine, Regs};
 
 /// Its conventions.
 pub(super) struct Aarch64;
@@ -42,6 +42,11 @@ impl Architecture for Aarch64 {
         stack: StackSlice<'_>,
     ) -> Option<Caller> {
         signal_frame::interrupted(frame, linked, stack)
+    }
+
+    fn thread_end(&self, _: Machine) -> Option<&'static [u8]> {
+        // mov x8, #93; svc #0: src/thread/aarch64/clone.s of musl.
+        Some(&[0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4])
     }
 
     /// That return addresses are signed is told by an operation that no other machine has.

@@ -36,4 +36,10 @@ impl Architecture for X86 {
             .then(|| epilogue::frame_left_by(code))
             .flatten()
     }
+
+    fn thread_end(&self, machine: Machine) -> Option<&'static [u8]> {
+        // mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall: src/thread/x86_64/clone.s of musl.
+        const X86_64: &[u8] = &[0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05];
+        (machine == Machine::X86_64).then_some(X86_64)
+    }
 }
