@@ -156,7 +156,10 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                 Ok(linked)
             }
             (Some(leaf), _) => Ok(leaf),
-            (None, linked) => linked.ok_or_else(|| UnwindError::NoInfo(frame.address.recorded())),
+            // Code that keeps no frame pointer has any word in its register.
+            (None, linked) => linked
+                .filter(|linked| self.ends_or_leads_to_code(linked))
+                .ok_or_else(|| UnwindError::NoInfo(frame.address.recorded())),
         }
     }
 
@@ -186,6 +189,10 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
             }
         }
         None
+    }
+
+    fn ends_or_leads_to_code(&mut self, caller: &Caller) -> bool {
+        caller.regs.ip() == Some(0) || self.leads_to_code(caller)
     }
 
     fn leads_to_code(&mut self, caller: &Caller) -> bool {
