@@ -211,6 +211,7 @@ impl Converter {
             original_ip: sample
                 .ip
                 .map_or(leaf.copied().unwrap_or_default(), Address::new),
+            interrupt: None,
             mode: match in_kernel {
                 true => CpuMode::Kernel,
                 false => CpuMode::User,

@@ -99,6 +99,7 @@ impl TextSession {
             cpu: sample.cpu,
             period: Period::new(sample.period),
             original_ip: sample.ip.map_or(leaf, Address::new),
+            interrupt: None,
             mode: CpuMode::User,
             uid: NO_UID,
             frame: None,

@@ -65,6 +65,13 @@ impl MappedCode<'_> {
     }
 }
 
+impl MappedCode<'_> {
+    /// Whether two instructions lie in one function, as far as their files' unwind information tells.
+    pub fn is_one_function(mut self, one: Address, other: Address) -> bool {
+        self.function_start(one) == self.function_start(other)
+    }
+}
+
 impl UnwindInfo for MappedCode<'_> {
     fn rule(&mut self, pc: Address) -> CodeRule {
         match self.at(pc, Module::rule) {

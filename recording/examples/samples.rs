@@ -65,6 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             cpu: 0,
             period: Period::new(1_000_000),
             original_ip: address,
+            interrupt: None,
             mode: CpuMode::User,
             uid: 1000,
             frame: None,

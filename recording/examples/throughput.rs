@@ -40,6 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             cpu: 0,
             period: Period::new(1_000_000),
             original_ip: Address::new(0x7f00_0000_0000),
+            interrupt: None,
             mode: CpuMode::User,
             uid: 1000,
             frame: None,

@@ -10,7 +10,7 @@ use varid_model::perf::{
     CallchainEntries, CommRecord, Fields, Header, KernelRecord, Malformed, MappedFile, Mmap2Record,
     PERF_TYPE_TRACEPOINT, SampleFields, SampleLayout, TaskRecord,
 };
-use varid_model::{Address, MonotonicNs, Precision};
+use varid_model::{Address, MonotonicNs, PrecisePlace, Precision};
 
 use crate::{
     event::EventDesc,
@@ -183,7 +183,7 @@ fn sample(
         _ => CpuMode::User,
     };
     let (kernel, user) = callchain(sample.callchain, chains)?;
-    let (kernel, user) = lead_with(sample.ip, mode, (kernel, user), chains);
+    let ((kernel, user), interrupt) = lead_with(sample.ip, mode, (kernel, user), chains);
     let (uid, frame, precision) = match raw_content {
         RawContent::Own => raw(&mut fields)?,
         RawContent::Tracepoint => (NO_UID, Address::default(), Precision::Exact),
@@ -196,6 +196,7 @@ fn sample(
         cpu: sample.cpu,
         period: sample.period,
         original_ip: Address::new(sample.addr),
+        interrupt,
         mode,
         uid,
         frame: Some(frame).filter(|frame| frame.get() != 0),
@@ -205,38 +206,46 @@ fn sample(
     })
 }
 
-/// The callchains with the sampled instruction as their leaf. The interrupt of a precise event (PEBS, SPE) comes later, and the chain that
-/// was recorded starts there: as in perf, the instruction takes the place of its first address. A kernel that was entered after the
-/// instruction is not among its frames.
+/// The callchains with the sampled instruction as their leaf, and where the chain was recorded from, if that may be another frame: see
+/// [`PrecisePlace`]. A kernel that was entered after the instruction is not among its frames.
 fn lead_with(
     ip: Address,
     mode: CpuMode,
     (kernel, user): (ChainSpan, ChainSpan),
     chains: &mut Vec<Address>,
-) -> (ChainSpan, ChainSpan) {
+) -> ((ChainSpan, ChainSpan), Option<Address>) {
     if kernel.is_empty() && user.is_empty() {
-        return (kernel, user);
+        return ((kernel, user), None);
     }
     let own = match mode {
         CpuMode::Kernel => kernel,
         CpuMode::User => user,
     };
-    let own = match chains.get_mut(own.start..own.end) {
-        Some([leaf, ..]) => {
-            *leaf = ip;
-            own
-        }
-        _ => {
+    // Symbols may tell later that it is another function.
+    let place = PrecisePlace::of(ip, own.of(chains), |_, _| true);
+    let interrupt = own.of(chains).first().copied();
+    let interrupt = interrupt.filter(|leaf| place == PrecisePlace::SameFrame && *leaf != ip);
+    let own = match place {
+        PrecisePlace::SameFrame => own,
+        PrecisePlace::Caller => ChainSpan {
+            start: own.start.saturating_add(1),
+            ..own
+        },
+        PrecisePlace::Callee => {
             let start = chains.len();
             chains.push(ip);
             let end = chains.len();
             ChainSpan { start, end }
         }
     };
-    match mode {
+    if let Some(leaf) = chains.get_mut(own.start) {
+        *leaf = ip;
+    }
+    let chains = match mode {
         CpuMode::Kernel => (own, user),
         CpuMode::User => (ChainSpan { start: 0, end: 0 }, own),
-    }
+    };
+    (chains, interrupt)
 }
 
 /// The user id, the frame pointer and how well the instruction in that frame is known, in recordings that have them.

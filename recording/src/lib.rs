@@ -41,6 +41,7 @@
 //!     cpu: 0,
 //!     period: Period::new(1_003_009),
 //!     original_ip: Address::new(0x40_1000),
+//!     interrupt: None,
 //!     mode: CpuMode::User,
 //!     uid: 1000,
 //!     frame: None,

@@ -42,6 +42,9 @@ pub struct Sample<Chain = Vec<Address>> {
     pub period: Period,
     /// The instruction pointer that the PMU saw, before any remapping.
     pub original_ip: Address,
+    /// Of a precise event of another recorder, where its interrupt came: the callchain was recorded from there on. The leaf is the sampled
+    /// instruction; whether the function of the interrupt had called it, symbols tell. `None`: it came at the leaf.
+    pub interrupt: Option<Address>,
     /// Kernel or user.
     pub mode: CpuMode,
     /// Whose process it is: the effective user id; [`NO_UID`] if it is not known.
@@ -85,6 +88,7 @@ impl<Chain> Sample<Chain> {
             cpu,
             period,
             original_ip,
+            interrupt,
             mode,
             uid,
             frame,
@@ -100,6 +104,7 @@ impl<Chain> Sample<Chain> {
             cpu,
             period,
             original_ip,
+            interrupt,
             mode,
             uid,
             frame,

@@ -420,6 +420,7 @@ mod tests {
             cpu: 0,
             period: Period::new(1),
             original_ip: Address::new(1),
+            interrupt: None,
             mode: CpuMode::User,
             uid: 1000,
             frame: None,

@@ -165,6 +165,7 @@ fn write_session(folder: &Path, samples: u64, stacks: u64, events: usize) {
                 cpu: 0,
                 period: Period::new(1_000_000 + number % 7),
                 original_ip: Address::new(APP),
+                interrupt: None,
                 mode: CpuMode::User,
                 uid: 10_001,
                 frame: Some(Address::new(0x7f00_0000_1000)),

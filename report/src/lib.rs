@@ -97,6 +97,7 @@ mod name_options;
 mod name_pattern;
 mod naming;
 mod options;
+mod precise;
 mod profile;
 mod read;
 mod render;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use varid_model::{Address, MonotonicNs};
 use varid_recording::{
-    ConfigurationChange, Manifest, RecordRef, Sample, SessionReader, SessionRecord, Tactic,
+    ConfigurationChange, CpuMode, Manifest, RecordRef, Sample, SessionReader, SessionRecord, Tactic,
 };
 
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     missing_files::missing_files,
     naming::Resolver,
     options::Options,
+    precise,
     profile::{EventSummary, Loss, Profile, RecordingSummary, event_names},
     sampled_addresses::SampledAddresses,
     sampled_frames::SampledFrames,
@@ -147,6 +148,18 @@ impl Builder {
     }
 
     fn sample(&mut self, sample: &Sample<&[Address]>) {
+        let precise = precise::chain_of(&mut self.resolver, sample);
+        let mut sample = *sample;
+        match (&precise, sample.mode) {
+            (Some(chain), CpuMode::Kernel) => sample.kernel = chain,
+            (Some(chain), CpuMode::User) => sample.user = chain,
+            (None, _) => {}
+        }
+        self.placed_sample(&sample);
+    }
+
+    /// Adds a sample whose leaf stands in its own function.
+    fn placed_sample(&mut self, sample: &Sample<&[Address]>) {
         let recording = &mut self.recording;
         let time = sample.time;
         let start = recording.manifest.start_time_ns;

@@ -222,6 +222,7 @@ impl Recorder {
             cpu: 0,
             period: Period::new(0),
             original_ip: address,
+            interrupt: None,
             mode: CpuMode::User,
             uid: managed.process.status.uid.unwrap_or(NO_UID),
             frame: None,

@@ -3,7 +3,8 @@
 use super::filter::{Filter, Filtered};
 use super::recorder::{Recorder, RecorderError, Written};
 use std::collections::BTreeMap;
-use varid_model::{Address, Period, Precision, Stack};
+use varid_model::{Address, Period, PrecisePlace, Precision, Stack};
+use varid_process::MappedCode;
 use varid_recording::{CpuMode, NO_UID, Sample, SampleCounts};
 use varid_sampler::decode::Sampled;
 use varid_shim::flags;
@@ -79,6 +80,7 @@ impl SampleWriter {
             cpu: record.cpu,
             period: record.period,
             original_ip: record.ip,
+            interrupt: None,
             mode,
             uid: managed.process.status.uid.unwrap_or(NO_UID),
             frame: record
@@ -111,12 +113,21 @@ impl SampleWriter {
             attributed.known = 0..0;
         }
         // Of a precise event the registers are those of the interrupt, behind the instruction.
-        if let Some(leaf) = attributed.user.first_mut()
+        if let Some(leaf) = attributed.user.first()
             && !in_kernel
             && *leaf != record.ip
             && record.regs.ip() == Some(leaf.get())
         {
-            *leaf = record.ip;
+            let code = MappedCode::new(&managed.process.space);
+            let place = match self.stack {
+                Stack::None => PrecisePlace::SameFrame,
+                Stack::Vertical | Stack::Full => {
+                    PrecisePlace::of(record.ip, &attributed.user, |ip, interrupt| {
+                        code.is_one_function(ip, interrupt)
+                    })
+                }
+            };
+            place.lead(record.ip, &mut attributed.user);
             attributed.known = 0..0;
         }
         self.kernel.clear();

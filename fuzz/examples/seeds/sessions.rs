@@ -46,6 +46,7 @@ pub fn session(folder: &Path) -> Result<Vec<u8>> {
             cpu: 0,
             period: Period::new(1_000_000),
             original_ip: Address::new(0x2000),
+            interrupt: None,
             mode,
             uid: 1000,
             frame: None,

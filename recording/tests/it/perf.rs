@@ -162,6 +162,7 @@ fn perf_puts_kernel_frames_under_the_kernel() {
             cpu: 0,
             period: Period::new(1),
             original_ip: Address::new(0xffff_ffff_8100_1234),
+            interrupt: None,
             mode: CpuMode::Kernel,
             uid: 1000,
             frame: None,

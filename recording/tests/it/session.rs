@@ -56,6 +56,7 @@ fn sample() -> impl Strategy<Value = SessionRecord> {
                     cpu,
                     period: Period::new(period),
                     original_ip,
+                    interrupt: None,
                     mode: if in_kernel {
                         CpuMode::Kernel
                     } else {
@@ -279,6 +280,7 @@ fn a_tracepoint_s_data_leaves_room_for_a_chain_and_is_no_data_of_varid_s() {
     };
     let sample = Sample {
         original_ip: Address::new(0x1000),
+        interrupt: None,
         ..sample
     };
     // The kernel's say 8 KB at most.

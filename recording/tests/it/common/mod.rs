@@ -60,6 +60,7 @@ pub fn user_sample(time: u64, pid: u32, user: &[u64]) -> SessionRecord {
         cpu: 1,
         period: Period::new(1_003_009),
         original_ip: Address::new(0x1234_5678),
+        interrupt: None,
         mode: CpuMode::User,
         uid: 1000,
         frame: None,

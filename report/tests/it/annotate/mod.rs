@@ -178,6 +178,7 @@ fn samples_of(
             cpu: 0,
             period: Period::new(1_000_000),
             original_ip: Address::new(0x1234),
+            interrupt: None,
             mode: CpuMode::User,
             uid: NO_UID,
             frame: None,

@@ -304,6 +304,7 @@ impl Fixture {
                 cpu: 0,
                 period: Period::new(1_000_000),
                 original_ip: Address::new(0x1234),
+                interrupt: None,
                 mode: if kernel.is_empty() {
                     CpuMode::User
                 } else {

@@ -69,6 +69,7 @@ pub fn fixture() -> Fixture {
                 cpu: 0,
                 period: Period::new(1_000_000),
                 original_ip: Address::new(0x1234),
+                interrupt: None,
                 mode: match kernel {
                     [] => CpuMode::User,
                     _ => CpuMode::Kernel,

@@ -42,6 +42,7 @@ fn sample(event: usize, time: MonotonicNs, address: u64, period: u64) -> Session
         cpu: 0,
         period: Period::new(period),
         original_ip: Address::new(0x1234),
+        interrupt: None,
         mode: CpuMode::User,
         uid: 0,
         frame: None,

@@ -6,6 +6,7 @@ mod dim;
 mod events;
 mod filters;
 mod finding;
+mod precise;
 mod run_time_code;
 pub mod schema;
 mod services;
