@@ -67,6 +67,9 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
     if !request.without_names {
         converter.take_names(&input, &source.features, &host.arch)?;
     }
+    if let Some(missing) = &input.missing {
+        converter.note(missing.clone());
+    }
     if source.features.is_folder && input.parts.is_empty() {
         converter.note(
             "it is one file of a folder that 'perf record --threads' wrote: the others, which have samples, too, are imported with the folder"

@@ -29,6 +29,7 @@ use crate::{
     input::Input,
     kernel::KernelNames,
     layers,
+    limits::ListRoom,
     perfdata::{
         EventIndex, Features, RawRecord, SourceEvent, SourceMapping, SourceRecord, SourceSample,
     },
@@ -39,7 +40,7 @@ use crate::{
     tally::Tally,
 };
 
-/// Files without a build-id that the manifest lists.
+/// Files of a list of the manifest: those without a build-id, those of another layer than native code.
 const MAX_FILES: usize = 1 << 12;
 
 /// The source's events, and where they are in the session.
@@ -84,8 +85,12 @@ pub(crate) struct Converter {
     chain: Chain,
     /// Files whose layer is not that of native code, by path.
     layered: HashMap<PathBuf, SessionImage>,
+    layered_room: ListRoom,
     /// Files without a build-id.
     files: HashSet<RecordedFile>,
+    files_room: ListRoom,
+    /// Mappings of files that the manifest's lists have no room for.
+    unlisted: u64,
 }
 
 impl Converter {
@@ -108,7 +113,10 @@ impl Converter {
             tally: Tally::new(notes),
             chain: Chain::default(),
             layered: HashMap::new(),
+            layered_room: ListRoom::new(MAX_FILES),
             files: HashSet::new(),
+            files_room: ListRoom::new(MAX_FILES),
+            unlisted: 0,
         }
     }
 
@@ -197,7 +205,7 @@ impl Converter {
         self.span.add(time);
         let leaf = self.chain.kernel.first().or(self.chain.user.first());
         let own_period = match event.rate {
-            Rate::Period(period) => period,
+            Rate::Period(period) => period.max(1),
             Rate::Frequency(_) => 1,
         };
         let session_event = *session_event;
@@ -377,15 +385,25 @@ impl Converter {
 
     /// Notes which file a path led to.
     fn note_file(&mut self, file: RecordedFile) {
-        if self.files.len() < MAX_FILES && self.files.insert(file.clone()) {
-            self.writer.manifest_mut().files.push(file);
+        if self.files.contains(&file) {
+            return;
         }
+        if !self.files_room.take(file.path.len()) {
+            self.unlisted = self.unlisted.saturating_add(1);
+            return;
+        }
+        self.files.insert(file.clone());
+        self.writer.manifest_mut().files.push(file);
     }
 
     /// Notes that a file is of another layer than native code.
     fn layer(&mut self, path: &Path, shown: &str, build_id: &[u8]) {
         let layer = layers::of_image(shown);
         if layer != Layer::Native && !self.layered.contains_key(path) {
+            if !self.layered_room.take(shown.len()) {
+                self.unlisted = self.unlisted.saturating_add(1);
+                return;
+            }
             let image = SessionImage {
                 path: shown.to_owned(),
                 build_id: varid_symbolizer::hex(build_id),
@@ -430,6 +448,12 @@ impl Converter {
         self.tally.notes.extend(kernel_note);
         self.tally.note_counts();
         self.tally.notes.extend(self.unwinder.note());
+        if self.unlisted > 0 {
+            self.tally.notes.push(format!(
+                "the recording maps more files than a session lists: of {} mappings it does not say which file or layer they are of",
+                self.unlisted
+            ));
+        }
         let Tally {
             excluded, notes, ..
         } = self.tally;

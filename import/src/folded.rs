@@ -6,26 +6,26 @@
 
 use std::collections::HashMap;
 
-use varid_model::{Layer, MonotonicNs, Rate};
+use varid_model::{Layer, Rate};
 use varid_recording::{EventDesc, Host, SessionTarget, TargetKind};
 
 use crate::{
     error::{Error, Result},
-    folded_line::{frame, image, is_marked, split},
+    folded_line::{frame, image, is_comment, is_marked, split},
     format::SourceFormat,
     input::Input,
+    limits::{MAX_SHORT_NAME, cut},
     lines::Lines,
     request::{ImportRequest, Imported, Origin, RAW_EVENT, Span},
     text::{TextSample, TextSession},
     text_names::{NamedFrame, TextNames},
+    text_tasks::{MAX_THREADS, ThreadName},
 };
 
 /// The longest line that is read.
 const MAX_LINE: usize = 4 << 20;
 /// The process that all stacks are of; its threads follow.
 const PROCESS: u32 = 1;
-/// Most threads that have ids of their own.
-const MAX_THREADS: usize = 1 << 16;
 /// Imports folded stacks.
 pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
     let input = request.input;
@@ -52,9 +52,8 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
     let mut lines = Lines::new(input.reader()?, MAX_LINE);
     let mut threads = Threads::default();
     let (mut number, mut bad_line) = (0u64, None);
-    session.name((PROCESS, PROCESS), &name, MonotonicNs::ZERO)?;
     while let Some((at, line, whole)) = lines.next().map_err(Error::io("read", path))? {
-        if line.trim().is_empty() || line.starts_with('#') {
+        if line.trim().is_empty() || is_comment(&line) {
             continue;
         }
         let Some((stack, count)) = split(&line).filter(|_| whole) else {
@@ -74,21 +73,25 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
             },
         };
         push(&mut session, thread, frames);
+        let thread = cut(thread, MAX_SHORT_NAME);
         let tid = match thread == name {
             true => PROCESS,
             false => threads.id(thread),
         };
-        let comm = match tid {
-            PROCESS => name.as_str(),
-            _ => thread,
+        let named = ThreadName {
+            name: match tid {
+                PROCESS => name.as_str(),
+                _ => thread,
+            },
+            since: 0,
         };
+        session.name((PROCESS, tid), named, number)?;
         let sample = TextSample {
             event: 0,
             time: number,
             task: (PROCESS, tid),
             cpu: 0,
             period: count,
-            comm,
             ip: None,
         };
         session.sample(&input, &sample)?;

@@ -14,6 +14,15 @@ pub(crate) fn split(line: &str) -> Option<(&str, u64)> {
     Some((stack, whole.parse().unwrap_or(u64::MAX)))
 }
 
+/// Whether a line is no stack by its first character. A thread's name may begin with it, too.
+pub(crate) fn is_comment(line: &str) -> bool {
+    let comment = line.strip_prefix('#');
+    comment.is_some_and(|comment| {
+        let stack = split(comment).filter(|_| !comment.starts_with([' ', '\t', '#']));
+        stack.is_none_or(|(stack, _)| !stack.contains(';'))
+    })
+}
+
 /// The function and the layer of a frame. `caller`: the layer of the frame that called it.
 pub(crate) fn frame(text: &str, caller: Layer) -> (&str, Layer) {
     for (mark, layer) in [
@@ -70,6 +79,20 @@ mod tests {
         assert_eq!(split("a 99999999999999999999"), Some(("a", u64::MAX)));
         for line in ["a;b", "a;b x", "12", "", "a 1.2.3", "a -1", "a .5"] {
             assert_eq!(split(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_stack_of_a_thread_with_a_number_sign_is_no_comment() {
+        for (line, expected) in [
+            ("#", true),
+            ("# main;f 3", true),
+            ("## a;b 3", true),
+            ("#total 3", true),
+            ("#1 worker;f 3", false),
+            ("main;f 3", false),
+        ] {
+            assert_eq!(is_comment(line), expected, "{line}");
         }
     }
 

@@ -45,7 +45,7 @@ impl SourceFormat {
         }
         let lines = whole
             .lines()
-            .filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+            .filter(|line| !line.trim().is_empty() && !folded_line::is_comment(line));
         let (likely, others): (Vec<_>, Vec<_>) =
             lines.partition(|line| folded_line::is_likely(line));
         // Without a caller anywhere, sentences that end in a number would be stacks.

@@ -37,6 +37,8 @@ pub struct Input {
     pub(crate) len: u64,
     /// Of a recording that is a folder, where the records of its other files lie.
     pub(crate) parts: Vec<Range<u64>>,
+    /// What of it is not there, as a sentence.
+    pub(crate) missing: Option<String>,
     /// When the file was last written, which is when its recording ended unless it was copied.
     pub(crate) modified: SystemTime,
 }
@@ -57,9 +59,13 @@ impl Input {
         let metadata = file.metadata().map_err(Error::io("read", path))?;
         let modified = metadata.modified().unwrap_or_else(|_| SystemTime::now());
         if metadata.is_dir() {
-            let (file, parts) = recording_folder::open(path, MAX_COPY)?;
-            let first = Self::of_file(path.to_owned(), file, modified)?;
-            return Ok(Self { parts, ..first });
+            let folder = recording_folder::open(path, MAX_COPY)?;
+            let first = Self::of_file(path.to_owned(), folder.file, folder.modified)?;
+            return Ok(Self {
+                parts: folder.parts,
+                missing: folder.missing,
+                ..first
+            });
         }
         let file = match metadata.is_file() {
             true => file,
@@ -91,6 +97,7 @@ impl Input {
             file,
             len,
             parts: Vec::new(),
+            missing: None,
             modified,
         })
     }

@@ -20,10 +20,12 @@
 //! | what do the kernel's addresses mean | `kernel` |
 //! | how is a text encoded | `encoding` |
 //! | what is a file of another format | `other_format` |
-//! | what do lines of `perf script` and folded stacks say | `lines`, `script_header`, `script_line`, `script_frame`, `folded_line` |
+//! | what do lines of `perf script` and folded stacks say | `lines`, `script_header`, `recorder_options`, `script_line`, `script_frame`, `folded_line` |
 //! | which samples does `perf script` have | `script_samples` |
 //! | how do they become a session | `perf_script`, `folded` |
 //! | how do names without addresses become a session | `text`, `text_names` |
+//! | which threads has a text, and which images have their processes | `text_tasks` |
+//! | how much is kept of what a source names | `limits` |
 //! | which files name what the source names | `images` |
 //! | which layer is a file of | `layers` |
 //!
@@ -62,10 +64,12 @@ mod import;
 mod input;
 mod kernel;
 mod layers;
+mod limits;
 mod lines;
 mod other_format;
 mod perf_script;
 pub mod perfdata;
+mod recorder_options;
 mod recording_folder;
 mod request;
 mod script_frame;
@@ -80,6 +84,7 @@ mod summary;
 mod tally;
 mod text;
 mod text_names;
+mod text_tasks;
 mod zstd;
 
 pub use error::{Error, Result};

@@ -2,10 +2,7 @@
 //!
 //! It is read twice: which names there are, and since when, is known before the first sample is written, for times may go back.
 
-use std::{
-    collections::{HashMap, HashSet},
-    io::BufRead,
-};
+use std::{collections::HashMap, io::BufRead};
 
 use varid_model::{MonotonicNs, Rate, perf::PERF_TYPE_SOFTWARE};
 use varid_recording::{EventDesc, SessionEvents, SessionTarget, TargetKind};
@@ -19,8 +16,9 @@ use crate::{
     request::{ImportRequest, Imported, Origin, RAW_EVENT, Span},
     script_header::ScriptHeader,
     script_samples::{OddLines, ScriptSample, ScriptSamples},
-    text::{Task, TextSample, TextSession},
+    text::{TextSample, TextSession},
     text_names::{NamedFrame, TextNames},
+    text_tasks::{OTHERS, TextTasks},
 };
 
 /// The longest line that is read.
@@ -72,10 +70,9 @@ struct Survey {
     events: Vec<(String, Periods)>,
     by_name: HashMap<String, usize>,
     names: TextNames,
-    /// Which images a process has.
-    maps: HashSet<(u32, usize)>,
-    /// Each thread's name in its first sample, with the time of that.
-    tasks: HashMap<Task, (u64, String)>,
+    tasks: TextTasks,
+    /// Samples so far.
+    number: u64,
     /// The time of the first sample.
     start: Option<u64>,
     has_times: bool,
@@ -125,7 +122,7 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
     survey.introduce(&mut session, &input)?;
     let mut span = Span::default();
     let mut samples = samples(&input)?;
-    let mut number = 0u64;
+    let (mut number, mut of_others) = (0u64, 0u64);
     while let Some(sample) = samples.next().map_err(Error::io("read", &input.path))? {
         let place = survey.by_name.get(sample.event_name()).copied();
         let Some((place, event)) = place.and_then(|place| Some((place, events.get(place)?))) else {
@@ -142,23 +139,32 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
         let time = sample.time.unwrap_or(number);
         number = number.saturating_add(1);
         span.add(time);
+        let task = survey.tasks.of((sample.pid, sample.tid), session.images());
+        if task == OTHERS {
+            of_others = of_others.saturating_add(1);
+        }
+        if let Some(name) = survey.tasks.name_at(task, time) {
+            session.name(task, name, name.since)?;
+        }
         session.sample(
             &input,
             &TextSample {
                 event: place,
                 time,
-                task: (sample.pid, sample.tid),
+                task,
                 cpu: sample.cpu,
                 period: sample.period.unwrap_or(event.period),
-                comm: &sample.comm,
                 ip: sample.ip,
             },
         )?;
     }
-    let (source, notes) = (
-        (SourceFormat::PerfScript, Some("perf")),
-        survey.notes(&events),
-    );
+    let mut notes = survey.notes(&events);
+    if of_others > 0 {
+        notes.push(format!(
+            "the text has more threads, or processes with files, than are kept: {of_others} samples are shown as of one thread"
+        ));
+    }
+    let source = (SourceFormat::PerfScript, Some("perf"));
     let imported = session.finish(source, &arch, notes, (span, end))?;
     Ok((imported, input.path))
 }
@@ -248,19 +254,17 @@ impl Survey {
             }
             None => return,
         }
-        for frame in frames(sample) {
-            let place = self.names.place(frame);
-            self.maps.insert((sample.pid, place.image));
-        }
+        let mut images: Vec<_> = frames(sample)
+            .map(|frame| self.names.place(frame).image)
+            .collect();
+        images.sort_unstable();
+        images.dedup();
         self.has_times |= sample.time.is_some();
-        let time = sample.time.unwrap_or(0);
+        let time = sample.time.unwrap_or(self.number);
+        self.number = self.number.saturating_add(1);
         self.start = Some(self.start.map_or(time, |start| start.min(time)));
-        let task = self.tasks.entry((sample.pid, sample.tid));
-        let (first, name) = task.or_insert_with(|| (time, sample.comm.clone()));
-        if time < *first {
-            *first = time;
-            name.clone_from(&sample.comm);
-        }
+        let task = (sample.pid, sample.tid);
+        self.tasks.add(task, &sample.comm, time, &images);
     }
 
     /// What an event's samples without a period stand for: nanoseconds, if it is a clock and the header says how often it ticks.
@@ -272,9 +276,11 @@ impl Survey {
                 (Rate::Frequency(hz), SECOND.checked_div(hz))
             }
             (Some(Rate::Frequency(hz)), _) => (Rate::Frequency(hz), None),
-            (_, Periods::Same(period)) => (Rate::Period(period), Some(period)),
-            (Some(Rate::Period(period)), _) => (Rate::Period(period), Some(period)),
-            (None, Periods::Absent | Periods::Various) => (Rate::Period(1), None),
+            (_, Periods::Same(period @ 1..)) | (Some(Rate::Period(period @ 1..)), _) => {
+                (Rate::Period(period), Some(period))
+            }
+            // A period of 0 is none.
+            (Some(Rate::Period(0)) | None, _) => (Rate::Period(1), None),
         };
         let has_weights = *periods != Periods::Absent || unsaid.is_some();
         ScriptEvent {
@@ -286,17 +292,13 @@ impl Survey {
     }
 
     /// Writes which threads and mappings there are, as of the first sample's time.
-    fn introduce(&mut self, session: &mut TextSession, input: &Input) -> Result<()> {
-        let start = MonotonicNs::new(self.start.unwrap_or(0));
-        let mut tasks: Vec<_> = std::mem::take(&mut self.tasks).into_iter().collect();
-        tasks.sort_unstable_by_key(|(task, _)| *task);
-        for (task, (_, name)) in tasks {
-            session.name(task, &name, start)?;
+    fn introduce(&self, session: &mut TextSession, input: &Input) -> Result<()> {
+        let start = self.start.unwrap_or(0);
+        for (task, name) in self.tasks.first_names() {
+            session.name(task, name, start)?;
         }
-        let mut maps: Vec<_> = std::mem::take(&mut self.maps).into_iter().collect();
-        maps.sort_unstable();
-        for map in maps {
-            session.map(input, map, start)?;
+        for map in self.tasks.maps() {
+            session.map(input, map, MonotonicNs::new(start))?;
         }
         Ok(())
     }
@@ -318,6 +320,12 @@ impl Survey {
             notes.push(format!(
                 "the text does not say how often {} is sampled: each sample weighs 1",
                 clocks.join(", ")
+            ));
+        }
+        let unnamed = self.tasks.unnamed();
+        if unnamed > 0 {
+            notes.push(format!(
+                "threads change their names more often than is kept: {unnamed} samples have a name of before"
             ));
         }
         if self.odd.count > 0 {

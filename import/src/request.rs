@@ -11,7 +11,13 @@ use varid_recording::{
     manifest::rfc3339,
 };
 
-use crate::{error::Result, format::SourceFormat, input::Input, summary::ImportSummary};
+use crate::{
+    error::Result,
+    format::SourceFormat,
+    input::Input,
+    limits::{MAX_NAME, MAX_SHORT_NAME, cut},
+    summary::ImportSummary,
+};
 
 /// `PERF_TYPE_RAW`: the session's perf.data needs an event, of which no reader takes the numbers for times.
 pub(crate) const RAW_EVENT: u32 = 4;
@@ -46,8 +52,9 @@ pub(crate) struct Origin<'a> {
 
 impl Origin<'_> {
     /// Begins its session in a folder.
-    pub(crate) fn session(self, output: &Path) -> Result<SessionWriter> {
+    pub(crate) fn session(mut self, output: &Path) -> Result<SessionWriter> {
         let start = MonotonicNs::ZERO;
+        self.cut_names();
         let mut manifest = Manifest::new(self.events, SampleSource::Import, self.target, start);
         manifest.host = self.host;
         manifest.stack = Stack::Full;
@@ -58,6 +65,18 @@ impl Origin<'_> {
         });
         manifest.wall_start = rfc3339(self.input.modified);
         Ok(SessionWriter::create_to_replace(output, manifest)?)
+    }
+
+    /// Leaves no name of the source longer than those of a manifest.
+    fn cut_names(&mut self) {
+        let shorten = |name: &mut String, most| name.truncate(cut(name, most).len());
+        shorten(&mut self.target.value, MAX_NAME);
+        let SessionEvents { first, others } = &mut self.events;
+        let events = std::iter::once(first).chain(others);
+        let events = events.map(|event| &mut event.name);
+        for name in events.chain([&mut self.host.kernel, &mut self.host.arch]) {
+            shorten(name, MAX_SHORT_NAME);
+        }
     }
 }
 

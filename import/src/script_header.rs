@@ -5,6 +5,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use varid_model::Rate;
 use varid_recording::Host;
 
+use crate::{
+    limits::{MAX_NAME, MAX_SHORT_NAME, cut},
+    recorder_options::rate_of_command,
+};
+
 /// Most events that are remembered, as of a session.
 const MAX_EVENTS: usize = 1_000;
 
@@ -27,9 +32,9 @@ impl ScriptHeader {
         };
         let value = value.trim();
         match key.trim() {
-            "cmdline" => value.clone_into(&mut self.command),
-            "os release" => value.clone_into(&mut self.host.kernel),
-            "arch" => value.clone_into(&mut self.host.arch),
+            "cmdline" => cut(value, MAX_NAME).clone_into(&mut self.command),
+            "os release" => cut(value, MAX_SHORT_NAME).clone_into(&mut self.host.kernel),
+            "arch" => cut(value, MAX_SHORT_NAME).clone_into(&mut self.host.arch),
             "nrcpus online" => self.host.cpus = value.parse().unwrap_or(0),
             "captured on" => self.captured = time(value),
             "event" if self.events.len() < MAX_EVENTS => self.events.extend(event(value)),
@@ -62,33 +67,12 @@ fn event(value: &str) -> Option<(String, Option<Rate>)> {
         .any(|attribute| attribute == "freq = 1");
     let number = attributes.split_once("sample_freq } = ");
     let number = number.and_then(|(_, rest)| rest.split(',').next()?.trim().parse().ok());
-    let rate = number.map(|number| match is_frequency {
+    let rate = number.filter(|number| *number > 0);
+    let rate = rate.map(|number| match is_frequency {
         true => Rate::Frequency(number),
         false => Rate::Period(number),
     });
-    Some((name.to_owned(), rate))
-}
-
-/// `perf record -F 99` or `-c 10000`, with long names and without blanks, too.
-fn rate_of_command(command: &str) -> Option<Rate> {
-    let mut words = command.split_whitespace().take_while(|word| *word != "--");
-    while let Some(word) = words.next() {
-        for (options, rate) in [
-            (["-F", "--freq"], Rate::Frequency as fn(u64) -> Rate),
-            (["-c", "--count"], Rate::Period),
-        ] {
-            let of_option = options.iter().find_map(|option| word.strip_prefix(option));
-            let number = match of_option {
-                Some("") => words.clone().next(),
-                Some(number) => Some(number.strip_prefix('=').unwrap_or(number)),
-                None => continue,
-            };
-            if let Some(number) = number.and_then(|number| number.parse().ok()) {
-                return Some(rate(number));
-            }
-        }
-    }
-    None
+    Some((cut(name, MAX_SHORT_NAME).to_owned(), rate))
 }
 
 /// A time as ctime(3) has it: `Tue Feb 21 03:35:44 2017`. Its zone is not said, and taken to be UTC.
@@ -180,13 +164,8 @@ mod tests {
             Some(Rate::Frequency(4_000))
         );
         assert_eq!(header.rate("cpu-clock"), Some(Rate::Frequency(99)));
-        for (command, expected) in [
-            ("perf record -c10000 ./a", Some(Rate::Period(10_000))),
-            ("perf record --freq=50 ./a", Some(Rate::Frequency(50))),
-            ("perf record -F max ./a", None),
-            ("perf record -- ./a -F 9", None),
-        ] {
-            assert_eq!(rate_of_command(command), expected, "{command}");
-        }
+        // A period of 0 is none.
+        header.comment(" event : name = dummy, , id = { 8 }, type = 1, { sample_period, sample_freq } = 0, freq = 0");
+        assert_eq!(header.rate("dummy"), Some(Rate::Frequency(99)));
     }
 }

@@ -13,7 +13,13 @@
 
 use std::io::{self, BufRead};
 
-use crate::{lines::Lines, script_frame::Frame, script_header::ScriptHeader, script_line::Head};
+use crate::{
+    limits::{MAX_SHORT_NAME, cut},
+    lines::Lines,
+    script_frame::Frame,
+    script_header::ScriptHeader,
+    script_line::Head,
+};
 
 /// Most frames of a sample, as of a session.
 const MAX_FRAMES: usize = 8_000;
@@ -87,8 +93,9 @@ impl<R: BufRead> ScriptSamples<R> {
     /// The next sample.
     pub(crate) fn next(&mut self) -> io::Result<Option<ScriptSample>> {
         while let Some((number, line, whole)) = self.lines.next()? {
-            let comment = line.strip_prefix('#');
-            if let Some(comment) = comment {
+            if let Some(comment) = line.strip_prefix('#')
+                && !is_named_so(&line, comment, self.times)
+            {
                 self.header.comment(comment);
                 continue;
             }
@@ -142,6 +149,16 @@ fn head(line: &str, times: Option<Times>) -> Option<(Head<'_>, Times)> {
     }
 }
 
+/// Whether a line that begins as a comment is the first of a sample, whose thread's name begins so. What stands before the samples with a
+/// blank behind its first character is a header.
+fn is_named_so(line: &str, comment: &str, times: Option<Times>) -> bool {
+    let may_be_name = times.is_some() || !comment.starts_with([' ', '\t', '#']);
+    match times {
+        Some(Times::Absent) => may_be_name && head(line, times).is_some(),
+        _ => may_be_name && Head::parse(line).is_some(),
+    }
+}
+
 /// Whether a text may be one of `perf script`: a sample with a time, or one without it that has a frame.
 pub(crate) fn is_script(text: &str) -> bool {
     let reader = Lines::new(text.as_bytes(), text.len());
@@ -160,13 +177,13 @@ pub(crate) fn is_script(text: &str) -> bool {
 impl ScriptSample {
     fn begin(head: &Head<'_>) -> Self {
         let mut sample = Self {
-            comm: head.comm.to_owned(),
+            comm: cut(head.comm, MAX_SHORT_NAME).to_owned(),
             pid: head.pid,
             tid: head.tid,
             cpu: head.cpu,
             time: head.time,
             period: head.period,
-            event: head.event.map(str::to_owned),
+            event: head.event.map(|name| cut(name, MAX_SHORT_NAME).to_owned()),
             ip: None,
             frames: Vec::new(),
             is_cut: false,

@@ -14,6 +14,7 @@ use crate::{
     input::Input,
     kernel::KernelFunction,
     layers,
+    limits::ListRoom,
     perfdata::Features,
     simpleperf::{self, FileKind, JitCache, SourceFile},
 };
@@ -35,6 +36,8 @@ enum Place {
     Address { first: u64, end: u64, at: u64 },
 }
 
+/// Most files of the session: a phone's processes map some thousand.
+const MAX_FILES: usize = 1 << 14;
 /// A mapping's offset at which no image has a function.
 const NOWHERE: u64 = MAX_OFFSET * 2;
 
@@ -65,9 +68,14 @@ impl SourceNames {
                 ));
             }
         }
-        let mut unused = 0u64;
+        let (mut unused, mut beyond) = (0u64, 0u64);
+        let mut room = ListRoom::new(MAX_FILES);
         for file in files {
             if file.functions.is_empty() {
+                continue;
+            }
+            if !room.take(file.path.len()) {
+                beyond = beyond.saturating_add(1);
                 continue;
             }
             let build_id = features.build_ids.get(&file.path).cloned();
@@ -78,6 +86,11 @@ impl SourceNames {
         if unused > 0 {
             notes.push(format!(
                 "the symbols of {unused} files of the recording, which are neither ELF nor dex, are not used"
+            ));
+        }
+        if beyond > 0 {
+            notes.push(format!(
+                "the recording has symbols of more files than a session keeps: those of {beyond} files are not used"
             ));
         }
         names

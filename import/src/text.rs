@@ -14,21 +14,17 @@ use crate::{
     request::Span,
     summary::ImportSummary,
     text_names::{NamedFrame, TextNames, WINDOW},
+    text_tasks::{Task, ThreadName},
 };
-
-/// A process and a thread of it.
-pub(crate) type Task = (u32, u32);
 
 /// A sample of a text.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TextSample<'a> {
+pub(crate) struct TextSample {
     pub(crate) event: usize,
     pub(crate) time: u64,
     pub(crate) task: Task,
     pub(crate) cpu: u32,
     pub(crate) period: u64,
-    /// The thread's name.
-    pub(crate) comm: &'a str,
     /// The instruction, if the text has it.
     pub(crate) ip: Option<u64>,
 }
@@ -42,8 +38,8 @@ pub(crate) struct TextSession {
     files: Vec<ImageFile>,
     /// Which image a process has mapped.
     mapped: HashSet<(u32, usize)>,
-    /// Threads by their ids, with their names.
-    threads: HashMap<Task, String>,
+    /// Threads by their ids: since when they have their current names.
+    threads: HashMap<Task, u64>,
     /// The frames of the current sample.
     frames: Vec<Address>,
     /// The images that they are in.
@@ -82,10 +78,9 @@ impl TextSession {
     }
 
     /// Writes a sample of the current stack, which is forgotten.
-    pub(crate) fn sample(&mut self, input: &Input, sample: &TextSample<'_>) -> Result<()> {
+    pub(crate) fn sample(&mut self, input: &Input, sample: &TextSample) -> Result<()> {
         let time = MonotonicNs::new(sample.time);
         let (pid, tid) = sample.task;
-        self.name(sample.task, sample.comm, time)?;
         for image in std::mem::take(&mut self.used) {
             self.map(input, (pid, image), time)?;
         }
@@ -113,19 +108,23 @@ impl TextSession {
         Ok(())
     }
 
-    /// A thread has this name from now on.
-    pub(crate) fn name(&mut self, task: Task, name: &str, time: MonotonicNs) -> Result<()> {
-        if self.threads.get(&task).is_some_and(|known| known == name) {
+    /// The images that the current stack is in.
+    pub(crate) fn images(&self) -> &[usize] {
+        &self.used
+    }
+
+    /// The next sample is of a thread with this name, which it has since `time` or before.
+    pub(crate) fn name(&mut self, task: Task, name: ThreadName<'_>, time: u64) -> Result<()> {
+        if self.threads.insert(task, name.since) == Some(name.since) {
             return Ok(());
         }
-        self.threads.insert(task, name.to_owned());
         let (pid, tid) = task;
         self.writer.write(&SessionRecord::Comm {
-            time,
+            time: MonotonicNs::new(time),
             pid: Pid::new(pid),
             tid: Tid::new(tid),
             exec: false,
-            name: name.to_owned(),
+            name: name.name.to_owned(),
         })?;
         Ok(())
     }
@@ -201,7 +200,7 @@ impl TextSession {
         let named_images = self.write_images(arch)?;
         if self.unnamed > 0 {
             notes.push(format!(
-                "the text has more names than are kept: {} frames are shown as [names beyond the limit]",
+                "the text has more names or files than are kept: {} frames are shown as [names beyond the limit]",
                 self.unnamed
             ));
         }

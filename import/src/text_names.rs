@@ -10,7 +10,10 @@ use varid_model::{Address, Layer};
 use varid_recording::ImageKind;
 use varid_symbolizer::substitute::Slot;
 
-use crate::images::{MAX_NAMES, NamedImage};
+use crate::{
+    images::{MAX_NAMES, NamedImage},
+    limits::{ListRoom, MAX_NAME, cut},
+};
 
 /// Where the first image is mapped, and how far apart they are.
 const BASE: u64 = 0x5000_0000_0000;
@@ -20,10 +23,8 @@ pub(crate) const WINDOW: u64 = 1 << 32;
 const SLOT: u64 = 16;
 /// The first function's offset: before it lie headers.
 const FIRST: u64 = 0x1000;
-/// Most images; what belongs to others is in the last one.
+/// Most images; one more has what belongs to others.
 const MAX_IMAGES: usize = 4_000;
-/// Most bytes of a name.
-const MAX_NAME: usize = 4_096;
 /// Most functions of all images, and most bytes of their names.
 const MAX_FUNCTIONS: usize = 1 << 19;
 const MAX_BYTES: usize = 64 << 20;
@@ -65,23 +66,34 @@ struct TextImage {
 }
 
 /// The names of a text.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct TextNames {
     images: Vec<TextImage>,
+    /// What the list of images has room for.
+    room: ListRoom,
     /// The images of a file: the next one begins where one is full.
     by_name: HashMap<Layer, HashMap<String, Vec<usize>>>,
     functions: usize,
     bytes: usize,
 }
 
+impl Default for TextNames {
+    fn default() -> Self {
+        Self {
+            images: Vec::new(),
+            room: ListRoom::new(MAX_IMAGES),
+            by_name: HashMap::new(),
+            functions: 0,
+            bytes: 0,
+        }
+    }
+}
+
 impl TextNames {
     /// Where the function of a frame is.
     pub(crate) fn place(&mut self, frame: NamedFrame<'_>) -> FunctionPlace {
         let known = self.known(frame);
-        let place = known.or_else(|| {
-            let has_room = self.functions < MAX_FUNCTIONS && self.bytes < MAX_BYTES;
-            has_room.then(|| self.add(frame))
-        });
+        let place = known.or_else(|| self.has_room(frame).then(|| self.add(frame)));
         let is_of_others = place.is_none();
         let place = place.or_else(|| self.known(OTHERS));
         let (image, address) = place.unwrap_or_else(|| self.add(OTHERS));
@@ -134,45 +146,49 @@ impl TextNames {
         (number, address)
     }
 
+    /// Whether a further function, and its image if that is new, are within the limits.
+    fn has_room(&self, frame: NamedFrame<'_>) -> bool {
+        let has_image =
+            self.open_image(frame).is_some() || self.room.fits(short(frame.image).len());
+        has_image && self.functions < MAX_FUNCTIONS && self.bytes < MAX_BYTES
+    }
+
+    /// The image of a frame's file that has room for names.
+    fn open_image(&self, frame: NamedFrame<'_>) -> Option<usize> {
+        let of_layer = self.by_name.get(&frame.layer)?;
+        let last = of_layer.get(short(frame.image))?.last()?;
+        let image = self.images.get(*last)?;
+        (image.bytes < MAX_NAMES).then_some(*last)
+    }
+
     /// The image that a function of this file goes to.
     fn image(&mut self, frame: NamedFrame<'_>) -> usize {
+        if let Some(known) = self.open_image(frame) {
+            return known;
+        }
         let (layer, name) = (frame.layer, short(frame.image));
         let number = self.images.len();
+        self.room.take(name.len());
+        self.images.push(TextImage {
+            named: NamedImage {
+                path: name.to_owned(),
+                kind: ImageKind::Elf,
+                layer,
+                build_id: Vec::new(),
+                slots: Vec::new(),
+            },
+            functions: HashMap::new(),
+            bytes: 0,
+        });
         let of_layer = self.by_name.entry(layer).or_default();
-        if let Some(known) = of_layer.get(name).and_then(|images| images.last()) {
-            let image = self.images.get(*known);
-            let is_full = image.is_some_and(|image| image.bytes >= MAX_NAMES);
-            if !is_full || number >= MAX_IMAGES {
-                return *known;
-            }
-        }
-        let image = match number >= MAX_IMAGES {
-            true => number.saturating_sub(1),
-            false => number,
-        };
-        if image == number {
-            self.images.push(TextImage {
-                named: NamedImage {
-                    path: name.to_owned(),
-                    kind: ImageKind::Elf,
-                    layer,
-                    build_id: Vec::new(),
-                    slots: Vec::new(),
-                },
-                functions: HashMap::new(),
-                bytes: 0,
-            });
-        }
-        of_layer.entry(name.to_owned()).or_default().push(image);
-        image
+        of_layer.entry(name.to_owned()).or_default().push(number);
+        number
     }
 }
 
 /// A name that is not too long; a function without one is `[unknown]`.
 fn short(name: &str) -> &str {
-    let ends = (0..=MAX_NAME.min(name.len())).rev();
-    let cut = ends.take(4).find_map(|end| name.get(..end));
-    match cut.unwrap_or_default().trim() {
+    match cut(name, MAX_NAME).trim() {
         "" => "[unknown]",
         name => name,
     }
@@ -206,6 +222,34 @@ mod tests {
             assert_eq!((others.len(), names.place(frame("first"))), (1, first));
             let slots: usize = names.into_images().map(|image| image.slots.len()).sum();
             assert!((kept..kept + 3).contains(&slots), "{slots} of {kept}");
+        }
+    }
+
+    #[test]
+    fn functions_of_files_beyond_the_limit_are_in_no_other_file() {
+        // The files' number is reached first, or the bytes of their names.
+        for (len, kept) in [(8, MAX_IMAGES), (MAX_NAME, (2 << 20) / MAX_NAME)] {
+            let mut names = TextNames::default();
+            let files: Vec<_> = (0..kept + 5)
+                .map(|number| format!("{number:0len$}"))
+                .collect();
+            let places: Vec<_> = files
+                .iter()
+                .map(|image| NamedFrame {
+                    image,
+                    ..frame("f")
+                })
+                .map(|frame| names.place(frame))
+                .collect();
+            let (own, others) = places.split_at(kept);
+            assert!(own.iter().all(|place| !place.is_of_others));
+            assert!(others.iter().all(|place| place.is_of_others));
+            assert!(others.iter().all(|place| *place == others[0]));
+            let paths: Vec<_> = names.into_images().map(|image| image.path).collect();
+            let [last, of_others] = &paths[kept - 1..] else {
+                panic!("{} images", paths.len())
+            };
+            assert_eq!((last, of_others.as_str()), (&files[kept - 1], OTHERS.image));
         }
     }
 

@@ -21,7 +21,7 @@ use crate::{
 /// The manifest's version that this crate writes, and the latest one it reads.
 pub const VERSION: u32 = 1;
 
-/// More than any manifest needs; a larger file is refused before it is read.
+/// More than any manifest needs; a larger one is neither written nor read.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// `session.json`. Unknown keys are ignored, missing ones have the default of their type, so
@@ -209,6 +209,20 @@ impl Manifest {
 }
 
 impl Manifest {
+    /// The bytes of session.json.
+    pub(crate) fn to_json(&self) -> io::Result<Vec<u8>> {
+        let mut json = serde_json::to_vec_pretty(self)?;
+        json.push(b'\n');
+        if json.len() as u64 > MAX_BYTES {
+            let message = format!(
+                "it has {} bytes, and no reader takes one of more than {MAX_BYTES}",
+                json.len()
+            );
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+        }
+        Ok(json)
+    }
+
     /// When it started, in seconds since 1970; none: it does not say.
     #[must_use]
     pub fn wall_start_seconds(&self) -> Option<i64> {

@@ -442,6 +442,20 @@ mod tests {
     }
 
     #[test]
+    fn a_manifest_that_no_reader_takes_does_not_replace_one_that_they_take() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = writer(dir.path());
+        let notes = &mut writer.manifest_mut().notes;
+        // In JSON such a character takes six bytes.
+        notes.push("\u{1}".repeat(11 << 20));
+        let error = writer.save_manifest().unwrap_err();
+        assert!(error.to_string().contains("no reader"), "{error}");
+        assert!(SessionReader::open(dir.path()).is_ok());
+        writer.manifest_mut().notes.clear();
+        writer.save_manifest().unwrap();
+    }
+
+    #[test]
     fn a_full_disk_keeps_the_file_readable_and_the_records_for_later() {
         let dir = tempfile::tempdir().unwrap();
         let mut writer = writer(dir.path());

@@ -344,7 +344,20 @@ fn a_folder_of_several_files_has_the_samples_of_all() {
         }
         std::fs::write(folder.path().join(format!("data.{part}")), records.records).unwrap();
     }
+    // The last file of a recording is written at its end, the folder is made at its start.
+    let hour = std::time::Duration::from_secs(3_600);
+    let end = std::time::SystemTime::UNIX_EPOCH + 400_000 * hour + hour / 7_200;
+    for (part, modified) in [
+        ("data", end - 2 * hour),
+        ("data.0", end),
+        ("data.1", end - hour),
+    ] {
+        let file = File::options().write(true).open(folder.path().join(part));
+        file.unwrap().set_modified(modified).unwrap();
+    }
     let imported = import_with(Input::open(folder.path()).unwrap(), |_| {}).unwrap();
+    let wall_start = imported.session().manifest().wall_start.clone();
+    assert_eq!(wall_start, "2015-08-19T16:00:00Z");
     let times: Vec<_> = imported
         .samples()
         .iter()
@@ -356,6 +369,15 @@ fn a_folder_of_several_files_has_the_samples_of_all() {
         "{:?}",
         imported.summary.notes
     );
+    // Without one of its files, those behind it are there.
+    std::fs::rename(folder.path().join("data.0"), folder.path().join("data.2")).unwrap();
+    let gap = import_with(Input::open(folder.path()).unwrap(), |_| {}).unwrap();
+    let notes = &gap.summary.notes;
+    assert!(
+        notes[0].contains("no file data.0, though it has data.2"),
+        "{notes:?}"
+    );
+    assert_eq!(gap.summary.samples, 5);
     // One of its files alone is not all there is.
     let imported = import_bytes(&file.to_bytes(), None).unwrap();
     let notes = &imported.summary.notes;

@@ -178,6 +178,94 @@ fn a_thread_has_its_name_also_where_times_go_back() {
         .map(|(name, ..)| name)
         .collect();
     assert_eq!(names, ["first", "early", "late"]);
+    // The names of a thread alternate, and what comes last in the text is not what comes last in time.
+    let text = [
+        sample(1, "worker", 13),
+        sample(9, "worker", 13),
+        sample(4, "idle", 13),
+        sample(6, "worker", 13),
+        sample(5, "idle", 13),
+        sample(2, "worker", 13),
+    ];
+    let names: Vec<_> = stacks(&text.concat())
+        .into_iter()
+        .map(|(name, ..)| name)
+        .collect();
+    assert_eq!(
+        names,
+        ["worker", "worker", "idle", "idle", "worker", "worker"]
+    );
+}
+
+#[test]
+fn names_of_threads_may_begin_as_comments_do() {
+    let frames = "\t4005 f (/bin/a)\n\n";
+    let text = format!(
+        "# cmdline : perf record\n#1 pool 12/13 5.000001: 1 cycles:\n{frames}# odd 12/14 5.000002: 1 cycles:\n{frames}# no sample\n"
+    );
+    let expected = [stack("#1 pool", "f", 1), stack("# odd", "f", 1)];
+    assert_eq!(stacks(&text), expected);
+    assert_eq!(
+        stacks("# a comment 3\n#1 pool;f 1\nmain;f 2\n"),
+        [stack("#1 pool", "f", 1), stack("main", "f", 2)]
+    );
+}
+
+#[test]
+fn threads_and_processes_beyond_the_limits_are_one_row_that_is_counted() {
+    let mut text = String::new();
+    for pid in 1..70_000 {
+        text.push_str(&format!(
+            "t{pid} {pid} 1.000000: 1 cycles: 4005 f (/bin/a)\n"
+        ));
+    }
+    let imported = import_bytes(text.as_bytes(), None).unwrap();
+    assert_eq!(imported.summary.samples, 69_999);
+    let notes = &imported.summary.notes;
+    assert!(notes[0].contains("more threads"), "{notes:?}");
+    assert!(notes[0].contains(" 4463 samples"), "{notes:?}");
+    let samples = imported.samples();
+    let of_others = samples
+        .iter()
+        .filter(|sample| sample.thread == "[threads beyond the limit]");
+    let named = of_others.inspect(|sample| assert_eq!(sample.symbols(), ["f"]));
+    assert_eq!(named.count(), 4_463);
+}
+
+#[test]
+fn long_names_are_cut_and_the_session_is_read() {
+    let long = "\u{1}".repeat(300_000);
+    let mut text = format!("# cmdline : {long}\n# os release : {long}\n");
+    for number in 0..200 {
+        text.push_str(&format!(
+            "t 1 1.000000: 1 e{number}{long}: 4005 f (/{number}{long})\n"
+        ));
+    }
+    let format = Some(SourceFormat::PerfScript);
+    let imported = import_bytes(text.as_bytes(), format).unwrap();
+    let session = imported.session();
+    let manifest = session.manifest();
+    assert_eq!(manifest.events.len(), 200);
+    assert!(manifest.events.iter().all(|event| event.name.len() <= 256));
+    assert!(manifest.target.value.len() <= 4_096 && manifest.host.kernel.len() <= 256);
+    assert_eq!(
+        (manifest.counts.samples, imported.samples().len()),
+        (200, 1)
+    );
+}
+
+#[test]
+fn a_period_of_zero_is_none() {
+    let body = "app 12 5.000001: cycles: \n\t4005 f (/bin/a)\n\n";
+    for header in [
+        "# cmdline : perf record -c 0 ./app\n",
+        "# event : name = cycles, , id = { 1 }, type = 0, { sample_period, sample_freq } = 0, size = 1\n",
+        "# cmdline : perf record ./app -c 77\n",
+    ] {
+        let imported = import_bytes([header, body].concat().as_bytes(), None).unwrap();
+        let rate = imported.session().manifest().events.first.rate;
+        assert_eq!((rate, imported.samples()[0].period), (Rate::Period(1), 1));
+    }
 }
 
 #[test]

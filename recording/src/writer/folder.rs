@@ -212,10 +212,7 @@ impl Folder {
     /// Replaces the session's manifest.
     pub fn save_manifest(&self, manifest: &Manifest) -> Result<()> {
         let new = || self.path.join(SESSION_JSON_NEW);
-        let mut json = serde_json::to_vec_pretty(manifest)
-            .map_err(io::Error::from)
-            .map_err(Error::io("encode", new()))?;
-        json.push(b'\n');
+        let json = manifest.to_json().map_err(Error::io("write", new()))?;
         self.remove(SESSION_JSON_NEW)?;
         self.create_new(SESSION_JSON_NEW)?
             .write_all(&json)
