@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import exploring
 from chromium import Browser
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
@@ -32,10 +33,10 @@ def zoom_and_search(browser, hottest):
     browser.run("document.getElementById('flame').focus()")
     browser.key("ArrowDown")
     browser.key("ArrowDown")
-    whole = browser.text("#details")
+    whole = browser.text("#flame-details")
     browser.key("Enter")
     assert browser.run("document.getElementById('reset').disabled") is False, "a zoom can be reset"
-    zoomed = browser.text("#details")
+    zoomed = browser.text("#flame-details")
     assert whole == zoomed and 0 < share(whole) <= 100, f"a zoom changes no share: {whole}, {zoomed}"
     browser.key("Escape")
     assert browser.run("document.getElementById('reset').disabled") is True, "Escape resets the zoom"
@@ -56,13 +57,13 @@ def zoom_and_search(browser, hottest):
     browser.run("document.getElementById('flame').focus()")
     browser.key("ArrowDown")
     browser.key("ArrowDown")
-    leaf = browser.text("#details")
+    leaf = browser.text("#flame-details")
     assert leaf.startswith(hottest["symbol"]) and abs(share(leaf) - hottest["self_percent"]) < 0.011, f"inverted: {leaf}, not {hottest}"
     browser.key("Enter")
     browser.key("ArrowDown")
-    caller = browser.text("#details")
+    caller = browser.text("#flame-details")
     browser.key("Enter")
-    assert share(caller) <= share(leaf) and browser.text("#details") == caller, f"{caller}: {browser.text('#details')}"
+    assert share(caller) <= share(leaf) and browser.text("#flame-details") == caller, f"{caller}: {browser.text('#flame-details')}"
     browser.key("Escape")
     assert browser.run("document.getElementById('reset').disabled") is True, "Escape resets the inverted graph, too"
     browser.click("#invert")
@@ -184,7 +185,7 @@ def phone(page):
     """Nothing is wider than a phone of 360 pixels, in any view."""
     with Browser(360, 740) as browser:
         browser.open(page)
-        for tab in ("flame", "methods", "down", "up", "facts"):
+        for tab in ("flame", "chart", "heat", "methods", "down", "up", "facts"):
             browser.click(f"#tab-{tab}")
             width = browser.run("document.documentElement.scrollWidth")
             assert width <= 360, f"{tab} is {width} pixels wide"
@@ -195,12 +196,12 @@ def recursion(page):
     """A method that calls itself counts once for a sample, in its total, its lines and its callers; so does a layer."""
     text = Path(page).read_text()
     header, _ = html_report.unpacked(text)
-    header |= {"strings": ["", "a.run", "a.fib", "F.java"], "threads": [[1, 1, "main", "main"]], "losses": []}
+    header |= {"strings": ["", "a.run", "a.fib", "F.java"], "threads": [[1, 1, "main", "main"]], "losses": [], "finding": None}
     # run > fib > fib > fib at lines 5, 5 and 7; 300 samples in the innermost, 100 in the second.
     columns = {
         "node.depth": [0, 1, 2, 3], "node.symbol": [0, 1, 1, 1],
         "stack.back": [0, 1, 1, 1], "stack.frame": [0, 1, 1, 2], "stack.node": [0, 1, 2, 3],
-        "symbol.name": [1, 2], "symbol.image": [0, 0], "symbol.layer": [0, 0], "symbol.marker": [0, 0],
+        **{f"symbol.form{form}": [1, 2] for form in range(1, 5)}, "symbol.name": [1, 2], "symbol.image": [0, 0], "symbol.layer": [0, 0], "symbol.marker": [0, 0],
         "frame.line": [0, 5, 7], "frame.file": [0, 3, 3], "frame.approximate": [0, 0, 0],
         "sample.after": [1000] * 400, "sample.thread": [0] * 400, "sample.stack": [4, 4, 4, 3] * 100, "sample.period": [1000] * 400,
     }
@@ -225,7 +226,7 @@ def hostile(page):
     """Names are text and nothing else, in every view."""
     with Browser(1200, 800) as browser:
         browser.open(page)
-        for tab in ("flame", "methods", "down", "up", "facts"):
+        for tab in ("flame", "chart", "heat", "methods", "down", "up", "facts"):
             browser.click(f"#tab-{tab}")
         browser.click("#tab-methods")
         browser.click("#methods .link")
@@ -258,6 +259,13 @@ def main():
         span = threads_and_time(browser, samples)
         trees(browser)
         lines = method(browser, samples)
+        exploring.finding(browser, header)
+        exploring.groups(browser, header)
+        exploring.hits(browser, hottest["symbol"])
+        exploring.frames(browser, samples, hottest["symbol"])
+        exploring.chart(browser, samples)
+        exploring.heat(browser, samples)
+        address = exploring.link(browser, page, hottest["symbol"])
         browser.click("#tab-facts")
         assert f"{len(samples)}," in browser.text("#facts"), browser.text("#facts")
         assert not browser.errors, browser.errors
@@ -266,7 +274,7 @@ def main():
     recursion(page)
     phone(page)
     hostile(bad)
-    print(json.dumps({"seconds": round(seconds, 2), "layers": label, "ten": ten, "time": span, "lines": lines}))
+    print(json.dumps({"seconds": round(seconds, 2), "layers": label, "ten": ten, "time": span, "lines": lines, "link": address}))
 
 
 if __name__ == "__main__":

@@ -161,6 +161,7 @@ def hostile(page):
     header["facts"] = [[bad(number), bad(number + 3)] for number, _ in enumerate(header["facts"])]
     for number, key in enumerate(("title", "target", "event", "start")):
         header[key] = bad(number)
+    header["finding"] = {"text": bad(4), "symbol": 0}
     annotations = code(page)
     if annotations is not None:
         page = with_code(page, hostile_texts(annotations, bad))

@@ -5,9 +5,7 @@ use std::{
     io::{self, Write},
 };
 
-use varid_model::Layer;
-
-use super::walk::Walk;
+use super::{palette::colours, walk::Walk};
 use crate::{
     frames::{FrameId, SymbolId},
     scope::percent,
@@ -63,7 +61,7 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
             "  n{number} [label={}, fontsize={:.0}, fillcolor=\"{}\", tooltip={}];",
             quoted(&label),
             8.0 + own.sqrt() * 3.0,
-            color(layer),
+            colours(layer).light,
             quoted(layer.name()),
         )?;
     }
@@ -108,14 +106,4 @@ fn nodes(
 fn quoted(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{}\"", text.replace('\n', "\\n"))
-}
-
-const fn color(layer: Layer) -> &'static str {
-    match layer {
-        Layer::App => "#cfe8c6",
-        Layer::Framework => "#efedc0",
-        Layer::Vm => "#f9dcbd",
-        Layer::Native => "#cfe2f3",
-        Layer::Kernel => "#f0d6e8",
-    }
 }

@@ -10,6 +10,7 @@ use varid_recording::terminal::one_line;
 
 use super::{
     markup::escape,
+    palette::style_sheet,
     walk::{Walk, plain},
 };
 use crate::{
@@ -66,12 +67,13 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let title = walk.title();
     let heading = escape(&shortened(&title, HEADING));
     let title = escape(&title);
+    let layers = style_sheet(|layer, colour| format!(".{layer} rect {{ fill: {colour}; }}\n"));
     writeln!(
         out,
         r#"<?xml version="1.0" encoding="UTF-8"?>
 <svg xmlns="http://www.w3.org/2000/svg" version="1.1" width="{WIDTH}" height="{height}" id="flamegraph">
 <title>{title}</title>
-<style>{STYLE}</style>
+<style>{layers}{STYLE}</style>
 <rect class="paper" width="100%" height="100%"/>
 <text class="title" x="{BESIDE}" y="20">{heading}</text>
 <text class="facts" x="{BESIDE}" y="36">{} samples; stacks below {MIN_PERCENT} % are not drawn{}</text>"#,

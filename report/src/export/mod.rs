@@ -5,6 +5,7 @@
 //! | what do all of them write | `walk` |
 //! | how does one viewer read it | `folded`, `flamegraph`, `html`, `pprof`, `firefox`, `speedscope`, `json_lines`, `callgrind`, `dot`, `chrome`, `perfetto`, `otlp` |
 //! | which number has what in a table of a format | `interner`, `strings` |
+//! | which colour has a layer | `palette` |
 //! | how is text, a list or a large message written | `markup`, `json`, `message_writer` |
 
 mod callgrind;
@@ -20,6 +21,7 @@ mod json_lines;
 mod markup;
 mod message_writer;
 mod otlp;
+mod palette;
 mod perfetto;
 mod pprof;
 mod speedscope;

@@ -146,6 +146,14 @@ impl<'p> Finding<'p> {
         Some(finding)
     }
 
+    /// The function or method that the sentence is about, but for a caller.
+    pub const fn symbol(&self) -> Option<SymbolId> {
+        match self.place {
+            Place::Own(id, _) | Place::Function(id, ..) | Place::With(id, _) => Some(id),
+            Place::Kernel | Place::Image(..) => None,
+        }
+    }
+
     /// Whether it says more than that a runtime runs its program, or a program itself.
     fn helps(&self, scope: &Scope) -> bool {
         match (self.program, self.place) {

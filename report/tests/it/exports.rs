@@ -77,6 +77,30 @@ fn a_page_has_the_samples_with_their_frames_and_threads() {
     insta::assert_snapshot!("html", decoded(&page, 0).replace(folder, "DIR"));
 }
 
+#[test]
+fn a_layer_has_one_colour_in_all_viewers() {
+    let fixture = small();
+    let text = |format| text(&fixture, format);
+    let (page, picture) = (text(ExportFormat::Html), text(ExportFormat::Flamegraph));
+    let graph = text(ExportFormat::Dot);
+    for (layer, light, dark) in [
+        ("app", "#6399f1", "#5f94ef"),
+        ("framework", "#ccd8e8", "#9db0da"),
+        ("vm", "#f1cb46", "#e6ae52"),
+        ("native", "#78d7a4", "#93d9b9"),
+        ("kernel", "#e6755d", "#d37460"),
+    ] {
+        for colour in [light, dark] {
+            assert!(page.contains(&format!("--{layer}: {colour};")), "{layer}");
+            let rule = format!(".{layer} rect {{ fill: {colour}; }}");
+            assert!(picture.contains(&rule), "{layer}");
+        }
+        // The graph has the layers of its nodes only.
+        let is_drawn = !["framework", "vm"].contains(&layer);
+        assert_eq!(graph.contains(light), is_drawn, "{layer}");
+    }
+}
+
 /// What browsers, shells, spreadsheets, viewers and parsers take for more than a name.
 pub const HOSTILE: [&str; 9] = [
     "<script>alert(1)</script>",

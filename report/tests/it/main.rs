@@ -8,5 +8,6 @@ mod elsewhere;
 mod exports;
 mod lines;
 mod live;
+mod page;
 mod sessions;
 mod views;

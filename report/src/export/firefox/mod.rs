@@ -15,6 +15,7 @@ use shape::{FirefoxThread, FrameTable, FuncTable, ResourceTable, Samples, StackT
 use super::{
     interner::Interner,
     json::write as to_writer,
+    palette::colours,
     strings::Strings,
     walk::{SourceFiles, Thread, Walk},
 };
@@ -53,7 +54,7 @@ pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
 
 fn meta(walk: &Walk) -> serde_json::Value {
     let categories: Vec<_> = std::iter::once(("other", "grey"))
-        .chain(Layer::ALL.map(|layer| (layer.name(), color(layer))))
+        .chain(Layer::ALL.map(|layer| (layer.name(), colours(layer).firefox)))
         .map(|(name, color)| json!({"name": name, "color": color, "subcategories": ["Other"]}))
         .collect();
     json!({
@@ -80,16 +81,6 @@ fn meta(walk: &Walk) -> serde_json::Value {
             "fields": [{"key": "records", "label": "Records", "format": "integer"}],
         }],
     })
-}
-
-const fn color(layer: Layer) -> &'static str {
-    match layer {
-        Layer::App => "green",
-        Layer::Framework => "yellow",
-        Layer::Vm => "orange",
-        Layer::Native => "blue",
-        Layer::Kernel => "magenta",
-    }
 }
 
 /// The place among the categories; 0 is `other`.

@@ -26,6 +26,7 @@ use crate::{
         strings::Strings,
         walk::{Walk, plain},
     },
+    finding::Finding,
     frames::{FrameId, ImageId, ProfileSymbol, SymbolId},
     render,
     scope::{Scope, Unit},
@@ -72,6 +73,12 @@ pub fn write(
     let losses: Vec<_> = losses
         .map(|loss| (walk.since_start(loss.time), loss.count))
         .collect();
+    let view = View {
+        event: Some(walk.event.event),
+        percent_of: weigh,
+        ..View::default()
+    };
+    let scope = Scope::new(profile, &view)?;
     let header = json!({
         "version": VERSION,
         "title": walk.title(),
@@ -85,7 +92,8 @@ pub fn write(
         "weigh": weigh.name(),
         "lost": profile.recording.lost,
         "losses": losses,
-        "facts": facts(walk, weigh)?,
+        "finding": finding(&scope, &symbols),
+        "facts": facts(&scope)?,
         "layers": Layer::ALL.map(Layer::name),
         "threads": threads,
         "images": images,
@@ -100,15 +108,17 @@ pub fn write(
     Ok(symbols)
 }
 
+/// The first sentence of the text report, and the number of the symbol that it names.
+fn finding(scope: &Scope, symbols: &SymbolNumbers) -> Option<Value> {
+    let finding = Finding::of(scope)?;
+    let symbol = finding.symbol().and_then(|symbol| symbols.get(symbol));
+    Some(json!({ "text": plain(&finding.to_string()), "symbol": symbol }))
+}
+
 /// The head and the foot of the text report, as labels and what they say; a line without label goes on with the one above.
-fn facts(walk: &Walk, weigh: PercentOf) -> Result<Vec<(String, String)>> {
-    let view = View {
-        event: Some(walk.event.event),
-        percent_of: weigh,
-        ..View::default()
-    };
+fn facts(scope: &Scope) -> Result<Vec<(String, String)>> {
     let mut text = Vec::new();
-    render::facts(&Scope::new(walk.profile, &view)?, &mut text)?;
+    render::facts(scope, &mut text)?;
     let text = String::from_utf8_lossy(&text);
     let fact = |line: &str| {
         let is_labelled = |(label, _): &(&str, &str)| !label.contains(' ');
@@ -247,7 +257,12 @@ impl Tables<'_, '_> {
             all().map(|symbol| symbol.name.as_str()).map(name),
         );
         // What a name is called where there is little room, longest first; the shortest one again where a name has fewer forms.
-        let forms = ["symbol.form1", "symbol.form2", "symbol.form3"];
+        let forms = [
+            "symbol.form1",
+            "symbol.form2",
+            "symbol.form3",
+            "symbol.form4",
+        ];
         for (place, column) in forms.into_iter().enumerate() {
             let form = |symbol: &ProfileSymbol| {
                 let forms = short_name::forms(&symbol.name);

@@ -30,17 +30,29 @@ class Events {
   }
 
   listen(state) {
-    this.select.addEventListener("change", async () => {
-      const event = Number(this.select.value);
-      byId("report").setAttribute("aria-busy", "true");
-      try {
-        const model = await this.model(event);
-        // Another event may have been chosen meanwhile.
-        if (Number(this.select.value) === event) state.show(model);
-      } catch (error) {
-        fail(error);
-      }
-      byId("report").removeAttribute("aria-busy");
-    });
+    this.select.addEventListener("change", () => this.choose(state, Number(this.select.value)));
+  }
+
+  // Shows an event.
+  async choose(state, event) {
+    byId("report").setAttribute("aria-busy", "true");
+    try {
+      const model = await this.model(event);
+      // Another event may have been chosen meanwhile.
+      if (Number(this.select.value) === event) state.show(model, event);
+    } catch (error) {
+      fail(error);
+    }
+    byId("report").removeAttribute("aria-busy");
+  }
+
+  // Shows what a link says, if the page has its event.
+  async follow(state, link) {
+    const event = link.event ?? 0;
+    if (event !== state.event && event < this.select.options.length) {
+      this.select.value = event;
+      await this.choose(state, event);
+    }
+    state.restore(link);
   }
 }

@@ -26,6 +26,10 @@ function weight(value, header) {
   return header.unit === "ns" ? duration(value) : `${number.format(value)} ${header.unit}`;
 }
 
+function threadName([pid, tid, name, process]) {
+  return pid === tid || name === process ? `${name} (${tid})` : `${name} (${tid}) of ${process}`;
+}
+
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);

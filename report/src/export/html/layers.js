@@ -27,11 +27,10 @@ class Layers {
   }
 
   toggle(layer) {
-    const every = (1 << LAYERS) - 1;
-    const now = this.state.selection.layers & every;
+    const now = this.state.selection.layers & EVERY_LAYER;
     // From all of them the first choice is one alone.
-    const next = now === every ? 1 << layer : now ^ (1 << layer);
-    this.state.select({ layers: next === 0 || next === every ? -1 : next });
+    const next = now === EVERY_LAYER ? 1 << layer : now ^ (1 << layer);
+    this.state.select({ layers: next === 0 || next === EVERY_LAYER ? -1 : next });
   }
 
   update() {

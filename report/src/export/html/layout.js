@@ -122,3 +122,9 @@ function layoutUp(model, measured, zoom, narrowest) {
   }
   return { boxes, whole };
 }
+
+// The boxes that match, from left to right, callers first.
+function hitsOf(rows, isMatch) {
+  const hits = rows.flat().filter(isMatch);
+  return hits.sort((one, other) => one.x - other.x || one.depth - other.depth);
+}

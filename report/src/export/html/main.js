@@ -1,6 +1,6 @@
 // What happens when the page is opened?
 
-const TABS = ["flame", "methods", "down", "up", "facts"];
+const TABS = ["flame", "chart", "heat", "methods", "down", "up", "facts"];
 
 function showFacts({ header }) {
   byId("title").textContent = byId("title").title = header.target || header.title;
@@ -18,6 +18,7 @@ function subtitle(state) {
 
 function matches(state) {
   const { model, measured } = state;
+  for (const id of ["next", "previous"]) byId(id).disabled = !state.matches;
   if (!state.matches) {
     byId("matches").textContent = "";
     return;
@@ -26,37 +27,83 @@ function matches(state) {
   byId("matches").textContent = `${number.format(count)} ${count === 1 ? "method" : "methods"}, ${state.share(model.weightOf(state.matches, measured))} %`;
 }
 
-function setTabs(state) {
-  const show = (name, isFocused) => {
+// The view that is shown: a tab and its panel.
+class Tabs {
+  constructor(state) {
+    this.state = state;
+    TABS.forEach((tab, i) => {
+      byId(`tab-${tab}`).addEventListener("click", () => this.goTo(tab));
+      byId(`tab-${tab}`).addEventListener("keydown", (event) => {
+        const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+        if (!move) return;
+        const next = TABS[(i + move + TABS.length) % TABS.length];
+        this.goTo(next);
+        byId(`tab-${next}`).focus();
+      });
+    });
+  }
+
+  open(name) {
+    this.name = name;
     for (const tab of TABS) {
       const button = byId(`tab-${tab}`);
       button.setAttribute("aria-selected", tab === name);
       button.tabIndex = tab === name ? 0 : -1;
       byId(`${tab}-panel`).hidden = tab !== name;
     }
-    if (isFocused) byId(`tab-${name}`).focus();
-    state.update();
-  };
-  TABS.forEach((tab, i) => {
-    byId(`tab-${tab}`).addEventListener("click", () => show(tab, false));
-    byId(`tab-${tab}`).addEventListener("keydown", (event) => {
-      const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (move) show(TABS[(i + move + TABS.length) % TABS.length], true);
-    });
-  });
-  show("flame", false);
+    byId("hit").textContent = "";
+  }
+
+  goTo(name) {
+    this.open(name);
+    this.state.update();
+  }
+
+  update() {}
+
+  link() {
+    return { tab: this.name === TABS[0] ? undefined : this.name };
+  }
+
+  restore({ tab }) {
+    this.open(TABS.includes(tab) ? tab : TABS[0]);
+  }
 }
 
-function setSearch(state) {
+// The search, and its hits in the view that is shown. views: by tab.
+function setSearch(state, tabs, views) {
   const query = byId("query");
-  query.addEventListener("input", () => state.search(query.value.trim()));
+  const goTo = (step) => state.matches && (byId("hit").textContent = views[tabs.name]?.nextHit(step) ?? "");
+  query.addEventListener("input", () => {
+    byId("hit").textContent = "";
+    state.search(query.value.trim());
+  });
+  query.addEventListener("keydown", (event) => event.key === "Enter" && goTo(event.shiftKey ? -1 : 1));
+  byId("next").addEventListener("click", () => goTo(1));
+  byId("previous").addEventListener("click", () => goTo(-1));
   document.addEventListener("keydown", (event) => {
     const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName ?? "");
-    if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey) return;
+    if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "n" || event.key === "N") goTo(event.key === "n" ? 1 : -1);
+    if (event.key !== "/") return;
     event.preventDefault();
     query.focus();
     query.select();
   });
+  state.add({ update: () => {}, restore: () => (query.value = state.query) });
+}
+
+// What was done to frames; a click undoes it.
+function showTransforms(state) {
+  const chips = state.transforms.map(({ kind, symbol }, i) => {
+    const { names, forms } = state.base;
+    const chip = named("button", { type: "button", class: "chip", dir: "ltr", "aria-label": `Undo ${kind} ${names[symbol]}` }, names[symbol], forms[symbol]);
+    chip.prepend(element("b", {}, kind), " ");
+    chip.append(" ×");
+    chip.addEventListener("click", () => state.setTransforms(state.transforms.filter((_, other) => other !== i)));
+    return chip;
+  });
+  byId("transforms").replaceChildren(...chips);
 }
 
 async function start() {
@@ -66,16 +113,22 @@ async function start() {
   LAYER_NAMES = model.header.layers;
   showFacts(model);
   const state = new State(model);
-  state.add({ update: () => {}, show: () => showFacts(state.model) });
+  state.add({ update: () => {}, show: () => showFacts(state.base) });
   events.listen(state);
   state.add({ update: () => subtitle(state) });
   state.add({ update: () => matches(state) });
-  for (const view of [new Layers(state), new Timeline(state), new Flame(state), new Methods(state)]) state.add(view);
-  state.add(new Tree(state, "down", DownRows));
-  state.add(new Tree(state, "up", UpRows));
-  state.add(new Method(state));
-  setSearch(state);
-  setTabs(state);
+  state.add({ update: () => showTransforms(state) });
+  const tabs = new Tabs(state);
+  const views = {
+    flame: new Flame(state), chart: new Chart(state), heat: new Heat(state), methods: new Methods(state),
+    down: new Tree(state, "down", DownRows), up: new Tree(state, "up", UpRows),
+  };
+  // Which view is shown is known before it is drawn.
+  for (const view of [tabs, new Finding(state), new Layers(state), new Timeline(state), ...Object.values(views), new Method(state)]) state.add(view);
+  setSearch(state, tabs, views);
+  const follow = () => events.follow(state, readLink(location.hash));
+  addEventListener("hashchange", follow);
+  await follow();
   byId("report").removeAttribute("aria-busy");
 }
 

@@ -5,13 +5,21 @@ class Method {
     this.state = state;
     this.panel = byId("method");
     this.symbol = null;
-    state.opened = (symbol) => this.open(symbol);
+    state.opened = (symbol, atHottest) => this.open(symbol, atHottest);
     byId("method-close").addEventListener("click", () => this.close());
     byId("method-hottest").addEventListener("click", () => this.code?.hottest()?.focus());
+    const buttons = TRANSFORMS.map((kind) => {
+      const button = element("button", { type: "button", title: TRANSFORM_TITLES[kind] }, kind);
+      button.addEventListener("click", () => state.transform(kind, this.symbol));
+      return button;
+    });
+    byId("method-frames").append(...buttons);
     this.panel.addEventListener("keydown", (event) => event.key === "Escape" && this.close());
   }
 
-  open(symbol) {
+  // atHottest: the focus is on its hottest line as soon as it is there.
+  open(symbol, atHottest = false) {
+    this.atHottest = atHottest;
     if (this.panel.hidden) this.before = document.activeElement;
     this.panel.hidden = false;
     document.body.classList.add("has-method");
@@ -19,6 +27,16 @@ class Method {
     this.update();
     byId("method-name").focus();
     byId("method-body").scrollTop = 0;
+    this.state.changed();
+  }
+
+  link() {
+    return { method: this.symbol ?? undefined };
+  }
+
+  restore({ method }) {
+    if (method < this.state.model.names.length) this.open(method);
+    else if (this.symbol !== null) this.close();
   }
 
   setSymbol(symbol) {
@@ -29,6 +47,8 @@ class Method {
       if (this.symbol !== symbol || this.state.model.code !== code) return;
       this.setCode(methods && (methods.get(symbol) ?? null));
       this.update();
+      if (this.atHottest) this.code?.hottest()?.focus();
+      this.atHottest = false;
     };
     if (code) code.read().then(show).catch(fail);
   }
@@ -46,15 +66,13 @@ class Method {
     document.body.classList.remove("has-method");
     this.symbol = null;
     this.before?.focus();
+    this.state.changed();
   }
 
   // The same method among another event's symbols.
   show(before) {
     if (this.symbol === null) return;
-    const { model } = this.state;
-    const name = before.names[this.symbol];
-    const [image] = before.images[this.symbol];
-    const found = model.names.findIndex((other, symbol) => other === name && model.images[symbol][0] === image);
+    const found = this.state.model.symbolLike(before, this.symbol);
     if (found < 0) {
       this.close();
       return;
@@ -83,8 +101,8 @@ class Method {
 
   // Whether all samples are selected, of which the code has its numbers.
   isWhole() {
-    const { from, to, thread, layers } = this.state.selection;
-    return from === 0 && to === Infinity && thread < 0 && layers === -1;
+    const { from, to, thread, group, layers } = this.state.selection;
+    return from === 0 && to === Infinity && thread < 0 && group < 0 && layers === -1 && !this.state.transforms.length;
   }
 
   // Where the code was read.
@@ -107,7 +125,7 @@ class Method {
     }
     const { method, notes } = this.annotation;
     const said = [...notes];
-    if (this.code && !this.isWhole()) said.unshift("Samples here are those of the whole recording: a selected time, thread or layer does not change them.");
+    if (this.code && !this.isWhole()) said.unshift("Samples here are those of the whole recording: what is selected or left out does not change them.");
     if (method.approximate) said.push(`${number.format(method.approximate)} samples are at places with ~: compiled code was between calls and checks that are at known instructions.`);
     const code = this.code ? [element("h3", {}, "Code"), this.code.element] : [];
     return [...code, ...said.map(note)];

@@ -49,6 +49,18 @@ class Methods {
     }
   }
 
+  // All rows match a search: the next or previous one, and its place.
+  nextHit(step) {
+    const rows = Array.from(byId("methods").children);
+    const at = rows.findIndex((row) => row.classList.contains("hit"));
+    const next = at < 0 && step < 0 ? rows.length - 1 : (at + step + rows.length) % rows.length;
+    if (!rows.length) return "none";
+    rows[at]?.classList.remove("hit");
+    rows[next].classList.add("hit");
+    rows[next].scrollIntoView({ block: "nearest" });
+    return `${number.format(next + 1)} of ${byId("methods-count").textContent}`;
+  }
+
   row(symbol) {
     const { model, measured } = this.state;
     const [image, path] = model.images[symbol];

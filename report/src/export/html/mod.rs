@@ -22,6 +22,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     ExportRequest,
+    palette::style_sheet,
     walk::{Walk, plain},
 };
 use crate::{error::Result, profile::Profile};
@@ -33,12 +34,21 @@ const BODY: &str = include_str!("page.html");
 const SCRIPT: &str = concat!(
     include_str!("data.js"),
     include_str!("model.js"),
+    include_str!("transform.js"),
     include_str!("format.js"),
+    include_str!("link.js"),
     include_str!("state.js"),
+    include_str!("canvas.js"),
     include_str!("layout.js"),
+    include_str!("chart_layout.js"),
+    include_str!("heat_layout.js"),
+    include_str!("picture.js"),
     include_str!("flame.js"),
+    include_str!("chart.js"),
+    include_str!("heat.js"),
     include_str!("timeline.js"),
     include_str!("layers.js"),
+    include_str!("finding.js"),
     include_str!("methods.js"),
     include_str!("trees.js"),
     include_str!("code.js"),
@@ -61,7 +71,8 @@ pub fn write(profile: &Profile, request: &ExportRequest, out: &mut dyn Write) ->
     let name = |walk: &Walk| plain(&walk.description.name).into_owned();
     let events: Vec<String> = walks.iter().map(name).collect();
 
-    write_head((STYLE, SCRIPT), out)?;
+    let layers = style_sheet(|layer, colour| format!(":root {{ --{layer}: {colour}; }}\n"));
+    write_head((&format!("{layers}{STYLE}"), SCRIPT), out)?;
     writeln!(out, "<body>\n{BODY}")?;
     for (number, walk) in walks.iter().enumerate() {
         let symbols = write_block(("data", number), out, |block| {

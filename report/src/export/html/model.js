@@ -1,8 +1,12 @@
 // What do symbols, calling contexts, lines and layers weigh in a selection?
 
 const LAYERS = 5;
+const EVERY_LAYER = (1 << LAYERS) - 1;
 // Of samples without any frame, as reports have it.
 const NATIVE = 3;
+// Instead of the row or node of a stack: no frame is known or left, or the sample does not count (see transform.js).
+const NO_FRAME = -1;
+const OUT = -2;
 
 class Model {
   constructor({ header, columns }) {
@@ -16,17 +20,35 @@ class Model {
     this.frameApproximate = columns["frame.approximate"];
     this.stackFrame = columns["stack.frame"];
     this.stackNode = columns["stack.node"];
-    this.stackParent = columns["stack.back"].map((back, i) => (back ? i - back : -1));
+    this.stackSymbol = this.stackNode.map((node) => this.symbol[node]);
+    this.stackParent = columns["stack.back"].map((back, i) => (back ? i - back : NO_FRAME));
     this.thread = columns["sample.thread"];
     this.period = columns["sample.period"];
     this.names = Array.from(columns["symbol.name"], (name) => header.strings[name]);
     // By symbol: what it is called where there is little room, longest first.
-    const forms = [1, 2, 3].map((form) => columns[`symbol.form${form}`]);
+    const forms = [1, 2, 3, 4].map((form) => columns[`symbol.form${form}`]);
     this.forms = this.names.map((_, symbol) => forms.map((form) => header.strings[form[symbol]]));
     this.lowerNames = null;
     this.images = Array.from(columns["symbol.image"], (image) => header.images[image]);
     this.setTree();
-    this.setSamples(columns["sample.after"], columns["sample.stack"]);
+    this.setGroups();
+    this.setTimes(columns["sample.after"]);
+    this.stack = columns["sample.stack"].map((stack) => stack - 1);
+    this.setSamples();
+  }
+
+  // Threads whose names differ by numbers only, as those of pools do, are a group.
+  setGroups() {
+    const groups = new Map();
+    this.groupOf = Int32Array.from(this.header.threads, ([, , name], thread) => {
+      const key = name.replace(/\d+/g, "#");
+      if (!groups.has(key)) groups.set(key, { number: groups.size, name: key, threads: [] });
+      const group = groups.get(key);
+      group.threads.push(thread);
+      return group.number;
+    });
+    this.groups = Array.from(groups.values());
+    for (const group of this.groups) if (group.threads.length === 1) group.name = this.header.threads[group.threads[0]][2];
   }
 
   // Parents, the end of what is below each node, and whether its symbol or layer is among its callers already.
@@ -56,23 +78,35 @@ class Model {
     while (open.length) close(count);
   }
 
-  setSamples(after, stack) {
-    const count = after.length;
-    this.time = after;
-    this.stack = stack;
-    this.node = new Int32Array(count);
-    this.leafLayer = new Uint8Array(count);
+  setTimes(after) {
     let time = 0;
-    for (let i = 0; i < count; i++) {
-      time += after[i];
-      after[i] = time;
-      const at = --stack[i];
-      const node = at < 0 ? -1 : this.stackNode[at];
-      this.node[i] = node;
-      this.leafLayer[i] = node < 0 ? NATIVE : this.layer[this.symbol[node]];
-    }
+    this.time = after.map((gap) => (time += gap));
     this.last = Math.max(time, this.header.duration);
     if (this.header.weigh === "samples") this.period.fill(1);
+  }
+
+  // What each sample's stack leads to.
+  setSamples() {
+    this.node = this.stack.map((at) => (at < 0 ? at : this.stackNode[at]));
+    this.leafLayer = Uint8Array.from(this.node, (node) => (node < 0 ? NATIVE : this.layer[this.symbol[node]]));
+  }
+
+  // The symbol that has the name and image of another model's; -1: there is none.
+  symbolLike(other, symbol) {
+    if (other.names === this.names) return symbol;
+    const [image] = other.images[symbol];
+    return this.names.findIndex((name, i) => name === other.names[symbol] && this.images[i][0] === image);
+  }
+
+  // By symbol: its place by name.
+  ranks() {
+    if (!this.rankOf) {
+      const { names } = this;
+      this.rankOf = new Int32Array(names.length);
+      const order = names.map((_, symbol) => symbol).sort((one, other) => (names[one] < names[other] ? -1 : names[one] > names[other] ? 1 : one - other));
+      order.forEach((symbol, rank) => (this.rankOf[symbol] = rank));
+    }
+    return this.rankOf;
   }
 
   // The first sample at this time or later.
@@ -87,10 +121,11 @@ class Model {
     return low;
   }
 
-  forSamples({ from, to, thread, layers }, visit) {
+  forSamples({ from, to, thread, group, layers }, visit) {
     const end = this.at(to);
     for (let i = this.at(from); i < end; i++) {
-      if (thread >= 0 && this.thread[i] !== thread) continue;
+      if (this.node[i] === OUT || (thread >= 0 && this.thread[i] !== thread)) continue;
+      if (group >= 0 && this.groupOf[this.thread[i]] !== group) continue;
       if (layers >> this.leafLayer[i] & 1) visit(i);
     }
   }
@@ -184,7 +219,7 @@ class Model {
     for (let i = count - 1; i >= 0; i--) {
       const up = this.stackParent[i];
       if (up >= 0) total[up] += total[i];
-      if (this.symbol[this.stackNode[i]] !== symbol || !total[i]) continue;
+      if (this.stackSymbol[i] !== symbol || !total[i]) continue;
       const frame = this.stackFrame[i];
       const line = found.get(frame) ?? { own: 0, total: 0 };
       line.own += own[i];
@@ -200,6 +235,12 @@ class Model {
       approximate: this.frameApproximate[frame] !== 0,
     });
     return Array.from(found, line).sort((one, other) => one.file < other.file ? -1 : one.file > other.file ? 1 : one.line - other.line);
+  }
+
+  // The line of a symbol that takes most by itself; none: no line of it is known, or none takes anything.
+  hottestLine(symbol, selection) {
+    const lines = this.lines(symbol, selection).filter(({ line, own }) => line && own);
+    return lines.reduce((most, line) => (most && most.own >= line.own ? most : line), null);
   }
 
   // Who calls a symbol, or what it calls: symbols with what the samples weigh that have the call, each counted once.

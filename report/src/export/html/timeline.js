@@ -9,9 +9,14 @@ class Timeline {
     this.state = state;
     this.canvas = byId("timeline");
     this.isOpen = false;
+    this.isGrouped = false;
     const select = byId("thread");
-    select.addEventListener("change", () => state.select({ thread: Number(select.value) }));
-    byId("whole").addEventListener("click", () => state.select({ from: 0, to: Infinity }));
+    select.addEventListener("change", () => this.selectTrack(Number(select.value)));
+    byId("whole").addEventListener("click", () => state.selectTime(0, Infinity));
+    byId("grouped").addEventListener("click", () => {
+      this.setGrouped(!this.isGrouped);
+      this.selectTrack(-1);
+    });
     byId("threads").addEventListener("click", () => {
       this.isOpen = !this.isOpen;
       this.build();
@@ -25,33 +30,54 @@ class Timeline {
   // The threads of an event.
   show() {
     this.duration = Math.max(this.state.model.last, 1);
-    const { threads } = this.state.model.header;
-    const all = element("option", { value: -1 }, threads.length === 1 ? "the only one" : `all ${threads.length}`);
-    const each = threads.map((thread, i) => element("option", { value: i }, this.name(thread)));
-    byId("thread").replaceChildren(all, ...each);
-    byId("threads").hidden = threads.length <= FEW;
+    const { groups, header: { threads } } = this.state.model;
+    byId("grouped").hidden = groups.length === threads.length;
+    this.isGrouped &&= groups.length < threads.length;
     this.build();
   }
 
-  name([pid, tid, name, process]) {
-    return pid === tid || name === process ? `${name} (${tid})` : `${name} (${tid}) of ${process}`;
+  // The rows: threads, or groups of threads with alike names. name: of its button; title: whole.
+  tracks() {
+    const { groups, header: { threads } } = this.state.model;
+    if (!this.isGrouped) return threads.map((thread) => ({ name: thread[2], title: threadName(thread) }));
+    const title = ({ name, threads: { length } }) => (length > 1 ? `${name}: ${length} threads` : name);
+    return groups.map((group) => ({ name: group.threads.length > 1 ? `${group.threads.length} × ${group.name}` : group.name, title: title(group) }));
   }
 
-  shown() {
-    const { threads } = this.state.model.header;
-    return this.isOpen ? threads.length : Math.min(threads.length, FEW);
+  get selected() {
+    const { thread, group } = this.state.selection;
+    return this.isGrouped ? group : thread;
+  }
+
+  selectTrack(track) {
+    this.state.select(this.isGrouped ? { group: track, thread: -1 } : { thread: track, group: -1 });
+  }
+
+  setGrouped(isGrouped) {
+    this.isGrouped = isGrouped;
+    byId("grouped").setAttribute("aria-pressed", isGrouped);
+    this.build();
+  }
+
+  // A group in a link has its tracks shown.
+  restore({ group }) {
+    if ((group !== undefined) !== this.isGrouped && !byId("grouped").hidden) this.setGrouped(group !== undefined);
+  }
+
+  shown(tracks) {
+    return this.isOpen ? tracks.length : Math.min(tracks.length, FEW);
   }
 
   build() {
-    const { threads } = this.state.model.header;
-    byId("threads").textContent = this.isOpen ? "Fewer threads" : `Show all ${threads.length} threads`;
+    const tracks = this.tracks();
+    const all = element("option", { value: -1 }, tracks.length === 1 ? "the only one" : `all ${tracks.length}`);
+    byId("thread").replaceChildren(all, ...tracks.map(({ title }, i) => element("option", { value: i }, title)));
+    byId("threads").hidden = tracks.length <= FEW;
+    byId("threads").textContent = this.isOpen ? "Fewer threads" : `Show all ${tracks.length} ${this.isGrouped ? "groups" : "threads"}`;
     byId("threads").setAttribute("aria-expanded", this.isOpen);
-    const names = threads.slice(0, this.shown()).map((thread, i) => {
-      const button = element("button", { type: "button", title: this.name(thread) }, thread[2]);
-      button.addEventListener("click", () => {
-        const isOn = this.state.selection.thread === i;
-        this.state.select({ thread: isOn ? -1 : i });
-      });
+    const names = tracks.slice(0, this.shown(tracks)).map(({ name, title }, i) => {
+      const button = element("button", { type: "button", title }, name);
+      button.addEventListener("click", () => this.selectTrack(this.selected === i ? -1 : i));
       return button;
     });
     byId("names").replaceChildren(...names);
@@ -60,35 +86,9 @@ class Timeline {
   }
 
   listen() {
-    const { canvas } = this;
-    const time = (event) => {
-      const bounds = canvas.getBoundingClientRect();
-      const share = (event.clientX - bounds.left) / bounds.width;
-      return Math.min(Math.max(share, 0), 1) * this.duration;
-    };
-    let start = null;
-    canvas.addEventListener("pointerdown", (event) => {
-      start = time(event);
-      canvas.setPointerCapture(event.pointerId);
-    });
-    canvas.addEventListener("pointermove", (event) => {
-      if (start === null) return;
-      const now = time(event);
-      const pixel = this.duration / canvas.clientWidth;
-      if (Math.abs(now - start) > 3 * pixel) this.select(Math.min(start, now), Math.max(start, now));
-    });
-    canvas.addEventListener("pointerup", (event) => {
-      const pixel = this.duration / canvas.clientWidth;
-      if (start !== null && Math.abs(time(event) - start) <= 3 * pixel) this.select(0, Infinity);
-      start = null;
-    });
-    canvas.addEventListener("pointercancel", () => (start = null));
-    canvas.addEventListener("keydown", (event) => this.key(event));
-  }
-
-  select(from, to) {
-    // The end is exclusive, and the last sample is at the end.
-    this.state.select({ from, to: to >= this.duration ? Infinity : to });
+    const select = (from, to) => this.state.selectTime(from * this.duration, to * this.duration);
+    dragged(this.canvas, { moved: select, done: select, click: () => this.state.selectTime(0, Infinity) });
+    this.canvas.addEventListener("keydown", (event) => this.key(event));
   }
 
   key(event) {
@@ -97,46 +97,46 @@ class Timeline {
     to = Math.min(to, this.duration);
     const isWhole = from === 0 && to === this.duration;
     const direction = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (event.key === "Escape") this.select(0, Infinity);
+    if (event.key === "Escape") this.state.selectTime(0, Infinity);
     else if (!direction) return;
-    else if (isWhole) this.select(0, direction > 0 ? this.duration / 10 : (this.duration * 9) / 10);
-    else if (event.shiftKey) this.select(from, Math.min(Math.max(to + direction * step, from + step), this.duration));
+    else if (isWhole) this.state.selectTime(0, direction > 0 ? this.duration / 10 : (this.duration * 9) / 10);
+    else if (event.shiftKey) this.state.selectTime(from, Math.min(Math.max(to + direction * step, from + step), this.duration));
     else {
       const move = Math.max(-from, Math.min(direction * step, this.duration - to));
-      this.select(from + move, to + move);
+      this.state.selectTime(from + move, to + move);
     }
     event.preventDefault();
   }
 
   update() {
-    const { from, to, thread } = this.state.selection;
-    byId("thread").value = thread;
+    const { from, to } = this.state.selection;
+    byId("thread").value = this.selected;
     const isWhole = from === 0 && to === Infinity;
     byId("whole").hidden = isWhole;
     const end = Math.min(to, this.duration);
     byId("span").textContent = isWhole ? duration(this.duration) : `${duration(from)} to ${duration(end)}: ${duration(end - from)}`;
-    Array.from(byId("names").children).forEach((button, i) => button.setAttribute("aria-pressed", i === thread));
+    Array.from(byId("names").children).forEach((button, i) => button.setAttribute("aria-pressed", i === this.selected));
     this.draw();
   }
 
-  // What each layer weighs in each bin of each thread.
+  // What each layer weighs in each bin of each track.
   count(bins, tracks) {
-    if (this.bins?.bins === bins && this.bins.tracks === tracks) return this.bins;
     const { model } = this.state;
+    if (this.bins?.bins === bins && this.bins.tracks === tracks && this.bins.model === model) return this.bins;
     const weights = new Float64Array(bins * tracks * LAYERS);
-    for (let i = 0; i < model.time.length; i++) {
-      const track = model.thread[i];
-      if (track >= tracks) continue;
+    model.forSamples(EVERYTHING, (i) => {
+      const track = this.isGrouped ? model.groupOf[model.thread[i]] : model.thread[i];
+      if (track >= tracks) return;
       const bin = Math.min(Math.floor((model.time[i] / this.duration) * bins), bins - 1);
       weights[(track * bins + bin) * LAYERS + model.leafLayer[i]] += model.period[i];
-    }
+    });
     let most = 0;
     for (let at = 0; at < weights.length; at += LAYERS) {
       let sum = 0;
       for (let layer = 0; layer < LAYERS; layer++) sum += weights[at + layer];
       most = Math.max(most, sum);
     }
-    this.bins = { bins, tracks, weights, most };
+    this.bins = { model, bins, tracks, weights, most };
     return this.bins;
   }
 
@@ -144,14 +144,10 @@ class Timeline {
     const { canvas } = this;
     const width = canvas.clientWidth;
     if (!width) return;
-    const tracks = this.shown();
+    const tracks = this.shown(this.tracks());
     const height = AXIS + tracks * TRACK;
-    const ratio = devicePixelRatio || 1;
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
-    canvas.style.height = `${height}px`;
-    const context = canvas.getContext("2d");
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const context = sized(canvas, width, height);
+    context.clearRect(0, 0, width, height);
     const paint = colours();
     const samples = this.state.model.time.length;
     // A bin has a few samples, so that its height says something.
@@ -165,7 +161,7 @@ class Timeline {
     const step = width / bins;
     for (let track = 0; track < tracks; track++) {
       const base = AXIS + (track + 1) * TRACK - 2;
-      context.globalAlpha = [-1, track].includes(this.state.selection.thread) ? 1 : 0.35;
+      context.globalAlpha = [-1, track].includes(this.selected) ? 1 : 0.35;
       for (let bin = 0; bin < bins; bin++) {
         let y = base;
         // The kernel below, the app on top, as they call each other.

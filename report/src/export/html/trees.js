@@ -2,7 +2,7 @@
 
 const CHILDREN = 100;
 
-// A source of rows: root(), and children(row). A row: symbol, own, total, key, hasChildren.
+// A source of rows: root(), children(row), and leadsTo(row, matches). A row: symbol, own, total, key, hasChildren.
 class DownRows {
   constructor({ model, measured }) {
     this.model = model;
@@ -26,6 +26,13 @@ class DownRows {
 
   children({ node }) {
     return this.between(node + 1, this.model.end[node]);
+  }
+
+  // Whether something that matches is below a row.
+  leadsTo({ node }, matches) {
+    const { symbol, end } = this.model;
+    for (let below = node + 1; below < end[node]; below++) if (this.measured.total[below] && matches[symbol[below]]) return true;
+    return false;
   }
 }
 
@@ -51,6 +58,14 @@ class UpRows {
 
   children({ group }) {
     return this.rows(...callersOf(this.model, group), false);
+  }
+
+  leadsTo({ group: [, nodes] }, matches) {
+    const { symbol, parent } = this.model;
+    return nodes.some((node) => {
+      for (let up = parent[node]; up >= 0; up = parent[up]) if (matches[symbol[up]]) return true;
+      return false;
+    });
   }
 }
 
@@ -136,6 +151,34 @@ class Tree {
     for (const other of this.list.querySelectorAll('[tabindex="0"]')) other.setAttribute("tabindex", "-1");
     item.setAttribute("tabindex", "0");
     item.focus();
+  }
+
+  // The next or previous row that matches the search; rows that lead to one are opened.
+  nextHit(step) {
+    const { matches } = this.state;
+    const open = (item) => {
+      const leads = item?.getAttribute("aria-expanded") === "false" && this.rows.leadsTo(this.items.get(item), matches);
+      if (leads) this.expand(item);
+      return leads;
+    };
+    let item = this.list.querySelector(".hit");
+    const start = item;
+    for (let ends = 0; ends < 2; ends += item ? 0 : 1) {
+      if (step > 0) {
+        open(item);
+        item = item ? item.nextElementSibling : this.list.firstElementChild;
+      } else {
+        const before = () => (item ? item.previousElementSibling : this.list.lastElementChild);
+        while (open(before()));
+        item = before();
+      }
+      if (!item || !matches[this.items.get(item).symbol]) continue;
+      start?.classList.remove("hit");
+      item.classList.add("hit");
+      item.scrollIntoView({ block: "nearest" });
+      return "";
+    }
+    return "none";
   }
 
   key(event) {

@@ -8,17 +8,18 @@ use varid_recording::{SessionState, TargetKind, terminal::one_line};
 use super::emphasis::Emphasis;
 use crate::{finding::Finding, scope::Scope, view::PercentOf};
 
+/// Writes the sentence that the numbers bear, if there is one.
+pub fn sentence(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
+    let Some(finding) = Finding::of(scope) else {
+        return Ok(());
+    };
+    let sentence = one_line(&finding.to_string());
+    let painted = Emphasis::Title.painted(&sentence, scope.view.text.colour);
+    writeln!(out, "{painted}\n")
+}
+
 /// Writes what was recorded, when and how, and what percentages are of.
 pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
-    if let Some(finding) = Finding::of(scope) {
-        let sentence = one_line(&finding.to_string());
-        writeln!(
-            out,
-            "{}",
-            Emphasis::Title.painted(&sentence, scope.view.text.colour)
-        )?;
-        writeln!(out)?;
-    }
     let recording = &scope.profile.recording;
     let manifest = &recording.manifest;
     let target = match (manifest.target.kind, one_line(&manifest.target.value)) {

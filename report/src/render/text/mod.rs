@@ -21,6 +21,7 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
         }
         return Ok(());
     }
+    head::sentence(scope, out)?;
     head::write(scope, out)?;
     let colour = scope.view.text.colour;
     layout::write(&views::layers(scope, OutputFormat::Text), colour, out)?;
@@ -30,7 +31,7 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     foot::write(scope, out)
 }
 
-/// Writes head and foot.
+/// Writes head and foot, without the sentence.
 pub fn facts(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     head::write(scope, out)?;
     foot::write(scope, out)
