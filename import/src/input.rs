@@ -37,7 +37,7 @@ pub struct Input {
     pub(crate) len: u64,
     /// Of a recording that is a folder, where the records of its other files lie.
     pub(crate) parts: Vec<Range<u64>>,
-    /// What of it is not there, as a sentence.
+    /// A sentence about files of the recording that are missing, if some are.
     pub(crate) missing: Option<String>,
     /// When the file was last written, which is when its recording ended unless it was copied.
     pub(crate) modified: SystemTime,

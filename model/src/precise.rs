@@ -11,7 +11,8 @@ const MAX_INSTRUCTION: u64 = 15;
 /// Where the sampled instruction is, seen from where the interrupt came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrecisePlace {
-    /// In the same frame: it takes the place of the chain's first address.
+    /// In the same frame, or in a function that has jumped into the interrupted one, as stubs of dynamic linking and tail calls do: it
+    /// takes the place of the chain's first address.
     SameFrame,
     /// In the caller's frame, about to call: it takes the place of the first two addresses.
     Caller,
@@ -19,13 +20,16 @@ pub enum PrecisePlace {
     Callee,
 }
 
+/// A jump leads to a function's first instruction, or behind the one that marks it as a target (endbr64): a return never does.
+const ENTRY: u64 = 5;
+
 impl PrecisePlace {
-    /// Where the sampled instruction `ip` is. `chain`: the interrupt's, leaf first; `is_same_function`: whether two instructions lie in one
-    /// function, as far as it is known.
-    pub fn of(
+    /// Where the sampled instruction `ip` is. `chain`: the interrupt's, leaf first; `function`: what two addresses have in common if they lie
+    /// in one function; None: it is not known.
+    pub fn of<F: PartialEq>(
         ip: Address,
         chain: &[Address],
-        is_same_function: impl FnOnce(Address, Address) -> bool,
+        mut function: impl FnMut(Address) -> Option<F>,
     ) -> Self {
         let [leaf, callers @ ..] = chain else {
             return Self::Callee;
@@ -36,12 +40,18 @@ impl PrecisePlace {
             // The call has not been reached yet, in a recursion.
             is_near && !(ip..*returns).contains(leaf)
         });
+        let mut has_returned = || {
+            let sampled = function(ip)?;
+            let interrupted = function(*leaf)?;
+            let before = function(Address::new(leaf.get().saturating_sub(ENTRY)));
+            Some(sampled != interrupted && before.as_ref() == Some(&interrupted))
+        };
         if is_call {
             Self::Caller
-        } else if ip == *leaf || is_same_function(ip, *leaf) {
-            Self::SameFrame
-        } else {
+        } else if ip != *leaf && has_returned() == Some(true) {
             Self::Callee
+        } else {
+            Self::SameFrame
         }
     }
 
@@ -74,7 +84,7 @@ mod tests {
     #[test]
     fn a_sampled_instruction_stands_in_its_own_function() {
         // Functions of 0x100 bytes.
-        let same = |a: Address, b: Address| a.get() >> 8 == b.get() >> 8;
+        let function = |address: Address| (address.get() < 0x900).then_some(address.get() >> 8);
         for (ip, chain, expected) in [
             // The same function, and no interrupt that came later at all.
             (0x110, &[0x118, 0x205][..], &[0x110, 0x205][..]),
@@ -83,8 +93,13 @@ mod tests {
             (0x200, &[0x101, 0x205, 0x305], &[0x200, 0x305]),
             (0x200, &[0x101, 0x205], &[0x200]),
             // It returned to the function that was interrupted.
-            (0x1ff, &[0x205, 0x305], &[0x1ff, 0x206, 0x305]),
-            (0x1ff, &[0x205], &[0x1ff, 0x206]),
+            (0x1ff, &[0x225, 0x305], &[0x1ff, 0x226, 0x305]),
+            (0x1ff, &[0x225], &[0x1ff, 0x226]),
+            // It jumped there: the first instruction, and the one behind endbr64; and a function that is not known.
+            (0x1ff, &[0x200, 0x305], &[0x1ff, 0x305]),
+            (0x1ff, &[0x204, 0x305], &[0x1ff, 0x305]),
+            (0x1ff, &[0x925, 0x305], &[0x1ff, 0x305]),
+            (0x91f, &[0x225, 0x305], &[0x91f, 0x305]),
             // A recursion that has not been entered again, and one that has.
             (0x110, &[0x112, 0x117, 0x117], &[0x110, 0x117, 0x117]),
             (0x112, &[0x100, 0x117, 0x117], &[0x112, 0x117]),
@@ -93,7 +108,7 @@ mod tests {
             let addresses = |numbers: &[u64]| numbers.iter().copied().map(Address::new).collect();
             let mut chain: Vec<Address> = addresses(chain);
             let ip = Address::new(ip);
-            PrecisePlace::of(ip, &chain, same).lead(ip, &mut chain);
+            PrecisePlace::of(ip, &chain, function).lead(ip, &mut chain);
             assert_eq!(chain, addresses(expected), "{ip:#x}");
         }
     }

@@ -66,9 +66,17 @@ impl MappedCode<'_> {
 }
 
 impl MappedCode<'_> {
-    /// Whether two instructions lie in one function, as far as their files' unwind information tells.
-    pub fn is_one_function(mut self, one: Address, other: Address) -> bool {
-        self.function_start(one) == self.function_start(other)
+    /// The first address of what the unwind information describes as one with an instruction: a function, or a part of it that lies
+    /// elsewhere.
+    pub fn described_start(self, pc: Address) -> Option<Address> {
+        let start = |module: &mut Module, own: Address| {
+            let start = module.described_start(own)?;
+            Some(start.wrapping_add(pc.get().wrapping_sub(own.get())))
+        };
+        match self.at(pc, start) {
+            Code::Module(start) => start,
+            Code::Unknown | Code::None => None,
+        }
     }
 }
 

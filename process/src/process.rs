@@ -1,6 +1,7 @@
 //! What is known of a process?
 
 use crate::budget::LookBudget;
+use crate::code::MappedCode;
 use crate::image::{ElfImage, ProcessImage};
 use crate::images::Images;
 use crate::jit::{JitCode, ReadBudget};
@@ -10,8 +11,8 @@ use crate::status::Status;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
-use varid_model::{MonotonicNs, Pid};
-use varid_unwind::{CodeRule, NativeFrame};
+use varid_model::{FrameAddress, MonotonicNs, Pid};
+use varid_unwind::{CodeRule, NativeFrame, StackSlice, UnwindInfo};
 
 /// A process.
 #[derive(Debug)]
@@ -84,10 +85,24 @@ impl Process {
         }
     }
 
-    /// How a frame of code is left of which no file has unwind information. `time`: that of the frame's sample.
-    pub fn unwind_rule(&self, frame: &NativeFrame, time: MonotonicNs) -> Option<CodeRule> {
-        let memory = ForeignMemory::new(self.pid);
-        self.jit.unwind_rule(&memory, frame, time)
+    /// How a frame of generated code is left. `time`: that of the frame's sample; `stack`: its stack.
+    pub fn generated_rule(
+        &self,
+        frame: &NativeFrame,
+        time: MonotonicNs,
+        stack: StackSlice<'_>,
+    ) -> Option<CodeRule> {
+        let mapped = self.space.at(frame.lookup().get())?;
+        if !matches!(mapped.image, ProcessImage::Other(_)) {
+            return None;
+        }
+        self.jit.described_rule(frame, time).or_else(|| {
+            let mut adapter = self.jit.adapter(&ForeignMemory::new(self.pid), frame)?;
+            let returns = FrameAddress::Return(adapter.return_address(frame, stack)?);
+            MappedCode::new(&self.space)
+                .is_code(returns.lookup())
+                .then(|| adapter.rule(frame.lookup()))
+        })
     }
 
     /// Gives generated code that has replaced other code until `time` mappings of its own. It is called before a sample of that time is

@@ -222,7 +222,7 @@ fn lead_with(
         CpuMode::User => user,
     };
     // Symbols may tell later that it is another function.
-    let place = PrecisePlace::of(ip, own.of(chains), |_, _| true);
+    let place = PrecisePlace::of(ip, own.of(chains), |_| None::<()>);
     let interrupt = own.of(chains).first().copied();
     let interrupt = interrupt.filter(|leaf| place == PrecisePlace::SameFrame && *leaf != ip);
     let own = match place {

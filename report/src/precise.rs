@@ -19,9 +19,8 @@ pub(crate) fn chain_of(
     let ip = *chain.first()?;
     let mut interrupted = chain.to_vec();
     *interrupted.first_mut()? = interrupt;
-    let place = PrecisePlace::of(ip, &interrupted, |ip, interrupt| {
-        let [ip, interrupt] = [ip, interrupt].map(|address| function(resolver, sample, address));
-        ip == interrupt
+    let place = PrecisePlace::of(ip, &interrupted, |address| {
+        function(resolver, sample, address)
     });
     (place == PrecisePlace::Callee).then(|| {
         place.lead(ip, &mut interrupted);

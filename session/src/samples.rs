@@ -122,9 +122,7 @@ impl SampleWriter {
             let place = match self.stack {
                 Stack::None => PrecisePlace::SameFrame,
                 Stack::Vertical | Stack::Full => {
-                    PrecisePlace::of(record.ip, &attributed.user, |ip, interrupt| {
-                        code.is_one_function(ip, interrupt)
-                    })
+                    PrecisePlace::of(record.ip, &attributed.user, |at| code.described_start(at))
                 }
             };
             place.lead(record.ip, &mut attributed.user);

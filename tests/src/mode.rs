@@ -17,6 +17,8 @@ use std::sync::{PoisonError, RwLock};
 static RECORDING: RwLock<()> = RwLock::new(());
 /// Lines of an oracle's complaints that are shown of a mode.
 const SHOWN: usize = 30;
+/// How many of a thousand samples may be of methods that were not read before the process was gone: those of its last tens of milliseconds.
+const MOST_GONE: u64 = 10;
 
 /// How much of each stack is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,7 +203,12 @@ impl Mode {
             Source::Bpf => 0,
             Source::Copies => of("[truncated] behind a signal's handler"),
         };
-        let others = reasons - starting - in_handlers;
+        // So is whether methods that were first executed at the very end are read before the process is gone.
+        let gone = of("[vm-gone]");
+        if gone * 1000 > samples * MOST_GONE {
+            what.push("methods are read too late".to_owned());
+        }
+        let others = reasons - starting - in_handlers - gone;
         let most = self.most_reasons();
         if others * 1000 > samples * most {
             what.push(format!(

@@ -41,7 +41,7 @@ impl Beginnings {
         }
     }
 
-    /// Whether the code at an address is some.
+    /// Whether an address is in that code.
     pub(crate) fn contain(&self, address: u64) -> bool {
         self.code.iter().any(|code| code.contains(&address))
     }
@@ -95,7 +95,7 @@ fn thread_ends<'data, R: ReadRef<'data>>(
     file: &object::File<'data, R>,
     machine: Machine,
 ) -> Vec<Range<u64>> {
-    /// Code of larger files is not read: a static program has a few megabytes.
+    /// Bytes of code that are searched: a static program has a few megabytes.
     const MAX_CODE: u64 = 64 << 20;
     /// A C library has one.
     const MAX_ENDS: usize = 8;
@@ -104,21 +104,24 @@ fn thread_ends<'data, R: ReadRef<'data>>(
     };
     let is_code =
         |flags| matches!(flags, SegmentFlags::Elf { p_flags } if p_flags & elf::PF_X != 0);
-    let segments = file
-        .segments()
-        .filter(|segment| is_code(segment.flags()) && segment.file_range().1 <= MAX_CODE);
+    let mut left = MAX_CODE;
     let mut found = Vec::new();
-    for segment in segments {
+    for segment in file.segments().filter(|segment| is_code(segment.flags())) {
+        let (_, size) = segment.file_range();
+        let Some(after) = left.checked_sub(size).filter(|_| found.len() < MAX_ENDS) else {
+            break;
+        };
+        left = after;
         let places = segment.data().into_iter().flat_map(|code| {
             let windows = code.windows(end.len()).enumerate();
             windows.filter(|(_, window)| *window == end)
         });
         let returns = places.map(|(at, _)| segment.address().saturating_add(at as u64));
-        let left = MAX_ENDS.saturating_sub(found.len());
+        let room = MAX_ENDS.saturating_sub(found.len());
         // A frame is looked up by the call.
         found.extend(
             returns
-                .take(left)
+                .take(room)
                 .map(|at| at.saturating_sub(1)..at.saturating_add(end.len() as u64)),
         );
     }

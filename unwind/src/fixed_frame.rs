@@ -2,7 +2,9 @@
 
 use crate::architecture;
 use crate::dex_marker::BytecodeRule;
+use crate::native_stack::NativeFrame;
 use crate::rule::{Cfa, Rule, Saved};
+use crate::stack_slice::StackSlice;
 use crate::unwind_info::{CodeRule, UnwindInfo};
 use std::rc::Rc;
 use varid_model::{Address, Machine};
@@ -51,9 +53,21 @@ impl FixedFrame {
     }
 
     /// The frame that the code at a return address leaves, as its next instructions say: they free it, restore registers and return.
-    /// None: they do anything else, or the machine is not x86-64. `code`: the bytes from the return address on, of which 24 are enough.
+    /// None: they do anything else. `code`: the bytes from the return address on, of which 24 are enough.
     pub fn left_by(machine: Machine, code: &[u8]) -> Option<Self> {
         architecture::of(machine).frame_left_by(machine, code)
+    }
+
+    /// Whether [`Self::left_by`] reads a machine's code: that of x86-64.
+    pub fn is_told_by(machine: Machine) -> bool {
+        machine == Machine::X86_64
+    }
+
+    /// The return address of a frame; None: it is beyond what is known of the stack.
+    pub fn return_address(&self, frame: &NativeFrame, stack: StackSlice<'_>) -> Option<Address> {
+        let cfa = self.rule.cfa(&frame.regs, stack)?;
+        let caller = self.rule.caller(cfa, &frame.regs, stack).ok()?;
+        caller.ip().map(Address::new)
     }
 
     fn returning(

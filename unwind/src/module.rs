@@ -252,6 +252,12 @@ impl Module {
         }
     }
 
+    /// The first address of the code whose description an address is in.
+    pub fn described_start(&self, pc: Address) -> Option<Address> {
+        let described = self.function(&self.section(), pc.get())?;
+        Some(Address::new(described.initial_address()))
+    }
+
     /// The rows of the functions in a range of addresses, in the order of the functions; what no function covers has none. Of an
     /// interpreter's code: more functions than one has are not read.
     pub fn rows(&self, range: Range<Address>) -> Vec<UnwindRow> {

@@ -26,7 +26,7 @@ use unwinding::UnwindRules;
 use varid_model::{Address, MonotonicNs, Pid};
 use varid_symbolizer::jit::{CodeMap, JitFunction};
 use varid_symbolizer::substitute::Slot;
-use varid_unwind::{CodeRule, NativeFrame};
+use varid_unwind::{CodeRule, FixedFrame, NativeFrame};
 
 /// Offset of the first area: the page behind the headers of the ELF file.
 const FIRST_AREA: u64 = 0x1000;
@@ -219,17 +219,15 @@ impl JitCode {
         }
     }
 
-    /// How a frame of code is left of which no file has unwind information, as the code's producer says it in a jitdump file, or the code
-    /// itself does. `time`: that of the frame's sample.
-    pub fn unwind_rule(
-        &self,
-        memory: &dyn BatchMemory,
-        frame: &NativeFrame,
-        time: MonotonicNs,
-    ) -> Option<CodeRule> {
-        let code = self.files.in_dump(frame.lookup(), time);
-        code.and_then(|code| self.unwinding.described(code, frame))
-            .or_else(|| self.unwinding.of_adapter(memory, frame))
+    /// How a frame of generated code is left, as the code's producer says it in a jitdump file. `time`: that of the frame's sample.
+    pub fn described_rule(&self, frame: &NativeFrame, time: MonotonicNs) -> Option<CodeRule> {
+        let code = self.files.in_dump(frame.lookup(), time)?;
+        self.unwinding.described(code, frame)
+    }
+
+    /// The frame of generated code that calls one function and returns, as the instructions behind the call say.
+    pub fn adapter(&self, memory: &dyn BatchMemory, frame: &NativeFrame) -> Option<FixedFrame> {
+        self.unwinding.of_adapter(memory, frame)
     }
 
     /// Whether any generated code has been sampled.
@@ -291,8 +289,8 @@ impl JitCode {
             update.add(self.descriptors.read(pid, space, now, budget));
         }
         self.changed |= update.changed;
-        if !update.replaced.is_empty() {
-            self.unwinding.forget_adapters();
+        for replaced in &update.replaced {
+            self.unwinding.forget_adapters(&replaced.range);
         }
         let room = MAX_PENDING.saturating_sub(self.pending.len());
         let replaced = update.replaced.into_iter().take(room);

@@ -4,16 +4,19 @@
 //! at a return address may: an adapter frees its frame and returns right behind its call.
 
 use crate::reader::{Batch, BatchMemory, MemoryRange, Piece};
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use varid_model::{Address, Machine};
 use varid_symbolizer::jit::JitFunction;
 use varid_unwind::{CodeRule, FixedFrame, Module, NativeFrame, UnwindInfo};
 
 /// Functions of a process whose unwinding information is kept as rules.
-const MAX_FUNCTIONS: usize = 1 << 16;
+const MAX_FUNCTIONS: usize = 1 << 12;
 /// Return addresses of a process at which the code is looked at: each takes a request.
 const MAX_RETURNS: usize = 1 << 12;
+/// How often that fails before it is not tried any more: the process has ended.
+const MAX_FAILURES: u8 = 8;
 /// Bytes at a return address in which a frame is freed.
 const EPILOGUE: u32 = 24;
 
@@ -22,14 +25,18 @@ const EPILOGUE: u32 = 24;
 pub(super) struct UnwindRules {
     /// By the function's first address, and the time since which it is there.
     described: RefCell<HashMap<(u64, u64), Module>>,
-    /// The frames that the code at return addresses leaves; None: it does not say it, or could not be read.
-    adapters: RefCell<HashMap<Address, Option<FixedFrame>>>,
+    /// The frames that the code at return addresses leaves; None: it does not say it.
+    adapters: RefCell<BTreeMap<Address, Option<FixedFrame>>>,
+    failures: Cell<u8>,
 }
 
 impl UnwindRules {
     /// Code was replaced: what is at its addresses is looked at again.
-    pub(super) fn forget_adapters(&self) {
-        self.adapters.borrow_mut().clear();
+    pub(super) fn forget_adapters(&self, replaced: &Range<u64>) {
+        let replaced = Address::new(replaced.start)..Address::new(replaced.end);
+        self.adapters
+            .borrow_mut()
+            .retain(|returns, _| !replaced.contains(returns));
     }
 
     /// As the producer of the function describes it.
@@ -54,44 +61,42 @@ impl UnwindRules {
         }
     }
 
-    /// As the code says to which the frame's call returns.
+    /// As the code says to which the frame's call returns. It may have changed since it was read: the rule counts if it leads to code.
     pub(super) fn of_adapter(
         &self,
         memory: &dyn BatchMemory,
         frame: &NativeFrame,
-    ) -> Option<CodeRule> {
-        if frame.address.is_instruction() {
+    ) -> Option<FixedFrame> {
+        if frame.address.is_instruction() || !FixedFrame::is_told_by(frame.regs.machine()) {
             return None;
         }
         let returns = frame.address.recorded();
         let mut adapters = self.adapters.borrow_mut();
-        let has_room = adapters.len() < MAX_RETURNS;
-        let known = match adapters.get_mut(&returns) {
-            Some(known) => known,
-            None if has_room => adapters.entry(returns).or_insert(read_adapter(
-                memory,
-                returns,
-                frame.regs.machine(),
-            )),
-            None => return None,
+        if let Some(known) = adapters.get(&returns) {
+            return known.clone();
+        }
+        if adapters.len() >= MAX_RETURNS || self.failures.get() >= MAX_FAILURES {
+            return None;
+        }
+        let Some(code) = read_code(memory, returns) else {
+            self.failures.set(self.failures.get().saturating_add(1));
+            return None;
         };
-        Some(known.as_mut()?.rule(frame.lookup()))
+        let found = FixedFrame::left_by(frame.regs.machine(), &code);
+        adapters.insert(returns, found.clone());
+        found
     }
 }
 
-fn read_adapter(
-    memory: &dyn BatchMemory,
-    returns: Address,
-    machine: Machine,
-) -> Option<FixedFrame> {
+fn read_code(memory: &dyn BatchMemory, at: Address) -> Option<Vec<u8>> {
     let batch = Batch {
         pieces: vec![Piece::Available(MemoryRange {
-            address: returns.get(),
+            address: at.get(),
             len: EPILOGUE,
         })],
         ..Batch::default()
     };
     let read = memory.read_batch(&batch).ok()?.read?;
     let code = read.pieces.into_iter().next()??;
-    FixedFrame::left_by(machine, code.bytes())
+    Some(code.bytes().to_vec())
 }

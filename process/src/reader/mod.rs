@@ -243,17 +243,6 @@ fn ask(
     part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<Option<File>> {
     REQUESTS.set(REQUESTS.get().saturating_add(1));
-    if std::env::var_os("TRACE_REQ").is_some() {
-        let t = format!("{request:?}");
-        eprintln!(
-            "REQ {:?} {}",
-            std::time::SystemTime::now()
-                .duration_since(std::time::UNIX_EPOCH)
-                .unwrap_or_default()
-                .as_millis(),
-            t.get(..400).unwrap_or(&t)
-        );
-    }
     if needs_helper() {
         READER.with_borrow_mut(|reader| reader.ask(pid, request, inside, part))
     } else {

@@ -25,7 +25,7 @@ pub(crate) fn task_of(pid: Pid) -> Pid {
     }
 }
 
-/// The same, looked for; None: all threads of the process have ended.
+/// Looks for such a thread, and remembers it; None: all threads of the process have ended.
 pub(crate) fn living_task(pid: Pid) -> Option<Pid> {
     let main = pid.main_thread();
     let others = || {

@@ -25,6 +25,8 @@ const CODE_UNWINDING_INFO: u32 = 4;
 
 /// Bytes of unwinding information that are kept; code that is loaded later has none.
 const MAX_UNWINDING: usize = 1 << 26;
+/// Bytes of that of a function; one with more has none. V8 and CPython write fewer than 500.
+const MAX_EH_FRAME: usize = 1 << 14;
 
 /// A jitdump file as far as it has been read.
 #[derive(Debug, Clone)]
@@ -216,12 +218,13 @@ impl JitDump {
                 Some(None)
             }
             CODE_UNWINDING_INFO => {
+                self.next_eh_frame = Arc::default();
                 let (size, of_hdr, _mapped) = (body.u64()?, body.u64()?, body.u64()?);
                 // Behind `.eh_frame` lies its `.eh_frame_hdr`.
                 let size = usize::try_from(size.checked_sub(of_hdr)?).ok()?;
                 let eh_frame = body.bytes.get(..size)?;
                 let unwinding = self.unwinding.saturating_add(size);
-                if unwinding <= MAX_UNWINDING {
+                if size <= MAX_EH_FRAME && unwinding <= MAX_UNWINDING {
                     (self.next_eh_frame, self.unwinding) = (eh_frame.into(), unwinding);
                 }
                 Some(None)

@@ -344,22 +344,20 @@ fn code_without_frame_pointers_has_the_callers_that_its_jitdump_or_its_instructi
         .args(["export", "-f", "folded", "-o"])
         .args([&folded, &session]);
     run(&mut export)?;
-    let (mut whole, mut others) = (0, Vec::new());
+    let (mut whole, mut all) = (0, 0);
     for line in std::fs::read_to_string(&folded)?.lines() {
-        match line {
-            _ if line.contains(";main;adapter;described;hot") => whole += 1,
-            _ if line.contains("described") || line.contains("adapter") => {
-                others.push(line.to_owned())
-            }
-            _ => {}
+        let (stack, period) = line.rsplit_once(' ').context("no period")?;
+        let period: u64 = period.parse()?;
+        if stack.contains("described") || stack.contains("adapter") {
+            all += period;
+        }
+        if stack.contains(";main;adapter;described;hot") {
+            whole += period;
         }
     }
-    println!(
-        "jit: {whole} kinds of whole stacks, {} others",
-        others.len()
-    );
-    // A sample may hit an instruction that makes or leaves the adapter's frame.
-    ensure!(whole > 0 && others.len() <= 2, "{others:#?}");
+    println!("jit: {whole} of {all} ns in whole stacks");
+    // A sample may hit an instruction that makes or leaves a frame of the adapter: once in 200,000 rounds of the loop.
+    ensure!(all > 0 && (all - whole) * 50 <= all, "{whole} of {all} ns");
     Ok(())
 }
 

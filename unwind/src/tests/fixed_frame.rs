@@ -219,6 +219,8 @@ fn code_that_frees_its_frame_and_returns_says_how_large_that_is() {
         &[0x48, 0x83, 0xc4, 8, 0x90],          // it goes on
         &[0x5c, 0xc3],                         // pop rsp
         &[0x48, 0x83, 0xc4, 8, 0x5b],          // cut
+        &[0x48, 0x83, 0xc4, 8, 0xc2, 16, 0],   // it frees arguments, too
+        &[0x48, 0x83, 0xc4, 12, 0xc3],         // no multiple of a word
         &[0x48, 0x81, 0xc4, 0, 0, 0, 0x80, 1], // add rsp, -2^31
     ] {
         assert!(left_by(other).is_none(), "{other:x?}");

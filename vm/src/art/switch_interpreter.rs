@@ -32,9 +32,9 @@ const MAX_FUNCTION: u64 = 1 << 16;
 const MAX_CALLS: usize = 64;
 
 /// Where the contexts of the calls of the interpreter are, by the address that a call returns to: from the stack pointer at the first
-/// instruction of the calling function. None: the code does not say it.
+/// instruction of the calling function; or why that is not known.
 #[derive(Debug, Default)]
-pub(super) struct SwitchCalls(RefCell<HashMap<Address, Option<i64>>>);
+pub(super) struct SwitchCalls(RefCell<HashMap<Address, Result<i64, Reason>>>);
 
 impl SwitchCalls {
     /// The frames that the switch interpreter executes in a sample, of each native frame of `ExecuteSwitchImplAsm`.
@@ -92,9 +92,7 @@ impl SwitchCalls {
         let end = after(2).map(|frame| frame.sp).or(native.end);
         let machine = caller.regs.machine();
         let end = end.ok_or(Reason::Truncated)?;
-        let context = self
-            .context(facts, caller.address.recorded(), machine, process)
-            .ok_or(Reason::TornFrames)?;
+        let context = self.context(facts, caller.address.recorded(), machine, process)?;
         let frame = frame_of_call(stack, machine, caller.sp..end, context)?;
         let method = stack
             .word(machine, frame.wrapping_add(rule.frame_method.into()))
@@ -115,32 +113,40 @@ impl SwitchCalls {
         returns: Address,
         machine: Machine,
         process: &mut dyn Methods,
-    ) -> Option<i64> {
+    ) -> Result<i64, Reason> {
         if let Some(known) = self.0.borrow().get(&returns) {
             return *known;
         }
-        let function = facts.bridge_at(returns.get().checked_sub(1)?)?;
-        // A library's code is the same at all times. What could not be read may be there the next time.
-        let code = read_code(&function, process)?;
-        let found = first_argument_on_stack(machine, &code, function.start, returns.get());
-        let mut known = self.0.borrow_mut();
-        if known.len() < MAX_CALLS {
-            known.insert(returns, found);
+        if self.0.borrow().len() >= MAX_CALLS {
+            return Err(Reason::TornFrames);
         }
+        let found = read_context(facts, returns, machine, process);
+        self.0.borrow_mut().insert(returns, found);
         found
     }
 }
 
-/// A function's code; None: it is too long, or cannot be read.
-fn read_code(function: &Range<u64>, process: &mut dyn Methods) -> Option<Vec<u8>> {
-    let size = function.end.checked_sub(function.start)?;
+/// Reads the calling function's code, which is a library's: it is the same at all times, and can be read as long as the process lives.
+fn read_context(
+    facts: &VmFacts,
+    returns: Address,
+    machine: Machine,
+    process: &mut dyn Methods,
+) -> Result<i64, Reason> {
+    let call = returns.get().wrapping_sub(1);
+    let function = facts.bridge_at(call).ok_or(Reason::TornFrames)?;
+    let size = function.end.saturating_sub(function.start);
     let size = usize::try_from(size)
         .ok()
-        .filter(|_| size <= MAX_FUNCTION)?;
+        .filter(|_| size <= MAX_FUNCTION)
+        .ok_or(Reason::TornFrames)?;
     let mut code = vec![0; size];
     let memory = ForeignMemory::new(process.process().pid);
-    memory.read(function.start, &mut code).ok()?;
-    Some(code)
+    memory
+        .read(function.start, &mut code)
+        .map_err(|_| Reason::VmGone)?;
+    let found = first_argument_on_stack(machine, &code, function.start, returns.get());
+    found.ok_or(Reason::TornFrames)
 }
 
 /// The interpreter's frame to which a context leads. `caller`: the stack of the function that has called the interpreter; `context`: where
@@ -148,7 +154,7 @@ fn read_code(function: &Range<u64>, process: &mut dyn Methods) -> Option<Vec<u8>
 ///
 /// # Errors
 ///
-/// A word lies beyond the copy of the stack, or the frame is below the caller's stack, as one is that the VM has made on its heap.
+/// A word lies beyond the copy of the stack, or the frame is below the caller's: the VM makes some on its heap.
 fn frame_of_call(
     stack: StackSlice<'_>,
     machine: Machine,

@@ -237,7 +237,10 @@ impl UnwindInfo for ProcessCode<'_> {
         }
         let vm = self.vm;
         let compiled = vm.and_then(|vm| vm.unwind_rule(frame, self.record, self.process));
-        let generated = || self.process.unwind_rule(frame, self.record.time);
+        let generated = || {
+            let stack = stack_of(self.record);
+            self.process.generated_rule(frame, self.record.time, stack)
+        };
         if let Some(rule) = compiled.or_else(generated) {
             return rule;
         }

@@ -181,14 +181,18 @@ struct Threads<'p> {
 
 impl<'p> Threads<'p> {
     fn new(walk: &Walk<'p>) -> Result<Self> {
-        let mut of_tasks: BTreeMap<TaskId, u64> = BTreeMap::new();
-        for sample in walk.samples()? {
-            let value = of_tasks.entry(sample.task).or_default();
+        // Of each task its samples' value, and the place of the last one.
+        let mut of_tasks: BTreeMap<TaskId, (u64, usize)> = BTreeMap::new();
+        for (place, sample) in walk.samples()?.enumerate() {
+            let (value, last) = of_tasks.entry(sample.task).or_default();
             *value = value.saturating_add(walk.sample_value(&sample));
+            *last = place;
         }
         let mut of_threads: BTreeMap<(Pid, Tid), (u64, &Task)> = BTreeMap::new();
         let task = |id: TaskId| walk.profile.tasks.task(id);
-        for (id, value) in &of_tasks {
+        let mut by_last: Vec<_> = of_tasks.iter().collect();
+        by_last.sort_by_key(|(_, (_, last))| *last);
+        for (id, (value, _)) in by_last {
             if let Some(task) = task(*id) {
                 let thread = of_threads.entry((task.pid, task.tid));
                 let thread = thread.or_insert((0, task));

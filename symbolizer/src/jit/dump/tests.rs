@@ -145,15 +145,19 @@ fn unwinding_information_is_that_of_the_function_which_is_loaded_next() {
             .load(11, 0x1000, 0x20, 1, b"described")
             .load(12, 0x2000, 0x20, 2, b"other")
             .relocate(20, 0x1000, 0x3000, 0x20, 1)
+            .record(4, 21, &[Long(9), Long(4), Long(16), Bytes(9)])
             .record(4, 21, &[Long(9), Long(4), Long(16), Bytes(4)])
-            .record(4, 21, &[Long(4), Long(9), Long(16), Bytes(4)])
-            .load(22, 0x4000, 0x20, 3, b"behind broken ones")
+            .load(22, 0x4000, 0x20, 3, b"behind a broken one")
+            .record(4, 23, &[Long(4), Long(9), Long(16), Bytes(4)])
+            .record(4, 23, &[Long(1 << 20), Long(4), Long(16), Bytes(1 << 20)])
+            .load(24, 0x5000, 0x20, 4, b"behind a long one")
             .bytes;
         let dump = JitDump::parse(&dump).unwrap();
         assert_eq!(dump.broken(), 2);
         assert_eq!(size(&dump, 0x3001), ("described".to_owned(), 5));
         assert_eq!(size(&dump, 0x2001), ("other".to_owned(), 0));
-        assert_eq!(size(&dump, 0x4001), ("behind broken ones".to_owned(), 0));
+        assert_eq!(size(&dump, 0x4001), ("behind a broken one".to_owned(), 0));
+        assert_eq!(size(&dump, 0x5001), ("behind a long one".to_owned(), 0));
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn frame_left_by(code: &[u8]) -> Option<FixedFrame> {
     let mut saved = Vec::new();
     loop {
         let (number, behind) = match *rest {
-            [0xc3 | 0xc2, ..] | [0xf3, 0xc3, ..] => {
+            [0xc3, ..] | [0xf3, 0xc3, ..] if size.is_multiple_of(WORD) => {
                 let size = size.checked_add(WORD)?;
                 return Some(FixedFrame::new(Machine::X86_64, size, &saved));
             }

@@ -42,9 +42,11 @@ pub(super) fn frames_of(
             continue;
         };
         let method = inlined_method(code, inlined.method, &outer, process);
-        frames.push(at(
-            instruction(&method, dex_pc, process).ok_or(Reason::UnknownMethod)?
-        ));
+        let unknown = match method {
+            Method::Gone => Reason::VmGone,
+            _ => Reason::UnknownMethod,
+        };
+        frames.push(at(instruction(&method, dex_pc, process).ok_or(unknown)?));
     }
     let pc = match &outer {
         Method::Known { code: Some(_), .. } => {
