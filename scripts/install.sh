@@ -6,5 +6,9 @@ set -eu
 [ $# -eq 2 ] || { echo "usage: install.sh VARID PREFIX" >&2; exit 2; }
 prefix=${DESTDIR:-}$2
 install -D -m 755 "$1" "$prefix/bin/varid"
+# Only who debugs varid needs its symbols.
+if command -v strip >/dev/null; then
+    strip "$prefix/bin/varid"
+fi
 "$(dirname "$0")/manual.sh" "$1" "$prefix"
 echo "install: $prefix/bin/varid, its manual and completions in $prefix/share"

@@ -131,6 +131,20 @@ fn zsh_completes_a_verb() -> Result<()> {
 }
 
 #[test]
+fn what_is_installed_has_no_symbols_and_runs() -> Result<()> {
+    let prefix = tempfile::tempdir()?;
+    let varid = testbed()?.varid();
+    let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/install.sh");
+    let mut install = Command::new(scripts);
+    printed(install.arg(varid.get_program()).arg(prefix.path()))?;
+    let installed = prefix.path().join("bin/varid");
+    let sections = printed(Command::new("readelf").args(["-SW"]).arg(&installed))?;
+    ensure!(!sections.contains(".symtab"), "{sections}");
+    ensure!(printed(Command::new(&installed).arg("--version"))?.starts_with("varid "));
+    Ok(())
+}
+
+#[test]
 fn help_prints_verbs_and_guides() -> Result<()> {
     let help = |topic: &[&str]| printed(testbed()?.varid().arg("help").args(topic));
     let list = help(&[])?;
