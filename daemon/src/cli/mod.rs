@@ -24,6 +24,8 @@ mod session;
 mod symbols;
 #[cfg(feature = "host")]
 mod top;
+#[cfg(feature = "host")]
+mod values;
 
 #[cfg(feature = "host")]
 pub use annotate::{AnnotateArgs, AnnotateFormatArg};
@@ -44,6 +46,8 @@ pub use session::{RecordArgs, SessionArgs};
 pub use symbols::SymbolsArgs;
 #[cfg(feature = "host")]
 pub use top::TopArgs;
+#[cfg(feature = "host")]
+pub use values::Values;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, CommandFactory, Parser, Subcommand};
@@ -214,6 +218,14 @@ pub enum Verb {
         /// Which shell.
         #[arg(value_enum)]
         shell: ShellArg,
+    },
+    /// Print the values that a shell offers.
+    #[cfg(feature = "host")]
+    #[command(hide = true)]
+    Complete {
+        /// Which.
+        #[arg(value_enum)]
+        values: Values,
     },
     /// Write the manual's pages.
     #[cfg(feature = "host")]

@@ -71,6 +71,8 @@ pub fn run(
         #[cfg(feature = "host")]
         Verb::Completions { shell } => help::completions(shell),
         #[cfg(feature = "host")]
+        Verb::Complete { values } => help::candidates::run(values),
+        #[cfg(feature = "host")]
         Verb::ManPages { folder } => help::man_pages(&folder),
         #[cfg(feature = "host")]
         Verb::Help(args) => help::run(&args),

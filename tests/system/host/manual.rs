@@ -130,6 +130,97 @@ fn zsh_completes_a_verb() -> Result<()> {
     printed(&mut python).map(drop)
 }
 
+/// A folder with two sessions in varid's places, of which one has an app's name; and a name that a shell could run.
+fn sessions() -> Result<tempfile::TempDir> {
+    let home = tempfile::tempdir()?;
+    for name in ["first-scene", "second-$(touch run)"] {
+        let folder = home.path().join("sessions").join(name);
+        fs::create_dir_all(&folder)?;
+        for file in ["session.json", "perf.data"] {
+            fs::write(folder.join(file), "")?;
+        }
+    }
+    Ok(home)
+}
+
+#[test]
+fn shells_offer_sessions_events_and_topics() -> Result<()> {
+    let (folder, home) = (tempfile::tempdir()?, sessions()?);
+    let varid = testbed()?.varid();
+    let path = folder.path().join("varid.bash");
+    script("bash", &path)?;
+    let complete = |line: &str| {
+        let program = varid.get_program().to_string_lossy();
+        let line = format!(
+            ". {}; COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; _varid_values {program} x x; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            path.display()
+        );
+        let mut bash = Command::new("bash");
+        bash.args(["--norc", "-c", &line])
+            .env("VARID_HOME", home.path());
+        printed(bash.current_dir(folder.path()))
+    };
+    ensure!(complete("varid report fi")? == "first-scene\n");
+    ensure!(complete("varid report -i fi")? == "first-scene\n");
+    ensure!(complete("varid export --input=fi")? == "first-scene\n");
+    ensure!(complete("varid diff first-scene se")? == "second-\\$\\(touch\\ run\\)\n");
+    ensure!(
+        !folder.path().join("run").exists(),
+        "a session's name was run"
+    );
+    ensure!(complete("varid record -e cpu-cl")? == "cpu-clock\n");
+    ensure!(complete("varid help comp")?.contains("comparing\n"));
+    ensure!(
+        complete("varid repo")? == "\n",
+        "that is the other function's"
+    );
+    if !skip_without("fish") {
+        let path = folder.path().join("varid.fish");
+        script("fish", &path)?;
+        let at = Path::new(varid.get_program())
+            .parent()
+            .context("no folder")?;
+        for (line, expected) in [
+            ("varid report fi", "first-scene"),
+            ("varid report -i fi", "first-scene"),
+            ("varid record -e cpu-cl", "cpu-clock"),
+            ("varid help comparing", "comparing"),
+        ] {
+            let line = format!("source {}; complete -C '{line}'", path.display());
+            let mut fish = Command::new("fish");
+            fish.args(["--no-config", "-c", &line])
+                .env("VARID_HOME", home.path());
+            let path = std::env::var("PATH")?;
+            fish.env("PATH", format!("{}:{path}", at.display()));
+            let offered = printed(&mut fish)?;
+            ensure!(
+                offered.lines().any(|line| line == expected),
+                "{line}: {offered}"
+            );
+        }
+    }
+    if !skip_without("zsh") {
+        script("zsh", &folder.path().join("_varid"))?;
+        let oracle = concat!(env!("CARGO_MANIFEST_DIR"), "/oracle/zsh_completes.py");
+        let at = Path::new(varid.get_program())
+            .parent()
+            .context("no folder")?;
+        for (begun, completed) in [
+            ("varid report fi", "varid report first-scene "),
+            ("varid export -i fi", "varid export -i first-scene "),
+            ("varid help compari", "varid help comparing "),
+        ] {
+            let mut python = Command::new("python3");
+            python.args(["-B", oracle]).arg(folder.path());
+            let path = std::env::var("PATH")?;
+            python.env("PATH", format!("{}:{path}", at.display()));
+            python.env("VARID_HOME", home.path());
+            printed(python.args([begun, completed]).current_dir(folder.path()))?;
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn what_is_installed_has_no_symbols_and_runs() -> Result<()> {
     let prefix = tempfile::tempdir()?;

@@ -1,5 +1,13 @@
-//! `varid help`, `varid completions`, `varid man-pages`: what the command line says of itself, and the guides.
+//! What the command line says of itself, and the guides.
+//!
+//! | question | file |
+//! |---|---|
+//! | what does `varid help` print | this one, `guides`, `plain` |
+//! | what makes a shell complete a command line | `completions` |
+//! | which values does it offer | `candidates` |
 
+pub mod candidates;
+mod completions;
 mod guides;
 mod plain;
 
@@ -39,11 +47,8 @@ fn about(topic: &[String], width: usize) -> anyhow::Result<String> {
         return Ok(text);
     }
     let typed = topic.join("-");
-    let command = Cli::command();
-    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
-    let guides = GUIDES.iter().map(|(name, _)| *name);
-    let names: BTreeSet<&str> = verbs.map(Command::get_name).chain(guides).collect();
-    let names: Vec<_> = names.into_iter().collect();
+    let topics = topics();
+    let names: Vec<_> = topics.iter().map(String::as_str).collect();
     let begun = names.iter().filter(|name| name.starts_with(&typed));
     let begun: Vec<_> = begun.copied().collect();
     let shown = topic.join(" ");
@@ -59,6 +64,15 @@ fn about(topic: &[String], width: usize) -> anyhow::Result<String> {
         };
         format!("there is neither a verb nor a guide '{shown}': {help}")
     })
+}
+
+/// The names of verbs and guides.
+fn topics() -> BTreeSet<String> {
+    let command = Cli::command();
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+    let guides = GUIDES.iter().map(|(name, _)| *name);
+    let names = verbs.map(Command::get_name).chain(guides);
+    names.map(str::to_owned).collect()
 }
 
 /// The help of the verb with this name, then the guide with this name.
@@ -101,14 +115,7 @@ fn list() -> String {
 
 /// Prints a shell's script.
 pub fn completions(shell: ShellArg) -> anyhow::Result<ExitCode> {
-    let mut script = Vec::new();
-    clap_complete::generate(
-        clap_complete::Shell::from(shell),
-        &mut Cli::command(),
-        "varid",
-        &mut script,
-    );
-    output::bytes(&script)?;
+    output::bytes(completions::script(shell).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
