@@ -292,6 +292,20 @@ fn without_a_terminal_text_is_printed_or_what_to_type() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn the_only_text_of_a_command_has_its_methods_however_early_it_is() -> Result<()> {
+    if skip_without_root("top") {
+        return Ok(());
+    }
+    let mut varid = Home::new()?.varid()?;
+    varid.args(["top", "-n", "1", "-d", "100ms", "-e", "cpu-clock", "--"]);
+    let printed = varid.args(["sh", "-c", "while :; do :; done"]).output()?;
+    let text = String::from_utf8(printed.stdout)?;
+    ensure!(text.matches("varid top: sh -c").count() == 1, "{text}");
+    ensure!(!methods(&text).is_empty(), "{text}");
+    Ok(())
+}
+
 /// The process of varid in a terminal.
 fn top_in(tmux: &Tmux) -> Result<String> {
     child_of(&tmux.says("#{pane_pid}")?)

@@ -31,6 +31,8 @@ use varid_top::{Choice, Outcome, Snapshot, State, draw, lines_of_text, page, pre
 const TURN: Duration = Duration::from_millis(100);
 /// How long records are read before keys are looked at.
 const SLICE: Duration = Duration::from_millis(50);
+/// How long the first samples of top's own recording are waited for: it starts, and a command may do nothing.
+const STARTS: Duration = Duration::from_secs(10);
 /// Columns of text without a terminal, unless `COLUMNS` says how many.
 const COLUMNS: usize = 120;
 
@@ -104,6 +106,9 @@ impl Top {
         let columns = std::env::var("COLUMNS").ok();
         let columns = columns.and_then(|columns| columns.parse().ok());
         let columns = columns.unwrap_or(COLUMNS);
+        if let Some(recorder) = recorder.as_deref_mut() {
+            self.wait_for_samples(recorder, stop)?;
+        }
         for number in 1..=count {
             // The first one is of what a session has when it has been recorded for a while.
             let waits = number > 1 || recorder.is_some();
@@ -128,6 +133,25 @@ impl Top {
             if !self.snapshot.subject.runs && !runs {
                 break;
             }
+        }
+        Ok(())
+    }
+
+    /// Until the recording has samples, or has ended, or has none for too long.
+    fn wait_for_samples(
+        &mut self,
+        recorder: &mut Recorder,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<()> {
+        let until = clock::after(STARTS);
+        while Instant::now() < until && !stop.load(Ordering::Relaxed) {
+            let runs = watch_recorder(Some(recorder))?;
+            self.sources.refresh(&self.state.choice, runs);
+            self.sources.read(clock::after(SLICE));
+            if !runs || self.sources.snapshot(&self.state).subject.samples > 0 {
+                break;
+            }
+            std::thread::sleep(TURN);
         }
         Ok(())
     }
