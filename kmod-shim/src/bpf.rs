@@ -9,6 +9,7 @@ use aya::{Ebpf, EbpfError, EbpfLoader};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
+mod denied;
 mod error;
 mod object;
 mod off_cpu;
@@ -16,6 +17,7 @@ mod probe;
 mod tracepoint;
 mod walker;
 
+pub use denied::Denied;
 pub use error::BpfError;
 pub use off_cpu::{OffCpuShim, Wait, WaitKind};
 pub use walker::Walker;

@@ -1,5 +1,6 @@
 //! Why can the BPF shim not be used, and what would help?
 
+use super::denied::{Denied, is_denied};
 use aya::EbpfError;
 use aya::maps::MapError;
 use aya::programs::ProgramError;
@@ -8,14 +9,15 @@ use std::io;
 /// Why the BPF shim cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
+    /// This process must not use BPF.
+    #[error("BPF is not permitted: {0}")]
+    Denied(Denied),
     /// The kernel refuses BPF as a whole, or its object.
-    #[error(
-        "cannot load the BPF shim: {0}. It needs CAP_BPF and CAP_PERFMON (or root) and a kernel of 5.15 or newer with BTF"
-    )]
-    Load(#[from] EbpfError),
+    #[error("cannot load the BPF shim: {0}. It needs a kernel of 5.15 or newer with BTF")]
+    Load(EbpfError),
     /// The verifier or the kernel refuses the program.
     #[error("the kernel refuses the BPF shim: {0}")]
-    Program(#[from] ProgramError),
+    Program(ProgramError),
     /// How many CPUs there are, or can be, is not known.
     #[error("cannot read {path}: {source}")]
     Cpus {
@@ -69,4 +71,22 @@ pub enum BpfError {
     /// The object that was built in lacks a part.
     #[error("the built-in BPF object has no '{0}'")]
     Missing(&'static str),
+}
+
+impl From<EbpfError> for BpfError {
+    fn from(error: EbpfError) -> Self {
+        match is_denied(&error) {
+            true => Self::Denied(Denied::of_this_process()),
+            false => Self::Load(error),
+        }
+    }
+}
+
+impl From<ProgramError> for BpfError {
+    fn from(error: ProgramError) -> Self {
+        match is_denied(&error) {
+            true => Self::Denied(Denied::of_this_process()),
+            false => Self::Program(error),
+        }
+    }
 }
