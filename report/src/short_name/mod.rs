@@ -9,6 +9,8 @@ use std::borrow::Cow;
 
 use scan::{Scan, is_operator};
 
+/// V8 says how it has compiled a function in front of its name.
+const TIERS: [char; 5] = ['*', '^', '~', '+', '\''];
 /// Instead of what is left out of a name.
 const DOTS: &str = "..";
 
@@ -47,16 +49,18 @@ fn split_mark(name: &str) -> (&str, &str) {
 }
 
 /// The shorter forms of a name, longest first: without its parameters and types, with its class alone, and the function's own name. None of a name
-/// that has no parts.
+/// that has no parts. A trait's method keeps the type that it is of, and a closure the function that it is in: `next` and `{{closure}}` say nothing.
 pub fn forms(name: &str) -> Vec<Cow<'_, str>> {
     let plain = plain(name);
-    let parts = parts(&plain);
-    let class = last(&parts, 2);
-    let own = last(&parts, 1);
+    let typed = of_type(&plain);
+    let parts = parts(typed.as_deref().unwrap_or(&plain));
+    let closures = parts.closures();
+    let [class, own] = [2, 1].map(|count| last(&parts, closures.saturating_add(count)).to_owned());
+    let own = typed.is_none().then_some(own);
     let mut forms: Vec<Cow<str>> = Vec::new();
-    let (class, own) = (class.to_owned(), own.to_owned());
     let in_file = in_file(name).map(Cow::Owned);
-    let all = [plain, class.into(), own.into()];
+    let shorter = [typed, Some(class), own].into_iter().flatten();
+    let all = std::iter::once(plain).chain(shorter.map(Cow::Owned));
     for form in in_file.into_iter().chain(all) {
         let longest = forms.last().map_or(name, |form| form.as_ref());
         if !form.is_empty() && length(&form) < length(longest) {
@@ -105,7 +109,7 @@ fn runtime_name(name: &str) -> Option<RuntimeName<'_>> {
         Some(function) => (function, ':'),
         None => {
             let function = name.strip_prefix("JS:")?;
-            (function.trim_start_matches(['*', '^', '~', '+', '\'']), ' ')
+            (function.trim_start_matches(TIERS), ' ')
         }
     };
     let mark = name.strip_suffix(function)?;
@@ -121,6 +125,13 @@ fn runtime_name(name: &str) -> Option<RuntimeName<'_>> {
 /// The function and the place that a runtime has compiled, however it has; none: the name is not a runtime's.
 pub fn compiled_function(name: &str) -> Option<(&str, &str)> {
     runtime_name(name).map(|known| (known.function, known.place))
+}
+
+/// A function that V8 has compiled in several ways, as what is the same in their names: `work /srv/app.js:4:14`. The name itself where there is one
+/// way.
+pub fn any_way(name: &str) -> &str {
+    let function = name.strip_prefix("JS:");
+    function.map_or(name, |function| function.trim_start_matches(TIERS))
 }
 
 /// A runtime's name of a function, with its file's name without the folder.
@@ -169,6 +180,51 @@ fn parts(name: &str) -> Parts<'_> {
     }
     starts.retain(|start| *start < name.len());
     Parts { name, starts }
+}
+
+impl Parts<'_> {
+    /// The parts at the end that are closures: `{{closure}}`, `{closure#0}`, and `{lambda#1}::operator()`.
+    fn closures(&self) -> usize {
+        let texts = self.starts.iter().rev();
+        let texts = texts.map(|start| self.name.get(*start..).unwrap_or_default());
+        let mut calls = 0_usize;
+        let mut closures = 0_usize;
+        for (text, number) in texts.zip(1..) {
+            match text {
+                "operator()" => calls = 1,
+                _ if text.starts_with('{') => closures = number,
+                _ => break,
+            }
+        }
+        match closures {
+            0 => 0,
+            closures => closures.max(calls),
+        }
+    }
+}
+
+/// The name of a method with the type that it is of instead of a trait's implementation: of `<a::Vec as a::Drop>::drop` and
+/// `a::<impl a::Drop for a::Vec>::drop` it is `a::Vec::drop`; none: it is no such method.
+fn of_type(plain: &str) -> Option<String> {
+    let parts = parts(plain);
+    let ends = parts.starts.iter().skip(1).copied();
+    let texts = parts.starts.iter().zip(ends);
+    let (implementation, rest) = texts.rev().find_map(|(start, end)| {
+        let part = plain.get(*start..end)?.strip_suffix("::")?;
+        let inside = part.strip_prefix('<')?.strip_suffix('>')?;
+        Some((inside, plain.get(end..)?))
+    })?;
+    let of = match implementation.strip_prefix("impl ") {
+        Some(inside) => inside.split_once(" for ").map_or(inside, |(_, of)| of),
+        None => implementation
+            .split_once(" as ")
+            .map_or(implementation, |(of, _)| of),
+    };
+    let mut of = of.trim_start_matches(['&', '*']).trim_start();
+    for word in ["mut ", "const ", "dyn "] {
+        of = of.strip_prefix(word).unwrap_or(of);
+    }
+    (!of.is_empty()).then(|| format!("{of}::{rest}"))
 }
 
 /// The last parts of a name.
@@ -234,13 +290,51 @@ mod tests {
                 "geo::run(int)::{lambda(int)#1}::operator()(int) const",
                 &[
                     "geo::run::{lambda#1}::operator()",
-                    "{lambda#1}::operator()",
-                    "operator()",
+                    "run::{lambda#1}::operator()",
                 ],
             ),
             (
                 "<alloc::vec::Vec<T> as core::ops::Drop>::drop",
-                &["<alloc::vec::Vec as core::ops::Drop>::drop", "drop"],
+                &[
+                    "<alloc::vec::Vec as core::ops::Drop>::drop",
+                    "alloc::vec::Vec::drop",
+                    "Vec::drop",
+                ],
+            ),
+            (
+                "<&mut core::slice::iter::Iter<'_, T> as core::iter::Iterator>::next",
+                &[
+                    "<&mut core::slice::iter::Iter as core::iter::Iterator>::next",
+                    "core::slice::iter::Iter::next",
+                    "Iter::next",
+                ],
+            ),
+            (
+                "core::fmt::num::imp::<impl core::fmt::Display for u32>::fmt",
+                &["u32::fmt"],
+            ),
+            (
+                "app::grid::fill::{{closure}}::{{closure}}",
+                &[
+                    "grid::fill::{{closure}}::{{closure}}",
+                    "fill::{{closure}}::{{closure}}",
+                ],
+            ),
+            (
+                "<app::Grid<T> as app::Draw>::draw::{closure#0}",
+                &[
+                    "<app::Grid as app::Draw>::draw::{closure#0}",
+                    "app::Grid::draw::{closure#0}",
+                    "Grid::draw::{closure#0}",
+                ],
+            ),
+            (
+                "Lorg/example/App;mul(ILjava/lang/String;)[J",
+                &["Lorg/example/App;mul", "App;mul", "mul"],
+            ),
+            (
+                "org/example/App.parse()Lorg/example/Tree;",
+                &["org/example/App.parse", "App.parse", "parse"],
             ),
             (
                 "core::ptr::drop_in_place::<alloc::vec::Vec<u8>>",

@@ -66,8 +66,8 @@ impl<'n> Scan<'n> {
     /// Whether what was read last is the end of a name, behind which arguments stand.
     fn ends_a_name(&self) -> bool {
         let before = self.plain.strip_suffix("::");
-        // Rust's `drop_in_place::<T>`; a lambda of C++ is a name of its own.
-        let is_lambda = ["<lambda", "<unnamed"];
+        // Rust's `drop_in_place::<T>`; a lambda of C++ and an implementation of Rust are names of their own.
+        let is_lambda = ["<lambda", "<unnamed", "<impl "];
         let before = match before {
             Some(_) if is_lambda.iter().any(|start| self.rest.starts_with(start)) => return false,
             Some(before) => before,
@@ -163,6 +163,10 @@ impl<'n> Scan<'n> {
         self.has_parameters = true;
         let trimmed = self.plain.trim_end().len();
         self.plain.truncate(trimmed);
+        // A method of Java in the VM's form has its return type behind.
+        if is_descriptor(self.rest) {
+            self.rest = "";
+        }
         for qualifier in [" const", " volatile", " &&", "&&", " &", "&", " noexcept"] {
             let after = self.rest.strip_prefix(qualifier);
             if let Some(after) = after {
@@ -189,6 +193,18 @@ fn without_groups(text: &str) -> Option<String> {
         before = char;
     }
     (depth == 0).then_some(kept)
+}
+
+/// Whether a text is the descriptor of one type as a Java VM writes it: `V`, `[J`, `Lorg/example/Tree;`.
+fn is_descriptor(text: &str) -> bool {
+    let element = text.trim_start_matches('[');
+    let class = element
+        .strip_prefix('L')
+        .and_then(|class| class.strip_suffix(';'));
+    match class {
+        Some(class) => !class.is_empty() && !class.contains([';', '(', ' ']),
+        None => element.len() == 1 && element.starts_with(|char| "BCDFIJSZV".contains(char)),
+    }
 }
 
 /// Whether a text begins with `operator` as a word.
