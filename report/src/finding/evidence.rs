@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use varid_model::Layer;
 
 use super::{
-    Finding, Place,
+    Finding, MIN_PERCENT, Place,
     program::{Program, is_code},
+    ways::Ways,
 };
 use crate::{
     frames::SymbolId,
@@ -19,9 +20,7 @@ use crate::{
 pub const MIN_SAMPLES: u64 = 200;
 /// More unattributed or lost samples could change the order of the shares.
 const MAX_UNKNOWN_PERCENT: f64 = 10.0;
-/// What is looked at first has at least this share of the whole,
-const MIN_PERCENT: f64 = 25.0;
-/// so many points more than the next, which for code that is not the app's may be all methods of the app together,
+/// What is looked at first has so many points more than the next, which for code that is not the app's may be all methods of the app together,
 const MIN_LEAD: f64 = 5.0;
 /// and so many standard errors of the difference.
 const STANDARD_ERRORS: f64 = 3.0;
@@ -59,6 +58,7 @@ impl<'p> Evidence<'p> {
     pub fn of(scope: &Scope<'p>, program: Program, grain: Grain) -> Self {
         let profile = scope.profile;
         let callers = program.own_callers(profile);
+        let ways = Ways::new(profile);
         let mut evidence = Self {
             samples: scope.all.samples(),
             unattributed: scope.event.unattributed_samples(),
@@ -85,11 +85,11 @@ impl<'p> Evidence<'p> {
                 None => evidence.unnamed = evidence.unnamed.saturating_add(value),
             }
         }
-        let name = |id: SymbolId| Some(profile.frames.symbol(id)?.name.as_str());
+        let name = |id: SymbolId| ways.name(profile, id);
         for ((leaf, caller), value) in sums {
             let place = match grain {
-                Grain::Caller => caller.and_then(|id| Some(Place::With(id, name(id)?))),
-                Grain::Image | Grain::Function => place(profile, (program, grain), leaf),
+                Grain::Caller => caller.and_then(|id| Some(Place::With(ways.first(id), name(id)?))),
+                Grain::Image | Grain::Function => place((profile, &ways), (program, grain), leaf),
             };
             let Some(place) = place else {
                 evidence.unnamed = evidence.unnamed.saturating_add(value);
@@ -162,11 +162,11 @@ fn is_clear(share: f64, next: f64, samples: u64) -> bool {
 }
 
 /// Where a sample with this leaf is; none: that is not known.
-fn place(
-    profile: &Profile,
+fn place<'p>(
+    (profile, ways): (&'p Profile, &Ways),
     (program, grain): (Program, Grain),
     leaf: SymbolId,
-) -> Option<Place<'_>> {
+) -> Option<Place<'p>> {
     let symbol = profile.frames.symbol(leaf)?;
     let image = profile.frames.image(symbol.image)?;
     if !is_code(image) {
@@ -174,7 +174,9 @@ fn place(
     }
     Some(match symbol.layer {
         Layer::Kernel => Place::Kernel,
-        _ if program.owns(profile, symbol) && symbol.named => Place::Own(leaf, &symbol.name),
+        _ if program.owns(profile, symbol) && symbol.named => {
+            Place::Own(ways.first(leaf), ways.name(profile, leaf)?)
+        }
         layer if grain == Grain::Function && symbol.named => {
             Place::Function(leaf, layer, &image.name, &symbol.name)
         }

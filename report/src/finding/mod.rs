@@ -6,11 +6,13 @@
 //! |---|---|
 //! | what kind of program is it, and which code is its own | `program` |
 //! | how much is in each place, and is one of them clearly the largest | `evidence` |
+//! | which symbols are one function | `ways` |
 //! | which line of a function took most | `hottest_line` |
 
 mod evidence;
 mod hottest_line;
 mod program;
+mod ways;
 
 use std::fmt;
 
@@ -25,7 +27,10 @@ use crate::{
 use evidence::{Evidence, Grain};
 use hottest_line::{HottestLine, hottest_line};
 use program::Program;
+use ways::Ways;
 
+/// What is looked at first has at least this share of the whole.
+const MIN_PERCENT: f64 = 25.0;
 /// A name in the sentence has at most so many columns.
 const NAME: usize = 80;
 
@@ -115,7 +120,7 @@ impl<'p> Finding<'p> {
         if scope.all.samples() < evidence::MIN_SAMPLES || is_wait_event(scope.description) {
             return None;
         }
-        let program = Program::of(scope.profile);
+        let program = Program::of(scope);
         let native = Program::Native;
         let grains = match program {
             Program::Dex => &[(program, Grain::Image)][..],
@@ -137,7 +142,9 @@ impl<'p> Finding<'p> {
             }
             // As its row has it.
             Place::With(id, _) => {
-                let shares = scope.weights.by_frame(|frame| scope.symbol_of(frame));
+                let ways = Ways::new(scope.profile);
+                let method = |frame| Some(ways.first(scope.symbol_of(frame)?));
+                let shares = scope.weights.by_frame(method);
                 let share = shares.get(&id).copied().unwrap_or_default();
                 finding.percent = scope.percent(share.total);
             }

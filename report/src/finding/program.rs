@@ -3,10 +3,12 @@
 use varid_model::{Layer, Marker};
 use varid_recording::ImageKind;
 
+use super::MIN_PERCENT;
 use crate::{
     frames::{ProfileImage, ProfileSymbol, SymbolId},
     naming::{MARKERS, UNNAMED_JIT, is_library},
     profile::Profile,
+    scope::Scope,
 };
 
 /// What a profile is of, as far as it matters for what is said of it.
@@ -22,7 +24,8 @@ pub enum Program {
 }
 
 impl Program {
-    pub fn of(profile: &Profile) -> Self {
+    pub fn of(scope: &Scope) -> Self {
+        let profile = scope.profile;
         let listed = &profile.recording.manifest.images;
         let is_dex = listed.iter().any(|image| image.kind == ImageKind::Dex);
         let images = profile.frames.images().iter();
@@ -31,11 +34,18 @@ impl Program {
             let vms = ["libart.so", "libartd.so", "libdvm.so"];
             vms.iter().any(|vm| image.name.starts_with(vm))
         };
-        let mut symbols = profile.frames.symbols().iter();
-        let is_method = |symbol: &ProfileSymbol| Self::Managed.owns(profile, symbol);
-        match is_dex || images.clone().any(is_art) {
-            true => Self::Dex,
-            false if symbols.any(is_method) => Self::Managed,
+        if is_dex || images.clone().any(is_art) {
+            return Self::Dex;
+        }
+        let method = |frame| {
+            let symbol = profile.frames.symbol_of(frame)?;
+            Self::Managed.owns(profile, symbol).then_some(())
+        };
+        let methods = scope.weights.by_frame(method);
+        let methods = methods.get(&()).map(|share| scope.percent(share.total));
+        // With less no sentence could name a method.
+        match methods.is_some_and(|percent| percent >= MIN_PERCENT) {
+            true => Self::Managed,
             false => Self::Native,
         }
     }

@@ -12,7 +12,7 @@ use varid_symbolizer::{
     elf::{ElfSource, SymbolOrigin},
 };
 
-use super::{file_version::FileVersion, recorded_files::RecordedFiles, runtimes::is_runtime};
+use super::{file_version::FileVersion, recorded_files::RecordedFiles, runtimes::Runtime};
 use crate::{
     frames::{ImageId, ProfileImage},
     name_options::Detail,
@@ -204,6 +204,15 @@ impl ImageTable {
                 self.files.open(path, build_id)
             };
             let source = source.map(Box::new);
+            let runtime = Runtime::of(path).filter(|_| file.kind == ImageKind::Elf);
+            let is_other = runtime.zip(source.as_ref().ok());
+            let is_other =
+                is_other.is_some_and(|(runtime, source)| runtime.is_refuted_by(source.symbols()));
+            let image = usize::try_from(id.0).ok();
+            let image = image.and_then(|index| self.images.get_mut(index));
+            if let Some(image) = image.filter(|_| is_other) {
+                image.layer = Layer::Native;
+            }
             *state = State::Read(file.clone(), source);
         }
         match state {
@@ -314,7 +323,7 @@ impl ImageTable {
             return (image, file);
         }
         let layer = match listed.map_or(Layer::Native, |image| image.layer) {
-            Layer::Native if is_runtime(path) => Layer::Vm,
+            Layer::Native if Runtime::of(path).is_some() => Layer::Vm,
             layer => layer,
         };
         let image = ProfileImage {

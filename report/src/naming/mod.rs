@@ -29,4 +29,4 @@ pub use image_file::OpenImage;
 pub use images::{ImageFile, ImageFileState, NamedFunction};
 pub use recorded_files::{in_archive, inside};
 pub use resolver::{MARKERS, Resolver, UNNAMED_JIT};
-pub use runtimes::is_library;
+pub use runtimes::{Runtime, is_library};

@@ -5,10 +5,72 @@
 
 use std::path::Path;
 
+use varid_symbolizer::elf::ElfSymbols;
+
 /// Programs that have V8 in them.
-const V8: [&str; 3] = ["node", "nodejs", "deno"];
+const PROGRAMS: [&str; 3] = ["node", "nodejs", "deno"];
 /// Libraries, up to their version.
-const LIBRARIES: [&str; 4] = ["libnode", "libv8", "libpython2", "libpython3"];
+const V8: [&str; 2] = ["libnode", "libv8"];
+const PYTHON: [&str; 2] = ["libpython2", "libpython3"];
+
+/// A runtime that names the functions of its program only if it is asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Runtime {
+    V8,
+    Python,
+}
+
+impl Runtime {
+    /// That of a file; none: it is another one.
+    pub fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name().and_then(|name| name.to_str())?;
+        // As the kernel names a file that is no longer at its path.
+        let name = name.strip_suffix(" (deleted)").unwrap_or(name);
+        let is_library = |libraries: [&str; 2]| {
+            let named = libraries.iter().any(|library| name.starts_with(library));
+            let version = name.split_once(".so").map(|(_, version)| version);
+            named && version.is_some_and(|it| it.is_empty() || it.starts_with('.'))
+        };
+        if PROGRAMS.contains(&name) || is_library(V8) {
+            Some(Self::V8)
+        } else {
+            (is_library(PYTHON) || is_python(name)).then_some(Self::Python)
+        }
+    }
+
+    /// How a name of its program's functions begins.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::V8 => "JS:",
+            Self::Python => "py::",
+        }
+    }
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V8 => "V8",
+            Self::Python => "CPython",
+        }
+    }
+
+    /// The command that has it name them.
+    pub const fn command(self) -> &'static str {
+        match self {
+            Self::V8 => "node --perf-basic-prof --interpreted-frames-native-stack",
+            Self::Python => "python -X perf (3.12 or later)",
+        }
+    }
+
+    /// Whether a file is another program of the same name: it has functions with names, and none is the runtime's.
+    pub fn is_refuted_by(self, symbols: &ElfSymbols) -> bool {
+        let of_v8 = ["_ZN2v8", "_ZNK2v8", "_ZN4node", "Builtins_"];
+        let mut names = symbols.functions().peekable();
+        // Nothing else is called as Python is.
+        self == Self::V8
+            && names.peek().is_some()
+            && !names.any(|symbol| of_v8.iter().any(|start| symbol.raw.starts_with(start)))
+    }
+}
 
 /// Whether a file's name is that of a shared library: `libm.so`, `libc.so.6`.
 pub fn is_library(name: &str) -> bool {
@@ -16,20 +78,6 @@ pub fn is_library(name: &str) -> bool {
         .match_indices(".so")
         .filter_map(|(at, so)| name.get(at.saturating_add(so.len())..));
     ends.any(|version| version.is_empty() || version.starts_with('.'))
-}
-
-/// Whether a file is V8's or CPython's.
-pub fn is_runtime(path: &Path) -> bool {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-        return false;
-    };
-    // As the kernel names a file that is no longer at its path.
-    let name = name.strip_suffix(" (deleted)").unwrap_or(name);
-    let is_library = name.split_once(".so").is_some_and(|(_, version)| {
-        let named = LIBRARIES.iter().any(|library| name.starts_with(library));
-        named && (version.is_empty() || version.starts_with('.'))
-    });
-    V8.contains(&name) || is_library || is_python(name)
 }
 
 /// Whether a program is `python`, `python3`, `python3.12`, or a debug or free-threaded one of these.
@@ -64,6 +112,7 @@ mod tests {
 
     #[test]
     fn runtimes_are_known_by_their_files() {
+        let is_runtime = |path: &str| Runtime::of(Path::new(path)).is_some();
         for path in [
             "/usr/bin/node",
             "/usr/bin/python3.11",
@@ -74,7 +123,7 @@ mod tests {
             "/usr/bin/node (deleted)",
             "/snap/x/libv8_libbase.so",
         ] {
-            assert!(is_runtime(Path::new(path)), "{path}");
+            assert!(is_runtime(path), "{path}");
         }
         for path in [
             "/usr/bin/nodemon",
@@ -84,7 +133,10 @@ mod tests {
             "/usr/lib/libpython3.12.sources",
             "/usr/lib/libc.so.6",
         ] {
-            assert!(!is_runtime(Path::new(path)), "{path}");
+            assert!(!is_runtime(path), "{path}");
         }
+        let of = |path| Runtime::of(Path::new(path));
+        assert_eq!(of("/usr/lib/libnode.so.108"), Some(Runtime::V8));
+        assert_eq!(of("/usr/bin/python3"), Some(Runtime::Python));
     }
 }

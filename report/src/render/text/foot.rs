@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use varid_model::Reason;
+use varid_model::{Layer, Reason};
 use varid_recording::terminal::one_line;
 
 use super::head;
 use crate::{
     missing_files::{MissingFile, MissingPart},
-    naming::UNNAMED_JIT,
+    naming::{Runtime, UNNAMED_JIT},
     scope::{Scope, percent},
     view::{GroupBy, ReportTable},
     weights::{ProfileCounter, SampleWeight},
@@ -50,6 +50,19 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
             "unnamed       {samples}, {percent:.2} %, in code made at run time"
+        )?;
+    }
+    for (runtime, weight) in unnamed_methods(scope) {
+        let (samples, percent) = (weight.samples(), scope.percent(weight));
+        writeln!(
+            out,
+            "methods       {samples}, {percent:.2} %, run in {}, which names none of its program's functions",
+            runtime.name()
+        )?;
+        writeln!(
+            out,
+            "              start it as {}: varid help node-python",
+            runtime.command()
         )?;
     }
     let approximate = approximate(scope);
@@ -141,6 +154,29 @@ fn unnamed(scope: &Scope) -> SampleWeight {
         }
     }
     sum
+}
+
+/// The runtimes that could name what they run, and do not, with what ran in them.
+fn unnamed_methods(scope: &Scope) -> Vec<(Runtime, SampleWeight)> {
+    let frames = &scope.profile.frames;
+    let runtime = |frame| {
+        let image = frames.image(frames.symbol_of(frame)?.image)?;
+        let runtime = Runtime::of(image.path.as_deref()?);
+        runtime.filter(|_| image.layer == Layer::Vm)
+    };
+    let has_names = |runtime: Runtime| {
+        let mut symbols = frames.symbols().iter();
+        symbols.any(|symbol| symbol.name.starts_with(runtime.prefix()))
+    };
+    let shares = scope.weights.by_frame(runtime).into_iter();
+    let mut found: Vec<_> = shares
+        .map(|(runtime, share)| (runtime, share.total))
+        .filter(|(runtime, weight)| {
+            scope.percent(*weight) > MIN_REASON_PERCENT && !has_names(*runtime)
+        })
+        .collect();
+    found.sort_by_key(|(runtime, _)| *runtime);
+    found
 }
 
 /// The samples with a line that is known approximately, if lines are shown.

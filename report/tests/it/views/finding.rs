@@ -122,21 +122,18 @@ fn of_machine_code_the_function_is_named_and_never_the_program() {
     assert!(runtime.starts_with("Profile of "), "{runtime}");
 }
 
-#[test]
-fn of_a_runtime_the_method_is_named_by_its_total() {
+/// A program with code that was made at run time and has these names, in slots of 256 bytes from `LIBC` on.
+fn with_jit(program: &str, functions: &[&str], methods: &[&str]) -> Fixture {
     let mut fixture = Fixture::bare();
-    let file = |name: &str| fixture.dir.path().join(name);
-    let (node, jit) = (file("node"), fixture.writer.symbols().join("jit-100.elf"));
-    elf(
-        &node,
-        &[7; 20],
-        vec![slot(0x1000, "Builtins_Sort"), slot(0x1100, "main")],
-    );
-    let slots = vec![
-        slot(0x1000, "JS:*sorts /srv/app.js:3:1"),
-        slot(0x1100, "JS:~ /srv/app.js:1:1"),
-    ];
-    elf(&jit, &[9; 20], slots);
+    let file = fixture.dir.path().join(program);
+    let jit = fixture.writer.symbols().join("jit-100.elf");
+    let slots = |names: &[&str]| {
+        let places = (0x1000..).step_by(0x100);
+        let slots = places.zip(names).map(|(offset, name)| slot(offset, name));
+        slots.collect::<Vec<_>>()
+    };
+    elf(&file, &[7; 20], slots(functions));
+    elf(&jit, &[9; 20], slots(methods));
     fixture.writer.manifest_mut().images = vec![SessionImage {
         path: "[jit]".to_owned(),
         build_id: String::new(),
@@ -145,8 +142,20 @@ fn of_a_runtime_the_method_is_named_by_its_total() {
         substitute: Some("symbols/jit-100.elf".to_owned()),
         location: None,
     }];
-    fixture.map(100, PROGRAM, &node, &[7; 20]);
+    fixture.map(100, PROGRAM, &file, &[7; 20]);
     fixture.map(100, LIBC, &jit, &[9; 20]);
+    fixture
+}
+
+fn first_line(fixture: &Fixture) -> String {
+    let text = fixture.render(&Options::default(), &View::default(), OutputFormat::Text);
+    text.lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn of_a_runtime_the_method_is_named_by_its_total() {
+    let methods = ["JS:*sorts /srv/app.js:3:1", "JS:~ /srv/app.js:1:1"];
+    let mut fixture = with_jit("node", &["Builtins_Sort", "main"], &methods);
     let outer = LIBC + 0x1110;
     fixture.samples(200, (100, 100), &[FILL, MEMSET + 1, outer + 1, OTHER + 1]);
     fixture.samples(40, (100, 100), &[MEMSET, outer + 1, OTHER + 1]);
@@ -160,6 +169,76 @@ fn of_a_runtime_the_method_is_named_by_its_total() {
     });
     assert_eq!(report["finding"], expected);
     assert_eq!(shares(&report, "layers", "layer")["vm"], (260, 300));
+}
+
+#[test]
+fn ways_in_which_v8_has_compiled_a_function_are_one_in_the_sentence() {
+    let ways = ["~", "^", "*"].map(|way| format!("JS:{way}work /srv/app.js:4:14"));
+    let [interpreted, compiled, optimised] = ways.each_ref().map(String::as_str);
+    let methods = [interpreted, compiled, optimised, "JS:~rest /srv/app.js:9:1"];
+    let mut fixture = with_jit("node", &["Builtins_Sort"], &methods);
+    for (method, samples) in [(0u64, 90), (1, 100), (2, 80), (3, 30)] {
+        let leaf = LIBC + 0x1010 + method * 0x100;
+        fixture.samples(samples, (100, 100), &[leaf, FILL + 1]);
+    }
+    // One is under another, as a function that calls itself.
+    fixture.samples(30, (100, 100), &[MEMSET, MEMSET + 0x201, FILL + 1]);
+    fixture.writer.finish().unwrap();
+    assert_eq!(
+        first_line(&fixture),
+        "91 % is in work /srv/app.js:4:14 itself: look at its own code"
+    );
+}
+
+#[test]
+fn some_methods_of_a_jit_do_not_make_machine_code_a_runtime() {
+    let functions = ["radix::sort(int)", "main"];
+    let mut fixture = with_jit("sorter", &functions, &["JS:*work /srv/app.js:4:14"]);
+    let libm = fixture.dir.path().join("libm.so.6");
+    elf(&libm, &[8; 20], vec![slot(0x1000, "sin")]);
+    fixture.map(100, LIBC + 0x10_0000, &libm, &[8; 20]);
+    let sin = LIBC + 0x10_1010;
+    fixture.samples(270, (100, 100), &[sin, FILL + 1, OTHER + 1]);
+    fixture.samples(30, (100, 100), &[MEMSET, OTHER + 1]);
+    fixture.writer.finish().unwrap();
+    assert_eq!(
+        first_line(&fixture),
+        "90 % is in sin of libm.so.6 called from radix::sort(int): look at that call first"
+    );
+}
+
+#[test]
+fn a_program_that_is_only_called_as_a_runtime_is_machine_code() {
+    let expected = "62 % is in void geo::fill<int>(int, char const*) itself: look at its own code";
+    assert_eq!(of_program("node", [200, 50, 50, 20]), expected);
+}
+
+#[test]
+fn a_runtime_that_names_nothing_is_told_how_it_would() {
+    let text = |program: &str, functions: &[&str], methods: &[&str]| {
+        let mut fixture = with_jit(program, functions, methods);
+        fixture.samples(40, (100, 100), &[MEMSET, FILL + 1]);
+        fixture.samples(10, (100, 100), &[FILL]);
+        fixture.writer.finish().unwrap();
+        fixture.render(&Options::default(), &View::default(), OutputFormat::Text)
+    };
+    let node = text("node", &["Builtins_Sort"], &["Script:x"]);
+    let advice = "\
+methods       50, 100.00 %, run in V8, which names none of its program's functions
+              start it as node --perf-basic-prof --interpreted-frames-native-stack: varid help node-python
+";
+    assert!(node.contains(advice), "{node}");
+    let python = text("python3.11", &["_PyEval_EvalFrameDefault"], &["other"]);
+    let advice = "start it as python -X perf (3.12 or later): varid help node-python\n";
+    assert!(python.contains(advice), "{python}");
+    for named in [
+        text("node", &["Builtins_Sort"], &["JS:~work /srv/app.js:4:14"]),
+        text("python3.12", &["PyMain"], &["py::work:/srv/app.py"]),
+        // It is another program of that name.
+        text("node", &["geo::fill"], &["other"]),
+    ] {
+        assert!(!named.contains("start it as"), "{named}");
+    }
 }
 
 #[test]
