@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 
 const page = readFileSync(process.argv[2], "utf8");
 const script = page.split('<script type="module">')[1].split("</script>")[0].replace("start().catch(fail);", "");
-const names = ["Model", "readData", "EVERYTHING", "OUT", "transformed", "layoutDown", "layoutUp", "layoutChart", "layoutHeat", "timeOfCells", "hitsOf", "readLink", "writeLink", "symbolsOf", "nodeAt", "keyAt", "OFFSETS"];
+const names = ["Model", "readData", "EVERYTHING", "OUT", "transformed", "layoutDown", "layoutUp", "spansOf", "layoutChart", "layoutHeat", "timeOfCells", "hitsOf", "readLink", "writeLink", "symbolsOf", "nodeAt", "keyAt", "OFFSETS"];
 const varid = new Function(`${script}; return { ${names.join(", ")} };`)();
 const { Model, EVERYTHING, transformed } = varid;
 
@@ -45,6 +45,11 @@ function modelOf(samples, threads = [[1, 1, "main", "main"]], header = {}) {
   for (const form of [1, 2, 3, 4]) columns[`symbol.form${form}`] = columns["symbol.name"];
   for (const name of Object.keys(columns)) columns[name] = (/after|period/.test(name) ? Float64Array : Int32Array).from(columns[name]);
   return new Model({ header: { strings, threads, images: [["lib.so", null]], duration: 0, weigh: "period", unit: "events", interval: 10, losses: [], ...header }, columns });
+}
+
+// The boxes of a thread's chart between two times.
+function chartOf(model, columns, from = 0, to = model.last) {
+  return varid.layoutChart(model, varid.spansOf(model, -1, 0), [from, to], columns);
 }
 
 const symbol = (model, name) => model.names.indexOf(name);
@@ -133,22 +138,22 @@ const tests = {
     // Every 10, but for a gap from 50 to 150.
     const stacks = [[10, "a b"], [20, "a b"], [30, "a c"], [40, "a c"], [50, "a b"], [150, "d"], [160, ""]];
     const model = modelOf(stacks.map(([time, stack]) => ({ stack: stack ? stack.split(" ") : [], time })));
-    const { boxes, whole } = varid.layoutChart(model, EVERYTHING, 0, 16);
+    const { boxes, whole } = chartOf(model, 16);
     const seen = boxes.map((box) => [model.names[box.symbol], box.depth, box.x, box.width]).sort((one, other) => one[1] - other[1] || one[2] - other[2]);
     // The sample at 150 stands for the time from 110 on: four usual gaps.
     assert.deepEqual(seen, [["a", 0, 0, 5], ["d", 0, 11, 4], ["b", 1, 0, 2], ["c", 1, 2, 2], ["b", 1, 4, 1]]);
     assert.equal(whole, 16);
-    const zoomed = varid.layoutChart(model, { ...EVERYTHING, from: 20, to: 40 }, 0, 4);
+    const zoomed = chartOf(model, 4, 20, 40);
     assert.deepEqual(zoomed.boxes.map((box) => [model.names[box.symbol], box.x, box.width]), [["a", 0, 4], ["c", 0, 4]]);
   },
   "where an event counts nanoseconds a sample stands for its own"() {
     const model = modelOf([{ stack: ["wait"], time: 100, period: 30 }], undefined, { unit: "ns" });
-    const { boxes } = varid.layoutChart(model, EVERYTHING, 0, 10);
+    const { boxes } = chartOf(model, 10);
     assert.deepEqual(boxes.map(({ x, width }) => [x, width]), [[7, 3]]);
   },
   "where several samples share a column the one that covers most of it is drawn"() {
     const model = modelOf([[1, "a"], [2, "b"], [10, "c"]].map(([time, name]) => ({ stack: [name], time, period: time === 10 ? 8 : 1 })), undefined, { unit: "ns" });
-    const { boxes } = varid.layoutChart(model, EVERYTHING, 0, 1);
+    const { boxes } = chartOf(model, 1);
     assert.deepEqual(boxes.map((box) => model.names[box.symbol]), ["c"]);
   },
   "a heat map has each sample in its second at its offset"() {

@@ -40,8 +40,13 @@ class Chart extends Picture {
   }
 
   layout(width) {
-    const { model, selection } = this.state;
-    return layoutChart(model, { ...selection, to: this.span()[1] }, this.thread(), Math.floor(width));
+    const { model, selection: { layers } } = this.state;
+    const thread = this.thread();
+    // A time that is selected changes none of them.
+    const { known } = this;
+    const isKnown = known?.model === model && known.thread === thread && known.layers === layers;
+    if (!isKnown) this.known = { model, thread, layers, spans: spansOf(model, layers, thread) };
+    return layoutChart(model, this.known.spans, this.span(), Math.floor(width));
   }
 
   update() {

@@ -36,12 +36,11 @@ function columnsOf(spans, from, to, columns) {
   return nodes;
 }
 
-function layoutChart(model, selection, thread, columns) {
-  const { from, layers } = selection;
-  const to = Math.min(selection.to, model.last);
+// The boxes of a time, in so many columns.
+function layoutChart(model, spans, [from, to], columns) {
   const boxes = [];
   let open = [];
-  columnsOf(spansOf(model, layers, thread), from, to, columns).forEach((node, x) => {
+  columnsOf(spans, from, to, columns).forEach((node, x) => {
     const path = [];
     for (let at = node; at >= 0; at = model.parent[at]) path.push(at);
     path.reverse();
