@@ -4,6 +4,8 @@ fn main() {
     for input in ["art/builds.c", "art/builds.h", "include/varid_tunnel.h"] {
         println!("cargo::rerun-if-changed={input}");
     }
+    let here = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+    println!("cargo::metadata=include={here}/include");
     cc::Build::new()
         .std("c99")
         .include("include")

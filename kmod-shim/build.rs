@@ -7,19 +7,17 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const HEADERS: [&str; 2] = ["include", "../dvm-patch/include"];
-
 fn main() {
     println!("cargo:rerun-if-changed=bpf");
     println!("cargo:rerun-if-changed=include");
     println!("cargo:rerun-if-changed=src/walk.c");
-    println!("cargo:rerun-if-changed=../dvm-patch/include");
+    let headers = ["include".to_owned(), tunnel_headers()];
     println!("cargo:rerun-if-env-changed=VARID_CLANG");
     println!("cargo::rustc-check-cfg=cfg(has_bpf_program)");
-    bpf();
+    bpf(&headers);
     cc::Build::new()
         .file("src/walk.c")
-        .includes(HEADERS)
+        .includes(&headers)
         // So that another machine's needs a compiler and no C library.
         .flag("-ffreestanding")
         .warnings(true)
@@ -27,7 +25,14 @@ fn main() {
         .compile("varid_walk");
 }
 
-fn bpf() {
+/// Where varid-tunnel has its headers.
+fn tunnel_headers() -> String {
+    let headers = std::env::var("DEP_VARID_TUNNEL_INCLUDE").expect("varid-tunnel says where");
+    println!("cargo:rerun-if-changed={headers}");
+    headers
+}
+
+fn bpf(headers: &[String]) {
     let arch = match std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
         Ok("x86_64") => "x86",
         Ok("aarch64") => "arm64",
@@ -37,11 +42,11 @@ fn bpf() {
     };
     println!("cargo::rustc-cfg=has_bpf_program");
     for object in ["varid", "off_cpu", "tracepoint", "probe"] {
-        compile(object, arch);
+        compile(object, arch, headers);
     }
 }
 
-fn compile(object: &str, arch: &str) {
+fn compile(object: &str, arch: &str, headers: &[String]) {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let out = out.join(format!("{object}.bpf.o"));
     let source = format!("bpf/{object}.bpf.c");
@@ -51,7 +56,7 @@ fn compile(object: &str, arch: &str) {
         .args(["-c", &source, "-o"])
         .arg(&out)
         .arg(format!("-D__TARGET_ARCH_{arch}"))
-        .args(HEADERS.map(|dir| format!("-I{dir}")))
+        .args(headers.iter().map(|dir| format!("-I{dir}")))
         // asm/types.h, which clang does not look for when it targets bpf.
         .arg(format!(
             "-I/usr/include/{}-linux-gnu",

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What is given to users? Makes an archive for each processor, and their checksums: dist.sh OUTDIR
-# OUTDIR/varid-VERSION-linux-ARCH.tar.gz for amd64, arm64 and armhf, OUTDIR/SHA256SUMS. In each: varid, static, the agent for
+# OUTDIR/varid-VERSION-linux-ARCH.tar.gz and varid_VERSION_ARCH.deb for amd64, arm64 and armhf, OUTDIR/SHA256SUMS. In each archive: varid, static, the agent for
 # ART, the module's sources, android/, documentation, manual, completions and licences; for a host (amd64) also device/ARCH/varid, which varid --adb pushes.
 # The same sources and compilers give the same archives.
 set -euo pipefail
@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 when=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)}
 stage=$out/stage
-rm -rf "$stage" "$out"/*.tar.gz "$out/SHA256SUMS"
+rm -rf "$stage" "$out"/*.tar.gz "$out"/*.deb "$out/SHA256SUMS"
 mkdir -p "$stage/board"
 
 scripts/notices.py x86_64-unknown-linux-musl aarch64-unknown-linux-musl armv7-unknown-linux-gnueabihf >"$stage/NOTICES"
@@ -41,7 +41,8 @@ for arch in amd64 arm64 armhf; do
     fi
     tar -C "$stage" --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+w --mtime="@$when" -cf - "$name" |
         gzip -9n >"$out/$name.tar.gz"
+    SOURCE_DATE_EPOCH=$when scripts/deb.sh "$to" "$arch" "$version" "$out"
 done
-(cd "$out" && sha256sum ./*.tar.gz >SHA256SUMS)
+(cd "$out" && sha256sum ./*.tar.gz ./*.deb >SHA256SUMS)
 rm -rf "$stage"
-stat -c "dist: %n %s bytes" "$out"/*.tar.gz
+stat -c "dist: %n %s bytes" "$out"/*.tar.gz "$out"/*.deb

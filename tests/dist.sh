@@ -1,5 +1,5 @@
 #!/bin/bash
-# Can a user do with the archives what they are for? Unpacks each, checks what is in it, and runs what runs here.
+# Can a user do with the archives and packages what they are for? Unpacks each, checks what is in it, and runs what runs here.
 # usage: dist.sh OUTDIR      OUTDIR is that of scripts/dist.sh. Ends with how many checks were made; exit status 0 if all hold.
 set -euo pipefail
 
@@ -42,6 +42,10 @@ headers() { # ARCH METAPACKAGE: the folder with the headers of Debian's kernel; 
     "$root/tests/board/headers.sh" "$1" bookworm "$release"
 }
 
+# Without what only tests have. That they compile by themselves is a matter of what is in them: nothing outside of their folders.
+holds "crates can be packaged" sh -c "cd '$root' && cargo package --quiet --offline --locked --no-verify --allow-dirty --workspace \
+    --exclude varid-tests --exclude artvm --exclude varid-stackvm --exclude varid-fuzz 2>'$work/packaged'"
+
 cd "$out"
 holds checksums sha256sum --quiet -c SHA256SUMS
 while read -r arch machine device metapackage kernel tools; do
@@ -74,6 +78,25 @@ while read -r arch machine device metapackage kernel tools; do
         holds "$name: --version" says "^varid ${version%%-linux-*}\$" "$at/varid" --version
         # Its exit status is about this machine.
         holds "$name: doctor" says 'What varid will use' sh -c "'$at/varid' doctor || true"
+    fi
+    version=${name#varid-}
+    version=${version%%-linux-*}
+    deb=varid_${version}_$arch.deb
+    holds "$deb is there" test -s "$deb"
+    holds "$deb: all is root's" sh -c "! dpkg-deb -c '$deb' | grep -v ' root/root '"
+    holds "$deb depends on nothing" silent_on '^Depends:' dpkg-deb -I "$deb"
+    holds "$deb is for $arch" says "^ Architecture: $arch\$" dpkg-deb -I "$deb"
+    dpkg-deb -x "$deb" "$work/$deb.root"
+    for file in usr/bin/varid usr/lib/varid/libvarid_art.so lib/systemd/system/varid.service usr/share/man/man1/varid-report.1.gz \
+        usr/share/bash-completion/completions/varid usr/share/zsh/vendor-completions/_varid usr/share/fish/vendor_completions.d/varid.fish \
+        usr/share/doc/varid/copyright "usr/src/varid-$version/dkms.conf"; do
+        holds "$deb has $file" test -s "$work/$deb.root/$file"
+    done
+    holds "$deb has the archive's varid" cmp "$at/varid" "$work/$deb.root/usr/bin/varid"
+    holds "$deb: nothing in it was changed" sh -c "cd '$work/$deb.root' && dpkg-deb -I '$out/$deb' md5sums | md5sum --quiet -c -"
+    if command -v systemd-analyze >/dev/null && [ "$arch" = "$(dpkg --print-architecture)" ]; then
+        sed "s!/usr/bin/varid!$work/$deb.root&!" "$work/$deb.root/lib/systemd/system/varid.service" >"$work/varid.service"
+        holds "$deb: systemd takes the service" silent_on varid systemd-analyze verify --man=no "$work/varid.service"
     fi
     if [ "$device" = host ]; then
         for each in arm64:AArch64 armhf:ARM x86_64:'Advanced Micro Devices X86-64'; do
