@@ -26,6 +26,7 @@
     )
 )]
 
+mod build_id_note;
 pub mod bytecode;
 pub mod container;
 pub mod dex;

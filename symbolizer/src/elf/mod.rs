@@ -7,6 +7,8 @@
 //! Which source lines are there, and which functions were inlined, [`ElfSource`] answers; it
 //! finds debug information that is kept apart in [`DebugFiles`].
 //!
+//! What of a file names its addresses, [`SymbolFile`] writes as a file by itself: a session keeps it.
+//!
 //! What a function's bytes are, [`MachineCode`] reads. Where in the file a function of a name lies, [`CodePlaces`] says.
 //!
 //! Addresses are those the file itself uses (ELF virtual addresses).
@@ -31,6 +33,7 @@ mod place;
 mod ranges;
 mod reader;
 mod source;
+mod symbol_file;
 mod symbols;
 mod tables;
 
@@ -40,4 +43,5 @@ pub use demangle::demangle;
 pub use package::library_in;
 pub use place::{CodePlaces, PlaceError};
 pub use source::ElfSource;
+pub use symbol_file::{SymbolFile, SymbolFileLimits};
 pub use symbols::{ElfSymbol, ElfSymbols, SymbolOrigin};

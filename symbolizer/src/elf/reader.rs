@@ -89,6 +89,12 @@ impl<'d> ElfReader<'d> {
         unusable(&self.name, part, Problem::Format(problem.to_string()))
     }
 
+    /// Whether a section lies in the file with all of its bytes.
+    pub(super) fn is_whole(&self, section: &Section) -> bool {
+        let end = section.offset.checked_add(section.size);
+        end.is_some_and(|end| end <= self.data.size())
+    }
+
     /// The section of that name.
     pub(super) fn section(&self, name: &str) -> Option<&Section> {
         self.sections.iter().find(|section| section.name == name)

@@ -14,6 +14,7 @@ use object::{Endianness, elf};
 use super::dwarf::Dwarf;
 use super::machine::TargetMachine;
 use super::table::Substitute;
+use crate::build_id_note::build_id_note;
 use crate::{Error, Result};
 
 /// Writes the file into `out`, which is empty.
@@ -26,7 +27,7 @@ pub(super) fn write(
     let refuse = |error: object::write::Error| Error::Substitute {
         problem: error.to_string(),
     };
-    let note = build_id_note(&substitute.build_id);
+    let note = build_id_note(&substitute.build_id, Endianness::Little);
     let text = &substitute.text;
     let text_size = text.end.saturating_sub(text.start);
     // Section and symbol indices come in the order in which they are reserved here.
@@ -207,18 +208,4 @@ fn length(bytes: u64) -> Result<usize> {
     usize::try_from(bytes).map_err(|_| Error::Substitute {
         problem: format!("a text of {bytes} bytes"),
     })
-}
-
-/// The note that holds a build-id.
-fn build_id_note(build_id: &[u8]) -> Vec<u8> {
-    let mut note = Vec::with_capacity(build_id.len().saturating_add(20));
-    let size = u32::try_from(build_id.len()).unwrap_or_default();
-    note.extend(4u32.to_le_bytes());
-    note.extend(size.to_le_bytes());
-    note.extend(elf::NT_GNU_BUILD_ID.to_le_bytes());
-    note.extend(elf::ELF_NOTE_GNU);
-    note.push(0);
-    note.extend(build_id);
-    note.resize(note.len().next_multiple_of(4), 0);
-    note
 }

@@ -20,4 +20,5 @@ mod retrace;
 mod retrace_hostile;
 mod substitute;
 mod substitute_cache;
+mod symbol_file;
 mod vmlinux;

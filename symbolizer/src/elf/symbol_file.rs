@@ -1,0 +1,398 @@
+//! Which part of an ELF file names its addresses, and what is that part as a file by itself?
+//!
+//! It is what `objcopy --only-keep-debug` makes, but for the program headers: those are the original's, so that the offsets of a mapping lead
+//! to the same addresses. Sections that are left out keep their headers, without content.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::Write;
+use std::ops::Range;
+use std::path::Path;
+
+use object::elf;
+use object::write::StreamingBuffer;
+use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, Writer};
+
+use super::package;
+use super::parts::{Packing, Section};
+use super::reader::ElfReader;
+use crate::build_id_note::build_id_note;
+use crate::{Error, Result};
+
+/// Alignment of what is kept: that of the entries of symbol tables.
+const ALIGNMENT: usize = 8;
+/// Bytes that are read and written at once.
+const PIECE: u64 = 1 << 20;
+/// Where readers look for the build-id first.
+const BUILD_ID_SECTION: &[u8] = b".note.gnu.build-id";
+/// Sections that name addresses, or lead to files that do, beside the tables of symbols.
+const NAMING: [&str; 6] = [
+    ".gnu_debuglink",
+    ".gnu_debugaltlink",
+    ".gnu_debugdata",
+    ".eh_frame",
+    ".debug_frame",
+    ".ARM.exidx",
+];
+
+/// How much of an ELF file is kept, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SymbolFileLimits {
+    /// Symbols, and the bounds of functions.
+    pub names: u64,
+    /// Debug information: lines and inlined functions.
+    pub debug: u64,
+}
+
+/// The part of an ELF file that names its addresses.
+#[derive(Debug)]
+pub struct SymbolFile<'d> {
+    image: ElfReader<'d>,
+    /// By a section's number: whether its content is kept.
+    kept: Vec<bool>,
+    /// Bytes of these contents.
+    size: u64,
+    cut: bool,
+}
+
+impl SymbolFile<'static> {
+    /// That of the file at a path, or of the library `entry` of an archive.
+    ///
+    /// # Errors
+    /// It cannot be read, is no ELF file, or none that is loaded as it is.
+    pub fn open((path, entry): (&Path, Option<&str>), limits: SymbolFileLimits) -> Result<Self> {
+        let image = match entry {
+            Some(entry) => package::open_entry(path, entry)?,
+            None => ElfReader::open(path)?,
+        };
+        Self::new(image, limits)
+    }
+
+    /// That of an open file, or of the ELF file that lies in a part of it; `name`: what it is called in errors.
+    ///
+    /// # Errors
+    /// It cannot be read, is no ELF file, or none that is loaded as it is.
+    pub fn of_file(
+        file: &File,
+        part: Option<Range<u64>>,
+        name: &str,
+        limits: SymbolFileLimits,
+    ) -> Result<Self> {
+        let file = file
+            .try_clone()
+            .map_err(Error::io("duplicate", Path::new(name)))?;
+        let image = match part {
+            Some(part) => {
+                let size = part.end.saturating_sub(part.start);
+                ElfReader::from_part(file, part.start, size, name)?
+            }
+            None => ElfReader::from_file(file, name)?,
+        };
+        Self::new(image, limits)
+    }
+}
+
+impl<'d> SymbolFile<'d> {
+    /// That of a file's bytes; `name`: what it is called in errors.
+    ///
+    /// # Errors
+    /// It is no ELF file, or none that is loaded as it is.
+    pub fn of_bytes(
+        bytes: impl Into<Cow<'d, [u8]>>,
+        name: &str,
+        limits: SymbolFileLimits,
+    ) -> Result<Self> {
+        Self::new(ElfReader::from_bytes(bytes, name)?, limits)
+    }
+
+    fn new(image: ElfReader<'d>, limits: SymbolFileLimits) -> Result<Self> {
+        if image.kind == elf::ET_REL {
+            return Err(image.wrong("header", "a relocatable file, which is not loaded as it is"));
+        }
+        if image.sections.len() >= usize::from(elf::SHN_LORESERVE) {
+            return Err(image.wrong("section headers", "more than are kept"));
+        }
+        let mut selection = Selection::new(&image);
+        let mut left = limits.names;
+        for (number, section) in image.sections.iter().enumerate() {
+            if section.kind == elf::SHT_NOTE {
+                selection.add(&[number], &mut left);
+            }
+        }
+        for kind in [elf::SHT_DYNSYM, elf::SHT_SYMTAB] {
+            if let Some(table) = image.sections.iter().position(|found| found.kind == kind) {
+                let names = image.sections.get(table).map_or(0, |found| found.link);
+                selection.add(&[table, names as usize], &mut left);
+            }
+        }
+        for name in NAMING {
+            let found = image.sections.iter().position(|found| found.name == name);
+            found.into_iter().for_each(|number| {
+                selection.add(&[number], &mut left);
+            });
+        }
+        // Parts of it are worth nothing without the others.
+        let debug: Vec<usize> = (0..)
+            .zip(&image.sections)
+            .filter(|(_, section)| section.name.starts_with(".debug_"))
+            .filter_map(|(number, _)| (!selection.has(number)).then_some(number))
+            .collect();
+        let mut left = limits.debug;
+        selection.add(&debug, &mut left);
+        let Selection {
+            kept, size, cut, ..
+        } = selection;
+        Ok(Self {
+            image,
+            kept,
+            size,
+            cut,
+        })
+    }
+
+    /// Whether a limit has left out something that names addresses.
+    #[must_use]
+    pub const fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// Bytes that are kept, without headers.
+    #[must_use]
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Writes it as an ELF file.
+    ///
+    /// # Errors
+    /// The original cannot be read, or the file not be written.
+    pub fn write(&self, out: impl Write) -> Result<()> {
+        let mut out = StreamingBuffer::new(out);
+        let written = self.write_into(&mut out);
+        let path = Path::new(&self.image.name);
+        out.flush()
+            .map_err(Error::io("keep the symbols of", path))?;
+        written
+    }
+
+    fn write_into<W: Write>(&self, out: &mut StreamingBuffer<W>) -> Result<()> {
+        let image = &self.image;
+        let refuse = |error: &dyn ToString| image.wrong("symbol file", error.to_string());
+        let encoding = image.encoding();
+        let build_id = image.build_id.as_deref();
+        let note = build_id.map(|id| build_id_note(id, encoding.endian));
+        let note = note.unwrap_or_default();
+        // perf finds a build-id by the name of its section, and takes it that the section has content.
+        let names: Vec<Option<Vec<u8>>> = (0..)
+            .zip(&image.sections)
+            .map(|(number, section)| {
+                let name = name_of(section);
+                (self.has(number) || !name.starts_with(b".note")).then_some(name)
+            })
+            .collect();
+        let mut shown = names.iter().flatten();
+        let adds_note = !note.is_empty() && !shown.any(|name| name == BUILD_ID_SECTION);
+
+        let mut writer = Writer::new(encoding.endian, encoding.is_64, out);
+        writer.reserve_file_header();
+        let notes = usize::from(!note.is_empty());
+        let programs = u32::try_from(image.segments.len().saturating_add(notes));
+        writer.reserve_program_headers(programs.map_err(|error| refuse(&error))?);
+        let note_at = writer.reserve(note.len(), ALIGNMENT);
+        let mut offsets = Vec::with_capacity(image.sections.len());
+        for (number, section) in image.sections.iter().enumerate() {
+            let size = match self.has(number) {
+                true => usize::try_from(section.size).map_err(|error| refuse(&error))?,
+                false => 0,
+            };
+            offsets.push(writer.reserve(size, ALIGNMENT));
+        }
+        writer.reserve_null_section_index();
+        let mut name_ids = Vec::with_capacity(names.len());
+        for (number, name) in names.iter().enumerate() {
+            if number > 0 {
+                writer.reserve_section_index();
+            }
+            let name = name.as_ref();
+            name_ids.push(name.map(|name| writer.add_section_name(name)));
+        }
+        let note_name = adds_note.then(|| {
+            writer.reserve_section_index();
+            writer.add_section_name(BUILD_ID_SECTION)
+        });
+        writer.reserve_shstrtab_section_index();
+        writer.reserve_shstrtab();
+        writer.reserve_section_headers();
+        if !encoding.is_64 && u32::try_from(writer.reserved_len()).is_err() {
+            return Err(refuse(&"more than 4 GB of a 32-bit file"));
+        }
+
+        let header = FileHeader {
+            os_abi: elf::ELFOSABI_NONE,
+            abi_version: 0,
+            e_type: image.kind,
+            e_machine: image.machine,
+            e_entry: 0,
+            e_flags: 0,
+        };
+        writer
+            .write_file_header(&header)
+            .map_err(|error| refuse(&error))?;
+        writer.write_align_program_headers();
+        for segment in &image.segments {
+            let executable = if segment.executable { elf::PF_X } else { 0 };
+            writer.write_program_header(&ProgramHeader {
+                p_type: elf::PT_LOAD,
+                p_flags: elf::PF_R | executable,
+                p_offset: segment.offset,
+                p_vaddr: segment.address,
+                p_paddr: segment.address,
+                p_filesz: segment.size,
+                p_memsz: segment.size,
+                p_align: 1,
+            });
+        }
+        if !note.is_empty() {
+            writer.write_program_header(&ProgramHeader {
+                p_type: elf::PT_NOTE,
+                p_flags: elf::PF_R,
+                p_offset: note_at as u64,
+                p_vaddr: 0,
+                p_paddr: 0,
+                p_filesz: note.len() as u64,
+                p_memsz: note.len() as u64,
+                p_align: 4,
+            });
+        }
+        writer.pad_until(note_at);
+        writer.write(&note);
+        for (number, (section, offset)) in image.sections.iter().zip(&offsets).enumerate() {
+            writer.pad_until(*offset);
+            if self.has(number) {
+                self.copy(section, &mut writer)?;
+            }
+        }
+        writer.write_shstrtab();
+        writer.write_null_section_header();
+        let sections = image.sections.iter().zip(&offsets).zip(name_ids);
+        for (number, ((section, offset), name)) in sections.enumerate().skip(1) {
+            let is_empty = !self.has(number) && section.kind != elf::SHT_NULL;
+            writer.write_section_header(&SectionHeader {
+                name,
+                sh_type: if is_empty {
+                    elf::SHT_NOBITS
+                } else {
+                    section.kind
+                },
+                sh_flags: section.flags,
+                sh_addr: section.address,
+                sh_offset: *offset as u64,
+                sh_size: section.size,
+                sh_link: section.link,
+                sh_info: 0,
+                sh_addralign: 1,
+                sh_entsize: entry_size(section.kind, encoding.is_64),
+            });
+        }
+        if let Some(name) = note_name {
+            writer.write_section_header(&SectionHeader {
+                name: Some(name),
+                sh_type: elf::SHT_NOTE,
+                sh_flags: 0,
+                sh_addr: 0,
+                sh_offset: note_at as u64,
+                sh_size: note.len() as u64,
+                sh_link: 0,
+                sh_info: 0,
+                sh_addralign: 4,
+                sh_entsize: 0,
+            });
+        }
+        writer.write_shstrtab_section_header();
+        Ok(())
+    }
+
+    fn has(&self, number: usize) -> bool {
+        self.kept.get(number) == Some(&true)
+    }
+
+    /// Copies the content of a section as the file has it.
+    fn copy(&self, section: &Section, writer: &mut Writer<'_>) -> Result<()> {
+        let (mut at, mut left) = (section.offset, section.size);
+        while left > 0 {
+            let piece = left.min(PIECE);
+            writer.write(&self.image.stretch(at, piece)?);
+            (at, left) = (at.saturating_add(piece), left.saturating_sub(piece));
+        }
+        Ok(())
+    }
+}
+
+/// Sections that are kept within limits.
+#[derive(Debug)]
+struct Selection<'i, 'd> {
+    image: &'i ElfReader<'d>,
+    kept: Vec<bool>,
+    size: u64,
+    cut: bool,
+}
+
+impl<'i, 'd> Selection<'i, 'd> {
+    fn new(image: &'i ElfReader<'d>) -> Self {
+        Self {
+            image,
+            kept: vec![false; image.sections.len()],
+            size: 0,
+            cut: false,
+        }
+    }
+
+    fn has(&self, number: usize) -> bool {
+        self.kept.get(number) == Some(&true)
+    }
+
+    /// Adds sections that belong together, all or none of them, and takes their sizes from what is `left`. A section that is not whole in the
+    /// file is never kept.
+    fn add(&mut self, numbers: &[usize], left: &mut u64) {
+        let new = numbers.iter().filter_map(|&number| {
+            let section = self.image.sections.get(number)?;
+            // The first one is none.
+            let has_content = number > 0 && section.kind != elf::SHT_NOBITS;
+            let is_new = has_content && !self.has(number) && self.image.is_whole(section);
+            is_new.then_some((number, section.size))
+        });
+        let new: Vec<(usize, u64)> = new.collect();
+        let sizes = new.iter().map(|(_, size)| *size);
+        let size = sizes.fold(0, u64::saturating_add);
+        let Some(rest) = left.checked_sub(size) else {
+            self.cut = true;
+            return;
+        };
+        *left = rest;
+        self.size = self.size.saturating_add(size);
+        for (number, _) in new {
+            if let Some(kept) = self.kept.get_mut(number) {
+                *kept = true;
+            }
+        }
+    }
+}
+
+/// The name of a section as the file has it.
+fn name_of(section: &Section) -> Vec<u8> {
+    let name = match (section.packing, section.name.strip_prefix(".debug_")) {
+        (Packing::Zlib, Some(rest)) => format!(".zdebug_{rest}"),
+        _ => section.name.clone(),
+    };
+    name.into_bytes()
+}
+
+/// Bytes of an entry of a table of symbols, by which readers count them; 0: it is no such table.
+fn entry_size(kind: u32, is_64: bool) -> u64 {
+    match kind {
+        elf::SHT_SYMTAB | elf::SHT_DYNSYM if is_64 => 24,
+        elf::SHT_SYMTAB | elf::SHT_DYNSYM => 16,
+        elf::SHT_SYMTAB_SHNDX => 4,
+        _ => 0,
+    }
+}

@@ -1,0 +1,215 @@
+//! Does the part of an ELF file that a session keeps name what the file names?
+
+use crate::common;
+
+use std::path::{Path, PathBuf};
+
+use varid_symbolizer::elf::{
+    DebugFiles, ElfSource, MachineCode, SymbolFile, SymbolFileLimits, SymbolOrigin,
+};
+
+const ALL: SymbolFileLimits = SymbolFileLimits {
+    names: 1 << 30,
+    debug: 1 << 30,
+};
+
+/// The part of a file that is kept, as a file's bytes, and whether a limit has cut it.
+fn kept(bytes: &[u8], limits: SymbolFileLimits) -> (Vec<u8>, bool) {
+    let part = SymbolFile::of_bytes(bytes, "library.so", limits).unwrap();
+    let mut written = Vec::new();
+    part.write(&mut written).unwrap();
+    (written, part.is_cut())
+}
+
+fn source(bytes: &[u8]) -> ElfSource {
+    ElfSource::from_bytes(bytes.to_vec(), "library.so", &DebugFiles::none()).unwrap()
+}
+
+/// The small library, made with these arguments; none, with a reason, without a compiler.
+fn library(folder: &Path, arguments: &[&str]) -> Option<PathBuf> {
+    let native = std::fs::read_to_string(common::fixtures().join("native.c")).unwrap();
+    let fixed = ["-O2", "-shared", "-fPIC", "-Wl,--build-id"];
+    let arguments = [&fixed, arguments].concat();
+    common::compiled(folder, ("native.c", &native), "library.so", &arguments)
+}
+
+/// Each offset has the same address, and each address the same functions and lines.
+fn assert_same_names(whole: &[u8], part: &[u8]) {
+    let (of_file, of_part) = (source(whole), source(part));
+    assert_eq!(of_part.symbols().build_id(), of_file.symbols().build_id());
+    for at in 0..whole.len() as u64 {
+        let address = of_file.symbols().vaddr(at);
+        assert_eq!(of_part.symbols().vaddr(at), address, "offset {at:#x}");
+        assert_eq!(of_part.frames(at), of_file.frames(at), "address {at:#x}");
+        let bounds = |source: &ElfSource| source.symbols().function_bounds(at);
+        assert_eq!(bounds(&of_part), bounds(&of_file), "address {at:#x}");
+    }
+}
+
+#[test]
+fn the_kept_part_of_a_library_names_each_address_as_the_library_does() {
+    for arguments in [
+        &["-g"][..],
+        &["-g", "-gz=zlib"],
+        &["-g", "-gz=zlib-gnu"],
+        &["-s"],
+        &["-g", "-Wl,-z,noseparate-code"],
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(file) = library(folder.path(), arguments) else {
+            return;
+        };
+        let whole = std::fs::read(&file).unwrap();
+        let (part, is_cut) = kept(&whole, ALL);
+        assert!(!is_cut);
+        assert_same_names(&whole, &part);
+        // As readers of other projects see it.
+        let path = folder.path().join("part.so");
+        std::fs::write(&path, &part).unwrap();
+        let printed = |program, arguments: &[&str], path: &Path| {
+            let printed = common::run(program, &[arguments, &[common::text(path)]].concat());
+            printed.map(|text| text.replace(common::text(path), "FILE"))
+        };
+        for (program, arguments) in [
+            ("nm", &["--defined-only", "-S"][..]),
+            ("nm", &["-D", "--defined-only", "-S"]),
+            ("readelf", &["-n"]),
+        ] {
+            let (of_file, of_part) = (
+                printed(program, arguments, &file),
+                printed(program, arguments, &path),
+            );
+            // nm tells the kind of a symbol by its section's content.
+            let plain = |text: Option<String>| {
+                let words = |line: &str| {
+                    let words = line.split_whitespace().filter(|word| word.len() > 1);
+                    words.collect::<Vec<_>>().join(" ")
+                };
+                text.map(|text| text.lines().map(words).collect::<Vec<_>>())
+            };
+            assert_eq!(plain(of_part), plain(of_file), "{program} {arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn a_kept_part_has_no_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(file) = library(folder.path(), &["-g"]) else {
+        return;
+    };
+    let whole = std::fs::read(&file).unwrap();
+    let (part, _) = kept(&whole, ALL);
+    let symbols = source(&whole);
+    let shown = (0..whole.len() as u64)
+        .find_map(|at| {
+            let symbol = symbols.symbols().lookup(at)?;
+            (symbol.raw == "shown").then_some(symbol.start..symbol.end)
+        })
+        .unwrap();
+    let code = MachineCode::read((&file, None), &[], shown.clone()).unwrap();
+    assert!(!part.windows(16).any(|bytes| bytes == &code.bytes[..16]));
+    let path = folder.path().join("part.so");
+    std::fs::write(&path, &part).unwrap();
+    let refused = MachineCode::read((&path, None), &[], shown).unwrap_err();
+    assert!(refused.to_string().contains("no instructions"), "{refused}");
+}
+
+#[test]
+fn a_file_without_section_headers_is_kept_by_what_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(file) = library(folder.path(), &[]) else {
+        return;
+    };
+    let mut whole = std::fs::read(&file).unwrap();
+    whole[40..48].fill(0);
+    whole[60..64].fill(0);
+    let (part, _) = kept(&whole, ALL);
+    assert_same_names(&whole, &part);
+    let names = source(&part);
+    let named = (0..whole.len() as u64).filter_map(|at| names.symbols().lookup(at));
+    let mut origins = named.map(|symbol| symbol.origin);
+    assert!(origins.any(|origin| origin == SymbolOrigin::Symbol));
+    let path = folder.path().join("part.so");
+    std::fs::write(&path, &part).unwrap();
+    // perf finds the build-id by the section's name.
+    if let Some(notes) = common::run("readelf", &["-n", common::text(&path)]) {
+        let build_id = varid_symbolizer::hex(names.symbols().build_id().unwrap());
+        assert!(notes.contains(".note.gnu.build-id") && notes.contains(&build_id));
+    }
+}
+
+#[test]
+fn a_limit_leaves_out_debug_information_first_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(file) = library(folder.path(), &["-g"]) else {
+        return;
+    };
+    let whole = std::fs::read(&file).unwrap();
+    let names = SymbolFileLimits { debug: 0, ..ALL };
+    let (part, is_cut) = kept(&whole, names);
+    assert!(is_cut);
+    let (of_file, of_part) = (source(&whole), source(&part));
+    for at in 0..whole.len() as u64 {
+        let name = |source: &ElfSource| source.symbols().lookup(at).map(|it| it.raw.into_owned());
+        assert_eq!(name(&of_part), name(&of_file));
+        let mut frames = of_part.frames(at).into_iter();
+        assert!(frames.all(|frame| frame.location.is_none()));
+    }
+    let none = SymbolFileLimits { names: 0, debug: 0 };
+    let (part, is_cut) = kept(&whole, none);
+    assert!(is_cut && part.len() < 1 << 13, "{} bytes", part.len());
+    // What is mapped where, and which file it is, takes no room.
+    let of_part = source(&part);
+    assert_eq!(of_part.symbols().build_id(), of_file.symbols().build_id());
+    assert_eq!(
+        of_part.symbols().vaddr(0x1000),
+        of_file.symbols().vaddr(0x1000)
+    );
+    assert_eq!(of_part.symbols().symbol_count(), 0);
+}
+
+/// Whatever a file's headers say, what is kept of it is written within the limits, and names no other functions.
+#[test]
+fn a_broken_file_is_kept_as_broken() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(file) = library(folder.path(), &["-g"]) else {
+        return;
+    };
+    let original = std::fs::read(&file).unwrap();
+    let headers = u64::from_le_bytes(original[40..48].try_into().unwrap());
+    let mut numbers = common::Numbers(0x5eed);
+    let limits = SymbolFileLimits {
+        names: 1 << 20,
+        debug: 1 << 20,
+    };
+    for _ in 0..2_000 {
+        let mut bytes = original.clone();
+        for _ in 0..=numbers.below(8) {
+            // Of the file's header and program headers, or of section headers.
+            let at = match numbers.below(2) {
+                0 => numbers.below(0x400),
+                _ => headers + numbers.below(bytes.len() as u64 - headers),
+            };
+            let value = [0, 1, 0x7f, 0x80, 0xff, numbers.below(256) as u8];
+            bytes[at as usize] = value[numbers.below(6) as usize];
+        }
+        let Ok(part) = SymbolFile::of_bytes(&*bytes, "library.so", limits) else {
+            continue;
+        };
+        let mut written = Vec::new();
+        if part.write(&mut written).is_err() {
+            continue;
+        }
+        assert!(part.size() <= limits.names + limits.debug);
+        assert!(written.len() as u64 <= part.size() + (1 << 16));
+        let none = DebugFiles::none();
+        let Ok(of_file) = ElfSource::from_bytes(bytes, "library.so", &none) else {
+            continue;
+        };
+        let of_part = ElfSource::from_bytes(written, "library.so", &none).unwrap();
+        for at in (0x1000..0x1300).step_by(7) {
+            assert_eq!(of_part.frames(at), of_file.frames(at), "{at:#x}");
+        }
+    }
+}
