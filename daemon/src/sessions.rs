@@ -176,22 +176,24 @@ pub fn is_being_recorded(folder: &Path) -> bool {
     )
 }
 
-/// Bytes that the files in a session's folder, which is two levels deep, take on the disk: code that was made at run time is
+/// Bytes that the files in a session's folder, which is three levels deep, take on the disk: code that was made at run time is
 /// named by a file with holes.
 fn size_of(folder: &Path) -> u64 {
     const BLOCK: u64 = 512;
-    let files = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
-    let blocks = |metadata: fs::Metadata| metadata.blocks();
-    let blocks: u64 = files(folder)
-        .map(|entry| match entry.metadata() {
-            Ok(metadata) if metadata.is_dir() => files(&entry.path())
-                .filter_map(|entry| entry.metadata().ok().map(blocks))
-                .sum(),
-            Ok(metadata) => blocks(metadata),
-            Err(_) => 0,
-        })
-        .sum();
-    blocks.saturating_mul(BLOCK)
+    blocks_in(folder, 3).saturating_mul(BLOCK)
+}
+
+fn blocks_in(folder: &Path, levels: u32) -> u64 {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let blocks = files.map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => match levels.checked_sub(1) {
+            Some(levels) if levels > 0 => blocks_in(&entry.path(), levels),
+            _ => 0,
+        },
+        Ok(metadata) => metadata.blocks(),
+        Err(_) => 0,
+    });
+    blocks.fold(0, u64::saturating_add)
 }
 
 /// The name of a new session: the moment and the target.

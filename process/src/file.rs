@@ -40,6 +40,12 @@ impl FileKey {
             changed: (file.mtime(), file.mtime_nsec()),
         }
     }
+
+    /// Whether it is the same file as far as the inode, size and last change tell.
+    pub(super) fn same_but_for_device(&self, other: &Self) -> bool {
+        let of = |key: &Self| (key.inode, key.size, key.changed);
+        of(self) == of(other)
+    }
 }
 
 /// A mapping as the process's memory map or the kernel's record describes it.

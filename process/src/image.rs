@@ -1,7 +1,9 @@
 //! What is mapped: libraries with their unwind information, dex files with their methods.
 
 use crate::budget::{Claim, OpenFile};
+use crate::file::FileKey;
 use crate::format::{BytecodeFormat, Dex};
+use crate::reader::{self, PathTarget};
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -9,9 +11,10 @@ use std::fs::{File, Metadata};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use varid_model::{Address, Layer};
+use varid_model::{Address, Layer, Pid, is_own_memory};
 use varid_symbolizer::bytecode::BytecodeImage;
 use varid_symbolizer::container::ContainerEntry;
+use varid_symbolizer::elf::{SymbolFile, SymbolFileLimits};
 use varid_unwind::Module;
 
 /// An ELF file. What is in it is read when a sample first lands there.
@@ -21,10 +24,41 @@ pub struct ElfImage {
     pub path: PathBuf,
     file: Option<(File, OpenFile)>,
     /// Where it lies in the file, if that is an archive.
-    part: Option<Range<u64>>,
+    part: Option<ArchivePart>,
     /// Its bytes, if it is nowhere but in memory.
     memory: Vec<u8>,
     contents: OnceCell<Option<Elf>>,
+}
+
+/// Where an ELF file lies in an archive.
+#[derive(Debug)]
+struct ArchivePart {
+    archive: PathBuf,
+    bytes: Range<u64>,
+}
+
+/// Which file a path led to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePlace {
+    /// The path; of an ELF file in an archive the archive's.
+    path: PathBuf,
+    file: FileKey,
+}
+
+impl FilePlace {
+    /// Whether the path leads this program, which may be in another mount namespace than the process that has mapped the file, to the file
+    /// now. The process's reader opens it.
+    pub fn leads_to_file(&self, pid: Pid) -> bool {
+        if is_own_memory(&self.path) {
+            return false;
+        }
+        let opened = reader::open(pid, &self.path, PathTarget::Regular, None);
+        // An overlay gives a file another device than the file below it has, which a mapping leads to.
+        opened.and_then(|file| file.metadata()).is_ok_and(|meta| {
+            let found = FileKey::of(&meta);
+            found.same_but_for_device(&self.file)
+        })
+    }
 }
 
 /// A part of an ELF file, as it is loaded.
@@ -64,12 +98,15 @@ impl ElfImage {
         path: &Path,
         place: &ContainerEntry,
     ) -> Self {
-        let mut path = path.as_os_str().to_owned();
-        path.push("!");
-        path.push(&place.name);
+        let mut name = path.as_os_str().to_owned();
+        name.push("!");
+        name.push(&place.name);
         Self {
-            part: Some(place.offset..place.offset.saturating_add(place.len)),
-            ..Self::new(archive, open, Path::new(&path))
+            part: Some(ArchivePart {
+                archive: path.to_owned(),
+                bytes: place.offset..place.offset.saturating_add(place.len),
+            }),
+            ..Self::new(archive, open, Path::new(&name))
         }
     }
 
@@ -91,9 +128,9 @@ impl ElfImage {
             let (file, _) = self.file.as_ref()?;
             let file = ReadCache::new(file);
             match &self.part {
-                Some(part) => {
-                    let len = part.end.saturating_sub(part.start);
-                    parse_or_warn(file.range(part.start, len), &self.path)
+                Some(ArchivePart { bytes, .. }) => {
+                    let len = bytes.end.saturating_sub(bytes.start);
+                    parse_or_warn(file.range(bytes.start, len), &self.path)
                 }
                 None => parse_or_warn(&file, &self.path),
             }
@@ -111,6 +148,35 @@ impl ElfImage {
     pub fn metadata(&self) -> Option<Metadata> {
         let (file, _) = self.file.as_ref()?;
         file.metadata().ok()
+    }
+
+    /// Which file its path led to when it was mapped; None: it is nowhere but in memory.
+    pub fn place(&self) -> Option<FilePlace> {
+        let meta = self.metadata()?;
+        let archive = self.part.as_ref().map(|part| &part.archive);
+        Some(FilePlace {
+            path: archive.unwrap_or(&self.path).clone(),
+            file: FileKey::of(&meta),
+        })
+    }
+
+    /// What of it names its addresses.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or is no ELF file that is loaded as it is.
+    pub fn symbol_file(
+        &self,
+        limits: SymbolFileLimits,
+    ) -> varid_symbolizer::Result<SymbolFile<'static>> {
+        let name = self.path.to_string_lossy();
+        match &self.file {
+            Some((file, _)) => {
+                let part = self.part.as_ref().map(|part| part.bytes.clone());
+                SymbolFile::of_file(file, part, &name, limits)
+            }
+            None => SymbolFile::of_bytes(self.memory.clone(), &name, limits),
+        }
     }
 
     /// Its bytes from one dynamic symbol to the end of another, as they are loaded; None: it does not have both, or no memory for so

@@ -71,7 +71,7 @@ pub use budget::raise_limit_of_files;
 pub use code::MappedCode;
 pub use file::{FileKey, KernelMapping, read as read_file};
 pub use format::{BytecodeFormat, Formats};
-pub use image::{CodeImage, ElfImage, LoadedBytes, ProcessImage};
+pub use image::{CodeImage, ElfImage, FilePlace, LoadedBytes, ProcessImage};
 pub use images::Images;
 pub use jit::{JitCode, JitFile, MissingNames, ReadBudget};
 pub use mapping_id::MappingId;

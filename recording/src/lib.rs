@@ -13,6 +13,8 @@
 //! | what is known about a session | [`manifest`] |
 //! | what do the addresses of the remap range mean | [`remap`] |
 //! | how often was each method called | `calls` |
+//! | which file names a file's addresses where its path leads to it no more | `kept_file` |
+//! | which files may its folder hold | `session_files` |
 //! | where was it recorded | [`host`] |
 //! | how is it written, what survives a kill or a full disk | `writer` |
 //! | how is it read, in which order | `reader`, `time_order` |
@@ -90,6 +92,7 @@ mod event;
 mod features;
 mod format;
 pub mod host;
+mod kept_file;
 pub mod manifest;
 mod mode;
 mod reader;
@@ -98,6 +101,7 @@ mod recorded_file;
 mod regular;
 pub mod remap;
 mod rewrite;
+mod session_files;
 pub mod terminal;
 mod time_order;
 mod writer;
@@ -108,6 +112,7 @@ pub use error::{Error, Result};
 pub use event::{EventDesc, SessionEvents};
 pub use format::{DATA_SIZE_AT, head as perf_data_head};
 pub use host::Host;
+pub use kept_file::KeptFile;
 pub use manifest::{
     ConfigurationChange, ImageKind, ImportedFrom, Manifest, Membership, SampleCounts, SampleSource,
     SessionImage, SessionState, SessionTarget, Tactic, TargetKind,
@@ -119,8 +124,11 @@ pub use record::{
 pub use recorded_file::RecordedFile;
 pub use regular::open_regular;
 pub use rewrite::{Rewritten, rewrite};
+pub use session_files::{is_plain_name, is_session_file, session_files};
 pub use varid_model::is_own_memory;
-pub use writer::{BATCH, MAX_BACKLOG, Owner, RESERVE, SessionWriter, may_hold, remove_session};
+pub use writer::{
+    BATCH, MAX_BACKLOG, Owner, RESERVE, SessionWriter, kept_file_of, may_hold, remove_session,
+};
 
 /// Name of the kernel's own samples inside a session folder, where they are kept.
 pub const RAW_DATA: &str = "raw.data";

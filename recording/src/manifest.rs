@@ -14,6 +14,7 @@ use crate::{
     error::{Error, Result},
     event::SessionEvents,
     host::Host,
+    kept_file::KeptFile,
     recorded_file::RecordedFile,
     regular::open_regular,
 };
@@ -72,6 +73,9 @@ pub struct Manifest {
     /// The files without a build-id: their names come from the same file only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<RecordedFile>,
+    /// The files whose symbols the session keeps, though their mappings have their own paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<KeptFile>,
     /// How the recording differs from what was requested, as sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -166,6 +170,7 @@ impl Manifest {
             read_requests: 0,
             images: Vec::new(),
             files: Vec::new(),
+            kept: Vec::new(),
             notes: Vec::new(),
             configuration: String::new(),
             changes: Vec::new(),

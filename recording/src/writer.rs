@@ -1,12 +1,15 @@
 //! How is a session written: what is batched, and kept when it cannot be written?
 //!
-//! [`data`]: perf.data on the disk; [`folder`]: whose it is, and what may be in it; [`tally`]: what was recorded and lost.
+//! [`data`]: perf.data on the disk; [`folder`]: whose it is, and what may be in it; [`kept_file`]: files of processes that are kept;
+//! [`tally`]: what was recorded and lost.
 
 mod data;
 pub(crate) mod folder;
+mod kept_file;
 mod tally;
 
 pub use folder::{Owner, may_hold, remove_session};
+pub use kept_file::kept_file_of;
 
 use std::{
     fs::File,
@@ -157,6 +160,21 @@ impl SessionWriter {
     /// It is there already, or cannot be created.
     pub fn create_file(&self, name: &str) -> Result<File> {
         self.folder.create_new(name)
+    }
+
+    /// Keeps a file that names addresses of `original`, as `write` writes it. Returns its path relative to the session's folder,
+    /// `symbols/ID/NAME`, and how many bytes it takes: none, if the same one was kept before.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written: nothing of it is left.
+    pub fn keep_file<E: From<Error>>(
+        &self,
+        original: &Path,
+        write: impl FnOnce(&mut dyn Write) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(String, u64), E> {
+        let folders = (&*self.symbols_here(), &*self.symbols());
+        kept_file::keep(folders, original, write)
     }
 
     /// What has been recorded so far: `samples`, `attributed`, `unattributed`, `lost` and `dropped`.

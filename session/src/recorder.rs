@@ -1,12 +1,15 @@
 //! How does a sample become records, with the mappings and symbol files that name its addresses before it?
 
+mod kept_files;
 mod symbols;
 mod written;
 
 pub use written::Written;
 
 use super::kernel::Kernel;
+use super::request::KeepSymbols;
 use super::vdso::Vdso;
+use kept_files::KeptFiles;
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -72,6 +75,7 @@ pub struct Recorder {
     pub remap: RemapTable,
     kernel: Option<Kernel>,
     vdso: Vdso,
+    kept: KeptFiles,
     vm_paths: HashSet<std::path::PathBuf>,
     /// Dex files whose substitutes are in the session.
     dexes: HashSet<[u8; 20]>,
@@ -102,6 +106,7 @@ impl Recorder {
             remap,
             kernel,
             vdso: Vdso::own(),
+            kept: KeptFiles::default(),
             vm_paths: HashSet::new(),
             dexes: HashSet::new(),
             cache: symbols::substitutes(cache),
@@ -110,6 +115,11 @@ impl Recorder {
         recorder.kernel_mapping()?;
         recorder.flush()?;
         Ok(recorder)
+    }
+
+    /// Keeps the symbols of these files from here on.
+    pub fn keep_symbols(&mut self, of: KeepSymbols) {
+        self.kept = KeptFiles::new(of);
     }
 
     /// The session's writer, for its folder, counts and manifest.
@@ -253,23 +263,9 @@ impl Recorder {
             return Ok(());
         }
         let (path, build_id) = match &mapped.image {
-            ProcessImage::Elf(elf) => {
-                let elf = elf.clone();
-                self.note_file(&elf);
-                (self.path_of(&elf)?, elf.build_id().to_vec())
-            }
-            ProcessImage::Code(dex) => {
-                let dex = dex.clone();
-                (self.substitute(&dex)?, dex.build_id.to_vec())
-            }
+            ProcessImage::Elf(elf) => (self.path_of(elf, managed)?, elf.build_id().to_vec()),
+            ProcessImage::Code(dex) => (self.substitute(dex)?, dex.build_id.to_vec()),
             ProcessImage::Other(path) => (path.to_path_buf(), Vec::new()),
-        };
-        if let ProcessImage::Elf(elf) = &mapped.image {
-            let elf = elf.clone();
-            self.note_vm(&elf, managed);
-        }
-        let Some(mapped) = managed.process.space.at(address.get()) else {
-            return Ok(());
         };
         let id = mapped.id;
         let (start, pgoff, mode) = (mapped.start, mapped.pgoff, mapped.mode);
@@ -359,6 +355,7 @@ impl Recorder {
             kernel.reread();
         }
         let named = self.write_names();
+        self.keep_moved_files();
         self.writer.finish()?;
         // Finishing frees the space that is reserved for the end: names that had no room have some now.
         named.or_else(|_| self.write_names())

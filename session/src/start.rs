@@ -56,6 +56,7 @@ pub fn open(
     let about = sampling.with(|sampler| manifest(&options, sampler.source()));
     let (folder, cache) = (&options.output, &options.cache);
     let mut recorder = Recorder::create(folder, about, options.owner, cache)?;
+    recorder.keep_symbols(request.keep_symbols);
     if options.compress {
         recorder.writer().compress();
     }

@@ -11,7 +11,7 @@ use varid_sampler::ShimKind;
 use varid_sampler::event::TimeEvent;
 use varid_session::config::{FREQUENCIES, MethodPattern, PERIODS, ProcessPattern, units};
 use varid_session::request::{
-    SamplingRequest, SessionRequest, TargetRequest, check_duration, check_pages,
+    KeepSymbols, SamplingRequest, SessionRequest, TargetRequest, check_duration, check_pages,
 };
 
 /// What `varid start` and `varid record` are asked for.
@@ -143,6 +143,10 @@ pub struct SamplingArgs {
     /// Keep the kernel's own samples beside the attributed ones, in raw.data.
     #[arg(long, help_heading = OUTPUT)]
     pub keep_raw: bool,
+    /// Keep the symbols of all sampled files in the session, so that another machine names them, too; without it, of those only that their
+    /// paths do not lead to, as in containers.
+    #[arg(long, help_heading = OUTPUT)]
+    pub keep_symbols: bool,
     /// Stop after so many seconds (or with a unit: 500ms, 2m).
     #[arg(long, value_name = "T", value_parser = parse_duration)]
     pub duration: Option<Duration>,
@@ -172,6 +176,7 @@ impl SamplingArgs {
             log_calls: self.log_calls,
             shim: self.shim.map(ShimKind::from),
             keep_raw: self.keep_raw,
+            keep_symbols: KeepSymbols::of_all_if(self.keep_symbols),
             duration: self.duration,
             output: self.output.clone(),
             ring_pages: self.ring_pages,

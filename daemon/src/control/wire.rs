@@ -9,7 +9,7 @@ use std::time::Duration;
 use varid_model::{Pid, Stack};
 use varid_recording::Tactic;
 use varid_sampler::ShimKind;
-use varid_session::request::{SamplingRequest, TargetRequest};
+use varid_session::request::{KeepSymbols, SamplingRequest, TargetRequest};
 
 /// A [`TargetRequest`] on the socket.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,6 +38,8 @@ pub struct WireSampling {
     log_calls: bool,
     shim: Option<WireShim>,
     keep_raw: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    keep_symbols: bool,
     duration: Option<Duration>,
     output: Option<PathBuf>,
     ring_pages: usize,
@@ -138,6 +140,7 @@ impl From<SamplingRequest> for WireSampling {
             log_calls: request.log_calls,
             shim: request.shim.map(WireShim::from),
             keep_raw: request.keep_raw,
+            keep_symbols: request.keep_symbols == KeepSymbols::OfAll,
             duration: request.duration,
             output: request.output,
             ring_pages: request.ring_pages,
@@ -162,6 +165,7 @@ impl TryFrom<WireSampling> for SamplingRequest {
             log_calls: wire.log_calls,
             shim: wire.shim.map(ShimKind::from),
             keep_raw: wire.keep_raw,
+            keep_symbols: KeepSymbols::of_all_if(wire.keep_symbols),
             duration: wire.duration,
             output: wire.output,
             ring_pages: wire.ring_pages,
@@ -181,7 +185,7 @@ mod tests {
         r#"{"version":4,"request":"start","#,
         r#""target":{"apps":["org.a"],"services":["video"],"pids":[7],"all":false},"#,
         r#""sampling":{"events":["cycles"],"off_cpu":1000000,"frequency":null,"count":1000,"stack":"full","methods":["a.*"],"#,
-        r#""config":"/c","tactic":"method-invoke","log_calls":true,"shim":"bpf","keep_raw":true,"#,
+        r#""config":"/c","tactic":"method-invoke","log_calls":true,"shim":"bpf","keep_raw":true,"keep_symbols":true,"#,
         r#""duration":{"secs":7,"nanos":0},"output":"/o","ring_pages":2048}}"#,
     );
 
@@ -198,6 +202,7 @@ mod tests {
             log_calls: true,
             shim: Some(ShimKind::Bpf),
             keep_raw: true,
+            keep_symbols: KeepSymbols::OfAll,
             duration: Some(Duration::from_secs(7)),
             output: Some(PathBuf::from("/o")),
             ring_pages: 2048,

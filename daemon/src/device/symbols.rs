@@ -47,10 +47,12 @@ fn named(session: &Path) -> BTreeMap<Vec<u8>, String> {
         let SessionRecord::Mapping(mapping) = record else {
             continue;
         };
-        let own = mapping.path.parent().and_then(Path::file_name);
+        // `symbols/NAME` and `symbols/ID/NAME`.
+        let mut folders = mapping.path.ancestors().skip(1).take(2);
+        let is_own = folders.any(|folder| folder.file_name() == Some(SYMBOLS.as_ref()));
         if !mapping.kernel
             && !mapping.build_id.is_empty()
-            && own.is_none_or(|folder| folder != SYMBOLS)
+            && !is_own
             && let Some(path) = mapping.path.to_str().filter(|path| path.starts_with('/'))
         {
             found.insert(mapping.build_id, path.to_owned());

@@ -6,7 +6,9 @@ use super::shell::quote;
 use crate::paths;
 use std::io;
 use std::path::{Path, PathBuf};
-use varid_recording::{Manifest, SESSION_JSON, SYMBOLS, SessionReader, may_hold};
+use varid_recording::{
+    Manifest, SESSION_JSON, SYMBOLS, SessionReader, is_plain_name, is_session_file, may_hold,
+};
 
 /// Copies a session's folder; where it is on the host. `output`: where it shall be, else among
 /// the sessions by its own name.
@@ -14,7 +16,7 @@ pub fn pull(place: &Place, there: &str, output: Option<&Path>) -> Result<PathBuf
     let name = there.rsplit('/').next().unwrap_or(there);
     let target = match output {
         Some(output) => output.to_owned(),
-        None if is_plain(name) => paths::sessions().join(name),
+        None if is_plain_name(name) => paths::sessions().join(name),
         None => return Err(place.device.failed("copy a session of that name", name)),
     };
     let above = match target.parent() {
@@ -36,34 +38,22 @@ fn copy(place: &Place, there: &str, new: &Path) -> Result<()> {
     let symbols = new.join(SYMBOLS);
     paths::make_private(&symbols).map_err(DeviceError::io("create", &symbols))?;
     let script = format!(
-        "cd {} && for file in * {SYMBOLS}/*; do
+        "cd {} && for file in * {SYMBOLS}/* {SYMBOLS}/*/*; do
 [ ! -f \"$file\" ] || [ -L \"$file\" ] || echo \"$file\"; done",
         quote(there)
     );
     let listed = place.device.shell("read the session", &script)?;
-    for file in listed.lines().filter(|file| is_of_a_session(file)) {
-        place
-            .device
-            .pull(&format!("{there}/{file}"), &new.join(file))?;
+    for file in listed.lines().filter(|file| is_session_file(file)) {
+        let to = new.join(file);
+        if let Some(folder) = to.parent() {
+            paths::make_private(folder).map_err(DeviceError::io("create", folder))?;
+        }
+        place.device.pull(&format!("{there}/{file}"), &to)?;
     }
     // What cannot be read here has not arrived.
     SessionReader::open(new)
         .and_then(|session| session.records().map(drop))
         .map_err(|error| place.device.failed("copy the session", &error.to_string()))
-}
-
-/// Whether the device's word for a file or folder is one that names nothing else here.
-fn is_plain(name: &str) -> bool {
-    let known = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
-    !name.is_empty() && !name.starts_with('.') && name.chars().all(known)
-}
-
-/// Whether it is a file that a session has.
-fn is_of_a_session(file: &str) -> bool {
-    match file.split_once('/') {
-        Some((folder, name)) => folder == SYMBOLS && is_plain(name),
-        None => may_hold(file) && file != SYMBOLS && !file.ends_with(".new"),
-    }
 }
 
 /// Gives the folder its name. The same session that was pulled before is replaced, and where
@@ -134,38 +124,6 @@ fn remove(folder: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_device_names_no_files_but_a_sessions() {
-        for file in [
-            "perf.data",
-            "session.json",
-            "symbols/0a.elf",
-            "symbols/vdso-1.so",
-            "calls.tsv",
-            "calls.log.12",
-        ] {
-            assert!(is_of_a_session(file), "{file}");
-        }
-        for file in [
-            "",
-            "/etc/passwd",
-            "../x",
-            "symbols/../x",
-            "symbols/..",
-            "symbols/",
-            "symbols/a/b",
-            "other/x",
-            "symbols/.x",
-            "symbols",
-            "symbols/a\rb",
-            "perf.data.new",
-            "session.json.new",
-            "calls.log.12\r",
-        ] {
-            assert!(!is_of_a_session(file), "{file:?}");
-        }
-    }
 
     fn session(folder: &Path, start: u64) {
         std::fs::create_dir(folder).unwrap();

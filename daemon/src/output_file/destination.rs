@@ -107,7 +107,10 @@ impl Place {
         let in_session = is_session(folder) && name.is_some_and(may_hold);
         // By its real path: the folder may be named by `.`.
         let real = fs::canonicalize(folder).unwrap_or_default();
-        let in_symbols = real.ends_with(SYMBOLS) && real.parent().is_some_and(is_session);
+        let is_symbols =
+            |folder: &Path| folder.ends_with(SYMBOLS) && folder.parent().is_some_and(is_session);
+        // A kept file has a folder of its own there.
+        let in_symbols = is_symbols(&real) || real.parent().is_some_and(is_symbols);
         if in_session || in_symbols {
             bail!("{shown} belongs to a session: name another file for the output");
         }

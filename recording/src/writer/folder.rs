@@ -223,13 +223,7 @@ impl Folder {
     /// Makes the session another user's, the folder last: nothing may be written into it from then on.
     pub fn give_to(&self, owner: Owner) -> Result<()> {
         let (user, group) = (Some(owner.user), Some(owner.group));
-        let give = |folder: BorrowedFd<'_>| {
-            for name in names(folder)? {
-                let itself = AtFlags::SYMLINK_NOFOLLOW;
-                rustix::fs::chownat(folder, name, user, group, itself)?;
-            }
-            Ok(())
-        };
+        let give = |folder: BorrowedFd<'_>| give_contents(folder, owner);
         let symbols = self.symbols.as_ref().map_or(Ok(()), |it| give(it.as_fd()));
         symbols
             .and_then(|()| give(self.fd()))
@@ -334,6 +328,23 @@ pub fn remove_session(path: &Path) -> Result<()> {
     folder.clear()?;
     // Only an empty one goes, whatever has its name by now.
     fs::remove_dir(&folder.path).map_err(Error::io("remove", &folder.path))
+}
+
+/// Makes what is in a folder another user's, and what is in the folders in it, which hold the files that were kept.
+fn give_contents(folder: BorrowedFd<'_>, owner: Owner) -> rustix::io::Result<()> {
+    let itself = AtFlags::SYMLINK_NOFOLLOW;
+    let give = |folder: BorrowedFd<'_>, name: &OsString| {
+        rustix::fs::chownat(folder, name, Some(owner.user), Some(owner.group), itself)
+    };
+    for name in names(folder)? {
+        if let Ok(inside) = directory(folder, Path::new(&name)) {
+            for name in names(inside.as_fd())? {
+                give(inside.as_fd(), &name)?;
+            }
+        }
+        give(folder, &name)?;
+    }
+    Ok(())
 }
 
 /// The folder's path in /proc/self/fd, for functions that need a path.
@@ -527,5 +538,36 @@ mod tests {
         fs::remove_file(path.join(SESSION_JSON)).unwrap();
         drop(Folder::take(&path, None).unwrap());
         assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn all_of_a_session_is_given_to_its_user() {
+        use std::os::unix::fs::MetadataExt;
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("not tried: only root gives files away");
+            return;
+        }
+        const NOBODY: u32 = 65534;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session");
+        let folder = begun(&path, "");
+        let outside = dir.path().join("outside");
+        fs::write(&outside, "").unwrap();
+        fs::create_dir(folder.symbols().join("0a")).unwrap();
+        fs::write(folder.symbols().join("0a/prog"), "").unwrap();
+        std::os::unix::fs::symlink(&outside, folder.symbols().join("0a/link")).unwrap();
+        folder.give_to(Owner::new(NOBODY, NOBODY)).unwrap();
+        for file in [
+            "",
+            "session.json",
+            "symbols",
+            "symbols/0a",
+            "symbols/0a/prog",
+            "symbols/0a/link",
+        ] {
+            let about = fs::symlink_metadata(path.join(file)).unwrap();
+            assert_eq!((about.uid(), about.gid()), (NOBODY, NOBODY), "{file}");
+        }
+        assert_eq!(fs::metadata(&outside).unwrap().uid(), 0);
     }
 }

@@ -155,9 +155,8 @@ fn original(dex: &DexFile, offset: u32) -> Result<u32, String> {
 
 fn machine_code(image: &OpenImage, file: &ImageFile, range: Range<u64>) -> Result<Code, String> {
     let name = file.path.file_name().unwrap_or_default().to_string_lossy();
-    // A session has the names of code that was made at run time, and not the code.
     if file.in_session && !name.starts_with("vdso-") {
-        return Err("code that was made at run time is not kept".to_owned());
+        return Err("the session has the symbols of this file, not its code".to_owned());
     }
     if range.is_empty() {
         return Err("it is not known where the function ends".to_owned());

@@ -65,11 +65,7 @@ impl<'p> OpenImage<'p> {
             Some(path) if is_app => Some(retrace::read(path)?.0),
             _ => None,
         };
-        let source = match file.in_session {
-            true => files.open_own(&file.path, &file.build_id),
-            false => files.open(&file.path, &file.build_id),
-        };
-        Ok(source.map(|source| Self {
+        Ok(file.open(&files).map(|source| Self {
             image,
             file,
             source,

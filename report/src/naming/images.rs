@@ -12,7 +12,10 @@ use varid_symbolizer::{
     elf::{ElfSource, SymbolOrigin},
 };
 
-use super::{file_version::FileVersion, recorded_files::RecordedFiles, runtimes::Runtime};
+use super::{
+    file_version::FileVersion, kept_symbols::KeptSymbols, recorded_files::RecordedFiles,
+    runtimes::Runtime,
+};
 use crate::{
     frames::{ImageId, ProfileImage},
     name_options::Detail,
@@ -30,6 +33,8 @@ pub struct ImageTable {
     files: RecordedFiles,
     /// What the manifest says, by the path in a mapping, or by the substitute's relative path.
     listed: HashMap<String, varid_recording::SessionImage>,
+    /// The files whose symbols the session keeps.
+    kept: KeptSymbols,
     /// Of the files that grow while the session is recorded, when they were read.
     versions: HashMap<ImageId, Option<FileVersion>>,
     /// By path and build-id; files that only have a name have no path.
@@ -60,6 +65,8 @@ pub struct ImageFile {
     pub kind: ImageKind,
     /// Whether it is a file of the session.
     pub in_session: bool,
+    /// The session's file with its symbols, if the session keeps them beside the original.
+    pub kept: Option<PathBuf>,
 }
 
 /// What became of an image's file.
@@ -97,6 +104,7 @@ impl ImageTable {
             session: session.to_owned(),
             files,
             listed: listed(manifest),
+            kept: KeptSymbols::new(session, &manifest.kept),
             versions: HashMap::new(),
             ids: HashMap::new(),
             images: Vec::new(),
@@ -108,8 +116,9 @@ impl ImageTable {
     pub fn refresh(&mut self, manifest: &Manifest) -> HashSet<ImageId> {
         let mut changed = HashSet::new();
         let now = listed(manifest);
-        if now != self.listed {
-            self.listed = now;
+        let kept = KeptSymbols::new(&self.session, &manifest.kept);
+        if (&now, &kept) != (&self.listed, &self.kept) {
+            (self.listed, self.kept) = (now, kept);
             for ((path, build_id), id) in &self.ids {
                 let index = usize::try_from(id.0).unwrap_or(usize::MAX);
                 let image = self.images.get(index);
@@ -194,17 +203,11 @@ impl ImageTable {
             return Vec::new();
         };
         if let State::Unread(file) = state {
-            let ImageFile { path, build_id, .. } = file;
             if file.in_session && file.kind == ImageKind::Remap {
-                self.versions.insert(id, FileVersion::of(path));
+                self.versions.insert(id, FileVersion::of(&file.path));
             }
-            let source = if file.in_session {
-                self.files.open_own(path, build_id)
-            } else {
-                self.files.open(path, build_id)
-            };
-            let source = source.map(Box::new);
-            let runtime = Runtime::of(path).filter(|_| file.kind == ImageKind::Elf);
+            let source = file.open(&self.files).map(Box::new);
+            let runtime = Runtime::of(&file.path).filter(|_| file.kind == ImageKind::Elf);
             let is_other = runtime.zip(source.as_ref().ok());
             let is_other =
                 is_other.is_some_and(|(runtime, source)| runtime.is_refuted_by(source.symbols()));
@@ -282,6 +285,8 @@ impl ImageTable {
             let kind = match listed {
                 Some(image) => image.kind,
                 None if substitute == REMAP_ELF => ImageKind::Remap,
+                // What a process has mapped lies in a folder of its own.
+                None if substitute.matches('/').count() > 1 => ImageKind::Elf,
                 None => ImageKind::Dex,
             };
             let name = match (listed, kind) {
@@ -289,10 +294,18 @@ impl ImageTable {
                 (None, ImageKind::Remap) => "[remap]".to_owned(),
                 (None, _) => base_name(path),
             };
+            let original = listed.map(|image| PathBuf::from(&image.path));
+            let unlisted = match kind {
+                ImageKind::Elf => Layer::Native,
+                ImageKind::Dex | ImageKind::Remap => Layer::App,
+            };
             let image = ProfileImage {
                 name,
-                path: listed.map(|image| PathBuf::from(&image.path)),
-                layer: listed.map_or(Layer::App, |image| image.layer),
+                layer: layer_of(
+                    listed.map_or(unlisted, |image| image.layer),
+                    original.as_deref(),
+                ),
+                path: original,
             };
             // The remap range's file grows while it is mapped: its build-id may be a later one.
             let build_id = match kind {
@@ -304,6 +317,7 @@ impl ImageTable {
                 build_id,
                 kind,
                 in_session: true,
+                kept: None,
             };
             return (image, file);
         }
@@ -319,13 +333,12 @@ impl ImageTable {
                 build_id: build_id.to_vec(),
                 kind: ImageKind::Remap,
                 in_session: false,
+                kept: None,
             };
             return (image, file);
         }
-        let layer = match listed.map_or(Layer::Native, |image| image.layer) {
-            Layer::Native if Runtime::of(path).is_some() => Layer::Vm,
-            layer => layer,
-        };
+        let layer = listed.map_or(Layer::Native, |image| image.layer);
+        let layer = layer_of(layer, Some(path));
         let image = ProfileImage {
             name: listed.map_or_else(|| base_name(path), display_name),
             path: Some(path.to_owned()),
@@ -336,20 +349,44 @@ impl ImageTable {
             build_id: build_id.to_vec(),
             kind: listed.map_or(ImageKind::Elf, |image| image.kind),
             in_session: false,
+            kept: self.kept.of(path, build_id),
         };
         (image, file)
     }
 
-    /// The relative path of this session's substitute that a mapping names, wherever the
-    /// session was when it was recorded.
+    /// The relative path of this session's file that a mapping names, wherever the session was when it was recorded: `symbols/NAME` or
+    /// `symbols/ID/NAME`.
     fn substitute(&self, path: &Path) -> Option<String> {
         let name = path.file_name()?.to_str()?;
-        if path.parent()?.file_name()? != SYMBOLS {
-            return None;
-        }
-        let relative = format!("{SYMBOLS}/{name}");
+        let folder = path.parent()?;
+        let relative = match folder.file_name()? == SYMBOLS {
+            true => format!("{SYMBOLS}/{name}"),
+            false => {
+                let id = folder.file_name()?.to_str()?;
+                (folder.parent()?.file_name()? == SYMBOLS)
+                    .then(|| format!("{SYMBOLS}/{id}/{name}"))?
+            }
+        };
         let known = self.listed.contains_key(&relative) || self.session.join(&relative).is_file();
         known.then_some(relative)
+    }
+}
+
+impl ImageFile {
+    /// Opens it; or why there is none.
+    pub fn open(&self, files: &RecordedFiles) -> Result<ElfSource, String> {
+        match self.in_session {
+            true => files.open_own(&self.path, &self.build_id),
+            false => files.open(&self.path, &self.build_id, self.kept.as_deref()),
+        }
+    }
+}
+
+/// The layer of an image, from what a recording says of it.
+fn layer_of(recorded: Layer, path: Option<&Path>) -> Layer {
+    match recorded {
+        Layer::Native if path.is_some_and(|path| Runtime::of(path).is_some()) => Layer::Vm,
+        layer => layer,
     }
 }
 

@@ -5,6 +5,7 @@
 //! | which mapping held an address at that time | `address_spaces` |
 //! | which file, which layer and which functions are behind a mapping | `images` |
 //! | which file of this machine is the recorded one | `recorded_files` |
+//! | which file of the session has the symbols of one | `kept_symbols` |
 //! | has a file changed since it was read | `file_version` |
 //! | what is a kernel address called | `kernel` |
 //! | which files are the runtime of a language | `runtimes` |
@@ -17,6 +18,7 @@ mod address_spaces;
 mod file_version;
 mod image_file;
 mod images;
+mod kept_symbols;
 mod kernel;
 mod recorded_files;
 mod resolver;

@@ -106,8 +106,13 @@ impl RecordedFiles {
     }
 
     /// The file that had this path when it was recorded; or why there is none. An empty
-    /// build-id is an unknown one.
-    pub fn open(&self, recorded: &Path, build_id: &[u8]) -> Result<ElfSource, String> {
+    /// build-id is an unknown one. `kept`: the session's file with its symbols, which has less than the file itself.
+    pub fn open(
+        &self,
+        recorded: &Path,
+        build_id: &[u8],
+        kept: Option<&Path>,
+    ) -> Result<ElfSource, String> {
         // A library is looked for by its own name, too.
         let name = recorded.file_name().unwrap_or_default();
         let path_parts = in_archive(recorded);
@@ -157,7 +162,14 @@ impl RecordedFiles {
                 Err(_) => {}
             }
         }
-        copy.ok_or(problem)
+        let is_one_file = identified.is_none_or(|files| files.len() < 2);
+        let kept = kept
+            .filter(|_| is_one_file || !build_id.is_empty())
+            .and_then(|path| self.open_own(path, build_id).ok());
+        match (kept, copy) {
+            (Some(kept), copy) => Ok(better(kept, copy)),
+            (None, copy) => copy.ok_or(problem),
+        }
     }
 
     /// A file of the session.

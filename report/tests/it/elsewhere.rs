@@ -9,10 +9,12 @@ use std::{
 
 use crate::common::{
     APP, DRAW, Fixture, LIBFOO, RUN,
-    native::{Native, SOURCE, all, by, json, lines, lines_by_addr2line, options, run},
+    native::{Native, SOURCE, all, by, json, lines, lines_by_addr2line, lines_of, options, run},
 };
-use varid_recording::{Host, RecordedFile, SessionReader};
+use varid_model::Layer;
+use varid_recording::{Host, KeptFile, RecordedFile, SessionReader};
 use varid_report::{Error, GroupBy, MissingPart, NameOptions, NamePattern, Options, Profile, View};
+use varid_symbolizer::elf::{SymbolFile, SymbolFileLimits};
 
 /// The only thing that is missing of the library.
 fn missing(profile: &Profile, path: &Path) -> Option<(MissingPart, u64, String)> {
@@ -436,4 +438,99 @@ fn a_file_of_the_session_that_is_gone_is_missing() {
             ["copy the whole session from where it was recorded"]
         );
     }
+}
+
+/// Keeps the symbols of the library in the session, as `file` below it.
+fn keep(native: &Native, file: &str) {
+    let path = native.fixture.session.join(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let limits = SymbolFileLimits {
+        names: 1 << 20,
+        debug: 1 << 20,
+    };
+    let library = fs::File::open(&native.library).unwrap();
+    let part = SymbolFile::of_file(&library, None, "libnative.so", limits).unwrap();
+    part.write(fs::File::create(path).unwrap()).unwrap();
+}
+
+fn change_manifest(native: &Native, change: impl FnOnce(&mut serde_json::Value)) {
+    let path = native.fixture.session.join("session.json");
+    let mut manifest = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    change(&mut manifest);
+    fs::write(&path, manifest.to_string()).unwrap();
+}
+
+#[test]
+fn a_file_that_is_gone_has_the_names_that_the_session_keeps() {
+    let names = NameOptions {
+        inlined: true,
+        lines: true,
+        ..NameOptions::default()
+    };
+    for with_build_id in [true, false] {
+        let native = Native::new(with_build_id);
+        keep(&native, "symbols/0a/libnative.so");
+        let build_id = match with_build_id {
+            true => native.profile(names.clone()).event(None).unwrap().missing[0]
+                .build_id
+                .clone(),
+            false => String::new(),
+        };
+        let kept = KeptFile {
+            path: native.recorded.to_str().unwrap().to_owned(),
+            build_id,
+            file: "symbols/0a/libnative.so".to_owned(),
+        };
+        change_manifest(&native, |manifest| {
+            manifest["kept"] = serde_json::to_value([&kept]).unwrap()
+        });
+        let whole = native.profile(names.clone());
+        let expected = lines_by_addr2line(&native.library, &native.addresses);
+        assert_eq!(lines(&whole), expected);
+        assert_eq!(missing(&whole, &native.recorded), None);
+        // Two files had that path: whose the names are is not known, if no build-id tells.
+        let other = RecordedFile::of(kept.path.clone(), &fs::metadata(&native.library).unwrap());
+        let second = RecordedFile {
+            inode: 1,
+            ..other.clone()
+        };
+        change_manifest(&native, |manifest| {
+            manifest["files"] = serde_json::to_value([&other, &second]).unwrap();
+        });
+        let two = lines(&native.profile(names.clone()));
+        assert_eq!(two == expected, with_build_id);
+    }
+}
+
+#[test]
+fn a_mapping_of_the_sessions_own_file_is_shown_as_the_original() {
+    let native = Native::recorded_as("session/symbols/0a/libnative.so", true);
+    keep(&native, "symbols/0a/libnative.so");
+    change_manifest(&native, |manifest| {
+        let image = serde_json::json!({
+            "path": "/opt/libv8/libnode.so.1", "build_id": "", "kind": "elf", "layer": "native",
+            "substitute": "symbols/0a/libnative.so",
+        });
+        manifest["images"].as_array_mut().unwrap().push(image);
+    });
+    // Wherever the session is by now.
+    let moved = native.fixture.dir.path().join("moved");
+    fs::rename(&native.fixture.session, &moved).unwrap();
+    let names = NameOptions {
+        inlined: true,
+        lines: true,
+        ..NameOptions::default()
+    };
+    let session = SessionReader::open(&moved).unwrap();
+    let profile = Profile::from_session(&session, &options(names)).unwrap();
+    let expected = lines_by_addr2line(&native.library, &native.addresses);
+    assert_eq!(lines_of(&profile, "libnode.so.1"), expected);
+    let images = profile.frames.images().iter();
+    let mut images = images.filter(|image| image.name == "libnode.so.1");
+    let image = images.next().unwrap();
+    assert_eq!(
+        image.path.as_deref(),
+        Some(Path::new("/opt/libv8/libnode.so.1"))
+    );
+    assert_eq!(image.layer, Layer::Vm, "a runtime, wherever its file was");
 }

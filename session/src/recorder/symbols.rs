@@ -28,17 +28,51 @@ const MAX_FILES: usize = 1 << 12;
 const KERNEL_SYM: &str = "kernel.sym";
 
 impl Recorder {
-    /// Where an ELF file's symbols are. The vDSO is in no file, so that the session keeps a copy.
-    pub(super) fn path_of(&mut self, elf: &ElfImage) -> Result<PathBuf, RecorderError> {
-        let build_id = hex(elf.build_id());
-        if elf.memory().is_empty() || build_id.is_empty() {
-            return Ok(elf.path.clone());
+    /// The path by which a mapping of an ELF file is recorded: the file's own, or that of the session's file where nobody will find the original.
+    pub(super) fn path_of(
+        &mut self,
+        elf: &Rc<ElfImage>,
+        managed: &ManagedProcess,
+    ) -> Result<PathBuf, RecorderError> {
+        if !elf.memory().is_empty() && !elf.build_id().is_empty() {
+            return self.vdso_path(elf);
         }
+        let layer = match is_of_vm(elf, managed) {
+            true => Layer::Vm,
+            false => Layer::Native,
+        };
+        let kept = self.kept.file_of(elf, managed.process.pid, &self.writer)?;
+        let Some(file) = kept else {
+            self.note_file(elf);
+            self.note_vm(elf, layer);
+            return Ok(elf.path.clone());
+        };
+        let path = self.writer.dir().join(&file);
+        let known = Some(&file);
+        let images = &self.writer.manifest_mut().images;
+        if !images
+            .iter()
+            .any(|image| image.substitute.as_ref() == known)
+        {
+            self.add_image(SessionImage {
+                path: elf.path.to_string_lossy().into_owned(),
+                build_id: hex(elf.build_id()),
+                kind: ImageKind::Elf,
+                layer,
+                substitute: Some(file),
+                location: None,
+            });
+        }
+        Ok(absolute(&path))
+    }
+
+    /// The path of the session's copy of a vDSO, which is in no file.
+    fn vdso_path(&mut self, elf: &ElfImage) -> Result<PathBuf, RecorderError> {
         let (name, bytes) = self.vdso.file(elf);
         let path = self.writer.symbols().join(&name);
         let image = SessionImage {
             path: elf.path.to_string_lossy().into_owned(),
-            build_id,
+            build_id: hex(elf.build_id()),
             kind: ImageKind::Elf,
             layer: Layer::Native,
             substitute: Some(format!("symbols/{name}")),
@@ -53,6 +87,14 @@ impl Recorder {
             self.add_image(image);
         }
         Ok(absolute(&path))
+    }
+
+    /// Keeps the symbols of files that are no longer where they were.
+    pub(super) fn keep_moved_files(&mut self) {
+        let (kept, note) = self.kept.finish(&self.writer);
+        let manifest = self.writer.manifest_mut();
+        manifest.kept.extend(kept);
+        manifest.notes.extend(note);
     }
 
     /// Generated code of a process. It is named by a file of its own as soon as the process gives names.
@@ -213,7 +255,7 @@ impl Recorder {
     }
 
     /// Adds a file without a build-id to the manifest: its path may lead to another one when the session is read.
-    pub(super) fn note_file(&mut self, elf: &ElfImage) {
+    fn note_file(&mut self, elf: &ElfImage) {
         let files = &mut self.writer.manifest_mut().files;
         if !elf.build_id().is_empty() || files.len() >= MAX_FILES {
             return;
@@ -227,18 +269,13 @@ impl Recorder {
     }
 
     /// Adds the libraries of a VM to the manifest: they are of a layer of their own.
-    pub(super) fn note_vm(&mut self, elf: &ElfImage, managed: &ManagedProcess) {
-        let is_vm = managed
-            .vm_directory()
-            .is_some_and(|dir| elf.path.parent() == Some(dir.as_path()))
-            || managed.is_vm_image(elf)
-            || varid_vm::hotspot::is_library(&elf.path);
-        if is_vm && self.vm_paths.insert(elf.path.clone()) {
+    fn note_vm(&mut self, elf: &ElfImage, layer: Layer) {
+        if layer == Layer::Vm && self.vm_paths.insert(elf.path.clone()) {
             self.add_image(SessionImage {
                 path: elf.path.to_string_lossy().into_owned(),
                 build_id: hex(elf.build_id()),
                 kind: ImageKind::Elf,
-                layer: Layer::Vm,
+                layer,
                 substitute: None,
                 location: None,
             });
@@ -268,6 +305,14 @@ impl Recorder {
             .try_for_each(|part| part.write_if_changed(&symbols))?;
         Ok(())
     }
+}
+
+/// Whether an ELF file belongs to the VM of a process.
+fn is_of_vm(elf: &ElfImage, managed: &ManagedProcess) -> bool {
+    let directory = managed.vm_directory();
+    directory.is_some_and(|dir| elf.path.parent() == Some(dir.as_path()))
+        || managed.is_vm_image(elf)
+        || varid_vm::hotspot::is_library(&elf.path)
 }
 
 /// The cache of the user's substitutes, below the folder `cache`.

@@ -4,7 +4,7 @@ mod sampling;
 mod target;
 
 use sampling::off_cpu_events;
-pub use sampling::{SamplingRequest, check_duration, check_pages};
+pub use sampling::{KeepSymbols, SamplingRequest, check_duration, check_pages};
 pub use target::{TargetRequest, TargetSpec, with_commas};
 
 use crate::config::{Config, MAX_BYTES, MethodFilter, MethodPattern, Problem, parse};
@@ -252,6 +252,7 @@ mod tests {
                 log_calls: false,
                 shim: None,
                 keep_raw: false,
+                keep_symbols: KeepSymbols::default(),
                 duration: None,
                 output: None,
                 ring_pages: 2048,

@@ -9,6 +9,27 @@ use varid_recording::Tactic;
 use varid_sampler::ShimKind;
 use varid_sampler::event::WaitKind;
 
+/// Of which files a session keeps the symbols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeepSymbols {
+    /// Those that their paths do not lead to.
+    #[default]
+    OfUnreachable,
+    /// All that were sampled.
+    OfAll,
+}
+
+impl KeepSymbols {
+    /// As a flag says it.
+    #[must_use]
+    pub const fn of_all_if(all: bool) -> Self {
+        match all {
+            true => Self::OfAll,
+            false => Self::OfUnreachable,
+        }
+    }
+}
+
 /// What the command line asks for; empty and None: the configuration file's, or the default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SamplingRequest {
@@ -34,6 +55,8 @@ pub struct SamplingRequest {
     pub shim: Option<ShimKind>,
     /// Keep the kernel's own samples beside ours.
     pub keep_raw: bool,
+    /// Of which files the session keeps the symbols.
+    pub keep_symbols: KeepSymbols,
     /// How long the session records.
     pub duration: Option<Duration>,
     /// The session's folder; None: a new one among the sessions.

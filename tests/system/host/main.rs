@@ -19,6 +19,7 @@ mod exports;
 mod held_up;
 mod import;
 mod jit;
+mod kept_symbols;
 mod killed;
 mod layouts;
 mod lines;

@@ -1,0 +1,178 @@
+//! Where in a session lies a file that is kept of what was recorded?
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions},
+    io::{self, BufWriter, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::Path,
+};
+
+use crate::{SYMBOLS, error::Error};
+
+/// The file that is being written.
+const NEW: &str = "kept.new";
+
+/// The most characters of a kept file's name.
+const MAX_NAME: usize = 64;
+
+/// Keeps what `write` writes as `ID/NAME` in a folder of symbols, where the id is that of the content. Returns its path relative to the session,
+/// and how many bytes it takes: none, if it was there already.
+///
+/// `symbols` is where the folder is reached, `shown` what it is called in errors.
+pub fn keep<E: From<Error>>(
+    (symbols, shown): (&Path, &Path),
+    original: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(String, u64), E> {
+    let failed = |action| {
+        let path = shown.join(NEW);
+        move |error| E::from(Error::io(action, path)(error))
+    };
+    let new = symbols.join(NEW);
+    remove(&new).map_err(failed("remove"))?;
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&new)
+        .map_err(failed("create"))?;
+    let mut content = Content {
+        file: BufWriter::new(file),
+        digest: sha1_smol::Sha1::new(),
+        size: 0,
+    };
+    let written = write(&mut content)
+        .and_then(|()| content.flush().map_err(failed("write")))
+        .map(|()| (content.digest.digest().to_string(), content.size));
+    let placed = written.and_then(|(id, size)| {
+        let name = plain_name(original);
+        let is_new = place(&new, &symbols.join(&id), &name).map_err(failed("name"))?;
+        let size = if is_new { size } else { 0 };
+        Ok((format!("{SYMBOLS}/{id}/{name}"), size))
+    });
+    if placed.is_err() {
+        // What is left of it, the next one removes.
+        let _ = remove(&new);
+    }
+    placed
+}
+
+/// Where a file with this content, which names addresses of `original`, is kept: its path relative to the session's folder.
+#[must_use]
+pub fn kept_file_of(content: &[u8], original: &Path) -> String {
+    let id = sha1_smol::Sha1::from(content).digest();
+    format!("{SYMBOLS}/{id}/{}", plain_name(original))
+}
+
+/// Moves a file to its place; false: it was there already.
+fn place(new: &Path, folder: &Path, name: &str) -> io::Result<bool> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let place = folder.join(name);
+    if place.try_exists()? {
+        remove(new)?;
+        return Ok(false);
+    }
+    std::fs::rename(new, place).map(|()| true)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The last part of a path, as a name that means nothing but itself to a shell or a terminal.
+fn plain_name(original: &Path) -> String {
+    let name = original.file_name().unwrap_or_default().to_string_lossy();
+    let plain = |char: char| match char.is_ascii_alphanumeric() || "._-+".contains(char) {
+        true => char,
+        false => '_',
+    };
+    let name: String = name.chars().take(MAX_NAME).map(plain).collect();
+    match name.strip_prefix('.') {
+        Some(rest) => format!("_{rest}"),
+        None if name.is_empty() => "_".to_owned(),
+        None => name,
+    }
+}
+
+/// A file, with the id of what has been written to it.
+struct Content {
+    file: BufWriter<File>,
+    digest: sha1_smol::Sha1,
+    size: u64,
+}
+
+impl Write for Content {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.digest.update(bytes.get(..written).unwrap_or_default());
+        self.size = self.size.saturating_add(written as u64);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(symbols: &Path, original: &str, text: &str) -> (String, u64) {
+        let write = |out: &mut dyn Write| {
+            out.write_all(text.as_bytes())
+                .map_err(Error::io("write", "x"))
+        };
+        keep((symbols, symbols), Path::new(original), write).unwrap()
+    }
+
+    #[test]
+    fn what_is_equal_is_kept_once_and_what_has_the_same_name_is_not_mixed_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let symbols = folder.path();
+        let (first, size) = kept(symbols, "/srv/one/prog", "one");
+        assert_eq!(size, 3);
+        assert_eq!(kept(symbols, "/srv/two/prog", "one"), (first.clone(), 0));
+        let (second, _) = kept(symbols, "/srv/one/prog", "two");
+        assert_ne!(first, second);
+        for (path, text) in [(first, "one"), (second, "two")] {
+            assert!(path.ends_with("/prog"));
+            let inside = path.strip_prefix("symbols/").unwrap();
+            assert_eq!(std::fs::read_to_string(symbols.join(inside)).unwrap(), text);
+        }
+        assert!(!symbols.join(NEW).exists());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |out: &mut dyn Write| {
+            out.write_all(b"half").map_err(Error::io("write", "x"))?;
+            Err(Error::io("read", "x")(io::Error::other("gone")))
+        };
+        let symbols = folder.path();
+        let refused: Result<_, Error> = keep((symbols, symbols), Path::new("/x"), write);
+        assert!(refused.is_err());
+        assert_eq!(std::fs::read_dir(symbols).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_hostile_name_is_plain() {
+        for (original, name) in [
+            ("/usr/lib/libstdc++.so.6", "libstdc++.so.6"),
+            ("/x/$(reboot) \u{1b}[2J", "__reboot____2J"),
+            ("/x/.hidden", "_hidden"),
+            ("/", "_"),
+            ("/x/é.so", "_.so"),
+        ] {
+            assert_eq!(plain_name(Path::new(original)), name);
+        }
+        assert_eq!(plain_name(Path::new(&"x".repeat(300))).len(), MAX_NAME);
+    }
+}

@@ -1,0 +1,177 @@
+//! Has code its names where no path leads to its file: in a container, of a deleted file, in memory, on another machine?
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use varid_tests::{PERF_REPORT, printed, skip_without_root, testbed};
+
+/// Milliseconds of processor time that the program takes: so many samples or more at 4 kHz, whatever else runs.
+const BUDGET: &str = "1000";
+const SAMPLES: u64 = 2000;
+
+/// What the program is called.
+const IMAGES: [&str; 4] = ["prog", "copy", "late", "memfd:prog"];
+
+/// The program with known shares, in a folder of its own.
+struct Program {
+    folder: tempfile::TempDir,
+}
+
+impl Program {
+    fn new() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/host/kept.c");
+        let cc = Command::new("cc")
+            .args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o"])
+            .args([&folder.path().join("prog"), &source])
+            .status()?;
+        ensure!(cc.success(), "cc: {cc}");
+        Ok(Self { folder })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Records what a shell does in the folder. The session.
+    fn record(&self, name: &str, options: &[&str], script: &str) -> Result<PathBuf> {
+        let session = self.path(name);
+        let mut varid = testbed()?.varid();
+        varid
+            .args([
+                "record",
+                "-q",
+                "-e",
+                "cpu-clock",
+                "-F",
+                "4000",
+                "--stack",
+                "full",
+            ])
+            .args(options)
+            .arg("-o")
+            .arg(&session)
+            .args(["--", "sh", "-ec", script])
+            .current_dir(self.folder.path());
+        let recorded = varid.status()?;
+        ensure!(recorded.success(), "{script}: {recorded}");
+        Ok(session)
+    }
+}
+
+/// The session in another folder, and of another machine: nothing is found by the paths of this one.
+fn elsewhere(session: &Path) -> Result<PathBuf> {
+    let moved = session.with_extension("moved");
+    fs::rename(session, &moved)?;
+    let manifest = moved.join("session.json");
+    let mut json: Value = serde_json::from_slice(&fs::read(&manifest)?)?;
+    json["host"]["machine"] = "elsewhere".into();
+    fs::write(&manifest, json.to_string())?;
+    Ok(moved)
+}
+
+/// How many samples the three functions have as leaf, each of them called by `outer` and `main`; and the samples of the program's without such names.
+fn shares(session: &Path) -> Result<([u64; 3], u64)> {
+    let mut export = testbed()?.varid();
+    export.args(["export", "-q", "-f", "jsonl"]).arg(session);
+    let (mut found, mut others) = ([0; 3], 0);
+    for line in printed(&mut export)?.lines() {
+        let sample: Value = serde_json::from_str(line)?;
+        let Some(frames) = sample["frames"].as_array() else {
+            continue;
+        };
+        let image = frames.first().and_then(|leaf| leaf["image"].as_str());
+        let is_programs = image.is_some_and(|image| IMAGES.contains(&image));
+        let names: Vec<_> = frames
+            .iter()
+            .filter_map(|frame| frame["symbol"].as_str())
+            .collect();
+        match names.as_slice() {
+            ["three", "outer", "main", ..] => found[0] += 1,
+            ["two", "outer", "main", ..] => found[1] += 1,
+            ["one", "outer", "main", ..] => found[2] += 1,
+            _ => others += u64::from(is_programs),
+        }
+    }
+    Ok((found, others))
+}
+
+/// The functions have their shares. With 2,000 samples five percentage points are more than four standard deviations.
+fn has_names(session: &Path) -> Result<()> {
+    let (found, others) = shares(session)?;
+    println!("{}: {found:?}, {others} others", session.display());
+    let all: u64 = found.iter().sum();
+    ensure!(all >= SAMPLES, "{found:?}, {others} others");
+    for (samples, sixths) in found.into_iter().zip([3, 2, 1]) {
+        let expected = all * sixths / 6;
+        ensure!(samples.abs_diff(expected) * 20 <= all, "{found:?}");
+    }
+    // In `outer` and `main` themselves, and before them.
+    ensure!(others * 20 <= all, "{found:?}, {others} others");
+    Ok(())
+}
+
+#[test]
+fn code_of_files_that_no_path_leads_to_has_names_here_and_elsewhere() -> Result<()> {
+    if skip_without_root("kept symbols") {
+        return Ok(());
+    }
+    let program = Program::new()?;
+    let in_memory = format!(
+        "exec python3 -c 'import os
+file = os.memfd_create(\"prog\")
+os.write(file, open(\"prog\", \"rb\").read())
+os.execve(file, [\"prog\", \"{BUDGET}\"], os.environ)'"
+    );
+    let in_container = format!(
+        "mkdir inside; exec unshare -m sh -ec 'mount -t tmpfs none inside; cp prog inside/prog; exec inside/prog {BUDGET}'"
+    );
+    let deleted = format!("cp prog copy; exec ./copy {BUDGET} delete");
+    for (name, script) in [
+        ("container", in_container),
+        ("deleted", deleted),
+        // It is found when it is first sampled, and gone at the end.
+        ("late", format!("cp prog late; ./late {BUDGET}; rm late")),
+        ("memory", in_memory),
+    ] {
+        let session = program.record(name, &[], &script)?;
+        has_names(&session).with_context(|| name.to_owned())?;
+        if name == "container" {
+            perf_has_names(&session)?;
+        }
+        has_names(&elsewhere(&session)?).with_context(|| format!("{name}, elsewhere"))?;
+    }
+    Ok(())
+}
+
+/// perf names them by the session's file, too.
+fn perf_has_names(session: &Path) -> Result<()> {
+    let mut perf = Command::new("perf");
+    perf.args(PERF_REPORT).arg(session.join("perf.data"));
+    let printed = printed(&mut perf)?;
+    for name in ["three", "two", "one"] {
+        let named = printed
+            .lines()
+            .any(|line| line.trim_end().ends_with(&format!("[.] {name}")));
+        ensure!(named, "{name}: {printed}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_session_with_all_symbols_names_a_program_that_is_gone() -> Result<()> {
+    if skip_without_root("all symbols") {
+        return Ok(());
+    }
+    let program = Program::new()?;
+    let script = format!("exec ./prog {BUDGET}");
+    let plain = program.record("plain", &[], &script)?;
+    let whole = program.record("whole", &["--keep-symbols"], &script)?;
+    has_names(&plain)?;
+    fs::remove_file(program.path("prog"))?;
+    let (found, _) = shares(&plain)?;
+    ensure!(found == [0; 3], "without its file: {found:?}");
+    has_names(&elsewhere(&whole)?)
+}
