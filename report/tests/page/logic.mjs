@@ -152,9 +152,9 @@ const tests = {
     assert.deepEqual(boxes.map(({ x, width }) => [x, width]), [[7, 3]]);
   },
   "where several samples share a column the one that covers most of it is drawn"() {
-    const model = modelOf([[1, "a"], [2, "b"], [10, "c"]].map(([time, name]) => ({ stack: [name], time, period: time === 10 ? 8 : 1 })), undefined, { unit: "ns" });
+    const model = modelOf([[1, "a", 1], [9, "b", 8], [10, "c", 1]].map(([time, name, period]) => ({ stack: [name], time, period })), undefined, { unit: "ns" });
     const { boxes } = chartOf(model, 1);
-    assert.deepEqual(boxes.map((box) => model.names[box.symbol]), ["c"]);
+    assert.deepEqual(boxes.map((box) => model.names[box.symbol]), ["b"]);
   },
   "a heat map has each sample in its second at its offset"() {
     const at = [0, 19_999_999, 20_000_000, 2_500_000_000, 2_999_999_999];
