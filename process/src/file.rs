@@ -3,13 +3,11 @@
 //! A file is opened only because the process has it mapped. So varid, which may read more than the process, shows nobody a file
 //! that the process could not read itself.
 
-use crate::reader::{self, PathTarget};
+use crate::reader::{self, FileMetadata, ForeignFile as File, PathTarget};
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use varid_model::{Device, Mode, Pid, is_own_memory};
 use varid_symbolizer::container;
@@ -32,12 +30,12 @@ pub struct FileKey {
 
 impl FileKey {
     /// That of a file.
-    pub fn of(file: &Metadata) -> Self {
+    pub fn of(file: &FileMetadata) -> Self {
         Self {
             device: file.dev(),
             inode: file.ino(),
             size: file.len(),
-            changed: (file.mtime(), file.mtime_nsec()),
+            changed: file.changed(),
         }
     }
 
@@ -136,19 +134,19 @@ pub(crate) fn without_deleted(path: &Path) -> &Path {
 /// Whether the file has the first bytes of an ELF file.
 pub(crate) fn is_elf(file: &File) -> bool {
     let mut magic = [0; 4];
-    file.read_exact_at(&mut magic, 0).is_ok() && magic == *b"\x7fELF"
+    file.read_near(&mut magic, 0).is_ok() && magic == *b"\x7fELF"
 }
 
 /// The first bytes at an offset of a file.
 pub(crate) fn head(file: &File, offset: u64) -> Option<[u8; 8]> {
     let mut head = [0; 8];
-    file.read_exact_at(&mut head, offset).ok().map(|()| head)
+    file.read_near(&mut head, offset).ok().map(|()| head)
 }
 
 /// Whether the file may hold dex files elsewhere than at its start.
 pub(crate) fn is_container(file: &File) -> bool {
     let mut magic = [0; 4];
-    file.read_exact_at(&mut magic, 0).is_ok() && container::is_container(&magic)
+    file.read_near(&mut magic, 0).is_ok() && container::is_container(&magic)
 }
 
 /// Number of bytes in the file; 0 if it cannot be told.
@@ -156,8 +154,7 @@ pub(crate) fn len(file: &File) -> u64 {
     file.metadata().map_or(0, |meta| meta.len())
 }
 
-/// Reads `len` bytes of the file from `offset` on, or as many as there are; no mapping, because a file that shrinks
-/// would kill the reader.
+/// Reads `len` bytes of the file from `offset` on, or as many as there are.
 pub fn read(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
     let len = file.metadata()?.len().saturating_sub(offset).min(len);
     if len > MAX_FILE {
@@ -166,13 +163,7 @@ pub fn read(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
         )));
     }
     let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
-    let mut filled = 0;
-    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(rest, offset.saturating_add(filled as u64))? {
-            0 => break,
-            read => filled = filled.saturating_add(read),
-        }
-    }
+    let filled = file.read_at(&mut bytes, offset)?;
     bytes.truncate(filled);
     Ok(bytes)
 }

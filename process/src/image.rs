@@ -3,11 +3,10 @@
 use crate::budget::{Claim, OpenFile};
 use crate::file::FileKey;
 use crate::format::{BytecodeFormat, Dex};
-use crate::reader::{self, PathTarget};
+use crate::reader::{self, FileMetadata, ForeignFile as File, PathTarget};
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
-use std::fs::{File, Metadata};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -145,7 +144,7 @@ impl ElfImage {
     }
 
     /// What the file, or the archive that it lies in, is on disk; None: it is nowhere but in memory.
-    pub fn metadata(&self) -> Option<Metadata> {
+    pub fn metadata(&self) -> Option<FileMetadata> {
         let (file, _) = self.file.as_ref()?;
         file.metadata().ok()
     }
@@ -398,7 +397,8 @@ mod tests {
             .status();
         assert!(compiler.unwrap().success());
         let open = LookBudget::default().reserve_open_file().unwrap();
-        let elf = ElfImage::new(File::open(&path).unwrap(), open, &path);
+        let file = File::own(std::fs::File::open(&path).unwrap());
+        let elf = ElfImage::new(file, open, &path);
         let between = |first, last| {
             let found = elf.between_symbols(first, last);
             found.map(|found| found.bytes.to_vec())

@@ -5,10 +5,10 @@ use crate::file::{self, FileKey, KernelMapping};
 use crate::format::{BytecodeFormat, Dex, Formats};
 use crate::image::{CodeImage, ElfImage, ProcessImage};
 use crate::mapping_id::MappingId;
+use crate::reader::ForeignFile as File;
 use crate::space::{AddressSpace, ProcessMapping};
 use object::ReadCache;
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -137,12 +137,12 @@ impl Images {
         if let Some(last) = self.last.as_ref().filter(|last| last.is_of(mapped)) {
             // It may have been written since.
             let key = FileKey::of(&last.file.metadata()?);
-            return Ok((last.file.try_clone()?, key));
+            return Ok((last.file.clone(), key));
         }
         let (file, key) = file::open(mapped)?;
         // Held open, memory of a process that has ended would stay.
-        let keep = (!is_own_memory(file::without_deleted(mapped.path))).then(|| file.try_clone());
-        self.last = keep.and_then(Result::ok).map(|file| MappedFile {
+        let keep = (!is_own_memory(file::without_deleted(mapped.path))).then(|| file.clone());
+        self.last = keep.map(|file| MappedFile {
             pid: mapped.pid,
             device: mapped.device,
             inode: mapped.inode,
@@ -245,7 +245,7 @@ impl Images {
                 Some(image) => image.clone(),
                 None => {
                     let open = self.reserve_open_file(budget)?;
-                    let archive = file.try_clone().ok()?;
+                    let archive = file.clone();
                     let library = ElfImage::in_archive(archive, open, path, place);
                     let image = ProcessImage::Elf(Rc::new(library));
                     self.by_file.insert(known, image.clone());

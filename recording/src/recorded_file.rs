@@ -21,14 +21,21 @@ pub struct RecordedFile {
 }
 
 impl RecordedFile {
-    /// A file that is open. Its device is not recorded: after the next mount or boot it may have another number.
+    /// A file that is open here.
     #[must_use]
     pub fn of(path: String, file: &Metadata) -> Self {
+        Self::of_version(path, file.ino(), version(file))
+    }
+
+    /// A file of this version: its size in bytes, and the second and nanosecond of its last change. Its device is not recorded: after the
+    /// next mount or boot it may have another number.
+    #[must_use]
+    pub const fn of_version(path: String, inode: u64, version: (u64, i64, i64)) -> Self {
         Self {
             path,
-            inode: file.ino(),
+            inode,
             device: None,
-            version: Some(version(file)),
+            version: Some(version),
         }
     }
 

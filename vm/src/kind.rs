@@ -8,10 +8,10 @@ use crate::facts::VmFacts;
 use crate::method::Method;
 use std::borrow::Cow;
 use std::fmt;
-use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Address, MonotonicNs, Precision, Reason};
+use varid_process::reader::ForeignFile;
 use varid_process::{AddressSpace, BytecodeFormat, Process};
 use varid_shim::{CapturedSample, ManagedFrame, Target, flags};
 use varid_tunnel::builds::Build;
@@ -121,7 +121,7 @@ pub trait VmKind: fmt::Debug + Sync {
     }
 
     /// What a library of this kind says itself of how frames are linked; None: libraries of this kind are not asked.
-    fn read_library(&self, _file: &File) -> Option<Result<Rc<LibraryLayout>, LayoutError>> {
+    fn read_library(&self, _file: &ForeignFile) -> Option<Result<Rc<LibraryLayout>, LayoutError>> {
         None
     }
 

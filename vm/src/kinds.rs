@@ -5,12 +5,12 @@ use crate::facts::VmFacts;
 use crate::kind::{Vm, VmKind};
 use crate::{art, dalvik, shadow};
 use std::ffi::OsStr;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::{Pid, maps_entries};
-use varid_process::{Formats, reader};
+use varid_process::Formats;
+use varid_process::reader::{self, ForeignFile};
 use varid_tunnel::abi::NAME;
 use varid_tunnel::builds::Build;
 
@@ -53,7 +53,7 @@ impl VmKinds {
     pub fn read_library(
         self,
         path: &Path,
-        file: &File,
+        file: &ForeignFile,
     ) -> Option<Result<Rc<LibraryLayout>, LayoutError>> {
         let mut kinds = self.0.iter().filter(|kind| kind.is_library(path));
         kinds.find_map(|kind| kind.read_library(file))

@@ -3,15 +3,12 @@
 //! A perf map is read only from the process's own `/tmp`, and only if it is a regular file of the process's user that was written since
 //! the process started.
 
-use super::super::reader::{self, PathTarget};
+use super::super::reader::{self, FileMetadata, ForeignFile, PathTarget};
 use super::ReadBudget;
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use varid_model::{Address, MonotonicNs, Pid};
 use varid_symbolizer::jit::{CodeMap, JitDump, JitFunction, PerfMap, Replacement};
 
@@ -51,7 +48,7 @@ pub(super) struct NameFiles {
     /// How often opening the folder has failed.
     failed_tries: u8,
     map: Option<(PerfMap, ReadState)>,
-    dump_file: Option<(Rc<File>, PathBuf)>,
+    dump_file: Option<(ForeignFile, PathBuf)>,
     dump: Option<(JitDump, u64)>,
     /// The last turn's budget was spent before everything was read: of the map, and of the dump.
     has_unread_map: bool,
@@ -96,7 +93,7 @@ impl ReadState {
     }
 
     /// Whether a file has the last bytes that were read at the place where they were read.
-    fn continues_in(&self, file: &File) -> bool {
+    fn continues_in(&self, file: &ForeignFile) -> bool {
         let mut found = vec![0; self.tail.len()];
         let at = self.offset.saturating_sub(found.len() as u64);
         file.read_exact_at(&mut found, at).is_ok() && found == self.tail
@@ -124,7 +121,7 @@ impl NameFiles {
     }
 
     /// Its jitdump file, which is read from the start.
-    pub(super) fn set_jitdump(&mut self, file: Rc<File>, path: &Path) {
+    pub(super) fn set_jitdump(&mut self, file: ForeignFile, path: &Path) {
         (self.dump_file, self.dump) = (Some((file, path.to_owned())), None);
     }
 
@@ -217,7 +214,7 @@ impl NameFiles {
                 return None;
             }
         };
-        let changed = (meta.mtime(), meta.mtime_nsec());
+        let changed = meta.changed();
         let from_start = || ReadState {
             inode: meta.ino(),
             offset: 0,
@@ -261,7 +258,7 @@ impl NameFiles {
 /// the range, where `take` uses none, or after the chunk with which the budget is spent. Returns how many bytes were used, and
 /// whether everything was read that can be.
 fn read_on(
-    file: &File,
+    file: &ForeignFile,
     range: Range<u64>,
     budget: &ReadBudget,
     mut take: impl FnMut(&[u8]) -> usize,
@@ -294,7 +291,7 @@ impl NameFiles {
     /// The files of this process, in another folder and for another id.
     pub fn of_folder(folder: &Path, pid: Pid) -> Self {
         let own = Owner::of(Pid::new(std::process::id())).unwrap();
-        let folder = File::open(folder).unwrap().into();
+        let folder = std::fs::File::open(folder).unwrap().into();
         Self {
             owner: Some(Owner {
                 folder,
@@ -323,10 +320,10 @@ impl Owner {
             .checked_div(procfs::ticks_per_second())
             .unwrap_or_default();
         let tmp = PathBuf::from(format!("/proc/{}/root/tmp", reader::task_of(pid)));
-        let folder = reader::open(pid, &tmp, PathTarget::Folder, None)?;
+        let folder = reader::open_folder(pid, &tmp)?;
         let inner = status.nspid.as_ref().and_then(|ids| ids.last());
         Ok(Self {
-            folder: folder.into(),
+            folder,
             pid,
             own_pid: inner
                 .and_then(|inner| Some(Pid::new(u32::try_from(*inner).ok()?)))
@@ -337,7 +334,7 @@ impl Owner {
     }
 
     /// Opens the perf map, if there is one and it belongs to the process.
-    fn open_map(&mut self) -> io::Result<(File, std::fs::Metadata)> {
+    fn open_map(&mut self) -> io::Result<(ForeignFile, FileMetadata)> {
         let name = PathBuf::from(format!("perf-{}.map", self.own_pid));
         let file = reader::open(self.pid, &name, PathTarget::Regular, Some(&self.folder))?;
         let meta = file.metadata()?;
@@ -351,7 +348,8 @@ impl Owner {
         if meta.uid() != self.uid {
             return Err(io::Error::other("it belongs to another user"));
         }
-        if meta.mtime().saturating_add(TOLERANCE) < self.started {
+        let (seconds, _) = meta.changed();
+        if seconds.saturating_add(TOLERANCE) < self.started {
             return Err(io::Error::other(
                 "it was written before the process started",
             ));

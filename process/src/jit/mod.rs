@@ -20,7 +20,6 @@ use memory::Descriptors;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 use unwinding::UnwindRules;
 use varid_model::{Address, MonotonicNs, Pid};
@@ -148,7 +147,7 @@ impl JitCode {
     pub fn map_jitdump(&mut self, mapped: &KernelMapping<'_>) {
         let path = file::without_deleted(mapped.path);
         match file::open(mapped) {
-            Ok((file, _)) => self.files.set_jitdump(Rc::new(file), path),
+            Ok((file, _)) => self.files.set_jitdump(file, path),
             Err(error) => {
                 tracing::debug!(path = %path.display(), %error, "cannot open a jitdump file")
             }

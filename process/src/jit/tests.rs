@@ -1,5 +1,6 @@
 use super::super::image::ProcessImage;
 use super::super::mapping_id::MappingId;
+use super::super::reader::ForeignFile;
 use super::super::space::ProcessMapping;
 use super::*;
 use std::io::Write;
@@ -235,7 +236,7 @@ fn a_map_that_was_written_anew_in_place_is_read_from_its_start() {
 }
 
 /// A jitdump file that loads these functions of 16 bytes: address, name, time.
-fn jitdump(folder: &Path, loads: &[(u64, &str, u64)]) -> Rc<std::fs::File> {
+fn jitdump(folder: &Path, loads: &[(u64, &str, u64)]) -> ForeignFile {
     let word = |number: u32| number.to_le_bytes();
     let long = |number: u64| number.to_le_bytes();
     let mut bytes = Vec::new();
@@ -254,7 +255,7 @@ fn jitdump(folder: &Path, loads: &[(u64, &str, u64)]) -> Rc<std::fs::File> {
     }
     let path = folder.join("jit-1.dump");
     std::fs::write(&path, bytes).unwrap();
-    Rc::new(std::fs::File::open(path).unwrap())
+    ForeignFile::own(std::fs::File::open(path).unwrap())
 }
 
 /// A turn's samples are recorded after the dump was read: those from before the load stay what they were.

@@ -5,7 +5,6 @@
 
 use super::request::PART;
 use super::socket::send;
-use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -51,13 +50,12 @@ impl<'a> AnswerWriter<'a> {
     }
 
     /// Sends what is left of it, or why there is no answer.
-    pub(super) fn finish(self, outcome: io::Result<Option<File>>) -> io::Result<()> {
+    pub(super) fn finish(self, outcome: io::Result<Option<OwnedFd>>) -> io::Result<()> {
         let error = match outcome {
             Ok(file) => {
                 if let Some(kind) = self.packet.first_mut() {
                     *kind = DONE;
                 }
-                let file = file.map(OwnedFd::from);
                 return send(self.socket, self.packet, file.as_ref());
             }
             Err(error) => error,
@@ -113,7 +111,7 @@ mod tests {
     use super::*;
 
     /// The packets of an answer with these bytes.
-    fn packets(parts: &[&[u8]], outcome: io::Result<Option<File>>) -> Vec<(Vec<u8>, bool)> {
+    fn packets(parts: &[&[u8]], outcome: io::Result<Option<OwnedFd>>) -> Vec<(Vec<u8>, bool)> {
         let (ours, theirs) = pair().unwrap();
         let mut memory = Vec::new();
         let mut writer = AnswerWriter::new(&theirs, &mut memory);
@@ -135,8 +133,8 @@ mod tests {
 
     #[test]
     fn a_short_answer_is_one_packet() {
-        let file = File::open("/dev/null").unwrap();
-        let sent = packets(&[b"ab", b"", b"c"], Ok(Some(file)));
+        let file = std::fs::File::open("/dev/null").unwrap();
+        let sent = packets(&[b"ab", b"", b"c"], Ok(Some(file.into())));
         assert_eq!(sent, [(b"\x01abc".to_vec(), true)]);
         assert_eq!(packets(&[], Ok(None)), [(vec![DONE], false)]);
     }

@@ -7,7 +7,6 @@ use super::{Owner, VERB, killed};
 use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::time::{TimeVal, TimeValLike};
-use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -33,7 +32,7 @@ pub(super) struct Helper {
 
 /// The outcome of a request.
 pub(super) enum Answer {
-    Done(io::Result<Option<File>>),
+    Done(io::Result<Option<OwnedFd>>),
     Late,
 }
 
@@ -123,7 +122,7 @@ impl Helper {
                 Packet::More(bytes) => taken = taken.and_then(|()| part(bytes)),
                 Packet::Done(bytes) => {
                     taken = taken.and_then(|()| part(bytes));
-                    return Ok(Answer::Done(taken.map(|()| file.map(File::from))));
+                    return Ok(Answer::Done(taken.map(|()| file)));
                 }
                 Packet::Failed(error) => return Ok(Answer::Done(Err(error))),
             }

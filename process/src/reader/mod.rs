@@ -1,7 +1,7 @@
 //! How is memory or a file of another process read without waiting for that process?
 //!
-//! A process may map a file of a file system that it serves itself, and never answer. A read of that memory, or of a path on
-//! that file system, blocks in the kernel, and no signal ends it. So a session that has rights over other users' processes
+//! A process may map a file of a file system that it serves itself, and never answer. A read of that memory, of the file, or of a path on
+//! that file system, blocks in the kernel, and no signal ends it. No list of file systems tells which these are: one lies over another. So a session that has rights over other users' processes
 //! reads through a helper process, which gets its requests over a socket. A helper that does not answer in time is killed and
 //! replaced. The processes of one owner may keep a session waiting for `PATIENCE` in all, which recovers slowly; while
 //! nothing is left, none of that owner's processes is read.
@@ -11,6 +11,7 @@
 
 mod answer;
 mod batch;
+mod file;
 mod helper;
 mod prefetch;
 mod request;
@@ -25,16 +26,17 @@ pub use batch::{
     Batch, BatchAnswer, BatchMemory, BatchRead, LINKS, Link, MAX_PIECES, MemoryRange, Piece,
     PieceBytes,
 };
+pub use file::{FileMetadata, ForeignFile};
 pub use prefetch::Prefetched;
 pub use request::{Open, PathTarget};
 pub(crate) use task::task_of;
 pub use tree::TreeNode;
 
 use helper::{Answer, DEADLINE, Helper};
-use request::{ON_FUSE, Request};
+use request::Request;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -44,7 +46,7 @@ use std::process::{Child, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use varid_model::{Device, Pid};
+use varid_model::Pid;
 use varid_tunnel::abi::VmFile;
 use varid_tunnel::file::Kind;
 use varid_tunnel::{Memory, TunnelError};
@@ -90,8 +92,6 @@ impl Owner {
 struct Reader {
     helper: Option<Helper>,
     waited: HashMap<Owner, Waited>,
-    /// Devices of file systems in user space: files on them are not opened.
-    on_fuse: HashSet<Device>,
 }
 
 /// How long the session has waited for processes of an owner, and when that was updated.
@@ -193,15 +193,24 @@ pub fn main_thread_ended(pid: Pid) {
     task::living_task(pid);
 }
 
-/// Opens a file or folder of a process; `inside`: the folder that its path is relative to.
-pub fn open(pid: Pid, path: &Path, what: PathTarget, inside: Option<&OwnedFd>) -> io::Result<File> {
+/// Opens a regular file of a process; `inside`: the folder that its path is relative to.
+pub fn open(
+    pid: Pid,
+    path: &Path,
+    what: PathTarget,
+    inside: Option<&OwnedFd>,
+) -> io::Result<ForeignFile> {
     let path = path.to_owned();
-    opened(ask(
-        pid,
-        &Request::Open(Open { path, what }),
-        inside,
-        &mut |_| Ok(()),
-    )?)
+    let request = Request::Open(Open { path, what });
+    let handle = opened(ask(pid, &request, inside, &mut |_| Ok(()))?)?;
+    Ok(ForeignFile::new(pid, handle))
+}
+
+/// Opens a folder of a process, as a starting point for paths.
+pub fn open_folder(pid: Pid, path: &Path) -> io::Result<OwnedFd> {
+    let (path, what) = (path.to_owned(), PathTarget::Folder);
+    let request = Request::Open(Open { path, what });
+    opened(ask(pid, &request, None, &mut |_| Ok(()))?)
 }
 
 /// Opens a file to which a process's tunnel leads.
@@ -215,6 +224,7 @@ pub fn open_of_vm(pid: Pid, file: &VmFile, kind: Kind) -> Result<File, TunnelErr
     };
     ask(pid, &request, None, &mut |_| Ok(()))
         .and_then(opened)
+        .map(File::from)
         .map_err(|error| TunnelError::File {
             pid,
             name: kind.name(),
@@ -232,7 +242,7 @@ pub fn requests() -> u64 {
     REQUESTS.get()
 }
 
-fn opened(answer: Option<File>) -> io::Result<File> {
+fn opened(answer: Option<OwnedFd>) -> io::Result<OwnedFd> {
     answer.ok_or_else(|| io::Error::other("the reader has opened nothing"))
 }
 
@@ -241,7 +251,7 @@ fn ask(
     request: &Request,
     inside: Option<&OwnedFd>,
     part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-) -> io::Result<Option<File>> {
+) -> io::Result<Option<OwnedFd>> {
     REQUESTS.set(REQUESTS.get().saturating_add(1));
     if needs_helper() {
         READER.with_borrow_mut(|reader| reader.ask(pid, request, inside, part))
@@ -289,17 +299,7 @@ impl Reader {
         request: &Request,
         inside: Option<&OwnedFd>,
         part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-    ) -> io::Result<Option<File>> {
-        let device = match request {
-            Request::Open(Open {
-                what: PathTarget::Same(device, _),
-                ..
-            }) => Some(*device),
-            _ => None,
-        };
-        if device.is_some_and(|device| self.on_fuse.contains(&device)) {
-            return Err(io::Error::from_raw_os_error(ON_FUSE));
-        }
+    ) -> io::Result<Option<OwnedFd>> {
         if !self.has_patience(pid) {
             return Err(too_late(pid));
         }
@@ -310,10 +310,6 @@ impl Reader {
         let mut waited = Duration::ZERO;
         match helper.ask(request, inside, &mut waited, part) {
             Ok(Answer::Done(answer)) => {
-                let error = answer.as_ref().err().and_then(io::Error::raw_os_error);
-                if error == Some(ON_FUSE) {
-                    self.on_fuse.extend(device);
-                }
                 if !waited.is_zero() {
                     self.spent(Owner::of(pid), waited, pid);
                 }

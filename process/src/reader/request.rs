@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use varid_model::{Device, Pid};
 use varid_tunnel::abi::VmFile;
@@ -24,10 +24,6 @@ pub(super) const MAX_REQUEST: usize = 1 << 16;
 const CHUNK: usize = 1 << 13;
 /// Bytes that are read of a file in /proc. The memory map of a process with as many mappings as Linux allows by default has a tenth of it.
 const MAX_CONTENTS: usize = 1 << 27;
-/// The error of a file whose device is a file system in user space (FUSE): reading there may take for ever.
-pub(super) const ON_FUSE: i32 = libc::EREMOTE;
-/// `f_type` of a file system in user space, of linux/magic.h.
-const FUSE_SUPER_MAGIC: i64 = 0x6573_5546;
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +41,15 @@ pub(super) enum Request {
     Batch(Pid, Batch),
     /// The contents of a file in /proc.
     Contents(PathBuf),
-    /// A file or folder, opened.
+    /// A handle of a file or folder.
     Open(Open),
+    /// Bytes of the file whose handle is sent with the request: fewer where it ends.
+    Read {
+        /// Where the first one is.
+        offset: u64,
+        /// How many.
+        len: u64,
+    },
     /// A file to which a process's tunnel leads.
     VmFile {
         /// The process.
@@ -58,7 +61,7 @@ pub(super) enum Request {
     },
 }
 
-/// A file or folder that is to be opened; never one of a file system in user space.
+/// A file or folder to which a handle is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Open {
     /// Where it is: absolute, or relative to a folder that is sent with the request.
@@ -81,13 +84,13 @@ pub enum PathTarget {
 }
 
 impl Request {
-    /// Carries it out. `inside`: the folder that a path is relative to. `part` takes the answer's bytes, part by part; an error
+    /// Carries it out. `inside`: the folder that a path is relative to, or the file that is read. `part` takes the answer's bytes, part by part; an error
     /// of it ends the request.
     pub(super) fn carry_out(
         &self,
         inside: Option<&OwnedFd>,
         part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-    ) -> io::Result<Option<File>> {
+    ) -> io::Result<Option<OwnedFd>> {
         match self {
             Self::Memory { pid, address, len } => {
                 let memory = ProcessMemory::new(*pid);
@@ -124,6 +127,10 @@ impl Request {
                 Ok(None)
             }
             Self::Open(open) => open.carry_out(inside).map(Some),
+            Self::Read { offset, len } => {
+                let file = inside.ok_or(io::ErrorKind::InvalidInput)?;
+                read(&File::open(own_descriptor(file))?, (*offset, *len), part).map(|()| None)
+            }
             Self::VmFile { pid, file, kind } => {
                 let (address, size, fd) = *file;
                 let file = VmFile {
@@ -133,16 +140,38 @@ impl Request {
                     ..VmFile::default()
                 };
                 varid_tunnel::file::open(*pid, &file, *kind)
-                    .map(Some)
+                    .map(|file| Some(file.into()))
                     .map_err(io::Error::other)
             }
         }
     }
 }
 
+/// Reads so many bytes from an offset on.
+fn read(
+    file: &File,
+    (offset, len): (u64, u64),
+    part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let size = |left: u64| usize::try_from(left).unwrap_or(PART).min(PART);
+    let mut bytes = vec![0; size(len)];
+    let mut read = 0u64;
+    while read < len {
+        let left = size(len.saturating_sub(read));
+        let piece = bytes.get_mut(..left).unwrap_or_default();
+        let here = file.read_at(piece, offset.saturating_add(read))?;
+        if here == 0 {
+            break;
+        }
+        part(piece.get(..here).unwrap_or_default())?;
+        read = read.saturating_add(here as u64);
+    }
+    Ok(())
+}
+
 impl Open {
-    /// Opens the path as a handle first and checks it: opening a device or a pipe may have effects.
-    fn carry_out(&self, inside: Option<&OwnedFd>) -> io::Result<File> {
+    /// Opens the path as a handle, and checks it: opening a device or a pipe may have effects.
+    fn carry_out(&self, inside: Option<&OwnedFd>) -> io::Result<OwnedFd> {
         let path = match inside {
             Some(folder) => PathBuf::from(own_descriptor(folder)).join(&self.path),
             None if self.path.is_absolute() => self.path.clone(),
@@ -157,18 +186,8 @@ impl Open {
             .read(true)
             .custom_flags(flags)
             .open(path)?;
-        if is_on_fuse(&handle) {
-            // Another device may lie over the path by now.
-            let device = handle.metadata().map(|meta| Device::of_number(meta.dev()));
-            return Err(match self.what {
-                PathTarget::Same(wanted, _) if device.is_ok_and(|device| device == wanted) => {
-                    io::Error::from_raw_os_error(ON_FUSE)
-                }
-                _ => io::Error::other("it is on a file system in user space (FUSE)"),
-            });
-        }
         if self.what == PathTarget::Folder {
-            return Ok(handle);
+            return Ok(handle.into());
         }
         let meta = handle.metadata()?;
         if !meta.is_file() {
@@ -179,20 +198,13 @@ impl Open {
         {
             return Err(io::Error::other("the path leads to another file by now"));
         }
-        File::open(own_descriptor(&handle))
+        Ok(handle.into())
     }
 }
 
 /// The path of something that is open here.
 fn own_descriptor(file: &impl AsRawFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
-}
-
-fn is_on_fuse(file: &File) -> bool {
-    // Kernels before 3.12 do not tell it of what is only looked at.
-    let kind = nix::sys::statfs::fstatfs(file).map(|found| found.filesystem_type().0);
-    #[allow(clippy::unnecessary_cast)] // Another type with another C library.
-    kind.is_ok_and(|kind| kind as i64 == FUSE_SUPER_MAGIC)
 }
 
 /// Whether a file, whose `st_dev` is given, is on the device that memory maps give it. A btrfs gives each of its
@@ -254,6 +266,7 @@ impl Request {
                 let (pid, fd) = (u64::from(pid.get()), u64::from(*fd));
                 (&[3, pid, *address, *size, fd, is_control], &[])
             }
+            Self::Read { offset, len } => (&[5, *offset, *len], &[]),
         };
         let numbers = numbers.iter().flat_map(|number| number.to_ne_bytes());
         numbers.chain(rest.iter().copied()).collect()
@@ -306,6 +319,10 @@ impl Request {
                 let unless = rest.to_vec();
                 Some(Self::Batch(pid, Batch { unless, ..batch }))
             }
+            5 => Some(Self::Read {
+                offset: number()?,
+                len: number()?,
+            }),
             _ => None,
         }
     }
@@ -319,7 +336,7 @@ fn path(bytes: &[u8]) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn ask(request: &Request, inside: Option<&OwnedFd>) -> io::Result<(Vec<u8>, Option<File>)> {
+    fn ask(request: &Request, inside: Option<&OwnedFd>) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
         let mut answer = Vec::new();
         let decoded = Request::decode(&request.encode()).unwrap();
         assert_eq!(&decoded, request);
@@ -375,9 +392,30 @@ mod tests {
         }
         assert!(ask(&open("/dev/null", PathTarget::Regular), None).is_err());
         let (_, opened) = ask(&open(folder.path(), PathTarget::Folder), None).unwrap();
-        let inside = OwnedFd::from(opened.unwrap());
+        let inside = opened.unwrap();
         assert!(ask(&open("file", PathTarget::Regular), Some(&inside)).is_ok());
         assert!(ask(&open("file", PathTarget::Regular), None).is_err());
+    }
+
+    #[test]
+    fn a_handle_is_read_as_far_as_its_file_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "content").unwrap();
+        let (_, handle) = ask(&open(&path, PathTarget::Regular), None).unwrap();
+        let handle = handle.unwrap();
+        // Closing it asks no file system, and neither can it be read.
+        assert!(
+            File::from(handle.try_clone().unwrap())
+                .read(&mut [0])
+                .is_err()
+        );
+        let read = |offset, len| {
+            let (bytes, _) = ask(&Request::Read { offset, len }, Some(&handle)).unwrap();
+            String::from_utf8(bytes).unwrap()
+        };
+        assert_eq!([read(0, 3), read(3, 99), read(9, 1)], ["con", "tent", ""]);
+        assert!(ask(&Request::Read { offset: 0, len: 1 }, None).is_err());
     }
 
     #[test]

@@ -261,7 +261,11 @@ impl Recorder {
             return;
         }
         let path = elf.path.to_string_lossy().into_owned();
-        let file = elf.metadata().map(|meta| RecordedFile::of(path, &meta));
+        let file = elf.metadata().map(|meta| {
+            let (seconds, nanoseconds) = meta.changed();
+            let version = (meta.len(), seconds, nanoseconds);
+            RecordedFile::of_version(path, meta.ino(), version)
+        });
         if let Some(file) = file.filter(|file| !files.contains(file)) {
             files.push(file);
             self.saved = None;

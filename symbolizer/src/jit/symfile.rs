@@ -1,7 +1,7 @@
 //! What do ELF files say about code that is made at run time: which functions are in one that a
 //! program has registered, and where a program or library keeps its descriptors?
 
-use std::fs::File;
+use std::io::{Read, Seek};
 
 use object::elf::{FileHeader32, FileHeader64};
 use object::read::elf::{ElfFile, FileHeader, SectionHeader, Sym};
@@ -61,7 +61,10 @@ pub fn symfile_codes(bytes: &[u8], name: &str) -> Result<Vec<JitFunction>> {
 ///
 /// # Errors
 /// [`Error::Elf`] if it is no ELF file. `name` is what it is called.
-pub fn descriptors_of(file: &File, name: &str) -> Result<Option<JitDescriptors>> {
+pub fn descriptors_of<F>(file: &F, name: &str) -> Result<Option<JitDescriptors>>
+where
+    for<'f> &'f F: Read + Seek,
+{
     let cache = ReadCache::new(file);
     let header = crate::parse_elf(&cache).map_err(refuse(name))?;
     let abi = match header.architecture() {
@@ -82,11 +85,14 @@ pub fn descriptors_of(file: &File, name: &str) -> Result<Option<JitDescriptors>>
 ///
 /// # Errors
 /// [`Error::Elf`] if it is no ELF file. `name` is what it is called.
-pub(crate) fn symbol_addresses(
-    file: &File,
+pub(crate) fn symbol_addresses<F>(
+    file: &F,
     name: &str,
     symbol_names: &[&str],
-) -> Result<Vec<Option<u64>>> {
+) -> Result<Vec<Option<u64>>>
+where
+    for<'f> &'f F: Read + Seek,
+{
     let cache = ReadCache::new(file);
     match FileKind::parse(&cache).map_err(refuse(name))? {
         FileKind::Elf64 => {
@@ -165,6 +171,7 @@ fn refuse<E: std::error::Error>(name: &str) -> impl Fn(E) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
 
     #[test]
     fn what_is_no_elf_file_is_refused() {

@@ -16,7 +16,7 @@ use varid_tests::{App, skip_without_root, testbed};
 const FOR_EVER: Duration = Duration::from_secs(60);
 
 /// What is mapped from a file system that nobody serves.
-const UNSERVED: [&str; 3] = ["tunnel", "code", "arguments"];
+const UNSERVED: [&str; 4] = ["tunnel", "code", "overlay", "arguments"];
 
 /// A process that is ended with the test, whatever becomes of it.
 struct Ended(Child);

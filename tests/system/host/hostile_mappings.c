@@ -3,6 +3,7 @@
  * What may a process map, so that whoever looks at it is held up? hostile_mappings KIND FOLDER:
  *   tunnel    a tunnel in a file of a file system that it serves itself, and reads of which it never answers
  *   code      a library there
+ *   overlay   a library of an overlay over such a file system, which tells all of its files but what is in them
  *   arguments its own command line, which is its memory, is such a file's
  *   many      so many mappings of code as the kernel allows
  *   files     20,000 files of code
@@ -35,6 +36,8 @@
 #define NODE 2
 
 static int fuse, map;
+/* What is no content is answered: an overlay asks for it when it is mounted. */
+static int only_silent_reads;
 static void *code;
 
 static __attribute__((noreturn)) void fail(const char *what)
@@ -101,19 +104,34 @@ static void serve(void)
 			break;
 		}
 		case FUSE_FLUSH:
-			answer(in->unique, ENOSYS, NULL, 0);
+			/* Whoever closes the overlay's file waits, too. */
+			if (!only_silent_reads)
+				answer(in->unique, ENOSYS, NULL, 0);
+			break;
+		case FUSE_STATFS: {
+			struct fuse_statfs_out out = { .st = { .bsize = PAGE, .namelen = 255 } };
+
+			if (only_silent_reads)
+				reply(in->unique, &out, sizeof(out));
+			break;
+		}
+		case FUSE_READ:
+		case FUSE_FORGET:
+		case FUSE_BATCH_FORGET:
+		case FUSE_INTERRUPT:
 			break;
 		default: /* Nobody is ever answered. */
+			if (only_silent_reads)
+				answer(in->unique, ENOSYS, NULL, 0);
 			break;
 		}
 	}
 }
 
-/* Maps a file that is never read to its end; over what is at `at`, unless that is NULL. */
-static void silent(const char *folder, const char *name, int protection, void *at)
+/* A file system that nobody serves. */
+static void mount_silent(const char *folder)
 {
-	char path[4096], options[128];
-	int fd;
+	char options[128];
 
 	fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (fuse < 0)
@@ -131,6 +149,15 @@ static void silent(const char *folder, const char *name, int protection, void *a
 		_exit(0);
 	}
 	close(fuse);
+}
+
+/* Maps a file that is never read to its end; over what is at `at`, unless that is NULL. */
+static void silent(const char *folder, const char *name, int protection, void *at)
+{
+	char path[4096];
+	int fd;
+
+	mount_silent(folder);
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	fd = open(path, O_RDONLY);
 	if (fd < 0)
@@ -138,6 +165,29 @@ static void silent(const char *folder, const char *name, int protection, void *a
 	if (mmap(at, at ? PAGE : SIZE, protection, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0) == MAP_FAILED)
 		fail("mmap");
 	close(fd);
+}
+
+/* Maps a library of an overlay over such a file system, and leaves it open: closing it takes for ever, too. */
+static void overlaid(const char *folder)
+{
+	char over[4096], empty[4096], path[4200], options[8400];
+	int fd;
+
+	snprintf(over, sizeof(over), "%s.over", folder);
+	snprintf(empty, sizeof(empty), "%s.empty", folder);
+	if (mkdir(over, 0755) || mkdir(empty, 0755))
+		fail(over);
+	only_silent_reads = 1;
+	mount_silent(folder);
+	snprintf(options, sizeof(options), "lowerdir=%s:%s", folder, empty);
+	if (mount("overlay", over, "overlay", MS_RDONLY, options))
+		fail("overlay");
+	snprintf(path, sizeof(path), "%s/libart.so", over);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		fail(path);
+	if (mmap(NULL, SIZE, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0) == MAP_FAILED)
+		fail("mmap");
 }
 
 static int code_file(const char *folder, unsigned number)
@@ -213,6 +263,8 @@ static void *run(void *unused)
 		silent(folder, "varid-tunnel", PROT_READ, NULL);
 	} else if (!strcmp(kind, "code")) {
 		silent(folder, "libart.so", PROT_READ | PROT_EXEC, NULL);
+	} else if (!strcmp(kind, "overlay")) {
+		overlaid(folder);
 	} else if (!strcmp(kind, "arguments")) {
 		silent(folder, "arguments", PROT_READ, arguments);
 	} else if (!strcmp(kind, "many")) {

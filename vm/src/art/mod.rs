@@ -18,11 +18,11 @@ use crate::method::Method;
 use crate::stack_copy::stack_of;
 use code_format::CodeFormat;
 use compiled::CompiledCode;
-use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
 use switch_interpreter::SwitchCalls;
 use varid_model::{Address, MonotonicNs, Precision, Reason};
+use varid_process::reader::ForeignFile;
 use varid_process::{AddressSpace, MappedCode, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
 use varid_tunnel::abi::RULE_LIST;
@@ -54,7 +54,7 @@ impl VmKind for Art {
         })
     }
 
-    fn read_library(&self, file: &File) -> Option<Result<Rc<LibraryLayout>, LayoutError>> {
+    fn read_library(&self, file: &ForeignFile) -> Option<Result<Rc<LibraryLayout>, LayoutError>> {
         Some(art_layout::read_once(file))
     }
 

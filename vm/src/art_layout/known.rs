@@ -6,8 +6,8 @@
 use super::{LayoutError, LibraryLayout};
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::fs::File;
 use std::rc::Rc;
+use varid_process::reader::ForeignFile;
 use varid_process::{FileKey, read_file};
 
 /// Files whose layouts are kept.
@@ -23,7 +23,7 @@ thread_local! {
 }
 
 /// What a library says, read at most once.
-pub(crate) fn read_once(file: &File) -> Said {
+pub(crate) fn read_once(file: &ForeignFile) -> Said {
     let unreadable = |error: std::io::Error| LayoutError::File(error.to_string());
     let metadata = file.metadata().map_err(unreadable)?;
     let key = FileKey::of(&metadata);

@@ -1,0 +1,277 @@
+//! How is a file of another process read?
+//!
+//! Reading a file may block for as long as its file system likes, and so may closing it. A session holds a handle, which can do neither
+//! (`O_PATH`); whoever carries a request out opens what it leads to.
+
+use super::{Request, ask};
+use rustix::fs::{AtFlags, StatxFlags, fstat, makedev, statx};
+use rustix::io::Errno;
+use std::cell::{Cell, RefCell};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::rc::{Rc, Weak};
+use varid_model::Pid;
+
+/// Bytes of a file that one request asks for, at most: each has a deadline.
+const MAX_READ: usize = 1 << 18;
+/// Bytes that are read where less is wanted: headers and tables lie side by side.
+const BLOCK: usize = 1 << 16;
+
+thread_local! {
+    /// The block that was read last.
+    static LAST: RefCell<Option<Block>> = const { RefCell::new(None) };
+}
+
+/// A regular file that a process has opened or mapped.
+#[derive(Debug, Clone)]
+pub struct ForeignFile {
+    /// Whose it is: what waiting for it costs is that process's.
+    pid: Pid,
+    handle: Rc<OwnedFd>,
+    /// Where it is read next by [`Read`].
+    at: Cell<u64>,
+}
+
+/// What a file is, without asking a server of its file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileMetadata {
+    device: u64,
+    inode: u64,
+    len: u64,
+    /// Seconds and nanoseconds.
+    changed: (i64, i64),
+    uid: u32,
+}
+
+impl FileMetadata {
+    /// `st_dev`.
+    pub const fn dev(&self) -> u64 {
+        self.device
+    }
+
+    /// Inode.
+    pub const fn ino(&self) -> u64 {
+        self.inode
+    }
+
+    /// Bytes.
+    pub const fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has no bytes.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Its last change, in seconds and nanoseconds since 1970.
+    pub const fn changed(&self) -> (i64, i64) {
+        self.changed
+    }
+
+    /// Its owner.
+    pub const fn uid(&self) -> u32 {
+        self.uid
+    }
+}
+
+/// Some bytes of a file.
+struct Block {
+    file: Weak<OwnedFd>,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl ForeignFile {
+    /// The file that a handle of a process leads to.
+    pub(super) fn new(pid: Pid, handle: OwnedFd) -> Self {
+        Self {
+            pid,
+            handle: Rc::new(handle),
+            at: Cell::new(0),
+        }
+    }
+
+    /// What it is now.
+    pub fn metadata(&self) -> io::Result<FileMetadata> {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        match statx(&*self.handle, c"", flags, StatxFlags::BASIC_STATS) {
+            Ok(found) => Ok(FileMetadata {
+                device: makedev(found.stx_dev_major, found.stx_dev_minor),
+                inode: found.stx_ino,
+                len: found.stx_size,
+                changed: (found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec.into()),
+                uid: found.stx_uid,
+            }),
+            // Before Linux 4.11.
+            Err(Errno::NOSYS) => {
+                let found = fstat(&*self.handle)?;
+                #[allow(clippy::useless_conversion, clippy::unnecessary_fallible_conversions)]
+                // Other types on ARMv7.
+                Ok(FileMetadata {
+                    device: found.st_dev.into(),
+                    inode: found.st_ino.into(),
+                    len: u64::try_from(found.st_size).unwrap_or(0),
+                    changed: (
+                        found.st_mtime.into(),
+                        i64::try_from(found.st_mtime_nsec).unwrap_or(0),
+                    ),
+                    uid: found.st_uid,
+                })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads bytes from an offset on: fewer than there is room for only where the file ends.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let (mut read, mut at) = (0usize, offset);
+        for piece in buffer.chunks_mut(MAX_READ) {
+            let here = self.request(piece, at)?;
+            read = read.saturating_add(here);
+            if here < piece.len() {
+                break;
+            }
+            at = at.saturating_add(here as u64);
+        }
+        Ok(read)
+    }
+
+    /// Fills a buffer with the bytes from an offset on.
+    pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match self.read_at(buffer, offset)? {
+            read if read == buffer.len() => Ok(()),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Fills a buffer with bytes as they are now or were when those around them were read.
+    pub(crate) fn read_near(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let mut reader = self;
+        reader.seek(SeekFrom::Start(offset))?;
+        reader.read_exact(buffer)
+    }
+
+    fn request(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let request = Request::Read {
+            offset,
+            len: buffer.len() as u64,
+        };
+        let len = buffer.len();
+        let mut rest = buffer;
+        ask(self.pid, &request, Some(&self.handle), &mut |part| {
+            let (here, behind) = std::mem::take(&mut rest)
+                .split_at_mut_checked(part.len())
+                .ok_or_else(|| io::Error::other("the answer is longer than the request"))?;
+            here.copy_from_slice(part);
+            rest = behind;
+            Ok(())
+        })?;
+        Ok(len.saturating_sub(rest.len()))
+    }
+
+    /// Reads from the block around an offset.
+    fn read_in_block(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        LAST.with_borrow_mut(|last| {
+            let start = offset
+                .checked_next_multiple_of(BLOCK as u64)
+                .filter(|next| *next == offset)
+                .unwrap_or_else(|| offset.saturating_sub(offset % BLOCK as u64));
+            let is_known = last.as_ref().is_some_and(|block| {
+                block.start == start && block.file.as_ptr() == Rc::as_ptr(&self.handle)
+            });
+            if !is_known {
+                let mut bytes = vec![0; BLOCK];
+                let read = self.read_at(&mut bytes, start)?;
+                bytes.truncate(read);
+                let file = Rc::downgrade(&self.handle);
+                *last = Some(Block { file, start, bytes });
+            }
+            let bytes = last.as_ref().map_or(&[][..], |block| &block.bytes);
+            let within = usize::try_from(offset.saturating_sub(start)).unwrap_or(usize::MAX);
+            let from = bytes.get(within..).unwrap_or_default();
+            let len = from.len().min(buffer.len());
+            let (to, from) = (buffer.get_mut(..len), from.get(..len));
+            to.unwrap_or_default()
+                .copy_from_slice(from.unwrap_or_default());
+            Ok(len)
+        })
+    }
+}
+
+impl Read for &ForeignFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let at = self.at.get();
+        let read = match buffer.len() < BLOCK {
+            true => self.read_in_block(buffer, at)?,
+            false => self.read_at(buffer, at)?,
+        };
+        self.at.set(at.saturating_add(read as u64));
+        Ok(read)
+    }
+}
+
+impl Seek for &ForeignFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.at.get().checked_add_signed(by),
+            SeekFrom::End(by) => self.metadata()?.len().checked_add_signed(by),
+        };
+        let at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        self.at.set(at);
+        Ok(at)
+    }
+}
+
+#[cfg(test)]
+impl ForeignFile {
+    /// A file of this process.
+    pub(crate) fn own(file: std::fs::File) -> Self {
+        Self::new(Pid::new(std::process::id()), file.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_file_is_read_as_it_is_in_pieces_and_blocks() {
+        let bytes: Vec<u8> = (0..3 * MAX_READ + 77)
+            .map(|at| (at / 251 + at) as u8)
+            .collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        let foreign = ForeignFile::own(file.try_clone().unwrap());
+        let mut all = vec![0; bytes.len() + 9];
+        assert_eq!(foreign.read_at(&mut all, 0).unwrap(), bytes.len());
+        assert_eq!(all[..bytes.len()], bytes);
+        let mut reader = &foreign;
+        for (offset, len) in [
+            (0, 4),
+            (BLOCK - 3, 7),
+            (BLOCK, 2),
+            (2 * BLOCK + 5, BLOCK + 1),
+            (bytes.len() - 5, 5),
+        ] {
+            let mut found = vec![0; len];
+            reader.seek(SeekFrom::Start(offset as u64)).unwrap();
+            reader.read_exact(&mut found).unwrap();
+            assert_eq!(found, bytes[offset..offset + len], "{offset}");
+        }
+        assert_eq!(reader.read(&mut [0; 4]).unwrap(), 0);
+        assert!(
+            foreign
+                .read_exact_at(&mut [0; 6], bytes.len() as u64 - 5)
+                .is_err()
+        );
+        // Another file's block is none of this one's.
+        let other = ForeignFile::own(tempfile::tempfile().unwrap());
+        assert!(other.read_near(&mut [0; 4], 0).is_err());
+        let expected = std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap());
+        let found = foreign.metadata().unwrap();
+        assert_eq!((found.ino(), found.len()), (expected, bytes.len() as u64));
+    }
+}
