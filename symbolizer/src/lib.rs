@@ -9,6 +9,7 @@
 //! | which function is at this address of the kernel | [`kernel`] |
 //! | which function did a program make while it ran | [`jit`] |
 //! | how do perf, gdb and addr2line learn a method's name | [`substitute`] |
+//! | what does another program answer, within limits | [`program`] |
 //! | what was this method called before R8 or ProGuard renamed it | [`retrace`] |
 //!
 //! Everything here is a pure function of bytes, except the functions that take a
@@ -37,6 +38,7 @@ mod frame;
 mod hex;
 pub mod jit;
 pub mod kernel;
+pub mod program;
 pub mod retrace;
 pub mod substitute;
 

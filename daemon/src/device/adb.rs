@@ -3,15 +3,29 @@
 use super::access::Access;
 use super::error::{DeviceError, Result};
 use super::shell::{Mark, Stream, quote};
+use rustix::process::{Signal, set_parent_process_death_signal};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
+use varid_symbolizer::program::{self, AnswerLimits, NoAnswer};
 
 /// How often a file that is written is looked at before it is given up: so often it did not grow.
 const PATIENCE: u32 = 50;
+
+/// What an answer of adb may take: a device's list of settings has some thousand bytes.
+const ANSWER: AnswerLimits = AnswerLimits {
+    bytes: 16 << 20,
+    time: Duration::from_secs(120),
+};
+/// Bytes a second that a file is sent with at least.
+const SLOWEST: u64 = 50_000;
+/// How long adb may send or fetch a file of unknown size.
+const TRANSFER: Duration = Duration::from_secs(3_600);
+/// Bytes of the largest file that is fetched.
+const MAX_FILE: u64 = 64 << 30;
 
 /// The time between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -101,14 +115,17 @@ impl Device {
     /// Writes a file of the host to a file there.
     pub fn push(&self, local: &Path, remote: &str) -> Result<()> {
         if self.access == Access::Adb {
-            let output = output(self.adb().arg("push").arg(local).arg(remote))?;
+            let size = local.metadata().map_err(DeviceError::io("read", local))?;
+            let limits = sending(size.len());
+            let output = transfer(self.adb().arg("push").arg(local).arg(remote), limits)?;
             return self.check("push", &output);
         }
         // adb's own user may not write there: whoever may reads what comes.
         let from = File::open(local).map_err(DeviceError::io("read", local))?;
         let size = from.metadata().map_err(DeviceError::io("read", local))?;
         let script = self.wrap(&format!("cat > {}", quote(remote)));
-        let sent = output(self.adb().args(["exec-in", &script]).stdin(from))?;
+        let limits = sending(size.len());
+        let sent = transfer(self.adb().args(["exec-in", &script]).stdin(from), limits)?;
         self.check("exec-in", &sent)?;
         self.await_size(remote, size.len())
     }
@@ -139,7 +156,11 @@ impl Device {
     /// Writes a file there to a file of the host.
     pub fn pull(&self, remote: &str, local: &Path) -> Result<()> {
         if self.access == Access::Adb {
-            let output = output(self.adb().arg("pull").arg(remote).arg(local))?;
+            let limits = AnswerLimits {
+                time: TRANSFER,
+                ..ANSWER
+            };
+            let output = transfer(self.adb().arg("pull").arg(remote).arg(local), limits)?;
             return self.check("pull", &output);
         }
         let mark = Mark::new();
@@ -153,7 +174,7 @@ impl Device {
         let mut file = File::create(local).map_err(DeviceError::io("create", local))?;
         let mut stream = Stream::new(&mark);
         let mut buffer = vec![0; 1 << 16];
-        let mut copied = Ok(());
+        let (mut copied, mut received) = (Ok(()), 0u64);
         while let Some(from) = &mut child.stdout {
             let count = match from.read(&mut buffer) {
                 Ok(0) => break,
@@ -162,7 +183,12 @@ impl Device {
                 Err(_) => break,
             };
             let output = stream.take(buffer.get(..count).unwrap_or_default());
+            received = received.saturating_add(count as u64);
             copied = copied.and_then(|()| file.write_all(&output));
+            if received > MAX_FILE || copied.is_err() {
+                // Without a reader adb ends.
+                child.stdout = None;
+            }
         }
         let ended = child.wait().map_err(DeviceError::NoAdb)?;
         copied.map_err(DeviceError::io("write", local))?;
@@ -211,15 +237,36 @@ impl Device {
     }
 }
 
-/// In a process group of its own: Ctrl-C is passed on to what runs on a device, and ends no adb.
+/// In a process group of its own: Ctrl-C is passed on to what runs on a device, and ends no adb. It ends with varid.
 fn adb() -> Command {
     let mut adb = Command::new("adb");
     adb.stdin(Stdio::null()).process_group(0);
+    let end_with_parent =
+        || set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
+    // SAFETY: between fork and exec it makes one system call, and allocates nothing.
+    unsafe { adb.pre_exec(end_with_parent) };
     adb
 }
 
 fn output(command: &mut Command) -> Result<Output> {
-    command.output().map_err(DeviceError::NoAdb)
+    transfer(command, ANSWER)
+}
+
+/// What adb says of a transfer that may take longer than an answer.
+fn transfer(command: &mut Command, limits: AnswerLimits) -> Result<Output> {
+    program::output(command, limits).map_err(|error| match error {
+        NoAnswer::Io(error) => DeviceError::NoAdb(error),
+        error => DeviceError::NoAnswer(error),
+    })
+}
+
+/// What sending so many bytes may take.
+fn sending(bytes: u64) -> AnswerLimits {
+    let seconds = bytes.checked_div(SLOWEST).unwrap_or(0);
+    AnswerLimits {
+        time: ANSWER.time.saturating_add(Duration::from_secs(seconds)),
+        ..ANSWER
+    }
 }
 
 /// What adb says, whichever way it says it.

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
+use varid_symbolizer::program::NoAnswer;
 
 /// Why something could not be done on a device.
 #[derive(Debug, Error)]
@@ -12,6 +13,9 @@ pub enum DeviceError {
         "cannot run adb: {0}; it comes with Android's platform-tools (Debian: apt install adb) and has to be on PATH"
     )]
     NoAdb(io::Error),
+    /// adb was ended because its answer had no end.
+    #[error("adb: {0}; it was ended ('adb reconnect' may help)")]
+    NoAnswer(NoAnswer),
     /// No device is attached.
     #[error(
         "adb sees no device: attach one with USB debugging on, or give its address as --adb=HOST:PORT"

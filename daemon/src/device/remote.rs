@@ -6,9 +6,11 @@ use super::shell::{Mark, Stream, quote, quoted};
 use crate::paths;
 use crate::verbs::record;
 use serde::Deserialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// varid in its place on a device.
@@ -161,6 +163,8 @@ pub struct Interrupts(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     count: u32,
+    /// A signal has come that asks the whole program to end: SIGTERM, SIGHUP.
+    terminated: Arc<AtomicBool>,
     running: Option<(super::adb::Device, u32)>,
 }
 
@@ -172,11 +176,11 @@ impl Interrupts {
     pub fn watch() -> io::Result<Self> {
         let interrupts = Self::default();
         let (mut read, write) = UnixStream::pair()?;
-        for signal in [
-            signal_hook::consts::SIGINT,
-            signal_hook::consts::SIGTERM,
-            signal_hook::consts::SIGHUP,
-        ] {
+        let terminated = interrupts.state().terminated.clone();
+        for signal in [SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, terminated.clone())?;
+        }
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
         let shared = interrupts.clone();
@@ -210,8 +214,9 @@ impl Interrupts {
     fn take(&self) {
         let mut state = self.state();
         state.count = state.count.saturating_add(1);
-        if state.count >= PATIENCE {
-            // By then the device does not answer.
+        let is_idle = state.running.is_none() && state.terminated.load(Ordering::Relaxed);
+        if state.count >= PATIENCE || is_idle {
+            // By then the device does not answer, or nothing runs there that could end in order. adb ends, too.
             std::process::exit(130);
         }
         drop(state);

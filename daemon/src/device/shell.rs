@@ -57,6 +57,9 @@ impl Mark {
     }
 }
 
+/// Bytes of a status with the end of its line.
+const MAX_STATUS: usize = 16;
+
 /// Output with an end that is no part of it: what is certain to be output comes out at once.
 #[derive(Debug)]
 pub struct Stream {
@@ -77,10 +80,14 @@ impl Stream {
 
     /// Takes bytes as they come; returns those that are output.
     pub fn take(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.held.extend_from_slice(bytes);
         if self.ended {
+            // The status is a number.
+            let most = self.end.len().saturating_add(MAX_STATUS);
+            let room = most.saturating_sub(self.held.len());
+            self.held.extend(bytes.iter().take(room));
             return Vec::new();
         }
+        self.held.extend_from_slice(bytes);
         // The end may begin with CR, where lines end so.
         let end = &self.end;
         if let Some(at) = find(&self.held, end) {

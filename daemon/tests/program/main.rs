@@ -3,5 +3,6 @@
 
 mod configuration;
 mod control;
+mod device;
 mod outputs;
 mod symbols;

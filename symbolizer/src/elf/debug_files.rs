@@ -7,10 +7,18 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use super::parts::c_string;
 use super::reader::ElfReader;
 use crate::hex;
+use crate::program::{self, AnswerLimits, NoAnswer};
+
+/// What debuginfod-find may take: it says a path. A large file comes slowly.
+const ANSWER: AnswerLimits = AnswerLimits {
+    bytes: 1 << 16,
+    time: Duration::from_secs(3_600),
+};
 
 /// Where distributions put debug files.
 const SYSTEM_ROOT: &str = "/usr/lib/debug";
@@ -337,20 +345,21 @@ fn beside(file: &str, name: impl AsRef<Path>) -> Option<PathBuf> {
 /// Has `debuginfod-find` fetch a debug file; why it could not, if there is more to say than
 /// that no server has it.
 fn fetch(build_id: &[u8]) -> Result<ElfReader<'static>, Option<String>> {
-    let output = Command::new("debuginfod-find")
+    let mut program = Command::new("debuginfod-find");
+    program
         .args(["debuginfo", &hex(build_id)])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| {
-            Some(match error.kind() {
-                std::io::ErrorKind::NotFound => {
-                    "DEBUGINFOD_URLS is set, but there is no debuginfod-find: install the package \
-                     debuginfod (elfutils-debuginfod-client, debuginfod-client)"
-                        .to_owned()
-                }
-                _ => format!("cannot run debuginfod-find: {error}"),
-            })
-        })?;
+        .stdin(Stdio::null());
+    let output = program::output(&mut program, ANSWER).map_err(|error| {
+        Some(match error {
+            NoAnswer::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                "DEBUGINFOD_URLS is set, but there is no debuginfod-find: install the package \
+                 debuginfod (elfutils-debuginfod-client, debuginfod-client)"
+                    .to_owned()
+            }
+            NoAnswer::Io(error) => format!("cannot run debuginfod-find: {error}"),
+            error => format!("debuginfod-find: {error}"),
+        })
+    })?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         return Err(Some(format!("debuginfod-find: {}", stderr.trim())));
