@@ -171,8 +171,9 @@ impl ElfImage {
         let name = self.path.to_string_lossy();
         match &self.file {
             Some((file, _)) => {
+                let whole = || 0..file.metadata().map_or(0, |meta| meta.len());
                 let part = self.part.as_ref().map(|part| part.bytes.clone());
-                SymbolFile::of_file(file, part, &name, limits)
+                SymbolFile::of_part(file.clone(), part.unwrap_or_else(whole), &name, limits)
             }
             None => SymbolFile::of_bytes(self.memory.clone(), &name, limits),
         }

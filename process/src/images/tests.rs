@@ -242,8 +242,9 @@ fn a_file_is_found_by_its_path_where_another_is_mapped_by_now() {
     }
     let len = std::num::NonZeroUsize::new(PAGE as usize).unwrap();
     let flags = (ProtFlags::PROT_READ, MapFlags::MAP_PRIVATE);
+    let mapped = std::fs::File::open(&next).unwrap();
     // SAFETY: a new mapping, which nothing refers to.
-    let start = unsafe { mmap(None, len, flags.0, flags.1, File::open(&next).unwrap(), 0) };
+    let start = unsafe { mmap(None, len, flags.0, flags.1, mapped, 0) };
     let start = start.unwrap().as_ptr() as u64;
     let opened = |path: &Path| {
         let meta = path.metadata().unwrap();
@@ -257,7 +258,9 @@ fn a_file_is_found_by_its_path_where_another_is_mapped_by_now() {
             mode: Mode::default(),
             path,
         };
-        (file::open(&mapped).map(|(_, key)| key), FileKey::of(&meta))
+        let here = File::own(std::fs::File::open(path).unwrap());
+        let key = FileKey::of(&here.metadata().unwrap());
+        (file::open(&mapped).map(|(_, key)| key), key)
     };
     for path in [&next, &gone] {
         let (found, expected) = opened(path);

@@ -11,6 +11,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::rc::{Rc, Weak};
 use varid_model::Pid;
+use varid_symbolizer::elf::FileBytes;
 
 /// Bytes of a file that one request asks for, at most: each has a deadline.
 const MAX_READ: usize = 1 << 18;
@@ -173,10 +174,7 @@ impl ForeignFile {
     /// Reads from the block around an offset.
     fn read_in_block(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         LAST.with_borrow_mut(|last| {
-            let start = offset
-                .checked_next_multiple_of(BLOCK as u64)
-                .filter(|next| *next == offset)
-                .unwrap_or_else(|| offset.saturating_sub(offset % BLOCK as u64));
+            let start = offset & !(BLOCK as u64).wrapping_sub(1);
             let is_known = last.as_ref().is_some_and(|block| {
                 block.start == start && block.file.as_ptr() == Rc::as_ptr(&self.handle)
             });
@@ -221,6 +219,12 @@ impl Seek for &ForeignFile {
         let at = at.ok_or(io::ErrorKind::InvalidInput)?;
         self.at.set(at);
         Ok(at)
+    }
+}
+
+impl FileBytes for ForeignFile {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        Self::read_exact_at(self, buffer, offset)
     }
 }
 

@@ -448,8 +448,7 @@ fn keep(native: &Native, file: &str) {
         names: 1 << 20,
         debug: 1 << 20,
     };
-    let library = fs::File::open(&native.library).unwrap();
-    let part = SymbolFile::of_file(&library, None, "libnative.so", limits).unwrap();
+    let part = SymbolFile::open((&native.library, None), limits).unwrap();
     part.write(fs::File::create(path).unwrap()).unwrap();
 }
 

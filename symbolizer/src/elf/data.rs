@@ -1,7 +1,9 @@
 //! Where are an ELF file's bytes, and how many of them may still be read?
 
 use std::borrow::Cow;
+use std::fmt;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,7 +26,26 @@ pub(super) struct Data<'d> {
 #[derive(Debug)]
 enum Place<'d> {
     Memory(Cow<'d, [u8]>),
-    File { file: File, start: u64, size: u64 },
+    File {
+        file: Box<dyn FileBytes + 'd>,
+        start: u64,
+        size: u64,
+    },
+}
+
+/// A file that is read at any offset.
+pub trait FileBytes: fmt::Debug {
+    /// Fills a buffer with the bytes from an offset on.
+    ///
+    /// # Errors
+    /// The file ends before, or cannot be read.
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+}
+
+impl FileBytes for File {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        FileExt::read_exact_at(self, buffer, offset)
+    }
 }
 
 /// Why a part of an ELF file cannot be used.
@@ -38,7 +59,7 @@ pub(super) enum Problem {
     #[error("{0}")]
     Format(String),
     #[error(transparent)]
-    Io(#[from] std::io::Error),
+    Io(#[from] io::Error),
 }
 
 impl From<object::Error> for Problem {
@@ -47,14 +68,12 @@ impl From<object::Error> for Problem {
     }
 }
 
-impl Data<'static> {
+impl<'d> Data<'d> {
     /// The bytes of a file from `start` on, as many as `size`.
-    pub(super) fn in_file(file: File, start: u64, size: u64) -> Self {
+    pub(super) fn in_file(file: Box<dyn FileBytes + 'd>, start: u64, size: u64) -> Self {
         Self::new(Place::File { file, start, size })
     }
-}
 
-impl<'d> Data<'d> {
     pub(super) fn in_memory(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
         Self::new(Place::Memory(bytes.into()))
     }
@@ -95,7 +114,7 @@ impl<'d> Data<'d> {
             Place::File { file, start, .. } => {
                 self.take(size)?;
                 let at = start.checked_add(offset).ok_or(Problem::BeyondEnd)?;
-                Ok(Cow::Owned(read_pieces(file, at, size as usize)?))
+                Ok(Cow::Owned(read_pieces(file.as_ref(), at, size as usize)?))
             }
         }
     }
@@ -112,7 +131,7 @@ impl<'d> Data<'d> {
 }
 
 /// The `size` bytes at `at` of a file.
-fn read_pieces(file: &File, mut at: u64, size: usize) -> std::io::Result<Vec<u8>> {
+fn read_pieces(file: &dyn FileBytes, mut at: u64, size: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(size)?;
     while bytes.len() < size {

@@ -38,6 +38,7 @@ mod symbols;
 mod tables;
 
 pub use code::{CodeKind, InstructionSet, MachineCode};
+pub use data::FileBytes;
 pub use debug_files::{DebugFiles, MissingDebug};
 pub use demangle::demangle;
 pub use package::library_in;

@@ -23,7 +23,8 @@ pub(super) fn open_at(path: &Path, offset: u64) -> Result<ElfReader<'static>> {
     match find(path, holds, || format!("at offset {offset:#x}"))? {
         Found::File(image) => Ok(image),
         Found::Entry(file, entry, name) => {
-            ElfReader::from_part(file, entry.offset, entry.len, &name)
+            let part = entry.offset..entry.offset.saturating_add(entry.len);
+            ElfReader::from_part(Box::new(file), part, &name)
         }
     }
 }

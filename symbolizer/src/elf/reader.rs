@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 use std::path::Path;
 
 use object::read::elf::{CompressionHeader, FileHeader};
 use object::{Endianness, elf, pod};
 
-use super::data::{Data, Problem};
+use super::data::{Data, FileBytes, Problem};
 use super::headers::Headers;
 use super::parts::{Encoding, Packing, Section, Segment};
 use crate::{Error, Result};
@@ -46,16 +47,21 @@ impl ElfReader<'static> {
             .metadata()
             .map_err(Error::io("stat", Path::new(name)))?
             .len();
-        Self::from_part(file, 0, size, name)
-    }
-
-    /// Reads the headers of the ELF file that lies in a stretch of a file.
-    pub(super) fn from_part(file: File, start: u64, size: u64, name: &str) -> Result<Self> {
-        Self::new(Data::in_file(file, start, size), name)
+        Self::from_part(Box::new(file), 0..size, name)
     }
 }
 
 impl<'d> ElfReader<'d> {
+    /// Reads the headers of the ELF file that lies in a stretch of a file.
+    pub(super) fn from_part(
+        file: Box<dyn FileBytes + 'd>,
+        part: Range<u64>,
+        name: &str,
+    ) -> Result<Self> {
+        let size = part.end.saturating_sub(part.start);
+        Self::new(Data::in_file(file, part.start, size), name)
+    }
+
     /// Reads the headers of a file's bytes.
     pub(super) fn from_bytes(bytes: impl Into<Cow<'d, [u8]>>, name: &str) -> Result<Self> {
         Self::new(Data::in_memory(bytes), name)

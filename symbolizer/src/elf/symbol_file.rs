@@ -4,7 +4,6 @@
 //! to the same addresses. Sections that are left out keep their headers, without content.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
@@ -13,6 +12,7 @@ use object::elf;
 use object::write::StreamingBuffer;
 use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, Writer};
 
+use super::data::FileBytes;
 use super::package;
 use super::parts::{Packing, Section};
 use super::reader::ElfReader;
@@ -67,32 +67,22 @@ impl SymbolFile<'static> {
         };
         Self::new(image, limits)
     }
-
-    /// That of an open file, or of the ELF file that lies in a part of it; `name`: what it is called in errors.
-    ///
-    /// # Errors
-    /// It cannot be read, is no ELF file, or none that is loaded as it is.
-    pub fn of_file(
-        file: &File,
-        part: Option<Range<u64>>,
-        name: &str,
-        limits: SymbolFileLimits,
-    ) -> Result<Self> {
-        let file = file
-            .try_clone()
-            .map_err(Error::io("duplicate", Path::new(name)))?;
-        let image = match part {
-            Some(part) => {
-                let size = part.end.saturating_sub(part.start);
-                ElfReader::from_part(file, part.start, size, name)?
-            }
-            None => ElfReader::from_file(file, name)?,
-        };
-        Self::new(image, limits)
-    }
 }
 
 impl<'d> SymbolFile<'d> {
+    /// That of the ELF file that lies in a part of a file; `name`: what it is called in errors.
+    ///
+    /// # Errors
+    /// It cannot be read, is no ELF file, or none that is loaded as it is.
+    pub fn of_part(
+        file: impl FileBytes + 'd,
+        part: Range<u64>,
+        name: &str,
+        limits: SymbolFileLimits,
+    ) -> Result<Self> {
+        Self::new(ElfReader::from_part(Box::new(file), part, name)?, limits)
+    }
+
     /// That of a file's bytes; `name`: what it is called in errors.
     ///
     /// # Errors

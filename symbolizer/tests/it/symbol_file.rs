@@ -204,7 +204,7 @@ fn a_broken_file_is_kept_as_broken() {
         assert!(part.size() <= limits.names + limits.debug);
         assert!(written.len() as u64 <= part.size() + (1 << 16));
         let none = DebugFiles::none();
-        let Ok(of_file) = ElfSource::from_bytes(bytes, "library.so", &none) else {
+        let Ok(of_file) = ElfSource::from_bytes(bytes.clone(), "library.so", &none) else {
             continue;
         };
         let of_part = ElfSource::from_bytes(written, "library.so", &none).unwrap();
