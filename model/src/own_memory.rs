@@ -8,9 +8,15 @@ pub fn is_own_memory(path: &Path) -> bool {
     let path = path.to_string_lossy();
     // Every process has that page of the kernel's.
     !(path.starts_with('/') || path == "[vsyscall]")
-        || ["//anon", "/memfd:", "/dev/zero", "/dev/ashmem/"]
-            .iter()
-            .any(|prefix| path.starts_with(prefix))
+        || [
+            "//anon",
+            "/anon_hugepage",
+            "/memfd:",
+            "/dev/zero",
+            "/dev/ashmem/",
+        ]
+        .iter()
+        .any(|prefix| path.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -25,6 +31,7 @@ mod tests {
             "",
             "/memfd:jit-cache (deleted)",
             "/dev/zero (deleted)",
+            "/anon_hugepage (deleted)",
         ] {
             assert!(is_own_memory(Path::new(path)), "{path}");
         }

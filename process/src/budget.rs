@@ -112,12 +112,17 @@ const LOOKS: u32 = 1 << 12;
 /// Mapped files that may be opened each second beyond that.
 const LOOKS_PER_SECOND: u32 = 1 << 10;
 
+/// How often the memory map of a process may be read because of a mapping: each time a process copies a part of its text.
+const MAPS: u32 = 1 << 8;
+
 /// How many mapped files of one process may be opened.
 #[derive(Debug, Default)]
 pub(crate) struct LookBudget {
     code: Looks,
     data: Looks,
     open: Rc<Cell<u64>>,
+    /// How often its memory map was read because of a mapping.
+    maps: Cell<u32>,
     /// Mappings that were not added, or whose files were not opened.
     pub left_out: Cell<u64>,
 }
@@ -127,6 +132,13 @@ impl LookBudget {
     pub(crate) fn look(&self, executable: bool) -> bool {
         let looks = if executable { &self.code } else { &self.data };
         looks.take(Instant::now()) || self.leave_out()
+    }
+
+    /// Whether the memory map is read once more because of a mapping.
+    pub(crate) fn read_maps(&self) -> bool {
+        let read = self.maps.get();
+        self.maps.set(read.saturating_add(1));
+        read < MAPS || self.leave_out()
     }
 
     /// Counts an open file; None: a limit is reached.

@@ -119,17 +119,43 @@ impl Images {
                 return parts;
             }
         }
-        // All segments of a library are one image.
+        match self.whole(file, key, path, budget) {
+            Some(image) => vec![ProcessMapping::whole(mapped, image)],
+            None => if_executable(),
+        }
+    }
+
+    /// The ELF file behind a mapping, whatever the process may do with it; None: it is no ELF file, or cannot be opened.
+    pub(crate) fn elf(
+        &mut self,
+        mapped: &KernelMapping<'_>,
+        budget: &LookBudget,
+    ) -> Option<Rc<ElfImage>> {
+        let (file, key) = budget.look(true).then(|| self.open(mapped).ok())??;
+        let is_elf = file::is_elf(&file);
+        let path = file::without_deleted(mapped.path);
+        match is_elf.then(|| self.whole(file, key, path, budget))?? {
+            ProcessImage::Elf(elf) => Some(elf),
+            ProcessImage::Code(_) | ProcessImage::Other(_) => None,
+        }
+    }
+
+    /// The image of a whole file: all segments of a library are one. None: no more files may be open.
+    fn whole(
+        &mut self,
+        file: File,
+        key: FileKey,
+        path: &Path,
+        budget: &LookBudget,
+    ) -> Option<ProcessImage> {
         let whole = (key, u64::MAX);
         if let Some(known) = self.by_file.get(&whole) {
-            return vec![ProcessMapping::whole(mapped, known.clone())];
+            return Some(known.clone());
         }
-        let Some(open) = self.reserve_open_file(budget) else {
-            return if_executable();
-        };
+        let open = self.reserve_open_file(budget)?;
         let image = ProcessImage::Elf(Rc::new(ElfImage::new(file, open, path)));
         self.by_file.insert(whole, image.clone());
-        vec![ProcessMapping::whole(mapped, image)]
+        Some(image)
     }
 
     /// Opens the file behind a mapping, unless the last one was of the same file.

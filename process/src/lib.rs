@@ -28,6 +28,7 @@
 //! | which files are bytecode | [`BytecodeFormat`] |
 //! | which file is behind a mapping | [`KernelMapping`], [`FileKey`] |
 //! | which mappings are there, and which are new | `maps` |
+//! | which text of a file stands in memory | `remapped_text` |
 //! | which images are open already | [`Images`] |
 //! | which dex file is in memory that no file shows | `anonymous` |
 //! | which code does the process make while it runs | [`JitCode`] |
@@ -61,6 +62,7 @@ mod mapping_id;
 mod maps;
 mod process;
 pub mod reader;
+mod remapped_text;
 mod space;
 mod status;
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! What is mapped in a process? Reads its memory map, and adds the mappings that the kernel reports later.
 
 use crate::reader::{self, ForeignMemory};
+use crate::remapped_text::{Between, kernel_mapping};
 use crate::{ElfImage, Images, KernelMapping, Process, ProcessImage, ProcessMapping, file, jit};
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::is_own_memory;
-use varid_model::maps_entries;
+use varid_model::{MapsEntry, is_own_memory, maps_entries};
 use varid_tunnel::Memory;
 use varid_tunnel::abi::NAME;
 use varid_tunnel::file::is_served_here;
@@ -29,32 +28,50 @@ impl Process {
         let Ok(maps) = reader::contents(self.pid, "maps") else {
             return;
         };
-        for map in maps_entries(&maps) {
-            let path = match map.path {
-                b"" => b"//anon".as_slice(),
-                b"[vdso]" | b"[vsyscall]" => map.path,
-                // Named anonymous memory: a heap, a stack.
-                [b'[', ..] => b"",
-                path => path,
-            };
-            self.map(
-                images,
-                &KernelMapping {
-                    pid: self.pid,
-                    start: map.range.start.get(),
-                    end: map.range.end.get(),
-                    pgoff: map.offset,
-                    device: map.device,
-                    inode: map.inode,
-                    mode: map.mode,
-                    path: Path::new(OsStr::from_bytes(path)),
-                },
-            );
+        let entries: Vec<_> = maps_entries(&maps).collect();
+        for (number, entry) in entries.iter().enumerate() {
+            let text = Between::at(&entries, number);
+            let text = text.and_then(|text| text.text(self.pid, images, &self.budget));
+            self.add(images, &kernel_mapping(self.pid, entry), text);
         }
     }
 
     /// Adds a mapping.
     pub fn map(&mut self, images: &mut Images, mapped: &KernelMapping<'_>) -> NewMapping {
+        let text = self.replaced_text(images, mapped);
+        self.add(images, mapped, text)
+    }
+
+    /// Memory that is mapped in the place of an ELF file's text, if it is a copy of that text: the file's other segments are still there, which
+    /// only the memory map tells.
+    fn replaced_text(
+        &self,
+        images: &mut Images,
+        mapped: &KernelMapping<'_>,
+    ) -> Option<ProcessMapping> {
+        let range = mapped.start..mapped.end;
+        let is_file = |known: &ProcessMapping| matches!(&known.image, ProcessImage::Elf(elf) if elf.memory().is_empty());
+        let replaces = mapped.mode.execute
+            && is_own_memory(mapped.path)
+            && self.space.within(&range).iter().any(is_file)
+            && self.budget.read_maps();
+        let maps = replaces.then(|| reader::contents(self.pid, "maps").ok())??;
+        let entries: Vec<_> = maps_entries(&maps).collect();
+        // What was mapped piece by piece may be one mapping by now.
+        let holds = |entry: &MapsEntry<'_>| {
+            entry.range.start.get() <= mapped.start && mapped.end <= entry.range.end.get()
+        };
+        let text = Between::at(&entries, entries.iter().position(holds)?)?;
+        text.text(self.pid, images, &self.budget)
+    }
+
+    /// Adds a mapping, which is that of an ELF file's `text` if it is memory with a copy of it.
+    fn add(
+        &mut self,
+        images: &mut Images,
+        mapped: &KernelMapping<'_>,
+        text: Option<ProcessMapping>,
+    ) -> NewMapping {
         if is_tunnel(mapped.path) && is_served_here(mapped.device) {
             let tunnel = (mapped.start, mapped.end.saturating_sub(mapped.start));
             /// A process has one, and a forked one its parent's as well.
@@ -70,7 +87,9 @@ impl Process {
         self.no_dex
             .retain(|range| range.end <= mapped.start || mapped.end <= range.start);
         let left_out = self.budget.left_out.get();
-        let parts = if mapped.path.as_os_str() == "[vdso]" {
+        let parts = if let Some(text) = text {
+            vec![text]
+        } else if mapped.path.as_os_str() == "[vdso]" {
             self.vdso(mapped)
                 .map_or_else(Vec::new, |vdso| vec![ProcessMapping::whole(mapped, vdso)])
         } else {

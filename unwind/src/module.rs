@@ -28,8 +28,7 @@ pub struct Module {
     eh_frame: Rc<[u8]>,
     eh_frame_hdr: Rc<[u8]>,
     bases: BaseAddresses,
-    /// File offset, address, bytes of each loaded segment.
-    segments: Vec<(u64, u64, u64)>,
+    segments: Vec<Segment>,
     has_bytecode_marks: bool,
     beginnings: Beginnings,
     /// Each function of Go keeps a frame pointer, and a goroutine begins with none.
@@ -37,6 +36,31 @@ pub struct Module {
     rules: ById<u64, Option<Rc<Rule>>>,
     /// First and last address of each function that has a symbol, in order; only where the machine's conventions need them.
     functions: Vec<(u64, u64)>,
+}
+
+/// A part of the file that is loaded.
+#[derive(Debug)]
+struct Segment {
+    /// Offset in the file.
+    offset: u64,
+    address: u64,
+    /// Bytes of the file.
+    size: u64,
+    executable: bool,
+}
+
+impl Segment {
+    /// How many of its bytes are between two offsets of the file.
+    fn bytes_in(&self, offset: u64, end: u64) -> u64 {
+        let last = self.offset.saturating_add(self.size).min(end);
+        last.saturating_sub(offset.max(self.offset))
+    }
+
+    /// The address of an offset, which may lie before it, where it is loaded.
+    fn address_of(&self, offset: u64) -> Address {
+        let into = offset.wrapping_sub(self.offset);
+        Address::new(self.address.wrapping_add(into))
+    }
 }
 
 impl Module {
@@ -75,12 +99,11 @@ impl Module {
                 .set_text(text_address),
             segments: file
                 .segments()
-                .map(|segment| {
-                    (
-                        segment.file_range().0,
-                        segment.address(),
-                        segment.file_range().1,
-                    )
+                .map(|segment| Segment {
+                    offset: segment.file_range().0,
+                    address: segment.address(),
+                    size: segment.file_range().1,
+                    executable: segment.permissions().executable(),
                 })
                 .collect(),
             rules: ById::default(),
@@ -124,9 +147,29 @@ impl Module {
 
     /// The address at which a byte of the file is loaded.
     pub fn address_of_offset(&self, offset: u64) -> Option<Address> {
-        self.segments.iter().find_map(|(start, address, len)| {
-            let into = offset.checked_sub(*start)?;
-            (into < *len).then(|| Address::new(address.wrapping_add(into)))
+        self.segments.iter().find_map(|segment| {
+            let into = offset.checked_sub(segment.offset)?;
+            (into < segment.size).then(|| Address::new(segment.address.wrapping_add(into)))
+        })
+    }
+
+    /// Where in the file the code lies that is loaded at these addresses, which begin and end at pages; None: they are not all of one segment
+    /// with code.
+    pub fn offset_of_code(&self, addresses: &Range<Address>) -> Option<u64> {
+        /// The largest page of the machines: segments begin at the same place of a page as in the file.
+        const PAGE: u64 = 1 << 16;
+        let (start, end) = (addresses.start.get(), addresses.end.get());
+        let mut code = self.segments.iter().filter(|segment| segment.executable);
+        code.find_map(|segment| {
+            let loaded = segment.address..segment.address.checked_add(segment.size)?;
+            let first = loaded.start & !PAGE.wrapping_sub(1);
+            let last = loaded.end.checked_next_multiple_of(PAGE)?;
+            let shares = start < loaded.end && loaded.start < end;
+            (shares && first <= start && end <= last).then(|| {
+                start
+                    .wrapping_sub(segment.address)
+                    .wrapping_add(segment.offset)
+            })
         })
     }
 
@@ -141,14 +184,17 @@ impl Module {
     /// of another segment may lie: it is the mapping of the segment of which it has most.
     pub fn address_of_mapping(&self, offset: u64, len: u64) -> Option<Address> {
         let end = offset.saturating_add(len);
-        let shared = |(start, _, size): &&(u64, u64, u64)| {
-            let last = start.saturating_add(*size).min(end);
-            last.saturating_sub(offset.max(*start))
-        };
+        let shared = |segment: &&Segment| segment.bytes_in(offset, end);
         let segment = self.segments.iter().max_by_key(shared)?;
-        let (start, address, _) = segment;
-        (shared(&segment) > 0)
-            .then(|| Address::new(address.wrapping_add(offset.wrapping_sub(*start))))
+        (shared(&segment) > 0).then(|| segment.address_of(offset))
+    }
+
+    /// The addresses that the first byte of such a mapping may have: one for each segment of which it has some.
+    pub fn addresses_of_mapping(&self, offset: u64, len: u64) -> impl Iterator<Item = Address> {
+        let end = offset.saturating_add(len);
+        let has_some = move |segment: &&Segment| segment.bytes_in(offset, end) > 0;
+        let segments = self.segments.iter().filter(has_some);
+        segments.map(move |segment| segment.address_of(offset))
     }
 
     /// The description of the function at an address.

@@ -3,9 +3,10 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use varid_tests::{PERF_REPORT, printed, skip_without_root, testbed};
+use std::process::{Command, Stdio};
+use varid_tests::{PERF_REPORT, Running, printed, skip_without_root, testbed};
 
 /// Milliseconds of processor time that the program takes: so many samples or more at 4 kHz, whatever else runs.
 const BUDGET: &str = "1000";
@@ -174,4 +175,43 @@ fn a_session_with_all_symbols_names_a_program_that_is_gone() -> Result<()> {
     let (found, _) = shares(&plain)?;
     ensure!(found == [0; 3], "without its file: {found:?}");
     has_names(&elsewhere(&whole)?)
+}
+
+#[test]
+fn text_that_a_program_has_moved_to_memory_is_its_files() -> Result<()> {
+    if skip_without_root("moved text") {
+        return Ok(());
+    }
+    let program = Program::new()?;
+    for memory in ["anonymous", "memfd"] {
+        let session = program.record(memory, &[], &format!("exec ./prog {BUDGET} {memory}"))?;
+        has_names(&session).with_context(|| memory.to_owned())?;
+        let attached = program.attached(memory)?;
+        has_names(&attached).with_context(|| format!("{memory}, attached"))?;
+    }
+    Ok(())
+}
+
+impl Program {
+    /// A session that begins when the program has moved its text. It waits for that.
+    fn attached(&self, memory: &str) -> Result<PathBuf> {
+        let go = self.path(&format!("go-{memory}"));
+        ensure!(
+            Command::new("mkfifo").arg(&go).status()?.success(),
+            "mkfifo"
+        );
+        let mut moved = Command::new(self.path("prog"));
+        moved.args([BUDGET, memory]).arg(&go).stdout(Stdio::piped());
+        let mut moved = Running(moved.spawn()?);
+        let mut ready = String::new();
+        let said = moved.0.stdout.take().context("no output")?;
+        BufReader::new(said).read_line(&mut ready)?;
+        ensure!(ready == "ready\n", "{ready:?}");
+        let pid = moved.0.id().to_string();
+        // Until it has ended, which this process does not wait for meanwhile.
+        let script = format!(
+            "echo > go-{memory}; until grep -q '^State:.Z' /proc/{pid}/status; do sleep 0.1; done"
+        );
+        self.record(&format!("attached-{memory}"), &["-p", &pid], &script)
+    }
 }
