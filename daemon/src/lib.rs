@@ -30,6 +30,8 @@ mod device;
 mod output;
 #[cfg(feature = "host")]
 mod output_file;
+#[cfg(feature = "host")]
+mod packs;
 mod paths;
 mod sandbox;
 mod sessions;

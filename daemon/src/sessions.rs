@@ -286,7 +286,7 @@ pub fn set_last(session: &Path) -> io::Result<()> {
     std::fs::rename(&new, sessions.join(LAST))
 }
 
-/// The folder of a session that was named by its folder, a file in it, or its name among the sessions.
+/// The folder of a session that was named by its folder, a file in it, its pack, or its name among the sessions.
 ///
 /// # Errors
 ///
@@ -301,6 +301,9 @@ pub fn named(named: &Path) -> anyhow::Result<PathBuf> {
         let folder = Path::new(".").join(named.parent().unwrap_or(Path::new("")));
         if is_part && folder.join(SESSION_JSON).is_file() {
             // As perf takes it.
+            return Ok(folder);
+        }
+        if let Some(folder) = crate::packs::folder(named)? {
             return Ok(folder);
         }
         let mut start = [0; 8];

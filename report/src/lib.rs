@@ -55,6 +55,7 @@
 //! | how is a long name written in few columns | `short_name` |
 //! | what differs between sessions, and is that chance | `diff` |
 //! | how does a profile get into other viewers | `export` |
+//! | how is a session one file, which another machine reads | `pack` |
 //! | how are numbers hashed | `fast_hash` |
 //! | which instructions and source lines of one method have the samples | `annotate`, `sampled_addresses` |
 //!
@@ -97,6 +98,7 @@ mod name_options;
 mod name_pattern;
 mod naming;
 mod options;
+mod pack;
 mod precise;
 mod profile;
 mod read;
@@ -135,6 +137,7 @@ pub use missing_files::{MissingFile, MissingPart, shell_word};
 pub use name_options::NameOptions;
 pub use name_pattern::{NamePattern, NamePatternError};
 pub use options::{Options, Pattern};
+pub use pack::{PackError, Packed, is_pack, pack, unpack};
 pub use profile::{EventSummary, Loss, Profile, RecordingSummary};
 pub use render::render;
 pub use sampled_addresses::SampledAddress;

@@ -76,6 +76,13 @@ pub const COMPRESS: &str = "\
 Example:
   varid compress -i session";
 
+/// `varid pack`.
+#[cfg(feature = "host")]
+pub const PACK: &str = "\
+Example:
+  varid pack session -o session.tar.gz
+  varid report session.tar.gz";
+
 /// `varid symbols`.
 #[cfg(feature = "host")]
 pub const SYMBOLS: &str = "\

@@ -16,6 +16,8 @@ mod import;
 #[cfg(feature = "host")]
 mod manual;
 #[cfg(feature = "host")]
+mod pack;
+#[cfg(feature = "host")]
 mod report;
 #[cfg(feature = "host")]
 pub mod selection;
@@ -37,6 +39,8 @@ pub use export::{ExportArgs, ExportFormatArg};
 pub use import::ImportArgs;
 #[cfg(feature = "host")]
 pub use manual::{HelpArgs, ShellArg};
+#[cfg(feature = "host")]
+pub use pack::PackArgs;
 #[cfg(feature = "host")]
 pub use report::ReportArgs;
 #[cfg(feature = "host")]
@@ -191,6 +195,10 @@ pub enum Verb {
         #[arg(long)]
         undo: bool,
     },
+    /// Put a session into one file, with the symbols of the recorded files that this machine has: another machine reports it by its name.
+    #[cfg(feature = "host")]
+    #[command(after_help = examples::PACK)]
+    Pack(PackArgs),
     /// List the functions of dex, APK and ELF files with their lines, name addresses, or write substitute ELF files.
     #[cfg(feature = "host")]
     #[command(after_help = examples::SYMBOLS)]

@@ -11,7 +11,7 @@ use varid_report::{NameOptions, NamePattern, Options, Pattern, PercentOf, StackF
 /// Which session.
 #[derive(Debug, Args)]
 pub struct InputArgs {
-    /// The session, by folder or by name [default: the last one].
+    /// The session, by folder, name, or the file that 'varid pack' has written [default: the last one].
     #[arg(value_name = "SESSION")]
     pub session: Option<PathBuf>,
     /// The same, as perf takes it: a folder, its perf.data, or a name.

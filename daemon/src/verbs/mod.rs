@@ -18,6 +18,8 @@ mod help;
 pub mod import;
 pub mod launch;
 #[cfg(feature = "host")]
+mod pack;
+#[cfg(feature = "host")]
 mod pager;
 pub mod record;
 #[cfg(feature = "host")]
@@ -66,6 +68,8 @@ pub fn run(
         Verb::Import(args) => import::run(args),
         #[cfg(feature = "host")]
         Verb::Compress { input, undo } => compress::run(&input, undo),
+        #[cfg(feature = "host")]
+        Verb::Pack(args) => pack::run(&args),
         #[cfg(feature = "host")]
         Verb::Symbols(args) => symbols::run(&args),
         #[cfg(feature = "host")]

@@ -5,4 +5,5 @@ mod configuration;
 mod control;
 mod device;
 mod outputs;
+mod packs;
 mod symbols;

@@ -59,6 +59,7 @@ impl World {
             vec!["export", "-q", "-i", session, "-f", "pprof", "-o"],
             vec!["report", "-q", "-i", session, "--html"],
             vec!["diff", session, session, "--html"],
+            vec!["pack", "-q", session, "-o"],
             vec!["symbols", dex, "--elf"],
             vec!["symbols", dex, "--sym"],
         ];

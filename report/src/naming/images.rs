@@ -258,6 +258,14 @@ impl ImageTable {
         self.images.get(usize::try_from(id.0).ok()?)
     }
 
+    /// The files that have not been looked at.
+    pub fn files(&self) -> impl Iterator<Item = &ImageFile> {
+        self.states.iter().filter_map(|state| match state {
+            State::Unread(file) => Some(file),
+            State::Read(..) | State::Named => None,
+        })
+    }
+
     /// All images, and by their number the files that were looked at.
     pub fn into_parts(self) -> (Vec<ProfileImage>, Vec<Option<ImageFileState>>) {
         let looked_at = |state| match state {

@@ -12,6 +12,7 @@
 //! | which layer has code that was made at run time | `run_time_code` |
 //! | what were an app's methods called before R8 or ProGuard | `retrace` |
 //! | all of it together | `resolver` |
+//! | what of the recorded files names their addresses | `symbol_files` |
 //! | what is in the file of one image | `image_file` |
 
 mod address_spaces;
@@ -25,6 +26,7 @@ mod resolver;
 mod retrace;
 mod run_time_code;
 mod runtimes;
+mod symbol_files;
 
 pub use address_spaces::SpaceState;
 pub use image_file::OpenImage;
@@ -32,3 +34,4 @@ pub use images::{ImageFile, ImageFileState, NamedFunction};
 pub use recorded_files::{in_archive, inside};
 pub use resolver::{MARKERS, Resolver, UNNAMED_JIT};
 pub use runtimes::{Runtime, is_library};
+pub use symbol_files::each_symbol_file;

@@ -8,6 +8,7 @@ mod elsewhere;
 mod exports;
 mod lines;
 mod live;
+mod pack;
 mod page;
 mod sessions;
 mod views;

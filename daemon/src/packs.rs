@@ -1,0 +1,104 @@
+//! Which folder has the session of a pack? It is unpacked once, into the user's cache.
+
+use crate::paths;
+use anyhow::Context;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use varid_recording::SESSION_JSON;
+use varid_report::{PackError, is_pack, unpack};
+
+/// Sessions that stay unpacked: those that were used last.
+const KEPT: usize = 8;
+
+/// The folder of a pack's session; none: the file is no pack.
+///
+/// # Errors
+///
+/// It is a pack that cannot be unpacked.
+pub fn folder(pack: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let Ok(mut file) = File::open(pack) else {
+        return Ok(None);
+    };
+    let mut start = [0; 2];
+    if file.read_exact(&mut start).is_err() || !is_pack(&start) {
+        return Ok(None);
+    }
+    let shown = pack.display();
+    let meta = file.metadata()?;
+    let packs = paths::cache().join("packs");
+    paths::make_private(&packs).with_context(|| format!("cannot create {}", packs.display()))?;
+    let about = fs::symlink_metadata(&packs)?;
+    let is_own = about.uid() == nix::unistd::geteuid().as_raw() && about.mode() & 0o022 == 0;
+    anyhow::ensure!(
+        is_own && about.is_dir(),
+        "{} is a folder that others can change: {shown} is not unpacked there",
+        packs.display()
+    );
+    // Another version of the file is another one.
+    let version = (
+        meta.dev(),
+        meta.ino(),
+        meta.len(),
+        meta.mtime(),
+        meta.mtime_nsec(),
+    );
+    let name = format!(
+        "{:x}-{:x}-{:x}-{:x}.{:x}",
+        version.0, version.1, version.2, version.3, version.4
+    );
+    let unpacked = packs.join(name);
+    if unpacked.join(SESSION_JSON).is_file() {
+        let _ = File::open(&unpacked).and_then(|folder| folder.set_modified(SystemTime::now()));
+        return Ok(Some(unpacked));
+    }
+    let new = packs.join(format!(".{}", std::process::id()));
+    remove(&new)?;
+    let file = File::open(pack).with_context(|| format!("cannot read {shown}"))?;
+    match unpack(file, meta.len(), &new) {
+        Ok(()) => {}
+        Err(error) => {
+            remove(&new)?;
+            return match error {
+                // Another file that is compressed by gzip.
+                PackError::Foreign(_) | PackError::NoSession | PackError::Damaged(_) => Err(
+                    anyhow::anyhow!("{shown} is no session that 'varid pack' has written: {error}"),
+                ),
+                error => Err(error).with_context(|| format!("cannot unpack {shown}")),
+            };
+        }
+    }
+    if fs::rename(&new, &unpacked).is_err() {
+        // Another process was faster.
+        remove(&new)?;
+    }
+    remove_old(&packs, &unpacked)?;
+    Ok(Some(unpacked))
+}
+
+/// Removes the sessions that were not used for longest.
+fn remove_old(packs: &Path, current: &Path) -> anyhow::Result<()> {
+    let mut found: Vec<(SystemTime, PathBuf)> = fs::read_dir(packs)?
+        .flatten()
+        .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .filter(|(_, path)| path != current)
+        .collect();
+    found.sort();
+    let surplus = found.len().saturating_sub(KEPT.saturating_sub(1));
+    found
+        .iter()
+        .take(surplus)
+        .try_for_each(|(_, path)| remove(path))
+}
+
+fn remove(folder: &Path) -> anyhow::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,51 @@
+//! What of the recorded files names their addresses, as far as this machine has them?
+
+use std::path::Path;
+
+use varid_model::is_own_memory;
+use varid_recording::{ImageKind, SessionReader, SessionRecord};
+use varid_symbolizer::elf::{SymbolFile, SymbolFileLimits};
+
+use super::{
+    images::{ImageFile, ImageTable},
+    recorded_files::{RecordedFiles, in_archive},
+};
+use crate::{error::Result, name_options::NameOptions};
+
+/// What is done with a recorded file: its symbols, or why there are none.
+pub type Each<'e> =
+    &'e mut dyn FnMut(&ImageFile, Result<SymbolFile<'static>, String>) -> Result<()>;
+
+/// Takes each ELF file that a session maps and has not itself.
+///
+/// # Errors
+///
+/// The session cannot be read, a folder of `names` cannot, or what `each` says.
+pub fn each_symbol_file(
+    session: &SessionReader,
+    names: &NameOptions,
+    limits: SymbolFileLimits,
+    each: Each<'_>,
+) -> Result<()> {
+    let files = || RecordedFiles::new(names, session.manifest());
+    let mut images = ImageTable::new(session.dir(), session.manifest(), files()?);
+    let files = files()?.of_this_machine();
+    // What lies behind damage no report shows either.
+    for record in session.records()?.map_while(Result::ok) {
+        match record {
+            SessionRecord::Mapping(mapping) if !mapping.kernel => _ = images.intern(&mapping),
+            _ => {}
+        }
+    }
+    for file in images.files() {
+        let is_elsewhere = file.kind == ImageKind::Elf && !file.in_session && file.kept.is_none();
+        if is_elsewhere && file.path.is_absolute() && !is_own_memory(&file.path) {
+            let symbols = file.open(&files).and_then(|source| {
+                let path = in_archive(Path::new(source.path()));
+                SymbolFile::open(path, limits).map_err(|error| error.to_string())
+            });
+            each(file, symbols)?;
+        }
+    }
+    Ok(())
+}
