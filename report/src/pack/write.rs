@@ -126,7 +126,7 @@ fn add_file<W: Write>(archive: &mut tar::Builder<W>, folder: &Path, path: &Path)
     let has_holes = size > LARGE && meta.blocks().saturating_mul(BLOCK) < size / 2;
     if has_holes
         && path.starts_with(SYMBOLS)
-        && let Ok(symbols) = SymbolFile::of_file(&file, None, &at.to_string_lossy(), LIMITS)
+        && let Ok(symbols) = SymbolFile::of_part(&file, 0..size, &at.to_string_lossy(), LIMITS)
         && let Ok(content) = contents(&symbols)
     {
         return add(archive, path, content.len() as u64, &*content);

@@ -42,6 +42,12 @@ pub trait FileBytes: fmt::Debug {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 }
 
+impl<F: FileBytes + ?Sized> FileBytes for &F {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        (**self).read_exact_at(buffer, offset)
+    }
+}
+
 impl FileBytes for File {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         FileExt::read_exact_at(self, buffer, offset)
