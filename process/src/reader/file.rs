@@ -17,10 +17,12 @@ use varid_symbolizer::elf::FileBytes;
 const MAX_READ: usize = 1 << 18;
 /// Bytes that are read where less is wanted: headers and tables lie side by side.
 const BLOCK: usize = 1 << 16;
+/// Blocks that are kept: the headers of an ELF file are at its beginning and at its end.
+const MAX_BLOCKS: usize = 8;
 
 thread_local! {
-    /// The block that was read last.
-    static LAST: RefCell<Option<Block>> = const { RefCell::new(None) };
+    /// The blocks that were read last, the latest at the end.
+    static BLOCKS: RefCell<Vec<Block>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A regular file that a process has opened or mapped.
@@ -173,19 +175,26 @@ impl ForeignFile {
 
     /// Reads from the block around an offset.
     fn read_in_block(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        LAST.with_borrow_mut(|last| {
+        BLOCKS.with_borrow_mut(|blocks| {
             let start = offset & !(BLOCK as u64).wrapping_sub(1);
-            let is_known = last.as_ref().is_some_and(|block| {
+            let known = blocks.iter().position(|block| {
                 block.start == start && block.file.as_ptr() == Rc::as_ptr(&self.handle)
             });
-            if !is_known {
-                let mut bytes = vec![0; BLOCK];
-                let read = self.read_at(&mut bytes, start)?;
-                bytes.truncate(read);
-                let file = Rc::downgrade(&self.handle);
-                *last = Some(Block { file, start, bytes });
+            let block = match known {
+                Some(known) => blocks.remove(known),
+                None => {
+                    let mut bytes = vec![0; BLOCK];
+                    let read = self.read_at(&mut bytes, start)?;
+                    bytes.truncate(read);
+                    let file = Rc::downgrade(&self.handle);
+                    Block { file, start, bytes }
+                }
+            };
+            if blocks.len() >= MAX_BLOCKS {
+                blocks.remove(0);
             }
-            let bytes = last.as_ref().map_or(&[][..], |block| &block.bytes);
+            blocks.push(block);
+            let bytes = blocks.last().map_or(&[][..], |block| &block.bytes);
             let within = usize::try_from(offset.saturating_sub(start)).unwrap_or(usize::MAX);
             let from = bytes.get(within..).unwrap_or_default();
             let len = from.len().min(buffer.len());
