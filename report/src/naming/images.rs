@@ -266,6 +266,20 @@ impl ImageTable {
         })
     }
 
+    /// What cannot be read of files that name code by what is left of them, as sentences.
+    pub fn problems(&self) -> impl Iterator<Item = String> {
+        self.states.iter().filter_map(|state| {
+            let State::Read(file, Ok(source)) = state else {
+                return None;
+            };
+            let problem = source.symbols().problems().first()?;
+            let path = file.path.display();
+            Some(format!(
+                "{path} cannot be read as a whole, names are missing or of its other tables: {problem}"
+            ))
+        })
+    }
+
     /// All images, and by their number the files that were looked at.
     pub fn into_parts(self) -> (Vec<ProfileImage>, Vec<Option<ImageFileState>>) {
         let looked_at = |state| match state {

@@ -301,6 +301,7 @@ impl Resolver {
     /// What has been found.
     pub fn finish(mut self) -> ResolvedNames {
         self.notes.extend(self.kernel.notes());
+        self.notes.extend(self.images.problems());
         let (images, files) = self.images.into_parts();
         ResolvedNames {
             frames: self.frames.finish(images),

@@ -8,8 +8,9 @@ use std::{
 };
 
 use crate::common::{
-    APP, DRAW, Fixture, LIBFOO, RUN,
+    APP, DRAW, Fixture, LIBFOO, RUN, elf,
     native::{Native, SOURCE, all, by, json, lines, lines_by_addr2line, lines_of, options, run},
+    slot,
 };
 use varid_model::Layer;
 use varid_recording::{Host, KeptFile, RecordedFile, SessionReader};
@@ -532,4 +533,31 @@ fn a_mapping_of_the_sessions_own_file_is_shown_as_the_original() {
         Some(Path::new("/opt/libv8/libnode.so.1"))
     );
     assert_eq!(image.layer, Layer::Vm, "a runtime, wherever its file was");
+
+#[test]
+fn a_library_with_a_broken_table_has_a_note() {
+    const SYMTAB: u32 = 2;
+    let mut fixture = Fixture::new();
+    let (path, id) = (fixture.dir.path().join("broken.so"), [0xab; 20]);
+    elf(&path, &id, vec![slot(0x1000, "f")]);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let headers = u64::from_le_bytes(bytes[40..48].try_into().unwrap()) as usize;
+    let table = (headers..bytes.len())
+        .step_by(64)
+        .find(|at| bytes[at + 4..at + 8] == SYMTAB.to_le_bytes());
+    let size = table.unwrap() + 32;
+    bytes[size..size + 8].copy_from_slice(&(1u64 << 40).to_le_bytes());
+    std::fs::write(&path, bytes).unwrap();
+    fixture.map(100, 0x7600_0000_0000, &path, &id);
+    fixture.samples(1, (100, 100), &[0x7600_0000_1000]);
+    fixture.writer.finish().unwrap();
+    let notes = fixture.profile(&Options::default()).recording.notes;
+    let of_table = |note: &&String| note.contains("broken.so cannot be read as a whole");
+    assert!(
+        notes
+            .iter()
+            .filter(of_table)
+            .any(|note| note.contains(".symtab")),
+        "{notes:?}"
+    );
 }

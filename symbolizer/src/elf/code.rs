@@ -184,8 +184,8 @@ struct Mark {
     kind: CodeKind,
 }
 
-/// Reads the marks of a symbol table: mapping symbols (`$x`, `$a`, `$t`, `$d`), and in ARM's 32-bit files functions, the lowest bit
-/// of whose address says Thumb. A broken table has none.
+/// Reads the marks of a symbol table of an ARM file: mapping symbols (`$x` and `$d`, in 32-bit files `$a`, `$t` and `$d`), and in 32-bit files
+/// functions, the lowest bit of whose address says Thumb. A broken table has none.
 fn read_marks(image: &ElfReader<'_>, kind: u32, marks: &mut Vec<Mark>) {
     let Ok(Some(table)) = image.symbol_table(kind) else {
         return;
@@ -199,11 +199,12 @@ fn read_marks(image: &ElfReader<'_>, kind: u32, marks: &mut Vec<Mark>) {
                 [b'$', mark @ (b'x' | b'a' | b't' | b'd')]
                 | [b'$', mark @ (b'x' | b'a' | b't' | b'd'), b'.', ..],
             ) => {
-                let kind = match mark {
-                    b'x' => CodeKind::Instructions(InstructionSet::A64),
-                    b'a' => CodeKind::Instructions(InstructionSet::A32),
-                    b't' => CodeKind::Instructions(InstructionSet::T32),
-                    _ => CodeKind::Data,
+                let kind = match (mark, is_arm) {
+                    (b'x', false) => CodeKind::Instructions(InstructionSet::A64),
+                    (b'a', true) => CodeKind::Instructions(InstructionSet::A32),
+                    (b't', true) => CodeKind::Instructions(InstructionSet::T32),
+                    (b'd', _) => CodeKind::Data,
+                    _ => continue,
                 };
                 (symbol.value, 1, kind)
             }

@@ -8,11 +8,11 @@ use object::elf;
 
 use super::functions;
 use super::minidebug;
-use super::parts::Segment;
+use super::parts::{Segment, c_string};
 use super::ranges::Ranges;
 use super::reader::ElfReader;
 use super::symbols::{ElfSymbols, Named};
-use super::tables::{CodeSymbol, SymbolTable};
+use super::tables::{CodeSymbol, Extents, SymbolTable};
 use crate::{Error, Result};
 
 impl ElfSymbols {
@@ -81,6 +81,15 @@ pub(super) fn load(image: &ElfReader<'_>, debug: Option<&ElfReader<'_>>) -> Resu
     } = symbols;
     found.sort_by_key(|candidate| (candidate.named.start, candidate.rank));
     found.dedup_by_key(|candidate| candidate.named.start);
+    let name = |named: &Named| {
+        let names = strings
+            .get(usize::from(named.table))
+            .map(|names| &names[..]);
+        let name = names.and_then(|names| names.get(named.name as usize..));
+        let name = name.unwrap_or_default();
+        c_string(name.get(..MAX_FUNCTION_NAME).unwrap_or(name))
+    };
+    let found = without_local_labels(found, name);
     let found = without_inner_labels(found, functions.exact());
     let named = bound_unsized(found, functions.exact(), complete);
     Ok(ElfSymbols {
@@ -118,11 +127,15 @@ pub(super) fn load(image: &ElfReader<'_>, debug: Option<&ElfReader<'_>>) -> Resu
     })
 }
 
+/// Bytes of a function's name that its local labels begin with: assembly has no longer ones.
+const MAX_FUNCTION_NAME: usize = 1024;
+
 /// A function symbol before its neighbours have been looked at.
 #[derive(Debug)]
 struct Candidate {
     named: Named,
     kind: CodeSymbol,
+    is_local: bool,
     /// Of several symbols at one address the smallest rank counts: sized before
     /// unsized, functions before labels, global before weak before local, few leading underscores before many, names before those with
     /// a version, long names before short ones as in perf.
@@ -137,7 +150,7 @@ struct Symbols {
     found: Vec<Candidate>,
     /// The string tables that their names lie in.
     strings: Vec<Box<[u8]>>,
-    /// Whether all symbols of the library are among them: local ones are the first to be stripped.
+    /// Whether all symbols of the library's code are among them: local ones are the first to be stripped.
     complete: bool,
 }
 
@@ -170,15 +183,14 @@ impl Symbols {
         };
         // Bit 0 of an ARM function's address says Thumb.
         let thumb = u64::from(image.machine == elf::EM_ARM);
+        let extents = Extents::new(image, loaded);
         for symbol in table.symbols() {
-            let extent = image.extent(&symbol, loaded);
+            let extent = extents.of(&symbol);
             let code_symbol = table.code_symbol(&symbol, extent.as_ref());
-            // Of mapping symbols a strip of local symbols may leave some.
-            self.complete |=
-                kind == elf::SHT_SYMTAB && symbol.is_own_local() && !table.is_mapping(&symbol);
             let (Some(code_symbol), Some(extent)) = (code_symbol, extent) else {
                 continue;
             };
+            self.complete |= kind == elf::SHT_SYMTAB && symbol.is_own_local();
             let start = symbol.value & !thumb;
             // Only the start of a name matters here.
             let text = table.name(&symbol, 8);
@@ -191,6 +203,7 @@ impl Symbols {
                     index: 0,
                 },
                 kind: code_symbol,
+                is_local: symbol.binding == elf::STB_LOCAL,
                 rank: (
                     symbol.size == 0,
                     code_symbol == CodeSymbol::Label,
@@ -209,6 +222,28 @@ impl Symbols {
         }
         self.strings.push(table.names.into());
     }
+}
+
+/// Drops the local labels that assemblers name after the function that they are in: NASM's `main.loop`. `name` is a symbol's.
+fn without_local_labels<'s>(
+    found: Vec<Candidate>,
+    name: impl Fn(&Named) -> &'s [u8],
+) -> Vec<Candidate> {
+    let mut function: &[u8] = &[];
+    let mut is_label = |candidate: &Candidate| {
+        let own = name(&candidate.named);
+        let behind = own.strip_prefix(function).filter(|_| !function.is_empty());
+        let is_named_so = behind.is_some_and(|behind| behind.first() == Some(&b'.'));
+        let is_label = is_named_so && candidate.is_local && candidate.kind == CodeSymbol::Label;
+        if !is_label {
+            function = own;
+        }
+        is_label
+    };
+    found
+        .into_iter()
+        .filter(|candidate| !is_label(candidate))
+        .collect()
 }
 
 /// Drops the labels inside of functions: where `.eh_frame` has a function around the label that begins with another symbol.
@@ -283,6 +318,7 @@ mod tests {
                 ..Named::default()
             },
             kind: CodeSymbol::Function,
+            is_local: false,
             rank: (start == end, false, 0, 0, false, Reverse(0), 0),
             extent_end: 1000,
         }
@@ -316,6 +352,28 @@ mod tests {
             .map(|candidate| candidate.named.start)
             .collect();
         assert_eq!(starts, [100, 200, 350]);
+    }
+
+    #[test]
+    fn labels_with_their_function_s_name_do_not_divide_it() {
+        let names: [&[u8]; 6] = [b"f", b"f.loop", b"f2", b"f.out", b"f2.loop", b"g.part"];
+        let found = (0u8..).zip(names).map(|(number, name)| Candidate {
+            named: Named {
+                table: number,
+                ..candidate(u64::from(number) * 10, 0).named
+            },
+            kind: CodeSymbol::Label,
+            is_local: name.contains(&b'.'),
+            ..candidate(0, 0)
+        });
+        let kept = without_local_labels(found.collect(), |named| names[usize::from(named.table)]);
+        let kept: Vec<_> = kept
+            .iter()
+            .map(|candidate| names[usize::from(candidate.named.table)])
+            .collect();
+        // A label behind another function than its own names code of its own.
+        let expected: [&[u8]; 5] = [b"f", b"f2", b"f.out", b"f2.loop", b"g.part"];
+        assert_eq!(kept, expected);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::minidebug;
 use super::near::nearest;
 use super::parts::Segment;
 use super::reader::ElfReader;
+use super::tables::Extents;
 use crate::Result;
 
 /// The longest symbol name that is compared, in bytes.
@@ -173,6 +174,7 @@ impl CodePlaces {
     fn add(&mut self, image: &ElfReader<'_>) -> Result<()> {
         // Bit 0 of an ARM function's address says Thumb.
         let thumb = u64::from(image.machine == elf::EM_ARM);
+        let extents = Extents::new(image, &self.segments);
         let mut problem = None;
         for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
             let table = match image.symbol_table(kind) {
@@ -184,7 +186,7 @@ impl CodePlaces {
                 }
             };
             for symbol in table.symbols() {
-                let extent = image.extent(&symbol, &self.segments);
+                let extent = extents.of(&symbol);
                 if table.code_symbol(&symbol, extent.as_ref()).is_none() {
                     continue;
                 }

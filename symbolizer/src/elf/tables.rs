@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use object::read::elf::Sym;
 use object::{Endianness, elf, pod};
 
-use super::parts::{Encoding, Segment, c_string};
+use super::parts::{Encoding, Section, Segment, c_string};
 use super::reader::ElfReader;
 use crate::{Error, Result};
 
@@ -31,6 +31,8 @@ pub(super) struct Entry {
     pub(super) kind: u8,
     /// `STB_GLOBAL`, say.
     pub(super) binding: u8,
+    /// `STV_HIDDEN`, say: a linker makes such a symbol local.
+    pub(super) visibility: u8,
     pub(super) section: u16,
 }
 
@@ -81,11 +83,32 @@ impl<'d> ElfReader<'d> {
             names: self.bytes(names).map_err(of_table)?,
         }))
     }
+}
+
+/// The sections and segments that symbols may lie in.
+#[derive(Debug)]
+pub(super) struct Extents<'i> {
+    sections: &'i [Section],
+    /// Of the file itself, and of the program: a debug file need not have any. By address.
+    segments: [Vec<Segment>; 2],
+}
+
+impl<'i> Extents<'i> {
+    /// Those of a file; `loaded` are the segments of the program.
+    pub(super) fn new(image: &'i ElfReader<'_>, loaded: &[Segment]) -> Self {
+        let by_address = |segments: &[Segment]| {
+            let mut segments = segments.to_vec();
+            segments.sort_by_key(|segment| segment.address);
+            segments
+        };
+        Self {
+            sections: &image.sections,
+            segments: [&image.segments[..], loaded].map(by_address),
+        }
+    }
 
     /// The section that a symbol lies in; where the section is not known, the segment. None: the symbol is outside of both.
-    ///
-    /// `loaded` are the segments of the program: a debug file need not have any.
-    pub(super) fn extent(&self, symbol: &Entry, loaded: &[Segment]) -> Option<Extent> {
+    pub(super) fn of(&self, symbol: &Entry) -> Option<Extent> {
         let holds = |start: u64, size: u64| {
             let within = symbol.value.checked_sub(start);
             within.is_some_and(|within| within < size)
@@ -104,8 +127,11 @@ impl<'d> ElfReader<'d> {
                 return None;
             }
         }
-        let mut segments = self.segments.iter().chain(loaded);
-        let segment = segments.find(|segment| holds(segment.address, segment.size))?;
+        let segment = self.segments.iter().find_map(|segments| {
+            let behind = segments.partition_point(|segment| segment.address <= symbol.value);
+            let segment = segments.get(behind.checked_sub(1)?)?;
+            holds(segment.address, segment.size).then_some(segment)
+        })?;
         Some(Extent {
             end: segment.address.saturating_add(segment.size),
             executable: segment.executable,
@@ -126,11 +152,6 @@ impl SymbolTable<'_> {
     pub(super) fn name(&self, symbol: &Entry, most: usize) -> &[u8] {
         let name = self.names.get(symbol.name as usize..).unwrap_or_default();
         c_string(name.get(..most).unwrap_or(name))
-    }
-
-    /// Whether a symbol says what follows, and is of no function.
-    pub(super) fn is_mapping(&self, symbol: &Entry) -> bool {
-        is_mapping_symbol(self.machine, self.name(symbol, 4))
     }
 
     /// What a symbol of code is; None: it is undefined or of something else. `extent` is where it lies.
@@ -171,17 +192,17 @@ impl SymbolTable<'_> {
             size: symbol.st_size(endian).into(),
             kind: symbol.st_type(),
             binding: symbol.st_bind(),
+            visibility: symbol.st_visibility(),
             section: symbol.st_shndx(endian),
         })
     }
 }
 
 impl Entry {
-    /// Whether it is of the kinds that a strip of local symbols removes: not of a section, nor of a source file.
-    pub(super) fn is_own_local(&self) -> bool {
-        self.binding == elf::STB_LOCAL
-            && !matches!(self.kind, elf::STT_SECTION | elf::STT_FILE)
-            && self.section != elf::SHN_UNDEF
+    /// Whether it is local in the source that it is of: a strip of local symbols removes those, and a linker keeps others that it makes
+    /// local itself.
+    pub(super) const fn is_own_local(&self) -> bool {
+        self.binding == elf::STB_LOCAL && self.visibility == elf::STV_DEFAULT
     }
 }
 
