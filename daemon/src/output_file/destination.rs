@@ -141,11 +141,15 @@ fn check_kind(kind: FileType) -> anyhow::Result<()> {
 /// Applies the kernel's rule for folders such as /tmp (protected_symlinks, protected_fifos and protected_regular,
 /// proc_sys_fs(5)), which a system may have switched off, to all that is found in one. Another user's link would choose which of
 /// this user's files is replaced, their FIFO or device would receive the output, and the new file would be given to the owner of
-/// their file.
+/// their file. Another user's link is followed in no folder, if it is not root's.
 fn check_owner(folder: &Path, found: &Metadata) -> anyhow::Result<()> {
     let above = fs::metadata(folder)?;
+    let is_own = found.uid() == nix::unistd::geteuid().as_raw();
+    if found.is_symlink() && !is_own && found.uid() != 0 {
+        bail!("it is another user's symbolic link: name what it leads to");
+    }
     let is_shared = above.mode() & (STICKY | WRITABLE_BY_ALL) == STICKY | WRITABLE_BY_ALL;
-    let is_trusted = found.uid() == nix::unistd::geteuid().as_raw() || found.uid() == above.uid();
+    let is_trusted = is_own || found.uid() == above.uid();
     if is_shared && !is_trusted {
         let kind = kind_name(found.file_type());
         bail!("it is another user's {kind} in a folder that all may write to: name another file");

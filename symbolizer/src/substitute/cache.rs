@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, FileTimes, Metadata, Permissions};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -50,11 +50,16 @@ impl Cache {
     /// [`Error::Io`] if the folder cannot be made; [`Error::Substitute`] if it is another user's, or others can write
     /// to the folder that it is in.
     pub fn open(folder: &Path, owner: u32, limit: u64) -> Result<Self> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .map_err(Error::io("create", folder))?;
+        let create = |path: &Path, recursive| {
+            let mut builder = DirBuilder::new();
+            builder.recursive(recursive).mode(0o700);
+            match builder.create(path) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                    Err(Error::io("create", path)(error))
+                }
+                _ => Ok(()),
+            }
+        };
         let refused = |path: &Path, what: &str| Error::Substitute {
             problem: format!("the cache {} is not used: {what}", path.display()),
         };
@@ -68,9 +73,12 @@ impl Cache {
         };
         let folder = std::path::absolute(folder).map_err(Error::io("find", folder))?;
         let parent = folder.parent().unwrap_or(&folder);
+        create(parent, true)?;
+        // Nothing is made where another user's link leads to.
         if own(parent)?.mode() & 0o022 != 0 {
             return Err(refused(parent, "others can write to it: chmod go-w"));
         }
+        create(&folder, false)?;
         let found = own(&folder)?;
         let opened = File::open(&folder).map_err(Error::io("open", &folder))?;
         let metadata = opened.metadata().map_err(Error::io("read", &folder))?;

@@ -222,6 +222,13 @@ fn a_folder_that_others_can_replace_is_refused() {
     fs::rename(&parent, &moved).unwrap();
     symlink(&moved, &parent).unwrap();
     refused("not a folder of user");
+    // Nothing is made where such a link leads to.
+    let empty = bed.folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    fs::remove_file(&parent).unwrap();
+    symlink(&empty, &parent).unwrap();
+    refused("not a folder of user");
+    assert_eq!(fs::read_dir(&empty).unwrap().count(), 0);
 }
 
 #[test]
