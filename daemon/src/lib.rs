@@ -40,6 +40,7 @@ mod verbs;
 use clap::FromArgMatches;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use varid_recording::terminal::printable;
 use varid_vm::VmKinds;
 
@@ -48,6 +49,9 @@ pub fn main(vms: VmKinds) -> ExitCode {
     if let Some(code) = varid_process::reader::serve_if_helper() {
         return code;
     }
+    // A file that may not grow any further is an error of the write, and not this program's end; a program that it becomes or starts has
+    // the default again.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let matches = cli::matches();
     let cli = match cli::Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,

@@ -1,11 +1,12 @@
 //! How is a session written: what is batched, and kept when it cannot be written?
 //!
 //! [`data`]: perf.data on the disk; [`folder`]: whose it is, and what may be in it; [`kept_file`]: files of processes that are kept;
-//! [`tally`]: what was recorded and lost.
+//! [`tally`]: what was recorded and lost; [`remainder`]: what fits into a file with a limit.
 
 mod data;
 pub(crate) mod folder;
 mod kept_file;
+mod remainder;
 mod tally;
 
 pub use folder::{Owner, may_hold, remove_session};
@@ -324,6 +325,16 @@ impl SessionWriter {
         }
     }
 
+    /// Appends the records of the batch that a limit of the file's size leaves room for, and counts the others as lost. None: there is no such
+    /// limit.
+    fn flush_what_fits(&mut self) -> Option<Result<()>> {
+        let room = usize::try_from(self.data.room()?).unwrap_or(usize::MAX);
+        let kept = remainder::fitting(&self.batch, room);
+        let lost = self.batch.split_off(kept);
+        remainder::lose(&lost, &self.manifest.events, &mut self.tally);
+        Some(self.flush_leaving(0))
+    }
+
     /// Replaces what the session says of calls: see [`CallCount`].
     ///
     /// # Errors
@@ -363,7 +374,8 @@ impl SessionWriter {
     /// Something cannot be written; what was written before stays readable. It may be called
     /// again, after room was made on the disk.
     pub fn finish(&mut self) -> Result<()> {
-        self.flush_leaving(0)?;
+        self.flush_leaving(0)
+            .or_else(|error| self.flush_what_fits().ok_or(error)?)?;
         let path = self.folder.path.join(PERF_DATA);
         let is_compressed = self.compressor.is_some();
         let features = features::sections(&self.manifest, self.tally.facts(), is_compressed);
@@ -455,8 +467,13 @@ mod tests {
 
     /// Makes every write fail with ENOSPC; returns the real file.
     fn fill_disk(writer: &mut SessionWriter) -> File {
-        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        std::mem::replace(&mut writer.data.file, full)
+        fail_as(writer, "/dev/full")
+    }
+
+    /// Makes every write fail as those of another file do; returns the real file.
+    fn fail_as(writer: &mut SessionWriter, path: &str) -> File {
+        let other = OpenOptions::new().write(true).open(path).unwrap();
+        std::mem::replace(&mut writer.data.file, other)
     }
 
     #[test]
@@ -474,26 +491,67 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_keeps_the_file_readable_and_the_records_for_later() {
+    fn a_disk_that_is_full_or_broken_keeps_the_file_readable_and_the_records_for_later() {
+        // ENOSPC, and EIO: nothing is mapped at low addresses.
+        for (path, errno) in [("/dev/full", 28), ("/proc/self/mem", 5)] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut writer = writer(dir.path());
+            writer.write(&sample(1)).unwrap();
+            writer.flush().unwrap();
+            let real = fail_as(&mut writer, path);
+            writer.write(&sample(2)).unwrap();
+            let error = writer.flush().unwrap_err();
+            assert!(
+                matches!(&error, Error::Append { source, .. } if source.raw_os_error() == Some(errno)),
+                "{error}"
+            );
+            assert!(writer.finish().is_err());
+            assert_eq!(read(dir.path()), [sample(1)]);
+            writer.data.file = real;
+            writer.write(&sample(3)).unwrap();
+            writer.finish().unwrap();
+            assert_eq!(read(dir.path()), [sample(1), sample(2), sample(3)]);
+            assert_eq!(writer.counts().lost, 0);
+        }
+    }
+
+    #[test]
+    fn a_file_that_may_not_grow_holds_what_fits_and_the_rest_is_lost() {
         let dir = tempfile::tempdir().unwrap();
         let mut writer = writer(dir.path());
-        writer.write(&sample(1)).unwrap();
+        writer.data.limit = Some(64 << 10);
+        let written = 200;
+        writer.write(&sample(0)).unwrap();
+        // What is kept free on a disk is more than the file may have.
         writer.flush().unwrap();
-        let real = fill_disk(&mut writer);
-        writer.write(&sample(2)).unwrap();
+        for time in 1..written {
+            writer.write(&sample(time)).unwrap();
+        }
         let error = writer.flush().unwrap_err();
+        let too_large = io::ErrorKind::FileTooLarge;
         assert!(
-            matches!(&error, Error::Append { source, .. }
-            if source.kind() == io::ErrorKind::StorageFull),
+            matches!(&error, Error::Append { source, .. } if source.kind() == too_large),
             "{error}"
         );
-        assert!(writer.finish().is_err());
-        assert_eq!(read(dir.path()), [sample(1)]);
-        writer.data.file = real;
-        writer.write(&sample(3)).unwrap();
         writer.finish().unwrap();
-        assert_eq!(read(dir.path()), [sample(1), sample(2), sample(3)]);
-        assert_eq!(writer.counts().lost, 0);
+        let path = dir.path().join(PERF_DATA);
+        assert!(path.metadata().unwrap().len() <= 64 << 10);
+        let records = read(dir.path());
+        let counts = SessionReader::open(dir.path())
+            .unwrap()
+            .manifest()
+            .counts
+            .clone();
+        let kept = counts.samples;
+        assert!(kept > 20 && counts.lost > 20, "{counts:?}");
+        assert_eq!((kept + counts.lost, counts.attributed), (written, kept));
+        let expected: Vec<_> = (0..kept).map(sample).collect();
+        assert_eq!(records[..expected.len()], expected);
+        let lost = SessionRecord::Lost {
+            time: MonotonicNs::new(written - 1),
+            count: counts.lost,
+        };
+        assert_eq!(records[expected.len()..], [lost]);
     }
 
     #[test]

@@ -115,6 +115,16 @@ pub enum SessionError {
     /// Recording.
     #[error(transparent)]
     Recorder(#[from] RecorderError),
+    /// There is too little address space: what cannot be allocated ends the program.
+    #[error(
+        "the address space is limited to {} MB (ulimit -v), and a recorder needs {} MB at least", .limit >> 20, .least >> 20
+    )]
+    AddressSpace {
+        /// The limit, in bytes.
+        limit: u64,
+        /// What is needed.
+        least: u64,
+    },
     /// The unprivileged source cannot do that.
     #[error(
         "profiling {0} needs the BPF shim (root, or CAP_BPF and CAP_PERFMON) or the kernel module; without them name one process with --pid or start it with 'varid record'"

@@ -57,7 +57,8 @@ impl RecorderError {
             let kind = error.downcast_ref().map(std::io::Error::kind);
             if matches!(
                 kind,
-                Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+                // The last one: no file may grow any further (RLIMIT_FSIZE).
+                Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
             ) {
                 return true;
             }

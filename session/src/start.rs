@@ -14,6 +14,7 @@ use super::sampling::Sampling;
 use super::schedule::Schedule;
 use super::{Session, SessionControl, SessionError, SessionOptions, losses::Losses, tasks};
 use crate::request::{SamplingRequest, TargetSpec};
+use nix::sys::resource::{Resource, getrlimit};
 use std::path::Path;
 use std::sync::Arc;
 use varid_model::Stack;
@@ -25,11 +26,26 @@ use varid_shim::STACK_FULL;
 /// Bytes of stack that are copied with a sample where frames cannot be walked in the kernel.
 const STACK_COPY: u32 = 32768;
 
+/// Address space that a recorder of two processors needs for its rings, its threads' stacks and BPF maps: 150 MB are too few.
+const LEAST_ADDRESS_SPACE: u64 = 192 << 20;
+
+/// Refuses to begin where allocating would end the program sooner or later.
+fn check_address_space() -> Result<(), SessionError> {
+    let least = LEAST_ADDRESS_SPACE;
+    #[allow(clippy::useless_conversion)] // Half as wide on ARMv7.
+    let limit = getrlimit(Resource::RLIMIT_AS).map(|(limit, _)| u64::from(limit));
+    match limit {
+        Ok(limit) if limit < least => Err(SessionError::AddressSpace { limit, least }),
+        _ => Ok(()),
+    }
+}
+
 /// Opens the events, which are not enabled yet, and creates the recording.
 pub fn open(
     options: SessionOptions,
     control: Arc<SessionControl>,
 ) -> Result<Session, SessionError> {
+    check_address_space()?;
     // The command that is recorded has been started already, with the limit as it was.
     raise_limit_of_files();
     check_alive(&options.target)?;

@@ -13,6 +13,7 @@ use std::{fs::File, io, os::unix::fs::FileExt};
 use rustix::{
     fs::{FallocateFlags, fallocate},
     io::Errno,
+    process::{Resource, getrlimit},
 };
 
 use super::folder::{Folder, PERF_DATA_NEW};
@@ -39,7 +40,12 @@ pub struct DataFile {
     features: usize,
     /// The header's bits of them.
     bits: [u8; FEATURE_BYTES],
+    /// How large the file may become (RLIMIT_FSIZE); None: as large as there is room.
+    pub(super) limit: Option<u64>,
 }
+
+/// Bytes behind the records that the features of a whole file may take, where it has a limit.
+const FEATURES_ROOM: u64 = 16 << 10;
 
 impl DataFile {
     /// Creates it, with a header and no record; by rename, so that a kill leaves either none or a whole one.
@@ -61,7 +67,14 @@ impl DataFile {
             reserved: 0,
             features: 0,
             bits: [0; FEATURE_BYTES],
+            limit: getrlimit(Resource::Fsize).current,
         })
+    }
+
+    /// How many bytes of records the file may still grow by, and be completed; None: it has no limit of its own.
+    pub fn room(&self) -> Option<u64> {
+        let used = self.end().saturating_add(FEATURES_ROOM);
+        self.limit.map(|limit| limit.saturating_sub(used))
     }
 
     /// Where the records end: so many bytes are valid.
@@ -77,6 +90,11 @@ impl DataFile {
         let end = self.data_at.saturating_add(on_disk);
         let (sections, bits) = features::laid_out(features, end);
         let used = end.saturating_add(sections.len() as u64);
+        // A limit of the file is no disk that others fill meanwhile.
+        let least = used.saturating_add(room.min(FEATURES_ROOM));
+        if self.limit.is_some_and(|limit| least > limit) {
+            return Err(Errno::FBIG.into());
+        }
         self.reserve(used.saturating_add(room))?;
         // What the features before it lie in is written last: where a write fails, or ends with the process, they are still there.
         let (first, others) = batch.split_at(self.features.min(batch.len()));
@@ -150,6 +168,7 @@ mod tests {
                 reserved: 0,
                 features: 0,
                 bits: [0; FEATURE_BYTES],
+                limit: None,
             }
         };
         let content = |data: &DataFile| {

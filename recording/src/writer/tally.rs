@@ -84,20 +84,34 @@ impl Tally {
     pub fn count(&mut self, sample: &Sample<&[Address]>) {
         add(&mut self.counts.samples, 1);
         self.latest = self.latest.max(sample.time);
-        let cut = sample.kernel.len().saturating_add(sample.user.len()) > MAX_FRAMES;
-        let reason = remap::unattributed(sample.user).or_else(|| cut.then_some(Reason::Truncated));
-        match reason {
-            None => add(&mut self.counts.attributed, 1),
-            Some(reason) => {
-                let name = reason.name().to_owned();
-                add(self.counts.unattributed.entry(name).or_default(), 1);
-            }
-        }
+        add(self.attribution(sample), 1);
         let (first, last) = self
             .facts
             .sample_times
             .unwrap_or((sample.time, sample.time));
         self.facts.sample_times = Some((first.min(sample.time), last.max(sample.time)));
+    }
+
+    /// Counts a sample as lost that was counted as written, and is not.
+    pub fn retract(&mut self, sample: &Sample<&[Address]>) {
+        let less = |count: &mut u64| *count = count.saturating_sub(1);
+        less(&mut self.counts.samples);
+        less(self.attribution(sample));
+        self.counts.unattributed.retain(|_, count| *count > 0);
+        self.lose(1);
+    }
+
+    /// The count that a sample is of: of attributed ones, or of a reason's.
+    fn attribution(&mut self, sample: &Sample<&[Address]>) -> &mut u64 {
+        let cut = sample.kernel.len().saturating_add(sample.user.len()) > MAX_FRAMES;
+        let reason = remap::unattributed(sample.user).or_else(|| cut.then_some(Reason::Truncated));
+        match reason {
+            None => &mut self.counts.attributed,
+            Some(reason) => {
+                let name = reason.name().to_owned();
+                self.counts.unattributed.entry(name).or_default()
+            }
+        }
     }
 }
 

@@ -533,6 +533,7 @@ fn a_mapping_of_the_sessions_own_file_is_shown_as_the_original() {
         Some(Path::new("/opt/libv8/libnode.so.1"))
     );
     assert_eq!(image.layer, Layer::Vm, "a runtime, wherever its file was");
+}
 
 #[test]
 fn a_library_with_a_broken_table_has_a_note() {

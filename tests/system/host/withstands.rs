@@ -317,6 +317,56 @@ fn a_full_disk_ends_the_recording_in_order_and_not_the_app() -> Result<()> {
     Ok(())
 }
 
+/// Batch systems set such limits.
+#[test]
+fn limits_of_files_and_of_memory_are_a_line_and_not_varid_s_death() -> Result<()> {
+    if skip_without_root("withstands") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let session = folder.path().join("s");
+    let app = App::new("math", "run", 60)?;
+    let limited = |limit: &str, session: &Path| -> Result<Output> {
+        let varid = varid_record(session, &["-F", "4999"])?;
+        let variables = varid.get_envs();
+        let output = Command::new("prlimit")
+            .envs(variables.filter_map(|(name, value)| Some((name, value?))))
+            .arg(limit)
+            .arg(varid.get_program())
+            .args(varid.get_args())
+            .arg("--")
+            .args(app.arguments())
+            .output()?;
+        println!("{limit}: {}: {}", output.status, complaints(&output));
+        Ok(output)
+    };
+    let output = limited("--fsize=150000", &session)?;
+    ensure!(
+        String::from_utf8_lossy(&output.stdout) == app.expected()?,
+        "the app's result"
+    );
+    ensure!(
+        complaints(&output).contains("the session was ended, and holds what was recorded"),
+        "nothing says that the file is as large as it may be"
+    );
+    let kept = samples(&session)?;
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(session.join("session.json"))?)?;
+    ensure!(
+        kept > 0 && manifest["counts"]["samples"] == kept && manifest["state"] == "failed",
+        "{kept} samples were kept, the manifest says {} and {}",
+        manifest["state"],
+        manifest["counts"]
+    );
+    let output = limited("--as=150000000", &folder.path().join("none"))?;
+    ensure!(output.status.code() == Some(125), "{}", output.status);
+    ensure!(
+        complaints(&output).contains("the address space is limited to 143 MB"),
+        "nothing says that there is no memory"
+    );
+    Ok(())
+}
+
 /// A small file system, unmounted when it goes.
 struct Mounted(std::path::PathBuf);
 

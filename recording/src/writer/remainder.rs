@@ -1,0 +1,55 @@
+//! Which records of a batch fit into a file that may not grow any further (RLIMIT_FSIZE)?
+
+use varid_model::Address;
+use varid_model::perf::Header;
+
+use super::tally::Tally;
+use crate::{
+    decode::{self, Decoded, RawContent},
+    event::SessionEvents,
+    format::RECORD_HEADER_SIZE,
+};
+
+/// The bytes of the first whole records of a batch that are at most `room`.
+pub fn fitting(batch: &[u8], room: usize) -> usize {
+    let mut end = 0usize;
+    while let Some(size) = size_at(batch, end)
+        && let Some(next) = end.checked_add(size).filter(|next| *next <= room)
+    {
+        end = next;
+    }
+    end
+}
+
+/// Counts records as lost that had been counted as written.
+pub fn lose(batch: &[u8], events: &SessionEvents, tally: &mut Tally) {
+    let events: Vec<_> = events.iter().map(RawContent::of).collect();
+    let (mut at, mut chains) = (0usize, Vec::<Address>::new());
+    while let Some(size) = size_at(batch, at)
+        && let Some(end) = at.checked_add(size)
+        && let Some(record) = batch.get(at..end)
+    {
+        chains.clear();
+        let decoded = header(record).zip(record.get(RECORD_HEADER_SIZE..));
+        let decoded = decoded
+            .and_then(|(header, body)| decode::record(header, body, &events, &mut chains).ok()?);
+        match decoded {
+            Some((_, Decoded::Sample(sample))) => {
+                let [kernel, user] = [sample.kernel, sample.user].map(|span| span.of(&chains));
+                tally.retract(&sample.with_chains(kernel, user));
+            }
+            Some((_, Decoded::Other(record))) => tally.drop(&record),
+            None => {}
+        }
+        at = end;
+    }
+}
+
+fn size_at(batch: &[u8], at: usize) -> Option<usize> {
+    let size = header(batch.get(at..)?)?.size;
+    Some(usize::from(size)).filter(|size| *size >= RECORD_HEADER_SIZE)
+}
+
+fn header(record: &[u8]) -> Option<Header> {
+    record.first_chunk().copied().map(Header::from_bytes)
+}
