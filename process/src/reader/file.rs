@@ -15,7 +15,7 @@ use varid_symbolizer::elf::FileBytes;
 
 /// Bytes of a file that one request asks for, at most: each has a deadline.
 const MAX_READ: usize = 1 << 18;
-/// Bytes that are read where less is wanted: headers and tables lie side by side.
+/// Bytes that are read where less is wanted, a power of two: headers and tables lie side by side.
 const BLOCK: usize = 1 << 16;
 /// Blocks that are kept: the headers of an ELF file are at its beginning and at its end.
 const MAX_BLOCKS: usize = 8;
