@@ -7,6 +7,7 @@ use std::path::Path;
 use object::elf;
 
 use super::functions;
+use super::go::{self, GoFunction, GoFunctions};
 use super::minidebug;
 use super::parts::{Segment, c_string};
 use super::ranges::Ranges;
@@ -73,6 +74,16 @@ pub(super) fn load(image: &ElfReader<'_>, debug: Option<&ElfReader<'_>>) -> Resu
         if index == 0 {
             problems.extend(broken);
         }
+    }
+    // Its names are those of the symbols.
+    let is_stripped = |image: &ElfReader<'_>| {
+        let mut sections = image.sections.iter();
+        sections.all(|section| section.kind != elf::SHT_SYMTAB)
+    };
+    if is_stripped(image)
+        && let Some(functions) = go::functions(image)
+    {
+        symbols.add_go(functions);
     }
     let Symbols {
         mut found,
@@ -169,6 +180,29 @@ impl Symbols {
             }
         }
         problems
+    }
+
+    /// Adds the functions of Go's own table. Symbols of the same addresses come before them.
+    fn add_go(&mut self, table: GoFunctions) {
+        let Ok(index) = u8::try_from(self.strings.len()) else {
+            return;
+        };
+        let candidate = |function: GoFunction| Candidate {
+            named: Named {
+                start: function.start,
+                end: function.end,
+                table: index,
+                name: function.name,
+                index: 0,
+            },
+            kind: CodeSymbol::Function,
+            rank: (false, true, 3, 0, false, Reverse(0), index),
+            is_local: false,
+            extent_end: function.end,
+        };
+        self.found
+            .extend(table.functions.into_iter().map(candidate));
+        self.strings.push(table.names);
     }
 
     /// Adds the functions among a table's symbols.

@@ -2,7 +2,8 @@
 //!
 //! Symbols come from `.symtab` and `.dynsym`; where a library has been stripped, the
 //! functions without a name are told apart by `.eh_frame`: each is one row,
-//! `libart.so+0x7b2d80`, and never takes the name of an exported neighbour.
+//! `libart.so+0x7b2d80`, and never takes the name of an exported neighbour. A stripped program of Go
+//! has names in a table of its own.
 //!
 //! Which source lines are there, and which functions were inlined, [`ElfSource`] answers; it
 //! finds debug information that is kept apart in [`DebugFiles`].
@@ -21,6 +22,7 @@ mod demangle;
 mod dwarf;
 mod dynamic;
 mod functions;
+mod go;
 mod headers;
 mod list;
 mod load;

@@ -1,6 +1,6 @@
 //! What is a part of an ELF file: a section, a segment, a number, a text?
 
-use object::{Endianness, U32, elf};
+use object::{Endianness, U32, U64, elf};
 
 /// A section header.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +60,15 @@ impl Encoding {
     pub(super) fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let field = bytes.get(at..)?.first_chunk()?;
         Some(U32::from_bytes(*field).get(self.endian))
+    }
+
+    /// The address, of 4 or 8 bytes, at `at`.
+    pub(super) fn address(self, bytes: &[u8], at: usize) -> Option<u64> {
+        if !self.is_64 {
+            return self.u32(bytes, at).map(u64::from);
+        }
+        let field = bytes.get(at..)?.first_chunk()?;
+        Some(U64::from_bytes(*field).get(self.endian))
     }
 
     pub(super) fn address_size(self) -> u8 {

@@ -11,6 +11,7 @@ mod dex;
 mod dex_items;
 mod elf;
 mod elf_tables;
+mod go;
 mod hostile;
 mod jit;
 mod kernel;
