@@ -210,6 +210,84 @@ static __always_inline __u32 signal_stack_wanted(struct scratch *s)
 	return len;
 }
 
+// Whether a slice of the record, which begins so many bytes behind the first slice, holds the link at an address; then it is read there.
+static __always_inline bool link_in_slice(struct scratch *s, __u64 start, __u64 len, __u64 behind)
+{
+	__u64 offset = s->link.at - start, pos = s->slices + behind + offset;
+
+	if (len < 2 * sizeof(__u64) || offset > len - 2 * sizeof(__u64))
+		return false;
+	asm volatile("" : "+r"(pos));
+	if (pos > OUT_MAX)
+		return false;
+	__builtin_memcpy(&s->link.caller_fp, s->out + pos, 2 * sizeof(__u64));
+	return true;
+}
+
+// Follows one more frame pointer. 0 to go on.
+static __always_inline long follow_link(struct scratch *s)
+{
+	__u64 pos = s->pos;
+
+	s->link.at = s->fp;
+	if (!s->fp || s->fp & (sizeof(__u64) - 1))
+		return 1;
+	if (!link_in_slice(s, s->record.stack_addr, s->record.stack_len, 0) &&
+	    !link_in_slice(s, s->record.interrupted_addr, s->record.interrupted_len, s->record.stack_len)) {
+		if (s->record.links >= VARID_MAX_LINKS || pos > OUT_MAX - sizeof(s->link) ||
+		    bpf_probe_read_user(&s->link.caller_fp, 2 * sizeof(__u64), (const void *)s->fp))
+			return 1;
+		__builtin_memcpy(s->out + pos, &s->link, sizeof(s->link));
+		s->pos = pos + sizeof(s->link);
+		if (!s->record.links++)
+			s->beyond = s->link.at;
+	}
+	s->fp = VARID_ADDRESS(s->link.caller_fp);
+	return s->fp == s->link.at;
+}
+
+static long follow_callback(__u32 index, void *unused)
+{
+	struct scratch *s = own_scratch();
+
+	return s ? follow_link(s) : 1;
+}
+
+// Copies the stack from the first link on, up to the end of its page or from there on.
+static __always_inline bool copy_beyond(struct scratch *s)
+{
+	__u64 at = s->beyond + s->record.beyond, len = VARID_PAGE - (at & (VARID_PAGE - 1)), pos = s->pos;
+
+	if (len > VARID_BEYOND - s->record.beyond)
+		len = VARID_BEYOND - s->record.beyond;
+	asm volatile("" : "+r"(len));
+	if (pos > OUT_MAX - VARID_BEYOND || len > VARID_BEYOND || bpf_probe_read_user(s->out + pos, len, (const void *)at))
+		return false;
+	s->record.beyond += len;
+	s->pos = pos + len;
+	return true;
+}
+
+// Adds where frame pointers lead outside of the slices: beyond the end of a deep stack, or to another stack. Callers that keep none lie behind
+// the first. What is no frame pointer leads nowhere, or to words that no unwinder asks for.
+static __always_inline void take_links(struct scratch *s, const int has_bpf_loop)
+{
+	if (s->record.flags & VARID_COMPAT)
+		return;
+	s->fp = VARID_ADDRESS(s->record.regs[REG_FP]);
+	if (has_bpf_loop) {
+		bpf_loop(VARID_MAX_FOLLOWED, follow_callback, NULL, 0);
+	} else {
+		for (int link = 0; link < VARID_MAX_LINKS; link++) {
+			forget_registers();
+			if (follow_link(s))
+				break;
+		}
+	}
+	if (s->record.links && copy_beyond(s) && s->record.beyond < VARID_BEYOND)
+		copy_beyond(s);
+}
+
 // Hands the record over in the ring of the records' own; 0: there was room.
 static __always_inline long output_record(struct scratch *s)
 {
@@ -262,12 +340,14 @@ static __always_inline void begin_record(struct scratch *s, __u64 id, __u64 peri
 	s->record.interrupted_len = 0;
 	s->record.stack_holes = 0;
 	s->record.interrupted_holes = 0;
+	s->record.links = 0;
+	s->record.beyond = 0;
 	s->record.frames = 0;
 	s->record.kernel = 0;
 	s->pos = sizeof(struct varid_record);
 }
 
-// Adds what the registers lead to: managed frames, the kernel's callchain, the slice of stack.
+// Adds what the registers lead to: managed frames, the kernel's callchain, the slice of stack, and frame links outside of that.
 static __always_inline void take_stacks(void *ctx, struct scratch *s, struct task_struct *task,
 					struct varid_target *target, const int has_bpf_loop, const __u32 rules)
 {
@@ -297,14 +377,18 @@ static __always_inline void take_stacks(void *ctx, struct scratch *s, struct tas
 		}
 	}
 
+	s->slices = s->pos;
 	if (s->record.flags & VARID_INTERRUPTED) {
 		copy_slice(s, signal_stack_wanted(s), VARID_STACK_REACH, SLICE_AT_SP, has_bpf_loop);
 		want = stack_wanted(s, target, s->record.interrupted_addr);
 		copy_slice(s, want, VARID_STACK_FULL, SLICE_INTERRUPTED, has_bpf_loop);
-		return;
+	} else {
+		want = stack_wanted(s, target, s->record.stack_addr);
+		copy_slice(s, want, VARID_STACK_FULL, SLICE_AT_SP, has_bpf_loop);
 	}
-	want = stack_wanted(s, target, s->record.stack_addr);
-	copy_slice(s, want, VARID_STACK_FULL, SLICE_AT_SP, has_bpf_loop);
+	// Else the slice reaches the managed frame that it is to reach.
+	if (want == VARID_STACK_FULL || want == VARID_STACK_REACH)
+		take_links(s, has_bpf_loop);
 }
 
 #endif

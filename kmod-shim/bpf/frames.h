@@ -67,6 +67,10 @@ struct scratch {
 	__u64 ucontext_below;   // how far below the end of an alternate stack the last ucontext_t was found; 0: none was
 	__u64 present;          // bytes of a slice up to the end of its last page that is in memory
 	__u64 signal_stack_end; // VARID_INTERRUPTED: the first address above what an unwinder reads of the alternate stack
+	__u64 slices;           // where the slices begin in out
+	__u64 fp;               // the frame pointer that is followed next
+	struct varid_frame_link link;
+	__u64 beyond;           // where the first link of the record is
 	__u64 handler_regs[VARID_REGS]; // VARID_INTERRUPTED: the record's registers while those that were interrupted take their place
 	union {
 		struct varid_record record;

@@ -99,6 +99,7 @@ struct bpf_perf_event_data {
 	} while (0)
 #define REG_SP(flags) ((flags) & VARID_COMPAT ? VARID_I386_ESP : VARID_X86_RSP)
 #define REG_IP(flags) ((flags) & VARID_COMPAT ? VARID_I386_EIP : VARID_X86_RIP)
+#define REG_FP VARID_X86_RBP
 #define REG_LINK(flags) VARID_X86_RIP // there is none: each frame's return address is on the stack
 #define CTX_IP(regs) ((regs)->ip)
 
@@ -131,6 +132,7 @@ static __always_inline __u64 thread_pointer(struct task_struct *task, __u32 flag
 	} while (0)
 #define REG_SP(flags) ((flags) & VARID_COMPAT ? VARID_ARM_SP : VARID_ARM64_SP)
 #define REG_IP(flags) ((flags) & VARID_COMPAT ? VARID_ARM_PC : VARID_ARM64_PC)
+#define REG_FP (VARID_ARM64_X19 + 10)
 #define REG_LINK(flags) ((flags) & VARID_COMPAT ? VARID_ARM_LR : VARID_ARM64_X19 + 11)
 #define CTX_IP(regs) ((regs)->pc)
 

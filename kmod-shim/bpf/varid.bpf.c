@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 // The shim as a BPF program: at a perf event's overflow, reads the interrupted
-// thread's registers, managed frames, kernel callchain and the slice of stack that an
-// unwinder will need, and hands them over in one record. It resolves nothing.
+// thread's registers, managed frames, kernel callchain, the slice of stack that an
+// unwinder will need and where frame pointers lead beyond it, and hands them over in one record. It resolves nothing.
 //
 // Compiled once per architecture (-D__TARGET_ARCH_x86 or _arm64). Two entry points
 // differ in how they loop: bpf_loop (5.17) and a bounded loop for older kernels. Each has a

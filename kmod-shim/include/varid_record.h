@@ -10,6 +10,9 @@
 
 #define VARID_MAX_FRAMES 512 /* of compiled code half as many: each takes two entries */
 #define VARID_MAX_KERNEL 64
+#define VARID_MAX_LINKS 48 /* frame links outside of the slices */
+#define VARID_MAX_FOLLOWED 128 /* frame pointers, inside of the slices or not */
+#define VARID_BEYOND 2048 /* bytes of stack from the first of these links on */
 #define VARID_STACK_SLICE 4096  /* bytes of stack for --stack vertical, where managed frames are not on it */
 #define VARID_STACK_REACH 16384 /* and at most so many to reach the first managed frame, or the end of a thread without any */
 #define VARID_STACK_FULL 53248 /* for --stack full: a perf record is at most 64 KiB */
@@ -139,7 +142,17 @@ struct varid_packed_frame {
 	varid_u64 what; /* pc; the method of a QUICK frame or a PAIR */
 };
 
-/* Followed by packed frames, innermost first; kernel addresses, leaf first; stack bytes; bytes of the interrupted stack. */
+/*
+ * The two words to which a frame pointer leads, outside of a record's slices: the caller's frame pointer, and the return address. The caller
+ * may lie beyond the end of a slice, or on another stack.
+ */
+struct varid_frame_link {
+	varid_u64 at;
+	varid_u64 caller_fp;
+	varid_u64 return_address;
+};
+
+/* Followed by packed frames, innermost first; kernel addresses, leaf first; stack bytes; bytes of the interrupted stack; frame links, innermost first; bytes from the first link on. */
 struct varid_record {
 	varid_u64 time;   /* CLOCK_MONOTONIC, ns */
 	varid_u32 pid;
@@ -159,6 +172,8 @@ struct varid_record {
 	/* Pages that were not in memory, whose bytes are zeros: bit n is the page n of a slice, counted from the one that it begins in. */
 	varid_u16 stack_holes;
 	varid_u16 interrupted_holes;
+	varid_u32 links; /* struct varid_frame_link */
+	varid_u32 beyond; /* bytes from the first link on */
 };
 
 /* Counters kept by the shim, an array per CPU. */

@@ -130,8 +130,8 @@ static u32 take_slice(struct varid_scratch *s, u64 start, u32 want, u16 *holes, 
 	return present;
 }
 
-/* VARID_INTERRUPTED: the alternate stack as far as an unwinder needs it, and the interrupted one. */
-static void take_both_stacks(struct varid_scratch *s, const struct varid_target *target, bool *truncated)
+/* VARID_INTERRUPTED: the alternate stack as far as an unwinder needs it, and the interrupted one, of which it says how much it needs. */
+static u32 take_both_stacks(struct varid_scratch *s, const struct varid_target *target, bool *truncated)
 {
 	struct varid_record *record = &s->record;
 	u64 want = s->signal_stack_end - record->stack_addr;
@@ -143,7 +143,52 @@ static void take_both_stacks(struct varid_scratch *s, const struct varid_target 
 	record->stack_len = take_slice(s, record->stack_addr, want, &record->stack_holes, truncated);
 	want = stack_wanted(s, target, record->interrupted_addr);
 	record->interrupted_len = take_slice(s, record->interrupted_addr, want, &record->interrupted_holes, truncated);
+	return want;
 }
+
+#if !defined(CONFIG_ARM)
+/* Whether a slice holds the two words at an address. */
+static bool is_in_slice(u64 at, u64 start, u32 len)
+{
+	return len >= 2 * sizeof(u64) && at - start <= len - 2 * sizeof(u64);
+}
+
+/* Frame links outside of the slices: beyond the end of a deep stack, or on another stack; and the stack behind the first. See the BPF program. */
+static void take_links(struct varid_scratch *s)
+{
+	struct varid_record *record = &s->record;
+	const int fp = VARID_FP(record->flags);
+	struct varid_frame_link link = { .caller_fp = fp < 0 ? 0 : record->regs[fp & (VARID_REGS - 1)] };
+	struct varid_link words;
+	u64 first = 0;
+	bool truncated;
+	u32 followed;
+
+	for (followed = 0; followed < VARID_MAX_FOLLOWED && record->links < VARID_MAX_LINKS; followed++) {
+		const u64 at = VARID_ADDRESS(link.caller_fp);
+
+		if (!at || at % sizeof(u64) || at == link.at || varid_copy(&words, at, sizeof(words)))
+			break;
+		link.at = at;
+		link.caller_fp = words.fp;
+		link.return_address = words.lr;
+		if (is_in_slice(at, record->stack_addr, record->stack_len) ||
+		    is_in_slice(at, record->interrupted_addr, record->interrupted_len))
+			continue;
+		if (!put(s, &link, sizeof(link)))
+			break;
+		if (!record->links++)
+			first = at;
+	}
+	if (record->links)
+		record->beyond = take_slice(s, first, VARID_BEYOND, NULL, &truncated);
+}
+#else
+static void take_links(struct varid_scratch *s)
+{
+	/* Frames are linked by words of 4 bytes. */
+}
+#endif
 
 /* Returns the user registers, or NULL: a kernel thread has none. */
 static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_target *target,
@@ -152,6 +197,7 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	struct varid_scratch *s = ring->scratch;
 	struct varid_record *record = &s->record;
 	bool truncated = false;
+	u32 want;
 
 	record->time = varid_clock();
 	record->pid = current->tgid;
@@ -179,6 +225,7 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	record->stack_len = record->interrupted_len = 0;
 	record->interrupted_addr = 0;
 	record->stack_holes = record->interrupted_holes = 0;
+	record->links = record->beyond = 0;
 	if (!(target->flags & VARID_TARGET_NO_STACK) && enter_interrupted(s)) {
 		take_frames(s, target);
 		leave_interrupted(s);
@@ -187,11 +234,15 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	}
 	if (record->flags & VARID_IN_KERNEL)
 		record->kernel = take_kernel_stack(s, record->ip);
-	if (record->flags & VARID_INTERRUPTED)
-		take_both_stacks(s, target, &truncated);
-	else
-		record->stack_len = take_slice(s, record->stack_addr, stack_wanted(s, target, record->stack_addr),
-					       &record->stack_holes, &truncated);
+	if (record->flags & VARID_INTERRUPTED) {
+		want = take_both_stacks(s, target, &truncated);
+	} else {
+		want = stack_wanted(s, target, record->stack_addr);
+		record->stack_len = take_slice(s, record->stack_addr, want, &record->stack_holes, &truncated);
+	}
+	/* Else the slice reaches the managed frame that it is to reach. */
+	if (want == VARID_STACK_FULL || want == VARID_STACK_REACH)
+		take_links(s);
 	if (truncated)
 		record->flags |= VARID_STACK_TRUNCATED;
 	commit(ring, s, VARID_MODULE_RECORD, id);

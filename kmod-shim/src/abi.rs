@@ -166,7 +166,12 @@ pub struct RawRecord {
     pub interrupted_len: u32,
     pub stack_holes: u16,
     pub interrupted_holes: u16,
+    pub links: u32,
+    pub beyond: u32,
 }
+
+/// `struct varid_frame_link`: its words.
+pub type RawFrameLink = [[u8; 8]; 3];
 
 /// A frame as the walker finds it.
 #[repr(C)]
@@ -311,7 +316,9 @@ mod tests {
             interrupted_addr,
             interrupted_len,
             stack_holes,
-            interrupted_holes
+            interrupted_holes,
+            links,
+            beyond
         );
         field!("varid_frame", RawFrame, addr, method, pc, flags);
         field!(
@@ -341,6 +348,7 @@ mod tests {
         );
         for (name, value) in [
             ("sizeof(struct varid_packed_frame)", 16),
+            ("sizeof(struct varid_frame_link)", size_of::<RawFrameLink>()),
             ("VARID_MAX_FRAMES", MAX_FRAMES),
             ("VARID_STACK_SLICE", STACK_SLICE),
             ("VARID_STACK_REACH", STACK_REACH),

@@ -1,10 +1,12 @@
 //! A sample as the shim hands it over, decoded.
 
-use crate::abi::{RED_ZONE, RawRecord, flags};
+use crate::abi::{RED_ZONE, RawFrameLink, RawRecord, flags};
 use crate::frames::{ManagedFrames, PackedFrame};
 use thiserror::Error;
 use varid_model::perf::PERF_CONTEXT_MAX;
-use varid_model::{Address, Holes, Machine, MonotonicNs, Period, Pid, Regs, Tid};
+use varid_model::{
+    Address, BeyondCopy, FrameLink, Holes, Machine, MonotonicNs, Period, Pid, Regs, Tid,
+};
 
 /// A sample: what the shim saw at the interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,6 +40,8 @@ pub struct CapturedSample {
     /// Where a signal's handler runs on an alternate stack: a slice of the stack that the signal interrupted, from the stack pointer
     /// of that time on. Else empty.
     pub interrupted: StackCopy,
+    /// What frame pointers lead to outside of these copies.
+    pub beyond: BeyondCopy,
 }
 
 /// A copy of a part of a thread's stack.
@@ -108,9 +112,16 @@ impl CapturedSample {
         let (stack, rest) = rest
             .split_at_checked(head.stack_len as usize)
             .ok_or(too_short("its stack"))?;
-        let interrupted = rest
-            .get(..head.interrupted_len as usize)
+        let (interrupted, rest) = rest
+            .split_at_checked(head.interrupted_len as usize)
             .ok_or(too_short("the stack that a signal interrupted"))?;
+        let links = size_of::<RawFrameLink>().saturating_mul(head.links as usize);
+        let (links, rest) = rest
+            .split_at_checked(links)
+            .ok_or(too_short("its frame links"))?;
+        let beyond = rest
+            .get(..head.beyond as usize)
+            .ok_or(too_short("the stack behind its first link"))?;
 
         let (frames, _) = frames.as_chunks();
         self.frames.set_packed(frames);
@@ -127,6 +138,18 @@ impl CapturedSample {
         self.stack.extend_from_slice(stack);
         self.interrupted.bytes.clear();
         self.interrupted.bytes.extend_from_slice(interrupted);
+        self.beyond.clear();
+        self.beyond.bytes.extend_from_slice(beyond);
+        let (words, _) = links.as_chunks();
+        let (links, _): (&[RawFrameLink], _) = words.as_chunks();
+        self.beyond.links.extend(links.iter().map(|link| {
+            let [at, caller_fp, return_address] = link.map(u64::from_le_bytes);
+            FrameLink {
+                at: Address::new(at),
+                caller_fp,
+                return_address,
+            }
+        }));
         self.interrupted.start = Address::new(head.interrupted_addr);
         self.interrupted.holes = Holes::of_bits(head.interrupted_holes);
         self.holes = Holes::of_bits(head.stack_holes);
@@ -186,6 +209,7 @@ impl CapturedSample {
     /// Gives up the copies of stacks and their memory, for want of room.
     pub fn drop_stacks(&mut self) {
         self.stack = Vec::new();
+        self.beyond = BeyondCopy::default();
         self.interrupted.bytes = Vec::new();
         self.flags |= flags::STACK_TRUNCATED;
     }
@@ -212,6 +236,7 @@ impl RawRecord {
             regs @ ..,
             interrupted_addr,
             interrupted_len,
+            links,
         ] = words.map(u64::from_le_bytes);
         Self {
             time,
@@ -230,6 +255,8 @@ impl RawRecord {
             interrupted_len: interrupted_len as u32,
             stack_holes: (interrupted_len >> 32) as u16,
             interrupted_holes: (interrupted_len >> 48) as u16,
+            links: links as u32,
+            beyond: (links >> 32) as u32,
         }
     }
 }
@@ -240,7 +267,9 @@ mod tests {
     use crate::ManagedFrame;
 
     /// Where a record says which stack a signal interrupted.
-    const INTERRUPTED: usize = size_of::<RawRecord>() - 16;
+    const INTERRUPTED: usize = size_of::<RawRecord>() - 24;
+    /// Where it says how many frame links follow.
+    const LINKS: usize = size_of::<RawRecord>() - 8;
 
     fn bytes(frames: u16, kernel: u16, stack: u32) -> Vec<u8> {
         let mut bytes = vec![0; size_of::<RawRecord>()];
@@ -307,6 +336,42 @@ mod tests {
         input[INTERRUPTED + 14] = 1;
         let record = CapturedSample::decode(&input).unwrap();
         assert_eq!([0x1001, 0x7001].map(|at| record.stack_at(at, 1)), [None; 2]);
+    }
+
+    #[test]
+    fn what_frame_pointers_lead_to_comes_last() {
+        let mut input = bytes(0, 0, 3);
+        input[INTERRUPTED + 8] = 1;
+        (input[LINKS], input[LINKS + 4]) = (2, 9);
+        input.extend([7, 8, 9, 10]);
+        let link = |at| FrameLink {
+            at: Address::new(at),
+            caller_fp: at + 1,
+            return_address: at + 2,
+        };
+        for link in [link(0x1000), link(0x2000)] {
+            let words = [link.at.get(), link.caller_fp, link.return_address];
+            input.extend(words.map(u64::to_le_bytes).concat());
+        }
+        let links = input.len();
+        input.extend([11; 9]);
+        for len in [links - 1, links, input.len() - 1] {
+            assert!(CapturedSample::decode(&input[..len]).is_err());
+        }
+        let record = CapturedSample::decode(&input).unwrap();
+        assert_eq!(record.beyond.links, [link(0x1000), link(0x2000)]);
+        let words = [
+            0x0fff, 0x1000, 0x1001, 0x1002, 0x1008, 0x2000, 0x2008, 0x2010,
+        ];
+        let words = words.map(|at| record.beyond.word(Address::new(at)));
+        let copied = Some(u64::from_le_bytes([11; 8]));
+        let behind = [Some(0x1002), Some(0x2001), Some(0x2002), None];
+        let expected = [&[None, copied, copied, None][..], &behind].concat();
+        assert_eq!(words.to_vec(), expected);
+        assert_eq!(
+            (&record.stack[..], &record.interrupted.bytes[..]),
+            (&[7, 8, 9][..], &[10][..])
+        );
     }
 
     #[test]

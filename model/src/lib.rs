@@ -34,6 +34,7 @@
 )]
 
 mod address;
+mod beyond_copy;
 mod by_id;
 mod device;
 mod holes;
@@ -54,6 +55,7 @@ mod spelling;
 mod stack;
 
 pub use address::{Address, FrameAddress};
+pub use beyond_copy::{BeyondCopy, FrameLink};
 pub use by_id::{ById, Ids, NumberHasher};
 pub use device::Device;
 pub use holes::Holes;

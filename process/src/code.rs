@@ -106,6 +106,13 @@ impl UnwindInfo for MappedCode<'_> {
         matches!(self.at(pc, Module::begins_threads), Code::Module(true))
     }
 
+    fn keeps_frame_pointers(&mut self, pc: Address) -> bool {
+        matches!(
+            self.at(pc, Module::keeps_frame_pointers),
+            Code::Module(true)
+        )
+    }
+
     fn function_start(&mut self, pc: Address) -> Option<Address> {
         let start = |module: &mut Module, own: Address| {
             let start = module.function_start(own)?;

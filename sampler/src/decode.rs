@@ -386,6 +386,7 @@ fn copy_stack(
         stack,
         holes,
         interrupted,
+        beyond,
     } = record;
     kernel.clear();
     let mode = match in_kernel {
@@ -415,6 +416,7 @@ fn copy_stack(
     *holes = Holes::default();
     // perf copies from the stack pointer on alone.
     interrupted.bytes.clear();
+    beyond.clear();
 }
 
 #[cfg(test)]

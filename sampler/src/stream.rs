@@ -208,6 +208,7 @@ mod tests {
             stack: Vec::new(),
             holes: Default::default(),
             interrupted: Default::default(),
+            beyond: Default::default(),
         };
         Stamped {
             time: MonotonicNs::new(time),

@@ -19,6 +19,9 @@ use std::ops::Range;
 use std::rc::Rc;
 use varid_model::{Address, ById, Machine};
 
+/// Sections that programs of Go have: the first one if they are loaded where they are linked, the second one since Go 1.13.
+const GO: [&str; 2] = [".gopclntab", ".go.buildinfo"];
+
 /// The unwind information of an ELF file, its `.eh_frame`. Addresses are the file's own, as its symbols have them.
 ///
 /// The rule of an address is computed once.
@@ -31,7 +34,8 @@ pub struct Module {
     segments: Vec<Segment>,
     has_bytecode_marks: bool,
     beginnings: Beginnings,
-    /// Each function of Go keeps a frame pointer, and a goroutine begins with none.
+    /// Each function of Go keeps a frame pointer, which leads from one stack to another where the code changes stacks; a goroutine begins with
+    /// none.
     keeps_frame_pointers: bool,
     rules: ById<u64, Option<Rc<Rule>>>,
     /// First and last address of each function that has a symbol, in order; only where the machine's conventions need them.
@@ -90,7 +94,7 @@ impl Module {
             machine,
             has_bytecode_marks: dex_marker::is_in(&eh_frame),
             beginnings: Beginnings::default(),
-            keeps_frame_pointers: file.section_by_name(".gopclntab").is_some(),
+            keeps_frame_pointers: GO.iter().any(|name| file.section_by_name(name).is_some()),
             eh_frame,
             eh_frame_hdr,
             bases: BaseAddresses::default()
@@ -381,6 +385,10 @@ impl UnwindInfo for Module {
 
     fn begins_threads(&mut self, _: Address) -> bool {
         self.beginnings.begin_threads()
+    }
+
+    fn keeps_frame_pointers(&mut self, _: Address) -> bool {
+        self.keeps_frame_pointers
     }
 
     fn function_start(&mut self, pc: Address) -> Option<Address> {

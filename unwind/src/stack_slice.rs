@@ -1,12 +1,14 @@
 //! Which bytes of a thread's stack does a sample have?
 
-use varid_model::{ADDRESS_MASK, Address, Holes, Machine};
+use varid_model::{ADDRESS_MASK, Address, BeyondCopy, Holes, Machine};
 
-/// A copy of a part of a stack, and of a part of the one that a signal interrupted whose handler runs on an alternate stack.
+/// A copy of a part of a stack, and of a part of the one that a signal interrupted whose handler runs on an alternate stack; and where frame
+/// pointers lead outside of these.
 #[derive(Debug, Clone, Copy)]
 pub struct StackSlice<'a> {
     own: Part<'a>,
     interrupted: Option<Part<'a>>,
+    beyond: Option<&'a BeyondCopy>,
 }
 
 /// Bytes that lie one after the other.
@@ -41,6 +43,16 @@ impl<'a> StackSlice<'a> {
                 holes,
             },
             interrupted: None,
+            beyond: None,
+        }
+    }
+
+    /// The same with what frame pointers lead to outside of it.
+    #[must_use]
+    pub const fn and_beyond(self, beyond: &'a BeyondCopy) -> Self {
+        Self {
+            beyond: Some(beyond),
+            ..self
         }
     }
 
@@ -76,6 +88,11 @@ impl<'a> StackSlice<'a> {
         self.interrupted.is_some() && self.own.contains(address)
     }
 
+    /// What frame pointers lead to outside of it; None: nothing.
+    pub(crate) fn beyond(self) -> Option<&'a BeyondCopy> {
+        self.beyond.filter(|beyond| !beyond.links.is_empty())
+    }
+
     /// Its bytes.
     pub(crate) const fn bytes(self) -> &'a [u8] {
         self.own.bytes
@@ -97,12 +114,15 @@ impl<'a> StackSlice<'a> {
         self.own.contains(address) || self.interrupted.is_some_and(|part| part.contains(address))
     }
 
-    /// The pointer of a machine at an address, which may have a tag, if the slice holds it.
+    /// The pointer of a machine at an address, which may have a tag, if the slice holds it or frame pointers lead to it.
     #[inline]
     pub fn word(self, machine: Machine, address: Address) -> Option<u64> {
         let address = Address::new(address.get() & ADDRESS_MASK);
         let own = self.own.from(address);
-        let bytes = own.or_else(|| self.interrupted?.from(address))?;
+        let Some(bytes) = own.or_else(|| self.interrupted?.from(address)) else {
+            let beyond = self.beyond().filter(|_| machine.word() == 8);
+            return beyond?.word(address);
+        };
         match machine.word() {
             4 => bytes
                 .first_chunk()

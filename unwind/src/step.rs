@@ -18,6 +18,17 @@ pub(crate) enum Step {
     Encloses { end: Address },
 }
 
+/// How the code of a frame came to be executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Entered {
+    /// By a call.
+    Called,
+    /// By a call, and a change of stacks.
+    CalledFromOtherStack,
+    /// By a signal, which interrupted code on this stack or another one.
+    Interrupting,
+}
+
 /// What unwinding one stack needs.
 pub(crate) struct Unwinder<'a, I: ?Sized> {
     machine: Machine,
@@ -27,8 +38,14 @@ pub(crate) struct Unwinder<'a, I: ?Sized> {
     stack: StackSlice<'a>,
     /// The address of the stack at which unwinding ends.
     until: Option<Address>,
+    /// How many more frames may lie on another stack than the one that they called: each leads back to where it was before where a process
+    /// wants it so.
+    stacks: u8,
     info: &'a mut I,
 }
+
+/// The most changes of stacks in one: a goroutine's, the thread's own, that of a signal's handler, and back.
+const MAX_STACKS: u8 = 8;
 
 impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
     /// For the stack of a thread with these registers.
@@ -45,6 +62,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
             code_mask: architecture.code_address_mask(regs),
             stack,
             until,
+            stacks: MAX_STACKS,
             info,
         }
     }
@@ -68,7 +86,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
         frame: &NativeFrame,
         rule: CodeRule,
     ) -> Result<Step, UnwindError> {
-        let (Caller { cfa, mut regs }, is_interrupted) = match rule {
+        let (Caller { cfa, mut regs }, entered) = match rule {
             CodeRule::NoCode => return Err(UnwindError::NoCode(frame.address.recorded())),
             CodeRule::Rule(rule) => {
                 let cfa = self.cfa(frame, &rule);
@@ -91,14 +109,22 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                     let interrupted = self.architecture.interrupted(frame, &caller, self.stack);
                     caller = interrupted.unwrap_or(caller);
                 }
-                (caller, rule.is_signal_frame)
+                let entered = match rule.is_signal_frame {
+                    true => Entered::Interrupting,
+                    false => Entered::Called,
+                };
+                (caller, entered)
             }
-            CodeRule::Unknown => (self.caller_by_convention(frame)?, false),
+            CodeRule::Unknown => match self.caller_on_other_stack(frame) {
+                Some(caller) => (caller, Entered::CalledFromOtherStack),
+                None => (self.caller_by_convention(frame)?, Entered::Called),
+            },
         };
         // A leaf that has pushed nothing may end where it begins (AArch64). What a signal interrupted may have run on another
         // stack.
-        let ascends =
-            cfa > frame.sp || (cfa == frame.sp && frame.address.is_instruction()) || is_interrupted;
+        let ascends = cfa > frame.sp
+            || (cfa == frame.sp && frame.address.is_instruction())
+            || entered != Entered::Called;
         if !ascends {
             return Err(UnwindError::NotAscending(frame.sp));
         }
@@ -107,9 +133,9 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
             return Ok(Step::Outermost);
         };
         regs.set(self.machine.ip(), Some(ip.get()));
-        let address = match is_interrupted {
-            true => FrameAddress::Instruction(ip),
-            false => FrameAddress::Return(ip),
+        let address = match entered {
+            Entered::Interrupting => FrameAddress::Instruction(ip),
+            Entered::Called | Entered::CalledFromOtherStack => FrameAddress::Return(ip),
         };
         Ok(Step::Caller(NativeFrame {
             address,
@@ -136,6 +162,29 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
         })
     }
 
+    /// Whether the word in a frame's register for frame pointers is one: it leads into the copy of the stack, or the code is known to keep
+    /// frame pointers. Beyond the copy there may be a heap, whose words mean nothing.
+    fn is_frame_pointer(&mut self, frame: &NativeFrame) -> bool {
+        let fp = frame.regs.fp().map(Address::new);
+        fp.is_some_and(|fp| self.stack.contains(fp))
+            || self.architecture.links_every_frame()
+            || self.info.keeps_frame_pointers(frame.lookup())
+    }
+
+    /// The caller of code that keeps frame pointers across stacks, where its own leads out of the copy and not upwards.
+    fn caller_on_other_stack(&mut self, frame: &NativeFrame) -> Option<Caller> {
+        let fp = Address::new(frame.regs.fp()?);
+        let beyond = self.stack.beyond()?;
+        let leads_elsewhere = fp < frame.sp && beyond.has_link(fp);
+        if !leads_elsewhere || !self.info.keeps_frame_pointers(frame.lookup()) {
+            return None;
+        }
+        self.stacks = self.stacks.checked_sub(1)?;
+        let there = NativeFrame { sp: fp, ..*frame };
+        self.architecture
+            .caller_by_frame_pointer(&there, self.stack)
+    }
+
     /// The caller of a frame without a rule, by the machine's conventions: the frame pointer, and for a leaf the place where
     /// calls leave the return address.
     fn caller_by_convention(&mut self, frame: &NativeFrame) -> Result<Caller, UnwindError> {
@@ -149,6 +198,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
             .flatten()
             .filter(|leaf| self.leads_to_code(leaf));
         let linked = self.architecture.caller_by_frame_pointer(frame, self.stack);
+        let linked = linked.filter(|_| self.is_frame_pointer(frame));
         match (leaf, linked) {
             (Some(leaf), Some(linked))
                 if self.is_stale(&leaf, &linked, frame) && self.leads_to_code(&linked) =>

@@ -41,6 +41,13 @@ pub trait UnwindInfo {
         false
     }
 
+    /// Whether all code without rules of the file that has `pc` keeps frame pointers, across stacks, too: each of them leads to the caller's
+    /// frame, wherever that is.
+    fn keeps_frame_pointers(&mut self, pc: Address) -> bool {
+        let _ = pc;
+        false
+    }
+
     /// The first address of the function that `pc` is in, if a symbol tells. It is asked for AArch64 code without a rule,
     /// to tell whether the function itself has overwritten the link register.
     fn function_start(&mut self, pc: Address) -> Option<Address> {

@@ -2,7 +2,7 @@
 
 use crate::native_stack::{NativeFrame, NativeStack};
 use crate::stack_slice::StackSlice;
-use varid_model::Address;
+use varid_model::{Address, BeyondCopy};
 
 /// Bytes that are compared at once.
 const BLOCK: usize = 64;
@@ -10,11 +10,13 @@ const BLOCK: usize = 64;
 /// The copy of a thread's stack and all its frames, for the thread's next sample.
 ///
 /// From sample to sample the outer frames of a thread are mostly the same. The callers of a frame follow from its registers, from
-/// the stack above its stack pointer, and from the code of the process. Where these are equal, so are the callers.
+/// the stack above its stack pointer, from where frame pointers lead beyond the copy, and from the code of the process. Where these are
+/// equal, so are the callers.
 #[derive(Debug, Default)]
 pub struct UnwoundStack {
     start: Address,
     stack: Vec<u8>,
+    beyond: BeyondCopy,
     /// Leaf first, to the outermost; empty: nothing is known.
     frames: Vec<NativeFrame>,
     end: Option<Address>,
@@ -29,10 +31,16 @@ pub(crate) struct Common<'a> {
 }
 
 impl UnwoundStack {
-    /// Takes the copy of a stack, whose first byte is at `start`, and its frames. What was kept before takes their places: its memory
-    /// can be used for the next sample.
-    pub fn replace(&mut self, native: &mut NativeStack, start: Address, stack: &mut Vec<u8>) {
+    /// Takes the copy of a stack, whose first byte is at `start`, with what frame pointers lead to outside of it, and its frames. What
+    /// was kept before takes their places: its memory can be used for the next sample.
+    pub fn replace(
+        &mut self,
+        native: &mut NativeStack,
+        start: Address,
+        (stack, beyond): (&mut Vec<u8>, &mut BeyondCopy),
+    ) {
         std::mem::swap(&mut self.stack, stack);
+        std::mem::swap(&mut self.beyond, beyond);
         std::mem::swap(&mut self.frames, &mut native.frames);
         (self.start, self.end) = (start, native.end);
         // Where unwinding did not come to the outermost frame, more may be known next time.
@@ -41,10 +49,12 @@ impl UnwoundStack {
         }
     }
 
-    /// What a stack has in common with this one, if both copies end at the same address.
+    /// What a stack has in common with this one, if both copies end at the same address and lead to the same frames beyond it.
     pub(crate) fn in_common(&self, stack: StackSlice<'_>) -> Option<Common<'_>> {
         let before = StackSlice::new(self.start, &self.stack);
-        if self.frames.is_empty() || before.end() != stack.end() {
+        let beyond = Some(&self.beyond).filter(|beyond| !beyond.links.is_empty());
+        let is_same = before.end() == stack.end() && beyond == stack.beyond();
+        if self.frames.is_empty() || !is_same {
             return None;
         }
         let (_, before) = before.bytes().as_rchunks::<BLOCK>();

@@ -5,7 +5,9 @@ use varid_unwind::StackSlice;
 
 /// The copies of stacks that a record has.
 pub(crate) fn stack_of(record: &CapturedSample) -> StackSlice<'_> {
-    let stack = StackSlice::new(record.stack_addr, &record.stack).without(record.holes);
+    let stack = StackSlice::new(record.stack_addr, &record.stack)
+        .without(record.holes)
+        .and_beyond(&record.beyond);
     match record.has(flags::INTERRUPTED) {
         true => {
             let below = &record.interrupted;

@@ -209,6 +209,48 @@ fn callers_lie_beyond_pages_of_the_stack_that_were_never_touched() -> Result<()>
     Ok(())
 }
 
+/// perf's copies have no more than they hold: there `[truncated]` stands in the callers' place.
+#[test]
+fn callers_lie_beyond_the_end_of_what_is_copied_where_frame_pointers_lead_to_them() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    compile("beyond", folder.path())?;
+    let program = ("beyond", "work");
+    let within = ["work", "large"];
+    let is_root = !skip_without_root("frame pointers beyond the copy");
+    for stack in ["full", "vertical"].iter().filter(|_| is_root) {
+        let options = ["--shim", "bpf", "--stack", stack];
+        let samples = frames_from(program, folder.path(), &options)?;
+        let called_by = |caller| {
+            let begins = [&within[..], &[caller, "rounds", "main"]].concat();
+            let from_caller = |names: &&Vec<String>| {
+                let names = names.iter().map(String::as_str);
+                names.take(begins.len()).eq(begins.iter().copied())
+            };
+            let found = samples.iter().filter(from_caller);
+            let has_reason = |names: &&Vec<String>| names.iter().any(|name| name.starts_with('['));
+            (found.clone().count(), found.filter(has_reason).count())
+        };
+        let (three, one) = (called_by("three"), called_by("one"));
+        println!("{stack}: {} samples, {three:?}, {one:?}", samples.len());
+        // In the first and last instructions of `work` the frame pointer is its caller's: that one is left out.
+        let (known, reasons) = (three.0 + one.0, three.1 + one.1);
+        ensure!(known * 100 >= samples.len() * 99 && reasons == 0);
+        // Three of four are expected; the bounds are five standard errors of it, and the rounds' own difference.
+        let share = three.0 as f64 / known as f64;
+        let error = (0.75 * 0.25 / known as f64).sqrt();
+        ensure!((share - 0.75).abs() < 5.0 * error + 0.01, "{share}");
+    }
+    let samples = frames_from(
+        program,
+        folder.path(),
+        &["--shim", "perf", "--stack", "full"],
+    )?;
+    let cut = [&within[..], &["[truncated]"]].concat();
+    let is_cut = samples.iter().filter(|names| **names == cut).count();
+    ensure!(samples.len() > 200 && is_cut * 100 >= samples.len() * 99);
+    Ok(())
+}
+
 #[test]
 fn a_handlers_callers_are_those_that_its_signal_interrupted_wherever_its_stack_is() -> Result<()> {
     if skip_without_root("alternate stacks") {

@@ -104,6 +104,57 @@ fn a_goroutine_begins_where_its_frame_pointer_is_zero() {
     }
 }
 
+/// Go's functions keep frame pointers where they change stacks, too: the callee's frame lies in the thread's own stack, the caller's in a
+/// goroutine's, further down.
+#[test]
+fn a_frame_pointer_of_go_leads_to_another_stack() {
+    const BASE: u64 = 0x40_0000;
+    const THREAD: u64 = 0x7fff_0000_0000;
+    const GOROUTINE: u64 = 0xc0_0000_1000;
+    const MORE: &str = ".globl after\n.type after, @function\nafter:\nnop\nnop\nnop\nnop\n.size after, . - after\n";
+    for (name, content, switches) in [("go.s", GO, true), ("other.s", "    .text\n", false)] {
+        let compiled = Compiled::new(name, &[content, MORE].concat());
+        let bytes = std::fs::read(compiled.path()).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let module = RefCell::new(Module::new(&file));
+        let mut symbols = file.dynamic_symbols();
+        let own = symbols.find(|found| found.name() == Ok("after")).unwrap();
+        let code = BASE + own.address();
+        let unwound = |links: &[(u64, u64, u64)]| {
+            let words = [GOROUTINE, code + 1, 0, 0];
+            let stack = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let mut regs = Regs::unknown(Machine::X86_64);
+            regs.set_frame(code, THREAD, THREAD);
+            let record = Record {
+                beyond: beyond(links, &[]),
+                ..record(regs, THREAD, stack)
+            };
+            let found = unwind(&record, None, |pc| {
+                match pc.checked_sub(BASE).filter(|own| *own < 0x10_0000) {
+                    Some(own) => CodeAt::Module(module.borrow_mut(), own),
+                    None => CodeAt::None,
+                }
+            });
+            let frames = found.frames.iter().map(|frame| frame.address.recorded());
+            (frames.map(Address::get).collect::<Vec<_>>(), found.stopped)
+        };
+        let no_info = |at| Some(UnwindError::NoInfo(Address::new(at)));
+        let caller = (GOROUTINE, GOROUTINE + 64, code + 2);
+        let found = unwound(&[caller, (GOROUTINE + 64, 0, code + 3)]);
+        let expected = match switches {
+            true => (vec![code, code + 1, code + 2, code + 3], no_info(code + 3)),
+            false => (vec![code, code + 1], no_info(code + 1)),
+        };
+        assert_eq!(found, expected);
+        // Stacks that lead to one another are left.
+        let (frames, _) = unwound(&[(GOROUTINE, THREAD, code + 2)]);
+        assert!(frames.len() < 30, "{}", frames.len());
+        // What was not read leads nowhere.
+        let expected = (vec![code, code + 1], no_info(code + 1));
+        assert_eq!(unwound(&[]), expected);
+    }
+}
+
 /// A C library as musl is: nothing but `thread` is described. `clone` is what a new thread comes out of.
 const THREADS: &str = r#"
     .text

@@ -23,7 +23,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::rc::Rc;
-use varid_model::{Address, FrameAddress, Holes, Machine, Regs};
+use varid_model::{Address, BeyondCopy, FrameAddress, FrameLink, Holes, Machine, Regs};
 
 /// DWARF numbers of the registers that `struct registers` of chain.c holds, in its order.
 const SHOWN: [u16; 8] = [3, 6, 12, 13, 14, 15, 7, 16];
@@ -41,6 +41,8 @@ enum CodeAt<'m> {
     Module(RefMut<'m, Module>, u64),
     /// Code without rules.
     Unknown,
+    /// Code without rules that keeps frame pointers.
+    Linked,
     /// No code.
     None,
 }
@@ -52,7 +54,7 @@ impl<'m, F: FnMut(u64) -> CodeAt<'m>> UnwindInfo for Code<F> {
     fn rule(&mut self, pc: Address) -> CodeRule {
         match self.0(pc.get()) {
             CodeAt::Module(mut module, own) => module.rule(Address::new(own)),
-            CodeAt::Unknown => CodeRule::Unknown,
+            CodeAt::Unknown | CodeAt::Linked => CodeRule::Unknown,
             CodeAt::None => CodeRule::NoCode,
         }
     }
@@ -61,10 +63,18 @@ impl<'m, F: FnMut(u64) -> CodeAt<'m>> UnwindInfo for Code<F> {
         !matches!(self.0(pc.get()), CodeAt::None)
     }
 
+    fn keeps_frame_pointers(&mut self, pc: Address) -> bool {
+        match self.0(pc.get()) {
+            CodeAt::Module(mut module, own) => module.keeps_frame_pointers(Address::new(own)),
+            CodeAt::Linked => true,
+            CodeAt::Unknown | CodeAt::None => false,
+        }
+    }
+
     fn begins_threads(&mut self, pc: Address) -> bool {
         match self.0(pc.get()) {
             CodeAt::Module(mut module, own) => module.begins_threads(Address::new(own)),
-            CodeAt::Unknown | CodeAt::None => false,
+            CodeAt::Unknown | CodeAt::Linked | CodeAt::None => false,
         }
     }
 
@@ -74,7 +84,7 @@ impl<'m, F: FnMut(u64) -> CodeAt<'m>> UnwindInfo for Code<F> {
                 let start = module.function_start(Address::new(own))?;
                 Some(start.wrapping_add(pc.get().wrapping_sub(own)))
             }
-            CodeAt::Unknown | CodeAt::None => None,
+            CodeAt::Unknown | CodeAt::Linked | CodeAt::None => None,
         }
     }
 }
@@ -106,11 +116,14 @@ struct Record {
     stack: Vec<u8>,
     /// What a signal interrupted whose handler runs on an alternate stack.
     interrupted: Option<(u64, Vec<u8>)>,
+    /// What frame pointers lead to outside of these.
+    beyond: BeyondCopy,
 }
 
 impl Record {
     fn slice(&self) -> StackSlice<'_> {
-        let slice = StackSlice::new(Address::new(self.stack_addr), &self.stack);
+        let slice =
+            StackSlice::new(Address::new(self.stack_addr), &self.stack).and_beyond(&self.beyond);
         match &self.interrupted {
             Some((start, stack)) => {
                 slice.interrupting(Address::new(*start), stack, Holes::default())
@@ -126,6 +139,7 @@ fn record(regs: Regs, stack_addr: u64, stack: Vec<u8>) -> Record {
         stack_addr,
         stack,
         interrupted: None,
+        beyond: BeyondCopy::default(),
     }
 }
 
@@ -450,6 +464,19 @@ fn words(ip: u64, sp: usize, fp: usize, words: &[u64]) -> Record {
         SP,
         words.iter().flat_map(|word| word.to_le_bytes()).collect(),
     )
+}
+
+/// What frame pointers lead to outside of a copy: their addresses, the words there, and bytes from the first on.
+fn beyond(links: &[(u64, u64, u64)], words: &[u64]) -> BeyondCopy {
+    let link = |(at, caller_fp, return_address): &(u64, u64, u64)| FrameLink {
+        at: Address::new(*at),
+        caller_fp: *caller_fp,
+        return_address: *return_address,
+    };
+    BeyondCopy {
+        links: links.iter().map(link).collect(),
+        bytes: words.iter().flat_map(|word| word.to_le_bytes()).collect(),
+    }
 }
 
 /// Code without unwind information between two addresses; nothing elsewhere.

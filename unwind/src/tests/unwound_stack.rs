@@ -8,7 +8,9 @@ fn unwind_after(before: &Record, record: &Record) -> (NativeStack, usize) {
     let mut native = unwind(before, None, |address| code_at(&process, address));
     let mut kept = UnwoundStack::default();
     let mut stack = before.stack.clone();
-    kept.replace(&mut native, Address::new(before.stack_addr), &mut stack);
+    let mut beyond = before.beyond.clone();
+    let copy = (&mut stack, &mut beyond);
+    kept.replace(&mut native, Address::new(before.stack_addr), copy);
     let mut asked = 0;
     let mut code = Code(|address| {
         asked += 1;
@@ -19,7 +21,11 @@ fn unwind_after(before: &Record, record: &Record) -> (NativeStack, usize) {
 }
 
 fn copy(record: &Record) -> Record {
-    super::record(record.regs, record.stack_addr, record.stack.clone())
+    let beyond = record.beyond.clone();
+    Record {
+        beyond,
+        ..super::record(record.regs, record.stack_addr, record.stack.clone())
+    }
 }
 
 #[test]
@@ -72,4 +78,56 @@ fn nothing_is_taken_from_a_stack_that_was_not_unwound_to_its_end() {
     let (again, asked) = unwind_after(&cut, &cut);
     assert_eq!(again, truth);
     assert!(asked >= truth.frames.len());
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the stack is laid out as x86-64 does"
+)]
+fn frames_beyond_the_copy_are_those_to_which_frame_pointers_lead() {
+    const BEYOND: u64 = SP + 0x10_0000;
+    let mut stack = [0; 16];
+    stack[..4].copy_from_slice(&[CODE + 0x10, 0, BEYOND, CODE + 0x20]);
+    let with = |links: &[(u64, u64, u64)], bytes: &[u64]| Record {
+        beyond: beyond(links, bytes),
+        ..words(CODE, 0, 2, &stack)
+    };
+    let called_by = |caller| with(&[(BEYOND, BEYOND + 32, caller), (BEYOND + 32, 0, 0)], &[]);
+    let linked = |address| match unknown_code(address) {
+        CodeAt::Unknown => CodeAt::Linked,
+        other => other,
+    };
+    let whole = |record: &Record| unwind(record, None, linked);
+    let (one, other) = (called_by(CODE + 0x30), called_by(CODE + 0x40));
+    let mut native = whole(&one);
+    let expected = [CODE, CODE + 0x10, CODE + 0x20, CODE + 0x30];
+    assert_eq!(
+        (ips(&native), native.stopped.clone()),
+        (expected.to_vec(), None)
+    );
+    // The copies are the same, and what lies beyond is not.
+    let mut kept = UnwoundStack::default();
+    let copy = (&mut one.stack.clone(), &mut one.beyond.clone());
+    kept.replace(&mut native, Address::new(SP), copy);
+    native.unwind_after(&kept, &other.regs, other.slice(), &mut Code(linked));
+    assert_eq!(native, whole(&other));
+    assert_eq!(ips(&native)[3], CODE + 0x40);
+    native.unwind_after(&kept, &one.regs, one.slice(), &mut Code(linked));
+    assert_eq!(native, whole(&one));
+    // What lies behind the first link is there, too, whatever leads to it.
+    let words = [BEYOND + 32, CODE + 0x30, 0, 0, 0, 0];
+    let behind = with(&[(BEYOND, BEYOND + 32, CODE + 0x30)], &words);
+    assert_eq!(whole(&behind), whole(&one));
+    let cut = with(&[(BEYOND, BEYOND + 32, CODE + 0x30)], &words[..5]);
+    assert_eq!(ips(&whole(&cut)), expected);
+    assert!(whole(&cut).stopped.is_some());
+    // Code that keeps no frame pointer has any word in its register: no heap is a stack.
+    assert_eq!(ips(&unwind(&one, None, unknown_code)), expected[..3]);
+    // Half of a link is none, and a frame pointer leads to its own words only.
+    let apart = with(
+        &[(BEYOND + 4, 0, CODE + 0x30), (BEYOND + 16, 0, CODE + 0x30)],
+        &[],
+    );
+    assert_eq!(ips(&whole(&apart)), expected[..3]);
 }

@@ -202,7 +202,8 @@ pub fn attribute(
     *frame = lowest.filter(|at| *at != 0).map(Address::new);
     cached::store(record, process, stack, user);
     if let Some(mut unwound) = unwound_whole {
-        unwound.replace(native, sampled.stack_addr, &mut sampled.stack);
+        let copy = (&mut sampled.stack, &mut sampled.beyond);
+        unwound.replace(native, sampled.stack_addr, copy);
         process.unwound.put(sampled.tid, knowledge, unwound);
     }
 }
@@ -262,6 +263,10 @@ impl UnwindInfo for ProcessCode<'_> {
 
     fn begins_threads(&mut self, pc: Address) -> bool {
         self.mapped.begins_threads(pc)
+    }
+
+    fn keeps_frame_pointers(&mut self, pc: Address) -> bool {
+        self.mapped.keeps_frame_pointers(pc)
     }
 
     fn function_start(&mut self, pc: Address) -> Option<Address> {

@@ -390,6 +390,7 @@ impl World {
             stack,
             holes: Default::default(),
             interrupted: Default::default(),
+            beyond: Default::default(),
         }
     }
 

@@ -1,0 +1,58 @@
+//! What lies outside of a copy of a stack, where frame pointers lead out of it?
+
+use crate::Address;
+
+/// The two words to which a frame pointer leads, as code that keeps one leaves them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameLink {
+    /// The frame pointer: the address of the first word.
+    pub at: Address,
+    /// The caller's frame pointer.
+    pub caller_fp: u64,
+    /// The return address, at the word behind. On arm64 it may be signed.
+    pub return_address: u64,
+}
+
+impl FrameLink {
+    /// The word at an address, if it is one of the two.
+    fn word(&self, address: Address) -> Option<u64> {
+        match address.offset_from(self.at)? {
+            0 => Some(self.caller_fp),
+            8 => Some(self.return_address),
+            _ => None,
+        }
+    }
+}
+
+/// What a sample has of a stack outside of its copies, of a machine with words of 8 bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BeyondCopy {
+    /// Where frame pointers lead, innermost first.
+    pub links: Vec<FrameLink>,
+    /// The bytes from the first link on, as many as there are.
+    pub bytes: Vec<u8>,
+}
+
+impl BeyondCopy {
+    /// The word at an address.
+    #[must_use]
+    pub fn word(&self, address: Address) -> Option<u64> {
+        let into = address.offset_from(self.links.first()?.at);
+        let into = into.and_then(|into| usize::try_from(into).ok());
+        let copied = into.and_then(|into| self.bytes.get(into..)?.first_chunk());
+        let copied = copied.map(|word| u64::from_le_bytes(*word));
+        copied.or_else(|| self.links.iter().find_map(|link| link.word(address)))
+    }
+
+    /// Whether a frame pointer leads there.
+    #[must_use]
+    pub fn has_link(&self, at: Address) -> bool {
+        self.links.iter().any(|link| link.at == at)
+    }
+
+    /// Empties it, and keeps its memory.
+    pub fn clear(&mut self) {
+        self.links.clear();
+        self.bytes.clear();
+    }
+}
