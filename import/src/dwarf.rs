@@ -164,7 +164,9 @@ impl Unwinder {
         let reason = self.stack.stopped.as_ref().map(|why| match why {
             UnwindError::NoStack => Reason::Truncated,
             UnwindError::NoInfo(_) => Reason::NoUnwindInfo,
-            UnwindError::NoCode(_) | UnwindError::NotAscending(_) => Reason::StackUnreadable,
+            UnwindError::NoCode(_) | UnwindError::NotAscending(_) | UnwindError::Unreadable(_) => {
+                Reason::StackUnreadable
+            }
         });
         user.extend(reason.map(|reason| address_of(Marker::Reason(reason))));
     }

@@ -9,6 +9,9 @@ pub enum UnwindError {
     /// The next frame lies beyond the part of the stack that was copied. A larger copy would show it.
     #[error("the copy of the stack ends here")]
     NoStack,
+    /// The word of the stack at this address, where the return address is, was not in memory.
+    #[error("the stack at {0} was not in memory")]
+    Unreadable(Address),
     /// The code at this address has neither unwind information nor a frame pointer that leads to a caller, or its rule needs
     /// a register whose value is lost.
     #[error("no unwind information for address {0}")]

@@ -142,7 +142,10 @@ impl Rule {
         caller.set(self.machine.sp(), Some(cfa.get()));
         let ip = match &self.return_address {
             Saved::Undefined => None,
-            saved => Some(value(saved).ok_or(UnwindError::NoStack)?),
+            saved => Some(value(saved).ok_or_else(|| match saved {
+                Saved::At(offset) => stack.missing(self.machine, cfa.wrapping_add_signed(*offset)),
+                _ => UnwindError::NoStack,
+            })?),
         };
         caller.set(self.machine.ip(), ip);
         if let Some(link) = self.machine.link() {

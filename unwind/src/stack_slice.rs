@@ -1,5 +1,6 @@
 //! Which bytes of a thread's stack does a sample have?
 
+use crate::error::UnwindError;
 use varid_model::{ADDRESS_MASK, Address, BeyondCopy, Holes, Machine};
 
 /// A copy of a part of a stack, and of a part of the one that a signal interrupted whose handler runs on an alternate stack; and where frame
@@ -108,6 +109,16 @@ impl<'a> StackSlice<'a> {
         end.map(Address::new)
     }
 
+    /// Why there is no word at an address: it is outside of what was copied, or was not in memory.
+    pub(crate) fn missing(self, machine: Machine, address: Address) -> UnwindError {
+        let address = Address::new(address.get() & ADDRESS_MASK);
+        let last = address.wrapping_add(u64::from(machine.word()).saturating_sub(1));
+        match self.contains(address) && self.contains(last) {
+            true => UnwindError::Unreadable(address),
+            false => UnwindError::NoStack,
+        }
+    }
+
     /// Whether the byte at an address is in the slice.
     #[inline]
     pub(crate) fn contains(self, address: Address) -> bool {
@@ -147,6 +158,13 @@ mod tests {
             [Some(0), None, None, Some(0)]
         );
         assert_eq!(word(0x1ffc), None, "half of it");
+        let missing = |address| slice.missing(Machine::X86_64, Address::new(address));
+        let hole = Address::new(0x2000);
+        assert_eq!(missing(0x2000), UnwindError::Unreadable(hole));
+        assert_eq!(
+            [0x1ff0, 0x3008].map(missing),
+            [UnwindError::NoStack, UnwindError::NoStack]
+        );
         // The words of it are addresses of the stack all the same.
         assert!(slice.contains(Address::new(0x2000)));
     }

@@ -60,6 +60,8 @@ pub(super) fn reason(error: &UnwindError) -> Reason {
     match error {
         UnwindError::NoStack => Reason::Truncated,
         UnwindError::NoInfo(_) => Reason::NoUnwindInfo,
-        UnwindError::NoCode(_) | UnwindError::NotAscending(_) => Reason::StackUnreadable,
+        UnwindError::NoCode(_) | UnwindError::NotAscending(_) | UnwindError::Unreadable(_) => {
+            Reason::StackUnreadable
+        }
     }
 }
