@@ -8,7 +8,7 @@ prefix=${DESTDIR:-}$2
 install -D -m 755 "$1" "$prefix/bin/varid"
 # Only who debugs varid needs its symbols.
 if command -v strip >/dev/null; then
-    strip "$prefix/bin/varid"
+    strip "$prefix/bin/varid" || echo "install: $prefix/bin/varid keeps its symbols: this strip does not read it" >&2
 fi
 "$(dirname "$0")/manual.sh" "$1" "$prefix"
 echo "install: $prefix/bin/varid, its manual and completions in $prefix/share"

@@ -6,12 +6,14 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use varid_recording::SESSION_JSON;
 use varid_report::{PackError, is_pack, unpack};
 
 /// Sessions that stay unpacked: those that were used last.
 const KEPT: usize = 8;
+/// After so long nobody is still unpacking.
+const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// The folder of a pack's session; none: the file is no pack.
 ///
@@ -74,7 +76,9 @@ pub fn folder(pack: &Path) -> anyhow::Result<Option<PathBuf>> {
         // Another process was faster.
         remove(&new)?;
     }
-    remove_old(&packs, &unpacked)?;
+    if let Err(error) = remove_old(&packs, &unpacked) {
+        tracing::debug!(%error, "an unpacked session stays");
+    }
     Ok(Some(unpacked))
 }
 
@@ -82,10 +86,19 @@ pub fn folder(pack: &Path) -> anyhow::Result<Option<PathBuf>> {
 fn remove_old(packs: &Path, current: &Path) -> anyhow::Result<()> {
     let mut found: Vec<(SystemTime, PathBuf)> = fs::read_dir(packs)?
         .flatten()
-        .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .filter(|(_, path)| path != current)
         .collect();
+    // What was not unpacked to its end.
+    let is_begun = |path: &Path| {
+        let name = path.file_name().unwrap_or_default();
+        name.as_encoded_bytes().starts_with(b".")
+    };
+    for (modified, path) in found.extract_if(.., |(_, path)| is_begun(path)) {
+        if modified.elapsed().is_ok_and(|age| age > ABANDONED) {
+            remove(&path)?;
+        }
+    }
     found.sort();
     let surplus = found.len().saturating_sub(KEPT.saturating_sub(1));
     found

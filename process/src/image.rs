@@ -1,6 +1,7 @@
 //! What is mapped: libraries with their unwind information, dex files with their methods.
 
 use crate::budget::{Claim, OpenFile};
+use crate::clock;
 use crate::file::FileKey;
 use crate::format::{BytecodeFormat, Dex};
 use crate::reader::{self, FileMetadata, ForeignFile as File, PathTarget};
@@ -10,11 +11,16 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 use varid_model::{Address, Layer, Pid, is_own_memory};
 use varid_symbolizer::bytecode::BytecodeImage;
 use varid_symbolizer::container::ContainerEntry;
 use varid_symbolizer::elf::{SymbolFile, SymbolFileLimits};
 use varid_unwind::Module;
+
+/// How often a file is read that cannot be read, or not in time, and how long after the last time.
+const MAX_TRIES: u8 = 8;
+const RETRY: Duration = Duration::from_secs(1);
 
 /// An ELF file. What is in it is read when a sample first lands there.
 #[derive(Debug)]
@@ -27,6 +33,8 @@ pub struct ElfImage {
     /// Its bytes, if it is nowhere but in memory.
     memory: Vec<u8>,
     contents: OnceCell<Option<Elf>>,
+    /// How often its file could not be read, and when that is tried again.
+    tries: Cell<(u8, Option<Instant>)>,
 }
 
 /// Where an ELF file lies in an archive.
@@ -87,6 +95,7 @@ impl ElfImage {
             part: None,
             memory: Vec::new(),
             contents: OnceCell::new(),
+            tries: Cell::default(),
         }
     }
 
@@ -118,23 +127,42 @@ impl ElfImage {
             part: None,
             memory: bytes.to_vec(),
             contents,
+            tries: Cell::default(),
         }
     }
 
-    /// What is in it; None: it cannot be read, which has been said.
+    /// What is in it; None: it cannot be read, which has been said, or could not be read in time, and is tried again later.
     pub fn contents(&self) -> Option<&Elf> {
-        let read = || {
-            let (file, _) = self.file.as_ref()?;
-            let file = ReadCache::new(file);
-            match &self.part {
-                Some(ArchivePart { bytes, .. }) => {
-                    let len = bytes.end.saturating_sub(bytes.start);
-                    parse_or_warn(file.range(bytes.start, len), &self.path)
-                }
-                None => parse_or_warn(&file, &self.path),
+        if let Some(known) = self.contents.get() {
+            return known.as_ref();
+        }
+        let (tries, next) = self.tries.get();
+        if next.is_some_and(|next| Instant::now() < next) {
+            return None;
+        }
+        let found = self.read_contents();
+        let has_failed = self
+            .file
+            .as_ref()
+            .is_some_and(|(file, _)| file.take_failure());
+        if has_failed && tries < MAX_TRIES {
+            let next = clock::after(RETRY);
+            self.tries.set((tries.saturating_add(1), Some(next)));
+            return None;
+        }
+        self.contents.get_or_init(|| found).as_ref()
+    }
+
+    fn read_contents(&self) -> Option<Elf> {
+        let (file, _) = self.file.as_ref()?;
+        let file = ReadCache::new(file);
+        match &self.part {
+            Some(ArchivePart { bytes, .. }) => {
+                let len = bytes.end.saturating_sub(bytes.start);
+                parse_or_warn(file.range(bytes.start, len), &self.path)
             }
-        };
-        self.contents.get_or_init(read).as_ref()
+            None => parse_or_warn(&file, &self.path),
+        }
     }
 
     /// The file, unless it is an archive, or nowhere but in memory.

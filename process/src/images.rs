@@ -97,6 +97,14 @@ impl Images {
                 return if_executable();
             }
         };
+        // Its other mappings are of the same library, and need no look at it.
+        let known = self.by_file.get(&(key.clone(), u64::MAX));
+        if let Some(known @ ProcessImage::Elf(_)) = known.filter(|_| !mapped.may_be_oat()) {
+            return match mapped.mode.execute {
+                true => vec![ProcessMapping::whole(mapped, known.clone())],
+                false => Vec::new(),
+            };
+        }
         let is_elf = file::is_elf(&file);
         if !mapped.mode.execute && file::is_container(&file) && (!is_elf || mapped.may_be_oat()) {
             return self.dexes(mapped, &file, &key, path, space.code_memory());

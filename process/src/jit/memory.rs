@@ -164,10 +164,15 @@ impl Descriptors {
                 continue;
             }
             let name = elf.path.display().to_string();
-            let Some(symbols) = elf
-                .file()
-                .and_then(|file| descriptors_of(file, &name).ok().flatten())
-            else {
+            let Some(file) = elf.file() else {
+                continue;
+            };
+            let symbols = descriptors_of(file, &name).ok().flatten();
+            if file.take_failure() {
+                // It is read the next time.
+                self.searched.remove(&(elf.path.clone(), mapped.start));
+            }
+            let Some(symbols) = symbols else {
                 continue;
             };
             let bias = elf.contents().and_then(|contents| {

@@ -33,6 +33,8 @@ pub struct ForeignFile {
     handle: Rc<OwnedFd>,
     /// Where it is read next by [`Read`].
     at: Cell<u64>,
+    /// A read has failed.
+    has_failed: Cell<bool>,
 }
 
 /// What a file is, without asking a server of its file system.
@@ -92,38 +94,18 @@ impl ForeignFile {
             pid,
             handle: Rc::new(handle),
             at: Cell::new(0),
+            has_failed: Cell::new(false),
         }
     }
 
     /// What it is now.
     pub fn metadata(&self) -> io::Result<FileMetadata> {
-        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        match statx(&*self.handle, c"", flags, StatxFlags::BASIC_STATS) {
-            Ok(found) => Ok(FileMetadata {
-                device: makedev(found.stx_dev_major, found.stx_dev_minor),
-                inode: found.stx_ino,
-                len: found.stx_size,
-                changed: (found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec.into()),
-                uid: found.stx_uid,
-            }),
-            // Before Linux 4.11.
-            Err(Errno::NOSYS) => {
-                let found = fstat(&*self.handle)?;
-                #[allow(clippy::useless_conversion, clippy::unnecessary_fallible_conversions)]
-                // Other types on ARMv7.
-                Ok(FileMetadata {
-                    device: found.st_dev.into(),
-                    inode: found.st_ino.into(),
-                    len: u64::try_from(found.st_size).unwrap_or(0),
-                    changed: (
-                        found.st_mtime.into(),
-                        i64::try_from(found.st_mtime_nsec).unwrap_or(0),
-                    ),
-                    uid: found.st_uid,
-                })
-            }
-            Err(error) => Err(error.into()),
-        }
+        metadata_of(&self.handle)
+    }
+
+    /// Whether a read of it has failed since the last call.
+    pub(crate) fn take_failure(&self) -> bool {
+        self.has_failed.take()
     }
 
     /// Reads bytes from an offset on: fewer than there is room for only where the file ends.
@@ -169,7 +151,8 @@ impl ForeignFile {
             here.copy_from_slice(part);
             rest = behind;
             Ok(())
-        })?;
+        })
+        .inspect_err(|_| self.has_failed.set(true))?;
         Ok(len.saturating_sub(rest.len()))
     }
 
@@ -204,6 +187,42 @@ impl ForeignFile {
             Ok(len)
         })
     }
+}
+
+/// What a handle leads to, without asking a server of its file system.
+fn metadata_of(handle: &OwnedFd) -> io::Result<FileMetadata> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    match statx(handle, c"", flags, StatxFlags::BASIC_STATS) {
+        Ok(found) => Ok(FileMetadata {
+            device: makedev(found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+            len: found.stx_size,
+            changed: (found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec.into()),
+            uid: found.stx_uid,
+        }),
+        // Before Linux 4.11.
+        Err(Errno::NOSYS) => {
+            let found = fstat(handle)?;
+            #[allow(clippy::useless_conversion, clippy::unnecessary_fallible_conversions)]
+            // Other types on ARMv7.
+            Ok(FileMetadata {
+                device: found.st_dev.into(),
+                inode: found.st_ino.into(),
+                len: u64::try_from(found.st_size).unwrap_or(0),
+                changed: (
+                    found.st_mtime.into(),
+                    i64::try_from(found.st_mtime_nsec).unwrap_or(0),
+                ),
+                uid: found.st_uid,
+            })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// `st_dev` of what a handle leads to.
+pub(super) fn device_of(handle: &OwnedFd) -> io::Result<u64> {
+    metadata_of(handle).map(|found| found.device)
 }
 
 impl Read for &ForeignFile {

@@ -36,7 +36,7 @@ use helper::{Answer, DEADLINE, Helper};
 use request::Request;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -57,6 +57,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const RECOVERY: u32 = 30;
 /// Killed helpers that may still be blocked on one owner's processes.
 const MAX_STUCK: usize = 4;
+/// File systems that are known to answer.
+const MAX_PROMPT: usize = 1 << 10;
 /// The verb by which a program is a helper.
 const VERB: &str = "read-processes";
 
@@ -92,6 +94,8 @@ impl Owner {
 struct Reader {
     helper: Option<Helper>,
     waited: HashMap<Owner, Waited>,
+    /// Devices whose files were read without waiting the last time: they are read whatever their readers have spent.
+    prompt: HashSet<u64>,
 }
 
 /// How long the session has waited for processes of an owner, and when that was updated.
@@ -300,8 +304,17 @@ impl Reader {
         inside: Option<&OwnedFd>,
         part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<Option<OwnedFd>> {
-        if !self.has_patience(pid) {
+        // Whoever waits for a file of a file system that answers does not wait for the process.
+        let device = match (request, inside) {
+            (Request::Read { .. }, Some(file)) => file::device_of(file).ok(),
+            _ => None,
+        };
+        let is_prompt = device.is_some_and(|device| self.prompt.contains(&device));
+        if !is_prompt && !self.has_patience(pid) {
             return Err(too_late(pid));
+        }
+        if let Some(device) = device {
+            self.prompt.remove(&device);
         }
         let helper = match &mut self.helper {
             Some(helper) => helper,
@@ -312,6 +325,8 @@ impl Reader {
             Ok(Answer::Done(answer)) => {
                 if !waited.is_zero() {
                     self.spent(Owner::of(pid), waited, pid);
+                } else if answer.is_ok() && self.prompt.len() < MAX_PROMPT {
+                    self.prompt.extend(device);
                 }
                 answer
             }

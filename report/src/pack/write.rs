@@ -1,6 +1,7 @@
 //! What is in a pack, and how is it written?
 
 use std::{
+    collections::HashSet,
     fs::File,
     io::{self, Read, Write},
     os::unix::fs::MetadataExt,
@@ -50,10 +51,12 @@ pub struct Packed {
 pub fn pack(session: &SessionReader, names: &NameOptions, out: impl Write) -> Result<Packed> {
     let mut archive = tar::Builder::new(GzEncoder::new(out, Compression::default()));
     archive.sparse(false);
+    let mut there = HashSet::new();
     for file in session_files(session.dir())? {
         // The manifest is changed; the kernel's own samples are read by no report.
         if file != Path::new(SESSION_JSON) && file != Path::new(RAW_DATA) {
             add_file(&mut archive, session.dir(), &file)?;
+            there.insert(file);
         }
     }
     let mut manifest = session.manifest().clone();
@@ -65,7 +68,7 @@ pub fn pack(session: &SessionReader, names: &NameOptions, out: impl Write) -> Re
         let added = symbols.and_then(|symbols| contents(&symbols));
         match added {
             Ok(content) => {
-                let kept = add_symbols(&mut archive, file, &content)?;
+                let kept = add_symbols(&mut archive, file, &content, &mut there)?;
                 manifest.kept.push(kept);
                 packed.named = packed.named.saturating_add(1);
             }
@@ -86,23 +89,22 @@ fn contents(symbols: &SymbolFile<'_>) -> Result<Vec<u8>, String> {
     Ok(content)
 }
 
-/// Adds the symbols of a recorded file.
+/// Adds the symbols of a recorded file, unless they are those of a file of this name that is `there` already.
 fn add_symbols<W: Write>(
     archive: &mut tar::Builder<W>,
     file: &ImageFile,
     content: &[u8],
+    there: &mut HashSet<PathBuf>,
 ) -> Result<KeptFile> {
     let kept = KeptFile {
         path: file.path.to_string_lossy().into_owned(),
         build_id: hex(&file.build_id),
         file: kept_file_of(content, &file.path),
     };
-    add(
-        archive,
-        Path::new(&kept.file),
-        content.len() as u64,
-        content,
-    )?;
+    if there.insert(PathBuf::from(&kept.file)) {
+        let size = content.len() as u64;
+        add(archive, Path::new(&kept.file), size, content)?;
+    }
     Ok(kept)
 }
 
@@ -123,7 +125,7 @@ fn add_file<W: Write>(archive: &mut tar::Builder<W>, folder: &Path, path: &Path)
     let size = meta.len();
     /// The unit of what a file takes on the disk.
     const BLOCK: u64 = 512;
-    let has_holes = size > LARGE && meta.blocks().saturating_mul(BLOCK) < size / 2;
+    let has_holes = size > LARGE && meta.blocks().saturating_mul(BLOCK) < size / 16;
     if has_holes
         && path.starts_with(SYMBOLS)
         && let Ok(symbols) = SymbolFile::of_part(&file, 0..size, &at.to_string_lossy(), LIMITS)

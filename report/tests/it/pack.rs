@@ -44,6 +44,18 @@ fn a_packed_session_has_the_names_of_files_that_are_elsewhere() {
     let mut second = Vec::new();
     let again = pack(&session, &NameOptions::default(), &mut second).unwrap();
     assert_eq!(again.named, packed.named);
+    // A file of this name and content that nothing lists, as that of another path would be: it is there once.
+    let manifest = folder.join("session.json");
+    let mut listed: serde_json::Value =
+        serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    listed["kept"] = serde_json::json!([]);
+    fs::write(&manifest, listed.to_string()).unwrap();
+    fs::copy(&native.library, &native.recorded).unwrap();
+    let session = SessionReader::open(&folder).unwrap();
+    let mut third = Vec::new();
+    pack(&session, &NameOptions::default(), &mut third).unwrap();
+    let folder = native.fixture.dir.path().join("third");
+    unpack(&*third, third.len() as u64, &folder).unwrap();
 }
 
 /// An entry of a pack: its name, type and content, and the size that it claims.

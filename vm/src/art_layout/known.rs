@@ -22,7 +22,7 @@ thread_local! {
     static KNOWN: RefCell<VecDeque<(FileKey, Said)>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// What a library says, read at most once.
+/// What a library says, read once.
 pub(crate) fn read_once(file: &ForeignFile) -> Said {
     let unreadable = |error: std::io::Error| LayoutError::File(error.to_string());
     let metadata = file.metadata().map_err(unreadable)?;
@@ -40,6 +40,10 @@ pub(crate) fn read_once(file: &ForeignFile) -> Said {
             .and_then(|bytes| LibraryLayout::read(&bytes).map(Rc::new)),
         _ => Err(LayoutError::OutOfBounds("the size of the file")),
     };
+    // What could not be read in time may be there the next time.
+    if matches!(said, Err(LayoutError::File(_))) {
+        return said;
+    }
     KNOWN.with_borrow_mut(|known| {
         known.push_back((key, said.clone()));
         if known.len() > MAX_KNOWN {

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
+use varid_model::Pid;
+use varid_process::reader;
 use varid_recording::{Manifest, SESSION_JSON, TargetKind};
 use varid_sampler::event::{all_names, pmu::Pmu};
 
@@ -65,7 +67,8 @@ fn recorded_events() -> BTreeSet<String> {
 fn running_apps() -> impl Iterator<Item = String> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes.filter_map(|process| {
-        let line = fs::read(process.path().join("cmdline")).ok()?;
+        let pid = process.file_name().to_str()?.parse().ok()?;
+        let line = reader::contents(Pid::new(pid), "cmdline").ok()?;
         let name = line.split(|byte| *byte == 0).next()?;
         let name = str::from_utf8(name).ok()?;
         is_package(name).then(|| name.to_owned())
