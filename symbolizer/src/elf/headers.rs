@@ -18,9 +18,17 @@ const MAX_NOTES: (usize, u64) = (64, 65_536);
 /// The longest name of a section that is looked at, in bytes.
 const MAX_SECTION_NAME: usize = 64;
 
-/// How many reads parsing the headers takes: the magic number, the file's header, both tables, and three times the first
+/// How many sections and program headers a file may have: a sparse file can claim any number of them, and what is made of each takes
+/// more than its header.
+const MAX_SECTIONS: usize = elf::SHN_LORESERVE as usize;
+const MAX_PROGRAMS: usize = elf::PN_XNUM as usize;
+
+/// How many bytes of the names of sections are read.
+const MAX_SECTION_NAMES: u64 = 16 << 20;
+
+/// How many reads parsing the headers takes: the magic number, the file's header, both tables, and five times the first
 /// section header, which has the numbers that do not fit into the file's header.
-const MAX_READS: usize = 8;
+const MAX_READS: usize = 10;
 
 /// The headers of an ELF file.
 #[derive(Debug)]
@@ -101,11 +109,21 @@ impl HeaderReads<'_> {
         let header = Elf::parse(self).map_err(wrong("header"))?;
         let endian = header.endian().map_err(wrong("header"))?;
         let sections = header
-            .section_headers(endian, self)
-            .map_err(wrong("section headers"));
+            .shnum(endian, self)
+            .map_err(wrong("section headers"))
+            .and_then(|count| at_most(MAX_SECTIONS, "section headers", count))
+            .and_then(|()| {
+                let sections = header.section_headers(endian, self);
+                sections.map_err(wrong("section headers"))
+            });
         let programs = header
-            .program_headers(endian, self)
-            .map_err(wrong("program headers"))?;
+            .phnum(endian, self)
+            .map_err(wrong("program headers"))
+            .and_then(|count| at_most(MAX_PROGRAMS, "program headers", count))
+            .and_then(|()| {
+                let programs = header.program_headers(endian, self);
+                programs.map_err(wrong("program headers"))
+            })?;
         let segments: Vec<Segment> = programs
             .iter()
             .filter_map(|program| segment(program, endian))
@@ -158,7 +176,7 @@ impl HeaderReads<'_> {
             .section_strings_index(endian, self)
             .ok()
             .and_then(|index| sections.get(index.0)?.file_range(endian))
-            .and_then(|(offset, size)| self.data.read(offset, size).ok())
+            .and_then(|(offset, size)| self.data.read(offset, size.min(MAX_SECTION_NAMES)).ok())
             .unwrap_or_default();
         let name = |offset: u32| {
             let text = names.get(offset as usize..).unwrap_or_default();
@@ -202,6 +220,14 @@ impl HeaderReads<'_> {
             }
         }
         None
+    }
+}
+
+/// Refuses a table with more entries than are read.
+fn at_most(most: usize, part: &'static str, count: usize) -> Result<(), HeaderProblem> {
+    match count <= most {
+        true => Ok(()),
+        false => Err((part, Problem::TooMuch)),
     }
 }
 

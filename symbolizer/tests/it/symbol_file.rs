@@ -2,10 +2,11 @@
 
 use crate::common;
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use varid_symbolizer::elf::{
-    DebugFiles, ElfSource, MachineCode, SymbolFile, SymbolFileLimits, SymbolOrigin,
+    DebugFiles, ElfSource, FileBytes, MachineCode, SymbolFile, SymbolFileLimits, SymbolOrigin,
 };
 
 const ALL: SymbolFileLimits = SymbolFileLimits {
@@ -113,6 +114,58 @@ fn a_kept_part_has_no_code() {
     std::fs::write(&path, &part).unwrap();
     let refused = MachineCode::read((&path, None), &[], shown).unwrap_err();
     assert!(refused.to_string().contains("no instructions"), "{refused}");
+}
+
+/// A file of which only the first bytes are not zero, and how much of it has been read.
+#[derive(Debug)]
+struct Sparse<'s> {
+    bytes: &'s [u8],
+    read: &'s Cell<u64>,
+}
+
+impl FileBytes for Sparse<'_> {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+        self.read.set(self.read.get() + buffer.len() as u64);
+        let known = self.bytes.get(offset as usize..).unwrap_or_default();
+        let known = &known[..known.len().min(buffer.len())];
+        buffer.fill(0);
+        buffer[..known.len()].copy_from_slice(known);
+        Ok(())
+    }
+}
+
+/// A file that takes no room on a disk can claim to have sections, names and program headers of gigabytes.
+#[test]
+fn tables_that_a_sparse_file_claims_are_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(file) = library(folder.path(), &[]) else {
+        return;
+    };
+    let whole = std::fs::read(&file).unwrap();
+    let headers = u64::from_le_bytes(whole[40..48].try_into().unwrap()) as usize;
+    let names = headers + 64 * usize::from(u16::from_le_bytes([whole[62], whole[63]]));
+    let mut many_sections = whole.clone();
+    many_sections[60..62].fill(0);
+    many_sections[headers + 32..headers + 40].copy_from_slice(&(1u64 << 20).to_le_bytes());
+    let mut many_programs = whole.clone();
+    many_programs[56..58].fill(0xff);
+    many_programs[headers + 44..headers + 48].copy_from_slice(&(1u32 << 20).to_le_bytes());
+    let mut long_names = whole.clone();
+    long_names[names + 32..names + 40].copy_from_slice(&(1u64 << 29).to_le_bytes());
+    for (bytes, is_refused) in [
+        (many_sections, false),
+        (many_programs, true),
+        (long_names, false),
+    ] {
+        let read = Cell::new(0);
+        let sparse = Sparse {
+            bytes: &bytes,
+            read: &read,
+        };
+        let part = SymbolFile::of_part(sparse, 0..1 << 30, "library.so", ALL);
+        assert_eq!(part.is_err(), is_refused);
+        assert!(read.get() < 32 << 20, "{} bytes", read.get());
+    }
 }
 
 #[test]
