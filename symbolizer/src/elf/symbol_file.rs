@@ -1,16 +1,17 @@
 //! Which part of an ELF file names its addresses, and what is that part as a file by itself?
 //!
 //! It is what `objcopy --only-keep-debug` makes, but for the program headers: those are the original's, so that the offsets of a mapping lead
-//! to the same addresses. Sections that are left out keep their headers, without content.
+//! to the same addresses. Sections that are left out keep their headers, without content, with the original's offsets: by these perf before 6.0
+//! takes the addresses of a program's symbols for those of its file.
 
 use std::borrow::Cow;
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
-use object::elf;
 use object::write::StreamingBuffer;
 use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, Writer};
+use object::{Endianness, elf};
 
 use super::data::FileBytes;
 use super::package;
@@ -38,7 +39,7 @@ const NAMING: [&str; 6] = [
 /// How much of an ELF file is kept, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SymbolFileLimits {
-    /// Symbols, and the bounds of functions.
+    /// Headers, symbols, and the bounds of functions.
     pub names: u64,
     /// Debug information: lines and inlined functions.
     pub debug: u64,
@@ -50,7 +51,7 @@ pub struct SymbolFile<'d> {
     image: ElfReader<'d>,
     /// By a section's number: whether its content is kept.
     kept: Vec<bool>,
-    /// Bytes of these contents.
+    /// Bytes of these contents and of the headers, at most.
     size: u64,
     cut: bool,
 }
@@ -59,7 +60,7 @@ impl SymbolFile<'static> {
     /// That of the file at a path, or of the library `entry` of an archive.
     ///
     /// # Errors
-    /// It cannot be read, is no ELF file, or none that is loaded as it is.
+    /// It cannot be read, is no ELF file, none that is loaded as it is, or one whose headers exceed the limit of names.
     pub fn open((path, entry): (&Path, Option<&str>), limits: SymbolFileLimits) -> Result<Self> {
         let image = match entry {
             Some(entry) => package::open_entry(path, entry)?,
@@ -73,7 +74,7 @@ impl<'d> SymbolFile<'d> {
     /// That of the ELF file that lies in a part of a file; `name`: what it is called in errors.
     ///
     /// # Errors
-    /// It cannot be read, is no ELF file, or none that is loaded as it is.
+    /// It cannot be read, is no ELF file, none that is loaded as it is, or one whose headers exceed the limit of names.
     pub fn of_part(
         file: impl FileBytes + 'd,
         part: Range<u64>,
@@ -86,7 +87,7 @@ impl<'d> SymbolFile<'d> {
     /// That of a file's bytes; `name`: what it is called in errors.
     ///
     /// # Errors
-    /// It is no ELF file, or none that is loaded as it is.
+    /// It is no ELF file, none that is loaded as it is, or one whose headers exceed the limit of names.
     pub fn of_bytes(
         bytes: impl Into<Cow<'d, [u8]>>,
         name: &str,
@@ -102,8 +103,11 @@ impl<'d> SymbolFile<'d> {
         if image.sections.len() >= usize::from(elf::SHN_LORESERVE) {
             return Err(image.wrong("section headers", "more than are kept"));
         }
+        let headers = size_of_headers(&image);
+        let Some(mut left) = limits.names.checked_sub(headers) else {
+            return Err(image.wrong("headers", "larger than what is kept"));
+        };
         let mut selection = Selection::new(&image);
-        let mut left = limits.names;
         for (number, section) in image.sections.iter().enumerate() {
             if section.kind == elf::SHT_NOTE {
                 selection.add(&[number], &mut left);
@@ -135,7 +139,7 @@ impl<'d> SymbolFile<'d> {
         Ok(Self {
             image,
             kept,
-            size,
+            size: size.saturating_add(headers),
             cut,
         })
     }
@@ -146,7 +150,7 @@ impl<'d> SymbolFile<'d> {
         self.cut
     }
 
-    /// Bytes that are kept, without headers.
+    /// Bytes that it takes as a file, at most.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
@@ -276,7 +280,11 @@ impl<'d> SymbolFile<'d> {
                 },
                 sh_flags: section.flags,
                 sh_addr: section.address,
-                sh_offset: *offset as u64,
+                sh_offset: if self.has(number) {
+                    *offset as u64
+                } else {
+                    section.offset
+                },
                 sh_size: section.size,
                 sh_link: section.link,
                 sh_info: 0,
@@ -366,6 +374,32 @@ impl<'i, 'd> Selection<'i, 'd> {
             }
         }
     }
+}
+
+/// Bytes that the headers, the names of sections, the build-id and the alignment of all contents take, at most.
+fn size_of_headers(image: &ElfReader<'_>) -> u64 {
+    let alignment = ALIGNMENT as u64;
+    let file = size_of::<elf::FileHeader64<Endianness>>() as u64;
+    let section = (size_of::<elf::SectionHeader64<Endianness>>() as u64).saturating_add(alignment);
+    let program = size_of::<elf::ProgramHeader64<Endianness>>() as u64;
+    let added = [BUILD_ID_SECTION, b".shstrtab"];
+    let build_id = image.build_id.as_deref();
+    let note = build_id.map_or(0, |id| build_id_note(id, image.encoding().endian).len());
+    // Each name has an end, and that of a packed section one more letter.
+    let names = image.sections.iter().map(|section| section.name.len());
+    let names = names.chain(added.map(<[u8]>::len));
+    let names = names.map(|name| (name as u64).saturating_add(2));
+    let sections = image.sections.len().saturating_add(added.len()) as u64;
+    let programs = image.segments.len().saturating_add(1) as u64;
+    let parts = [
+        file,
+        programs.saturating_mul(program),
+        sections.saturating_mul(section),
+        note as u64,
+        // Of the note and of the table of section headers.
+        alignment.saturating_mul(2),
+    ];
+    names.chain(parts).fold(0, u64::saturating_add)
 }
 
 /// The name of a section as the file has it.
