@@ -44,6 +44,9 @@ struct ArchivePart {
     bytes: Range<u64>,
 }
 
+/// Bytes that files have in common whose headers are the same: the file's header and the program headers, as linkers place them.
+const HEAD: usize = 1 << 12;
+
 /// Which file a path led to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePlace {
@@ -54,17 +57,22 @@ pub struct FilePlace {
 
 impl FilePlace {
     /// Whether the path leads this program, which may be in another mount namespace than the process that has mapped the file, to the file
-    /// now. The process's reader opens it.
-    pub fn leads_to_file(&self, pid: Pid) -> bool {
+    /// now. The process's reader opens it. `image`: the file, unless it has been closed.
+    pub fn leads_to_file(&self, pid: Pid, image: Option<&ElfImage>) -> bool {
         if is_own_memory(&self.path) {
             return false;
         }
         let opened = reader::open(pid, &self.path, PathTarget::Regular, None);
-        // An overlay gives a file another device than the file below it has, which a mapping leads to.
-        opened.and_then(|file| file.metadata()).is_ok_and(|meta| {
-            let found = FileKey::of(&meta);
-            found.same_but_for_device(&self.file)
-        })
+        let Ok((file, meta)) = opened.and_then(|file| file.metadata().map(|meta| (file, meta)))
+        else {
+            return false;
+        };
+        let found = FileKey::of(&meta);
+        // An overlay gives a file another device than the file below it has, which a mapping leads to. But a process can also mount a file
+        // system of its own, whose files have the inodes, sizes and times that it likes.
+        found == self.file
+            || found.same_but_for_device(&self.file)
+                && image.is_none_or(|image| image.has_headers_of(&file))
     }
 }
 
@@ -177,7 +185,7 @@ impl ElfImage {
         file.metadata().ok()
     }
 
-    /// Which file its path led to when it was mapped; None: it is nowhere but in memory.
+    /// Its path, and which file it is now: one that has been rewritten since it was mapped is another. None: it is nowhere but in memory.
     pub fn place(&self) -> Option<FilePlace> {
         let meta = self.metadata()?;
         let archive = self.part.as_ref().map(|part| &part.archive);
@@ -185,6 +193,29 @@ impl ElfImage {
             path: archive.unwrap_or(&self.path).clone(),
             file: FileKey::of(&meta),
         })
+    }
+
+    /// Whether another file has the same headers and the same build-id.
+    fn has_headers_of(&self, other: &File) -> bool {
+        let start = self.part.as_ref().map_or(0, |part| part.bytes.start);
+        let head = |file: &File| {
+            let mut head = vec![0; HEAD];
+            let read = file.read_at(&mut head, start).ok()?;
+            head.truncate(read);
+            Some(head)
+        };
+        let build_id = |file: &File| {
+            let end = self.part.as_ref().map(|part| part.bytes.end);
+            let end = end.unwrap_or_else(|| crate::file::len(file));
+            let file = ReadCache::new(file);
+            let elf = file.range(start, end.saturating_sub(start));
+            let elf = varid_symbolizer::parse_elf(elf).ok()?;
+            Some(elf.build_id().ok()?.unwrap_or_default().to_vec())
+        };
+        self.file.as_ref().is_some_and(|(file, _)| {
+            let own = head(file);
+            own.is_some() && own == head(other)
+        }) && build_id(other).as_deref() == Some(self.build_id())
     }
 
     /// What of it names its addresses.
@@ -413,6 +444,34 @@ mod tests {
         .size last, 4
         last: .ascii "time"
     "#;
+
+    /// An overlay shows the file that lies below under another device; a file system of a process can show any.
+    #[test]
+    fn under_another_device_a_file_is_known_by_its_headers() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("prog"), folder.path().join("other"));
+        std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        // The program's entry.
+        bytes[24] ^= 1;
+        std::fs::write(&other, bytes).unwrap();
+        let pid = Pid::new(std::process::id());
+        let file = |path: &Path| File::own(std::fs::File::open(path).unwrap());
+        let open = LookBudget::default().reserve_open_file().unwrap();
+        let image = ElfImage::new(file(&path), open, &path);
+        let place_of = |path: &Path, device| {
+            let mut key = FileKey::of(&file(path).metadata().unwrap());
+            key.device = key.device.wrapping_add(device);
+            let path = path.to_owned();
+            FilePlace { path, file: key }
+        };
+        for (at, device, leads_to_file) in [(&path, 0, true), (&path, 1, true), (&other, 1, false)]
+        {
+            let place = place_of(at, device);
+            assert_eq!(place.leads_to_file(pid, Some(&image)), leads_to_file);
+        }
+        assert!(!place_of(Path::new("/dev/null"), 0).leads_to_file(pid, Some(&image)));
+    }
 
     #[test]
     fn bytes_between_symbols_are_those_that_are_loaded() {

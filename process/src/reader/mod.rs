@@ -65,6 +65,7 @@ const VERB: &str = "read-processes";
 thread_local! {
     static READER: RefCell<Reader> = RefCell::default();
     static REQUESTS: Cell<u64> = const { Cell::new(0) };
+    static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
 /// Warnings that have not been fetched. A session starts on one thread and runs on another.
@@ -246,6 +247,11 @@ pub fn requests() -> u64 {
     REQUESTS.get()
 }
 
+/// How long this thread has waited for processes that do not let their memory or files be read at once.
+pub fn waited() -> Duration {
+    WAITED.get()
+}
+
 fn opened(answer: Option<OwnedFd>) -> io::Result<OwnedFd> {
     answer.ok_or_else(|| io::Error::other("the reader has opened nothing"))
 }
@@ -364,6 +370,7 @@ impl Reader {
     }
 
     fn spent(&mut self, owner: Owner, took: Duration, pid: Pid) {
+        WAITED.set(WAITED.get().saturating_add(took));
         let now = Instant::now();
         let waited = self.waited.entry(owner).or_insert(Waited {
             spent: Duration::ZERO,

@@ -7,7 +7,11 @@
 use super::RecorderError;
 use crate::request::KeepSymbols;
 use std::collections::HashMap;
+use std::fmt::Display;
+use std::io::Write;
+use std::path::Path;
 use std::rc::{Rc, Weak};
+use std::time::Duration;
 use varid_model::Pid;
 use varid_process::{ElfImage, FilePlace};
 use varid_recording::{KeptFile, SessionWriter};
@@ -16,6 +20,12 @@ use varid_symbolizer::hex;
 
 /// Files that are looked at. Further ones have their own paths.
 const MAX_FILES: usize = 1 << 14;
+/// Files of which something is kept.
+const MAX_KEPT: usize = 1 << 12;
+/// How many times the bytes of a session's limit are read and written: what they make may be kept already.
+const COPIES: u64 = 2;
+/// How long the end of a session waits for files, in all.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How much is kept, in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -45,17 +55,38 @@ pub struct KeptFiles {
     of: KeepSymbols,
     /// By the address of the image, which is of no other one while the weak reference stands.
     seen: HashMap<*const ElfImage, SeenFile>,
-    /// Bytes that are kept.
-    size: u64,
-    /// Files of which not all that names addresses is kept.
+    /// How many files have been seen.
+    sampled: u64,
+    kept: Kept,
+    missing: Missing,
+}
+
+/// What is kept.
+#[derive(Debug, Default)]
+struct Kept {
+    files: usize,
+    /// Bytes that the session has.
+    bytes: u64,
+    /// Bytes that were read and written for that, those of files that were kept already among them.
+    copied: u64,
+}
+
+/// Files that are not kept as they should.
+#[derive(Debug, Default)]
+struct Missing {
+    /// Of these not all that names addresses is kept.
     cut: usize,
-    /// Files of which nothing is kept, though nobody will find them.
+    /// Of these nothing is kept, though nobody will find them.
     lost: usize,
+    /// It is not known whether these can be found.
+    unknown: usize,
 }
 
 /// A file that was sampled.
 #[derive(Debug)]
 struct SeenFile {
+    /// Files are kept in the order in which they were sampled.
+    number: u64,
     image: Weak<ElfImage>,
     /// A process that has it mapped.
     pid: Pid,
@@ -89,113 +120,161 @@ impl KeptFiles {
         elf: &Rc<ElfImage>,
         pid: Pid,
         writer: &SessionWriter,
-    ) -> Result<Option<String>, RecorderError> {
+    ) -> Option<String> {
         let key = Rc::as_ptr(elf);
         if let Some(seen) = self.seen.get(&key) {
-            return Ok(match &seen.recorded {
+            return match &seen.recorded {
                 RecordedAs::Kept(file) => Some(file.clone()),
                 RecordedAs::Original(_) | RecordedAs::Lost => None,
-            });
+            };
         }
-        let Some(place) = elf.place().filter(|_| self.seen.len() < MAX_FILES) else {
-            return Ok(None);
-        };
-        let (recorded, kept) = match place.leads_to_file(pid) {
-            true => (RecordedAs::Original(place), Ok(None)),
+        let place = elf.place()?;
+        if self.seen.len() >= MAX_FILES {
+            self.forget_closed();
+        }
+        if self.seen.len() >= MAX_FILES {
+            self.missing.unknown = self.missing.unknown.saturating_add(1);
+            return None;
+        }
+        let (recorded, kept) = match place.leads_to_file(pid, Some(elf)) {
+            true => (RecordedAs::Original(place), None),
             false => match self.keep(elf, writer) {
-                Ok(Some(file)) => (RecordedAs::Kept(file.clone()), Ok(Some(file))),
-                other => (RecordedAs::Lost, other),
+                Some(file) => (RecordedAs::Kept(file.clone()), Some(file)),
+                None => (RecordedAs::Lost, None),
             },
         };
         let seen = SeenFile {
+            number: self.sampled,
             image: Rc::downgrade(elf),
             pid,
             recorded,
         };
+        self.sampled = self.sampled.saturating_add(1);
         self.seen.insert(key, seen);
         kept
     }
 
+    /// Forgets the files that were closed to open others.
+    fn forget_closed(&mut self) {
+        let unknown = &mut self.missing.unknown;
+        self.seen.retain(|_, seen| {
+            let is_open = seen.image.strong_count() > 0;
+            let is_at_its_path = matches!(seen.recorded, RecordedAs::Original(_));
+            *unknown = unknown.saturating_add(usize::from(!is_open && is_at_its_path));
+            is_open
+        });
+    }
+
     /// The session ends: keeps the symbols of the files that are no longer at their paths, or of all. What the manifest says of them, and a
-    /// note on what is missing.
-    pub fn finish(&mut self, writer: &SessionWriter) -> (Vec<KeptFile>, Option<String>) {
+    /// note on what is missing. `waited`: how long this thread has waited for files of processes.
+    pub fn finish(
+        &mut self,
+        writer: &SessionWriter,
+        waited: impl Fn() -> Duration,
+    ) -> (Vec<KeptFile>, Option<String>) {
+        let began = waited();
         let mut kept = Vec::new();
-        for seen in std::mem::take(&mut self.seen).into_values() {
+        let mut seen: Vec<SeenFile> = std::mem::take(&mut self.seen).into_values().collect();
+        seen.sort_unstable_by_key(|seen| seen.number);
+        for seen in seen {
             let RecordedAs::Original(place) = &seen.recorded else {
                 continue;
             };
-            let is_there = place.leads_to_file(seen.pid);
+            if waited().saturating_sub(began) >= PATIENCE {
+                self.missing.unknown = self.missing.unknown.saturating_add(1);
+                continue;
+            }
+            let image = seen.image.upgrade();
+            let is_there = place.leads_to_file(seen.pid, image.as_deref());
             if is_there && self.of == KeepSymbols::OfUnreachable {
                 continue;
             }
-            let Some(image) = seen.image.upgrade() else {
-                // It was closed to open others.
-                self.lost = self.lost.saturating_add(usize::from(!is_there));
+            // It may have been closed to open others, or rewritten: then it has other symbols than the samples.
+            let image = image.filter(|image| image.place().as_ref() == Some(place));
+            let Some(image) = image else {
+                self.lose("it has been closed or rewritten");
                 continue;
             };
-            // What was recorded has the room that is left on the disk.
-            let file = self
-                .keep(&image, writer)
-                .unwrap_or_else(|error| self.lose(&error));
-            kept.extend(file.map(|file| KeptFile {
+            kept.extend(self.keep(&image, writer).map(|file| KeptFile {
                 path: image.path.to_string_lossy().into_owned(),
                 build_id: hex(image.build_id()),
                 file,
             }));
         }
         kept.sort_by(|one, other| (&one.path, &one.file).cmp(&(&other.path, &other.file)));
-        (kept, self.note())
+        (kept, self.missing.note())
     }
 
-    /// Keeps the symbols of a file. None: they cannot be kept.
-    fn keep(
-        &mut self,
-        elf: &ElfImage,
-        writer: &SessionWriter,
-    ) -> Result<Option<String>, RecorderError> {
+    /// Keeps the symbols of a file. None: they cannot be kept, which is counted.
+    fn keep(&mut self, elf: &ElfImage, writer: &SessionWriter) -> Option<String> {
+        if elf.contents().is_none() {
+            return self.lose("its headers cannot be read");
+        }
+        if self.kept.files >= MAX_KEPT {
+            return self.lose("no further files are kept");
+        }
         let Limits { file, session } = Limits::of(self.of);
-        let left = session.saturating_sub(self.size);
+        let may_copy = session.saturating_mul(COPIES);
+        let may_copy = may_copy.saturating_sub(self.kept.copied);
+        let left = session.saturating_sub(self.kept.bytes).min(may_copy);
         let names = file.names.min(left);
         let debug = file.debug.min(left.saturating_sub(names));
         let part = match elf.symbol_file(SymbolFileLimits { names, debug }) {
             Ok(part) => part,
-            Err(error) => return Ok(self.lose(&error)),
+            Err(error) => return self.lose(error),
         };
-        let written = writer.keep_file(&elf.path, |out| Ok::<(), RecorderError>(part.write(out)?));
-        match written {
+        self.kept.copied = self.kept.copied.saturating_add(part.size());
+        let file = self.write(&elf.path, writer, |out| Ok(part.write(out)?))?;
+        self.missing.cut = self.missing.cut.saturating_add(usize::from(part.is_cut()));
+        Some(file)
+    }
+
+    /// Writes what is kept of a file. That there is no room for it ends no recording: the samples may have some.
+    fn write(
+        &mut self,
+        original: &Path,
+        writer: &SessionWriter,
+        write: impl FnOnce(&mut dyn Write) -> Result<(), RecorderError>,
+    ) -> Option<String> {
+        match writer.keep_file(original, write) {
             Ok((file, size)) => {
-                self.size = self.size.saturating_add(size);
-                self.cut = self.cut.saturating_add(usize::from(part.is_cut()));
-                Ok(Some(file))
+                self.kept.files = self.kept.files.saturating_add(1);
+                self.kept.bytes = self.kept.bytes.saturating_add(size);
+                Some(file)
             }
-            Err(error) if error.is_full() => Err(error),
-            Err(error) => Ok(self.lose(&error)),
+            Err(error) => self.lose(error),
         }
     }
 
-    fn lose(&mut self, error: &dyn std::error::Error) -> Option<String> {
-        tracing::debug!("symbols that are not kept: {error}");
-        self.lost = self.lost.saturating_add(1);
+    fn lose(&mut self, reason: impl Display) -> Option<String> {
+        tracing::debug!("symbols that are not kept: {reason}");
+        self.missing.lost = self.missing.lost.saturating_add(1);
         None
     }
+}
 
+impl Missing {
     fn note(&self) -> Option<String> {
-        let Self { cut, lost, .. } = self;
-        let missing = match (cut, lost) {
-            (0, 0) => return None,
-            (0, _) => format!("nothing of {lost}"),
-            (_, 0) => format!("not all of {cut}"),
-            _ => format!("nothing of {lost}, and not all of {cut}"),
-        };
-        Some(format!(
-            "of the mapped files whose symbols the session is to keep, it has {missing}: they are too large, or cannot be read"
-        ))
+        let counted = |what: &str, count: usize| (count > 0).then(|| format!("{what} {count}"));
+        let missing = [
+            counted("nothing of", self.lost),
+            counted("not all of", self.cut),
+            counted("perhaps nothing of", self.unknown),
+        ];
+        let missing: Vec<String> = missing.into_iter().flatten().collect();
+        (!missing.is_empty()).then(|| {
+            format!(
+                "of the mapped files whose symbols the session is to keep, it has {}: they are too large or too many, or cannot be read or written",
+                missing.join(", ")
+            )
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::ErrorKind;
     use std::os::unix::fs::MetadataExt;
     use std::path::{Path, PathBuf};
     use varid_model::{Device, Mode, MonotonicNs, Rate};
@@ -255,7 +334,11 @@ mod tests {
         }
 
         fn file_of(&self, files: &mut KeptFiles) -> Option<String> {
-            files.file_of(&self.image, self.pid, &self.writer).unwrap()
+            files.file_of(&self.image, self.pid, &self.writer)
+        }
+
+        fn finish(&self, files: &mut KeptFiles) -> (Vec<KeptFile>, Option<String>) {
+            files.finish(&self.writer, || Duration::ZERO)
         }
 
         /// How many functions the session's file names.
@@ -271,10 +354,10 @@ mod tests {
         let scene = Scene::new();
         let mut files = KeptFiles::default();
         assert_eq!(scene.file_of(&mut files), None);
-        assert_eq!(files.finish(&scene.writer), (Vec::new(), None));
+        assert_eq!(scene.finish(&mut files), (Vec::new(), None));
         let mut all = KeptFiles::new(KeepSymbols::OfAll);
         assert_eq!(scene.file_of(&mut all), None);
-        let (kept, _) = all.finish(&scene.writer);
+        let (kept, _) = scene.finish(&mut all);
         assert_eq!(kept.len(), 1);
         assert_eq!(Path::new(&kept[0].path), scene.path);
         assert!(scene.names_in(&kept[0].file) > 100);
@@ -289,7 +372,7 @@ mod tests {
         assert!(kept.starts_with("symbols/") && kept.ends_with("/prog"));
         assert!(scene.names_in(&kept) > 100);
         assert_eq!(scene.file_of(&mut files), Some(kept));
-        assert_eq!(files.finish(&scene.writer).0, []);
+        assert_eq!(scene.finish(&mut files).0, []);
     }
 
     #[test]
@@ -300,23 +383,122 @@ mod tests {
         let other = scene.path.with_extension("other");
         std::fs::copy(&scene.path, &other).unwrap();
         std::fs::rename(&other, &scene.path).unwrap();
-        let (kept, note) = files.finish(&scene.writer);
+        let (kept, note) = scene.finish(&mut files);
         assert_eq!((kept.len(), note), (1, None));
         assert_eq!(kept[0].build_id, hex(scene.image.build_id()));
         assert!(scene.names_in(&kept[0].file) > 100);
     }
 
     #[test]
-    fn what_a_bound_leaves_out_is_noted() {
+    fn a_file_that_is_rewritten_is_not_kept_as_what_it_was() {
         let scene = Scene::new();
-        std::fs::remove_file(&scene.path).unwrap();
-        let mut files = KeptFiles {
-            size: Limits::of(KeepSymbols::default()).session,
+        let mut files = KeptFiles::default();
+        assert_eq!(scene.file_of(&mut files), None);
+        let file = std::fs::OpenOptions::new().append(true).open(&scene.path);
+        file.unwrap().write_all(b"later").unwrap();
+        assert_lost(1, scene.finish(&mut files));
+    }
+
+    #[test]
+    fn what_a_bound_leaves_out_is_noted() {
+        let session = Limits::of(KeepSymbols::default()).session;
+        let spent = |kept| KeptFiles {
+            kept,
             ..KeptFiles::default()
         };
+        for kept in [
+            Kept {
+                bytes: session,
+                ..Kept::default()
+            },
+            Kept {
+                copied: session * COPIES,
+                ..Kept::default()
+            },
+            Kept {
+                files: MAX_KEPT,
+                ..Kept::default()
+            },
+        ] {
+            let scene = Scene::new();
+            std::fs::remove_file(&scene.path).unwrap();
+            let mut files = spent(kept);
+            assert_eq!(scene.file_of(&mut files), None);
+            assert_lost(1, scene.finish(&mut files));
+        }
+        // There is room for the headers, and for few symbols.
+        let scene = Scene::new();
+        std::fs::remove_file(&scene.path).unwrap();
+        let mut files = spent(Kept {
+            bytes: session - (1 << 14),
+            ..Kept::default()
+        });
         let kept = scene.file_of(&mut files).unwrap();
-        assert_eq!(scene.names_in(&kept), 0);
-        let (_, note) = files.finish(&scene.writer);
+        let meta = scene.writer.dir().join(kept).metadata().unwrap();
+        assert!(meta.len() <= 1 << 14 && files.kept.bytes <= session);
+        let (_, note) = scene.finish(&mut files);
         assert!(note.unwrap().contains("it has not all of 1:"));
+    }
+
+    #[test]
+    fn a_copy_of_what_is_kept_counts_as_copied() {
+        let scene = Scene::new();
+        std::fs::remove_file(&scene.path).unwrap();
+        let mut files = KeptFiles::default();
+        let kept = scene.file_of(&mut files);
+        let (bytes, copied) = (files.kept.bytes, files.kept.copied);
+        assert!(bytes > 0 && copied >= bytes);
+        files.seen.clear();
+        assert_eq!(scene.file_of(&mut files), kept);
+        assert_eq!(files.kept.bytes, bytes);
+        assert_eq!(files.kept.copied, 2 * copied);
+    }
+
+    #[test]
+    fn symbols_without_room_on_the_disk_are_lost_and_the_recording_goes_on() {
+        let scene = Scene::new();
+        let mut files = KeptFiles::default();
+        let kept = files.write(&scene.path, &scene.writer, |_| {
+            let (path, source) = (scene.path.clone(), ErrorKind::StorageFull.into());
+            Err(RecorderError::Io { path, source })
+        });
+        assert_eq!(kept, None);
+        assert_lost(1, scene.finish(&mut files));
+    }
+
+    #[test]
+    fn a_file_that_was_closed_is_missing_where_all_are_kept() {
+        let Scene {
+            _folder,
+            image,
+            writer,
+            pid,
+            ..
+        } = Scene::new();
+        let mut all = KeptFiles::new(KeepSymbols::OfAll);
+        assert_eq!(all.file_of(&image, pid, &writer), None);
+        drop(image);
+        assert_lost(1, all.finish(&writer, || Duration::ZERO));
+    }
+
+    #[test]
+    fn the_end_does_not_wait_for_each_file() {
+        let scene = Scene::new();
+        let mut files = KeptFiles::default();
+        assert_eq!(scene.file_of(&mut files), None);
+        std::fs::remove_file(&scene.path).unwrap();
+        let waited = std::cell::Cell::new(Duration::ZERO);
+        let (kept, note) = files.finish(&scene.writer, || waited.replace(PATIENCE));
+        assert_eq!(kept, []);
+        assert!(note.unwrap().contains("it has perhaps nothing of 1:"));
+    }
+
+    fn assert_lost(count: usize, (kept, note): (Vec<KeptFile>, Option<String>)) {
+        assert_eq!(kept, []);
+        let expected = format!("it has nothing of {count}:");
+        assert!(
+            note.as_ref().is_some_and(|note| note.contains(&expected)),
+            "{note:?}"
+        );
     }
 }

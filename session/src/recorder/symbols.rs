@@ -41,7 +41,7 @@ impl Recorder {
             true => Layer::Vm,
             false => Layer::Native,
         };
-        let kept = self.kept.file_of(elf, managed.process.pid, &self.writer)?;
+        let kept = self.kept.file_of(elf, managed.process.pid, &self.writer);
         let Some(file) = kept else {
             self.note_file(elf);
             self.note_vm(elf, layer);
@@ -91,7 +91,9 @@ impl Recorder {
 
     /// Keeps the symbols of files that are no longer where they were.
     pub(super) fn keep_moved_files(&mut self) {
-        let (kept, note) = self.kept.finish(&self.writer);
+        let (kept, note) = self
+            .kept
+            .finish(&self.writer, varid_process::reader::waited);
         let manifest = self.writer.manifest_mut();
         manifest.kept.extend(kept);
         manifest.notes.extend(note);
