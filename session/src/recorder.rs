@@ -1,6 +1,7 @@
 //! How does a sample become records, with the mappings and symbol files that name its addresses before it?
 
 mod kept_files;
+mod manifest_room;
 mod symbols;
 mod written;
 
@@ -10,6 +11,7 @@ use super::kernel::Kernel;
 use super::request::KeepSymbols;
 use super::vdso::Vdso;
 use kept_files::KeptFiles;
+use manifest_room::ManifestRoom;
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -77,6 +79,8 @@ pub struct Recorder {
     kernel: Option<Kernel>,
     vdso: Vdso,
     kept: KeptFiles,
+    /// For entries with paths that recorded processes have chosen.
+    room: ManifestRoom,
     vm_paths: HashSet<std::path::PathBuf>,
     /// Dex files whose substitutes are in the session.
     dexes: HashSet<[u8; 20]>,
@@ -108,6 +112,7 @@ impl Recorder {
             kernel,
             vdso: Vdso::own(),
             kept: KeptFiles::default(),
+            room: ManifestRoom::default(),
             vm_paths: HashSet::new(),
             dexes: HashSet::new(),
             cache: symbols::substitutes(cache),
@@ -132,6 +137,13 @@ impl Recorder {
     pub fn changed_manifest(&mut self) -> &mut Manifest {
         self.saved = None;
         self.writer.manifest_mut()
+    }
+
+    /// Adds an image of a file that a recorded process has named, as far as there is room.
+    fn list_image(&mut self, image: SessionImage) {
+        if self.room.take(&image.path, &image.build_id) {
+            self.add_image(image);
+        }
     }
 
     fn add_image(&mut self, image: SessionImage) {

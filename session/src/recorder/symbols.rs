@@ -54,7 +54,7 @@ impl Recorder {
             .iter()
             .any(|image| image.substitute.as_ref() == known)
         {
-            self.add_image(SessionImage {
+            self.list_image(SessionImage {
                 path: elf.path.to_string_lossy().into_owned(),
                 build_id: hex(elf.build_id()),
                 kind: ImageKind::Elf,
@@ -94,9 +94,12 @@ impl Recorder {
         let (kept, note) = self
             .kept
             .finish(&self.writer, varid_process::reader::waited);
+        let room = &mut self.room;
+        let listed = kept.into_iter();
+        let listed = listed.filter(|kept| room.take(&kept.path, &kept.build_id));
         let manifest = self.writer.manifest_mut();
-        manifest.kept.extend(kept);
-        manifest.notes.extend(note);
+        manifest.kept.extend(listed);
+        manifest.notes.extend(note.into_iter().chain(room.note()));
     }
 
     /// Generated code of a process. It is named by a file of its own as soon as the process gives names.
@@ -244,7 +247,7 @@ impl Recorder {
                 }
             }
             self.dexes.insert(dex.build_id);
-            self.add_image(SessionImage {
+            self.list_image(SessionImage {
                 path: dex.path.to_string_lossy().into_owned(),
                 build_id: hex(&dex.build_id),
                 kind: ImageKind::Dex,
@@ -268,7 +271,10 @@ impl Recorder {
             let version = (meta.len(), seconds, nanoseconds);
             RecordedFile::of_version(path, meta.ino(), version)
         });
-        if let Some(file) = file.filter(|file| !files.contains(file)) {
+        let room = &mut self.room;
+        let mut is_listed =
+            |file: &RecordedFile| !files.contains(file) && room.take(&file.path, "");
+        if let Some(file) = file.filter(|file| is_listed(file)) {
             files.push(file);
             self.saved = None;
         }
@@ -277,7 +283,7 @@ impl Recorder {
     /// Adds the libraries of a VM to the manifest: they are of a layer of their own.
     fn note_vm(&mut self, elf: &ElfImage, layer: Layer) {
         if layer == Layer::Vm && self.vm_paths.insert(elf.path.clone()) {
-            self.add_image(SessionImage {
+            self.list_image(SessionImage {
                 path: elf.path.to_string_lossy().into_owned(),
                 build_id: hex(elf.build_id()),
                 kind: ImageKind::Elf,
