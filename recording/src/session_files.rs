@@ -15,14 +15,15 @@ pub fn is_plain_name(name: &str) -> bool {
 }
 
 /// Whether a path relative to a session's folder is that of a file which a session has: of its own, or `symbols/NAME`, or `symbols/ID/NAME`.
+/// One that is being written (`*.new`, `symbols/*.new`) is none.
 #[must_use]
 pub fn is_session_file(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
         [name] => may_hold(name) && *name != SYMBOLS && !name.ends_with(".new"),
-        [folder, names @ ..] => {
-            *folder == SYMBOLS && names.len() <= 2 && names.iter().copied().all(is_plain_name)
-        }
+        [SYMBOLS, name] => is_plain_name(name) && !name.ends_with(".new"),
+        [SYMBOLS, id, name] => is_plain_name(id) && is_plain_name(name),
+        [_, ..] => false,
         [] => false,
     }
 }
@@ -64,6 +65,7 @@ mod tests {
             "symbols/0a.elf",
             "symbols/vdso-1.so",
             "symbols/0a/libstdc++.so.6",
+            "symbols/0a/prog.new",
             "calls.tsv",
             "calls.log.12",
         ] {
@@ -87,6 +89,7 @@ mod tests {
             "symbols/a\rb",
             "perf.data.new",
             "session.json.new",
+            "symbols/kept.new",
             "calls.log.12\r",
         ] {
             assert!(!is_session_file(file), "{file:?}");

@@ -75,7 +75,12 @@ fn place(new: &Path, folder: &Path, name: &str) -> io::Result<bool> {
         remove(new)?;
         return Ok(false);
     }
-    std::fs::rename(new, place).map(|()| true)
+    let moved = std::fs::rename(new, place);
+    if moved.is_err() {
+        // Unless it has the file of another name.
+        let _ = std::fs::remove_dir(folder);
+    }
+    moved.map(|()| true)
 }
 
 fn remove(path: &Path) -> io::Result<()> {
@@ -159,6 +164,14 @@ mod tests {
         let symbols = folder.path();
         let refused: Result<_, Error> = keep((symbols, symbols), Path::new("/x"), write);
         assert!(refused.is_err());
+        assert_eq!(std::fs::read_dir(symbols).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_moved_to_its_place_leaves_no_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let (symbols, id) = (folder.path(), folder.path().join("0a"));
+        assert!(place(&symbols.join(NEW), &id, "prog").is_err());
         assert_eq!(std::fs::read_dir(symbols).unwrap().count(), 0);
     }
 
