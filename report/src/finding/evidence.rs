@@ -58,7 +58,7 @@ impl<'p> Evidence<'p> {
     pub fn of(scope: &Scope<'p>, program: Program, grain: Grain) -> Self {
         let profile = scope.profile;
         let callers = program.own_callers(profile);
-        let ways = Ways::new(profile);
+        let ways = Ways::new(scope);
         let mut evidence = Self {
             samples: scope.all.samples(),
             unattributed: scope.event.unattributed_samples(),

@@ -142,7 +142,7 @@ impl<'p> Finding<'p> {
             }
             // As its row has it.
             Place::With(id, _) => {
-                let ways = Ways::new(scope.profile);
+                let ways = Ways::new(scope);
                 let method = |frame| Some(ways.first(scope.symbol_of(frame)?));
                 let shares = scope.weights.by_frame(method);
                 let share = shares.get(&id).copied().unwrap_or_default();

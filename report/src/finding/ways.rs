@@ -3,41 +3,53 @@
 //! V8 names the same function `JS:~work …`, `JS:^work …` and `JS:*work …`, as it is interpreted, compiled and optimised. Each has a row; in the sentence
 //! they are no rivals.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+};
 
 use crate::{
     frames::{ImageId, SymbolId},
     profile::Profile,
+    scope::Scope,
     short_name,
 };
 
 /// The symbols of a profile, by function.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Ways {
-    /// By symbol: the first one of its function, where that is another one.
+    /// By symbol: the one of its function that took most by itself, where that is another one.
     first: HashMap<SymbolId, SymbolId>,
-    /// First symbols of functions with several.
+    /// Those of functions with several.
     several: HashSet<SymbolId>,
 }
 
 impl Ways {
-    pub fn new(profile: &Profile) -> Self {
-        let mut functions: HashMap<(ImageId, &str), SymbolId> = HashMap::new();
-        let mut ways = Self {
-            first: HashMap::new(),
-            several: HashSet::new(),
-        };
-        for (symbol, number) in profile.frames.symbols().iter().zip(0u32..) {
+    pub fn new(scope: &Scope) -> Self {
+        let mut functions: HashMap<(ImageId, &str), Vec<SymbolId>> = HashMap::new();
+        for (symbol, number) in scope.profile.frames.symbols().iter().zip(0u32..) {
             let any = short_name::any_way(&symbol.name);
-            if any == symbol.name {
-                continue;
+            if any != symbol.name {
+                let ids = functions.entry((symbol.image, any)).or_default();
+                ids.push(SymbolId(number));
             }
-            let id = SymbolId(number);
-            let first = *functions.entry((symbol.image, any)).or_insert(id);
-            if first != id {
-                ways.first.insert(id, first);
-                ways.several.insert(first);
-            }
+        }
+        functions.retain(|_, ids| ids.len() > 1);
+        let mut ways = Self::default();
+        if functions.is_empty() {
+            return ways;
+        }
+        let shares = scope.weights.by_frame(|frame| scope.symbol_of(frame));
+        let own = |id: SymbolId| shares.get(&id).map_or(0, |share| scope.value(share.own));
+        for ids in functions.values() {
+            let most = ids
+                .iter()
+                .copied()
+                .max_by_key(|id| (own(*id), Reverse(*id)));
+            let Some(most) = most else { continue };
+            ways.several.insert(most);
+            let others = ids.iter().filter(|id| **id != most);
+            ways.first.extend(others.map(|id| (*id, most)));
         }
         ways
     }

@@ -17,7 +17,8 @@ class Finding {
     this.symbol = finding.symbol;
     byId("finding-text").textContent = finding.text;
     const line = finding.symbol === null ? null : base.hottestLine(finding.symbol, EVERYTHING);
-    byId("finding-line").hidden = !line;
+    byId("finding-line").hidden = finding.symbol === null;
+    byId("finding-line").textContent = "its callers and callees";
     if (!line) return;
     const place = `${line.file.split("/").pop()}:${line.approximate ? "~" : ""}${line.line}`;
     const share = percent(line.own, base.measure(EVERYTHING).all);

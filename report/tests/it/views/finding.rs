@@ -2,13 +2,14 @@
 
 use super::*;
 use crate::common::{
-    BLIT, FIB, READ, SQRT, elf, manifest,
+    BLIT, FIB, READ, SQRT, decoded, elf, manifest,
     native::{SOURCE, run},
     slot,
 };
 use std::process::Command;
 use varid_model::{Rate, perf};
 use varid_recording::{EventDesc, ImageKind, SessionImage};
+use varid_report::{ExportFormat, ExportRequest, export};
 
 /// So many samples in a library under a method, and so many in another method.
 fn recorded(in_library: u64, elsewhere: u64) -> Fixture {
@@ -177,7 +178,7 @@ fn ways_in_which_v8_has_compiled_a_function_are_one_in_the_sentence() {
     let [interpreted, compiled, optimised] = ways.each_ref().map(String::as_str);
     let methods = [interpreted, compiled, optimised, "JS:~rest /srv/app.js:9:1"];
     let mut fixture = with_jit("node", &["Builtins_Sort"], &methods);
-    for (method, samples) in [(0u64, 90), (1, 100), (2, 80), (3, 30)] {
+    for (method, samples) in [(0u64, 60), (1, 130), (2, 80), (3, 30)] {
         let leaf = LIBC + 0x1010 + method * 0x100;
         fixture.samples(samples, (100, 100), &[leaf, FILL + 1]);
     }
@@ -188,6 +189,18 @@ fn ways_in_which_v8_has_compiled_a_function_are_one_in_the_sentence() {
         first_line(&fixture),
         "91 % is in work /srv/app.js:4:14 itself: look at its own code"
     );
+    // A page opens the way that took most.
+    let options = Options {
+        sample_table: true,
+        ..Options::default()
+    };
+    let (profile, request) = (fixture.profile(&options), ExportRequest::default());
+    let mut page = Vec::new();
+    export(&profile, &request, ExportFormat::Html, &mut page).unwrap();
+    let page: serde_json::Value = serde_json::from_str(&decoded(&page, 0)).unwrap();
+    let symbol = page["header"]["finding"]["symbol"].as_u64().unwrap();
+    let symbol = usize::try_from(symbol).unwrap();
+    assert_eq!(page["symbols"][symbol][0], compiled);
 }
 
 #[test]
