@@ -6,7 +6,9 @@ use std::{
 };
 
 use varid_model::Layer;
-use varid_recording::{ImageKind, Manifest, MappingRecord, REMAP_ELF, SYMBOLS, is_own_memory};
+use varid_recording::{
+    ImageKind, Manifest, MappingRecord, REMAP_ELF, SYMBOLS, SampleSource, is_own_memory,
+};
 use varid_symbolizer::{
     Frame,
     elf::{ElfSource, SymbolOrigin},
@@ -14,7 +16,7 @@ use varid_symbolizer::{
 
 use super::{
     file_version::FileVersion, kept_symbols::KeptSymbols, recorded_files::RecordedFiles,
-    runtimes::Runtime,
+    run_time_code::Hotspot, runtimes::Runtime,
 };
 use crate::{
     frames::{ImageId, ProfileImage},
@@ -41,6 +43,7 @@ pub struct ImageTable {
     ids: HashMap<(PathBuf, Vec<u8>), ImageId>,
     images: Vec<ProfileImage>,
     states: Vec<State>,
+    hotspot: Hotspot,
 }
 
 /// The file of an image.
@@ -109,6 +112,10 @@ impl ImageTable {
             ids: HashMap::new(),
             images: Vec::new(),
             states: Vec::new(),
+            hotspot: match manifest.source {
+                SampleSource::Import => Hotspot::Possible,
+                SampleSource::Bpf | SampleSource::Module | SampleSource::Perf => Hotspot::Absent,
+            },
         }
     }
 
@@ -280,6 +287,11 @@ impl ImageTable {
         })
     }
 
+    /// Whether HotSpot may have made code, as far as is known of mappings.
+    pub const fn hotspot(&self) -> Hotspot {
+        self.hotspot
+    }
+
     /// All images, and by their number the files that were looked at.
     pub fn into_parts(self) -> (Vec<ProfileImage>, Vec<Option<ImageFileState>>) {
         let looked_at = |state| match state {
@@ -296,6 +308,9 @@ impl ImageTable {
 
     fn push(&mut self, image: ProfileImage, state: State) -> ImageId {
         let id = ImageId(u32::try_from(self.images.len()).unwrap_or(u32::MAX));
+        if image.name.starts_with("libjvm.so") {
+            self.hotspot = Hotspot::Possible;
+        }
         self.images.push(image);
         self.states.push(state);
         id

@@ -403,7 +403,7 @@ impl Resolver {
             return (file, Layer::Native);
         };
         let (name, of_image) = (image.name.clone(), image.layer);
-        let layer = run_time_code::layer(function, (&name, of_image));
+        let layer = run_time_code::layer(function, (&name, of_image), self.images.hotspot());
         let image = match (of_image, layer) {
             // A method among native functions, in a recording that says of no code what it is.
             (Layer::Native, Layer::App | Layer::Framework) => {

@@ -5,10 +5,18 @@
 
 use varid_model::{Layer, Marker};
 
+/// Whether HotSpot may have made code. Another runtime may call a function of its program as HotSpot calls its stubs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hotspot {
+    /// Its library is mapped, or the recording is of another profiler and need not say.
+    Possible,
+    Absent,
+}
+
 /// The layer of code with this name, in an image that is called so and counts for a layer.
-pub fn layer(name: &str, (image, layer): (&str, Layer)) -> Layer {
+pub fn layer(name: &str, (image, layer): (&str, Layer), hotspot: Hotspot) -> Layer {
     match layer {
-        Layer::App => of_vm(name)
+        Layer::App => of_vm(name, hotspot)
             .or_else(|| java_method(name).map(of_java))
             .unwrap_or(layer),
         // An imported recording says of no code what it is.
@@ -20,7 +28,7 @@ pub fn layer(name: &str, (image, layer): (&str, Layer)) -> Layer {
 }
 
 /// The layer of what V8, CPython and HotSpot have in their maps beside the app's methods.
-fn of_vm(name: &str) -> Option<Layer> {
+fn of_vm(name: &str, hotspot: Hotspot) -> Option<Layer> {
     if let Some(function) = name.strip_prefix("JS:") {
         // Node's own modules: `JS:*readFileSync node:fs:424:22`.
         return function.contains(" node:").then_some(Layer::Framework);
@@ -30,7 +38,8 @@ fn of_vm(name: &str) -> Option<Layer> {
     }
     let of_v8 = ["Builtin:", "BytecodeHandler:", "Stub:", "Script:"];
     let is_v8 = of_v8.iter().any(|prefix| name.starts_with(prefix));
-    (is_v8 || is_hotspot(name)).then_some(Layer::Vm)
+    let is_stub = hotspot == Hotspot::Possible && is_hotspot(name);
+    (is_v8 || is_stub).then_some(Layer::Vm)
 }
 
 /// Whether a function of Python, `name:file`, is one of its standard library.
@@ -196,7 +205,12 @@ mod tests {
             ),
             ("mul", Layer::App),
         ] {
-            assert_eq!(layer(name, ("[jit]", Layer::App)), expected, "{name}");
+            let found = layer(name, ("[jit]", Layer::App), Hotspot::Possible);
+            assert_eq!(found, expected, "{name}");
+        }
+        for name in ["Interpreter", "parse_stub", "readBlob"] {
+            let found = layer(name, ("[jit]", Layer::App), Hotspot::Absent);
+            assert_eq!(found, Layer::App, "{name}");
         }
     }
 
@@ -216,11 +230,20 @@ mod tests {
             ("JavaMain", Layer::Native),
             ("run (app.py:12)", Layer::Native),
         ] {
-            assert_eq!(layer(name, ("[native]", Layer::Native)), expected, "{name}");
+            let found = layer(name, ("[native]", Layer::Native), Hotspot::Possible);
+            assert_eq!(found, expected, "{name}");
         }
-        let of_kernel = layer("java/lang/Thread.run", ("[kernel]", Layer::Kernel));
+        let of_kernel = layer(
+            "java/lang/Thread.run",
+            ("[kernel]", Layer::Kernel),
+            Hotspot::Possible,
+        );
         assert_eq!(of_kernel, Layer::Kernel);
-        let of_library = layer("java/lang/Thread.run", ("[heap]", Layer::Native));
+        let of_library = layer(
+            "java/lang/Thread.run",
+            ("[heap]", Layer::Native),
+            Hotspot::Possible,
+        );
         assert_eq!(of_library, Layer::Native);
     }
 }

@@ -417,6 +417,11 @@ fn entry_size(kind: u32, is_64: bool) -> u64 {
         elf::SHT_SYMTAB | elf::SHT_DYNSYM if is_64 => 24,
         elf::SHT_SYMTAB | elf::SHT_DYNSYM => 16,
         elf::SHT_SYMTAB_SHNDX => 4,
+        // perf divides by it, whether there are any or not.
+        elf::SHT_RELA if is_64 => 24,
+        elf::SHT_RELA => 12,
+        elf::SHT_REL if is_64 => 16,
+        elf::SHT_REL => 8,
         _ => 0,
     }
 }

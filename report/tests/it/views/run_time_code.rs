@@ -67,6 +67,9 @@ fn recorded() -> Fixture {
             build_id: build_id.to_vec(),
         }));
     }
+    // It makes the stub HotSpot's.
+    let hotspot = std::path::Path::new("/nonexistent/libjvm.so");
+    fixture.map(200, JIT + 0x10_0000, hotspot, &[]);
     fixture.samples(20, (100, 100), &[FIRST, CALLER + 1]);
     fixture.samples(20, (100, 100), &[SECOND, FIRST + 1, CALLER + 1]);
     fixture.samples(20, (200, 200), &[FIRST, CALLER + 1]);
