@@ -194,6 +194,7 @@ fn shells_offer_sessions_events_and_topics() -> Result<()> {
             fish.env("PATH", format!("{}:{path}", at.display()));
             let offered = printed(&mut fish)?;
             ensure!(
+                // A description follows.
                 offered
                     .lines()
                     .any(|line| line.split('\t').next() == Some(expected)),
