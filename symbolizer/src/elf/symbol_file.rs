@@ -2,7 +2,7 @@
 //!
 //! It is what `objcopy --only-keep-debug` makes, but for the program headers: those are the original's, so that the offsets of a mapping lead
 //! to the same addresses. Sections that are left out keep their headers, without content, with the original's offsets: by these perf before 6.0
-//! takes the addresses of a program's symbols for those of its file.
+//! takes the addresses of a program's symbols for those of its file. Only those of code keep their names.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -176,12 +176,11 @@ impl<'d> SymbolFile<'d> {
         let build_id = image.build_id.as_deref();
         let note = build_id.map(|id| build_id_note(id, encoding.endian));
         let note = note.unwrap_or_default();
-        // perf finds a build-id by the name of its section, and takes it that the section has content.
+        // Readers take it that a section which they find by its name has content: perf of notes and relocations.
         let names: Vec<Option<Vec<u8>>> = (0..)
             .zip(&image.sections)
             .map(|(number, section)| {
-                let name = name_of(section);
-                (self.has(number) || !name.starts_with(b".note")).then_some(name)
+                (self.has(number) || section.is_executable()).then(|| name_of(section))
             })
             .collect();
         let mut shown = names.iter().flatten();

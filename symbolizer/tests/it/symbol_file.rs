@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use object::Endianness;
 use object::read::elf::{ElfFile64, SectionHeader};
+use object::{Object, ObjectSection, SectionFlags};
 use varid_symbolizer::elf::{
     DebugFiles, ElfSource, FileBytes, MachineCode, SymbolFile, SymbolFileLimits, SymbolOrigin,
 };
@@ -304,4 +305,30 @@ fn a_broken_file_is_kept_as_broken() {
             assert_eq!(of_part.frames(at), of_file.frames(at), "{at:#x}");
         }
     }
+}
+
+/// perf divides by the size of an entry of `.rela.plt`, and reads what `.note.gnu.build-id` has.
+#[test]
+fn no_reader_finds_a_section_without_content_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(file) = library(folder.path(), &["-g"]) else {
+        return;
+    };
+    let whole = std::fs::read(&file).unwrap();
+    let (part, _) = kept(&whole, ALL);
+    let parsed = varid_symbolizer::parse_elf(&*part).unwrap();
+    let mut found = Vec::new();
+    for section in parsed.sections() {
+        let SectionFlags::Elf { sh_flags } = section.flags() else {
+            panic!("it is an ELF file")
+        };
+        let is_code = sh_flags & u64::from(object::elf::SHF_EXECINSTR) != 0;
+        let name = section.name().unwrap();
+        match section.file_range() {
+            Some(_) => found.push(name.to_owned()),
+            None => assert!(is_code || name.is_empty(), "{name}"),
+        }
+    }
+    let has = |name: &str| found.iter().any(|found| found == name);
+    assert!(has(".note.gnu.build-id") && has(".symtab"));
 }

@@ -13,7 +13,7 @@ const BUDGET: &str = "1000";
 const SAMPLES: u64 = 2000;
 
 /// What the program is called.
-const IMAGES: [&str; 4] = ["prog", "copy", "late", "memfd:prog"];
+const IMAGES: [&str; 4] = ["prog", "copy", "brief", "memfd:prog"];
 
 /// The program with known shares, in a folder of its own.
 struct Program {
@@ -134,7 +134,7 @@ os.execve(file, [\"prog\", \"{BUDGET}\"], os.environ)'"
         ("container", in_container),
         ("deleted", deleted),
         // It is found when it is first sampled, and gone at the end.
-        ("late", format!("cp prog late; ./late {BUDGET}; rm late")),
+        ("late", format!("cp prog brief; ./brief {BUDGET}; rm brief")),
         ("memory", in_memory),
     ] {
         let session = program.record(name, &[], &script)?;
@@ -153,9 +153,9 @@ fn perf_has_names(session: &Path) -> Result<()> {
     perf.args(PERF_REPORT).arg(session.join("perf.data"));
     let printed = printed(&mut perf)?;
     for name in ["three", "two", "one"] {
-        let named = printed
-            .lines()
-            .any(|line| line.trim_end().ends_with(&format!("[.] {name}")));
+        let symbol = format!("[.] {name}");
+        let mut fields = printed.lines().flat_map(|line| line.split('|'));
+        let named = fields.any(|field| field.trim() == symbol);
         ensure!(named, "{name}: {printed}");
     }
     Ok(())
