@@ -46,6 +46,7 @@ struct MappedFile {
     inode: u64,
     path: PathBuf,
     file: File,
+    key: FileKey,
 }
 
 impl MappedFile {
@@ -169,9 +170,13 @@ impl Images {
     /// Opens the file behind a mapping, unless the last one was of the same file.
     fn open(&mut self, mapped: &KernelMapping<'_>) -> io::Result<(File, FileKey)> {
         if let Some(last) = self.last.as_ref().filter(|last| last.is_of(mapped)) {
-            // It may have been written since.
             let key = FileKey::of(&last.file.metadata()?);
-            return Ok((last.file.clone(), key));
+            let file = match key == last.key {
+                true => last.file.clone(),
+                // It has been written since.
+                false => last.file.reread()?,
+            };
+            return Ok((file, key));
         }
         let (file, key) = file::open(mapped)?;
         // Held open, memory of a process that has ended would stay.
@@ -182,6 +187,7 @@ impl Images {
             inode: mapped.inode,
             path: mapped.path.to_owned(),
             file,
+            key: key.clone(),
         });
         Ok((file, key))
     }

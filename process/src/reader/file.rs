@@ -7,6 +7,7 @@ use super::{Request, ask};
 use rustix::fs::{AtFlags, StatxFlags, fstat, makedev, statx};
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::rc::{Rc, Weak};
@@ -16,13 +17,13 @@ use varid_symbolizer::elf::FileBytes;
 /// Bytes of a file that one request asks for, at most: each has a deadline.
 const MAX_READ: usize = 1 << 18;
 /// Bytes that are read where less is wanted, a power of two: headers and tables lie side by side.
-const BLOCK: usize = 1 << 16;
-/// Blocks that are kept: the headers of an ELF file are at its beginning and at its end.
-const MAX_BLOCKS: usize = 8;
+const BLOCK: usize = 1 << 14;
+/// Blocks that are kept: names lie anywhere in their table.
+const MAX_BLOCKS: usize = 256;
 
 thread_local! {
-    /// The blocks that were read last, the latest at the end.
-    static BLOCKS: RefCell<Vec<Block>> = const { RefCell::new(Vec::new()) };
+    /// The blocks that were read last.
+    static BLOCKS: RefCell<VecDeque<Block>> = const { RefCell::new(VecDeque::new()) };
 }
 
 /// A regular file that a process has opened or mapped.
@@ -137,6 +138,11 @@ impl ForeignFile {
         reader.read_exact(buffer)
     }
 
+    /// The same file, of which nothing is kept that was read before.
+    pub(crate) fn reread(&self) -> io::Result<Self> {
+        Ok(Self::new(self.pid, self.handle.try_clone()?))
+    }
+
     fn request(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let request = Request::Read {
             offset,
@@ -160,24 +166,26 @@ impl ForeignFile {
     fn read_in_block(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         BLOCKS.with_borrow_mut(|blocks| {
             let start = offset & !(BLOCK as u64).wrapping_sub(1);
-            let known = blocks.iter().position(|block| {
+            let is_it = |block: &Block| {
                 block.start == start && block.file.as_ptr() == Rc::as_ptr(&self.handle)
-            });
-            let block = match known {
-                Some(known) => blocks.remove(known),
-                None => {
-                    let mut bytes = vec![0; BLOCK];
-                    let read = self.read_at(&mut bytes, start)?;
-                    bytes.truncate(read);
-                    let file = Rc::downgrade(&self.handle);
-                    Block { file, start, bytes }
-                }
             };
-            if blocks.len() >= MAX_BLOCKS {
-                blocks.remove(0);
+            // The one that was read last is most likely asked for again.
+            let known = blocks.iter().rposition(is_it);
+            if known.is_none() {
+                let mut bytes = vec![0; BLOCK];
+                let read = self.read_at(&mut bytes, start)?;
+                bytes.truncate(read);
+                if blocks.len() >= MAX_BLOCKS {
+                    blocks.pop_front();
+                }
+                let file = Rc::downgrade(&self.handle);
+                blocks.push_back(Block { file, start, bytes });
             }
-            blocks.push(block);
-            let bytes = blocks.last().map_or(&[][..], |block| &block.bytes);
+            let block = match known {
+                Some(place) => blocks.get(place),
+                None => blocks.back(),
+            };
+            let bytes = block.map_or(&[][..], |block| &block.bytes);
             let within = usize::try_from(offset.saturating_sub(start)).unwrap_or(usize::MAX);
             let from = bytes.get(within..).unwrap_or_default();
             let len = from.len().min(buffer.len());
@@ -299,6 +307,19 @@ mod tests {
                 .read_exact_at(&mut [0; 6], bytes.len() as u64 - 5)
                 .is_err()
         );
+        // Names that lie anywhere in a table of 40 blocks take no more requests than it has blocks.
+        let before = super::super::requests();
+        for at in 0..4_000 {
+            let offset = (at * 7_919 % (40 * BLOCK)) as u64;
+            foreign.read_near(&mut [0; 2], offset).unwrap();
+        }
+        assert!(super::super::requests() - before <= 42);
+        // What was changed meanwhile is read anew where that is asked for.
+        file.rewind().unwrap();
+        file.write_all(b"changed").unwrap();
+        let mut found = [0; 7];
+        foreign.reread().unwrap().read_near(&mut found, 0).unwrap();
+        assert_eq!(&found, b"changed");
         // Another file's block is none of this one's.
         let other = ForeignFile::own(tempfile::tempfile().unwrap());
         assert!(other.read_near(&mut [0; 4], 0).is_err());
