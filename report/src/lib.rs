@@ -146,7 +146,7 @@ pub use samples::{ProfileSample, SampleTable};
 pub use shares::Share;
 pub use stack_filter::StackFilter;
 pub use stacks::{StackId, StackTable, StackTree, Visit};
-pub use tasks::{Program, ProgramId, ServiceId, Task, TaskId, TaskTable};
+pub use tasks::{ExecutedProgram, ProgramId, ServiceId, Task, TaskId, TaskTable};
 pub use time_span::{TimeSpan, TimeSpanError};
 pub use view::{GroupBy, PercentOf, ReportTable, RowOrder, TextLimits, TreeDirection, View};
 pub use weights::{

@@ -21,7 +21,7 @@ pub struct ProgramId(pub u32);
 
 /// What a process executes from its fork, or an exec, to the next exec.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct ExecutedProgram {
     /// The process.
     pub pid: Pid,
     /// The last name that the process had as this program; None: no name is known.
@@ -51,7 +51,7 @@ pub struct TaskTable {
     /// By [`ServiceId`]: their names.
     pub services: Vec<String>,
     /// By [`ProgramId`].
-    pub programs: Vec<Program>,
+    pub programs: Vec<ExecutedProgram>,
 }
 
 impl TaskTable {
@@ -204,7 +204,7 @@ impl TaskTracker {
         *process.program.get_or_insert_with(|| {
             let programs = &mut self.table.programs;
             let id = ProgramId(u32::try_from(programs.len()).unwrap_or(u32::MAX));
-            programs.push(Program {
+            programs.push(ExecutedProgram {
                 pid,
                 name: process.name.clone(),
             });

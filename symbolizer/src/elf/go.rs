@@ -141,7 +141,7 @@ impl Version {
 
 /// A table, and where its parts are.
 struct Table<'t> {
-    bytes: &'t Cow<'t, [u8]>,
+    bytes: &'t [u8],
     encoding: Encoding,
     version: Version,
     count: usize,
@@ -152,7 +152,7 @@ struct Table<'t> {
 }
 
 impl<'t> Table<'t> {
-    fn new(image: &ElfReader<'_>, bytes: &'t Cow<'t, [u8]>) -> Option<Self> {
+    fn new(image: &ElfReader<'_>, bytes: &'t [u8]) -> Option<Self> {
         let encoding = image.encoding();
         let version = Version::of(
             encoding
