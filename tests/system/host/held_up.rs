@@ -3,10 +3,13 @@
 //! Beside each hostile process runs a VM, whose methods must have their names.
 
 use anyhow::{Context, Result, ensure};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,18 +21,25 @@ const FOR_EVER: Duration = Duration::from_secs(60);
 /// What is mapped from a file system that nobody serves.
 const UNSERVED: [&str; 4] = ["tunnel", "code", "overlay", "arguments"];
 
-/// A process that is ended with the test, whatever becomes of it.
+/// A process that is ended with the test, whatever becomes of it, and its children with it: one serves the files that it waits for.
 struct Ended(Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
         // It may have ended by itself.
-        let _ = self.0.kill();
+        if let Ok(None) = self.0.try_wait() {
+            let _ = killpg(Pid::from_raw(self.0.id().cast_signed()), Signal::SIGKILL);
+        }
         let _ = self.0.wait();
     }
 }
 
 impl Ended {
+    /// Starts it in a process group of its own.
+    fn start(command: &mut Command) -> Result<Self> {
+        Ok(Self(command.process_group(0).spawn()?))
+    }
+
     /// True: it has ended, and well; an error: it never does.
     fn ends(&mut self) -> Result<bool> {
         let began = Instant::now();
@@ -77,16 +87,15 @@ impl Attack {
         if kind == "names" || UNSERVED.contains(&kind) {
             command.args(["--mount", "--propagation", "private"]);
         }
-        let mut child = command
+        command
             .arg("--")
             .arg(&self.program)
             .arg(kind)
             .arg(self.files())
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let output = child.stdout.take().context("no pipe")?;
-        let child = Ended(child);
+            .stdout(Stdio::piped());
+        let mut child = Ended::start(&mut command)?;
+        let output = child.0.stdout.take().context("no pipe")?;
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
         ensure!(line == "mapped\n", "{kind}: {line:?}");
@@ -108,22 +117,18 @@ fn record_beside(attack: &Attack, kind: &str, limit: u32) -> Result<serde_json::
     let hostile = attack.start(kind)?;
     let app = App::new("math", "run", i32::MAX as u32)?.arguments();
     let (program, arguments) = app.split_first().context("no program")?;
-    let app = Command::new(program)
-        .args(arguments)
-        .stdout(Stdio::null())
-        .spawn()?;
-    let app = Ended(app);
+    let app = Ended::start(Command::new(program).args(arguments).stdout(Stdio::null()))?;
     let pids = format!("{},{}", hostile.0.id(), app.0.id());
     let limit = format!("--nofile={limit}");
-    let varid = Command::new("prlimit")
+    let mut varid = Command::new("prlimit");
+    varid
         .arg(limit)
         .arg(testbed()?.release.join("varid"))
         .args(["record", "-F", "997", "--pid", &pids, "-o"])
         .arg(&session)
         .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let mut varid = Ended(varid);
+        .stderr(Stdio::null());
+    let mut varid = Ended::start(&mut varid)?;
     // It has recorded for a while, if it can: a sample has more than a hundred bytes.
     let began = Instant::now();
     let data = session.join("perf.data");
