@@ -155,8 +155,9 @@ fn original(dex: &DexFile, offset: u32) -> Result<u32, String> {
 
 fn machine_code(image: &OpenImage, file: &ImageFile, range: Range<u64>) -> Result<Code, String> {
     let name = file.path.file_name().unwrap_or_default().to_string_lossy();
-    if file.in_session && !name.starts_with("vdso-") {
-        return Err("the session has the symbols of this file, not its code".to_owned());
+    let is_kept = file.kept.as_deref() == Some(Path::new(image.path()));
+    if is_kept || file.in_session && !name.starts_with("vdso-") {
+        return Err("the session has the symbols of this file, not its code; --symbols DIR with the recorded file".to_owned());
     }
     if range.is_empty() {
         return Err("it is not known where the function ends".to_owned());

@@ -322,8 +322,7 @@ impl ImageTable {
             let kind = match listed {
                 Some(image) => image.kind,
                 None if substitute == REMAP_ELF => ImageKind::Remap,
-                // What a process has mapped lies in a folder of its own.
-                None if substitute.matches('/').count() > 1 => ImageKind::Elf,
+                None if is_kept_file(&substitute) => ImageKind::Elf,
                 None => ImageKind::Dex,
             };
             let name = match (listed, kind) {
@@ -349,12 +348,19 @@ impl ImageTable {
                 ImageKind::Remap => Vec::new(),
                 _ => build_id.to_vec(),
             };
+            let own = self.session.join(&substitute);
+            // The original may be found by now, below the root of its container (--symfs), say. It has more than its symbols, and a
+            // build-id tells that it is the original.
+            let is_kept = kind == ImageKind::Elf && is_kept_file(&substitute);
+            let original = image.path.as_ref();
+            let original =
+                original.filter(|path| is_kept && !build_id.is_empty() && !is_own_memory(path));
             let file = ImageFile {
-                path: self.session.join(substitute),
-                build_id,
+                path: original.unwrap_or(&own).clone(),
                 kind,
-                in_session: true,
-                kept: None,
+                in_session: original.is_none(),
+                kept: original.is_some().then_some(own),
+                build_id,
             };
             return (image, file);
         }
@@ -425,6 +431,11 @@ fn layer_of(recorded: Layer, path: Option<&Path>) -> Layer {
         Layer::Native if path.is_some_and(|path| Runtime::of(path).is_some()) => Layer::Vm,
         layer => layer,
     }
+}
+
+/// Whether a file of the session has the symbols of one that a process has mapped: these lie in folders of their own.
+fn is_kept_file(substitute: &str) -> bool {
+    substitute.matches('/').count() > 1
 }
 
 /// Whether a file has the names of code that a process has made, in another session of varid, which perf has read or which was imported.

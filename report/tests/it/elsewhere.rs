@@ -441,13 +441,13 @@ fn a_file_of_the_session_that_is_gone_is_missing() {
     }
 }
 
-/// Keeps the symbols of the library in the session, as `file` below it.
-fn keep(native: &Native, file: &str) {
+/// Keeps the symbols of the library in the session, as `file` below it, with so many bytes of debug information.
+fn keep(native: &Native, file: &str, debug: u64) {
     let path = native.fixture.session.join(file);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let limits = SymbolFileLimits {
         names: 1 << 20,
-        debug: 1 << 20,
+        debug,
     };
     let part = SymbolFile::open((&native.library, None), limits).unwrap();
     part.write(fs::File::create(path).unwrap()).unwrap();
@@ -469,7 +469,7 @@ fn a_file_that_is_gone_has_the_names_that_the_session_keeps() {
     };
     for with_build_id in [true, false] {
         let native = Native::new(with_build_id);
-        keep(&native, "symbols/0a/libnative.so");
+        keep(&native, "symbols/0a/libnative.so", 1 << 20);
         let build_id = match with_build_id {
             true => native.profile(names.clone()).event(None).unwrap().missing[0]
                 .build_id
@@ -502,17 +502,48 @@ fn a_file_that_is_gone_has_the_names_that_the_session_keeps() {
     }
 }
 
-#[test]
-fn a_mapping_of_the_sessions_own_file_is_shown_as_the_original() {
+/// The library as a file that nobody will find, so that its mappings are of the session's file.
+fn recorded_as_the_sessions(debug: u64) -> Native {
     let native = Native::recorded_as("session/symbols/0a/libnative.so", true);
-    keep(&native, "symbols/0a/libnative.so");
+    keep(&native, "symbols/0a/libnative.so", debug);
     change_manifest(&native, |manifest| {
         let image = serde_json::json!({
-            "path": "/opt/libv8/libnode.so.1", "build_id": "", "kind": "elf", "layer": "native",
+            "path": "/opt/python/libpython3.12.so.1", "build_id": "", "kind": "elf", "layer": "native",
             "substitute": "symbols/0a/libnative.so",
         });
         manifest["images"].as_array_mut().unwrap().push(image);
     });
+    native
+}
+
+/// The root of its container, say.
+#[test]
+fn the_original_of_the_sessions_own_file_is_used_where_it_is_found() {
+    let native = recorded_as_the_sessions(0);
+    let symfs = native.fixture.dir.path().join("symfs");
+    fs::create_dir_all(symfs.join("opt/python")).unwrap();
+    let original = symfs.join("opt/python/libpython3.12.so.1");
+    fs::copy(&native.library, &original).unwrap();
+    let names = NameOptions {
+        inlined: true,
+        lines: true,
+        symfs: Some(symfs),
+        ..NameOptions::default()
+    };
+    let lines = || lines_of(&native.profile(names.clone()), "libpython3.12.so.1");
+    let expected = lines_by_addr2line(&native.library, &native.addresses);
+    assert_eq!(lines(), expected);
+    // Another file in its place names nothing.
+    fs::copy(std::env::current_exe().unwrap(), &original).unwrap();
+    let named = native.profile(names.clone());
+    assert_ne!(lines(), expected);
+    let mut symbols = named.frames.symbols().iter();
+    assert!(symbols.any(|symbol| symbol.name == "leaf"));
+}
+
+#[test]
+fn a_mapping_of_the_sessions_own_file_is_shown_as_the_original() {
+    let native = recorded_as_the_sessions(1 << 20);
     // Wherever the session is by now.
     let moved = native.fixture.dir.path().join("moved");
     fs::rename(&native.fixture.session, &moved).unwrap();
@@ -524,13 +555,13 @@ fn a_mapping_of_the_sessions_own_file_is_shown_as_the_original() {
     let session = SessionReader::open(&moved).unwrap();
     let profile = Profile::from_session(&session, &options(names)).unwrap();
     let expected = lines_by_addr2line(&native.library, &native.addresses);
-    assert_eq!(lines_of(&profile, "libnode.so.1"), expected);
+    assert_eq!(lines_of(&profile, "libpython3.12.so.1"), expected);
     let images = profile.frames.images().iter();
-    let mut images = images.filter(|image| image.name == "libnode.so.1");
+    let mut images = images.filter(|image| image.name == "libpython3.12.so.1");
     let image = images.next().unwrap();
     assert_eq!(
         image.path.as_deref(),
-        Some(Path::new("/opt/libv8/libnode.so.1"))
+        Some(Path::new("/opt/python/libpython3.12.so.1"))
     );
     assert_eq!(image.layer, Layer::Vm, "a runtime, wherever its file was");
 }
