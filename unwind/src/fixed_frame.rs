@@ -1,6 +1,5 @@
 //! How is a frame of generated code left whose size is known?
 
-use crate::architecture;
 use crate::dex_marker::BytecodeRule;
 use crate::native_stack::NativeFrame;
 use crate::rule::{Cfa, Rule, Saved};
@@ -50,17 +49,6 @@ impl FixedFrame {
     pub fn unlinked(machine: Machine, size: u32, saved: &[SavedRegister]) -> Self {
         let link = machine.link().and_then(|link| machine.index(link));
         Self::returning(machine, size, saved, Saved::In(link))
-    }
-
-    /// The frame that the code at a return address leaves, as its next instructions say: they free it, restore registers and return.
-    /// None: they do anything else. `code`: the bytes from the return address on, of which 24 are enough.
-    pub fn left_by(machine: Machine, code: &[u8]) -> Option<Self> {
-        architecture::of(machine).frame_left_by(machine, code)
-    }
-
-    /// Whether [`Self::left_by`] reads a machine's code: that of x86-64.
-    pub fn is_told_by(machine: Machine) -> bool {
-        machine == Machine::X86_64
     }
 
     /// The return address of a frame; None: it is beyond what is known of the stack.

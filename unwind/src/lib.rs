@@ -52,7 +52,7 @@
 //! | which rules does an ELF file have | [`Module`] |
 //! | which rows do some of its functions have | [`UnwindRow`] |
 //! | which of its code has nobody called | `beginnings` |
-//! | how is a frame of generated code left | [`FixedFrame`] |
+//! | how is a frame of generated code left | [`FixedFrame`], [`frame_left_by`] |
 //! | which bytecode does a frame execute | [`bytecode_pc`], [`BytecodePc`] |
 //! | why does unwinding stop | [`UnwindError`] |
 //! | how is a stack unwound, which frame called another | `walk`, `step` |
@@ -72,6 +72,7 @@
         clippy::arithmetic_side_effects
     )
 )]
+mod adapter;
 mod architecture;
 mod beginnings;
 mod bytecode_pc;
@@ -89,6 +90,7 @@ mod unwind_info;
 mod unwound_stack;
 mod walk;
 
+pub use adapter::{frame_left_by, reads_adapters};
 pub use bytecode_pc::bytecode_pc;
 pub use dex_marker::BytecodePc;
 pub use error::UnwindError;

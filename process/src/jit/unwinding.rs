@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use varid_model::{Address, Machine};
 use varid_symbolizer::jit::JitFunction;
-use varid_unwind::{CodeRule, FixedFrame, Module, NativeFrame, UnwindInfo};
+use varid_unwind::{
+    CodeRule, FixedFrame, Module, NativeFrame, UnwindInfo, frame_left_by, reads_adapters,
+};
 
 /// Functions of a process whose unwinding information is kept as rules.
 const MAX_FUNCTIONS: usize = 1 << 12;
@@ -67,7 +69,7 @@ impl UnwindRules {
         memory: &dyn BatchMemory,
         frame: &NativeFrame,
     ) -> Option<FixedFrame> {
-        if frame.address.is_instruction() || !FixedFrame::is_told_by(frame.regs.machine()) {
+        if frame.address.is_instruction() || !reads_adapters(frame.regs.machine()) {
             return None;
         }
         let returns = frame.address.recorded();
@@ -82,7 +84,7 @@ impl UnwindRules {
             self.failures.set(self.failures.get().saturating_add(1));
             return None;
         };
-        let found = FixedFrame::left_by(frame.regs.machine(), &code);
+        let found = frame_left_by(frame.regs.machine(), &code);
         adapters.insert(returns, found.clone());
         found
     }

@@ -187,7 +187,7 @@ fn a_frame_that_has_not_saved_its_return_address_has_it_in_the_link_register() {
 
 #[test]
 fn code_that_frees_its_frame_and_returns_says_how_large_that_is() {
-    let left_by = |code: &[u8]| FixedFrame::left_by(Machine::X86_64, code);
+    let left_by = |code: &[u8]| frame_left_by(Machine::X86_64, code);
     // add rsp, 8; ret, as CPython's trampolines; then with rbx and r12, and a frame of 0x110 bytes.
     let trampoline = [0x48, 0x83, 0xc4, 8, 0xc3];
     let with_registers = [0x48, 0x81, 0xc4, 0x10, 1, 0, 0, 0x5b, 0x41, 0x5c, 0xc3];
@@ -225,5 +225,5 @@ fn code_that_frees_its_frame_and_returns_says_how_large_that_is() {
     ] {
         assert!(left_by(other).is_none(), "{other:x?}");
     }
-    assert!(FixedFrame::left_by(Machine::Aarch64, &trampoline).is_none());
+    assert!(frame_left_by(Machine::Aarch64, &trampoline).is_none());
 }
