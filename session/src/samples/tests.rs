@@ -99,8 +99,8 @@ fn bytes(record: &varid_shim::CapturedSample) -> Vec<u8> {
     ];
     let known = Machine::NATIVE.regs().iter();
     words.extend(known.map(|reg| record.regs.get(reg.dwarf).unwrap_or(0)));
-    // The registers, and no stack that a signal interrupted.
-    words.resize(7 + 16 + 2, 0);
+    // The registers, no stack that a signal interrupted, and nothing beyond the copies.
+    words.resize(7 + 16 + 2 + 1, 0);
     let bytes = |words: &[u64]| -> Vec<u8> {
         let bytes = words.iter().flat_map(|word| word.to_le_bytes());
         bytes.collect()
