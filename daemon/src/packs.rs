@@ -12,7 +12,7 @@ use varid_report::{PackError, is_pack, unpack};
 
 /// Sessions that stay unpacked: those that were used last.
 const KEPT: usize = 8;
-/// After so long nobody is still unpacking.
+/// A folder that was not unpacked to its end for so long is removed: no process is still at it.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// The folder of a pack's session; none: the file is no pack.

@@ -24,31 +24,31 @@ pub enum PrecisePlace {
 const ENTRY: u64 = 5;
 
 impl PrecisePlace {
-    /// Where the sampled instruction `ip` is. `chain`: the interrupt's, leaf first; `function`: what two addresses have in common if they lie
-    /// in one function; None: it is not known.
+    /// Where the sampled instruction `ip` is. `leaf` and `callers`: the interrupt's callchain, of which there may be nothing; `function`: what
+    /// two addresses have in common if they lie in one function; None: it is not known.
     pub fn of<F: PartialEq>(
         ip: Address,
-        chain: &[Address],
+        (leaf, callers): (Option<Address>, &[Address]),
         mut function: impl FnMut(Address) -> Option<F>,
     ) -> Self {
-        let [leaf, callers @ ..] = chain else {
+        let Some(leaf) = leaf else {
             return Self::Callee;
         };
         let is_call = callers.first().is_some_and(|returns| {
             let behind = returns.offset_from(ip);
             let is_near = behind.is_some_and(|bytes| (1..=MAX_INSTRUCTION).contains(&bytes));
             // The call has not been reached yet, in a recursion.
-            is_near && !(ip..*returns).contains(leaf)
+            is_near && !(ip..*returns).contains(&leaf)
         });
         let mut has_returned = || {
             let sampled = function(ip)?;
-            let interrupted = function(*leaf)?;
+            let interrupted = function(leaf)?;
             let before = function(Address::new(leaf.get().saturating_sub(ENTRY)));
             Some(sampled != interrupted && before.as_ref() == Some(&interrupted))
         };
         if is_call {
             Self::Caller
-        } else if ip != *leaf && has_returned() == Some(true) {
+        } else if ip != leaf && has_returned() == Some(true) {
             Self::Callee
         } else {
             Self::SameFrame
@@ -108,7 +108,8 @@ mod tests {
             let addresses = |numbers: &[u64]| numbers.iter().copied().map(Address::new).collect();
             let mut chain: Vec<Address> = addresses(chain);
             let ip = Address::new(ip);
-            PrecisePlace::of(ip, &chain, function).lead(ip, &mut chain);
+            let (leaf, callers) = (chain.first().copied(), chain.get(1..).unwrap_or_default());
+            PrecisePlace::of(ip, (leaf, callers), function).lead(ip, &mut chain);
             assert_eq!(chain, addresses(expected), "{ip:#x}");
         }
     }

@@ -230,7 +230,7 @@ impl ElfImage {
         let name = self.path.to_string_lossy();
         match &self.file {
             Some((file, _)) => {
-                let whole = || 0..file.metadata().map_or(0, |meta| meta.len());
+                let whole = || 0..crate::file::len(file);
                 let part = self.part.as_ref().map(|part| part.bytes.clone());
                 SymbolFile::of_part(file.clone(), part.unwrap_or_else(whole), &name, limits)
             }

@@ -222,8 +222,9 @@ fn lead_with(
         CpuMode::User => user,
     };
     // Symbols may tell later that it is another function.
-    let place = PrecisePlace::of(ip, own.of(chains), |_| None::<()>);
     let interrupt = own.of(chains).first().copied();
+    let callers = own.of(chains).get(1..).unwrap_or_default();
+    let place = PrecisePlace::of(ip, (interrupt, callers), |_| None::<()>);
     let interrupt = interrupt.filter(|leaf| place == PrecisePlace::SameFrame && *leaf != ip);
     let own = match place {
         PrecisePlace::SameFrame => own,

@@ -16,15 +16,14 @@ pub(crate) fn chain_of(
         CpuMode::Kernel => sample.kernel,
         CpuMode::User => sample.user,
     };
-    let ip = *chain.first()?;
-    let mut interrupted = chain.to_vec();
-    *interrupted.first_mut()? = interrupt;
-    let place = PrecisePlace::of(ip, &interrupted, |address| {
+    let (ip, callers) = chain.split_first()?;
+    let place = PrecisePlace::of(*ip, (Some(interrupt), callers), |address| {
         function(resolver, sample, address)
     });
     (place == PrecisePlace::Callee).then(|| {
-        place.lead(ip, &mut interrupted);
-        interrupted
+        let mut chain = [&[interrupt], callers].concat();
+        place.lead(*ip, &mut chain);
+        chain
     })
 }
 

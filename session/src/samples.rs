@@ -113,7 +113,7 @@ impl SampleWriter {
             attributed.known = 0..0;
         }
         // Of a precise event the registers are those of the interrupt, behind the instruction.
-        if let Some(leaf) = attributed.user.first()
+        if let Some((leaf, callers)) = attributed.user.split_first()
             && !in_kernel
             && *leaf != record.ip
             && record.regs.ip() == Some(leaf.get())
@@ -122,7 +122,9 @@ impl SampleWriter {
             let place = match self.stack {
                 Stack::None => PrecisePlace::SameFrame,
                 Stack::Vertical | Stack::Full => {
-                    PrecisePlace::of(record.ip, &attributed.user, |at| code.described_start(at))
+                    PrecisePlace::of(record.ip, (Some(*leaf), callers), |at| {
+                        code.described_start(at)
+                    })
                 }
             };
             place.lead(record.ip, &mut attributed.user);

@@ -7,6 +7,7 @@ mod board;
 mod changed_libart;
 mod code;
 mod command;
+mod compile;
 mod corpus;
 mod exports;
 mod home;
@@ -33,6 +34,7 @@ pub use board::{
 pub use changed_libart::ChangedLibart;
 pub use code::{Code, DexFormat};
 pub use command::printed;
+pub use compile::compile;
 pub use corpus::{assembled_dex_files, dex_files, fetched_dex_files};
 pub use exports::{export_all, viewers_read};
 pub use home::{Home, Running, manifest};

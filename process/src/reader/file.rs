@@ -3,7 +3,7 @@
 //! Reading a file may block for as long as its file system likes, and so may closing it. A session holds a handle, which can do neither
 //! (`O_PATH`); whoever carries a request out opens what it leads to.
 
-use super::{Request, ask};
+use super::{Request, fill};
 use rustix::fs::{AtFlags, StatxFlags, fstat, makedev, statx};
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
@@ -148,18 +148,8 @@ impl ForeignFile {
             offset,
             len: buffer.len() as u64,
         };
-        let len = buffer.len();
-        let mut rest = buffer;
-        ask(self.pid, &request, Some(&self.handle), &mut |part| {
-            let (here, behind) = std::mem::take(&mut rest)
-                .split_at_mut_checked(part.len())
-                .ok_or_else(|| io::Error::other("the answer is longer than the request"))?;
-            here.copy_from_slice(part);
-            rest = behind;
-            Ok(())
-        })
-        .inspect_err(|_| self.has_failed.set(true))?;
-        Ok(len.saturating_sub(rest.len()))
+        fill(self.pid, &request, Some(&self.handle), buffer)
+            .inspect_err(|_| self.has_failed.set(true))
     }
 
     /// Reads from the block around an offset.

@@ -129,21 +129,13 @@ impl Memory for ForeignMemory {
             address,
             len: len as u64,
         };
-        let mut rest = out;
-        ask(pid, &request, None, &mut |part| {
-            let (here, behind) = std::mem::take(&mut rest)
-                .split_at_mut_checked(part.len())
-                .ok_or_else(|| io::Error::other("the answer is longer than the request"))?;
-            here.copy_from_slice(part);
-            rest = behind;
-            Ok(())
-        })
-        .map(|_| ())
-        .map_err(|error| TunnelError::Read {
-            address,
-            len,
-            reason: error.to_string(),
-        })
+        fill(pid, &request, None, out)
+            .map(|_| ())
+            .map_err(|error| TunnelError::Read {
+                address,
+                len,
+                reason: error.to_string(),
+            })
     }
 }
 
@@ -254,6 +246,26 @@ pub fn waited() -> Duration {
 
 fn opened(answer: Option<OwnedFd>) -> io::Result<OwnedFd> {
     answer.ok_or_else(|| io::Error::other("the reader has opened nothing"))
+}
+
+/// Puts the bytes of an answer into a buffer; how many there are.
+fn fill(
+    pid: Pid,
+    request: &Request,
+    inside: Option<&OwnedFd>,
+    buffer: &mut [u8],
+) -> io::Result<usize> {
+    let len = buffer.len();
+    let mut rest = buffer;
+    ask(pid, request, inside, &mut |part| {
+        let (here, behind) = std::mem::take(&mut rest)
+            .split_at_mut_checked(part.len())
+            .ok_or_else(|| io::Error::other("the answer is longer than the request"))?;
+        here.copy_from_slice(part);
+        rest = behind;
+        Ok(())
+    })?;
+    Ok(len.saturating_sub(rest.len()))
 }
 
 fn ask(

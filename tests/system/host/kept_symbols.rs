@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use varid_tests::{PERF_REPORT, Running, printed, skip_without_root, testbed};
+use varid_tests::{PERF_REPORT, Running, compile, printed, skip_without_root, testbed};
 
 /// Milliseconds of processor time that the program takes: so many samples or more at 4 kHz, whatever else runs.
 const BUDGET: &str = "1000";
@@ -23,12 +23,8 @@ struct Program {
 impl Program {
     fn new() -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/host/kept.c");
-        let cc = Command::new("cc")
-            .args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o"])
-            .args([&folder.path().join("prog"), &source])
-            .status()?;
-        ensure!(cc.success(), "cc: {cc}");
+        compile("kept", folder.path())?;
+        fs::rename(folder.path().join("kept"), folder.path().join("prog"))?;
         Ok(Self { folder })
     }
 

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use varid_tests::{App, judge, manifest, printed, record, skip_without_root, testbed};
+use varid_tests::{App, compile, judge, manifest, printed, record, skip_without_root, testbed};
 
 /// `BPF_PROG_TYPE_RAW_TRACEPOINT`: what runs at the scheduler's switches.
 const RAW_TRACEPOINT: &str = "prog_type:\t17";
@@ -21,14 +21,7 @@ struct Waits {
 impl Waits {
     fn new() -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/host/waits.c");
-        let cc = Command::new("cc")
-            .args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"])
-            .arg(source)
-            .arg("-o")
-            .arg(folder.path().join("waits"))
-            .status()?;
-        ensure!(cc.success(), "cc: {cc}");
+        compile("waits", folder.path())?;
         Ok(Self { folder })
     }
 

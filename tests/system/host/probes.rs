@@ -3,9 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use varid_tests::{
-    App, manifest, record, report_by_symbol, row_of, skip_without_root, skipped, testbed,
+    App, compile, manifest, record, report_by_symbol, row_of, skip_without_root, skipped, testbed,
 };
 
 const THREADS: u64 = 4;
@@ -30,14 +29,7 @@ struct Probed {
 impl Probed {
     fn new() -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/host/probed.c");
-        let cc = Command::new("cc")
-            .args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"])
-            .arg(source)
-            .arg("-o")
-            .arg(folder.path().join("probed"))
-            .status()?;
-        ensure!(cc.success(), "cc: {cc}");
+        compile("probed", folder.path())?;
         Ok(Self { folder })
     }
 

@@ -5,8 +5,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
-use varid_tests::{App, Libart, Says, Scale, judge, record, scale, skip_without_root, testbed};
+use varid_tests::{
+    App, Libart, Says, Scale, compile, judge, record, scale, skip_without_root, testbed,
+};
 
 /// A workload in a libart that nobody knows.
 fn app(libart: &Libart, name: &'static str, method: &str, rounds: u32) -> Result<App> {
@@ -130,19 +131,6 @@ fn stacks_are_unwound_as_perf_unwinds_them_or_better() -> Result<()> {
 
 /// How deep the chain of alternate.c is.
 const DEPTH: usize = 20;
-
-/// Compiles a program of this folder into another one.
-fn compile(name: &str, folder: &Path) -> Result<()> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/host");
-    let cc = Command::new("cc")
-        .args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"])
-        .arg(sources.join(name).with_extension("c"))
-        .arg("-o")
-        .arg(folder.join(name))
-        .status()?;
-    ensure!(cc.success(), "cc: {cc}");
-    Ok(())
-}
 
 /// The user frames of a recording's samples in a function of a program, from the function outwards. The program runs for a second.
 fn frames_from(

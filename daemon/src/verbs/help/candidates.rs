@@ -12,7 +12,7 @@ use varid_process::reader;
 use varid_recording::{Manifest, SESSION_JSON, TargetKind};
 use varid_sampler::event::{all_names, pmu::Pmu};
 
-/// Prints them; where something cannot be read there are none of it.
+/// Prints the values, a line each. What cannot be read offers none.
 pub fn run(values: Values) -> anyhow::Result<ExitCode> {
     let found = match values {
         Values::Sessions => session_names(),
@@ -32,7 +32,7 @@ pub fn run(values: Values) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The kernel's, as far as this user may see them: `sched:sched_switch`.
+/// The kernel's tracepoints that this user may see, such as `sched:sched_switch`.
 fn tracepoints() -> impl Iterator<Item = String> {
     let folders = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
     let systems = folders(Path::new("/sys/kernel/tracing/events"));
