@@ -42,6 +42,11 @@ browser_script() { # of HTML reports: its parts are one module
         node --input-type=module --check <report/src/diff/html/flame.js
 }
 
+vm_seam() { # what is asked of any VM knows none of them, nor do its tests
+    ! grep -rnE '\b(crate|super)::(art|dalvik|shadow|hotspot|kinds)\b' vm/src/seam vm/src/attribution vm/src/managed_process &&
+        ! grep -rn '\bcrate::described\b' vm/src/seam vm/src/attribution
+}
+
 # Nothing is linked here, so its sources need not be compiled.
 export CUSTOM_LIBFUZZER_PATH=/dev/null
 check format cargo fmt --all --check
@@ -51,6 +56,7 @@ check "clippy of board and long" cargo clippy --locked --workspace --release --t
 mapfile -t crates < <(git ls-files -- '*/Cargo.toml' | sed 's!/Cargo.toml$!!')
 check "features of shared crates" scripts/shared_features.sh
 check "modules in circles" scripts/module_circles.py "${crates[@]}"
+check "the seam of VMs" vm_seam
 check shellcheck shell
 check "script of HTML reports" browser_script
 check licences licences

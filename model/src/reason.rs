@@ -21,8 +21,8 @@ pub enum Reason {
     UnknownMethod = 9,
     /// The VM's build or layout is not known, or failed its check.
     UnknownVm = 10,
-    /// Code compiled by ART: its frames are not walked yet.
-    ArtQuick = 11,
+    /// Code that a VM has compiled, of a method that is not known. Its names are of when ART alone compiled code.
+    UnknownCompiledCode = 11,
     /// Of a wait off the CPU only the leaf is known: its stacks were not captured.
     NotCaptured = 12,
 }
@@ -39,7 +39,7 @@ impl Reason {
         Self::StackUnreadable,
         Self::UnknownMethod,
         Self::UnknownVm,
-        Self::ArtQuick,
+        Self::UnknownCompiledCode,
         Self::NotCaptured,
     ];
 
@@ -56,7 +56,7 @@ impl Reason {
             Self::StackUnreadable => "stack-unreadable",
             Self::UnknownMethod => "unknown-method",
             Self::UnknownVm => "unknown-vm",
-            Self::ArtQuick => "art-quick",
+            Self::UnknownCompiledCode => "art-quick",
             Self::NotCaptured => "not-captured",
         }
     }
@@ -74,7 +74,7 @@ impl Reason {
             Self::StackUnreadable => "a part of the stack could not be read",
             Self::UnknownMethod => "the method is not named in its dex file",
             Self::UnknownVm => "this build of the VM is not known",
-            Self::ArtQuick => "code that ART has compiled and that is not known",
+            Self::UnknownCompiledCode => "code that the VM has compiled and that is not known",
             Self::NotCaptured => "of a wait only the leaf is known",
         }
     }
@@ -92,7 +92,7 @@ impl Reason {
             Self::StackUnreadable => "[stack-unreadable]",
             Self::UnknownMethod => "[unknown-method]",
             Self::UnknownVm => "[unknown-vm]",
-            Self::ArtQuick => "[art-quick]",
+            Self::UnknownCompiledCode => "[art-quick]",
             Self::NotCaptured => "[not-captured]",
         }
     }

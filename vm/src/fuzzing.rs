@@ -2,8 +2,8 @@
 
 use crate::art::code_format::CodeFormat;
 use crate::art::code_info::CodeInfo;
+use crate::art::layout::{LibraryLayout, follow};
 use crate::art::oat_file::OatFile;
-use crate::art_layout::{LibraryLayout, follow};
 use varid_model::Machine;
 
 /// Stack maps that are looked into: each can have as many inlined methods as there are bytes.

@@ -1,6 +1,8 @@
 //! Processes with VMs that tests make up.
 
-use crate::{ManagedProcess, Method, VmFacts, VmKinds};
+use crate::kinds::DESCRIBED;
+use crate::seam::Refreshed;
+use crate::{Description, ManagedProcess, Method, VmKinds};
 use varid_model::Pid;
 use varid_process::{AddressSpace, Process};
 use varid_tunnel::abi::Call;
@@ -10,12 +12,11 @@ const NOBODY: Pid = Pid::new(0x3fff_fff0);
 
 impl ManagedProcess {
     /// A process of which only this is known.
-    pub fn made_up(space: AddressSpace, facts: Option<&VmFacts>) -> Self {
+    pub fn made_up(space: AddressSpace, description: Option<&Description>) -> Self {
         let mut process = Process::new(NOBODY);
         process.space = space;
-        let kinds = VmKinds::default();
-        let mut managed = Self::of(process, kinds);
-        managed.vm = facts.and_then(|facts| kinds.recognise(facts));
+        let mut managed = Self::of(process, VmKinds::default());
+        managed.vm = description.and_then(|description| DESCRIBED.recognise(description));
         managed
     }
 
@@ -25,10 +26,11 @@ impl ManagedProcess {
         self.set_problem("its build is not known".to_owned());
     }
 
-    /// The VM says again what it has said before.
-    pub fn describe_vm_anew(&mut self) {
-        if let Some(vm) = self.vm.clone() {
-            self.replace_vm(vm.facts());
+    /// The VM describes itself anew.
+    pub fn describe_vm_anew(&mut self, description: &Description) {
+        if let Some(vm) = DESCRIBED.recognise(description) {
+            let same_methods = false;
+            self.replace_vm(Refreshed::Vm { vm, same_methods });
         }
     }
 
@@ -40,15 +42,10 @@ impl ManagedProcess {
         self.vm = same.vm;
     }
 
-    /// What its remapped addresses stand for.
-    pub fn set_remapped(&mut self, entries: Vec<Call>) {
-        if let Some(vm) = self.vm.clone() {
-            self.vm = Some(crate::shadow::with_remapped(
-                vm.facts(),
-                self.process.pid,
-                entries,
-            ));
-        }
+    /// What the remapped addresses of a VM with this description stand for.
+    pub fn set_remapped(&mut self, description: &Description, entries: Vec<Call>) {
+        let pid = self.process.pid;
+        self.vm = Some(crate::shadow::with_remapped(description, pid, entries));
     }
 
     /// What a method pointer stands for from now on.

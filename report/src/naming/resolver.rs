@@ -474,7 +474,10 @@ const fn layer_of(marker: Marker) -> Layer {
         ) => Layer::Native,
         Marker::Reason(Reason::VmNotReady | Reason::UnknownVm) => Layer::Vm,
         Marker::Reason(
-            Reason::TornFrames | Reason::VmGone | Reason::UnknownMethod | Reason::ArtQuick,
+            Reason::TornFrames
+            | Reason::VmGone
+            | Reason::UnknownMethod
+            | Reason::UnknownCompiledCode,
         ) => Layer::App,
     }
 }

@@ -16,7 +16,8 @@ use varid_sampler::monotonic_ns;
 use varid_tunnel::abi::{self, Call, VmFile};
 use varid_tunnel::calls::{CallsFile, Counted};
 use varid_tunnel::control::{ControlPage, Order};
-use varid_vm::{KnownBy, ManagedProcess, Method};
+use varid_vm::seam::Agent;
+use varid_vm::{ManagedProcess, Method};
 
 /// How often the counts of a running session are written.
 const SAVE_INTERVAL: Duration = Duration::from_secs(5);
@@ -117,8 +118,13 @@ impl Calls {
             let Some(vm) = vm.filter(|_| tracked.is_profiled()) else {
                 continue;
             };
-            let Some(page) = vm.facts().control(*pid) else {
-                let has_agent = vm.facts().known_by == KnownBy::Tunnel;
+            let agent = vm.agent(*pid);
+            let Agent::Controlled {
+                control: page,
+                calls,
+            } = agent
+            else {
+                let has_agent = agent != Agent::Absent;
                 self.without_control.insert(*pid, has_agent);
                 continue;
             };
@@ -143,7 +149,7 @@ impl Calls {
             });
             if counting.file.is_none()
                 && counting.control.is_some()
-                && let Some(calls) = vm.facts().calls(*pid)
+                && let Some(calls) = calls
             {
                 counting.file = open_calls(*pid, &calls)
                     .inspect_err(|error| tracing::warn!("{error}"))

@@ -13,7 +13,7 @@ use varid_model::{MonotonicNs, Pid, Tid};
 use varid_process::{KernelMapping, Status};
 use varid_recording::SessionRecord;
 use varid_sampler::decode::{Mmap, Samples};
-use varid_vm::Vm;
+use varid_vm::seam::Vm;
 
 /// A thread takes a name.
 #[derive(Debug, Clone)]
@@ -65,7 +65,10 @@ impl Processes {
                 path: &mmap.path,
             },
         );
-        let is_code = |vm: &dyn Vm| mmap.mode.execute && vm.adds_compiled_code(&mmap.path);
+        let is_code = |vm: &dyn Vm| {
+            let compiler = vm.compiler();
+            mmap.mode.execute && compiler.is_some_and(|compiler| compiler.may_be_in(&mmap.path))
+        };
         let has_code = tracked.managed.vm().is_some_and(is_code);
         if may_be_vm && tracked.managed.find_vm() || has_code {
             self.retarget(pid, sampling)?;
@@ -98,7 +101,7 @@ impl Processes {
         if let Some(vm) = tracked.managed.vm() {
             tracing::debug!(
                 "process {pid}: its VM's frames are known by {}",
-                vm.facts().known_by
+                vm.known_by()
             );
         }
         let target = target_of(Some(&tracked.managed), self.options.stack);

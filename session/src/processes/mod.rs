@@ -41,7 +41,8 @@ use tracker::Tracker;
 use varid_model::{ById, MonotonicNs, Pid, Stack};
 use varid_process::Images;
 use varid_sampler::decode::Samples;
-use varid_vm::{CodeChange, ManagedProcess, Vm, VmKinds};
+use varid_vm::seam::{CodeChange, VmCompiler};
+use varid_vm::{ManagedProcess, VmKinds};
 
 /// How long the session sleeps at most, in milliseconds: the delay of what `status` shows.
 const IDLE_MS: u16 = 100;
@@ -180,7 +181,8 @@ impl Processes {
             if awaits || tracked.is_new() {
                 return AWAITING_MS;
             }
-            let change = tracked.managed.vm().map(Vm::code_change);
+            let compiler = tracked.managed.vm().and_then(|vm| vm.compiler());
+            let change = compiler.map(VmCompiler::change);
             match change.unwrap_or(CodeChange::None) {
                 CodeChange::Replaced => REPLACED_MS,
                 CodeChange::Added => YOUNG_MS,
@@ -213,7 +215,7 @@ impl Processes {
     /// Reads what the VMs say of themselves now, and tells those that are new what to count.
     pub fn refresh_vms(&mut self) {
         for tracked in self.tracked.values_mut() {
-            tracked.managed.refresh_codes();
+            tracked.managed.end_batch();
         }
         self.calls.start_counting(&self.tracked);
     }

@@ -158,7 +158,7 @@ impl Tracked {
 
     /// What its VM is, the first time that this is known: the VM is found again as it starts up.
     pub fn new_vm(&mut self) -> Option<String> {
-        let vm = self.managed.vm()?.facts().known_by.vm();
+        let vm = self.managed.vm()?.title();
         (!std::mem::replace(&mut self.vm_reported, true)).then_some(vm)
     }
 

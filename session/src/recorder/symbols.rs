@@ -324,7 +324,6 @@ fn is_of_vm(elf: &ElfImage, managed: &ManagedProcess) -> bool {
     let directory = managed.vm_directory();
     directory.is_some_and(|dir| elf.path.parent() == Some(dir.as_path()))
         || managed.is_vm_image(elf)
-        || varid_vm::hotspot::is_library(&elf.path)
 }
 
 /// The cache of the user's substitutes, below the folder `cache`.

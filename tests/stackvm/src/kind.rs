@@ -3,10 +3,16 @@
 use crate::image::Format;
 use std::rc::Rc;
 use varid_process::reader::ForeignMemory;
-use varid_process::{BytecodeFormat, Process, ProcessImage};
+use varid_process::{AddressSpace, BytecodeFormat, Process, ProcessImage};
+use varid_shim::{CapturedSample, Target, flags};
 use varid_tunnel::abi::RULE_AT_SP;
 use varid_tunnel::{Memory, TunnelError};
-use varid_vm::{CodeKind, LeafMethod, ManagedStack, Method, Methods, Unwound, Vm, VmFacts, VmKind};
+use varid_vm::Description;
+use varid_vm::described::{DescribedKind, DescribedVm, refreshed};
+use varid_vm::seam::{
+    CodeKind, LeafMethod, ManagedStack, MergeOrder, Method, Methods, Refreshed, Unwound, Vm,
+    VmChanges, VmFrames, VmMethods, VmTarget,
+};
 
 /// Where `struct method` of vm.h has its code and its name.
 const METHOD_CODE: u64 = 0;
@@ -18,17 +24,11 @@ const MAX_NAME: usize = 64;
 #[derive(Debug)]
 pub struct StackVm;
 
-impl VmKind for StackVm {
-    fn name(&self) -> &'static str {
-        "stackvm"
-    }
-
-    fn recognise(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
-        facts.layout.has_rule(RULE_AT_SP).then(|| {
-            let vm = Running {
-                facts: facts.clone(),
-            };
-            Rc::new(vm) as Rc<dyn Vm>
+impl DescribedKind for StackVm {
+    fn recognise(&self, description: &Description) -> Option<Rc<dyn Vm>> {
+        description.layout.has_rule(RULE_AT_SP).then(|| {
+            let description = description.clone();
+            Rc::new(Running { description }) as Rc<dyn Vm>
         })
     }
 
@@ -40,12 +40,47 @@ impl VmKind for StackVm {
 /// A process's stackvm.
 #[derive(Debug)]
 struct Running {
-    facts: VmFacts,
+    description: Description,
 }
 
-impl Vm for Running {
-    fn facts(&self) -> &VmFacts {
-        &self.facts
+impl DescribedVm for Running {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn with_description(&self, description: &Description) -> Option<Rc<dyn Vm>> {
+        StackVm.recognise(description)
+    }
+}
+
+impl VmTarget for Running {
+    fn target(&self, flags: u32, _space: &AddressSpace) -> Target {
+        self.description.target(flags)
+    }
+}
+
+impl VmChanges for Running {
+    fn end_batch(&self, process: &Process) -> Refreshed {
+        refreshed(self, process, None)
+    }
+
+    fn forked(&self) -> Rc<dyn Vm> {
+        let description = self.description.clone();
+        Rc::new(Self { description })
+    }
+}
+
+impl VmFrames for Running {
+    fn merge_order(&self) -> MergeOrder {
+        MergeOrder::ByAddress
+    }
+
+    fn is_on_native_stack(&self) -> bool {
+        self.description.is_on_native_stack()
+    }
+
+    fn leaf_is_managed(&self, record: &CapturedSample, leaf: Option<CodeKind>) -> bool {
+        leaf == Some(CodeKind::Bridge) || record.has(flags::IN_BODY)
     }
 
     /// The walk is exact, and says so where a frame is being made or left.
@@ -66,7 +101,9 @@ impl Vm for Running {
     fn has_live_native_method(&self, callee: Option<CodeKind>) -> bool {
         callee == Some(CodeKind::Loop)
     }
+}
 
+impl VmMethods for Running {
     fn method(&self, process: &mut Process, pointer: u64) -> Result<Method, TunnelError> {
         let memory = ForeignMemory::new(process.pid);
         let field = |offset: u64| memory.read_word(pointer.wrapping_add(offset), 8);

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 use varid_stackvm::StackVm;
 use varid_vm::VmKinds;
+use varid_vm::described::Described;
 
 fn main() -> ExitCode {
-    varid::main(VmKinds(&[&StackVm]))
+    varid::main(VmKinds(&[&Described(&[&StackVm])]))
 }

@@ -2,7 +2,7 @@
 //!
 //! Sources: runtime/oat_quick_method_header.h, runtime/stack_map.h, runtime/jit/jit_code_cache.h and runtime/oat.h of each release.
 
-use crate::art_layout::{OAT_VERSION, OAT_VERSION_14};
+use crate::art::layout::{OAT_VERSION, OAT_VERSION_14};
 use varid_tunnel::abi::{
     CODE_INFO_COUNTS, CodeCounts, RULE_CODE_INFO, RULE_SIZED, Rule, SIZED_COUNTS,
 };

@@ -1,12 +1,11 @@
 //! Which managed frames does a sample of ART have?
 
-use crate::code_kind::CodeKind;
-use crate::facts::VmFacts;
-use crate::interpreter_loop::{
+use crate::described::Description;
+use crate::described::interpreter_loop::{
     CalledFrames, Walked, drop_repeated, exact_pcs, frame_at_sp, registers, walk_copy,
 };
-use crate::kind::{LeafMethod, ManagedStack, Unwound};
-use crate::stack_positions::StackPositions;
+use crate::seam::stack_positions::StackPositions;
+use crate::seam::{CodeKind, LeafMethod, ManagedStack, Unwound};
 use std::borrow::Cow;
 use varid_model::{Address, CodeUnits, FrameAddress, Reason};
 use varid_process::AddressSpace;
@@ -26,7 +25,7 @@ fn is_unwalked(record: &CapturedSample) -> bool {
 /// The frames that the shim walked, or those of the copy of the stack where it could not. `called`: those of the switch interpreter
 /// there.
 pub(super) fn frames<'r>(
-    facts: &VmFacts,
+    description: &Description,
     sample: &Unwound<'r>,
     walked: ManagedStack<'r>,
     called: &CalledFrames,
@@ -35,29 +34,37 @@ pub(super) fn frames<'r>(
     let record = sample.record;
     let mut found = walked;
     if sample.record.has(flags::INNER)
-        && !is_confirmed(facts, sample.native, &mut found.frames, space)
+        && !is_confirmed(description, sample.native, &mut found.frames, space)
     {
         found.torn = true;
     }
     let from_copy = if is_unwalked(record) {
-        Some(copied(facts, sample, &sample.native.frames, called, space))
+        Some(copied(
+            description,
+            sample,
+            &sample.native.frames,
+            called,
+            space,
+        ))
     } else if found.frames.is_empty() && !record.has(flags::TORN) {
-        lost(facts, sample, called, space)
+        lost(description, sample, called, space)
     } else {
         None
     };
     if let Some((frames, incomplete)) = from_copy {
         (found.frames, found.incomplete) = (Cow::Owned(frames), incomplete);
     }
-    if facts.is_on_native_stack() {
+    if description.is_on_native_stack() {
         drop_repeated(&mut found.frames);
     }
     leave_returned_without_pc(&mut found.frames);
-    if facts.layout.has_rule(RULE_AT_SP) {
-        add_unwound(facts, sample, &mut found.frames, space);
-        found.torn = found.torn && !unwound_all(facts, sample);
+    if description.layout.has_rule(RULE_AT_SP) {
+        add_unwound(description, sample, &mut found.frames, space);
+        found.torn = found.torn && !unwound_all(description, sample);
     }
-    exact_pcs(&mut found.frames, facts, sample.native, space, |_| true);
+    exact_pcs(&mut found.frames, description, sample.native, space, |_| {
+        true
+    });
     if sample.leaf == Some(CodeKind::Interpreter) {
         found.leaf = LeafMethod::Transition;
     }
@@ -82,7 +89,7 @@ fn leave_returned_without_pc(managed: &mut Cow<'_, [ManagedFrame]>) {
 /// where it has not: they are taken away. The shim does not know a method's code well enough to tell each frame that is being made
 /// or left, or a note that is outdated.
 fn is_confirmed(
-    facts: &VmFacts,
+    description: &Description,
     native: &NativeStack,
     managed: &mut Cow<'_, [ManagedFrame]>,
     space: &AddressSpace,
@@ -96,7 +103,7 @@ fn is_confirmed(
             || native
                 .frames
                 .iter()
-                .any(|native| is_same(facts, native, frame, space))
+                .any(|native| is_same(description, native, frame, space))
     };
     let met = stretch.iter().position(is_met);
     // What an interpreter's registers hold has come through the frames before.
@@ -112,7 +119,7 @@ fn is_confirmed(
 
 /// Whether a native frame is a quick frame that the shim has walked, at the same call.
 fn is_same(
-    facts: &VmFacts,
+    description: &Description,
     native: &NativeFrame,
     frame: &ManagedFrame,
     space: &AddressSpace,
@@ -121,7 +128,7 @@ fn is_same(
         && match frame.pc() {
             FramePc::Compiled { returns, .. } => native.address == FrameAddress::Return(returns),
             FramePc::Absolute(pc) => {
-                let found = registers(facts, native.lookup().get(), &native.regs, space);
+                let found = registers(description, native.lookup().get(), &native.regs, space);
                 found == Some((frame.address().get(), pc.get()))
             }
             _ => false,
@@ -131,7 +138,7 @@ fn is_same(
 /// Adds the frames of nterp that unwinding has found and the walk has not: the thread's note of its top frame is of an earlier call while
 /// nterp calls a function of the VM directly. A frame that such a note led to, and that lies within one of them, is no more.
 fn add_unwound(
-    facts: &VmFacts,
+    description: &Description,
     sample: &Unwound<'_>,
     managed: &mut Cow<'_, [ManagedFrame]>,
     space: &AddressSpace,
@@ -141,10 +148,10 @@ fn add_unwound(
     let mut positions = None; // of the managed frames, as long as none of them is added or taken away
     for (depth, frame) in native.iter().enumerate() {
         let ip = frame.lookup().get();
-        if !facts.is_at_sp(ip) {
+        if !description.is_at_sp(ip) {
             continue;
         }
-        let Some((address, pc)) = registers(facts, ip, &frame.regs, space) else {
+        let Some((address, pc)) = registers(description, ip, &frame.regs, space) else {
             continue;
         };
         let above = positions
@@ -155,7 +162,7 @@ fn add_unwound(
         let known = known.map(ManagedFrame::is_quick);
         let caller = native.get(depth.saturating_add(1));
         let end = caller.map(|caller| caller.sp).or(sample.native.end);
-        let added = || frame_at_sp(facts, sample.native, depth, (address, pc));
+        let added = || frame_at_sp(description, sample.native, depth, (address, pc));
         match known {
             Some(false) => {}
             // An outdated note led there: of a frame that was in the same place.
@@ -182,10 +189,10 @@ fn add_unwound(
 /// Whether each managed frame of a sample that was not walked is one that [`add_unwound`] finds: nterp has called a function of the VM, of
 /// which neither a note nor a register tells yet, and nterp's frames are one stretch that native code has called. Native methods have no
 /// native frame of their own.
-fn unwound_all(facts: &VmFacts, sample: &Unwound<'_>) -> bool {
+fn unwound_all(description: &Description, sample: &Unwound<'_>) -> bool {
     let native = sample.native;
-    let is_at_sp = |frame: &&NativeFrame| facts.is_at_sp(frame.lookup().get());
-    let kind = |frame: &NativeFrame| facts.code_at(frame.lookup().get());
+    let is_at_sp = |frame: &&NativeFrame| description.is_at_sp(frame.lookup().get());
+    let kind = |frame: &NativeFrame| description.code_at(frame.lookup().get());
     let of_vm = |frame: &&NativeFrame| kind(frame) == Some(CodeKind::Runtime);
     let mut stretch = native.frames.iter().skip_while(of_vm).peekable();
     let begins = stretch.peek().is_some_and(is_at_sp);
@@ -199,22 +206,30 @@ fn unwound_all(facts: &VmFacts, sample: &Unwound<'_>) -> bool {
 
 /// The frames that the copy of the stack holds, from the registers of each of some native frames; and why some may be missing.
 fn copied(
-    facts: &VmFacts,
+    description: &Description,
     sample: &Unwound<'_>,
     frames: &[NativeFrame],
     called: &CalledFrames,
     space: &AddressSpace,
 ) -> (Vec<ManagedFrame>, Option<Reason>) {
     let walk = |address, pc, managed: &mut Vec<ManagedFrame>| {
-        walk_list(facts, sample.record, address, pc, managed)
+        walk_list(description, sample.record, address, pc, managed)
     };
     let native = sample.native;
-    walk_copy(sample.record, facts, frames, native, called, space, &walk)
+    walk_copy(
+        sample.record,
+        description,
+        frames,
+        native,
+        called,
+        space,
+        &walk,
+    )
 }
 
 /// The linked frames of a loop, as far as the copy of the stack reaches.
 fn walk_list(
-    facts: &VmFacts,
+    description: &Description,
     record: &CapturedSample,
     address: u64,
     pc: u64,
@@ -226,7 +241,7 @@ fn walk_list(
             .map(|bytes| to.copy_from_slice(bytes))
             .is_some()
     };
-    let mut walk = Walk::from_frame(&facts.layout, address, pc, read);
+    let mut walk = Walk::from_frame(&description.layout, address, pc, read);
     loop {
         match walk.step() {
             Step::Frame(found) => managed.push(found),
@@ -240,25 +255,26 @@ fn walk_list(
 /// has no frames. None: it executes none. The copy of the stack has those of the innermost stretch of interpreters;
 /// beyond native code that this has called there are frames that only the VM's list has.
 fn lost(
-    facts: &VmFacts,
+    description: &Description,
     sample: &Unwound<'_>,
     called: &CalledFrames,
     space: &AddressSpace,
 ) -> Option<(Vec<ManagedFrame>, Option<Reason>)> {
     let native = sample.native;
-    let kind = |frame: &NativeFrame| facts.code_at(frame.lookup().get());
+    let kind = |frame: &NativeFrame| description.code_at(frame.lookup().get());
     let executes = |frame: &NativeFrame| kind(frame).is_some_and(CodeKind::executes);
     let first = native.frames.iter().position(executes)?;
     let mut outer = native.frames.iter().enumerate().skip(first);
     // Frames on the native stack are unwound, whatever lies between them.
-    let is_listed = |frame: &NativeFrame| executes(frame) && !facts.is_at_sp(frame.lookup().get());
+    let is_listed =
+        |frame: &NativeFrame| executes(frame) && !description.is_at_sp(frame.lookup().get());
     let end = outer
         .by_ref()
         .find(|(_, frame)| kind(frame).is_none())
         .and_then(|_| outer.find(|(_, frame)| is_listed(frame)));
     let end = end.map(|(at, _)| at);
     let inner = native.frames.get(..end.unwrap_or(native.frames.len()))?;
-    let (walked, cut) = copied(facts, sample, inner, called, space);
+    let (walked, cut) = copied(description, sample, inner, called, space);
     Some((walked, cut.or(end.map(|_| Reason::TornFrames))))
 }
 
@@ -279,7 +295,7 @@ mod tests {
     const NATIVE: u64 = 0x9000;
 
     /// The switch interpreter by the first rule, nterp by the second.
-    fn facts() -> VmFacts {
+    fn description() -> Description {
         let at_sp = Rule {
             kind: RULE_AT_SP,
             // Any that a sample has.
@@ -298,7 +314,7 @@ mod tests {
             range(SWITCH, RANGE_INTERPRETER, 0),
             range(BRIDGE, RANGE_BRIDGE, 0),
         ];
-        VmFacts::made_up(Layout::with_rules(&[Rule::default(), at_sp]), ranges)
+        Description::made_up(Layout::with_rules(&[Rule::default(), at_sp]), ranges)
     }
 
     fn is_whole(frames: &[u64], stopped: Option<UnwindError>) -> bool {
@@ -319,7 +335,7 @@ mod tests {
             leaf_is_managed: false,
             native: &native,
         };
-        unwound_all(&facts(), &sample)
+        unwound_all(&description(), &sample)
     }
 
     #[test]
@@ -366,7 +382,12 @@ mod tests {
             native,
         };
         let mut managed = Cow::Owned(walked);
-        add_unwound(&facts(), &sample, &mut managed, &AddressSpace::default());
+        add_unwound(
+            &description(),
+            &sample,
+            &mut managed,
+            &AddressSpace::default(),
+        );
         managed.into_owned()
     }
 
@@ -455,7 +476,12 @@ mod tests {
     /// The addresses of the frames that are left, and whether they are confirmed.
     fn confirmed(native: &NativeStack, frames: &[ManagedFrame]) -> (Vec<u64>, bool) {
         let mut managed = Cow::Borrowed(frames);
-        let is_confirmed = is_confirmed(&facts(), native, &mut managed, &AddressSpace::default());
+        let is_confirmed = is_confirmed(
+            &description(),
+            native,
+            &mut managed,
+            &AddressSpace::default(),
+        );
         let left = managed.iter().map(|frame| frame.address().get());
         (left.collect(), is_confirmed)
     }

@@ -4,92 +4,175 @@ pub(crate) mod code_format;
 pub(crate) mod code_info;
 mod compiled;
 mod frames;
+pub(crate) mod layout;
 mod method_header;
 pub(crate) mod oat_file;
 mod switch_interpreter;
 
-use crate::art_layout::{self, LayoutError, LibraryLayout};
-use crate::code_kind::CodeKind;
-use crate::dex;
-use crate::facts::VmFacts;
-use crate::interpreter_loop::{CalledFrames, registers};
-use crate::kind::{CodeChange, FrameMethods, ManagedStack, Methods, Unwound, Vm, VmKind};
-use crate::method::Method;
-use crate::stack_copy::stack_of;
+use crate::described::interpreter_loop::{CalledFrames, registers};
+use crate::described::{
+    AskedLibrary, DescribedKind, DescribedVm, Description, KnownBy, dex, refreshed,
+};
+use crate::seam::stack_copy::stack_of;
+use crate::seam::{
+    CodeKind, FrameMethods, ManagedStack, MergeOrder, Method, Methods, Refreshed, Unwound, Vm,
+    VmChanges, VmCompiler, VmFrames, VmMethods, VmTarget,
+};
 use code_format::CodeFormat;
 use compiled::CompiledCode;
+use layout::{LibraryLayout, Look};
 use std::path::Path;
 use std::rc::Rc;
 use switch_interpreter::SwitchCalls;
-use varid_model::{Address, MonotonicNs, Precision, Reason};
-use varid_process::reader::ForeignFile;
+use varid_model::{Address, Precision, Reason};
+use varid_process::reader::{ForeignFile, ForeignMemory};
 use varid_process::{AddressSpace, MappedCode, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
+use varid_tunnel::TunnelError;
 use varid_tunnel::abi::RULE_LIST;
 use varid_tunnel::builds::{self, Build};
-use varid_unwind::{BytecodePc, CodeRule, NativeFrame, bytecode_pc};
+use varid_unwind::{BytecodePc, NativeFrame, bytecode_pc};
 
 /// The VM of Android since 5.0.
 #[derive(Debug)]
 pub struct Art;
 
-impl VmKind for Art {
-    fn name(&self) -> &'static str {
-        "ART"
-    }
-
+impl DescribedKind for Art {
     fn is_library(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| name.starts_with("libart.so") || name.starts_with("libartd.so"))
     }
 
-    fn recognise(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
-        (facts.layout.has_rule(RULE_LIST)).then(|| {
-            let vm = ArtVm {
-                facts: facts.clone(),
-                compiled: compiled_code(facts).map(Rc::new),
-                switch_calls: Rc::default(),
-            };
-            Rc::new(vm) as Rc<dyn Vm>
-        })
-    }
-
-    fn read_library(&self, file: &ForeignFile) -> Option<Result<Rc<LibraryLayout>, LayoutError>> {
-        Some(art_layout::read_once(file))
+    fn recognise(&self, description: &Description) -> Option<Rc<dyn Vm>> {
+        is_art(description).then(|| Rc::new(ArtVm::new(description)) as Rc<dyn Vm>)
     }
 
     fn build(&self, build_id: &[u8]) -> Option<&'static Build> {
         builds::lookup(build_id)
     }
+
+    fn ask_library(&self, file: &ForeignFile, process: &Process, load_base: u64) -> AskedLibrary {
+        let library = match layout::read_once(file) {
+            Ok(library) => library,
+            Err(error) => return AskedLibrary::Refused(error.to_string()),
+        };
+        let memory = ForeignMemory::new(process.pid);
+        match library.look(process.pid, &memory, load_base) {
+            Look::Agrees(found) => {
+                let known_by = KnownBy::Library(found.checks.to_string());
+                let description =
+                    Description::of_layout(&memory, found.layout, found.ranges, known_by);
+                AskedLibrary::Agrees(Box::new(description))
+            }
+            Look::NotUp(why) => AskedLibrary::NotUp(why),
+            Look::Differs(check) => AskedLibrary::Differs(check.to_string()),
+        }
+    }
+
+    fn read_library(&self, library: &[u8]) -> Result<(), String> {
+        let read = LibraryLayout::read(library);
+        read.map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// Whether a description is that of an ART: its frames are linked.
+fn is_art(description: &Description) -> bool {
+    description.layout.has_rule(RULE_LIST)
 }
 
 /// The code that its compiler makes, if its layout says how that is found.
-fn compiled_code(facts: &VmFacts) -> Option<CompiledCode> {
-    let mut rules = facts.layout.rules().iter();
+fn compiled_code(description: &Description) -> Option<CompiledCode> {
+    let mut rules = description.layout.rules().iter();
     rules.find_map(|rule| {
         let format = CodeFormat::of(rule)?;
-        Some(CompiledCode::new(*rule, format, facts.generation_at()))
+        Some(CompiledCode::new(
+            *rule,
+            format,
+            description.generation_at(),
+        ))
     })
 }
 
 #[derive(Debug)]
 struct ArtVm {
-    facts: VmFacts,
+    description: Description,
     compiled: Option<Rc<CompiledCode>>,
     switch_calls: Rc<SwitchCalls>,
 }
 
 impl ArtVm {
+    fn new(description: &Description) -> Self {
+        Self {
+            description: description.clone(),
+            compiled: compiled_code(description).map(Rc::new),
+            switch_calls: Rc::default(),
+        }
+    }
+
     /// Whether the process has code that a compiler has made, as far as is known.
     fn has_compiled_code(&self) -> bool {
         let compiled = self.compiled.as_ref();
-        compiled.is_some_and(|compiled| compiled.is_there())
+        compiled.is_some_and(|compiled| compiled.has_code())
     }
 }
 
-impl Vm for ArtVm {
-    fn facts(&self) -> &VmFacts {
-        &self.facts
+impl DescribedVm for ArtVm {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn with_description(&self, description: &Description) -> Option<Rc<dyn Vm>> {
+        is_art(description).then(|| {
+            // What is known of the code stays, unless it is found in another way now.
+            let rules = description.layout.rules();
+            let before = self.compiled.clone();
+            let before = before.filter(|before| rules.contains(before.frame_rule()));
+            let before = before.inspect(|before| before.watch(description.generation_at()));
+            let compiled = before.or_else(|| compiled_code(description).map(Rc::new));
+            Rc::new(Self {
+                description: description.clone(),
+                compiled,
+                switch_calls: self.switch_calls.clone(),
+            }) as Rc<dyn Vm>
+        })
+    }
+}
+
+impl VmTarget for ArtVm {
+    fn target(&self, flags: u32, space: &AddressSpace) -> Target {
+        let compiled = self.compiled.as_ref();
+        match compiled.and_then(|compiled| compiled.look_for_it(space)) {
+            Some(code) => self.description.target_with_compiled_code(flags, &code),
+            None => self.description.target(flags),
+        }
+    }
+}
+
+impl VmChanges for ArtVm {
+    fn found(&self, process: &Process) {
+        if let Some(compiled) = &self.compiled {
+            compiled.observe(process.pid);
+        }
+    }
+
+    fn end_batch(&self, process: &Process) -> Refreshed {
+        let compiled = self.compiled.as_ref();
+        let generation = compiled.and_then(|compiled| compiled.end_batch(process.pid));
+        refreshed(self, process, generation)
+    }
+
+    fn forked(&self) -> Rc<dyn Vm> {
+        Rc::new(Self::new(&self.description))
+    }
+}
+
+impl VmFrames for ArtVm {
+    fn merge_order(&self) -> MergeOrder {
+        MergeOrder::ByAddress
+    }
+
+    fn is_on_native_stack(&self) -> bool {
+        self.description.is_on_native_stack()
     }
 
     fn leaf_is_managed(&self, record: &CapturedSample, leaf: Option<CodeKind>) -> bool {
@@ -98,7 +181,7 @@ impl Vm for ArtVm {
             return false;
         }
         // While nterp makes or leaves a frame, its caller may be native.
-        let is_at_sp = |ip: u64| self.facts.is_at_sp(ip);
+        let is_at_sp = |ip: u64| self.description.is_at_sp(ip);
         match leaf {
             _ if record.has(flags::IN_BODY) => true,
             // Compiled code calls some of the VM's directly.
@@ -115,29 +198,16 @@ impl Vm for ArtVm {
         process: &mut dyn Methods,
     ) -> ManagedStack<'r> {
         let called = match frames::are_copied(sample.record, &walked.frames) {
-            true => self.switch_calls.frames(&self.facts, sample, process),
+            true => self.switch_calls.frames(&self.description, sample, process),
             false => CalledFrames::default(),
         };
         let space = &process.process().space;
-        frames::frames(&self.facts, sample, walked, &called, space)
+        frames::frames(&self.description, sample, walked, &called, space)
     }
 
-    fn code_at(&self, address: Address, process: &Process) -> Option<CodeKind> {
-        self.facts.code_at(address.get()).or_else(|| {
-            let compiled = self.compiled.as_ref()?;
-            compiled
-                .is_at(address, process)
-                .then_some(CodeKind::Compiled)
-        })
-    }
-
-    fn unwind_rule(
-        &self,
-        frame: &NativeFrame,
-        sample: &CapturedSample,
-        process: &Process,
-    ) -> Option<CodeRule> {
-        self.compiled.as_ref()?.rule(frame, sample, process)
+    fn compiler(&self) -> Option<&dyn VmCompiler> {
+        let compiled = self.compiled.as_deref()?;
+        Some(compiled)
     }
 
     /// nterp keeps the method at its stack pointer and the pc in a register. In the middle of a call the two disagree.
@@ -147,12 +217,7 @@ impl Vm for ArtVm {
         sample: &CapturedSample,
         process: &mut dyn Methods,
     ) -> Result<FrameMethods, Reason> {
-        if let Some(compiled) = &self.compiled
-            && let Some(frames) = compiled.frames(frame, sample, process)
-        {
-            return frames;
-        }
-        let rule = self.facts.rule_at(frame.lookup().get());
+        let rule = self.description.rule_at(frame.lookup().get());
         let pc = rule.and_then(|rule| frame.regs.get(u16::from(rule.reg_pc)));
         // While it makes a frame, what is at the stack pointer may be left of a frame that is no more.
         let mut info = MappedCode::new(&process.process().space);
@@ -163,7 +228,7 @@ impl Vm for ArtVm {
         let (pc, method) = pc
             .zip(method)
             .filter(|(pc, method)| method.has_code_at(*pc))
-            .ok_or(Reason::ArtQuick)?;
+            .ok_or(Reason::UnknownCompiledCode)?;
         let pc = method.own_address(pc, &mut process.process().space);
         let pc = FramePc::Absolute(Address::new(pc));
         Ok(FrameMethods {
@@ -172,73 +237,8 @@ impl Vm for ArtVm {
         })
     }
 
-    fn compiled_frame(
-        &self,
-        sp: Address,
-        method: Address,
-        returns: Address,
-        time: MonotonicNs,
-        process: &mut dyn Methods,
-    ) -> Result<FrameMethods, Reason> {
-        let compiled = self.compiled.as_ref().ok_or(Reason::ArtQuick)?;
-        compiled.caller_frames(sp, method, returns, time, process)
-    }
-
-    fn adds_compiled_code(&self, path: &Path) -> bool {
-        let compiled = self.compiled.as_ref();
-        // The shim is told where the code is that it walks frames of.
-        compiled.is_some() && compiled::may_be_code(path)
-    }
-
-    fn target(&self, flags: u32, space: &AddressSpace) -> Target {
-        let compiled = self.compiled.as_ref();
-        match compiled.and_then(|compiled| compiled.look_for_it(space)) {
-            Some(code) => self.facts.target_with_compiled_code(flags, &code),
-            None => self.facts.target(flags),
-        }
-    }
-
-    fn found(&self, process: &Process) {
-        if let Some(compiled) = &self.compiled {
-            compiled.observe(process.pid);
-        }
-    }
-
-    fn end_batch(&self, process: &Process) -> bool {
-        let compiled = self.compiled.as_ref();
-        let generation = compiled.and_then(|compiled| compiled.end_batch(process.pid));
-        self.facts.has_changed(process.pid, generation)
-    }
-
-    fn code_change(&self) -> CodeChange {
-        let compiled = self.compiled.as_ref();
-        compiled.map_or(CodeChange::None, |compiled| compiled.change())
-    }
-
-    fn unwinds_compiled_code(&self) -> bool {
-        self.has_compiled_code()
-    }
-
-    fn forked(&self) -> Option<Rc<dyn Vm>> {
-        Art.recognise(&self.facts)
-    }
-
-    fn with_new_description(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
-        facts.layout.has_rule(RULE_LIST).then(|| {
-            // What is known of the code stays, unless it is found in another way now.
-            let rules = facts.layout.rules();
-            let before = self.compiled.clone();
-            let before = before.filter(|before| rules.contains(before.frame_rule()));
-            let before = before.inspect(|before| before.watch(facts.generation_at()));
-            let compiled = before.or_else(|| compiled_code(facts).map(Rc::new));
-            let facts = facts.clone();
-            let switch_calls = self.switch_calls.clone();
-            Rc::new(Self {
-                facts,
-                compiled,
-                switch_calls,
-            }) as Rc<dyn Vm>
-        })
+    fn has_live_native_method(&self, callee: Option<CodeKind>) -> bool {
+        callee == Some(CodeKind::Bridge)
     }
 
     fn leaf_pc_if_only_difference(
@@ -253,15 +253,13 @@ impl Vm for ArtVm {
         }
         let innermost = record.frames.innermost()?;
         let regs = &record.regs;
-        let (address, pc) = registers(&self.facts, regs.ip()?, regs, space)?;
+        let (address, pc) = registers(&self.description, regs.ip()?, regs, space)?;
         (address == innermost.address().get() && !innermost.is_quick()).then_some(pc)
     }
+}
 
-    fn method(
-        &self,
-        process: &mut Process,
-        pointer: u64,
-    ) -> Result<Method, varid_tunnel::TunnelError> {
-        dex::resolve(&self.facts, process, pointer)
+impl VmMethods for ArtVm {
+    fn method(&self, process: &mut Process, pointer: u64) -> Result<Method, TunnelError> {
+        dex::resolve(&self.description, process, pointer)
     }
 }

@@ -7,13 +7,13 @@
 //! information of `ExecuteSwitchImplAsm` names, which is found independently of it. At the first and the last instructions of either
 //! function that is unknown: there the method must have bytecode.
 
-use crate::art_layout::first_argument_on_stack;
-use crate::code_kind::CodeKind;
-use crate::facts::VmFacts;
-use crate::interpreter_loop::CalledFrames;
-use crate::kind::{Methods, Unwound};
-use crate::method::Method;
-use crate::stack_copy::stack_of;
+use crate::art::layout::first_argument_on_stack;
+use crate::described::Description;
+use crate::described::interpreter_loop::CalledFrames;
+use crate::seam::CodeKind;
+use crate::seam::Method;
+use crate::seam::stack_copy::stack_of;
+use crate::seam::{Methods, Unwound};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -40,12 +40,12 @@ impl SwitchCalls {
     /// The frames that the switch interpreter executes in a sample, of each native frame of `ExecuteSwitchImplAsm`.
     pub(super) fn frames(
         &self,
-        facts: &VmFacts,
+        description: &Description,
         sample: &Unwound<'_>,
         process: &mut dyn Methods,
     ) -> CalledFrames {
         let native = &sample.native.frames;
-        let Some(rule) = facts
+        let Some(rule) = description
             .layout
             .rules()
             .iter()
@@ -56,7 +56,7 @@ impl SwitchCalls {
         let stack = stack_of(sample.record);
         let is_interpreter = |frame: &NativeFrame| {
             let ip = frame.lookup().get();
-            facts.code_at(ip) == Some(CodeKind::Interpreter) && !facts.is_at_sp(ip)
+            description.code_at(ip) == Some(CodeKind::Interpreter) && !description.is_at_sp(ip)
         };
         let mut found = CalledFrames::default();
         for (depth, frame) in native
@@ -70,7 +70,7 @@ impl SwitchCalls {
                 BytecodePc::Unknown => None,
                 BytecodePc::At(_) | BytecodePc::NoInterpreter => continue,
             };
-            let frame = self.frame((facts, rule), sample, depth, first, process);
+            let frame = self.frame((description, rule), sample, depth, first, process);
             found.insert(depth, frame);
         }
         found
@@ -79,7 +79,7 @@ impl SwitchCalls {
     /// The frame that is executed by the call of the interpreter at a depth; `first`: its method's first instruction, if that is known.
     fn frame(
         &self,
-        (facts, rule): (&VmFacts, &Rule),
+        (description, rule): (&Description, &Rule),
         sample: &Unwound<'_>,
         depth: usize,
         first: Option<Address>,
@@ -92,7 +92,7 @@ impl SwitchCalls {
         let end = after(2).map(|frame| frame.sp).or(native.end);
         let machine = caller.regs.machine();
         let end = end.ok_or(Reason::Truncated)?;
-        let context = self.context(facts, caller.address.recorded(), machine, process)?;
+        let context = self.context(description, caller.address.recorded(), machine, process)?;
         let frame = frame_of_call(stack, machine, caller.sp..end, context)?;
         let method = stack
             .word(machine, frame.wrapping_add(rule.frame_method.into()))
@@ -109,7 +109,7 @@ impl SwitchCalls {
     /// Where the context of a call is.
     fn context(
         &self,
-        facts: &VmFacts,
+        description: &Description,
         returns: Address,
         machine: Machine,
         process: &mut dyn Methods,
@@ -120,7 +120,7 @@ impl SwitchCalls {
         if self.0.borrow().len() >= MAX_CALLS {
             return Err(Reason::TornFrames);
         }
-        let found = read_context(facts, returns, machine, process);
+        let found = read_context(description, returns, machine, process);
         self.0.borrow_mut().insert(returns, found);
         found
     }
@@ -128,13 +128,13 @@ impl SwitchCalls {
 
 /// Reads the calling function's code, which is a library's: it is the same at all times, and can be read as long as the process lives.
 fn read_context(
-    facts: &VmFacts,
+    description: &Description,
     returns: Address,
     machine: Machine,
     process: &mut dyn Methods,
 ) -> Result<i64, Reason> {
     let call = returns.get().wrapping_sub(1);
-    let function = facts.bridge_at(call).ok_or(Reason::TornFrames)?;
+    let function = description.bridge_at(call).ok_or(Reason::TornFrames)?;
     let size = function.end.saturating_sub(function.start);
     let size = usize::try_from(size)
         .ok()

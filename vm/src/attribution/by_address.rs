@@ -2,10 +2,10 @@
 
 use super::chain::{Chain, Inside};
 use super::missing::{lacks_own_frame, reason, stopped_among_linked_frames};
-use crate::code_kind::CodeKind;
-use crate::kind::Vm;
-use crate::stack_positions::StackPositions;
-use varid_model::{FrameAddress, Reason, Stack};
+use crate::seam::stack_positions::StackPositions;
+use crate::seam::{CodeKind, Vm, VmCompiler};
+use varid_model::{Address, FrameAddress, Reason, Stack};
+use varid_process::Process;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_unwind::{NativeFrame, NativeStack};
 
@@ -21,8 +21,10 @@ impl Chain<'_> {
     ) {
         let mut rest = managed;
         // Frames beyond what is copied of the stack may be managed ones.
-        let is_unwound =
-            record.has(flags::LINKED_ONLY) || vm.is_some_and(Vm::unwinds_compiled_code);
+        let is_unwound = record.has(flags::LINKED_ONLY)
+            || vm
+                .and_then(|vm| vm.compiler())
+                .is_some_and(VmCompiler::has_code);
         let missing = match record.has(flags::NOT_READY) {
             true => Reason::VmNotReady,
             false => Reason::TornFrames,
@@ -65,7 +67,7 @@ impl Chain<'_> {
                 }
                 rest = after;
             }
-            let kind = vm.and_then(|vm| vm.code_at(frame.lookup(), &self.process.process));
+            let kind = vm.and_then(|vm| code_at(vm, frame.lookup(), &self.process.process));
             enclosing = kind;
             is_bridged |= kind == Some(CodeKind::Bridge);
             if let (Some(CodeKind::NativeFrames | CodeKind::Compiled), Some(vm)) = (kind, vm) {
@@ -101,7 +103,7 @@ impl Chain<'_> {
             // The interpreter of frames that lie elsewhere: it executes the first of them, and then the others. One that keeps its frames on
             // the stack executes none of those.
             let interprets = matches!(kind, Some(CodeKind::Loop | CodeKind::Interpreter))
-                && !vm.is_some_and(|vm| vm.facts().is_at_sp(frame.lookup().get()));
+                && !vm.is_some_and(|vm| vm.is_at_sp(frame.lookup()));
             if interprets && (interprets_detached || positions.is_detached(innermost(rest))) {
                 if std::mem::replace(&mut interprets_detached, true) {
                     continue;
@@ -123,10 +125,10 @@ impl Chain<'_> {
             // Without its own managed frame it is shown, and so is that the frame is missing; with only the leaf unwound nobody knows.
             if let (Some(CodeKind::Interpreter), Some(vm)) = (kind, vm)
                 && native.frames.len() > 1
-                && lacks_own_frame(record, vm.facts(), native, depth, rest.first())
+                && lacks_own_frame(record, vm, native, depth, rest.first())
             {
                 self.native(frame.address);
-                if !vm.facts().is_at_sp(frame.lookup().get()) {
+                if !vm.is_at_sp(frame.lookup()) {
                     self.missing(missing);
                 }
                 continue;
@@ -224,6 +226,14 @@ impl Chain<'_> {
         }
         self.callers(record.tid.get(), rest);
     }
+}
+
+/// What the code at an address does, if it is the VM's own or compiled.
+fn code_at(vm: &dyn Vm, address: Address, process: &Process) -> Option<CodeKind> {
+    vm.code_at(address).or_else(|| {
+        let is_compiled = vm.compiler()?.is_code(address, process);
+        is_compiled.then_some(CodeKind::Compiled)
+    })
 }
 
 /// Which native frame is the first one on the thread's ordinary stack, where managed frames lie: those before it are of a signal's handler

@@ -5,8 +5,7 @@
 
 use super::chain::Chain;
 use super::missing::reason;
-use crate::code_kind::CodeKind;
-use crate::facts::VmFacts;
+use crate::seam::{CodeKind, Vm};
 use varid_model::Stack;
 use varid_shim::{CapturedSample, ManagedFrame};
 use varid_unwind::NativeStack;
@@ -18,17 +17,13 @@ impl Chain<'_> {
         record: &CapturedSample,
         native: &NativeStack,
         managed: &[ManagedFrame],
-        facts: &VmFacts,
+        vm: &dyn Vm,
         stack: Stack,
     ) {
         let mut rest = managed;
         let mut entered = false;
         for frame in &native.frames {
-            if rest.is_empty()
-                || !facts
-                    .code_at(frame.lookup().get())
-                    .is_some_and(CodeKind::executes)
-            {
+            if rest.is_empty() || !vm.code_at(frame.lookup()).is_some_and(CodeKind::executes) {
                 self.native(frame.address);
                 continue;
             }

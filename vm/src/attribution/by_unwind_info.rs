@@ -10,7 +10,7 @@ use super::chain::Chain;
 use super::leaf_only;
 use super::missing::reason;
 use crate::ManagedProcess;
-use crate::stack_copy::stack_of;
+use crate::seam::stack_copy::stack_of;
 use std::rc::Rc;
 use varid_model::{Reason, Stack};
 use varid_process::{CodeImage, MappedCode, ProcessImage};

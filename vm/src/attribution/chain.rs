@@ -3,7 +3,7 @@
 use super::RemapTable;
 use super::missing::reason;
 use super::shared_code::{address_by_caller, is_shared};
-use crate::kind::{FrameMethods, Methods, Vm};
+use crate::seam::{FrameMethods, Methods, Vm, WalkedCompiledFrame};
 use crate::{ManagedProcess, Method};
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, MonotonicNs, Precision, Reason};
@@ -229,11 +229,12 @@ impl<'a> Chain<'a> {
     }
 
     /// A frame of compiled code: the frames of the methods that it executes; whether their places are known.
-    fn compiled(&mut self, sp: Address, method: Address, returns: Address) -> bool {
+    fn compiled(&mut self, frame: WalkedCompiledFrame) -> bool {
         let vm = self.process.vm.clone();
-        let frames = vm
-            .ok_or(Reason::ArtQuick)
-            .and_then(|vm| vm.compiled_frame(sp, method, returns, self.time, self.process))
+        let compiler = vm.as_ref().and_then(|vm| vm.compiler());
+        let frames = compiler
+            .ok_or(Reason::UnknownCompiledCode)
+            .and_then(|compiler| compiler.walked_frame(frame, self.process))
             .and_then(with_noted_call);
         let Ok(frames) = frames.map_err(|reason| self.method(Err(reason))) else {
             return false;
@@ -248,7 +249,12 @@ impl<'a> Chain<'a> {
     /// A managed frame; whether its place is known.
     pub fn managed(&mut self, frame: &ManagedFrame) -> bool {
         if let FramePc::Compiled { method, returns } = frame.pc() {
-            return self.compiled(frame.address(), method, returns);
+            return self.compiled(WalkedCompiledFrame {
+                sp: frame.address(),
+                method,
+                returns,
+                time: self.time,
+            });
         }
         let place = self.place(frame);
         match place {
@@ -278,7 +284,10 @@ impl<'a> Chain<'a> {
         vm: &dyn Vm,
         record: &CapturedSample,
     ) {
-        let methods = vm.native_frame(frame, record, self.process);
+        let compiler = vm.compiler();
+        let methods = compiler
+            .and_then(|compiler| compiler.native_frame(frame, record, self.process))
+            .unwrap_or_else(|| vm.native_frame(frame, record, self.process));
         let methods = match inside {
             Inside::Nothing => methods,
             Inside::Fragment | Inside::Edge => methods.and_then(with_noted_call),
@@ -358,6 +367,6 @@ const fn marker_frame(marker: Marker) -> FrameAddress {
 fn with_noted_call(methods: FrameMethods) -> Result<FrameMethods, Reason> {
     match methods.precision {
         Precision::Exact => Ok(methods),
-        Precision::Approximate => Err(Reason::ArtQuick),
+        Precision::Approximate => Err(Reason::UnknownCompiledCode),
     }
 }

@@ -1,7 +1,6 @@
 //! Which frames of a sample are missing, and why?
 
-use crate::code_kind::CodeKind;
-use crate::facts::VmFacts;
+use crate::seam::{CodeKind, Vm};
 use varid_model::Reason;
 use varid_shim::{CapturedSample, ManagedFrame, flags};
 use varid_unwind::{NativeFrame, NativeStack, UnwindError};
@@ -24,12 +23,12 @@ pub(super) fn stopped_among_linked_frames(record: &CapturedSample, native: &Nati
 /// where nobody walked the lists, a loop that native code is entering has none, for no register leads to it yet.
 pub(super) fn lacks_own_frame(
     record: &CapturedSample,
-    facts: &VmFacts,
+    vm: &dyn Vm,
     native: &NativeStack,
     depth: usize,
     next: Option<&ManagedFrame>,
 ) -> bool {
-    let is_at_sp = |frame: &&NativeFrame| facts.is_at_sp(frame.lookup().get());
+    let is_at_sp = |frame: &&NativeFrame| vm.is_at_sp(frame.lookup());
     let mut callers = native
         .frames
         .iter()
@@ -44,11 +43,11 @@ pub(super) fn lacks_own_frame(
     };
     // Assembly that calls an interpreter in C++ has no frame of its own.
     let is_interpreter =
-        |frame: &&NativeFrame| facts.code_at(frame.lookup().get()) == Some(CodeKind::Interpreter);
+        |frame: &&NativeFrame| vm.code_at(frame.lookup()) == Some(CodeKind::Interpreter);
     callers.next_if(|caller| is_interpreter(caller) && !is_at_sp(caller));
     let is_copied = record.has(flags::NOT_READY) || record.has(flags::NO_WALK);
     let is_outside = |frame: &&NativeFrame| {
-        let kind = facts.code_at(frame.lookup().get());
+        let kind = vm.code_at(frame.lookup());
         is_at_sp(frame) || (is_copied && kind.is_none_or(CodeKind::executes))
     };
     let outside = callers.find(is_outside);

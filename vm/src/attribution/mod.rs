@@ -17,9 +17,9 @@ pub use cached::cached_callchain;
 pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
 
 use crate::ManagedProcess;
-use crate::kind::{LeafMethod, ManagedStack, MergeOrder, Unwound, Vm};
-use crate::stack_copy::stack_of;
-use crate::stack_positions::StackPositions;
+use crate::seam::stack_copy::stack_of;
+use crate::seam::stack_positions::StackPositions;
+use crate::seam::{LeafMethod, ManagedStack, MergeOrder, Unwound, Vm};
 use chain::Chain;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -89,7 +89,7 @@ pub fn attribute(
         return;
     }
     let knowledge = process.knowledge();
-    let leaf = vm.and_then(|vm| vm.facts().code_at(ip));
+    let leaf = vm.and_then(|vm| vm.code_at(Address::new(ip)));
     let in_interpreter = match leaf {
         Some(kind) => kind.executes(),
         None => process.may_be_interpreter(ip),
@@ -118,7 +118,7 @@ pub fn attribute(
             .find(|(at, frame)| !frame.is_quick() && !positions.is_detached(*at))
             .map(|(_, frame)| frame)
             .filter(|_| stack == Stack::Vertical && walked_all)
-            .filter(|_| vm.is_some_and(|vm| vm.facts().is_on_native_stack()))
+            .filter(|_| vm.is_some_and(|vm| vm.is_on_native_stack()))
             .map(|frame| frame.address());
         // The next sample is most likely on the ordinary stack again.
         if until.is_none() && !record.has(flags::INTERRUPTED) {
@@ -185,7 +185,7 @@ pub fn attribute(
     }
     match vm {
         Some(vm) if vm.merge_order() == MergeOrder::ByLoop => {
-            chain.merge_by_loop(record, native, &frames, vm.facts(), stack);
+            chain.merge_by_loop(record, native, &frames, vm, stack);
         }
         _ => chain.merge_by_address(record, native, &frames, vm, stack),
     }
@@ -237,7 +237,9 @@ impl UnwindInfo for ProcessCode<'_> {
             return rule;
         }
         let vm = self.vm;
-        let compiled = vm.and_then(|vm| vm.unwind_rule(frame, self.record, self.process));
+        let compiler = vm.and_then(|vm| vm.compiler());
+        let compiled =
+            compiler.and_then(|compiler| compiler.unwind_rule(frame, self.record, self.process));
         let generated = || {
             let stack = stack_of(self.record);
             self.process.generated_rule(frame, self.record.time, stack)

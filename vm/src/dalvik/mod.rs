@@ -1,17 +1,18 @@
 //! Dalvik: frames on a stack of their own, each with an area below its frame pointer.
 
-use crate::code_kind::CodeKind;
-use crate::dex;
-use crate::facts::VmFacts;
-use crate::interpreter_loop::{CalledFrames, Walked, exact_pcs, walk_copy};
-use crate::kind::{LeafMethod, ManagedStack, MergeOrder, Methods, Unwound, Vm, VmKind};
-use crate::method::Method;
+use crate::described::interpreter_loop::{CalledFrames, Walked, exact_pcs, walk_copy};
+use crate::described::{DescribedKind, DescribedVm, Description, dex, refreshed};
+use crate::seam::{
+    CodeKind, LeafMethod, ManagedStack, MergeOrder, Method, Methods, Refreshed, Unwound, Vm,
+    VmChanges, VmFrames, VmMethods, VmTarget,
+};
 use std::borrow::Cow;
 use std::rc::Rc;
 use varid_model::Address;
-use varid_process::Process;
 use varid_process::reader::ForeignMemory;
-use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
+use varid_process::{AddressSpace, Process};
+use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target, flags};
+use varid_tunnel::TunnelError;
 use varid_tunnel::abi::RULE_SAVE_AREA;
 use varid_tunnel::method::resolve_named;
 
@@ -19,29 +20,55 @@ use varid_tunnel::method::resolve_named;
 #[derive(Debug)]
 pub struct Dalvik;
 
-impl VmKind for Dalvik {
-    fn name(&self) -> &'static str {
-        "Dalvik"
-    }
-
-    fn recognise(&self, facts: &VmFacts) -> Option<Rc<dyn Vm>> {
-        (facts.layout.has_rule(RULE_SAVE_AREA)).then(|| {
-            let vm = DalvikVm {
-                facts: facts.clone(),
-            };
-            Rc::new(vm) as Rc<dyn Vm>
+impl DescribedKind for Dalvik {
+    fn recognise(&self, description: &Description) -> Option<Rc<dyn Vm>> {
+        description.layout.has_rule(RULE_SAVE_AREA).then(|| {
+            let description = description.clone();
+            Rc::new(DalvikVm { description }) as Rc<dyn Vm>
         })
     }
 }
 
 #[derive(Debug)]
 struct DalvikVm {
-    facts: VmFacts,
+    description: Description,
 }
 
-impl Vm for DalvikVm {
-    fn facts(&self) -> &VmFacts {
-        &self.facts
+impl DescribedVm for DalvikVm {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn with_description(&self, description: &Description) -> Option<Rc<dyn Vm>> {
+        Dalvik.recognise(description)
+    }
+}
+
+impl VmTarget for DalvikVm {
+    fn target(&self, flags: u32, _space: &AddressSpace) -> Target {
+        self.description.target(flags)
+    }
+}
+
+impl VmChanges for DalvikVm {
+    fn end_batch(&self, process: &Process) -> Refreshed {
+        refreshed(self, process, None)
+    }
+
+    fn forked(&self) -> Rc<dyn Vm> {
+        Rc::new(Self {
+            description: self.description.clone(),
+        })
+    }
+}
+
+impl VmFrames for DalvikVm {
+    fn merge_order(&self) -> MergeOrder {
+        MergeOrder::ByLoop
+    }
+
+    fn is_on_native_stack(&self) -> bool {
+        self.description.is_on_native_stack()
     }
 
     fn leaf_is_managed(&self, _record: &CapturedSample, leaf: Option<CodeKind>) -> bool {
@@ -61,7 +88,7 @@ impl Vm for DalvikVm {
             let space = &process.process().space;
             let copied = walk_copy(
                 record,
-                &self.facts,
+                &self.description,
                 native_frames,
                 native,
                 &CalledFrames::default(),
@@ -78,7 +105,7 @@ impl Vm for DalvikVm {
         let may_take = ManagedFrame::is_exported;
         exact_pcs(
             &mut found.frames,
-            &self.facts,
+            &self.description,
             native,
             &process.process().space,
             may_take,
@@ -93,17 +120,15 @@ impl Vm for DalvikVm {
         found
     }
 
-    fn merge_order(&self) -> MergeOrder {
-        MergeOrder::ByLoop
+    fn has_live_native_method(&self, callee: Option<CodeKind>) -> bool {
+        callee == Some(CodeKind::Bridge)
     }
+}
 
-    fn method(
-        &self,
-        process: &mut Process,
-        pointer: u64,
-    ) -> Result<Method, varid_tunnel::TunnelError> {
+impl VmMethods for DalvikVm {
+    fn method(&self, process: &mut Process, pointer: u64) -> Result<Method, TunnelError> {
         let memory = ForeignMemory::new(process.pid);
-        let named = resolve_named(&self.facts.layout, &memory, pointer)?;
+        let named = resolve_named(&self.description.layout, &memory, pointer)?;
         Ok(dex::place_named(process, &named))
     }
 }
@@ -116,7 +141,7 @@ impl DalvikVm {
             return;
         };
         // A trace is one method's. In the middle of a call the frame may be the callee's already.
-        if let Some(pc) = self.facts.trace(ip)
+        if let Some(pc) = self.description.trace(ip)
             && let Some(method) = frame.method()
             && process.method(method.get()).has_code_at(pc)
         {

@@ -1,9 +1,9 @@
 //! Which method does a remapped address stand for? A VM may store R = i + H0 at a call instead of an address.
 
-use crate::dex;
-use crate::facts::VmFacts;
-use crate::kind::Methods;
-use crate::method::Method;
+use crate::described::Description;
+use crate::described::dex;
+use crate::seam::Method;
+use crate::seam::Methods;
 use varid_model::{Address, Pid};
 use varid_process::open_calls;
 use varid_shim::{FramePc, ManagedFrame};
@@ -48,7 +48,7 @@ impl Remapped {
     /// Puts the addresses of methods in the place of remapped ones. What is not in the VM's table stays.
     pub(super) fn restore(
         &mut self,
-        facts: &VmFacts,
+        description: &Description,
         methods: &mut dyn Methods,
         frames: &mut [ManagedFrame],
     ) {
@@ -62,7 +62,7 @@ impl Remapped {
                 continue;
             };
             if index >= self.entries.len() && !self.fresh {
-                self.read(facts, pid);
+                self.read(description, pid);
             }
             // A forked child has no table before it describes itself.
             let call = self.entries.get(index).filter(|_| self.pid == Some(pid));
@@ -88,8 +88,8 @@ impl Remapped {
         }
     }
 
-    fn read(&mut self, facts: &VmFacts, pid: Pid) {
-        let Some(calls) = facts.calls(pid) else {
+    fn read(&mut self, description: &Description, pid: Pid) {
+        let Some(calls) = description.calls(pid) else {
             return;
         };
         self.fresh = true;

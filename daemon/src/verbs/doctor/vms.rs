@@ -1,7 +1,6 @@
 //! Which VMs are on this machine, and are their frames' links known?
 
 use super::checks::State;
-use object::Object;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -14,9 +13,8 @@ use varid_process::Images;
 use varid_process::reader::{self, PathTarget};
 use varid_symbolizer::hex;
 use varid_tunnel::abi::NAME;
-use varid_tunnel::builds;
-use varid_unwind::Module;
-use varid_vm::{LibraryLayout, ManagedProcess, VmKinds, without_layout};
+use varid_vm::seam::LayoutReport;
+use varid_vm::{ManagedProcess, VmKinds};
 
 /// Where systems keep ART.
 const FOLDERS: [&str; 6] = [
@@ -124,15 +122,8 @@ fn vm_libraries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries
         .map(|entry| entry.path())
-        .filter(|path| is_vm_library(path))
+        .filter(|path| VmKinds::default().is_announced_by(path))
         .collect()
-}
-
-/// `libart.so`, `libart.so.0`; ART's debug build is another library.
-fn is_vm_library(path: &Path) -> bool {
-    path.file_name()
-        .and_then(|name| name.to_str())
-        .is_some_and(|name| name == "libart.so" || name.starts_with("libart.so."))
 }
 
 /// The VM libraries that a process has mapped, and whether it has a tunnel.
@@ -142,11 +133,13 @@ fn mapped(pid: u32) -> (Vec<PathBuf>, bool) {
     let mut tunnel = false;
     for map in maps_entries(&maps) {
         let path = map.path.strip_suffix(b" (deleted)").unwrap_or(map.path);
-        tunnel |= path
+        let is_tunnel = path
             .strip_prefix(b"/memfd:")
             .is_some_and(|name| name.starts_with(NAME.as_bytes()));
+        tunnel |= is_tunnel;
         let path = Path::new(OsStr::from_bytes(path));
-        if is_vm_library(path) && !paths.iter().any(|known| known == path) {
+        let is_library = !is_tunnel && VmKinds::default().is_announced_by(path);
+        if is_library && !paths.iter().any(|known| known == path) {
             paths.push(path.to_owned());
         }
     }
@@ -170,40 +163,17 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
             return vm;
         }
     };
-    let file = varid_symbolizer::parse_elf(&*bytes).ok();
-    let build_id = file
-        .as_ref()
-        .and_then(|file| file.build_id().ok().flatten().map(<[u8]>::to_vec));
-    vm.marked = file
-        .as_ref()
-        .is_some_and(|file| Module::new(file).has_bytecode_marks());
-    let Some(build_id) = build_id else {
-        vm.what = format!("has no build-id; {}", without_layout(vm.marked));
+    let Some(report) = VmKinds::default().examine(path, &bytes) else {
+        vm.what = "is no library of a VM that is known here".to_owned();
         return vm;
     };
-    match builds::lookup(&build_id) {
-        Some(build) => {
-            vm.usable = true;
-            vm.what = format!("known by the build table ({})", build.name());
-        }
-        None => {
-            let unknown = format!(
-                "build-id {} is not in the table of known builds",
-                hex(&build_id)
-            );
-            (vm.usable, vm.what) = match LibraryLayout::read(&bytes) {
-                Ok(_) => (true, format!("{unknown}; {}", found_in_library(&vm.pids))),
-                Err(error) => {
-                    let instead = without_layout(vm.marked);
-                    (
-                        false,
-                        format!("{unknown}, and its layout is not found in it: {error}; {instead}"),
-                    )
-                }
-            };
-        }
-    }
-    vm.build_id = Some(hex(&build_id));
+    vm.marked = report.is_marked;
+    vm.build_id = report.build_id.as_deref().map(hex);
+    (vm.usable, vm.what) = match report.layout {
+        LayoutReport::Known(how) => (true, how),
+        LayoutReport::InLibrary(why) => (true, format!("{why}; {}", found_in_library(&vm.pids))),
+        LayoutReport::Unknown(why) => (false, why),
+    };
     vm
 }
 
@@ -221,7 +191,7 @@ fn found_in_library(pids: &[u32]) -> String {
         }
     }
     match (managed.vm(), &managed.vm_problem) {
-        (Some(vm), _) => format!("known by {} in process {pid}", vm.facts().known_by),
+        (Some(vm), _) => format!("known by {} in process {pid}", vm.known_by()),
         (None, Some(problem)) => {
             format!("its layout is found in the library, and not used in process {pid}: {problem}")
         }

@@ -2,9 +2,9 @@
 
 use super::method::{Call, CompiledMethod, DexMethod, Owner};
 use crate::art::code_info::InlinedId;
-use crate::dex::method_of;
-use crate::kind::{FrameMethods, Methods};
-use crate::method::Method;
+use crate::described::dex::method_of;
+use crate::seam::Method;
+use crate::seam::{FrameMethods, Methods};
 use std::rc::Rc;
 use varid_model::{Address, CodeUnits, FrameAddress, Precision, Reason};
 use varid_shim::{FramePc, ManagedFrame};
@@ -52,10 +52,10 @@ pub(super) fn frames_of(
         Method::Known { code: Some(_), .. } => {
             // A leaf before the first call is at its beginning.
             let dex_pc = call.dex_pc.unwrap_or_default();
-            instruction(&outer, dex_pc, process).ok_or(Reason::ArtQuick)?
+            instruction(&outer, dex_pc, process).ok_or(Reason::UnknownCompiledCode)?
         }
         Method::Known { code: None, .. } | Method::Runtime => FramePc::Native {
-            method: Address::new(pointer.ok_or(Reason::ArtQuick)?),
+            method: Address::new(pointer.ok_or(Reason::UnknownCompiledCode)?),
         },
         Method::Unknown => return Err(Reason::UnknownMethod),
         Method::Gone => return Err(Reason::VmGone),
@@ -73,7 +73,7 @@ fn outer_method(
     let pointer = match &code.owner {
         Owner::Pointer(pointer) => match at_sp {
             // Another method's code is there by now.
-            Some(other) if other != *pointer => return Err(Reason::ArtQuick),
+            Some(other) if other != *pointer => return Err(Reason::UnknownCompiledCode),
             _ => *pointer,
         },
         Owner::Dex(methods) => {
@@ -82,7 +82,7 @@ fn outer_method(
                 (Some(method @ Method::Known { .. }), _) => match is_among(&method, methods) {
                     true => Ok((method, at_sp)),
                     // The frame is not complete, or another file is mapped there.
-                    false => Err(Reason::ArtQuick),
+                    false => Err(Reason::UnknownCompiledCode),
                 },
                 // The process need not have it any more to tell this one.
                 (_, [method]) => {
@@ -91,14 +91,14 @@ fn outer_method(
                 }
                 (Some(method), _) => Ok((method, at_sp)),
                 // Several methods share it, and the frame does not tell which this is.
-                (None, _) => Err(Reason::ArtQuick),
+                (None, _) => Err(Reason::UnknownCompiledCode),
             };
         }
         Owner::Stub => {
-            let pointer = at_sp.ok_or(Reason::ArtQuick)?;
+            let pointer = at_sp.ok_or(Reason::UnknownCompiledCode)?;
             return match process.method(pointer) {
                 // The frame is of other code, which was there before the stub.
-                Method::Known { code: Some(_), .. } => Err(Reason::ArtQuick),
+                Method::Known { code: Some(_), .. } => Err(Reason::UnknownCompiledCode),
                 method => Ok((method, Some(pointer))),
             };
         }

@@ -11,7 +11,7 @@ use super::known_code::{CacheMapping, CodeAt, Seen};
 use super::method::CompiledMethod;
 use super::recent_code::RecentCode;
 use crate::art::code_format::CodeFormat;
-use crate::kind::CodeChange;
+use crate::seam::CodeChange;
 use nix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -18,8 +18,8 @@ mod recent_code;
 mod testing;
 
 use crate::art::code_format::CodeFormat;
-use crate::kind::{CodeChange, FrameMethods, Methods};
-use crate::stack_copy::stack_of;
+use crate::seam::stack_copy::stack_of;
+use crate::seam::{CodeChange, FrameMethods, Methods, VmCompiler, WalkedCompiledFrame};
 use bytecode_frames::frames_of;
 use jit_code::JitCode;
 use known_code::{CacheMapping, CodeAt, KnownCode};
@@ -105,11 +105,6 @@ impl CompiledCode {
         &self.rule
     }
 
-    /// Whether the process has mapped any, as far as is known.
-    pub(super) fn is_there(&self) -> bool {
-        self.is_there.get()
-    }
-
     /// Looks whether the process has mapped any: the addresses between which all of it is.
     pub(super) fn look_for_it(&self, space: &AddressSpace) -> Option<Range<u64>> {
         let is_code = |mapped: &&ProcessMapping| match &mapped.image {
@@ -134,33 +129,13 @@ impl CompiledCode {
     /// What is known of the JIT's code may be outdated for the next samples. The number that is watched, if it was read for these.
     pub(super) fn end_batch(&self, pid: Pid) -> Option<u32> {
         self.batch.set(self.batch.get().wrapping_add(1));
-        self.is_there().then(|| self.observe(pid)).flatten()
+        self.has_code().then(|| self.observe(pid)).flatten()
     }
 
     /// Notes which code is replaced from now on. The number that is watched, if it was read since the last call.
     pub(super) fn observe(&self, pid: Pid) -> Option<u32> {
         let memory = ForeignMemory::new(pid);
         self.jit.borrow_mut().begin_batch(&memory)
-    }
-
-    /// What the JIT does at present.
-    pub(super) fn change(&self) -> CodeChange {
-        match self.is_there() {
-            true => self.jit.borrow().change(),
-            false => CodeChange::None,
-        }
-    }
-
-    /// Whether the instruction at an address is a compiled method's: all code in the JIT's cache is, also what is no longer known.
-    pub(super) fn is_at(&self, address: Address, process: &Process) -> bool {
-        match place_of(address, &process.space) {
-            Some(Place::CodeCache(_)) => true,
-            Some(Place::Oat(..)) => {
-                let code = self.at(address, process);
-                code.is_some_and(|code| code.method.is_some())
-            }
-            None => false,
-        }
     }
 
     /// What code the process has at an address.
@@ -264,9 +239,37 @@ impl CompiledCode {
         });
         code
     }
+}
 
-    /// How a native frame of a sample is left, if it is a compiled method's.
-    pub(super) fn rule(
+impl VmCompiler for CompiledCode {
+    fn has_code(&self) -> bool {
+        self.is_there.get()
+    }
+
+    /// All code in the JIT's cache is, also what is no longer known.
+    fn is_code(&self, address: Address, process: &Process) -> bool {
+        match place_of(address, &process.space) {
+            Some(Place::CodeCache(_)) => true,
+            Some(Place::Oat(..)) => {
+                let code = self.at(address, process);
+                code.is_some_and(|code| code.method.is_some())
+            }
+            None => false,
+        }
+    }
+
+    fn change(&self) -> CodeChange {
+        match self.has_code() {
+            true => self.jit.borrow().change(),
+            false => CodeChange::None,
+        }
+    }
+
+    fn may_be_in(&self, path: &Path) -> bool {
+        may_be_code(path)
+    }
+
+    fn unwind_rule(
         &self,
         frame: &NativeFrame,
         sample: &CapturedSample,
@@ -276,8 +279,8 @@ impl CompiledCode {
         Some(code.rule(frame.lookup()))
     }
 
-    /// The methods that a native frame in compiled code executes: those that the compiler has inlined are frames of their own. None: it is no frame of compiled code.
-    pub(super) fn frames(
+    /// Methods that the compiler has inlined are frames of their own.
+    fn native_frame(
         &self,
         frame: &NativeFrame,
         sample: &CapturedSample,
@@ -292,28 +295,20 @@ impl CompiledCode {
         Some(frames_of(&code, at_sp, frame.sp, frame.address, process))
     }
 
-    /// The same of a frame that the shim has walked: `method` is at its stack pointer `sp`, and the code that it has called returns to
-    /// `returns`. `time`: that of the sample.
-    ///
-    /// # Errors
-    ///
-    /// There is no code of the method any more, or the call is none that the compiler noted down.
-    pub(super) fn caller_frames(
+    /// There is no code of the method any more, or the call is none that the compiler noted down: then it is not known.
+    fn walked_frame(
         &self,
-        sp: Address,
-        method: Address,
-        returns: Address,
-        time: MonotonicNs,
+        frame: WalkedCompiledFrame,
         process: &mut dyn Methods,
     ) -> Result<FrameMethods, Reason> {
-        if returns == Address::default() {
-            return Err(Reason::ArtQuick);
+        if frame.returns == Address::default() {
+            return Err(Reason::UnknownCompiledCode);
         }
-        let returns = FrameAddress::Return(returns);
-        let at_sp = Some(method.get());
-        let code = self.at_time(returns.lookup(), time, |_| at_sp, process.process());
+        let returns = FrameAddress::Return(frame.returns);
+        let at_sp = Some(frame.method.get());
+        let code = self.at_time(returns.lookup(), frame.time, |_| at_sp, process.process());
         let code = code.ok_or_else(|| unknown_code(process))?;
-        frames_of(&code, at_sp, sp, returns, process)
+        frames_of(&code, at_sp, frame.sp, returns, process)
     }
 }
 
@@ -347,13 +342,13 @@ fn place_of(address: Address, space: &AddressSpace) -> Option<Place<'_>> {
 /// Why nothing is known of code in the JIT's cache: it was thrown away, or the process has ended.
 fn unknown_code(process: &mut dyn Methods) -> Reason {
     match process.process().has_memory() {
-        true => Reason::ArtQuick,
+        true => Reason::UnknownCompiledCode,
         false => Reason::VmGone,
     }
 }
 
 /// Whether a mapping of this path may hold compiled code: an oat file, or the JIT's code cache.
-pub(super) fn may_be_code(path: &Path) -> bool {
+fn may_be_code(path: &Path) -> bool {
     let name = path.to_str().unwrap_or_default();
     is_oat(path)
         || ["jit-cache", "jit-code-cache"]

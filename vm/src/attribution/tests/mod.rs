@@ -249,7 +249,7 @@ fn what_has_called_the_outermost_frame_that_was_unwound_is_left_out() {
     ];
     let record = world.record(&["native", "quick", "native", "outermost"]);
     let user = world.user(record, 0, &frames, Stack::Vertical);
-    let not_known = because(Reason::ArtQuick);
+    let not_known = because(Reason::UnknownCompiledCode);
     assert_eq!(user, [native, not_known, left_out(), second + 1]);
 }
 

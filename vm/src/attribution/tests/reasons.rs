@@ -198,7 +198,12 @@ fn a_pc_that_is_not_in_the_frames_method_is_no_place() {
         let user = world.user(record, 0, &[], Stack::Full);
         assert_eq!(
             user,
-            [native, quick, because(Reason::ArtQuick), outermost],
+            [
+                native,
+                quick,
+                because(Reason::UnknownCompiledCode),
+                outermost
+            ],
             "{method:#x} {pc:x?}"
         );
     }

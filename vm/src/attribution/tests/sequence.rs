@@ -65,7 +65,7 @@ fn happens(world: &mut World, event: Event) {
         Event::MappedAgain => world.map_dex(DEX + AGAIN),
         Event::Renewed => process.process.space.renew(&(DEX..DEX + 0x1000)),
         Event::Unloaded => {
-            process.describe_vm_anew();
+            process.describe_vm_anew(&world.description);
             process.set_method(FIRST, Method::Runtime);
             process.set_method(SECOND, world.native.clone());
         }

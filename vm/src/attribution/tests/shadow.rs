@@ -60,7 +60,7 @@ fn a_remapped_address_is_its_method_with_bytecode_or_without() {
         ..Call::default()
     };
     let entries = vec![entry(first, NO_INDEX), entry(0, index), unknown];
-    world.process.set_remapped(entries);
+    world.process.set_remapped(&world.description, entries);
     let slot = world.native_slot();
     let record = world.record(&CALLS);
     let records = [entered(0, REMAP_FIRST), entered(1, REMAP_FIRST + 1)];

@@ -12,7 +12,8 @@ use varid_recording::remap::address_of;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, StackCopy, flags};
 use varid_tunnel::abi;
 use varid_vm::attribution::{Attributed, RemapTable, attribute, cached_callchain};
-use varid_vm::{ManagedProcess, Method, Methods, VmFacts};
+use varid_vm::seam::Methods;
+use varid_vm::{Description, ManagedProcess, Method};
 
 #[path = "../../../../unwind/src/tests/compiled.rs"]
 mod compiled;
@@ -204,6 +205,8 @@ fn layout(kind: u8) -> abi::Layout {
 pub struct World {
     pub process: ManagedProcess,
     pub remap: RemapTable,
+    /// What its VM says of itself.
+    pub description: Description,
     /// Addresses of the instructions of `FIRST` and `SECOND`.
     pub code: [Range<u64>; 2],
     /// The method without bytecode.
@@ -295,7 +298,7 @@ impl World {
             let code = &methods[which].code;
             DEX + u64::from(code.start)..DEX + u64::from(code.end)
         });
-        let mut vm = VmFacts::made_up(layout(kind), ranges);
+        let mut vm = Description::made_up(layout(kind), ranges);
         if in_areas {
             vm.layout.flags = 0;
             let trace = |start, pc| abi::Trace { start, pc };
@@ -330,6 +333,7 @@ impl World {
         process.set_method(RUNTIME, Method::Runtime);
         Self {
             process,
+            description: vm,
             remap: RemapTable::new().unwrap(),
             code,
             native,

@@ -159,12 +159,12 @@ fn of_methods_that_share_code_the_frame_tells_which() {
     let shared = code(SHARED, &image, None);
     assert_eq!(
         called(&shared, 1, None, &mut process),
-        Err(Reason::ArtQuick)
+        Err(Reason::UnknownCompiledCode)
     );
     let stub = code(CATCHING, &image, Some(Owner::Stub));
     assert_eq!(
         called(&stub, CALL, None, &mut process),
-        Err(Reason::ArtQuick)
+        Err(Reason::UnknownCompiledCode)
     );
     process.insert(POINTER, native_method(&image));
     let method = Address::new(POINTER);

@@ -29,8 +29,6 @@ const MAX_MEMBERS: u16 = 8;
 /// What is checked in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// The thread pointer's offset of `art::Thread`.
-    SelfPointer,
     /// The methods for callee-saved registers are methods.
     CalleeSaves,
     /// The VM's threads are the process's.
@@ -42,11 +40,11 @@ pub enum Check {
 }
 
 impl Check {
+    /// With that of the word with the thread pointer's offset, which a process that is up passes.
     const ALL: usize = 5;
 
     const fn what(self) -> &'static str {
         match self {
-            Self::SelfPointer => "the word with the thread pointer's offset",
             Self::CalleeSaves => "the methods for callee-saved registers",
             Self::Threads => "the list of threads",
             Self::Stacks => "the managed stacks",

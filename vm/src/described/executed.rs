@@ -3,7 +3,7 @@
 //! Whose handler it is tells the opcode, and where in the handler the register has been moved on is known from
 //! its code. Then the instruction is the one of that opcode which may lead to where the register is.
 
-use crate::handlers::Moved;
+use super::handlers::Moved;
 use varid_process::{AddressSpace, ProcessImage};
 
 /// The address of the instruction that the handler of `opcode` executes; `pc` is what the register holds, and is returned unchanged

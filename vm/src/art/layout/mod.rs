@@ -41,7 +41,6 @@ pub use error::LayoutError;
 pub(crate) use jit_code::{OAT_VERSION, OAT_VERSION_14};
 pub(crate) use known::read_once;
 pub(crate) use process::Look;
-pub use process::{Check, Checks};
 
 use decode::Decoder;
 use fields::{Fields, NATIVE};

@@ -1,8 +1,8 @@
 //! What do the registers of an interpreter loop say of the frame that it executes?
 
-use crate::code_kind::CodeKind;
-use crate::executed::executed;
-use crate::facts::VmFacts;
+use super::Description;
+use super::executed::executed;
+use crate::seam::CodeKind;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use varid_model::{ADDRESS_MASK, Address, Reason, Regs};
@@ -27,7 +27,7 @@ pub(crate) type CalledFrames = BTreeMap<usize, Result<Address, Reason>>;
 /// its bytecode pc, which is 0 if the frame tells it.
 pub(crate) fn walk_copy(
     record: &CapturedSample,
-    facts: &VmFacts,
+    description: &Description,
     frames: &[NativeFrame],
     native: &NativeStack,
     called: &CalledFrames,
@@ -43,27 +43,27 @@ pub(crate) fn walk_copy(
     for (depth, frame) in frames.iter().enumerate() {
         let ip = frame.lookup().get();
         let last = managed.last().map(ManagedFrame::address);
-        let (address, pc) = match facts.code_at(ip) {
+        let (address, pc) = match description.code_at(ip) {
             Some(CodeKind::Loop) => {
                 let is_known = |(_, address)| last.is_some_and(|last| last.get() >= address);
                 // Most are: a walk finds all frames of a list.
-                if loop_frame(facts, ip, &frame.regs).is_some_and(is_known) {
+                if loop_frame(description, ip, &frame.regs).is_some_and(is_known) {
                     continue;
                 }
-                let Some(found) = registers(facts, ip, &frame.regs, space) else {
+                let Some(found) = registers(description, ip, &frame.regs, space) else {
                     // What it called has no unwind information: a frame pointer leads past it without its registers.
                     lost = Some(Reason::NoUnwindInfo);
                     continue;
                 };
                 // Each of these frames is a native one, too, and has been unwound.
-                if facts.is_at_sp(ip) {
-                    managed.push(frame_at_sp(facts, native, depth, found));
+                if description.is_at_sp(ip) {
+                    managed.push(frame_at_sp(description, native, depth, found));
                     continue;
                 }
                 found
             }
             // It makes or leaves its frame; those of its callers are native ones.
-            Some(CodeKind::Interpreter) if facts.is_at_sp(ip) => continue,
+            Some(CodeKind::Interpreter) if description.is_at_sp(ip) => continue,
             Some(CodeKind::Interpreter) => match called.get(&depth) {
                 Some(Ok(address)) if last.is_none_or(|last| last < *address) => (address.get(), 0),
                 Some(Ok(_)) => continue,
@@ -99,13 +99,13 @@ pub(crate) fn walk_copy(
 /// The managed frame that is the native frame at `depth`; `(address, pc)`: what [`registers`] finds. Where unwinding has stopped there, its
 /// caller is not known.
 pub(crate) fn frame_at_sp(
-    facts: &VmFacts,
+    description: &Description,
     native: &NativeStack,
     depth: usize,
     (address, pc): (u64, u64),
 ) -> ManagedFrame {
     let is_outermost = match native.frames.get(depth.saturating_add(1)) {
-        Some(caller) => !facts.is_at_sp(caller.lookup().get()),
+        Some(caller) => !description.is_at_sp(caller.lookup().get()),
         None => native.stopped.is_none(),
     };
     let pc = FramePc::Absolute(Address::new(pc));
@@ -113,11 +113,11 @@ pub(crate) fn frame_at_sp(
 }
 
 /// The rule of the interpreter loop at an address, and the frame's address that its registers hold.
-fn loop_frame<'f>(facts: &'f VmFacts, ip: u64, regs: &Regs) -> Option<(&'f Rule, u64)> {
-    if facts.code_at(ip) != Some(CodeKind::Loop) {
+fn loop_frame<'f>(description: &'f Description, ip: u64, regs: &Regs) -> Option<(&'f Rule, u64)> {
+    if description.code_at(ip) != Some(CodeKind::Loop) {
         return None;
     }
-    let rule = facts.rule_at(ip)?;
+    let rule = description.rule_at(ip)?;
     let address = match rule.kind {
         RULE_AT_SP => regs.sp()?,
         _ => regs
@@ -129,14 +129,14 @@ fn loop_frame<'f>(facts: &'f VmFacts, ip: u64, regs: &Regs) -> Option<(&'f Rule,
 
 /// The frame's address that an interpreter loop's registers hold, and the bytecode pc that they tell.
 pub(crate) fn registers(
-    facts: &VmFacts,
+    description: &Description,
     ip: u64,
     regs: &Regs,
     space: &AddressSpace,
 ) -> Option<(u64, u64)> {
-    let (rule, address) = loop_frame(facts, ip, regs)?;
+    let (rule, address) = loop_frame(description, ip, regs)?;
     let pc = regs.get(u16::from(rule.reg_pc))? & ADDRESS_MASK;
-    let pc = match facts.handler(ip) {
+    let pc = match description.handler(ip) {
         Some((opcode, moved)) => executed(space, pc, opcode, moved),
         None => pc,
     };
@@ -147,14 +147,15 @@ pub(crate) fn registers(
 /// unwinding restores the register. `may_take`: frames whose pc is not known better already.
 pub(crate) fn exact_pcs(
     managed: &mut Cow<'_, [ManagedFrame]>,
-    facts: &VmFacts,
+    description: &Description,
     native: &NativeStack,
     space: &AddressSpace,
     may_take: impl Fn(&ManagedFrame) -> bool,
 ) {
     let mut next = 0;
     for frame in &native.frames {
-        let Some((address, pc)) = registers(facts, frame.lookup().get(), &frame.regs, space) else {
+        let Some((address, pc)) = registers(description, frame.lookup().get(), &frame.regs, space)
+        else {
             continue;
         };
         let is_its =

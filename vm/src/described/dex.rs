@@ -1,7 +1,7 @@
 //! Which method of a mapped dex file does a VM mean? The place in the file, if the two agree.
 
-use crate::facts::VmFacts;
-use crate::method::Method;
+use super::Description;
+use crate::seam::Method;
 use std::rc::Rc;
 use varid_process::reader::{ForeignMemory, Link, MemoryRange, Prefetched};
 use varid_process::{AddressSpace, CodeImage, Process, ProcessImage, ProcessMapping};
@@ -16,14 +16,14 @@ const COMPACT_HEADER: u64 = 4;
 
 /// What a method pointer stands for, of a VM whose methods have an index in their dex file.
 pub(crate) fn resolve(
-    facts: &VmFacts,
+    description: &Description,
     process: &mut Process,
     pointer: u64,
 ) -> Result<Method, TunnelError> {
     /// Bytes of a method that are read at once.
     const METHOD: u32 = 40;
     let memory = ForeignMemory::new(process.pid);
-    let layout = &facts.layout;
+    let layout = &description.layout;
     let object = MemoryRange {
         address: pointer,
         len: METHOD,

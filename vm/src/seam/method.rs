@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 use varid_model::CodeUnits;
-use varid_process::{AddressSpace, CodeImage};
+use varid_process::{AddressSpace, CodeImage, Process};
 
 /// What a method pointer of the VM stands for.
 #[derive(Debug, Clone)]
@@ -54,4 +54,19 @@ impl Method {
     pub fn has_code_at(&self, address: u64) -> bool {
         matches!(self, Method::Known { code: Some(code), .. } if code.contains(&address))
     }
+}
+
+/// The methods of a process, as its VM's pointers name them.
+pub trait Methods {
+    /// The process.
+    fn process(&mut self) -> &mut Process;
+
+    /// What a method pointer stands for; read from the process the first time it is seen.
+    fn method(&mut self, pointer: u64) -> Method;
+
+    /// Whether it is known what a pointer stands for.
+    fn is_known(&self, pointer: u64) -> bool;
+
+    /// Makes a pointer stand for a method.
+    fn insert(&mut self, pointer: u64, method: Method);
 }

@@ -1,21 +1,20 @@
 //! What is known of a process with a VM: the VM, its methods, the callchains of its threads.
 
-use crate::callchain_cache::{CallchainCache, Knowledge};
-use crate::dex;
-use crate::facts::VmFacts;
-use crate::find::{Found, find};
-use crate::kind::{Methods, Vm};
-use crate::kinds::VmKinds;
-use crate::method::Method;
-use crate::unwound_stacks::UnwoundStacks;
+pub(crate) mod callchain_cache;
+mod unwound_stacks;
+
+use crate::described::dex;
+use crate::seam::{Found, Method, Methods, Refreshed, Vm, VmKinds};
+use callchain_cache::{CallchainCache, Knowledge};
 use std::rc::Rc;
-use varid_model::{ById, Pid};
+use unwound_stacks::UnwoundStacks;
+use varid_model::{Address, ById, Pid};
 use varid_process::{
     AddressSpace, ElfImage, Images, KernelMapping, NewMapping, Process, ProcessImage,
     ProcessMapping,
 };
-use varid_tunnel::BytecodeKind;
 use varid_tunnel::abi::{CODE_BOOT, Call};
+use varid_tunnel::{BytecodeKind, PublishedBytecode};
 
 /// A process changes while it is looked at; one that looks different so often is different.
 const MAX_UNCLEAR_LOOKS: u32 = 100;
@@ -88,20 +87,20 @@ impl ManagedProcess {
 
     /// Looks for a VM; true: more is known of it than before.
     pub fn find_vm(&mut self) -> bool {
-        match find(&self.process, self.kinds) {
+        match self.kinds.find(&self.process) {
             Found::Vm(vm) => {
                 self.vm_problem = None;
-                self.map_described_code(vm.facts());
+                self.map_published_code(&*vm);
                 vm.found(&self.process);
                 self.set_vm(Some(vm));
                 true
             }
-            Found::Nothing => false,
+            Found::No | Found::NotYet => false,
             Found::Unclear(_) if self.unclear_looks < MAX_UNCLEAR_LOOKS => {
                 self.unclear_looks = self.unclear_looks.saturating_add(1);
                 false
             }
-            Found::Unusable(problem) | Found::Unclear(problem) => {
+            Found::Refused(problem) | Found::Unclear(problem) => {
                 if self.vm_problem.as_ref() == Some(&problem) {
                     return false;
                 }
@@ -153,48 +152,49 @@ impl ManagedProcess {
         self.vm.is_none() && self.vm_problem.is_some() && self.marked
     }
 
-    /// Takes in what the VM's tunnel says now, if that has changed since it was read: dex files
-    /// come and go.
-    pub fn refresh_codes(&mut self) {
-        let pid = self.process.pid;
-        let Some(vm) = self.vm() else { return };
-        if !vm.end_batch(&self.process) {
-            return;
-        }
-        if let Some(facts) = vm.facts().reread(pid) {
-            let facts = facts.with_states(self.space());
-            self.replace_vm(&facts);
+    /// Takes in what the VM says of itself now, if that has changed: files of bytecode come and go.
+    pub fn end_batch(&mut self) {
+        if let Some(vm) = self.vm() {
+            let refreshed = vm.end_batch(&self.process);
+            self.replace_vm(refreshed);
         }
     }
 
     /// The VM describes itself anew.
-    pub(crate) fn replace_vm(&mut self, facts: &VmFacts) {
-        let codes = &facts.codes;
+    pub(crate) fn replace_vm(&mut self, refreshed: Refreshed) {
+        match refreshed {
+            Refreshed::Same => {}
+            Refreshed::Vm { vm, same_methods } => {
+                self.forget_bytecode_in_memory(vm.published());
+                self.map_published_code(&*vm);
+                match same_methods {
+                    true => self.vm = Some(vm),
+                    // A method's memory may be another's by now, as its file's may.
+                    false => self.set_vm(Some(vm)),
+                }
+            }
+            Refreshed::Other => {
+                self.forget_bytecode_in_memory(&[]);
+                self.set_vm(None);
+                if !self.find_vm() {
+                    self.set_problem("it describes another VM than it did".to_owned());
+                }
+            }
+        }
+    }
+
+    /// Forgets what was found in memory and is not what the VM says now.
+    fn forget_bytecode_in_memory(&mut self, published: &[PublishedBytecode]) {
         self.process
             .forget_memory_dexes(|start, end, time| match time {
-                Some(time) => !codes
+                Some(time) => !published
                     .iter()
                     .any(|code| code.start == start && code.time == time),
                 // The VM need not know of what was found; but what it says now is newer.
-                None => codes
+                None => published
                     .iter()
                     .any(|code| code.start < end && start < code.start.saturating_add(code.size)),
             });
-        // A method's memory may be another's by now, as its dex file's may.
-        let before = self.vm().map(Vm::facts);
-        let same_methods = before.is_some_and(|before| facts.differs_in_traces_only(before));
-        self.map_described_code(facts);
-        let same = self.vm().and_then(|vm| vm.with_new_description(facts));
-        let vm = same.or_else(|| self.kinds.recognise(facts));
-        if same_methods && vm.is_some() {
-            self.vm = vm;
-            return;
-        }
-        let is_known = vm.is_some();
-        self.set_vm(vm);
-        if !is_known {
-            self.set_problem("its tunnel describes a VM of no kind that is known here".to_owned());
-        }
     }
 
     /// A VM's library or tunnel is mapped, and its layout is not known yet.
@@ -205,7 +205,7 @@ impl ManagedProcess {
                 || self
                     .process
                     .elf_images()
-                    .any(|elf| self.kinds.is_library(&elf.path)))
+                    .any(|elf| self.kinds.is_announced_by(&elf.path)))
     }
 
     /// Whether its VM has begun to describe itself, and what it says could not be read yet.
@@ -219,7 +219,7 @@ impl ManagedProcess {
         self.set_vm(None);
         let problem = format!(
             "the layout known by {} matched none of {samples} samples in the interpreter; it is not used",
-            vm.facts().known_by
+            vm.known_by()
         );
         tracing::warn!("process {}: {problem}", self.pid());
         self.set_problem(problem);
@@ -227,14 +227,13 @@ impl ManagedProcess {
 
     /// The folder of the VM's library, if it is one that holds nothing but a VM.
     pub fn vm_directory(&self) -> Option<std::path::PathBuf> {
-        let library = self
-            .process
-            .elf_images()
-            .find(|elf| self.kinds.is_library(&elf.path))?;
-        let parent = library.path.parent()?;
-        let own =
-            parent.file_name().is_some_and(|name| name == "android") || parent.starts_with("/apex");
-        own.then(|| parent.to_owned())
+        let mut libraries = self.process.elf_images();
+        libraries.find_map(|elf| {
+            let parent = elf.path.parent()?;
+            let is_own = parent.file_name().is_some_and(|name| name == "android")
+                || parent.starts_with("/apex");
+            (is_own && self.kinds.is_library(&elf.path)).then(|| parent.to_owned())
+        })
     }
 
     /// Whether what is executed at an address outside a known VM's code may be an interpreter: where one that cannot be used has its
@@ -258,7 +257,7 @@ impl ManagedProcess {
             NewMapping::Tunnel => true,
             NewMapping::Elf => self.space().iter().any(|part| {
                 let is_new = part.start < mapped.end && mapped.start < part.end;
-                is_new && self.is_library(&part.image)
+                is_new && matches!(&part.image, ProcessImage::Elf(elf) if self.kinds.is_announced_by(&elf.path))
             }),
             NewMapping::Other => false,
         }
@@ -269,21 +268,22 @@ impl ManagedProcess {
         matches!(image, ProcessImage::Elf(elf) if self.kinds.is_library(&elf.path))
     }
 
-    /// Whether code of the VM is in this image.
+    /// Whether code of a VM is in this image.
     pub fn is_vm_image(&self, elf: &ElfImage) -> bool {
-        let Some(vm) = &self.vm else {
-            return self.kinds.is_library(&elf.path);
+        let is_this = |image: &ProcessImage| matches!(image, ProcessImage::Elf(image) if std::ptr::eq(image.as_ref(), elf));
+        let has_code = |vm: &dyn Vm| {
+            self.process.space.iter().any(|mapped| {
+                let (start, end) = (Address::new(mapped.start), Address::new(mapped.end));
+                is_this(&mapped.image) && vm.has_code_in(start, end)
+            })
         };
-        self.process.space.iter().any(|mapped| {
-            matches!(&mapped.image, ProcessImage::Elf(image) if std::ptr::eq(image.as_ref(), elf))
-                && vm.facts().has_code_in(mapped.start, mapped.end)
-        })
+        self.kinds.is_library(&elf.path) || self.vm().is_some_and(has_code)
     }
 
     /// What the VM says about its dex files: which are the framework's, and those that no
     /// file shows.
-    fn map_described_code(&mut self, facts: &VmFacts) {
-        for code in &facts.codes {
+    fn map_published_code(&mut self, vm: &dyn Vm) {
+        for code in vm.published() {
             // A file of another format is read where it is mapped.
             let is_dex = code.kind == BytecodeKind::Dex;
             if is_dex
@@ -322,10 +322,7 @@ impl ManagedProcess {
     /// A child that has this process's memory, as fork leaves it.
     pub fn fork(&self, pid: Pid) -> Self {
         Self {
-            vm: self
-                .vm
-                .as_ref()
-                .map(|vm| vm.forked().unwrap_or_else(|| vm.clone())),
+            vm: self.vm.as_ref().map(|vm| vm.forked()),
             unclear_looks: 0,
             vm_problem: self.vm_problem.clone(),
             marked: self.marked,
@@ -440,7 +437,7 @@ mod tests {
             method_index: method.index,
             code: CodeItem::Offset(method.code.start - 16),
         };
-        match crate::dex::place(&mut process.process, &id) {
+        match crate::described::dex::place(&mut process.process, &id) {
             Method::Known { image: found, .. } => assert_eq!(found.build_id, dex.build_id),
             other => panic!("{other:?}"),
         }
@@ -470,13 +467,18 @@ mod tests {
             location: "other.dex".to_owned(),
         };
         // The VM says something of other places.
-        let mut vm = VmFacts::made_up(Default::default(), Vec::new());
-        vm.codes.push(code(held.start - PAGE));
-        managed.replace_vm(&vm);
+        let rule = varid_tunnel::abi::Rule {
+            kind: varid_tunnel::abi::RULE_LIST,
+            ..Default::default()
+        };
+        let layout = varid_tunnel::abi::Layout::with_rules(&[rule]);
+        let mut says = crate::Description::made_up(layout, Vec::new());
+        says.codes.push(code(held.start - PAGE));
+        managed.describe_vm_anew(&says);
         assert!(Rc::ptr_eq(&image(&managed).unwrap(), &found));
         // It says something of this one.
-        vm.codes.push(code(held.start));
-        managed.replace_vm(&vm);
+        says.codes.push(code(held.start));
+        managed.describe_vm_anew(&says);
         assert!(image(&managed).is_none_or(|now| !Rc::ptr_eq(&now, &found)));
     }
 

@@ -1,6 +1,6 @@
 //! What did unwinding find in the last samples of a process's threads?
 
-use crate::callchain_cache::Knowledge;
+use crate::managed_process::callchain_cache::Knowledge;
 use varid_model::Tid;
 use varid_unwind::UnwoundStack;
 

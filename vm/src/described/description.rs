@@ -1,9 +1,8 @@
 //! What is known of a VM, whatever its kind: how its frames are linked, what its code does, who says so.
 
-use crate::art_layout::Checks;
-use crate::code_kind::CodeKind;
-use crate::handlers::{Moved, moved};
-use crate::quick_code;
+use super::handlers::{Moved, moved};
+use super::quick_code;
+use crate::seam::CodeKind;
 use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
@@ -22,7 +21,7 @@ use varid_tunnel::{Memory, TunnelError};
 
 /// What is known of a process's VM.
 #[derive(Debug, Clone)]
-pub struct VmFacts {
+pub struct Description {
     /// How its frames are linked; registers by DWARF number.
     pub layout: Layout,
     /// What its description says of its code, sorted, disjoint.
@@ -84,8 +83,8 @@ pub enum KnownBy {
     Tunnel,
     /// The table of builds.
     Build(&'static str),
-    /// The VM's library, and the process that has loaded it.
-    Library(Checks),
+    /// The VM's library, and the process that has loaded it; in words, how that was checked.
+    Library(String),
 }
 
 impl KnownBy {
@@ -134,6 +133,19 @@ fn moved_in(memory: &dyn Memory, layout: &Layout, ranges: &[CodeRange]) -> std::
     code().unwrap_or_default().into()
 }
 
+/// The kind of a range of a tunnel or of the table of builds (`RANGE_*`); None: of one that this version does not know.
+const fn kind_of_range(kind: u32) -> Option<CodeKind> {
+    Some(match kind {
+        abi::RANGE_BODY | abi::RANGE_HANDLERS => CodeKind::Loop,
+        abi::RANGE_INTERPRETER => CodeKind::Interpreter,
+        abi::RANGE_BRIDGE => CodeKind::Bridge,
+        abi::RANGE_VM => CodeKind::Runtime,
+        abi::RANGE_QUICK => CodeKind::NativeFrames,
+        abi::RANGE_TRACES => CodeKind::Traces,
+        _ => return None,
+    })
+}
+
 /// The rule whose registers a range speaks of.
 fn rule_of<'a>(layout: &'a Layout, range: &CodeRange) -> Option<&'a Rule> {
     layout.rules().get(usize::try_from(range.rule).ok()?)
@@ -155,7 +167,7 @@ fn generation_of(tunnel: u64) -> u64 {
     tunnel.wrapping_add(std::mem::offset_of!(abi::TunnelHeader, generation) as u64)
 }
 
-impl VmFacts {
+impl Description {
     /// The VM whose library, of this build, is loaded at `load_base`.
     pub(crate) fn of_build(
         memory: &dyn Memory,
@@ -281,7 +293,7 @@ impl VmFacts {
     /// What the code at an address does, if it is the VM's.
     #[inline]
     pub fn code_at(&self, address: u64) -> Option<CodeKind> {
-        CodeKind::of_range(self.range_at(address)?.kind)
+        kind_of_range(self.range_at(address)?.kind)
     }
 
     /// The function of the machinery of calls that an address is in: such code is described function by function.
@@ -461,7 +473,7 @@ impl VmFacts {
     }
 }
 
-impl VmFacts {
+impl Description {
     /// A VM as its tunnel might describe it.
     #[doc(hidden)]
     pub fn made_up(layout: Layout, ranges: Vec<CodeRange>) -> Self {
