@@ -98,8 +98,8 @@ impl VmFrames for Running {
     }
 
     /// What calls native methods is a part of the loop.
-    fn has_live_native_method(&self, callee: Option<CodeKind>) -> bool {
-        callee == Some(CodeKind::Loop)
+    fn native_caller(&self) -> CodeKind {
+        CodeKind::Loop
     }
 }
 

@@ -1,4 +1,5 @@
 /* Works below a frame that is larger than any copy of a stack, of which every page is stored in. Functions keep frame pointers.
+ * How long a call works is drawn at random: calls of one length beat with the sampling.
  * usage: beyond MILLISECONDS */
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,15 @@
 #define APART __attribute__((noinline, noclone, optimize("no-omit-frame-pointer")))
 
 static volatile int worked;
+
+/* About `mean`: by half of it more or less. */
+static int drawn(int mean)
+{
+	static unsigned state = 1;
+
+	state = state * 1664525u + 1013904223u;
+	return mean / 2 + (int)((state >> 8) % (unsigned)mean);
+}
 
 APART void work(int rounds)
 {
@@ -26,12 +36,12 @@ APART int large(int rounds)
 
 APART void three(void)
 {
-	worked += large(600000);
+	worked += large(drawn(60000));
 }
 
 APART void one(void)
 {
-	worked += large(200000);
+	worked += large(drawn(20000));
 }
 
 APART void rounds(long milliseconds)

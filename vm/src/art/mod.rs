@@ -237,8 +237,8 @@ impl VmFrames for ArtVm {
         })
     }
 
-    fn has_live_native_method(&self, callee: Option<CodeKind>) -> bool {
-        callee == Some(CodeKind::Bridge)
+    fn native_caller(&self) -> CodeKind {
+        CodeKind::Bridge
     }
 
     fn leaf_pc_if_only_difference(

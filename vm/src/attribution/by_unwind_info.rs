@@ -7,8 +7,8 @@
 //! their native code only.
 
 use super::chain::Chain;
-use super::leaf_only;
 use super::missing::reason;
+use super::unwinding::leaf_only;
 use crate::ManagedProcess;
 use crate::seam::stack_copy::stack_of;
 use std::rc::Rc;

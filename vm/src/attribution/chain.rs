@@ -1,26 +1,16 @@
 //! A callchain in the making: frames and markers, innermost first.
 
 use super::RemapTable;
+use super::merge::{Inside, Item};
 use super::missing::reason;
 use super::shared_code::{address_by_caller, is_shared};
-use crate::seam::{FrameMethods, Methods, Vm, WalkedCompiledFrame};
+use crate::seam::{FrameMethods, Methods, WalkedCompiledFrame};
 use crate::{ManagedProcess, Method};
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, MonotonicNs, Precision, Reason};
 use varid_recording::remap::{address_of, marker_at};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_unwind::{NativeFrame, NativeStack, UnwindError};
-
-/// Which managed frame came last while native ones were merged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Inside {
-    /// None yet.
-    Nothing,
-    /// One whose caller is managed, too.
-    Fragment,
-    /// One that native code may have called.
-    Edge,
-}
 
 /// A callchain in the making.
 pub(super) struct Chain<'a> {
@@ -46,11 +36,11 @@ pub(super) struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    /// The chain of a record whose user part was interrupted at `at`: its addresses become those
+    /// The chain of a record whose user part was interrupted at `ip`: its addresses become those
     /// of `user`, leaf first.
     pub fn new(
         record: &CapturedSample,
-        at: FrameAddress,
+        ip: u64,
         process: &'a mut ManagedProcess,
         remap: &'a mut RemapTable,
         user: &'a mut Vec<Address>,
@@ -60,7 +50,7 @@ impl<'a> Chain<'a> {
             process,
             remap,
             time: record.time,
-            at,
+            at: FrameAddress::Instruction(Address::new(ip)),
             // A kernel sample's user frames are all callers of the kernel's.
             leaf: !record.has(flags::IN_KERNEL),
             native_stretch: false,
@@ -72,8 +62,61 @@ impl<'a> Chain<'a> {
         }
     }
 
+    /// Adds what a merge of a record's frames says; `native` and `managed` are the frames that were merged.
+    pub fn extend(
+        &mut self,
+        items: &[Item],
+        record: &CapturedSample,
+        native: &NativeStack,
+        managed: &[ManagedFrame],
+    ) {
+        for item in items {
+            match *item {
+                Item::Native(frame) => self.native(frame),
+                Item::Managed(at) | Item::Walked(at) => {
+                    let Some(frame) = managed.get(at) else {
+                        continue;
+                    };
+                    self.managed(frame);
+                    if matches!(item, Item::Walked(_)) {
+                        self.quick.get_or_insert(frame.address().get());
+                    }
+                }
+                Item::MethodsOf { depth, inside } => {
+                    if let Some(frame) = native.frames.get(depth) {
+                        self.methods_of(frame, inside, record);
+                    }
+                }
+                Item::Caller(at) => {
+                    if let Some(frame) = managed.get(at) {
+                        self.caller(frame, managed.get(at.saturating_add(1)));
+                    }
+                }
+                Item::Callers(from) => {
+                    let callers = managed.get(from..).unwrap_or_default();
+                    self.callers(record.tid.get(), callers);
+                }
+                Item::NativeStretch => self.native_stretch = true,
+                Item::Leaf => self.leaf_at_least(),
+                Item::Missing(reason) => self.missing(reason),
+            }
+        }
+    }
+
+    /// Whether a managed frame has any place in the callchain: the VM's own methods have none.
+    pub fn shows(&mut self, frame: &ManagedFrame) -> bool {
+        match frame.pc() {
+            FramePc::Absolute(_) | FramePc::Compiled { .. } => true,
+            FramePc::Relative { method, .. }
+            | FramePc::Exported { method, .. }
+            | FramePc::Native { method } => {
+                !matches!(self.process.method(method.get()), Method::Runtime)
+            }
+        }
+    }
+
     /// Managed frames whose callees are managed, or left out.
-    pub fn callers(&mut self, tid: u32, frames: &[ManagedFrame]) {
+    fn callers(&mut self, tid: u32, frames: &[ManagedFrame]) {
         if frames.is_empty() {
             return;
         }
@@ -104,13 +147,19 @@ impl<'a> Chain<'a> {
     }
 
     /// A managed frame that has called the one before, and has been called by `next`; whether it is known for certain.
-    pub fn caller(&mut self, frame: &ManagedFrame, next: Option<&ManagedFrame>) -> bool {
+    fn caller(&mut self, frame: &ManagedFrame, next: Option<&ManagedFrame>) -> bool {
         let is_known = self.managed(frame);
         // Who called the outermost frame of a fragment is native; the next one out called that.
         // Whoever called a quick frame may have been nterp, which only an unwinder sees; but compiled code that has called it has been walked.
         let by_compiled = next.is_some_and(|next| matches!(next.pc(), FramePc::Compiled { .. }));
         self.native_stretch |= frame.is_outermost() || (frame.is_quick() && !by_compiled);
         is_known
+    }
+
+    /// The sampled instruction, whose callers are missing for this reason.
+    pub fn leaf_alone(&mut self, reason: Reason) {
+        self.native(self.at);
+        self.missing(reason);
     }
 
     /// A chain has its leaf, whatever is known of it.
@@ -247,7 +296,7 @@ impl<'a> Chain<'a> {
     }
 
     /// A managed frame; whether its place is known.
-    pub fn managed(&mut self, frame: &ManagedFrame) -> bool {
+    fn managed(&mut self, frame: &ManagedFrame) -> bool {
         if let FramePc::Compiled { method, returns } = frame.pc() {
             return self.compiled(WalkedCompiledFrame {
                 sp: frame.address(),
@@ -277,13 +326,10 @@ impl<'a> Chain<'a> {
     }
 
     /// A native frame that is a method's own; `inside`: what lies inside it.
-    pub fn native_frame(
-        &mut self,
-        frame: &NativeFrame,
-        inside: Inside,
-        vm: &dyn Vm,
-        record: &CapturedSample,
-    ) {
+    fn methods_of(&mut self, frame: &NativeFrame, inside: Inside, record: &CapturedSample) {
+        let Some(vm) = self.process.vm.clone() else {
+            return;
+        };
         let compiler = vm.compiler();
         let methods = compiler
             .and_then(|compiler| compiler.native_frame(frame, record, self.process))

@@ -1,21 +1,20 @@
 //! Which frames of a sample are missing, and why?
 
-use crate::seam::{CodeKind, Vm};
+use super::steps::Step;
+use crate::seam::CodeKind;
 use varid_model::Reason;
 use varid_shim::{CapturedSample, ManagedFrame, flags};
-use varid_unwind::{NativeFrame, NativeStack, UnwindError};
+use varid_unwind::UnwindError;
 
-/// Whether linked frames alone were walked, and unwinding has stopped among them. What is missing then was called outside of the next quick
-/// frame that the thread has noted: between linked frames there is nothing but an invoke.
-pub(super) fn stopped_among_linked_frames(record: &CapturedSample, native: &NativeStack) -> bool {
-    let (Some(leaf), Some(outermost)) = (native.frames.first(), native.frames.last()) else {
+/// Whether linked frames alone were walked, and unwinding, which has stopped, has done so among them. What is missing then was called outside of
+/// the next quick frame that the thread has noted: between linked frames there is nothing but an invoke.
+pub(super) fn stopped_among_linked_frames(record: &CapturedSample, steps: &[Step]) -> bool {
+    let (Some(leaf), Some(outermost)) = (steps.first(), steps.last()) else {
         return false;
     };
     let is_passed = |frame: &&ManagedFrame| (leaf.sp..outermost.sp).contains(&frame.address());
     let last = record.frames.iter().rfind(is_passed);
-    record.has(flags::LINKED_ONLY)
-        && native.stopped.is_some()
-        && last.is_some_and(|last| !last.is_quick())
+    record.has(flags::LINKED_ONLY) && last.is_some_and(|last| !last.is_quick())
 }
 
 /// Whether an interpreter's native frame, the one at `depth`, has no managed frame of its own among those found: `next`, the innermost that is
@@ -23,32 +22,28 @@ pub(super) fn stopped_among_linked_frames(record: &CapturedSample, native: &Nati
 /// where nobody walked the lists, a loop that native code is entering has none, for no register leads to it yet.
 pub(super) fn lacks_own_frame(
     record: &CapturedSample,
-    vm: &dyn Vm,
-    native: &NativeStack,
+    steps: &[Step],
     depth: usize,
     next: Option<&ManagedFrame>,
 ) -> bool {
-    let is_at_sp = |frame: &&NativeFrame| vm.is_at_sp(frame.lookup());
-    let mut callers = native
-        .frames
-        .iter()
-        .skip(depth.saturating_add(1))
-        .peekable();
+    let is_at_sp = |step: &&Step| step.is_at_sp;
+    let mut callers = steps.iter().skip(depth.saturating_add(1)).peekable();
     // The other interpreter's own frames are made and left by its callers' side.
-    if native.frames.get(depth).as_ref().is_some_and(is_at_sp) {
+    if steps.get(depth).as_ref().is_some_and(is_at_sp) {
         return !callers.next().as_ref().is_some_and(is_at_sp);
     }
     let Some(next) = next else {
         return callers.any(|caller| is_at_sp(&caller));
     };
     // Assembly that calls an interpreter in C++ has no frame of its own.
-    let is_interpreter =
-        |frame: &&NativeFrame| vm.code_at(frame.lookup()) == Some(CodeKind::Interpreter);
-    callers.next_if(|caller| is_interpreter(caller) && !is_at_sp(caller));
+    callers.next_if(|caller| caller.kind == Some(CodeKind::Interpreter) && !caller.is_at_sp);
     let is_copied = record.has(flags::NOT_READY) || record.has(flags::NO_WALK);
-    let is_outside = |frame: &&NativeFrame| {
-        let kind = vm.code_at(frame.lookup());
-        is_at_sp(frame) || (is_copied && kind.is_none_or(CodeKind::executes))
+    let is_outside = |step: &&Step| {
+        let executes = match step.kind {
+            None | Some(CodeKind::Compiled) => true,
+            Some(kind) => kind.executes(),
+        };
+        step.is_at_sp || (is_copied && executes)
     };
     let outside = callers.find(is_outside);
     outside.is_some_and(|outside| next.address() >= outside.sp)

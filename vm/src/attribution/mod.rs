@@ -4,29 +4,29 @@
 //! address: a managed frame lies inside the native frame of its caller. A native frame of an
 //! interpreter loop stands for the managed frame that it executes and is replaced by it.
 
-mod by_address;
-mod by_loop;
 mod by_unwind_info;
 mod cached;
 mod chain;
+mod merge;
 mod missing;
 mod remap;
 mod shared_code;
+mod steps;
+mod unwinding;
 
 pub use cached::cached_callchain;
 pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
 
 use crate::ManagedProcess;
-use crate::seam::stack_copy::stack_of;
-use crate::seam::stack_positions::StackPositions;
-use crate::seam::{LeafMethod, ManagedStack, MergeOrder, Unwound, Vm};
+use crate::seam::{LeafMethod, ManagedStack, MergeOrder, Unwound, VmCompiler};
 use chain::Chain;
+use merge::{Item, Merging};
 use std::borrow::Cow;
 use std::ops::Range;
-use varid_model::{Address, FrameAddress, Precision, Reason, Stack};
-use varid_process::{MappedCode, Process};
+use steps::Step;
+use varid_model::{Address, Precision, Reason, Stack};
 use varid_shim::{CapturedSample, ManagedFrame, flags};
-use varid_unwind::{CodeRule, NativeFrame, NativeStack, UnwindInfo};
+use varid_unwind::{NativeStack, UnwoundStack};
 
 /// A sample's user frames; its memory is used again for the next sample's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,6 +43,16 @@ pub struct Attributed {
     /// How well the instruction of the innermost managed frame is known.
     pub precision: Precision,
     native: NativeStack,
+    steps: Vec<Step>,
+    items: Vec<Item>,
+}
+
+impl Attributed {
+    fn clear(&mut self) {
+        self.user.clear();
+        (self.known, self.transition, self.frame) = (0..0, false, None);
+        self.precision = Precision::Exact;
+    }
 }
 
 /// Attributes a record. `stack` is what the session was asked for. The copy of the thread's stack may be another one after it.
@@ -53,226 +63,184 @@ pub fn attribute(
     stack: Stack,
     attributed: &mut Attributed,
 ) {
-    let Attributed {
-        user,
-        known,
-        transition,
-        frame,
-        precision,
-        native,
-    } = attributed;
-    user.clear();
-    (*known, *transition, *frame) = (0..0, false, None);
-    *precision = Precision::Exact;
+    attributed.clear();
     // A kernel thread has no user part.
     let Some(ip) = sampled.regs.ip().filter(|ip| *ip != 0) else {
         return;
     };
-    let at = FrameAddress::Instruction(Address::new(ip));
     if sampled.has(flags::LEAF_ONLY) {
-        let mut chain = Chain::new(sampled, at, process, remap, user);
-        chain.native(at);
-        chain.missing(Reason::NotCaptured);
+        let mut chain = Chain::new(sampled, ip, process, remap, &mut attributed.user);
+        chain.leaf_alone(Reason::NotCaptured);
         return;
     }
     // Half of the last frame is missing: those before it are whole.
     let half_missing = sampled.frames.are_torn();
-    let vm = process.vm.clone();
-    let vm = vm.as_deref();
-    if let Some(vm) = vm {
+    if let Some(vm) = process.vm.clone() {
         vm.restore(process, &mut sampled.frames);
     }
-    let record = &*sampled;
     if process.is_marked() {
-        let chain = Chain::new(record, at, process, remap, user);
-        by_unwind_info::attribute(record, ip, chain, stack);
+        let chain = Chain::new(sampled, ip, process, remap, &mut attributed.user);
+        by_unwind_info::attribute(sampled, ip, chain, stack);
         return;
     }
     let knowledge = process.knowledge();
-    let leaf = vm.and_then(|vm| vm.code_at(Address::new(ip)));
-    let in_interpreter = match leaf {
-        Some(kind) => kind.executes(),
-        None => process.may_be_interpreter(ip),
+    let sample = Asked {
+        record: sampled,
+        ip,
+        stack,
+        half_missing,
     };
-    let mut chain = Chain::new(record, at, process, remap, user);
-
-    let mut frames = Cow::Borrowed(&*record.frames);
-    if let Some(vm) = vm {
-        vm.drop_stale(record, &mut frames);
-    }
-    let leaf_is_managed = !frames.is_empty()
-        && match vm {
-            Some(vm) => vm.leaf_is_managed(record, leaf),
-            None => record.has(flags::IN_BODY),
-        };
-    // Frames that were not walked are found by unwinding, which goes on behind those that were.
-    let walked_all = !record.has(flags::LINKED_ONLY);
-    let mut unwound_whole = None;
-    if stack == Stack::None || (leaf_is_managed && stack == Stack::Vertical && walked_all) {
-        leaf_only(native, record, ip);
-    } else {
-        let positions = StackPositions::of(&frames, record.ordinary_sp(), false);
-        let until = frames
-            .iter()
-            .enumerate()
-            .find(|(at, frame)| !frame.is_quick() && !positions.is_detached(*at))
-            .map(|(_, frame)| frame)
-            .filter(|_| stack == Stack::Vertical && walked_all)
-            .filter(|_| vm.is_some_and(|vm| vm.is_on_native_stack()))
-            .map(|frame| frame.address());
-        // The next sample is most likely on the ordinary stack again.
-        if until.is_none() && !record.has(flags::INTERRUPTED) {
-            unwound_whole = Some(chain.process.unwound.take(record.tid, knowledge));
-        }
-        let mut code = ProcessCode {
-            mapped: MappedCode::new(chain.process.space()),
-            vm,
-            record,
-            process: &chain.process.process,
-        };
-        let (regs, slice) = (&record.regs, stack_of(record));
-        match &unwound_whole {
-            Some(before) => native.unwind_after(before, regs, slice, &mut code),
-            None => native.unwind(regs, slice, until, &mut code),
-        }
-    }
-    // The shim has searched for what the signal interrupted. Unwinding knows.
-    let is_misled = record.has(flags::INTERRUPTED)
-        && native
-            .frames
-            .iter()
-            .find(|frame| !record.is_on_alternate_stack(frame.sp))
-            .is_some_and(|interrupted| interrupted.sp != record.ordinary_sp());
-    if is_misled {
-        frames = Cow::default();
-    }
-    // A JNI method's frame comes first: its native code may have called what the leaf is in.
-    let entered_natively =
-        !record.has(flags::IN_BODY) && frames.first().is_some_and(ManagedFrame::is_quick);
-    chain.native_stretch = leaf_is_managed && entered_natively && stack == Stack::Vertical;
-    let mut managed = ManagedStack {
-        frames,
-        torn: record.has(flags::TORN) || is_misled,
-        incomplete: match stack {
-            _ if half_missing => Some(Reason::TornFrames),
-            Stack::Vertical | Stack::Full => {
-                let cut = record.has(flags::FRAMES_TRUNCATED);
-                cut.then_some(Reason::Truncated)
-            }
-            Stack::None => None,
-        },
-        leaf: LeafMethod::Known,
-    };
-    if let Some(vm) = vm {
-        let sample = Unwound {
-            record,
-            ip,
-            leaf,
-            leaf_is_managed,
-            native,
-        };
-        managed = vm.frames(&sample, managed, chain.process);
-    }
-    let ManagedStack {
-        frames,
-        torn,
-        incomplete,
-        leaf: leaf_method,
-    } = managed;
-    if leaf_method == LeafMethod::Unpublished {
-        chain.native(at);
-        chain.missing(Reason::TornFrames);
-    }
-    match vm {
-        Some(vm) if vm.merge_order() == MergeOrder::ByLoop => {
-            chain.merge_by_loop(record, native, &frames, vm, stack);
-        }
-        _ => chain.merge_by_address(record, native, &frames, vm, stack),
-    }
-    let incomplete = match torn {
-        true => Some(Reason::TornFrames),
-        false => incomplete,
-    };
-    chain.finish(record, native, &frames, in_interpreter, incomplete);
-    *transition = !frames.is_empty() && leaf_method != LeafMethod::Known;
-    *known = chain.known;
-    *precision = chain.precision;
-    let innermost = frames.first().map(|frame| frame.address().get());
-    let lowest = innermost.into_iter().chain(chain.quick).min();
-    *frame = lowest.filter(|at| *at != 0).map(Address::new);
-    cached::store(record, process, stack, user);
+    let unwound_whole = sample.attribute(process, remap, attributed);
+    cached::store(sampled, process, stack, &attributed.user);
     if let Some(mut unwound) = unwound_whole {
         let copy = (&mut sampled.stack, &mut sampled.beyond);
-        unwound.replace(native, sampled.stack_addr, copy);
+        unwound.replace(&mut attributed.native, sampled.stack_addr, copy);
         process.unwound.put(sampled.tid, knowledge, unwound);
     }
 }
 
-fn leaf_only(native: &mut NativeStack, record: &CapturedSample, ip: u64) {
-    native.frames.clear();
-    native.frames.push(NativeFrame {
-        address: FrameAddress::Instruction(Address::new(ip)),
-        sp: Address::new(record.regs.sp().unwrap_or(0)),
-        regs: record.regs,
-    });
-    (native.end, native.stopped) = (None, None);
+/// A record, and what is asked of it.
+#[derive(Clone, Copy)]
+struct Asked<'r> {
+    record: &'r CapturedSample,
+    /// The user's instruction.
+    ip: u64,
+    stack: Stack,
+    /// Half of the last walked frame is missing.
+    half_missing: bool,
 }
 
-/// The code of a process: that of its mappings, and what its VM has compiled.
-struct ProcessCode<'a> {
-    mapped: MappedCode<'a>,
-    vm: Option<&'a dyn Vm>,
-    record: &'a CapturedSample,
-    process: &'a Process,
-}
-
-impl UnwindInfo for ProcessCode<'_> {
-    fn rule(&mut self, pc: Address) -> CodeRule {
-        self.mapped.rule(pc)
-    }
-
-    fn frame_rule(&mut self, frame: &NativeFrame) -> CodeRule {
-        let rule = self.mapped.frame_rule(frame);
-        if !matches!(rule, CodeRule::Unknown) {
-            return rule;
+impl<'r> Asked<'r> {
+    /// Unwinds the native frames, asks the VM for the managed ones, and merges them. The thread's last unwound stack, if this one is to take its
+    /// place.
+    fn attribute(
+        self,
+        process: &mut ManagedProcess,
+        remap: &mut RemapTable,
+        attributed: &mut Attributed,
+    ) -> Option<UnwoundStack> {
+        let Self {
+            record, ip, stack, ..
+        } = self;
+        let vm = process.vm.clone();
+        let vm = vm.as_deref();
+        let leaf = vm.and_then(|vm| vm.code_at(Address::new(ip)));
+        let mut frames = Cow::Borrowed(&*record.frames);
+        if let Some(vm) = vm {
+            vm.drop_stale(record, &mut frames);
         }
-        let vm = self.vm;
-        let compiler = vm.and_then(|vm| vm.compiler());
-        let compiled =
-            compiler.and_then(|compiler| compiler.unwind_rule(frame, self.record, self.process));
-        let generated = || {
-            let stack = stack_of(self.record);
-            self.process.generated_rule(frame, self.record.time, stack)
-        };
-        if let Some(rule) = compiled.or_else(generated) {
-            return rule;
-        }
-        // A system call may be its function's last instruction, as the one that returns from a signal's handler is.
-        match frame.address {
-            FrameAddress::Instruction(after)
-                if self.record.has(flags::IN_KERNEL)
-                    && self.record.regs.ip() == Some(after.get()) =>
-            {
-                self.mapped.rule(FrameAddress::Return(after).lookup())
+        let leaf_is_managed = !frames.is_empty()
+            && match vm {
+                Some(vm) => vm.leaf_is_managed(record, leaf),
+                None => record.has(flags::IN_BODY),
+            };
+        let native = &mut attributed.native;
+        let unwound_whole = self.unwind(process, &frames, leaf_is_managed, native);
+        let walked = self.walked(frames, native);
+        // A JNI method's frame comes first: its native code may have called what the leaf is in.
+        let entered_natively = !record.has(flags::IN_BODY)
+            && walked.frames.first().is_some_and(ManagedFrame::is_quick);
+        let managed = match vm {
+            Some(vm) => {
+                let sample = Unwound {
+                    record,
+                    ip,
+                    leaf,
+                    leaf_is_managed,
+                    native,
+                };
+                vm.frames(&sample, walked, process)
             }
-            _ => CodeRule::Unknown,
+            None => walked,
+        };
+        let in_interpreter = match leaf {
+            Some(kind) => kind.executes(),
+            None => process.may_be_interpreter(ip),
+        };
+        steps::classify(native, vm, &process.process, &mut attributed.steps);
+        let mut chain = Chain::new(record, ip, process, remap, &mut attributed.user);
+        chain.native_stretch = leaf_is_managed && entered_natively && stack == Stack::Vertical;
+        if managed.leaf == LeafMethod::Unpublished {
+            chain.leaf_alone(Reason::TornFrames);
+        }
+        self.merge(
+            &mut chain,
+            native,
+            &attributed.steps,
+            &managed.frames,
+            &mut attributed.items,
+        );
+        chain.extend(&attributed.items, record, native, &managed.frames);
+        let incomplete = match managed.torn {
+            true => Some(Reason::TornFrames),
+            false => managed.incomplete,
+        };
+        chain.finish(record, native, &managed.frames, in_interpreter, incomplete);
+        let innermost = managed.frames.first().map(|frame| frame.address().get());
+        let lowest = innermost.into_iter().chain(chain.quick).min();
+        attributed.frame = lowest.filter(|at| *at != 0).map(Address::new);
+        attributed.transition = !managed.frames.is_empty() && managed.leaf != LeafMethod::Known;
+        (attributed.known, attributed.precision) = (chain.known, chain.precision);
+        unwound_whole
+    }
+
+    /// What the shim has walked, given the native frames.
+    fn walked(self, frames: Cow<'r, [ManagedFrame]>, native: &NativeStack) -> ManagedStack<'r> {
+        let record = self.record;
+        // The shim has searched for what the signal interrupted. Unwinding knows.
+        let is_misled = record.has(flags::INTERRUPTED)
+            && native
+                .frames
+                .iter()
+                .find(|frame| !record.is_on_alternate_stack(frame.sp))
+                .is_some_and(|interrupted| interrupted.sp != record.ordinary_sp());
+        ManagedStack {
+            frames: match is_misled {
+                true => Cow::default(),
+                false => frames,
+            },
+            torn: record.has(flags::TORN) || is_misled,
+            incomplete: match self.stack {
+                _ if self.half_missing => Some(Reason::TornFrames),
+                Stack::Vertical | Stack::Full => {
+                    let cut = record.has(flags::FRAMES_TRUNCATED);
+                    cut.then_some(Reason::Truncated)
+                }
+                Stack::None => None,
+            },
+            leaf: LeafMethod::Known,
         }
     }
 
-    fn is_code(&mut self, pc: Address) -> bool {
-        self.mapped.is_code(pc)
-    }
-
-    fn begins_threads(&mut self, pc: Address) -> bool {
-        self.mapped.begins_threads(pc)
-    }
-
-    fn keeps_frame_pointers(&mut self, pc: Address) -> bool {
-        self.mapped.keeps_frame_pointers(pc)
-    }
-
-    fn function_start(&mut self, pc: Address) -> Option<Address> {
-        self.mapped.function_start(pc)
+    /// Merges native and managed frames into what the chain gets.
+    fn merge(
+        self,
+        chain: &mut Chain<'_>,
+        native: &NativeStack,
+        steps: &[Step],
+        managed: &[ManagedFrame],
+        items: &mut Vec<Item>,
+    ) {
+        let vm = chain.process.vm.clone();
+        let compiler = vm.as_ref().and_then(|vm| vm.compiler());
+        let of = Merging {
+            record: self.record,
+            steps,
+            stopped: native.stopped.as_ref(),
+            end: native.end,
+            managed,
+            stack: self.stack,
+            native_caller: vm.as_ref().map(|vm| vm.native_caller()),
+            has_compiled_code: compiler.is_some_and(VmCompiler::has_code),
+            is_empty: chain.user.is_empty(),
+            wants_leaf: chain.leaf,
+        };
+        let order = vm.map_or(MergeOrder::ByAddress, |vm| vm.merge_order());
+        let is_shown = &mut |frame: &ManagedFrame| chain.shows(frame);
+        match order {
+            MergeOrder::ByAddress => merge::by_address(of, is_shown, items),
+            MergeOrder::ByLoop => merge::by_loop(of, is_shown, items),
+        }
     }
 }
 

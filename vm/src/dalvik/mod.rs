@@ -120,8 +120,8 @@ impl VmFrames for DalvikVm {
         found
     }
 
-    fn has_live_native_method(&self, callee: Option<CodeKind>) -> bool {
-        callee == Some(CodeKind::Bridge)
+    fn native_caller(&self) -> CodeKind {
+        CodeKind::Bridge
     }
 }
 

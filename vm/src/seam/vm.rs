@@ -216,9 +216,8 @@ pub trait VmFrames {
         Err(Reason::UnknownCompiledCode)
     }
 
-    /// Whether a noted native method is still running: the note may outlive its frame. `callee`: the kind of code of the outermost native
-    /// frame below it, which for a live one is the code that calls native methods.
-    fn has_live_native_method(&self, callee: Option<CodeKind>) -> bool;
+    /// What its code is that calls native methods: the native frame below a noted native method that still runs. The note may outlive it.
+    fn native_caller(&self) -> CodeKind;
 
     /// The leaf's bytecode pc, if two samples with equal frames can differ only in it: then the callers of the thread's last sample
     /// are used again. None: they may differ otherwise.

@@ -144,8 +144,8 @@ impl VmFrames for ShadowVm {
         found
     }
 
-    fn has_live_native_method(&self, callee: Option<CodeKind>) -> bool {
-        callee == Some(CodeKind::Bridge)
+    fn native_caller(&self) -> CodeKind {
+        CodeKind::Bridge
     }
 }
 
@@ -165,15 +165,17 @@ impl ShadowVm {
 
     /// A method that keeps a shadow record says so a little after its native frame is there, and
     /// takes it back a little before: in between, the innermost record is its caller's. It is
-    /// recognised by where the record says it was made: not within the leaf's own frame.
+    /// recognised by where the record says it was made: not within the leaf's own frame. Where
+    /// unwinding cannot leave the leaf nothing tells, and the record is not believed.
     fn is_unpublished(&self, sample: &Unwound<'_>, managed: &[ManagedFrame]) -> bool {
+        let native = sample.native;
         self.description.is_on_native_stack()
             && sample.leaf == Some(CodeKind::Interpreter)
-            && sample
-                .native
-                .frames
-                .get(1)
-                .zip(managed.first())
-                .is_some_and(|(caller, innermost)| innermost.address() >= caller.sp)
+            && managed
+                .first()
+                .is_some_and(|innermost| match native.frames.get(1) {
+                    Some(caller) => innermost.address() >= caller.sp,
+                    None => native.stopped.is_some(),
+                })
     }
 }

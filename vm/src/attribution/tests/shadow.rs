@@ -111,6 +111,21 @@ fn a_method_that_has_not_published_its_record_is_not_its_caller() {
     not(target_arch = "x86_64"),
     ignore = "the frames' rules name x86-64's registers"
 )]
+fn the_innermost_record_is_not_believed_where_the_leafs_own_frame_cannot_be_left() {
+    let mut world = World::shadow();
+    let second = world.code[1].start;
+    let mut record = world.record(&CALLS);
+    record.stack.clear();
+    let ip = record.ip.get();
+    let user = world.user(record, 0, &[entered(1, second)], Stack::Vertical);
+    assert_eq!(user[..2], [ip, because(Reason::TornFrames)], "{user:x?}");
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn a_native_leaf_stands_above_the_record_of_its_caller() {
     let mut world = World::shadow();
     let [first, second] = world.code.clone().map(|code| code.start);

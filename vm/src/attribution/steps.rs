@@ -1,0 +1,59 @@
+//! What is each native frame of a sample? Asked once; the merge knows no more of it.
+
+use crate::seam::{CodeKind, Vm};
+use varid_model::{Address, FrameAddress};
+use varid_process::Process;
+use varid_unwind::{NativeFrame, NativeStack};
+
+/// A native frame, classified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Where it is in its code.
+    pub address: FrameAddress,
+    /// Its stack pointer.
+    pub sp: Address,
+    /// What its code does; None: it is not the VM's.
+    pub kind: Option<CodeKind>,
+    /// Frames of this code have their method at the stack pointer, and are in no list.
+    pub is_at_sp: bool,
+}
+
+impl Step {
+    fn of(frame: &NativeFrame, vm: Option<&dyn Vm>, process: &Process) -> Self {
+        let lookup = frame.lookup();
+        let own = vm.and_then(|vm| vm.code_at(lookup));
+        let compiler = vm.and_then(|vm| vm.compiler());
+        let compiled = || {
+            let is_compiled = compiler?.is_code(lookup, process);
+            is_compiled.then_some(CodeKind::Compiled)
+        };
+        Self {
+            address: frame.address,
+            sp: frame.sp,
+            kind: own.or_else(compiled),
+            is_at_sp: own.is_some() && vm.is_some_and(|vm| vm.is_at_sp(lookup)),
+        }
+    }
+
+    /// Whether it is a method's own frame: of compiled code, or of an interpreter that keeps its frames likewise.
+    pub fn is_methods_own(&self) -> bool {
+        matches!(self.kind, Some(CodeKind::NativeFrames | CodeKind::Compiled))
+    }
+
+    /// Whether its code interprets frames of the VM's list, which none of its native frames is.
+    pub fn interprets_listed_frames(&self) -> bool {
+        matches!(self.kind, Some(CodeKind::Loop | CodeKind::Interpreter)) && !self.is_at_sp
+    }
+}
+
+/// Classifies the native frames of a sample, innermost first.
+pub(super) fn classify(
+    native: &NativeStack,
+    vm: Option<&dyn Vm>,
+    process: &Process,
+    steps: &mut Vec<Step>,
+) {
+    steps.clear();
+    let frames = native.frames.iter();
+    steps.extend(frames.map(|frame| Step::of(frame, vm, process)));
+}
