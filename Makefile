@@ -82,13 +82,14 @@ test-programs: test-deps programs $(TESTBED)/areavm/areavm $(TESTBED)/stackvm/st
 test: build test-programs board-trial ## all tests; ends with how many passed
 	scripts/test.sh $(RELEASE) $(TESTBED)/workloads $(TARGET)/test.log
 
+# STEPS=... runs only these, as after a mending.
 test-long: build test-programs art-compiler art-changed board-products ## what takes too long for each change, an hour: writes docs/test-long.md
 	@scripts/deps.sh --long
-	scripts/test-long.sh $(TARGET) docs/test-long.md
+	scripts/test-long.sh $(TARGET) docs/test-long.md long $(STEPS)
 
 test-release: build art-compiler board-products ## what a release needs beside that, an hour: writes docs/test-long.md, docs/board-cost.md, docs/evaluation.md
 	@scripts/deps.sh --long
-	scripts/test-long.sh $(TARGET) docs/test-long.md release
+	scripts/test-long.sh $(TARGET) docs/test-long.md release $(STEPS)
 
 # What the board boots, and what runs on it.
 board-image: test-deps

@@ -1,15 +1,28 @@
 #!/bin/bash
 # Runs the tests that are too slow for each change, and writes the results of a lane's steps into a document, beside those of the other lane.
-# usage: test-long.sh TARGET-FOLDER DOCUMENT [long|release]      after make test-programs board-products
+# usage: test-long.sh TARGET-FOLDER DOCUMENT [long|release [STEP...]]      after make test-programs board-products
+# With STEPs only these run: after a mending, the others' rows stay as they are.
 # Of each step the document has its result, the commit that was tried, its minutes and its last line. A test that is skipped is a failure here.
 set -uo pipefail
 
-usage="usage: test-long.sh TARGET-FOLDER DOCUMENT [long|release]"
+usage="usage: test-long.sh TARGET-FOLDER DOCUMENT [long|release [STEP...]]"
+declare -A steps=(
+    [long]='host board long boards code module bench cross golden'
+    [release]='soak fresh dist cost fuzz paper'
+)
 lane=${3:-long}
-case $#:$lane in
-[23]:long | 3:release) ;;
-*) echo "$usage" >&2 && exit 2 ;;
-esac
+if [ $# -lt 2 ] || [ -z "${steps[$lane]:-}" ]; then
+    echo "$usage" >&2
+    exit 2
+fi
+read -ra wanted <<<"${*:4}"
+[ "${#wanted[@]}" -gt 0 ] || read -ra wanted <<<"${steps[$lane]}"
+for name in "${wanted[@]}"; do
+    if [[ " ${steps[$lane]} " != *" $name "* ]]; then
+        echo "test-long: no step $name in the lane $lane: ${steps[$lane]}" >&2
+        exit 2
+    fi
+done
 cd "$(dirname "$0")/.." || exit 1
 target=$(realpath "$1")
 document=$2
@@ -21,40 +34,55 @@ rm -rf "$logs"
 mkdir -p "$logs"
 . scripts/steps.sh
 
-program() { # NAME: runs a program of system tests and shows what its tests print
-    cargo test --locked --release --workspace --no-fail-fast --test "$1" -- --nocapture 2>&1 | tee "$logs/$1.printed"
+program() { # STEP NAME [ARGUMENT...]: runs a program of system tests and shows what its tests print
+    local step=$1
+    cargo test --locked --release --workspace --no-fail-fast --test "$2" -- --nocapture "${@:3}" 2>&1 | tee "$logs/$step.printed"
     local status=${PIPESTATUS[0]}
-    ! grep -aE '(^|: )skipped: ' "$logs/$1.printed" && [ "$status" -eq 0 ]
+    ! grep -aE '(^|: )skipped: ' "$logs/$step.printed" && [ "$status" -eq 0 ]
 }
+
+is_wanted() { # STEP
+    [[ " ${wanted[*]} " == *" $1 "* ]]
+}
+
+# The steps of steps.sh, of those that are wanted.
+begin_wanted() { ! is_wanted "$1" || begin "$@"; }
+end_wanted() { ! is_wanted "$1" || end "$1"; }
+step_wanted() { ! is_wanted "$1" || step "$@"; }
 
 # Each emulated board keeps one processor busy, and counts instructions: beside it goes what is not timed.
 long_lane() {
-    begin board program board
-    step host program host
-    end board
-    step long program long
-    step code cargo test --locked --release -p artvm --test vm -- --ignored
-    step module tests/board/module-kernels.sh
-    step bench make bench QUICK=1
-    step cross scripts/cross.sh armhf "$target/cross/armhf"
-    step golden tests/workloads/expected.py verify
+    local on_boards=(armv7:: compiled_board:: determinism:: make_board:: module:: pmu:: pointer_authentication:: probes_board:: unwinding::)
+    local elsewhere=()
+    for name in "${on_boards[@]}"; do elsewhere+=(--skip "$name"); done
+    begin_wanted board program board board
+    step_wanted host program host host
+    end_wanted board
+    begin_wanted boards program boards long --test-threads 1 "${on_boards[@]}"
+    step_wanted long program long long --test-threads 1 "${elsewhere[@]}"
+    end_wanted boards
+    step_wanted code cargo test --locked --release -p artvm --test vm -- --ignored
+    step_wanted module tests/board/module-kernels.sh
+    step_wanted bench make bench QUICK=1
+    step_wanted cross scripts/cross.sh armhf "$target/cross/armhf"
+    step_wanted golden tests/workloads/expected.py verify
 }
 
 release_lane() {
-    begin soak tests/board/module-soak.sh
-    step fresh scripts/fresh.sh "$target" full
+    begin_wanted soak tests/board/module-soak.sh
+    step_wanted fresh scripts/fresh.sh "$target" full
     # shellcheck disable=SC2016 # the inner shell's
-    step dist sh -c 'scripts/dist.sh "$0/dist" && tests/dist.sh "$0/dist"' "$target"
-    end soak
-    begin cost scripts/board-cost.sh "$target" docs/board-cost.md
-    step fuzz fuzz/run.sh 40
-    end cost
-    step paper scripts/paper.sh "$target" docs/evaluation.md
+    step_wanted dist sh -c 'scripts/dist.sh "$0/dist" && tests/dist.sh "$0/dist"' "$target"
+    end_wanted soak
+    begin_wanted cost scripts/board-cost.sh "$target" docs/board-cost.md
+    step_wanted fuzz fuzz/run.sh 40
+    end_wanted cost
+    step_wanted paper scripts/paper.sh "$target" docs/evaluation.md
 }
 
 found() { # STEP: what its log says last
     case $1 in
-    host | board | long | code) grep -a '^test result:' "$logs/$1.log" | sed 's/^test result: [a-zA-Z]*\. //; s/; 0 ignored.*//' | tail -n 1 ;;
+    host | board | long | boards | code) grep -a '^test result:' "$logs/$1.log" | sed 's/^test result: [a-zA-Z]*\. //; s/; 0 ignored.*//' | tail -n 1 ;;
     fresh) grep -a '^tests: [0-9]\|^packages: [0-9]' "$logs/fresh.log" | sed 's/, files of.*//' | paste -sd';' ;;
     soak) grep -a '^soak' "$logs/soak.log" | tail -n 1 ;;
     *) tail -n 1 "$logs/$1.log" ;;
@@ -62,7 +90,7 @@ found() { # STEP: what its log says last
 }
 
 row() { # LANE STEP: its row, as this run found it, or of a run before
-    if [ "$1" != "$lane" ]; then
+    if [ "$1" != "$lane" ] || ! is_wanted "$2"; then
         grep "^| $2 | $1 |" "$logs/before" || echo "| $2 | $1 | FAILED: did not run | – | 0 | |"
         return
     fi
@@ -85,15 +113,15 @@ changes=$(git diff --quiet HEAD -- ':!docs' || echo ', with changes')
     echo
     echo "| step | lane | result | commit | minutes | |"
     echo "|---|---|---|---|---|---|"
-    for name in host board long code module bench cross golden; do row long $name; done
-    for name in soak fresh dist cost fuzz paper; do row release $name; done
+    for of in long release; do
+        for name in ${steps[$of]}; do row "$of" "$name"; done
+    done
     echo
     echo "What the oracles counted, of samples that were judged one by one:"
     echo
-    if [ "$lane" = long ]; then
-        grep -ahE '^(ART |shadow interpreter at|an unknown build at|unwinding|killed:|overrun:|changed:|module:|armv7:|pointer_authentication:)' \
-            "$logs/host.log" "$logs/long.log" |
-            sed 's/^/    /' | cut -c1-300
+    counted='^(ART |shadow interpreter at|an unknown build at|unwinding|killed:|overrun:|changed:|module:|armv7:|pointer_authentication:)'
+    if [ "$lane" = long ] && is_wanted host && is_wanted long && is_wanted boards; then
+        grep -ahE "$counted" "$logs"/{host,long,boards}.log | sed 's/^/    /' | cut -c1-300
     else
         grep '^    ' "$logs/before"
     fi
