@@ -57,6 +57,7 @@ mapfile -t crates < <(git ls-files -- '*/Cargo.toml' | sed 's!/Cargo.toml$!!')
 check "features of shared crates" scripts/shared_features.sh
 check "modules in circles" scripts/module_circles.py "${crates[@]}"
 check "the seam of VMs" vm_seam
+check "C files in circles" scripts/c_circles.sh dvm-patch/dim -std=c99 -ffreestanding -Idvm-patch/include
 check shellcheck shell
 check "script of HTML reports" browser_script
 check licences licences

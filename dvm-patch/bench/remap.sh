@@ -10,7 +10,7 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
 "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -Werror -I "$here/../include" -I "$here/../dim" \
-	"$here/remap.c" "$here/../dim/dim.c" "$here/../dim/files.c" "$here/../dim/control.c" "$here/../dim/log.c" \
+	"$here/remap.c" "$here/../dim/base.c" "$here/../dim/dim.c" "$here/../dim/files.c" "$here/../dim/control.c" "$here/../dim/log.c" \
 	-o "$out/remap"
 number=0
 for dex in "$@"; do

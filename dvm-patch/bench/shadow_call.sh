@@ -56,5 +56,5 @@ fi
 
 # shellcheck disable=SC2086 # a list
 "${CC:-cc}" $flags -std=gnu11 -DBENCH_MAIN "$here/shadow_call.c" \
-	"$here/../dim/dim.c" "$here/../dim/files.c" -o "$out/bench"
+	"$here/../dim/base.c" "$here/../dim/dim.c" "$here/../dim/files.c" -o "$out/bench"
 "$out/bench"

@@ -7,6 +7,7 @@ ifneq ($(filter arm x86,$(varid_machine)),)
   LOCAL_CFLAGS += -DDIM_NO_SHADOW
   LOCAL_SRC_FILES += \
 	varid/$(notdir $(wildcard $(LOCAL_PATH)/varid/varid_dalvik.c*)) \
+	varid/base.c \
 	varid/calls.c \
 	varid/control.c \
 	varid/dim.c \

@@ -7,6 +7,8 @@
 
 #include "calls.h"
 
+/* base.c: what a C library would have. */
+
 DIM_HIDDEN void dim_copy(void *to, const void *from, unsigned long size);
 DIM_HIDDEN void *dim_map(unsigned long size, int prot, int flags, int fd);
 DIM_HIDDEN void dim_unmap(void *at, unsigned long size);
@@ -18,6 +20,8 @@ DIM_HIDDEN void dim_take(int *lock);
 
 /* Writes a number with at least so many digits; returns how many (at most 20). No zero follows. */
 DIM_HIDDEN unsigned long dim_decimal(char *to, varid_u64 number, unsigned digits);
+
+/* files.c: files, and descriptors that the app may close. */
 
 /* A descriptor of dim's, which is its own as long as it leads to the file that it led to. */
 struct dim_file {
@@ -42,6 +46,8 @@ DIM_HIDDEN int dim_is_own(const struct dim_file *file);
 /* What fd leads to takes the file's place, at the same number if that is still its own; 1 if it did. fd is closed. */
 DIM_HIDDEN int dim_replace(struct dim_file *file, long fd);
 DIM_HIDDEN void dim_close(struct dim_file *file);
+
+/* dim.c: the tunnel. */
 
 /* The tunnel says where the control page is, or the calls. */
 DIM_HIDDEN void dim_tell_file(int calls, const struct varid_file *file);

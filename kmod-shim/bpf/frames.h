@@ -1,36 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* How does the program get a thread's managed frames? walker.h over copies of the thread's memory. */
+/* How does the program get a thread's managed frames? walker.h over copies of the thread's memory, rules/ in haste. */
 #ifndef VARID_BPF_FRAMES_H
 #define VARID_BPF_FRAMES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "kernel.h"
-
-struct varid_walk;
-static __always_inline const __u8 *window_at(struct varid_walk *walk, __u64 addr, __u32 size);
-static __always_inline const __u8 *alone_at(struct varid_walk *walk, __u64 addr, __u32 size);
-#define VARID_WINDOW_AT(walk, addr, size) window_at(walk, addr, size)
-#define VARID_ALONE_AT(walk, addr, size) alone_at(walk, addr, size)
-#define VARID_OFFSET(offset) ((offset) & (VARID_WINDOW - 4))
-#include "walker.h"
+#include "rules/at_sp.h"
+#include "rules/list.h"
 
 #define MAX_FRAMES_UNROLLED 96 // without bpf_loop: the verifier follows every turn
-#define OUT_MAX 65400 // of a perf record's 65,535 bytes
-
-// A read by the kernel costs about as much as copying 600 bytes more: what lies together is
-// copied at once, and the walk's windows are parts of the copy.
-#define COPY_MAX 16384     // a power of two
-#define COPY_BUDGET 131072 // bytes of a sample: links that lead to and fro end with single windows
-#define COPY_FIRST 256     // of the VM's thread: its tid and its innermost fragment
-#define COPY_UNKNOWN 1024  // of the stack of a thread that was never walked
-#define SPARSE 768         // bytes from frame to frame, from which on each is better copied alone
-#define THREADS 64         // remembered by each CPU, a power of two
-#define PLAIN_AT_ONCE 8    // frames
-#define SAVED_AT_ONCE 16   // of an AT_SP rule, whose steps are shorter
 #define OWN_FRAMES 3       // of the VM that may lie above the innermost method, where that alone is wanted
-#define STATE_SLOTS 16     // builds of VMs with an AT_SP rule that are profiled at once
 
 // The rules that every kernel's program walks. A process whose layout has others gets a program of its own, which is
 // loaded when there is such a process: today's kinds cost what they cost without it.
@@ -42,152 +19,6 @@ static __always_inline const __u8 *alone_at(struct varid_walk *walk, __u64 addr,
 
 _Static_assert(offsetof(struct varid_rule, cfa_word) <= BASIC_RULE_SIZE, "a basic rule's fields");
 _Static_assert(offsetof(struct varid_layout, method_class) <= BASIC_LAYOUT_SIZE, "how basic rules are linked");
-
-// What the last walk of a thread found; a wrong guess costs time only.
-struct thread {
-	__u64 id;
-	__u64 base;
-	__u64 frames_end; // 0: they lie far from each other
-};
-
-struct scratch {
-	struct varid_walk walk;
-	struct varid_layout layout;
-	__u32 rule;       // the one whose body the ip is in
-	struct varid_state state; // of the rule of quick frames; flags 0: the ip is in none
-	__u32 ended;      // the walk has come to its end; not kept of basic rules
-	__u64 pos;        // bytes of out in use
-	__u64 reach;      // address of the innermost frame that is not a quick one
-	__u64 copy_start; // address of copy's first byte
-	__u64 copy_len;
-	__u64 copy_end;   // a miss copies up to there
-	__u64 copy_sum;   // bytes, of this sample
-	__u64 seen_end;   // of the windows that were asked for
-	__u64 unsaid;     // bytes of records since the reader was last woken
-	__u64 ucontext_below;   // how far below the end of an alternate stack the last ucontext_t was found; 0: none was
-	__u64 present;          // bytes of a slice up to the end of its last page that is in memory
-	__u64 signal_stack_end; // VARID_INTERRUPTED: the first address above what an unwinder reads of the alternate stack
-	__u64 slices;           // where the slices begin in out
-	__u64 fp;               // the frame pointer that is followed next
-	struct varid_frame_link link;
-	__u64 beyond;           // where the first link of the record is
-	__u64 handler_regs[VARID_REGS]; // VARID_INTERRUPTED: the record's registers while those that were interrupted take their place
-	union {
-		struct varid_record record;
-		__u8 out[65536 + VARID_STACK_FULL]; // the second half only for the verifier
-	};
-	__u8 copy[COPY_MAX + VARID_SAVES_WINDOW + VARID_WORD_MAX] __attribute__((aligned(8)));
-	__u8 alone[VARID_WINDOW + VARID_WORD_MAX] __attribute__((aligned(8)));
-	struct thread threads[THREADS];
-};
-
-// One for each CPU, or more; not a per-CPU map, whose values are at most 32 KiB.
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); // the loader says how many
-	__type(key, __u32);
-	__type(value, struct scratch);
-} scratches SEC(".maps");
-
-// What a turn of a loop leaves in registers would make each turn a state of its own to the
-// verifier; read again from the map, every turn looks like the first.
-static __always_inline void forget_registers(void)
-{
-	asm volatile("" ::: "memory");
-}
-
-// The scratch that nothing else uses while this run of the program lasts.
-static __always_inline struct scratch *own_scratch(void);
-
-#ifndef VARID_CAN_BE_PREEMPTED
-static __always_inline struct scratch *own_scratch(void)
-{
-	__u32 cpu = bpf_get_smp_processor_id();
-
-	return bpf_map_lookup_elem(&scratches, &cpu);
-}
-#endif
-
-static __always_inline bool copied(struct scratch *s, __u64 from, __u64 len)
-{
-	// The bound is for the verifier, which must see it on the very register that is passed.
-	asm volatile("" : "+r"(len));
-	if (len > COPY_MAX)
-		len = COPY_MAX;
-	asm volatile("" : "+r"(len));
-	s->copy_start = from;
-	s->copy_len = len;
-	s->copy_sum += len;
-	if (len <= COPY_MAX && !bpf_probe_read_user(s->copy, len, (const void *)from))
-		return true;
-	s->copy_len = 0;
-	return false;
-}
-
-// Copies size bytes at addr and as much as can be had of what follows up to copy_end; in a
-// shadow stack, which is walked downwards, of what precedes.
-__noinline int copy_at(struct scratch *s, __u64 addr, __u32 size)
-{
-	__u64 from = addr, end = addr + size, page = VARID_PAGE - (addr & (VARID_PAGE - 1));
-
-	if (!s)
-		return -1;
-	if (s->copy_sum >= COPY_BUDGET) {
-		s->copy_end = 0;
-	} else if (s->layout.rules[0].kind == VARID_RULE_SHADOW) {
-		if (addr > s->walk.base)
-			from = addr - s->walk.base < COPY_MAX - size ? s->walk.base : end - COPY_MAX;
-		page = 0;
-	} else if (s->copy_end > end) {
-		end = s->copy_end;
-	}
-	if (copied(s, from, end - from))
-		return 0;
-	if (end - from == size)
-		return -1;
-	// Some of that is absent: the rest of the page, else nothing but what is needed.
-	return (page > size && page < end - from && copied(s, addr, page)) || copied(s, addr, size) ? 0 : -1;
-}
-
-// See walker.h.
-static __always_inline const __u8 *window_at(struct varid_walk *walk, __u64 addr, __u32 size)
-{
-	struct scratch *s = (struct scratch *)walk;
-	__u64 offset = addr - s->copy_start;
-
-	if (s->seen_end < addr + size)
-		s->seen_end = addr + size;
-	if (offset >= s->copy_len || size > s->copy_len - offset) {
-		if (s->copy_end > addr + size || s->layout.rules[0].kind == VARID_RULE_SHADOW) {
-			if (copy_at(s, addr, size))
-				return NULL;
-			offset = addr - s->copy_start;
-		} else {
-			s->copy_len = size;
-			s->copy_start = addr;
-			if (bpf_probe_read_user(s->copy, size, (const void *)addr)) {
-				s->copy_len = 0;
-				return NULL;
-			}
-			return s->copy;
-		}
-	}
-	return s->copy + (offset & (COPY_MAX - 1));
-}
-
-// See walker.h.
-static __always_inline const __u8 *alone_at(struct varid_walk *walk, __u64 addr, __u32 size)
-{
-	struct scratch *s = (struct scratch *)walk;
-	const __u8 *window = s->alone;
-
-	if (bpf_probe_read_user(s->alone, size & (VARID_WINDOW - 1), (const void *)addr))
-		window = NULL;
-	// The caller must look at the window itself: clang would look at the read's result again, of which a verifier before 6.8
-	// does not remember that it is not 0.
-	asm volatile("" : "+r"(window));
-	return window;
-}
 
 // One step of the walk: 0 to go on.
 static __always_inline int step(struct scratch *s, __u32 limit, const __u32 rules)
@@ -238,133 +69,6 @@ __noinline int walk_step_any(struct scratch *s, __u32 limit)
 	return step(s, limit, VARID_ALL_RULES);
 }
 
-// As many steps as there are plain frames, up to PLAIN_AT_ONCE; true if there may be more. alone: each is
-// copied for itself, else they are taken from the copy.
-static __always_inline bool plain_steps(struct scratch *s, __u32 limit, const bool alone)
-{
-	__u64 at = s->walk.next, start = s->copy_start, whole = s->copy_len, reg_pc = s->walk.reg_pc;
-	// What is written to out cannot change these.
-	const __u8 word = s->layout.word;
-	const __u16 link_at = s->layout.rules[0].frame_link, pc_at = s->layout.rules[0].frame_pc;
-	__u64 pos = s->pos, next, pc, taken = 0;
-	struct varid_packed_frame *out;
-	const __u8 *window;
-
-	if (!at || s->walk.quick || s->layout.rules[0].kind != VARID_RULE_LIST ||
-	    s->record.frames + PLAIN_AT_ONCE > limit || pos > OUT_MAX - PLAIN_AT_ONCE * sizeof(*out))
-		return false;
-	whole = whole < VARID_WINDOW ? 0 : whole - (VARID_WINDOW - 1);
-	out = (struct varid_packed_frame *)(s->out + pos);
-#pragma unroll
-	for (int i = 0; i < PLAIN_AT_ONCE; i++) {
-		__u64 offset = at - start;
-
-		if (alone) {
-			if (bpf_probe_read_user(s->alone, VARID_WINDOW, (const void *)at))
-				break;
-		} else if (offset >= whole) {
-			break;
-		}
-		window = alone ? s->alone : s->copy + (offset & (COPY_MAX - 1));
-		next = varid_word(word, window, link_at);
-		pc = !i && reg_pc ? reg_pc : varid_word(word, window, pc_at);
-		if (!varid_plain_frame(at, next, pc, &out[i]))
-			break;
-		if (!i && !s->reach)
-			s->reach = at;
-		at = next;
-		taken++;
-		if (!at)
-			break;
-	}
-	s->walk.next = at;
-	if (taken)
-		s->walk.reg_pc = 0;
-	s->record.frames += taken;
-	s->pos = pos + taken * sizeof(*out);
-	return taken == PLAIN_AT_ONCE;
-}
-
-// A word of what a frame keeps of its caller; the bits above all addresses.
-#define SAVED(window, offset) (*(const __u64 *)((window) + VARID_SAVES_OFFSET(offset)))
-#define TAGS (~VARID_ADDRESS(~0ull))
-
-// The same for complete frames of an AT_SP rule whose callers are others, from the copy: what varid_walk_step would find. It leaves
-// to that what is rare: 32-bit words, addresses with tags. A function of its own: the verifier follows it once.
-__noinline int saved_steps(struct scratch *s, __u32 limit)
-{
-	const struct varid_rule *rule;
-	struct varid_packed_frame *out;
-	__u64 sp, frame, pc, start, whole, code_start, code_size, pos, to_word, to_saves;
-	__u32 taken = 0, below, saved_pc, saved_frame, saved_return;
-
-	if (!s || s->layout.quick_rule == VARID_NO_RULE)
-		return 0;
-	rule = &s->layout.rules[s->layout.quick_rule & (VARID_MAX_RULES - 1)];
-	sp = s->walk.quick;
-	frame = s->walk.frame;
-	pc = s->walk.reg_pc;
-	pos = s->pos;
-	whole = s->copy_len;
-	if (!frame || s->walk.cfa || s->layout.word != 8 || rule->kind != VARID_RULE_AT_SP ||
-	    rule->cfa_word == VARID_NO_WORD || whole < VARID_SAVES_WINDOW ||
-	    s->record.frames + SAVED_AT_ONCE > limit || pos > OUT_MAX - SAVED_AT_ONCE * sizeof(*out))
-		return 0;
-	whole -= VARID_SAVES_WINDOW - 1;
-	below = varid_saved_below(rule);
-	saved_pc = below - rule->saved_pc;
-	saved_frame = below - rule->saved_frame;
-	saved_return = below - rule->saved_return;
-	// From the register that leads to the CFA to the place of the word in the copy, and from that word to the place of the saves.
-	start = s->copy_start;
-	to_word = rule->cfa_word - start;
-	to_saves = rule->cfa_bias - below - start;
-	code_start = rule->code_start;
-	code_size = rule->code_end - code_start;
-	// The verifier must see the bound on the very register that is added.
-	asm volatile("" : "+r"(pos));
-	out = (struct varid_packed_frame *)(s->out + (pos & 0xffff));
-	asm volatile("" : "+r"(out));
-#pragma unroll
-	for (int i = 0; i < SAVED_AT_ONCE; i++) {
-		__u64 offset = frame + to_word, cfa, returns, caller_frame, caller_pc;
-		const __u8 *window;
-
-		if (offset >= whole)
-			break;
-		offset = *(const __u64 *)(s->copy + (offset & (COPY_MAX - 1))) + to_saves;
-		if (offset >= whole)
-			break;
-		cfa = offset + start + below;
-		window = s->copy + (offset & (COPY_MAX - 1));
-		returns = SAVED(window, saved_return);
-		caller_frame = SAVED(window, saved_frame);
-		caller_pc = SAVED(window, saved_pc);
-		// The return address lies behind a call.
-		if (cfa <= sp || !SAVED(window, below) || returns - code_start - 1 >= code_size || !caller_frame ||
-		    !caller_pc || (caller_frame | caller_pc) & TAGS)
-			break;
-		out[i].addr = sp;
-		out[i].what = pc;
-		sp = cfa;
-		frame = caller_frame;
-		pc = caller_pc;
-		taken++;
-	}
-	if (!taken)
-		return 0;
-	if (!s->reach)
-		s->reach = s->walk.quick;
-	s->walk.quick = sp;
-	s->walk.frame = frame;
-	s->walk.reg_pc = pc;
-	if (s->seen_end < sp + sizeof(__u64))
-		s->seen_end = sp + sizeof(__u64);
-	s->record.frames += taken;
-	s->pos = pos + taken * sizeof(*out);
-	return taken == SAVED_AT_ONCE;
-}
-
 static __always_inline long turn(const __u32 rules)
 {
 	long over;
@@ -404,20 +108,8 @@ static __always_inline int start_at(struct scratch *s, __u64 base, __u32 tid, __
 		.rule = s->rule,
 	};
 
-	if (rules != BASIC_RULES) {
-		const struct varid_rule *quick = &s->layout.rules[s->layout.quick_rule & (VARID_MAX_RULES - 1)];
-
-		leaf.quick_frame = s->record.regs[quick->reg_frame & (VARID_REGS - 1)];
-		leaf.quick_pc = s->record.regs[quick->reg_pc & (VARID_REGS - 1)];
-		leaf.link = s->record.regs[REG_LINK(s->record.flags)];
-	}
-	if (rules != BASIC_RULES && s->state.flags) {
-		leaf.state = s->state.flags;
-		leaf.state_reg = s->record.regs[s->state.reg & (VARID_REGS - 1)];
-		leaf.cfa_word = s->state.cfa_word;
-		leaf.cfa_bias = s->state.cfa_bias;
-	}
-
+	if (rules != BASIC_RULES)
+		at_sp_leaf(s, &leaf);
 	return varid_walk_start(&s->walk, &s->layout, rules, base, tid, &leaf);
 }
 
@@ -453,38 +145,6 @@ static __always_inline __u32 rule_at(const struct varid_target *target, __u64 ip
 		if (ip >= target->body[i].start && ip < target->body[i].end)
 			return i;
 	return VARID_NO_RULE;
-}
-
-// The states of AT_SP rules' code, a slot for each build of a VM.
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, STATE_SLOTS);
-	__type(key, __u32);
-	__type(value, struct varid_states);
-} states SEC(".maps");
-
-// Sets the state of a slot that the instruction ip, in bytes from the start of the code, is in, if there is one. A function of its
-// own: the verifier follows each turn of the search once, and not once for each way that leads here.
-__noinline int find_state(struct scratch *s, __u32 slot, __u32 ip)
-{
-	const struct varid_states *of;
-	__u32 at = 0;
-
-	if (!s)
-		return 0;
-	of = bpf_map_lookup_elem(&states, &slot);
-	if (!of || !of->count)
-		return 0;
-#pragma unroll
-	for (__u32 half = VARID_MAX_STATES / 2; half; half /= 2) {
-		const __u32 next = (at + half) & (VARID_MAX_STATES - 1);
-
-		if (next < of->count && of->states[next].start <= ip)
-			at = next;
-	}
-	if (of->states[at & (VARID_MAX_STATES - 1)].start <= ip)
-		s->state = of->states[at & (VARID_MAX_STATES - 1)];
-	return 0;
 }
 
 // Where what the walk that is over has read ends.

@@ -2,11 +2,11 @@
 /*
  * How large is a frame of a compiled method, and what does it keep of its caller? The code that the method's entry leads to
  * says so: a header before it, and the CodeInfo to which that leads (SIZED, CODE_INFO).
- *
- * Included by walker.h.
  */
-#ifndef VARID_METHOD_CODE_H
-#define VARID_METHOD_CODE_H
+#ifndef VARID_RULES_METHOD_CODE_H
+#define VARID_RULES_METHOD_CODE_H
+
+#include "saves.h"
 
 #define VARID_CODE_HEADER 8 /* bytes before a method's code, CODE_INFO: four of them */
 #define VARID_INFO_SIZE 16  /* bytes in which the first four numbers of a CodeInfo are */
@@ -21,13 +21,6 @@ struct varid_method_code {
 	varid_u32 distance; /* from the CodeInfo; 0: there is none */
 	varid_u32 size;     /* bytes, or VARID_STUB_SIZE */
 	varid_u64 info[2];  /* CODE_INFO: the CodeInfo's first bytes */
-};
-
-/* How far below its CFA a frame keeps what its caller needs, in bytes. 0: that is still in its register. */
-struct varid_saves {
-	varid_u32 pc;      /* AT_SP: reg_pc */
-	varid_u32 frame;   /* AT_SP: reg_frame */
-	varid_u32 returns; /* the return address */
 };
 
 static inline __attribute__((always_inline)) int

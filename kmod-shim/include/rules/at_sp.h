@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* AT_SP: frames of an interpreter that keeps them as compiled code does. A register leads to a frame's CFA, another has its pc. */
+#ifndef VARID_RULES_AT_SP_H
+#define VARID_RULES_AT_SP_H
+
+#include "saves.h"
+
+/* How far below its CFA a frame keeps the first of what it keeps of its caller. */
+static inline __attribute__((always_inline)) varid_u32 varid_saved_below(const struct varid_rule *rule)
+{
+	return VARID_SAVES_OFFSET(varid_larger(rule->saved_pc, varid_larger(rule->saved_frame, rule->saved_return)));
+}
+
+/* The CFA that a register leads to; 0: it cannot be read. */
+static inline __attribute__((always_inline)) varid_u64
+varid_cfa(struct varid_walk *walk, const struct varid_layout *layout, varid_u64 reg, varid_s16 cfa_word, varid_s16 cfa_bias)
+{
+	const varid_u32 word = layout->word == 4 ? 4 : 8;
+	const varid_u8 *window;
+
+	if (cfa_word != VARID_NO_WORD) {
+		window = VARID_WINDOW_AT(walk, VARID_ADDRESS(reg + cfa_word), word);
+		if (!window)
+			return 0;
+		reg = varid_word(word, window, 0);
+	}
+	return VARID_ADDRESS(reg + cfa_bias);
+}
+
+/* Begins with the frame in whose code the ip is, or, while that is being made or left, with its caller's. */
+static inline __attribute__((always_inline)) int
+varid_walk_state(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_quick_rules *quick, const struct varid_leaf *leaf)
+{
+	struct varid_saves saves;
+	varid_u64 cfa;
+
+	cfa = varid_cfa(walk, layout, leaf->state_reg, leaf->cfa_word, leaf->cfa_bias);
+	if (!cfa)
+		return VARID_WALK_TORN;
+	if (leaf->state & VARID_STATE_HAS_PC) {
+		walk->cfa = cfa;
+		return walk->frame && walk->reg_pc ? VARID_WALK_FRAME : VARID_WALK_TORN;
+	}
+	saves.pc = leaf->state & VARID_STATE_SAVED_PC ? quick->at_sp->saved_pc : 0;
+	saves.frame = leaf->state & VARID_STATE_SAVED_FRAME ? quick->at_sp->saved_frame : 0;
+	saves.returns = leaf->state & VARID_STATE_SAVED_RETURN ? quick->at_sp->saved_return : 0;
+	return varid_walk_leave(walk, layout, quick, cfa, &saves, leaf->link) == VARID_WALK_TORN ? VARID_WALK_TORN :
+													      VARID_WALK_FRAME;
+}
+
+/* Begins in the interpreter's code. Whatever note there is, it is of a call that is over. */
+static inline __attribute__((always_inline)) int
+varid_walk_interpreter(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_quick_rules *quick, const struct varid_leaf *leaf)
+{
+	walk->quick = VARID_ADDRESS(leaf->sp);
+	walk->kind = VARID_QUICK_AT_SP;
+	walk->frame = VARID_ADDRESS(leaf->frame);
+	if (leaf->state)
+		return varid_walk_state(walk, layout, quick, leaf);
+	/* A frame is being made or left: neither registers nor notes tell where it is. */
+	if (!leaf->frame || leaf->rule != layout->quick_rule)
+		return VARID_WALK_TORN;
+	return walk->reg_pc ? VARID_WALK_FRAME : VARID_WALK_TORN;
+}
+
+/* The frame at the walk's place, and what it keeps: its CFA. */
+static inline __attribute__((always_inline)) varid_u64
+varid_at_sp_frame(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_quick_rules *quick, struct varid_saves *saves, struct varid_frame *out)
+{
+	const varid_u32 word = layout->word == 4 ? 4 : 8;
+
+	out->method = 0;
+	out->pc = walk->reg_pc;
+	out->flags = 0;
+	varid_saves_of_all(quick, word, saves);
+	return walk->cfa ? walk->cfa : varid_cfa(walk, layout, walk->frame, quick->at_sp->cfa_word, quick->at_sp->cfa_bias);
+}
+
+#endif

@@ -1,0 +1,18 @@
+#!/bin/bash
+# Do C files of a folder use each other in a circle? Compiles each, and orders them by the functions and objects that they share.
+# usage: c_circles.sh FOLDER [COMPILER-ARGUMENT...]
+set -euo pipefail
+
+[ $# -ge 1 ] || { sed -n '3s/^# *//p' "$0" >&2; exit 2; }
+folder=$1
+shift
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for source in "$folder"/*.c; do
+    object=$work/$(basename "$source" .c)
+    cc -c -o "$object" "$@" "$source"
+    nm -g --defined-only -P "$object" | awk -v file="${object##*/}" '{ print $1, file }' >>"$work/defined"
+    nm -g --undefined-only -P "$object" | awk -v file="${object##*/}" '{ print $1, file }' >>"$work/used"
+done
+# A line for each pair: who uses, who defines.
+join <(sort "$work/used") <(sort "$work/defined") | awk '{ print $2, $3 }' | sort -u | tsort >/dev/null
