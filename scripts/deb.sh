@@ -60,6 +60,30 @@ Description: hardware-sampling vertical profiler for dex VMs, native code and th
  kernel, of Android's ART and of any program on Linux, as a perf.data that other
  tools read, too. Records with BPF as root, or without privileges.
 END
+# The service is the administrator's to enable. An upgrade restarts it if it runs, removing the package stops it.
+cat >"$root/DEBIAN/postinst" <<'END'
+#!/bin/sh
+set -e
+if [ "$1" = configure ] && [ -d /run/systemd/system ]; then
+    systemctl daemon-reload || true
+    [ -z "$2" ] || systemctl try-restart varid.service || true
+fi
+END
+cat >"$root/DEBIAN/prerm" <<'END'
+#!/bin/sh
+set -e
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
+    systemctl disable --now varid.service || true
+fi
+END
+cat >"$root/DEBIAN/postrm" <<'END'
+#!/bin/sh
+set -e
+if [ -d /run/systemd/system ]; then
+    systemctl daemon-reload || true
+fi
+END
+chmod 755 "$root"/DEBIAN/post* "$root"/DEBIAN/prerm
 (cd "$root" && find . -type f -not -path './DEBIAN/*' -printf '%P\0' | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
 when=${SOURCE_DATE_EPOCH:-$(date +%s)}
 find "$root" -exec touch -h -d "@$when" {} +

@@ -86,6 +86,9 @@ while read -r arch machine device metapackage kernel tools; do
     holds "$deb: all is root's" sh -c "! dpkg-deb -c '$deb' | grep -v ' root/root '"
     holds "$deb depends on nothing" silent_on '^Depends:' dpkg-deb -I "$deb"
     holds "$deb is for $arch" says "^ Architecture: $arch\$" dpkg-deb -I "$deb"
+    for script in postinst prerm postrm; do
+        holds "$deb: $script is a script" sh -c "dpkg-deb -I '$out/$deb' $script | sh -n"
+    done
     dpkg-deb -x "$deb" "$work/$deb.root"
     for file in usr/bin/varid usr/lib/varid/libvarid_art.so lib/systemd/system/varid.service usr/share/man/man1/varid-report.1.gz \
         usr/share/bash-completion/completions/varid usr/share/zsh/vendor-completions/_varid usr/share/fish/vendor_completions.d/varid.fish \
