@@ -117,7 +117,11 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
             }
             CodeRule::Unknown => match self.caller_on_other_stack(frame) {
                 Some(caller) => (caller, Entered::CalledFromOtherStack),
-                None => (self.caller_by_convention(frame)?, Entered::Called),
+                None => match self.caller_by_convention(frame) {
+                    Ok(caller) => (caller, Entered::Called),
+                    Err(_) if self.is_new_thread(frame) => return Ok(Step::Outermost),
+                    Err(error) => return Err(error),
+                },
             },
         };
         // A leaf that has pushed nothing may end where it begins (AArch64). What a signal interrupted may have run on another
@@ -211,6 +215,18 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                 .filter(|linked| self.ends_or_leads_to_code(linked))
                 .ok_or_else(|| UnwindError::NoInfo(frame.address.recorded())),
         }
+    }
+
+    /// Whether a leaf without a caller is the first code of a new thread: it comes out of the system call that made it, and the C library describes
+    /// none of the code from there to what it says nobody has called. In the thread that made it the same code has a caller.
+    fn is_new_thread(&mut self, frame: &NativeFrame) -> bool {
+        /// Bytes of that code: 10 in glibc on x86-64.
+        const NEAR: u64 = 16;
+        let at = frame.address.recorded();
+        let mut behind = (1..=NEAR).map(|bytes| self.info.rule(at.wrapping_add(bytes)));
+        let described = behind.find(|rule| !matches!(rule, CodeRule::Unknown));
+        frame.address.is_instruction()
+            && matches!(described, Some(CodeRule::Rule(rule)) if rule.is_outermost())
     }
 
     /// The caller of a thread's outermost function: the first return address above the frame's stack pointer is in code that nobody has

@@ -253,3 +253,62 @@ fn a_thread_begins_behind_the_system_call_that_made_it() {
     let rule = module.rule(Address::new(clone - BASE - 1));
     assert!(matches!(rule, CodeRule::Unknown));
 }
+
+/// What glibc has for clone3(2): none of the code between the system call and the thread's own beginning is described.
+const CLONE: &str = r#"
+    .text
+    .globl clone3
+    .type clone3, @function
+clone3:
+    .cfi_startproc
+    mov $435, %eax
+    .cfi_endproc
+    syscall
+behind:
+    test %rax, %rax
+    je begins
+    ret
+begins:
+    .cfi_startproc
+    .cfi_undefined rip
+    call *%rdx
+    .cfi_endproc
+    .size clone3, . - clone3
+"#;
+
+#[test]
+fn a_new_thread_begins_behind_the_system_call_that_made_it() {
+    const BASE: u64 = 0x40_0000;
+    const SP: u64 = 0x7fff_0000_0000;
+    /// From the function's start: `mov` has 5 bytes, `syscall` 2.
+    const BEHIND: u64 = 7;
+    let compiled = Compiled::new("clone.s", CLONE);
+    let bytes = std::fs::read(compiled.path()).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let module = RefCell::new(Module::new(&file));
+    let mut symbols = file.dynamic_symbols();
+    let clone3 = symbols.find(|found| found.name() == Ok("clone3")).unwrap();
+    let start = BASE + clone3.address();
+    let unwound = |into, at_sp: u64| {
+        let words = [at_sp, 0];
+        let stack = words.iter().flat_map(|word| word.to_le_bytes());
+        let mut regs = Regs::unknown(Machine::X86_64);
+        regs.set_frame(start + into, SP, 0);
+        let record = record(regs, SP, stack.collect());
+        let found = unwind(&record, None, |pc| {
+            match pc.checked_sub(BASE).filter(|own| *own < 0x10_0000) {
+                Some(own) => CodeAt::Module(module.borrow_mut(), own),
+                None => CodeAt::None,
+            }
+        });
+        (found.frames.len(), found.stopped)
+    };
+    assert_eq!(unwound(BEHIND, SP), (1, None));
+    assert_eq!(unwound(BEHIND + 3, SP), (1, None));
+    // The thread that made it has a caller.
+    let (frames, _) = unwound(BEHIND, start + 1);
+    assert!(frames > 1);
+    // Elsewhere nothing is known of code without a rule.
+    let (frames, stopped) = unwound(BEHIND + 0x100, SP);
+    assert!(frames == 1 && stopped.is_some());
+}

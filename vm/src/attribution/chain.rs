@@ -98,6 +98,8 @@ impl<'a> Chain<'a> {
                 }
                 Item::NativeStretch => self.native_stretch = true,
                 Item::Leaf => self.leaf_at_least(),
+                // Code that is not known cannot be left either.
+                Item::Missing(Reason::NoUnwindInfo) if self.ends_in_unknown_code() => {}
                 Item::Missing(reason) => self.missing(reason),
             }
         }
@@ -269,6 +271,13 @@ impl<'a> Chain<'a> {
     fn ends_in_a_reason(&self) -> bool {
         let marker = self.user.last().copied().and_then(marker_at);
         matches!(marker, Some(Marker::Reason(_)))
+    }
+
+    /// Whether the outermost frame is one of compiled code that nothing is known of.
+    fn ends_in_unknown_code(&self) -> bool {
+        [Reason::UnknownCompiledCode, Reason::VmGone]
+            .into_iter()
+            .any(|reason| self.ends_with(reason))
     }
 
     /// Whether it is said already that the outermost frames are missing for this reason.

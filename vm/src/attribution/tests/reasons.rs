@@ -1,11 +1,14 @@
 //! Is what is missing said, where it is missing, and never in the leaf's place?
 
 use super::world::*;
+use crate::attribution::chain::Chain;
+use crate::attribution::merge::Item;
 use proptest::prelude::*;
 use varid_model::{Address, Pid, Reason, Stack};
 use varid_recording::remap::{self, marker_at};
 use varid_shim::flags::*;
 use varid_shim::{CapturedSample, ManagedFrame};
+use varid_unwind::NativeStack;
 use varid_unwind::UnwindError;
 
 #[test]
@@ -206,6 +209,26 @@ fn a_pc_that_is_not_in_the_frames_method_is_no_place() {
             ],
             "{method:#x} {pc:x?}"
         );
+    }
+}
+
+#[test]
+fn code_that_is_not_known_is_the_one_reason_where_it_cannot_be_left() {
+    for (reason, is_enough) in [
+        (Reason::VmGone, true),
+        (Reason::UnknownCompiledCode, true),
+        (Reason::TornFrames, false),
+    ] {
+        let mut world = World::list();
+        let record = world.record(&["native"]);
+        let ip = record.ip.get();
+        let mut user = Vec::new();
+        let mut chain = Chain::new(&record, ip, &mut world.process, &mut world.remap, &mut user);
+        let items = [reason, Reason::NoUnwindInfo].map(Item::Missing);
+        chain.extend(&items, &record, &NativeStack::default(), &[]);
+        let mut expected = vec![ip, because(reason)];
+        expected.extend((!is_enough).then(|| because(Reason::NoUnwindInfo)));
+        assert_eq!(addresses(&user), expected);
     }
 }
 
