@@ -1,5 +1,5 @@
 #!/bin/bash
-# Do C files of a folder use each other in a circle? Compiles each, and orders them by the functions and objects that they share.
+# Fails when C files of a folder use each other in a circle. Compiles each, and sorts them by the symbols that they share.
 # usage: c_circles.sh FOLDER [COMPILER-ARGUMENT...]
 set -euo pipefail
 

@@ -23,7 +23,7 @@ pub fn notice(line: &str) {
     }
 }
 
-/// Writes what is text already; that a reader such as `head` has gone is no failure.
+/// Writes bytes to standard output. A closed pipe (`| head`) is not an error.
 pub fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
     match io::stdout().lock().write_all(bytes) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

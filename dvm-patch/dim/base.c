@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What do the other parts of dim need that a C library would have?
+ * The few functions of a C library that dim needs.
  */
 #include "inside.h"
 #include "syscall.h"

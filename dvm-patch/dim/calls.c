@@ -44,15 +44,15 @@ static struct {
 } state;
 
 /*
- * The way to the table, in a page that the kernel wipes in a forked child (from Linux 4.14 on): told
- * of the fork or not, it does not count in its parent's.
+ * Pointer to the table, in a page that the kernel wipes in a forked child (MADV_WIPEONFORK, from Linux 4.14 on): a child
+ * does not count in its parent's table, whether or not dim_after_fork is called.
  */
 static struct table *no_page;
-static struct table **way = &no_page;
+static struct table **table_page = &no_page;
 
 DIM_INLINE struct table *table(void)
 {
-	return *(struct table *volatile *)way;
+	return *(struct table *volatile *)table_page;
 }
 
 /* Fibonacci hashing: methods differ in their middle bits. */
@@ -189,7 +189,7 @@ static void show(struct table *made)
 	struct varid_file file = { 0, CALLS_SIZE, 0, 0 };
 
 	__sync_synchronize();
-	*way = state.table = made;
+	*table_page = state.table = made;
 	file.address = (unsigned long)made->calls;
 	file.fd = (varid_u32)state.file.fd;
 	dim_tell_file(1, &file);
@@ -233,7 +233,7 @@ void dim_table_init(dim_describe *describe)
 
 	if (page) {
 		dim_syscall(SYS_MADVISE, (long)page, PAGE, DIM_MADV_WIPEONFORK, 0, 0, 0);
-		way = page;
+		table_page = page;
 	}
 	state.describe = describe;
 }
@@ -264,7 +264,7 @@ void dim_table_fork(int wanted)
 		show(in);
 	} else {
 		state.failed = 1;
-		*way = state.table = 0;
+		*table_page = state.table = 0;
 		dim_unmap(in, sizeof(*in));
 	}
 	dim_unmap(calls, CALLS_SIZE);

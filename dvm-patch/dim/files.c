@@ -18,7 +18,7 @@ void dim_files_in(const char *path)
 
 	for (n = 0; path && path[n] && n < PATH_SIZE - 1; n++)
 		folder[n] = path[n];
-	/* What begins as a path that is too long is another one. */
+	/* A truncated path would name another folder: use none. */
 	folder[path && path[n] ? 0 : n] = 0;
 }
 

@@ -139,7 +139,7 @@ pub struct Rule {
     pub native_flag: u32,
     /// Bytes of the special methods' frames.
     pub special_sizes: [u16; SPECIAL_METHODS],
-    /// Address of a word that leads to pointers to methods that stand for no code of anybody.
+    /// Address of the pointer to the VM's own methods (ART's callee-save methods).
     pub special_methods: u64,
     /// First address of the code whose frames follow this rule.
     pub code_start: u64,

@@ -63,7 +63,7 @@ impl CallsFile {
             || head.count > head.capacity
             || head.capacity > MAX_CALLS
         {
-            return Err(failed(format!("it makes no sense: {head:x?}")));
+            return Err(failed(format!("its header is not valid: {head:x?}")));
         }
         // At most 4 MB; no more is taken than the file holds.
         let len = (head.count as usize).saturating_mul(size_of::<Call>());

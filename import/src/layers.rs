@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_has_a_layer_by_its_name() {
+    fn pseudo_files_have_a_layer_by_their_name() {
         for (image, layer) in [
             ("[kernel.kallsyms]", Layer::Kernel),
             ("[ext4]", Layer::Kernel),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What does the program read of a thread's memory? Copies, of which the walk's windows are parts; and where it keeps them. */
+/* Copies of a thread's memory, of which the walk's windows are parts. */
 #ifndef VARID_BPF_COPIES_H
 #define VARID_BPF_COPIES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* How does the program get a thread's managed frames? walker.h over copies of the thread's memory, rules/ in haste. */
+/* How does the program get a thread's managed frames? walker.h over copies of the thread's memory, with optimised rules. */
 #ifndef VARID_BPF_FRAMES_H
 #define VARID_BPF_FRAMES_H
 

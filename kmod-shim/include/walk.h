@@ -22,7 +22,7 @@
 enum varid_walk_result {
 	VARID_WALK_FRAME = 1, /* out holds a frame */
 	VARID_WALK_AGAIN = 2, /* the VM's own frame was left: take another step */
-	VARID_WALK_DROP = 3, /* all frames so far are none: forget them, and take another step */
+	VARID_WALK_DROP = 3, /* discard the frames found so far, and take another step */
 	VARID_WALK_END = 0,
 	VARID_WALK_TORN = -1,
 };

@@ -4,7 +4,7 @@
  *
  * Compiled into the BPF program, the kernel module and a user-space library. The user defines how memory is read (walk.h), and owns the
  * loop: varid_walk_start, then varid_walk_step until it returns something else than VARID_WALK_FRAME; varid_pack_frame says what goes into
- * a record. Most frames are plain: a user in a hurry asks varid_plain_frame first. No allocation, no loops, every read may fail, no value
+ * a record. Most frames are plain: for speed, call varid_plain_frame first. No allocation, no loops, every read may fail, no value
  * read is trusted for more than a bounded next read.
  *
  * A layout says which rule each stretch of the stack follows (varid_tunnel.h); each rule is a header. `rules` is a constant: VARID_RULE_BIT of

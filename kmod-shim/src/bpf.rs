@@ -340,7 +340,7 @@ impl Shim {
         Ok(slot(at))
     }
 
-    /// Forgets a process; it is no error if it was not known.
+    /// Forgets a process; unknown processes are ignored.
     pub fn remove_target(&mut self, pid: u32) -> Result<(), BpfError> {
         self.users_of_states.remove(&pid);
         match self.targets.remove(&pid) {

@@ -26,7 +26,7 @@ pub enum FramePc {
     Exported {
         /// The VM's method pointer.
         method: Address,
-        /// What it told, if anything.
+        /// The dex pc that the method last exported, or 0.
         pc: Address,
     },
     /// Where the compiled code of a method has made a call.
@@ -326,8 +326,7 @@ fn first_half(entry: &PackedFrame) -> ManagedFrame {
     }
 }
 
-/// The second entry of a pair was taken for a frame: it is the pc of the one before. None: the last one lacks its
-/// second entry, and is left out.
+/// Joins two-entry frames: the second entry of a pair is the pc of the first. None if the last pair is cut; that frame is dropped.
 fn join_pairs(frames: &mut Vec<ManagedFrame>) -> Option<()> {
     let entries = std::mem::take(frames);
     let mut entries = entries.into_iter();

@@ -216,7 +216,7 @@ impl Module {
         self.set_target(0, target)
     }
 
-    /// Forgets a process; it is no error if it was not known.
+    /// Forgets a process; unknown processes are ignored.
     pub fn remove_target(&self, pid: u32) -> Result<(), ModuleError> {
         match self.call(abi::FORGET, pid) {
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),

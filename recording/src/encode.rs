@@ -63,7 +63,7 @@ pub fn record(out: &mut Vec<u8>, record: &SessionRecord) {
     }
 }
 
-/// Appends the record that says: nothing before the last one of these comes any more.
+/// Appends `PERF_RECORD_FINISHED_ROUND`: no later record is older than the previous round.
 pub fn finished_round(out: &mut Vec<u8>) {
     framed(out, kind::FINISHED_ROUND, 0, |_| {});
 }

@@ -22,7 +22,7 @@ impl CallCounts {
         Self { pending: counts }
     }
 
-    /// Adds the counts from before `time`, when the resolver knows the mappings of this time; none: all that are left.
+    /// Adds the counts older than `time`, or all that are left if None. The resolver must be at that time.
     ///
     /// A VM counts for each method, and not for its callers: the stack has one frame.
     pub fn add_until(

@@ -49,7 +49,7 @@
 //! | how much did each line, symbol, image or layer take | `shares` |
 //! | what is shown of which event | `view`, `scope` |
 //! | how do stacks branch | `call_tree` |
-//! | which one sentence do the numbers bear | `finding` |
+//! | the report's first sentence | `finding` |
 //! | which rows and columns does a view have | `views`, `columns` |
 //! | how do they look | `render` |
 //! | how is a long name written in few columns | `short_name` |

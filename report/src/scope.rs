@@ -68,7 +68,7 @@ impl<'p> Scope<'p> {
         scope
     }
 
-    /// Makes the symbols that have the same key count as one, so that a stack with several of them counts once for all.
+    /// Merges symbols with equal keys. A stack that has several of them counts once.
     pub fn merge_symbols<K: Eq + Hash>(
         &mut self,
         key: impl Fn(&'p ProfileSymbol, Option<&'p ProfileImage>) -> K,

@@ -36,7 +36,7 @@ pub struct StackTable {
 /// Instead of the number of a stack.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Where what has this number is in its table; none of [`NONE`].
+/// Row index of `number`; None for the sentinel [`NONE`].
 pub(crate) fn place(number: u32) -> Option<usize> {
     let known = Some(number).filter(|number| *number != NONE);
     known.and_then(|number| usize::try_from(number).ok())

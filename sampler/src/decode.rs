@@ -356,7 +356,7 @@ fn decode_sample(
     Ok((stamped, sample.values.iter().collect()))
 }
 
-/// Puts a sample with a copy of the stack in the place of a record. `period` is that of an event with a fixed one.
+/// Fills `record` from a sample with a stack copy. `period`: the event's fixed period, if it has one.
 ///
 /// Of a precise event the instruction is exact, and the callchain starts where the interrupt came, perhaps after the kernel was entered.
 fn copy_stack(

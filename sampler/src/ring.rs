@@ -11,7 +11,7 @@ use varid_model::perf::{DATA_HEAD, DATA_TAIL, RECORD_HEADER};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImpossibleSize;
 
-/// A ring that the kernel fills and we empty.
+/// A perf ring buffer mapping: the kernel writes it, varid reads it.
 #[derive(Debug)]
 pub struct Ring {
     base: NonNull<u8>,

@@ -421,7 +421,7 @@ impl Session {
         control.processes.store(profiled, Ordering::Relaxed);
     }
 
-    /// Why there is no sample, where there is none.
+    /// Explains an empty recording.
     fn why_empty(&mut self) -> Option<String> {
         let counts = self.output.recorder.writer().counts();
         if counts.samples > 0 {

@@ -1,4 +1,4 @@
-//! What is written of a sample, and what is counted of one that is not?
+//! Attributes samples, writes them, and counts those that a filter rejects.
 
 use super::filter::{Filter, Filtered};
 use super::recorder::{Recorder, RecorderError, Written};
@@ -158,7 +158,7 @@ impl SampleWriter {
         written
     }
 
-    /// So many samples were not written.
+    /// Counts samples that a filter rejected.
     fn count_filtered(&mut self, reason: Filtered, samples: u64) {
         let count = self.filtered.entry(reason.name()).or_default();
         *count = count.saturating_add(samples);

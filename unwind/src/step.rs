@@ -217,8 +217,8 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
         }
     }
 
-    /// Whether a leaf without a caller is the first code of a new thread: it comes out of the system call that made it, and the C library describes
-    /// none of the code from there to what it says nobody has called. In the thread that made it the same code has a caller.
+    /// Returns true if a leaf without a caller is the first code of a new thread. It returns from the clone system call, and the C library has no
+    /// unwind information from there to the code that it marks as outermost. In the parent thread the same code has a caller.
     fn is_new_thread(&mut self, frame: &NativeFrame) -> bool {
         /// Bytes of that code: 10 in glibc on x86-64.
         const NEAR: u64 = 16;

@@ -1,4 +1,4 @@
-//! Which kinds of VM does varid know?
+//! The built-in kinds of VM.
 
 use crate::art::Art;
 use crate::dalvik::Dalvik;
@@ -7,7 +7,7 @@ use crate::hotspot::HotSpot;
 use crate::seam::VmKinds;
 use crate::shadow::Shadow;
 
-/// Those whose layout somebody describes.
+/// The kinds with a layout description.
 pub(crate) const DESCRIBED: Described = Described(&[&Art, &Dalvik, &Shadow]);
 
 /// ```

@@ -128,7 +128,7 @@ fn runner(verb: &Verb, own_place: &Place, root: bool, interrupts: &Interrupts) -
     Ok(place)
 }
 
-/// varid's place as the user of an app, which is said; without one that of adb's own user.
+/// varid's folder on the device for the app's user, which is reported, or for adb's user.
 fn as_user_of(app: Option<&str>, own_place: &Place) -> Result<Place> {
     let Some(app) = app else {
         return Ok(own_place.clone());

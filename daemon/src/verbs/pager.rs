@@ -45,7 +45,7 @@ pub fn limits(terminal: Option<usize>, wide: bool, all_rows: bool, min_percent: 
 ///
 /// # Errors
 ///
-/// Those of writing and waiting; that the reader has seen enough is none.
+/// Writing or waiting fails. A closed pipe is not an error.
 pub fn print(terminal: Option<usize>, text: &[u8]) -> anyhow::Result<()> {
     match terminal {
         Some(_) => show(text),

@@ -100,7 +100,7 @@ fn code(status: ExitStatus) -> ExitCode {
     }
 }
 
-/// What events are, as far as they need privileges.
+/// Which privileges the events need.
 fn recorded(events: &[String]) -> Recorded {
     match events.iter().any(|text| has_uprobe(text)) {
         true => Recorded::Uprobes,
@@ -258,7 +258,7 @@ fn end_with_the_reader(stop: Arc<AtomicBool>) {
     });
 }
 
-/// A line that counts, where a terminal is.
+/// Draws a progress line if standard error is a terminal.
 #[cfg(feature = "host")]
 fn show_progress(control: Arc<SessionControl>, over: Arc<AtomicBool>) -> Option<JoinHandle<()>> {
     use indicatif::{ProgressBar, ProgressStyle};

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How long it takes until somebody is told what is waited for.
+/// Delay before the command says which process it waits for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often it is seen whether a `varid record` has completed its session.

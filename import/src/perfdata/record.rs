@@ -80,7 +80,7 @@ pub enum SourceRecord {
     Lost(u64),
     /// The processor's buffer held this many samples that could not be told apart.
     Mixed(u64),
-    /// Of one event this many records were lost in all, which [`Lost`](Self::Lost) has told, too, but for those at the end.
+    /// `LOST_SAMPLES`: the event's total. It includes what [`Lost`](Self::Lost) records reported, except the last ones.
     LostInAll(u64),
     /// `perf record --filter` let this many samples go.
     FilteredOut(u64),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* AT_SP: complete frames, several at once; and the states of the interpreter's code, which say where the leaf's frame is. */
+/* AT_SP: complete frames, several at once; and the states of the interpreter's code, which lead to the leaf's frame. */
 #ifndef VARID_BPF_RULES_AT_SP_H
 #define VARID_BPF_RULES_AT_SP_H
 
@@ -120,7 +120,7 @@ __noinline int find_state(struct scratch *s, __u32 slot, __u32 ip)
 	return 0;
 }
 
-// What the leaf's registers say of its frames, wherever the ip is.
+// Fills in the registers that lead to the leaf's frame.
 static __always_inline void at_sp_leaf(const struct scratch *s, struct varid_leaf *leaf)
 {
 	const struct varid_rule *quick = &s->layout.rules[s->layout.quick_rule & (VARID_MAX_RULES - 1)];

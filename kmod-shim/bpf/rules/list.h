@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* LIST, in haste: what varid_walk_step would find, several frames at once. */
+/* LIST, optimised: the same frames as varid_walk_step, several at once. */
 #ifndef VARID_BPF_RULES_LIST_H
 #define VARID_BPF_RULES_LIST_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* AT_SP: frames of an interpreter that keeps them as compiled code does. A register leads to a frame's CFA, another has its pc. */
+/* AT_SP: native frames of an interpreter. One register leads to a frame's CFA, another holds its pc. */
 #ifndef VARID_RULES_AT_SP_H
 #define VARID_RULES_AT_SP_H
 
@@ -61,19 +61,6 @@ varid_walk_interpreter(struct varid_walk *walk, const struct varid_layout *layou
 	if (!leaf->frame || leaf->rule != layout->quick_rule)
 		return VARID_WALK_TORN;
 	return walk->reg_pc ? VARID_WALK_FRAME : VARID_WALK_TORN;
-}
-
-/* The frame at the walk's place, and what it keeps: its CFA. */
-static inline __attribute__((always_inline)) varid_u64
-varid_at_sp_frame(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_quick_rules *quick, struct varid_saves *saves, struct varid_frame *out)
-{
-	const varid_u32 word = layout->word == 4 ? 4 : 8;
-
-	out->method = 0;
-	out->pc = walk->reg_pc;
-	out->flags = 0;
-	varid_saves_of_all(quick, word, saves);
-	return walk->cfa ? walk->cfa : varid_cfa(walk, layout, walk->frame, quick->at_sp->cfa_word, quick->at_sp->cfa_bias);
 }
 
 #endif

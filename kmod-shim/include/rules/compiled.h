@@ -9,7 +9,6 @@
 #define VARID_ARM64_RET 0xd65f03c0u
 #define VARID_EM_X86_64 62 /* varid_layout.machine: calls leave the return address on the stack */
 #define VARID_ARGUMENTS_FRAME 2 /* the special method whose frame keeps the arguments of a call */
-#define VARID_END_OF_STRETCH 1ull /* in place of a CFA: the frame is not described, and is the last one of its stretch */
 
 /* Bytes of the frame of one of the VM's special methods; 0: the method is none. */
 static inline __attribute__((always_inline)) varid_u32
@@ -171,37 +170,6 @@ varid_walk_inner(struct varid_walk *walk, const struct varid_layout *layout, con
 	}
 	varid_end_stretch(walk);
 	walk->quick = walk->note;
-}
-
-/* The frame at the walk's place, and what it keeps: its CFA, or VARID_END_OF_STRETCH; 0: it cannot be read, or is none. is_special: it is no method's own. */
-static inline __attribute__((always_inline)) varid_u64
-varid_compiled_frame(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_quick_rules *quick, struct varid_saves *saves, int *is_special,
-		     struct varid_frame *out)
-{
-	const varid_u32 word = layout->word == 4 ? 4 : 8;
-	const int is_noted = walk->kind == VARID_QUICK_NOTED;
-	const varid_u8 *window;
-	varid_u32 size;
-
-	window = VARID_WINDOW_AT(walk, walk->quick, word);
-	if (!window)
-		return 0;
-	out->method = varid_word(word, window, 0);
-	out->pc = walk->returns;
-	out->flags = is_noted ? VARID_FRAME_QUICK : VARID_FRAME_COMPILED;
-	size = varid_quick_size(walk, layout, quick, out->method, saves, is_special);
-	/*
-	 * A frame that no rule describes ends its stretch: its pc and its callers are not known, those of the next
-	 * fragment are.
-	 */
-	if (quick->has_compiled && (size == VARID_OTHER_FRAME || (!size && is_noted))) {
-		varid_end_stretch(walk);
-		out->pc = 0;
-		return VARID_END_OF_STRETCH;
-	}
-	if (!size)
-		return 0;
-	return walk->quick + size;
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Stretches of quick frames, of either rule, in any order: how one begins, and how it goes on. */
+/* Walks stretches of quick frames, of either rule, in any order. */
 #ifndef VARID_RULES_QUICK_H
 #define VARID_RULES_QUICK_H
 
@@ -7,7 +7,7 @@
 #include "compiled.h"
 #include "list.h"
 
-/* Begins with the innermost fragment, whose note the walk has taken in, and with what the leaf's registers say of the frames before it. */
+/* Starts in the innermost fragment, whose note the walk has read, and with the frames before it that the leaf's registers lead to. */
 static inline __attribute__((always_inline)) int
 varid_start_quick(struct varid_walk *walk, const struct varid_layout *layout, const varid_u32 rules, const struct varid_leaf *leaf)
 {

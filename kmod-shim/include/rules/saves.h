@@ -63,7 +63,7 @@ static inline __attribute__((always_inline)) varid_u32 varid_larger(varid_u32 on
 	return one > other ? one : other;
 }
 
-/* What a frame keeps that keeps all registers: each but one of compiled code. */
+/* Save offsets of a frame that saves every register: all quick frames except compiled ones. */
 static inline __attribute__((always_inline)) void
 varid_saves_of_all(const struct varid_quick_rules *quick, varid_u32 word, struct varid_saves *saves)
 {

@@ -303,7 +303,7 @@ mod tests {
             ..raw
         };
         assert_eq!((lacks(runs).ns, lacks(runs).captured), ([5, 6], true));
-        // A clock that is behind is no time.
+        // Ignore a timestamp that is older than the previous one.
         let later = RawWait {
             since: 2_000,
             ..raw

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_named() {
+    fn an_invalid_place_is_an_error() {
         for (text, what) in [
             ("uprobe:/bin/true", "PATH:FUNCTION"),
             ("uprobe:/bin/true:", "PATH:FUNCTION"),

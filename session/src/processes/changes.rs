@@ -101,7 +101,7 @@ impl Processes {
         if let Some(vm) = tracked.managed.vm() {
             tracing::debug!(
                 "process {pid}: its VM's frames are known by {}",
-                vm.known_by()
+                vm.layout_source()
             );
         }
         let target = target_of(Some(&tracked.managed), self.options.stack);

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_end_a_name_is_replaced() {
+    fn reserved_characters_are_replaced() {
         assert_eq!(
             symbol("Lx;.f(int)\n".to_owned()),
             "Lx\u{fffd}.f(int)\u{fffd}"

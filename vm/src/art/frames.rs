@@ -39,7 +39,7 @@ pub(super) fn frames<'r>(
         found.torn = true;
     }
     let from_copy = if is_unwalked(record) {
-        Some(copied(
+        Some(frames_from_stack_copy(
             description,
             sample,
             &sample.native.frames,
@@ -47,7 +47,7 @@ pub(super) fn frames<'r>(
             space,
         ))
     } else if found.frames.is_empty() && !record.has(flags::TORN) {
-        lost(description, sample, called, space)
+        frames_of_unpublished_fragment(description, sample, called, space)
     } else {
         None
     };
@@ -85,9 +85,8 @@ fn leave_returned_without_pc(managed: &mut Cow<'_, [ManagedFrame]>) {
     }
 }
 
-/// Whether unwinding has led to one of the innermost quick frames that the shim has walked. Those before it are none, and neither is any,
-/// where it has not: they are taken away. The shim does not know a method's code well enough to tell each frame that is being made
-/// or left, or a note that is outdated.
+/// Whether unwinding meets one of the innermost quick frames that the shim has walked. Frames inside the one that it meets are discarded; if it
+/// meets none of them, all are. The shim cannot tell each frame that is being made or left, or an outdated note.
 fn is_confirmed(
     description: &Description,
     native: &NativeStack,
@@ -205,7 +204,7 @@ fn unwound_all(description: &Description, sample: &Unwound<'_>) -> bool {
 }
 
 /// The frames that the copy of the stack holds, from the registers of each of some native frames; and why some may be missing.
-fn copied(
+fn frames_from_stack_copy(
     description: &Description,
     sample: &Unwound<'_>,
     frames: &[NativeFrame],
@@ -251,10 +250,10 @@ fn walk_list(
     }
 }
 
-/// While the VM begins a new fragment, for a moment the last one can be reached from nowhere: it executes methods, and
-/// has no frames. None: it executes none. The copy of the stack has those of the innermost stretch of interpreters;
-/// beyond native code that this has called there are frames that only the VM's list has.
-fn lost(
+/// While the VM begins a new fragment, the previous one is unreachable for a moment: the thread executes methods, and its list is empty.
+/// Returns the frames of the innermost stretch of interpreters from the copy of the stack, or None if it has no interpreter. Frames beyond
+/// native code that this stretch has called are in the VM's list only.
+fn frames_of_unpublished_fragment(
     description: &Description,
     sample: &Unwound<'_>,
     called: &CalledFrames,
@@ -274,7 +273,7 @@ fn lost(
         .and_then(|_| outer.find(|(_, frame)| is_listed(frame)));
     let end = end.map(|(at, _)| at);
     let inner = native.frames.get(..end.unwrap_or(native.frames.len()))?;
-    let (walked, cut) = copied(description, sample, inner, called, space);
+    let (walked, cut) = frames_from_stack_copy(description, sample, inner, called, space);
     Some((walked, cut.or(end.map(|_| Reason::TornFrames))))
 }
 

@@ -11,7 +11,7 @@ mod switch_interpreter;
 
 use crate::described::interpreter_loop::{CalledFrames, registers};
 use crate::described::{
-    AskedLibrary, DescribedKind, DescribedVm, Description, KnownBy, dex, refreshed,
+    DerivedLayout, DescribedKind, DescribedVm, Description, LayoutSource, dex, refreshed,
 };
 use crate::seam::stack_copy::stack_of;
 use crate::seam::{
@@ -51,25 +51,30 @@ impl DescribedKind for Art {
         builds::lookup(build_id)
     }
 
-    fn ask_library(&self, file: &ForeignFile, process: &Process, load_base: u64) -> AskedLibrary {
+    fn derive_layout(
+        &self,
+        file: &ForeignFile,
+        process: &Process,
+        load_base: u64,
+    ) -> DerivedLayout {
         let library = match layout::read_once(file) {
             Ok(library) => library,
-            Err(error) => return AskedLibrary::Refused(error.to_string()),
+            Err(error) => return DerivedLayout::Refused(error.to_string()),
         };
         let memory = ForeignMemory::new(process.pid);
         match library.look(process.pid, &memory, load_base) {
             Look::Agrees(found) => {
-                let known_by = KnownBy::Library(found.checks.to_string());
+                let layout_source = LayoutSource::Library(found.checks.to_string());
                 let description =
-                    Description::of_layout(&memory, found.layout, found.ranges, known_by);
-                AskedLibrary::Agrees(Box::new(description))
+                    Description::of_layout(&memory, found.layout, found.ranges, layout_source);
+                DerivedLayout::Agrees(Box::new(description))
             }
-            Look::NotUp(why) => AskedLibrary::NotUp(why),
-            Look::Differs(check) => AskedLibrary::Differs(check.to_string()),
+            Look::NotUp(why) => DerivedLayout::NotUp(why),
+            Look::Differs(check) => DerivedLayout::Differs(check.to_string()),
         }
     }
 
-    fn read_library(&self, library: &[u8]) -> Result<(), String> {
+    fn check_library(&self, library: &[u8]) -> Result<(), String> {
         let read = LibraryLayout::read(library);
         read.map(drop).map_err(|error| error.to_string())
     }

@@ -62,7 +62,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Adds what a merge of a record's frames says; `native` and `managed` are the frames that were merged.
+    /// Appends the items of a merge of `native` and `managed`.
     pub fn extend(
         &mut self,
         items: &[Item],
@@ -98,14 +98,14 @@ impl<'a> Chain<'a> {
                 }
                 Item::NativeStretch => self.native_stretch = true,
                 Item::Leaf => self.leaf_at_least(),
-                // Code that is not known cannot be left either.
+                // Unknown code has no unwind information either: one reason is enough.
                 Item::Missing(Reason::NoUnwindInfo) if self.ends_in_unknown_code() => {}
                 Item::Missing(reason) => self.missing(reason),
             }
         }
     }
 
-    /// Whether a managed frame has any place in the callchain: the VM's own methods have none.
+    /// Returns true if a managed frame appears in the callchain: the VM's own methods do not.
     pub fn shows(&mut self, frame: &ManagedFrame) -> bool {
         match frame.pc() {
             FramePc::Absolute(_) | FramePc::Compiled { .. } => true,
@@ -158,7 +158,7 @@ impl<'a> Chain<'a> {
         is_known
     }
 
-    /// The sampled instruction, whose callers are missing for this reason.
+    /// Appends the sampled instruction, whose callers are missing.
     pub fn leaf_alone(&mut self, reason: Reason) {
         self.native(self.at);
         self.missing(reason);
@@ -273,7 +273,7 @@ impl<'a> Chain<'a> {
         matches!(marker, Some(Marker::Reason(_)))
     }
 
-    /// Whether the outermost frame is one of compiled code that nothing is known of.
+    /// Returns true if the outermost frame is one of unknown compiled code.
     fn ends_in_unknown_code(&self) -> bool {
         [Reason::UnknownCompiledCode, Reason::VmGone]
             .into_iter()
@@ -334,7 +334,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// A native frame that is a method's own; `inside`: what lies inside it.
+    /// Appends the methods of a native frame. `inside`: the managed frame before it.
     fn methods_of(&mut self, frame: &NativeFrame, inside: Inside, record: &CapturedSample) {
         let Some(vm) = self.process.vm.clone() else {
             return;

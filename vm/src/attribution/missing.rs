@@ -6,8 +6,8 @@ use varid_model::Reason;
 use varid_shim::{CapturedSample, ManagedFrame, flags};
 use varid_unwind::UnwindError;
 
-/// Whether linked frames alone were walked, and unwinding, which has stopped, has done so among them. What is missing then was called outside of
-/// the next quick frame that the thread has noted: between linked frames there is nothing but an invoke.
+/// Returns true if only linked frames were walked, and unwinding stopped among them. The missing frames then lie outside the next quick frame
+/// that the thread has noted: between linked frames there is only an invoke.
 pub(super) fn stopped_among_linked_frames(record: &CapturedSample, steps: &[Step]) -> bool {
     let (Some(leaf), Some(outermost)) = (steps.first(), steps.last()) else {
         return false;
@@ -17,9 +17,9 @@ pub(super) fn stopped_among_linked_frames(record: &CapturedSample, steps: &[Step
     record.has(flags::LINKED_ONLY) && last.is_some_and(|last| !last.is_quick())
 }
 
-/// Whether an interpreter's native frame, the one at `depth`, has no managed frame of its own among those found: `next`, the innermost that is
-/// left, lies beyond the next native frame out that has one or is not the VM's. Where a VM's other interpreter has native frames its own are in no list; and
-/// where nobody walked the lists, a loop that native code is entering has none, for no register leads to it yet.
+/// Returns true if the interpreter's native frame at `depth` has no managed frame: `next`, the innermost remaining one, lies beyond the next outer
+/// native frame that has one or is not the VM's. Frames of an interpreter whose frames are native ones are in no list. If the lists were not
+/// walked, a loop that native code is just entering has no frame, because no register leads to it yet.
 pub(super) fn lacks_own_frame(
     record: &CapturedSample,
     steps: &[Step],

@@ -84,13 +84,13 @@ pub fn attribute(
         return;
     }
     let knowledge = process.knowledge();
-    let sample = Asked {
+    let attribution = Attribution {
         record: sampled,
         ip,
         stack,
         half_missing,
     };
-    let unwound_whole = sample.attribute(process, remap, attributed);
+    let unwound_whole = attribution.run(process, remap, attributed);
     cached::store(sampled, process, stack, &attributed.user);
     if let Some(mut unwound) = unwound_whole {
         let copy = (&mut sampled.stack, &mut sampled.beyond);
@@ -99,9 +99,9 @@ pub fn attribute(
     }
 }
 
-/// A record, and what is asked of it.
+/// The attribution of one record.
 #[derive(Clone, Copy)]
-struct Asked<'r> {
+struct Attribution<'r> {
     record: &'r CapturedSample,
     /// The user's instruction.
     ip: u64,
@@ -110,10 +110,10 @@ struct Asked<'r> {
     half_missing: bool,
 }
 
-impl<'r> Asked<'r> {
-    /// Unwinds the native frames, asks the VM for the managed ones, and merges them. The thread's last unwound stack, if this one is to take its
-    /// place.
-    fn attribute(
+impl<'r> Attribution<'r> {
+    /// Unwinds the native frames, asks the VM for the managed ones, and merges them. Returns the thread's previous unwound stack if the new one is
+    /// to replace it.
+    fn run(
         self,
         process: &mut ManagedProcess,
         remap: &mut RemapTable,
@@ -184,7 +184,7 @@ impl<'r> Asked<'r> {
         unwound_whole
     }
 
-    /// What the shim has walked, given the native frames.
+    /// Returns the managed frames that the shim walked.
     fn walked(self, frames: Cow<'r, [ManagedFrame]>, native: &NativeStack) -> ManagedStack<'r> {
         let record = self.record;
         // The shim has searched for what the signal interrupted. Unwinding knows.
@@ -212,7 +212,7 @@ impl<'r> Asked<'r> {
         }
     }
 
-    /// Merges native and managed frames into what the chain gets.
+    /// Merges native and managed frames into items for the chain.
     fn merge(
         self,
         chain: &mut Chain<'_>,

@@ -1,4 +1,4 @@
-//! What is each native frame of a sample? Asked once; the merge knows no more of it.
+//! Classifies each native frame of a sample once, for the merge.
 
 use crate::seam::{CodeKind, Vm};
 use varid_model::{Address, FrameAddress};
@@ -8,13 +8,13 @@ use varid_unwind::{NativeFrame, NativeStack};
 /// A native frame, classified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Where it is in its code.
+    /// Its instruction or return address.
     pub address: FrameAddress,
     /// Its stack pointer.
     pub sp: Address,
-    /// What its code does; None: it is not the VM's.
+    /// The kind of its code. None if it is not the VM's.
     pub kind: Option<CodeKind>,
-    /// Frames of this code have their method at the stack pointer, and are in no list.
+    /// Frames of this code have the method at the stack pointer, and are not in the VM's list.
     pub is_at_sp: bool,
 }
 
@@ -35,12 +35,12 @@ impl Step {
         }
     }
 
-    /// Whether it is a method's own frame: of compiled code, or of an interpreter that keeps its frames likewise.
-    pub fn is_methods_own(&self) -> bool {
+    /// Returns true if this is the frame of a method: of compiled code, or of an interpreter whose frames are native ones.
+    pub fn is_method_frame(&self) -> bool {
         matches!(self.kind, Some(CodeKind::NativeFrames | CodeKind::Compiled))
     }
 
-    /// Whether its code interprets frames of the VM's list, which none of its native frames is.
+    /// Returns true if its code interprets frames of the VM's list.
     pub fn interprets_listed_frames(&self) -> bool {
         matches!(self.kind, Some(CodeKind::Loop | CodeKind::Interpreter)) && !self.is_at_sp
     }

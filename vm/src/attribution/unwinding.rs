@@ -1,6 +1,6 @@
-//! Which native frames does a sample have? They are unwound by the code of its process: that of its mappings, and what its VM has compiled.
+//! Unwinds the native frames of a sample.
 
-use super::Asked;
+use super::Attribution;
 use crate::ManagedProcess;
 use crate::seam::Vm;
 use crate::seam::stack_copy::stack_of;
@@ -10,9 +10,9 @@ use varid_process::{MappedCode, Process};
 use varid_shim::{CapturedSample, ManagedFrame, flags};
 use varid_unwind::{CodeRule, NativeFrame, NativeStack, UnwindInfo, UnwoundStack};
 
-impl Asked<'_> {
-    /// Unwinds the native frames, as far as they are wanted; `frames` are the managed ones that the shim has walked. The thread's last unwound stack,
-    /// if this one is to take its place.
+impl Attribution<'_> {
+    /// Unwinds the native frames that the session records. `frames`: the managed frames that the shim walked. Returns the thread's previous stack if
+    /// the new one is to replace it.
     pub(super) fn unwind(
         self,
         process: &mut ManagedProcess,
@@ -59,7 +59,7 @@ impl Asked<'_> {
     }
 }
 
-/// Only the sampled instruction.
+/// Sets the sampled instruction as the only frame.
 pub(super) fn leaf_only(native: &mut NativeStack, record: &CapturedSample, ip: u64) {
     native.frames.clear();
     native.frames.push(NativeFrame {
@@ -70,7 +70,7 @@ pub(super) fn leaf_only(native: &mut NativeStack, record: &CapturedSample, ip: u
     (native.end, native.stopped) = (None, None);
 }
 
-/// The code of a process: that of its mappings, and what its VM has compiled.
+/// The code of a process: of its mappings, and of its VM's compiler.
 struct ProcessCode<'a> {
     mapped: MappedCode<'a>,
     vm: Option<&'a dyn Vm>,

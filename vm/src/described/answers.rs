@@ -1,6 +1,6 @@
-//! What does a VM answer that follows from its description alone?
+//! Implements the parts of [`Vm`] that follow from a description alone.
 
-use super::{Description, KnownBy};
+use super::{Description, LayoutSource};
 use crate::seam::{Agent, CodeKind, Refreshed, Vm, VmAbout, VmCode};
 use std::fmt;
 use std::rc::Rc;
@@ -8,23 +8,22 @@ use varid_model::{Address, Pid};
 use varid_process::Process;
 use varid_tunnel::PublishedBytecode;
 
-/// A VM that is described: it answers by its description what [`VmAbout`] and [`VmCode`] ask.
+/// A VM with a description, from which [`VmAbout`] and [`VmCode`] are implemented.
 pub trait DescribedVm: fmt::Debug {
     /// The description.
     fn description(&self) -> &Description;
 
-    /// The same VM as it describes itself now, with what was read from the process as far as it still holds. None: it is no VM of its kind
-    /// any more.
+    /// Returns this VM with a new description, keeping the data that is still valid. None if the description is of another kind.
     fn with_description(&self, description: &Description) -> Option<Rc<dyn Vm>>;
 }
 
 impl<V: DescribedVm> VmAbout for V {
     fn title(&self) -> String {
-        self.description().known_by.vm()
+        self.description().layout_source.vm()
     }
 
-    fn known_by(&self) -> String {
-        self.description().known_by.to_string()
+    fn layout_source(&self) -> String {
+        self.description().layout_source.to_string()
     }
 
     fn published(&self) -> &[PublishedBytecode] {
@@ -38,7 +37,7 @@ impl<V: DescribedVm> VmAbout for V {
                 control,
                 calls: description.calls(pid),
             },
-            None if description.known_by == KnownBy::Tunnel => Agent::Uncontrolled,
+            None if description.layout_source == LayoutSource::Tunnel => Agent::Uncontrolled,
             None => Agent::Absent,
         }
     }
@@ -59,7 +58,7 @@ impl<V: DescribedVm> VmCode for V {
     }
 }
 
-/// What a described VM says of itself after a batch. `generation`: how often its tunnel has changed, if that has just been read.
+/// Reads the description again if it has changed. `generation`: the tunnel's generation, if it has just been read.
 pub fn refreshed(vm: &impl DescribedVm, process: &Process, generation: Option<u32>) -> Refreshed {
     let before = vm.description();
     if !before.has_changed(process.pid, generation) {
@@ -67,12 +66,12 @@ pub fn refreshed(vm: &impl DescribedVm, process: &Process, generation: Option<u3
     }
     match before.reread(process.pid) {
         Some(now) => described_as(vm, &now.with_states(&process.space)),
-        // It is being written.
+        // The tunnel is being written.
         None => Refreshed::Same,
     }
 }
 
-/// The same VM as it is described now.
+/// Replaces the description of a VM.
 pub(crate) fn described_as(vm: &impl DescribedVm, now: &Description) -> Refreshed {
     match vm.with_description(now) {
         Some(renewed) => Refreshed::Vm {

@@ -1,6 +1,6 @@
 //! What is known of a VM, whatever its kind: how its frames are linked, what its code does, who says so.
 
-use super::handlers::{Moved, moved};
+use super::handlers::{PcRegister, pc_register_states};
 use super::quick_code;
 use crate::seam::CodeKind;
 use std::cell::Cell;
@@ -38,10 +38,10 @@ pub struct Description {
     pub codes: Vec<PublishedBytecode>,
     /// What its compiler has made of them, sorted.
     traces: Vec<Trace>,
-    /// Who said so.
-    pub known_by: KnownBy,
-    /// For each byte of its handlers that an instruction begins with: where the pc's register is.
-    moved: std::rc::Rc<[Moved]>,
+    /// Where the layout comes from.
+    pub layout_source: LayoutSource,
+    /// The state of the pc register at each byte of the handlers.
+    pc_register: std::rc::Rc<[PcRegister]>,
     /// Where it reads what is wanted of it, and where it counts calls, of the process whose tunnel this is.
     files: Option<(Pid, abi::VmFile, Option<abi::VmFile>)>,
     /// Its tunnel: where it is, and how often it had changed when it was read.
@@ -76,9 +76,9 @@ impl RecentRanges {
     }
 }
 
-/// Where the knowledge comes from.
+/// Where the layout of a VM comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KnownBy {
+pub enum LayoutSource {
     /// The VM's own description.
     Tunnel,
     /// The table of builds.
@@ -87,7 +87,7 @@ pub enum KnownBy {
     Library(String),
 }
 
-impl KnownBy {
+impl LayoutSource {
     /// The VM, as far as that is known.
     pub fn vm(&self) -> String {
         match self {
@@ -98,12 +98,12 @@ impl KnownBy {
     }
 }
 
-impl fmt::Display for KnownBy {
+impl fmt::Display for LayoutSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            KnownBy::Tunnel => f.write_str("its tunnel"),
-            KnownBy::Build(name) => write!(f, "the build table ({name})"),
-            KnownBy::Library(checks) => write!(f, "what was found in its library ({checks})"),
+            LayoutSource::Tunnel => f.write_str("its tunnel"),
+            LayoutSource::Build(name) => write!(f, "the build table ({name})"),
+            LayoutSource::Library(checks) => write!(f, "what was found in its library ({checks})"),
         }
     }
 }
@@ -116,8 +116,12 @@ fn handlers_in(ranges: &[CodeRange]) -> Range<u64> {
     range.map_or(0..0, |range| range.start..range.end)
 }
 
-/// What the code of a VM's handlers says of the pc's register; nothing, where there is no such code to be read.
-fn moved_in(memory: &dyn Memory, layout: &Layout, ranges: &[CodeRange]) -> std::rc::Rc<[Moved]> {
+/// The states of the pc register in a VM's handlers. Empty if the VM has no handlers, or they cannot be read.
+fn pc_register_in(
+    memory: &dyn Memory,
+    layout: &Layout,
+    ranges: &[CodeRange],
+) -> std::rc::Rc<[PcRegister]> {
     /// 256 handlers of a kilobyte each.
     const MAX_CODE: u64 = 1 << 18;
     let code = || {
@@ -128,7 +132,11 @@ fn moved_in(memory: &dyn Memory, layout: &Layout, ranges: &[CodeRange]) -> std::
         let mut code = vec![0; usize::try_from(size).ok().filter(|_| size <= MAX_CODE)?];
         memory.read(range.start, &mut code).ok()?;
         let rule = rule_of(layout, range)?;
-        Some(moved(&code, Machine::of_elf(layout.machine)?, rule.reg_pc))
+        Some(pc_register_states(
+            &code,
+            Machine::of_elf(layout.machine)?,
+            rule.reg_pc,
+        ))
     };
     code().unwrap_or_default().into()
 }
@@ -176,7 +184,7 @@ impl Description {
         load_base: u64,
     ) -> Self {
         let ranges = build.ranges(load_base);
-        Self::of_layout(memory, layout, ranges, KnownBy::Build(build.name()))
+        Self::of_layout(memory, layout, ranges, LayoutSource::Build(build.name()))
     }
 
     /// The VM whose library says this of itself, as the process agrees.
@@ -184,10 +192,10 @@ impl Description {
         memory: &dyn Memory,
         layout: Layout,
         ranges: Vec<CodeRange>,
-        known_by: KnownBy,
+        layout_source: LayoutSource,
     ) -> Self {
         Self {
-            moved: moved_in(memory, &layout, &ranges),
+            pc_register: pc_register_in(memory, &layout, &ranges),
             handlers: handlers_in(&ranges),
             layout,
             described_ranges: ranges.clone(),
@@ -196,7 +204,7 @@ impl Description {
             recent: RecentRanges::default(),
             codes: Vec::new(),
             traces: Vec::new(),
-            known_by,
+            layout_source,
             files: None,
             tunnel: None,
         }
@@ -215,20 +223,20 @@ impl Description {
         let description = read_tunnel(&memory, start, len, pid)?;
         let (layout, described_ranges) = (description.layout, description.ranges);
         // What comes and goes is dex files and compiled code: the interpreters stay what they are.
-        let (moved, ranges, states) = before
+        let (pc_register, ranges, states) = before
             .filter(|before| before.layout == layout && before.described_ranges == described_ranges)
             .map_or_else(
                 || {
-                    let moved = moved_in(&memory, &layout, &described_ranges);
-                    (moved, described_ranges.clone(), CodeStates::default())
+                    let pc_register = pc_register_in(&memory, &layout, &described_ranges);
+                    (pc_register, described_ranges.clone(), CodeStates::default())
                 },
                 |before| {
                     let states = before.states.clone();
-                    (before.moved.clone(), before.ranges.clone(), states)
+                    (before.pc_register.clone(), before.ranges.clone(), states)
                 },
             );
         Ok(Self {
-            moved,
+            pc_register,
             handlers: handlers_in(&described_ranges),
             layout,
             described_ranges,
@@ -237,7 +245,7 @@ impl Description {
             recent: RecentRanges::default(),
             codes: description.codes,
             traces: description.traces,
-            known_by: KnownBy::Tunnel,
+            layout_source: LayoutSource::Tunnel,
             files: description
                 .control
                 .filter(|_| !description.inherited)
@@ -322,8 +330,8 @@ impl Description {
         Some(trace.pc)
     }
 
-    /// The opcode whose handler the code at an address is, and where the pc's register is there.
-    pub fn handler(&self, address: u64) -> Option<(u8, Moved)> {
+    /// The opcode of the handler at an address, and the state of the pc register there.
+    pub fn handler(&self, address: u64) -> Option<(u8, PcRegister)> {
         const OPCODES: u64 = 256;
         let handlers = Some(&self.handlers).filter(|handlers| handlers.contains(&address))?;
         let into = address.wrapping_sub(handlers.start);
@@ -332,8 +340,8 @@ impl Description {
             .wrapping_sub(handlers.start)
             .checked_div(OPCODES)?;
         let opcode = u8::try_from(into.checked_div(size)?).ok()?;
-        let moved = self.moved.get(usize::try_from(into).ok()?);
-        Some((opcode, moved.copied().unwrap_or_default()))
+        let state = self.pc_register.get(usize::try_from(into).ok()?);
+        Some((opcode, state.copied().unwrap_or_default()))
     }
 
     /// The rule that frames of the VM's code at an address follow.
@@ -486,8 +494,8 @@ impl Description {
             recent: RecentRanges::default(),
             codes: Vec::new(),
             traces: Vec::new(),
-            known_by: KnownBy::Tunnel,
-            moved: std::rc::Rc::default(),
+            layout_source: LayoutSource::Tunnel,
+            pc_register: std::rc::Rc::default(),
             files: None,
             tunnel: None,
         }

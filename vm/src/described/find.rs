@@ -1,7 +1,7 @@
-//! Which description of a VM does a process have, and what does a library say?
+//! Finds the description of a VM in a process, and describes a library.
 
 use super::Description;
-use super::kind::{AskedLibrary, DescribedKind};
+use super::kind::{DerivedLayout, DescribedKind};
 use crate::seam::{Found, LayoutReport, LibraryReport, Vm, VmKind};
 use object::Object;
 use std::fmt;
@@ -15,18 +15,18 @@ use varid_tunnel::abi::NAME;
 use varid_tunnel::{Memory, TunnelError};
 use varid_unwind::Module;
 
-/// The described kinds, as one kind of the seam: a process has one description, whichever of them it is of.
+/// All described kinds as one [`VmKind`]: a process has one description, which belongs to one of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Described(pub &'static [&'static dyn DescribedKind]);
 
 impl Described {
-    /// The VM that this describes; None: none of the kinds takes it for its own.
+    /// Returns the VM that `description` is of, if any of the kinds recognises it.
     pub fn recognise(self, description: &Description) -> Option<Rc<dyn Vm>> {
         let mut kinds = self.0.iter();
         kinds.find_map(|kind| kind.recognise(description))
     }
 
-    /// The kind that a library is of.
+    /// Returns the kind of a library.
     fn of_library(self, path: &Path) -> Option<&'static dyn DescribedKind> {
         self.0.iter().copied().find(|kind| kind.is_library(path))
     }
@@ -56,7 +56,7 @@ impl VmKind for Described {
     }
 }
 
-/// Looks for a tunnel, then for a library of a known build, then for one that says itself what its build is like.
+/// Looks for a tunnel, then for a library of a known build, then for a library from which a layout can be derived.
 fn find(process: &Process, kinds: Described) -> Found {
     let (pid, space) = (process.pid, &process.space);
     let memory = ForeignMemory::new(pid);
@@ -109,7 +109,7 @@ fn find(process: &Process, kinds: Described) -> Found {
                 )
             };
             match unknown_build(kind, process, image, load_base) {
-                AskedLibrary::Agrees(description) => {
+                DerivedLayout::Agrees(description) => {
                     match kinds.recognise(&description.with_states(space)) {
                         Some(vm) => return Found::Vm(vm),
                         None => {
@@ -118,16 +118,16 @@ fn find(process: &Process, kinds: Described) -> Found {
                         }
                     }
                 }
-                AskedLibrary::NotUp(why) => {
+                DerivedLayout::NotUp(why) => {
                     tracing::debug!(%pid, why, "the VM's layout cannot be checked yet");
                     return problem.map_or(Found::NotYet, Found::Refused);
                 }
-                AskedLibrary::Differs(check) => {
+                DerivedLayout::Differs(check) => {
                     tracing::debug!(%pid, %check, "the VM's layout is not confirmed");
                     let why = format!("the process is different from it in {check}");
                     return Found::Unclear(problem.unwrap_or_else(|| refused(&why)));
                 }
-                AskedLibrary::Refused(why) => {
+                DerivedLayout::Refused(why) => {
                     problem.get_or_insert_with(|| refused(&why));
                 }
             }
@@ -155,20 +155,20 @@ fn find(process: &Process, kinds: Described) -> Found {
     problem.map_or(Found::No, Found::Refused)
 }
 
-/// What a library whose build is not known says of itself, and the process of that.
+/// Derives the layout of an unknown build.
 fn unknown_build(
     kind: &dyn DescribedKind,
     process: &Process,
     image: &ElfImage,
     load_base: u64,
-) -> AskedLibrary {
+) -> DerivedLayout {
     match image.file() {
-        Some(file) => kind.ask_library(file, process, load_base),
-        None => AskedLibrary::Refused("it is no file of its own".to_owned()),
+        Some(file) => kind.derive_layout(file, process, load_base),
+        None => DerivedLayout::Refused("it is no file of its own".to_owned()),
     }
 }
 
-/// What is known of a VM from its library alone.
+/// Describes a library without a process.
 fn examine(kind: &dyn DescribedKind, library: &[u8]) -> LibraryReport {
     let file = varid_symbolizer::parse_elf(library).ok();
     let build_id = file.as_ref().and_then(|file| file.build_id().ok()?);
@@ -188,7 +188,7 @@ fn examine(kind: &dyn DescribedKind, library: &[u8]) -> LibraryReport {
                     "build-id {} is not in the table of known builds",
                     hex(build_id)
                 );
-                match kind.read_library(library) {
+                match kind.check_library(library) {
                     Ok(()) => LayoutReport::InLibrary(unknown),
                     Err(why) => LayoutReport::Unknown(format!(
                         "{unknown}, and its layout is not found in it: {why}; {}",

@@ -1,4 +1,4 @@
-//! Where in an interpreter's handlers has the register of the bytecode pc been moved on to the next instruction?
+//! Finds where each opcode handler advances the bytecode-pc register.
 //!
 //! A handler moves it just before it fetches and jumps to the next handler; what is executed behind that still belongs to
 //! the instruction before. Found by following each handler's code from its first instruction.
@@ -8,16 +8,16 @@ use varid_model::Machine;
 /// One handler for each value of a byte.
 const OPCODES: usize = 256;
 
-/// What the code at an address says of the register.
+/// Which bytecode instruction the pc register holds, at an address of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Moved {
-    /// It is executed both before and after, or it is not known how it is reached.
+pub enum PcRegister {
+    /// Either: the address is reached both before and after the register advances, or is not known to be reached.
     #[default]
     Unknown,
-    /// The register is at the handler's own instruction.
-    No,
-    /// The register is at an instruction that comes next.
-    Yes,
+    /// The handler's own instruction.
+    Current,
+    /// The instruction that follows it.
+    Next,
 }
 
 /// An instruction of a machine, as far as it matters here.
@@ -25,17 +25,17 @@ pub enum Moved {
 struct Instruction {
     /// Its bytes.
     size: usize,
-    /// It moves the register on.
+    /// It advances the pc register.
     moves: bool,
-    /// It may jump so far: bytes from its own first one.
+    /// The distance of a possible jump, in bytes from its own first one.
     branch: Option<i64>,
-    /// It may be followed by the one behind it.
+    /// Execution may continue with the instruction behind it.
     goes_on: bool,
 }
 
-/// For each byte of 256 handlers of equal size that an instruction starts with: where the register is when that is executed.
-/// `register` is the pc's DWARF number. Empty for machines whose code is not understood here.
-pub fn moved(code: &[u8], machine: Machine, register: u8) -> Vec<Moved> {
+/// The state of the pc register at each byte of 256 handlers of equal size; only bytes that begin an instruction count. `register` is the pc
+/// register's DWARF number. Empty for machines that have no decoder here.
+pub fn pc_register_states(code: &[u8], machine: Machine, register: u8) -> Vec<PcRegister> {
     let handler = code.len() / OPCODES;
     if handler == 0 {
         return Vec::new();
@@ -50,7 +50,7 @@ pub fn moved(code: &[u8], machine: Machine, register: u8) -> Vec<Moved> {
             .collect(),
         #[cfg(target_arch = "x86_64")]
         Machine::X86_64 | Machine::X86 => {
-            let Some(pc) = x86::PcRegister::new(machine, register) else {
+            let Some(pc) = x86::PcDecoder::new(machine, register) else {
                 return Vec::new();
             };
             handlers
@@ -63,7 +63,7 @@ pub fn moved(code: &[u8], machine: Machine, register: u8) -> Vec<Moved> {
 }
 
 /// Follows one handler's code; `decode` understands the instruction that some bytes begin with.
-fn follow(code: &[u8], decode: impl Fn(&[u8]) -> Option<Instruction>) -> Vec<Moved> {
+fn follow(code: &[u8], decode: impl Fn(&[u8]) -> Option<Instruction>) -> Vec<PcRegister> {
     // For each byte: an instruction there is reached before the move, reached after it.
     let mut reached = vec![(false, false); code.len()];
     let mut todo = vec![(0, false)];
@@ -88,12 +88,12 @@ fn follow(code: &[u8], decode: impl Fn(&[u8]) -> Option<Instruction>) -> Vec<Mov
             .and_then(|target| usize::try_from(target).ok());
         todo.extend(target.map(|target| (target, after)));
     }
-    let moved = reached.into_iter().map(|reached| match reached {
-        (true, false) => Moved::No,
-        (false, true) => Moved::Yes,
-        _ => Moved::Unknown,
+    let states = reached.into_iter().map(|reached| match reached {
+        (true, false) => PcRegister::Current,
+        (false, true) => PcRegister::Next,
+        _ => PcRegister::Unknown,
     });
-    moved.collect()
+    states.collect()
 }
 
 /// The word that code of a machine whose instructions all have four bytes begins with.
@@ -165,12 +165,12 @@ mod x86 {
     use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind, Register};
 
     /// The register of the bytecode pc.
-    pub struct PcRegister {
+    pub struct PcDecoder {
         bits: u32,
         register: Register,
     }
 
-    impl PcRegister {
+    impl PcDecoder {
         /// By its DWARF number (System V ABI, figures 3.36 and 2.14).
         pub fn new(machine: Machine, number: u8) -> Option<Self> {
             use Register::*;
@@ -222,21 +222,21 @@ mod x86 {
 
 #[cfg(test)]
 mod tests {
-    use super::Moved::{No, Unknown, Yes};
+    use super::PcRegister::{Current, Next, Unknown};
     use super::*;
 
     /// 256 handlers of 32 bytes, the first with this code: for each of its bytes.
-    fn first_bytes(machine: Machine, register: u8, code: &[u8]) -> Vec<Moved> {
+    fn first_bytes(machine: Machine, register: u8, code: &[u8]) -> Vec<PcRegister> {
         let mut handlers = vec![0; 32 * OPCODES];
         handlers[..code.len()].copy_from_slice(code);
-        let mut found = moved(&handlers, machine, register);
+        let mut found = pc_register_states(&handlers, machine, register);
         assert_eq!(found.len(), handlers.len());
         found.truncate(code.len());
         found
     }
 
     /// Likewise, for each of its instructions of four bytes.
-    fn first(machine: Machine, register: u8, code: &[u32]) -> Vec<Moved> {
+    fn first(machine: Machine, register: u8, code: &[u32]) -> Vec<PcRegister> {
         let bytes: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes()).collect();
         let found = first_bytes(machine, register, &bytes);
         found.into_iter().step_by(4).collect()
@@ -251,17 +251,20 @@ mod tests {
             0xd61f_0200, // br x16
             0xd503_201f, // nop
         ];
-        let expected = [No, Yes, Yes, Yes, Unknown];
+        let expected = [Current, Next, Next, Next, Unknown];
         assert_eq!(first(Machine::Aarch64, 20, &code), expected);
         // Of another register it says nothing.
-        assert_eq!(first(Machine::Aarch64, 19, &code)[3], No);
+        assert_eq!(first(Machine::Aarch64, 19, &code)[3], Current);
         let code = [
             0xe1f4_70b2, // ldrh r7, [r4, #2]!
             0xe207_c0ff, // and ip, r7, #255
             0xe088_f38c, // add pc, r8, ip, lsl #7
             0xe320_f000, // nop
         ];
-        assert_eq!(first(Machine::Arm, 4, &code), [No, Yes, Yes, Unknown]);
+        assert_eq!(
+            first(Machine::Arm, 4, &code),
+            [Current, Next, Next, Unknown]
+        );
     }
 
     #[test]
@@ -276,11 +279,11 @@ mod tests {
             0x8b17_06c0, // add x0, x22, x23, lsl #1
             0xd61f_0200, // br x16
         ];
-        let expected = [No, No, Yes, No, No, Yes, Yes, Yes];
+        let expected = [Current, Current, Next, Current, Current, Next, Next, Next];
         assert_eq!(first(Machine::Aarch64, 22, &code), expected);
         // add x22, x22, x23, lsl #1
         let code = [0x8b17_06d6, 0xd61f_0200];
-        assert_eq!(first(Machine::Aarch64, 22, &code), [No, Yes]);
+        assert_eq!(first(Machine::Aarch64, 22, &code), [Current, Next]);
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -303,23 +306,28 @@ mod tests {
             Some(start)
         });
         let starts: Vec<usize> = starts.collect();
-        let at_starts: Vec<Moved> = starts.iter().map(|at| found[*at]).collect();
-        assert_eq!(at_starts, [No, No, No, Yes, Yes, Unknown, No, No]);
+        let at_starts: Vec<PcRegister> = starts.iter().map(|at| found[*at]).collect();
+        assert_eq!(
+            at_starts,
+            [
+                Current, Current, Current, Next, Next, Unknown, Current, Current
+            ]
+        );
         // Between them no instruction begins.
         let others = (0..found.len()).filter(|at| !starts.contains(at));
-        assert!(others.map(|at| found[at]).all(|moved| moved == Unknown));
+        assert!(others.map(|at| found[at]).all(|state| state == Unknown));
         // Of another register it says nothing.
-        assert_eq!(first_bytes(Machine::X86_64, 13, &code.concat())[9], No);
-        assert!(moved(&[0; 4096], Machine::X86_64, 16).is_empty());
+        assert_eq!(first_bytes(Machine::X86_64, 13, &code.concat())[9], Current);
+        assert!(pc_register_states(&[0; 4096], Machine::X86_64, 16).is_empty());
 
         // lea 2(%esi), %esi; movzbl (%esi), %ebx; jmp *%eax
         let code = [0x8d, 0x76, 0x02, 0x0f, 0xb6, 0x1e, 0xff, 0xe0];
         let found = first_bytes(Machine::X86, 6, &code);
-        assert_eq!((found[0], found[3], found[6]), (No, Yes, Yes));
+        assert_eq!((found[0], found[3], found[6]), (Current, Next, Next));
         // A comparison is no move, and the wrong register none either.
         let code = [0x83, 0xfe, 0x02, 0x8d, 0x76, 0x02, 0xff, 0xe0];
-        assert_eq!(first_bytes(Machine::X86, 6, &code)[3], No);
-        assert_eq!(first_bytes(Machine::X86, 2, &code)[6], No);
+        assert_eq!(first_bytes(Machine::X86, 6, &code)[3], Current);
+        assert_eq!(first_bytes(Machine::X86, 2, &code)[6], Current);
     }
 
     #[test]
@@ -333,7 +341,7 @@ mod tests {
             0x9400_0100, // bl
             0x17ff_fffb, // b -20
         ];
-        let expected = [No, No, Yes, Unknown, Unknown, No, No];
+        let expected = [Current, Current, Next, Unknown, Unknown, Current, Current];
         assert_eq!(first(Machine::Aarch64, 20, &code), expected);
         let code = [
             0x1a00_0003, // bne +20
@@ -344,20 +352,26 @@ mod tests {
             0xeb00_0100, // bl
             0xe12f_ff1e, // bx lr
         ];
-        let expected = [No, No, Yes, Yes, Unknown, Unknown, Unknown];
+        let expected = [Current, Current, Next, Next, Unknown, Unknown, Unknown];
         assert_eq!(first(Machine::Arm, 4, &code), expected);
     }
 
     #[test]
     fn code_that_is_none_says_nothing_wrong() {
-        assert!(moved(&[], Machine::Aarch64, 20).is_empty());
-        assert!(moved(&[0xff; 255], Machine::Aarch64, 20).is_empty());
+        assert!(pc_register_states(&[], Machine::Aarch64, 20).is_empty());
+        assert!(pc_register_states(&[0xff; 255], Machine::Aarch64, 20).is_empty());
         // Endless branches in place.
         let code: Vec<u8> = [0x1400_0000u32; 512]
             .iter()
             .flat_map(|word| word.to_le_bytes())
             .collect();
-        assert_eq!(moved(&code, Machine::Aarch64, 20)[..2], [No, Unknown]);
-        assert_eq!(moved(&[0xff; 1024], Machine::X86_64, 12)[0], No);
+        assert_eq!(
+            pc_register_states(&code, Machine::Aarch64, 20)[..2],
+            [Current, Unknown]
+        );
+        assert_eq!(
+            pc_register_states(&[0xff; 1024], Machine::X86_64, 12)[0],
+            Current
+        );
     }
 }

@@ -137,7 +137,7 @@ pub(crate) fn registers(
     let (rule, address) = loop_frame(description, ip, regs)?;
     let pc = regs.get(u16::from(rule.reg_pc))? & ADDRESS_MASK;
     let pc = match description.handler(ip) {
-        Some((opcode, moved)) => executed(space, pc, opcode, moved),
+        Some((opcode, state)) => executed(space, pc, opcode, state),
         None => pc,
     };
     Some((address, pc))

@@ -1,4 +1,4 @@
-//! Which kinds of VM are there whose layout somebody describes?
+//! Kinds of VM with a layout description.
 
 use super::Description;
 use crate::seam::Vm;
@@ -9,14 +9,14 @@ use varid_process::reader::ForeignFile;
 use varid_process::{BytecodeFormat, Process};
 use varid_tunnel::builds::Build;
 
-/// A kind of VM whose layout a tunnel, the table of builds or its library describes.
+/// A kind of VM whose layout comes from a tunnel, the table of builds or its library.
 pub trait DescribedKind: fmt::Debug + Sync {
-    /// Whether a file of this path is a library of this kind, whatever build of it.
+    /// Returns true if `path` names a library of this kind, of any build.
     fn is_library(&self, _path: &Path) -> bool {
         false
     }
 
-    /// The VM that this describes; None: it is another kind's.
+    /// Returns the VM if `description` is of this kind.
     fn recognise(&self, description: &Description) -> Option<Rc<dyn Vm>>;
 
     /// The format of its bytecode files, if that is not dex.
@@ -24,40 +24,40 @@ pub trait DescribedKind: fmt::Debug + Sync {
         None
     }
 
-    /// The build with this build-id, if this kind's table has it.
+    /// Looks up a build-id in this kind's table of builds.
     fn build(&self, _build_id: &[u8]) -> Option<&'static Build> {
         None
     }
 
-    /// What a library of no build that is known says itself, as the process that has loaded it at `load_base` agrees.
-    fn ask_library(
+    /// Derives the layout of an unknown build from its library, and checks it in the process, which has loaded the library at `load_base`.
+    fn derive_layout(
         &self,
         _file: &ForeignFile,
         _process: &Process,
         _load_base: u64,
-    ) -> AskedLibrary {
-        AskedLibrary::Refused("libraries of its kind are not asked".to_owned())
+    ) -> DerivedLayout {
+        DerivedLayout::Refused("no layout is derived from libraries of its kind".to_owned())
     }
 
-    /// What a library of no build that is known says itself, by its bytes: whether that is a layout.
+    /// Checks whether a layout can be derived from a library's bytes.
     ///
     /// # Errors
     ///
-    /// Why it is none.
-    fn read_library(&self, _library: &[u8]) -> Result<(), String> {
-        Err("libraries of its kind are not asked".to_owned())
+    /// The reason why it cannot.
+    fn check_library(&self, _library: &[u8]) -> Result<(), String> {
+        Err("no layout is derived from libraries of its kind".to_owned())
     }
 }
 
-/// What a library says of its VM.
+/// The result of [`DescribedKind::derive_layout`].
 #[derive(Debug)]
-pub enum AskedLibrary {
-    /// This, and the process agrees.
+pub enum DerivedLayout {
+    /// A layout that the process confirms.
     Agrees(Box<Description>),
-    /// There is nothing yet that could be checked, for this reason.
+    /// The process has not started far enough to check it.
     NotUp(&'static str),
-    /// The process does not agree in this, or was changing.
+    /// The process differs in this check, or was changing.
     Differs(String),
-    /// Not enough, for this reason.
+    /// No layout can be derived, for this reason.
     Refused(String),
 }

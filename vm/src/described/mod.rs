@@ -1,13 +1,13 @@
-//! VMs whose layout somebody describes: the VM itself in a tunnel, the table of builds, or its library.
+//! VMs with a layout description: from a tunnel, from the table of builds, or derived from the VM's library.
 //!
-//! | question | file |
+//! | file | purpose |
 //! |---|---|
-//! | what does a description say | [`Description`] |
-//! | which description has a process, and which kind takes it | `find`, [`Described`], [`DescribedKind`] |
-//! | what does a VM answer that follows from its description | [`DescribedVm`], `answers` |
-//! | what do an interpreter loop's registers say | `interpreter_loop`, `executed`, `handlers` |
-//! | which states does the code of frames like a compiler's have | `quick_code` |
-//! | which method of a dex file is meant | `dex` |
+//! | `description` | [`Description`]: the layout and the code ranges |
+//! | `find`, `kind` | [`Described`] finds the description of a process and the [`DescribedKind`] that it belongs to |
+//! | `answers` | [`DescribedVm`]: what follows from the description alone |
+//! | `interpreter_loop`, `executed`, `handlers` | the frame and the bytecode pc in an interpreter loop's registers |
+//! | `quick_code` | the states of an interpreter's code whose frames are native ones |
+//! | `dex` | method pointers to methods of dex files |
 
 mod answers;
 mod description;
@@ -20,6 +20,6 @@ mod kind;
 mod quick_code;
 
 pub use answers::{DescribedVm, refreshed};
-pub use description::{Description, KnownBy};
+pub use description::{Description, LayoutSource};
 pub use find::Described;
-pub use kind::{AskedLibrary, DescribedKind};
+pub use kind::{DerivedLayout, DescribedKind};

@@ -1,4 +1,4 @@
-//! HotSpot: known by its library's name, so that its code is shown as a VM's. Its frames are not walked.
+//! HotSpot: recognised by its library's name, so that its code has the layer `vm`. Its frames are not walked.
 
 use crate::seam::{Found, VmKind};
 use std::path::Path;

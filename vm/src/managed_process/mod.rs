@@ -219,7 +219,7 @@ impl ManagedProcess {
         self.set_vm(None);
         let problem = format!(
             "the layout known by {} matched none of {samples} samples in the interpreter; it is not used",
-            vm.known_by()
+            vm.layout_source()
         );
         tracing::warn!("process {}: {problem}", self.pid());
         self.set_problem(problem);
@@ -332,7 +332,7 @@ impl ManagedProcess {
     }
 
     /// Reads the mappings and the VM as those of a new process. The names of generated code stay, and so does what is spent of
-    /// the budget. Of a process that has ended nothing more is to be learnt: what is known of it stays.
+    /// the budget. If the process has exited, its last known mappings are kept.
     pub fn reread_mappings(&mut self, images: &mut Images) {
         if !self.process.has_readable_mappings() {
             return;

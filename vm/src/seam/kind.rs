@@ -1,4 +1,4 @@
-//! Which kinds of VM are looked for, and is one of them in a process?
+//! Kinds of VM, and how one is found in a process.
 
 use super::Vm;
 use std::ffi::OsStr;
@@ -10,49 +10,48 @@ use varid_model::{Pid, maps_entries};
 use varid_process::reader;
 use varid_process::{BytecodeFormat, Formats, Process};
 
-/// A kind of VM: how one is found in a process.
+/// A kind of VM: finds one in a process.
 ///
-/// A kind that is added is a folder with one `VmKind` and one [`Vm`]; the rest of varid asks them, and knows none by its name.
+/// To add a kind, write a folder with one `VmKind` and one [`Vm`], and list it in `kinds.rs`.
 pub trait VmKind: fmt::Debug + Sync {
-    /// Whether a file of this path is a library that holds such a VM, whatever build of it. Its code is shown as the VM's.
+    /// Returns true if `path` names a library that holds this VM, of any build. Its code belongs to the layer `vm`.
     fn is_library(&self, path: &Path) -> bool;
 
-    /// Whether a process that maps a file of this path has, or may come to have, a VM of this kind that is found.
+    /// Returns true if a process that maps `path` may have a VM that [`VmKind::find`] finds, now or later.
     fn is_announced_by(&self, path: &Path) -> bool;
 
-    /// Looks into a process. Of its mappings those of [`VmKind::is_announced_by`] lead to the VM; which of them counts, where there are
-    /// several, the kind decides.
+    /// Looks for the VM in a process. If several mappings announce one, the kind decides which counts.
     fn find(&self, process: &Process) -> Found;
 
-    /// What doctor says of a library of this kind, from its bytes. None: it is of another kind, or there is nothing to be said.
+    /// Describes a library of this kind for `varid doctor`, from its bytes. None if it is of another kind.
     fn examine(&self, _path: &Path, _library: &[u8]) -> Option<LibraryReport> {
         None
     }
 
-    /// The formats of its bytecode files, beside dex.
+    /// The formats of its bytecode files, other than dex.
     fn bytecode(&self) -> Vec<&'static dyn BytecodeFormat> {
         Vec::new()
     }
 }
 
-/// What a kind has found in a process.
+/// The result of looking for a VM in a process.
 #[derive(Debug)]
 pub enum Found {
     /// No VM of this kind.
     No,
-    /// One that is not up: it is looked for again.
+    /// One that has not started yet. The caller looks again.
     NotYet,
-    /// What is there does not look like the VM, for this reason; the process may have been changing what was looked at. It is looked for
-    /// again, some times.
+    /// The process's memory contradicts the VM's layout, for this reason, but may have been changing. The caller looks again, a limited number
+    /// of times.
     Unclear(String),
-    /// A VM that cannot be used, for this reason.
+    /// A VM that cannot be used, and why.
     Refused(String),
     /// A VM.
     Vm(Rc<dyn Vm>),
 }
 
 impl Found {
-    /// How much it says: of several kinds' answers that which says most is taken.
+    /// The most specific of several kinds' results wins.
     const fn weight(&self) -> u8 {
         match self {
             Self::No => 0,
@@ -64,50 +63,50 @@ impl Found {
     }
 }
 
-/// What is known of a VM from its library alone.
+/// What a library says about its VM, without a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryReport {
     /// Its build-id.
     pub build_id: Option<Vec<u8>>,
-    /// Its unwind information says which bytecode runs.
+    /// Its unwind information gives the executed bytecode.
     pub is_marked: bool,
     /// Whether its frames can be walked.
     pub layout: LayoutReport,
 }
 
-/// Who says how the frames of a library's VM are linked, in words that end a sentence about the library.
+/// Where the layout of a library's VM comes from, as the end of a sentence about the library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LayoutReport {
-    /// Known of this build.
+    /// From the table of builds.
     Known(String),
-    /// Not known of this build; the library itself says it, and each process is asked whether it agrees.
+    /// Derived from the library itself, and checked in each process.
     InLibrary(String),
-    /// Nobody says it, and what would help.
+    /// The layout is not known; the text says what would help.
     Unknown(String),
 }
 
-/// The kinds of VM that are looked for. `VmKinds::default()` has those that varid knows.
+/// The kinds of VM that varid looks for. `VmKinds::default()` has all built-in kinds.
 #[derive(Debug, Clone, Copy)]
 pub struct VmKinds(pub &'static [&'static dyn VmKind]);
 
 impl VmKinds {
-    /// Whether a file of this path is a library of one of them.
+    /// Returns true if `path` names a library of any kind.
     pub fn is_library(self, path: &Path) -> bool {
         self.0.iter().any(|kind| kind.is_library(path))
     }
 
-    /// Whether a process that maps a file of this path may have one of them.
+    /// Returns true if a process that maps `path` may have a VM of any kind.
     pub fn is_announced_by(self, path: &Path) -> bool {
         self.0.iter().any(|kind| kind.is_announced_by(path))
     }
 
-    /// Whether a process has mapped what announces one of them.
+    /// Returns true if a process maps a file that announces a VM.
     pub fn are_mapped_by(self, pid: Pid) -> bool {
         let maps = reader::contents(pid, "maps").unwrap_or_default();
         maps_entries(&maps).any(|map| self.is_announced_by(Path::new(OsStr::from_bytes(map.path))))
     }
 
-    /// Looks into a process: the first VM that one of them finds, or the answer that says most.
+    /// Looks for a VM in a process: the first one found, or the most specific result without one.
     pub fn find(self, process: &Process) -> Found {
         let mut answer = Found::No;
         for kind in self.0 {
@@ -122,13 +121,13 @@ impl VmKinds {
         answer
     }
 
-    /// What doctor says of a library.
+    /// Describes a library for `varid doctor`.
     pub fn examine(self, path: &Path, library: &[u8]) -> Option<LibraryReport> {
         let mut kinds = self.0.iter();
         kinds.find_map(|kind| kind.examine(path, library))
     }
 
-    /// The formats of their bytecode files, beside dex.
+    /// The formats of all kinds' bytecode files, other than dex.
     pub fn formats(self) -> Formats {
         self.0.iter().flat_map(|kind| kind.bytecode()).collect()
     }

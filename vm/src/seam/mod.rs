@@ -1,13 +1,13 @@
-//! The seam between varid and a VM: what a kind of VM answers, and what it answers with. Nothing here knows a VM.
+//! The interface between varid and a VM. Nothing here depends on a particular VM.
 //!
-//! | question | file |
+//! | type | purpose |
 //! |---|---|
-//! | which kinds are looked for, is one in this process | [`VmKind`], [`VmKinds`], [`Found`] |
-//! | what does the VM of a process answer, and whom | [`Vm`] |
-//! | what is asked about a sample, and what is the answer | [`Unwound`], [`ManagedStack`], [`FrameMethods`] |
-//! | what does a stretch of a VM's code do | [`CodeKind`] |
-//! | what does a method pointer stand for | [`Method`], [`Methods`] |
-//! | which part of the stack was copied, which frames lie elsewhere | `stack_copy`, `stack_positions` |
+//! | [`VmKind`], [`VmKinds`], [`Found`] | finds a VM in a process |
+//! | [`Vm`] | the VM of one process: its code, frames and methods |
+//! | [`Unwound`], [`ManagedStack`], [`FrameMethods`] | a sample as a VM gets it, and the frames it returns |
+//! | [`CodeKind`] | what a range of a VM's code does |
+//! | [`Method`], [`Methods`] | what a method pointer stands for |
+//! | `stack_copy`, `stack_positions` | the copied part of the stack; frames that lie elsewhere |
 
 mod code_kind;
 mod kind;

@@ -1,4 +1,4 @@
-//! What is a VM asked about a sample, and what does it answer?
+//! A sample as a VM gets it, and the managed frames that it returns.
 
 use super::CodeKind;
 use std::borrow::Cow;
@@ -9,15 +9,15 @@ use varid_unwind::NativeStack;
 /// A sample after its native frames have been unwound.
 #[derive(Debug, Clone, Copy)]
 pub struct Unwound<'r> {
-    /// What the shim saw.
+    /// The shim's record.
     pub record: &'r CapturedSample,
-    /// The user's instruction.
+    /// The user's instruction pointer.
     pub ip: u64,
-    /// What the code there does, if it is the VM's.
+    /// The kind of the code there, if it is the VM's.
     pub leaf: Option<CodeKind>,
-    /// Nothing but managed frames lies between the leaf and the innermost of them.
+    /// No native frame lies between the leaf and the innermost managed frame.
     pub leaf_is_managed: bool,
-    /// The native frames, as far as they were wanted.
+    /// The unwound native frames.
     pub native: &'r NativeStack,
 }
 

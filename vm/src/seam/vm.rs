@@ -1,6 +1,4 @@
-//! What does the VM of a process answer?
-//!
-//! Its questions stand in traits by who asks them. A default says that the VM has nothing of the kind: what a VM must know has none.
+//! The VM of a process, as traits by caller. A default method means that the VM has no such feature; everything else must be implemented.
 
 use super::{CodeKind, FrameMethods, ManagedStack, MergeOrder, Method, Methods, Unwound};
 use std::borrow::Cow;
@@ -19,20 +17,20 @@ pub trait Vm: VmAbout + VmTarget + VmChanges + VmCode + VmFrames + VmMethods {}
 
 impl<V: VmAbout + VmTarget + VmChanges + VmCode + VmFrames + VmMethods> Vm for V {}
 
-/// What people are told of a VM, and what it has beside its frames.
+/// Identifies a VM to users, and lists what it publishes.
 pub trait VmAbout: fmt::Debug {
-    /// The VM, as far as it is known, as in "ART 14 of Debian".
+    /// The name of the VM and its build, such as "ART 14.0.0+r15 (Debian 13, amd64)".
     fn title(&self) -> String;
 
-    /// Who says how its frames are linked, as in "its tunnel".
-    fn known_by(&self) -> String;
+    /// Where its layout comes from, such as "its tunnel".
+    fn layout_source(&self) -> String;
 
-    /// The files of bytecode that it says it executes.
+    /// The bytecode files that it reports.
     fn published(&self) -> &[PublishedBytecode] {
         &[]
     }
 
-    /// The agent that counts calls in it.
+    /// The state of its call-counting agent.
     fn agent(&self, _pid: Pid) -> Agent {
         Agent::Absent
     }
@@ -41,81 +39,81 @@ pub trait VmAbout: fmt::Debug {
 /// An agent in a VM that counts calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agent {
-    /// There is none.
+    /// No agent.
     Absent,
-    /// There is one that cannot be told what to count: one of an older version, or a forked process's parent's.
+    /// An agent that cannot be controlled: an older version, or one inherited from a parent process.
     Uncontrolled,
-    /// It reads what is wanted of it in `control`, and counts in `calls`, once it has begun.
+    /// An agent that reads `control` and, once it has started, counts in `calls`.
     Controlled {
-        /// Where it reads what is wanted.
+        /// The control page.
         control: VmFile,
-        /// Where it counts.
+        /// The table of counts.
         calls: Option<VmFile>,
     },
 }
 
-/// What the shim is told of a process with the VM.
+/// Configures the shim for a process with the VM.
 pub trait VmTarget {
-    /// The process's entry; `flags`: `varid_shim::target_flags`.
+    /// Returns the process's target entry. `flags`: `varid_shim::target_flags`.
     fn target(&self, flags: u32, space: &AddressSpace) -> Target;
 }
 
-/// How a VM's code and what it says of itself change while the process runs.
+/// Tracks changes of a VM while its process runs.
 pub trait VmChanges {
-    /// Called when the VM was found in a process: what changes in it is observed from now on.
+    /// Called once the VM is found. The VM starts to observe its changes.
     fn found(&self, _process: &Process) {}
 
-    /// Called after each batch of samples: what was read from the process may be outdated for the next ones.
+    /// Called after each batch of samples. Data read from the process may be outdated for the next batch.
     fn end_batch(&self, process: &Process) -> Refreshed;
 
-    /// The same VM in a forked process, with nothing that was read from its parent.
+    /// Returns the VM for a forked process, without data read from the parent.
     fn forked(&self) -> Rc<dyn Vm>;
 }
 
-/// What a VM says of itself after a batch.
+/// The result of [`VmChanges::end_batch`].
 #[derive(Debug)]
 pub enum Refreshed {
-    /// The same as before.
+    /// Unchanged.
     Same,
-    /// This.
+    /// Replaced by `vm`.
     Vm {
-        /// The VM, with what was read from the process for the one before as far as it still holds.
+        /// The VM, with the previous one's data that is still valid.
         vm: Rc<dyn Vm>,
-        /// The same methods, at the same places.
+        /// The methods and their addresses are unchanged.
         same_methods: bool,
     },
-    /// It is no VM of its kind any more.
+    /// The process now describes a VM of another kind.
     Other,
 }
 
-/// What the VM's own code does: that of its library, and what it has generated once and for all.
+/// The VM's own code: its library, and code that it generates once at start.
 pub trait VmCode {
-    /// What the code at an address does, if it is the VM's own.
+    /// Returns what the code at `address` does, or None if it is not the VM's.
     fn code_at(&self, address: Address) -> Option<CodeKind>;
 
-    /// Whether any of it lies between these addresses.
+    /// Returns true if any of it lies in `start..end`.
     fn has_code_in(&self, start: Address, end: Address) -> bool;
 
-    /// Whether frames of the code at an address are native frames with their method at the stack pointer.
+    /// Returns true if frames of the code at `address` are native frames with the method at the stack pointer.
     fn is_at_sp(&self, address: Address) -> bool;
 }
 
-/// What a VM's compiler makes.
+/// The code that a VM's compiler generates.
 pub trait VmCompiler {
-    /// Whether the process has any of it, as far as is known: some of the innermost frames are only found by unwinding the copy of the
-    /// stack then.
+    /// Returns true if the process is known to have compiled code. Some of the innermost frames can then be found only by unwinding the copy of
+    /// the stack.
     fn has_code(&self) -> bool;
 
-    /// Whether there is compiled code at an address.
+    /// Returns true if `address` is in compiled code.
     fn is_code(&self, address: Address, process: &Process) -> bool;
 
-    /// What it does at present.
+    /// How the compiler currently changes its code.
     fn change(&self) -> CodeChange;
 
-    /// Whether what the shim is told may be something else once code of a file of this path is mapped: the first that holds compiled code.
+    /// Returns true if mapping `path` can add the first compiled code. The caller then updates the shim's target.
     fn may_be_in(&self, path: &Path) -> bool;
 
-    /// How a native frame of a sample is left that is one of compiled code. None: it is none, or that is not known.
+    /// Returns how to leave a native frame of compiled code. None if it is other code, or not known.
     fn unwind_rule(
         &self,
         frame: &NativeFrame,
@@ -123,11 +121,11 @@ pub trait VmCompiler {
         process: &Process,
     ) -> Option<CodeRule>;
 
-    /// The methods that a native frame of compiled code executes. None: it is none.
+    /// Returns the methods that a native frame executes. None if it is not compiled code.
     ///
     /// # Errors
     ///
-    /// Why they are not known.
+    /// The reason why the methods are not known.
     fn native_frame(
         &self,
         frame: &NativeFrame,
@@ -135,11 +133,11 @@ pub trait VmCompiler {
         process: &mut dyn Methods,
     ) -> Option<Result<FrameMethods, Reason>>;
 
-    /// The methods that a frame of compiled code executes which the shim has walked.
+    /// Returns the methods of a compiled frame that the shim walked.
     ///
     /// # Errors
     ///
-    /// Why they are not known.
+    /// The reason why the methods are not known.
     fn walked_frame(
         &self,
         frame: WalkedCompiledFrame,
@@ -147,49 +145,49 @@ pub trait VmCompiler {
     ) -> Result<FrameMethods, Reason>;
 }
 
-/// A frame of compiled code that the shim has walked.
+/// A frame of compiled code that the shim walked.
 #[derive(Debug, Clone, Copy)]
 pub struct WalkedCompiledFrame {
     /// Its stack pointer.
     pub sp: Address,
-    /// What the VM stores there: its method.
+    /// The method pointer stored there.
     pub method: Address,
-    /// Where the call that it has made returns to.
+    /// The return address of its current call.
     pub returns: Address,
-    /// When it was sampled.
+    /// The time of the sample.
     pub time: MonotonicNs,
 }
 
-/// What the compiler of a VM does.
+/// How a VM's compiler changes its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeChange {
-    /// Nothing, or that is not known.
+    /// It does not, or that is not known.
     None,
     /// It adds code.
     Added,
-    /// It throws code away, and puts other code into its place.
+    /// It frees code and reuses its memory.
     Replaced,
 }
 
-/// Which managed frames a sample has, and which methods they are of.
+/// Finds the managed frames of a sample.
 pub trait VmFrames {
     /// How its frames are merged with native ones.
     fn merge_order(&self) -> MergeOrder;
 
-    /// Whether its frames are addresses on the threads' native stacks.
+    /// Returns true if its frames lie on the threads' native stacks.
     fn is_on_native_stack(&self) -> bool;
 
-    /// Puts methods in the place of what the VM stores instead of their addresses.
+    /// Replaces the VM's method numbers in `frames` by addresses.
     fn restore(&self, _process: &mut dyn Methods, _frames: &mut [ManagedFrame]) {}
 
-    /// Takes away what a record has of frames that are no more, before its native frames are unwound.
+    /// Removes frames that have already returned. Called before the native frames are unwound.
     fn drop_stale(&self, _record: &CapturedSample, _frames: &mut Cow<'_, [ManagedFrame]>) {}
 
-    /// Whether nothing native lies between a leaf in code of this kind and the innermost managed frame: the leaf is the frame's own
+    /// Returns true if no native frame lies between a leaf in code of this kind and the innermost managed frame: the leaf is that frame's
     /// interpreter, or assembly that invokes a method.
     fn leaf_is_managed(&self, record: &CapturedSample, leaf: Option<CodeKind>) -> bool;
 
-    /// The managed frames of a record, whose native frames have been unwound: `walked` are those that the shim found.
+    /// Returns the managed frames of a sample. `walked`: the frames that the shim found.
     fn frames<'r>(
         &self,
         sample: &Unwound<'r>,
@@ -197,16 +195,16 @@ pub trait VmFrames {
         process: &mut dyn Methods,
     ) -> ManagedStack<'r>;
 
-    /// What its compiler makes; None: it has none.
+    /// Its compiled code. None if the VM has no compiler.
     fn compiler(&self) -> Option<&dyn VmCompiler> {
         None
     }
 
-    /// The method that a native frame in code of [`CodeKind::NativeFrames`] executes.
+    /// Returns the method of a native frame in code of [`CodeKind::NativeFrames`].
     ///
     /// # Errors
     ///
-    /// What the frame shows is no instruction of its method, as in the middle of a call; or the VM has no such frames.
+    /// The frame does not show an instruction of its method, as in the middle of a call.
     fn native_frame(
         &self,
         _frame: &NativeFrame,
@@ -216,11 +214,11 @@ pub trait VmFrames {
         Err(Reason::UnknownCompiledCode)
     }
 
-    /// What its code is that calls native methods: the native frame below a noted native method that still runs. The note may outlive it.
+    /// The kind of code that calls native methods. The VM's note of a native method is valid only if a frame of this kind lies below it.
     fn native_caller(&self) -> CodeKind;
 
-    /// The leaf's bytecode pc, if two samples with equal frames can differ only in it: then the callers of the thread's last sample
-    /// are used again. None: they may differ otherwise.
+    /// Returns the leaf's bytecode pc if samples with equal frames can differ only in it. The callers of the thread's last sample are then
+    /// reused. None if they can differ otherwise.
     fn leaf_pc_if_only_difference(
         &self,
         _record: &CapturedSample,
@@ -230,12 +228,12 @@ pub trait VmFrames {
     }
 }
 
-/// Which methods a VM's pointers stand for.
+/// Resolves method pointers.
 pub trait VmMethods {
-    /// What a method pointer stands for, read from the process's memory.
+    /// Reads what a method pointer stands for from the process's memory.
     ///
     /// # Errors
     ///
-    /// It cannot be read, or what is read contradicts itself.
+    /// The memory cannot be read, or is inconsistent.
     fn method(&self, process: &mut Process, pointer: u64) -> Result<Method, TunnelError>;
 }

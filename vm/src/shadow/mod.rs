@@ -165,8 +165,8 @@ impl ShadowVm {
 
     /// A method that keeps a shadow record says so a little after its native frame is there, and
     /// takes it back a little before: in between, the innermost record is its caller's. It is
-    /// recognised by where the record says it was made: not within the leaf's own frame. Where
-    /// unwinding cannot leave the leaf nothing tells, and the record is not believed.
+    /// recognised by where the record says it was made: not within the leaf's own frame. If the
+    /// leaf cannot be unwound, this cannot be checked, and the record is not used.
     fn is_unpublished(&self, sample: &Unwound<'_>, managed: &[ManagedFrame]) -> bool {
         let native = sample.native;
         self.description.is_on_native_stack()

@@ -191,7 +191,7 @@ fn found_in_library(pids: &[u32]) -> String {
         }
     }
     match (managed.vm(), &managed.vm_problem) {
-        (Some(vm), _) => format!("known by {} in process {pid}", vm.known_by()),
+        (Some(vm), _) => format!("known by {} in process {pid}", vm.layout_source()),
         (None, Some(problem)) => {
             format!("its layout is found in the library, and not used in process {pid}: {problem}")
         }

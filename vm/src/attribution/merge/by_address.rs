@@ -1,4 +1,4 @@
-//! How are native frames merged with managed frames on the same stack? A managed frame lies inside the native frame of its caller.
+//! Merges native frames with managed frames on the same stack: a managed frame lies inside its caller's native frame.
 
 use super::super::missing::{lacks_own_frame, reason, stopped_among_linked_frames};
 use super::super::steps::Step;
@@ -8,7 +8,7 @@ use crate::seam::stack_positions::StackPositions;
 use varid_model::{Address, FrameAddress, Reason, Stack};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 
-/// Native frames, and the managed ones that lie within them.
+/// Merges native frames with the managed frames inside them.
 pub(in super::super) fn by_address(of: Merging<'_>, is_shown: IsShown<'_>, items: &mut Vec<Item>) {
     let ordinary = first_on_ordinary_stack(of.record, of.steps);
     let frames_there = of.steps.get(ordinary..).unwrap_or_default();
@@ -31,23 +31,23 @@ pub(in super::super) fn by_address(of: Merging<'_>, is_shown: IsShown<'_>, items
     merge.outer_frames(last);
 }
 
-/// What the native frames since the last managed one do, where managed frames may lie elsewhere than on the stack.
+/// The native frames since the previous managed one, where managed frames may lie off the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Crossing {
-    /// Nothing that counts.
+    /// Other frames.
     Nothing,
-    /// They call the interpreter, or are called by it.
+    /// A call into the interpreter, or out of it.
     Bridge,
-    /// They are the interpreter of frames that lie elsewhere.
+    /// The interpreter of frames that lie off the stack.
     InterpreterOfDetached,
 }
 
-/// Who called the frame that came last.
+/// The caller of the previous frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Caller {
-    /// Frames that are not unwound.
+    /// Native frames that are not unwound.
     Native,
-    /// It does not say.
+    /// Not known.
     Any,
 }
 
@@ -63,12 +63,12 @@ struct ByAddress<'a> {
 }
 
 impl ByAddress<'_> {
-    /// Whether the next managed frame does not lie on the stack.
+    /// Returns true if the next managed frame lies off the stack.
     fn is_next_detached(&self) -> bool {
         self.positions.is_detached(self.merged.done)
     }
 
-    /// The managed frames that lie within the native frame at a depth.
+    /// Appends the managed frames inside the native frame at `depth`.
     fn frames_inside(&mut self, depth: usize, step: &Step) {
         if depth <= self.ordinary {
             return;
@@ -89,7 +89,7 @@ impl ByAddress<'_> {
         }
     }
 
-    /// Whether a managed frame within the native frame at a depth is one that still runs: a note may outlive its frame.
+    /// Returns true if a managed frame inside the native frame at `depth` has not returned: the VM's note of it may be outdated.
     fn is_live(&self, frame: &ManagedFrame, depth: usize) -> bool {
         let of = &self.merged.of;
         let callee = depth.checked_sub(1).and_then(|callee| of.steps.get(callee));
@@ -107,14 +107,14 @@ impl ByAddress<'_> {
         }
     }
 
-    /// The native frame at a depth.
+    /// Appends the native frame at `depth`.
     fn native_frame(&mut self, depth: usize, step: &Step) -> Caller {
         let of = self.merged.of;
         if step.kind == Some(CodeKind::Bridge) && self.crossing == Crossing::Nothing {
             self.crossing = Crossing::Bridge;
         }
-        if step.is_methods_own() {
-            return self.methods_own(depth, step);
+        if step.is_method_frame() {
+            return self.method_frame(depth, step);
         }
         let of_detached =
             self.crossing == Crossing::InterpreterOfDetached || self.is_next_detached();
@@ -146,7 +146,7 @@ impl ByAddress<'_> {
         Caller::Any
     }
 
-    /// Why an interpreter's own managed frame is missing.
+    /// The reason for an interpreter's missing managed frame.
     fn missing_own_frame(&self) -> Reason {
         match self.merged.of.record.has(flags::NOT_READY) {
             true => Reason::VmNotReady,
@@ -154,8 +154,8 @@ impl ByAddress<'_> {
         }
     }
 
-    /// A native frame that is a method's own.
-    fn methods_own(&mut self, depth: usize, step: &Step) -> Caller {
+    /// Appends a native frame that is the frame of a method.
+    fn method_frame(&mut self, depth: usize, step: &Step) -> Caller {
         if self.crossing == Crossing::Bridge && self.is_next_detached() {
             // Before the interpreter's loop is entered nobody tells whether it is for them or for what this code has called.
             while self.is_next_detached() {
@@ -183,8 +183,7 @@ impl ByAddress<'_> {
         Caller::Any
     }
 
-    /// The interpreter of frames that lie elsewhere: it executes the first of them, and then the others. One that keeps its frames on
-    /// the stack executes none of those.
+    /// Appends the frames off the stack that an interpreter executes, for its innermost native frame.
     fn interpreter_of_detached(&mut self) {
         let before = std::mem::replace(&mut self.crossing, Crossing::InterpreterOfDetached);
         if before == Crossing::InterpreterOfDetached {
@@ -202,7 +201,7 @@ impl ByAddress<'_> {
         }
     }
 
-    /// Whether a native frame is the VM's part in what managed frames do, and is shown as nothing beside them.
+    /// Returns true if a native frame is omitted because managed frames stand for it.
     fn is_machinery(&self, depth: usize, step: &Step) -> bool {
         let is_last = self.merged.next().is_none();
         let among_managed = self.inside != Inside::Nothing || !is_last;
@@ -216,7 +215,7 @@ impl ByAddress<'_> {
         }
     }
 
-    /// What lies further out than the native frames.
+    /// Appends the frames outside the native ones.
     fn outer_frames(mut self, last: Caller) {
         let of = self.merged.of;
         if last == Caller::Native {
@@ -226,7 +225,7 @@ impl ByAddress<'_> {
         self.merged.leaf();
         // A managed frame that unwinding has come to and cannot leave: its caller is missing, it is not.
         let outermost = of.steps.last();
-        let mut ends_managed = last == Caller::Any && outermost.is_some_and(Step::is_methods_own);
+        let mut ends_managed = last == Caller::Any && outermost.is_some_and(Step::is_method_frame);
         if let Some(outermost) = outermost.filter(|_| of.stopped.is_some()) {
             while self
                 .merged
@@ -241,7 +240,7 @@ impl ByAddress<'_> {
         self.merged.callers();
     }
 
-    /// Leaves out frames that are no more, and that a note of them has led to.
+    /// Drops frames that have returned, to which an outdated note of the VM's led.
     fn drop_outdated_notes(&mut self) {
         let of = self.merged.of;
         if of
@@ -268,8 +267,8 @@ impl ByAddress<'_> {
         }
     }
 
-    /// Where unwinding has stopped: the managed frames that lie before what is missing, and why it is. `ends_managed`: the outermost frame
-    /// is a method's own.
+    /// Where unwinding stopped early: appends the managed frames before the missing ones, and the reason. `ends_managed`: the outermost frame
+    /// is the frame of a method.
     fn frames_beyond_unwinding(&mut self, ends_managed: bool) {
         let of = self.merged.of;
         let Some(error) = of.stopped else {
@@ -306,8 +305,8 @@ impl ByAddress<'_> {
     }
 }
 
-/// Which native frame is the first one on the thread's ordinary stack, where managed frames lie: those before it are of a signal's handler
-/// on an alternate stack.
+/// Returns the depth of the first native frame on the thread's ordinary stack, where managed frames lie. The frames before it are those of a
+/// signal handler on an alternate stack.
 fn first_on_ordinary_stack(record: &CapturedSample, steps: &[Step]) -> usize {
     let is_of_handler = |step: &&Step| record.is_on_alternate_stack(step.sp);
     let of_handler = steps.iter().take_while(is_of_handler).count();

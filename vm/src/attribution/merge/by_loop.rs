@@ -1,4 +1,4 @@
-//! How are native frames merged with managed frames that lie on a stack of their own, as Dalvik's do?
+//! Merges native frames with managed frames on a separate stack, such as Dalvik's.
 //!
 //! Addresses on two stacks cannot be compared. The order follows from the interpreter: one native frame of its loop executes a
 //! method and all methods that this calls without native code in between.
@@ -8,7 +8,7 @@ use super::{IsShown, Item, Merged, Merging};
 use crate::seam::CodeKind;
 use varid_model::Stack;
 
-/// Native frames, and managed ones, whose loops they are.
+/// Merges each native frame of a loop with the managed frames that it executes.
 pub(in super::super) fn by_loop(of: Merging<'_>, is_shown: IsShown<'_>, items: &mut Vec<Item>) {
     let mut merged = Merged::new(of, is_shown, items);
     let mut entered = false;

@@ -1,7 +1,7 @@
-//! How are the native frames of a sample merged with its managed ones?
+//! Merges the native frames of a sample with its managed ones.
 //!
-//! A merge is a function from classified native frames ([`Step`]) and managed frames to items, innermost first. It reads nothing of the process
-//! and resolves no method: that is done when the items become a callchain.
+//! A merge is a function from classified native frames ([`Step`]) and managed frames to [`Item`]s, innermost first. It does not read the process
+//! and does not resolve methods: [`Chain::extend`](super::chain::Chain::extend) does.
 
 mod by_address;
 mod by_loop;
@@ -15,78 +15,78 @@ use varid_model::{Address, FrameAddress, Reason, Stack};
 use varid_shim::{CapturedSample, ManagedFrame};
 use varid_unwind::UnwindError;
 
-/// What a merge is made of.
+/// The input of a merge.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Merging<'a> {
     pub record: &'a CapturedSample,
     /// The native frames, innermost first.
     pub steps: &'a [Step],
-    /// Why unwinding stopped; None: it has come to where it should.
+    /// Why unwinding stopped early, if it did.
     pub stopped: Option<&'a UnwindError>,
-    /// The stack pointer of the outermost frame's caller, where unwinding came to one.
+    /// The first address above the outermost frame, if unwinding ended where it was asked to.
     pub end: Option<Address>,
     /// The managed frames, innermost first.
     pub managed: &'a [ManagedFrame],
-    /// What the session was asked for.
+    /// Which stacks the session records.
     pub stack: Stack,
-    /// What the VM's code that calls native methods is; None: there is no VM.
+    /// The kind of code that calls native methods. None without a VM.
     pub native_caller: Option<CodeKind>,
-    /// The process has code that the VM has compiled.
+    /// The process has compiled code.
     pub has_compiled_code: bool,
-    /// The callchain has nothing yet.
+    /// The callchain is empty.
     pub is_empty: bool,
-    /// Nor has the kernel been interrupted: its first frame is the sampled instruction.
+    /// The callchain is empty, and its first frame is the sampled instruction: the kernel was not interrupted.
     pub wants_leaf: bool,
 }
 
-/// What a callchain gets next.
+/// The next part of a callchain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Item {
     /// A native frame.
     Native(FrameAddress),
     /// A managed frame, by its index.
     Managed(usize),
-    /// A managed frame that the shim has walked and that is the native frame's own, by its index.
+    /// A managed frame that the shim walked, for the native frame with the same stack pointer; by its index.
     Walked(usize),
     /// The methods that the native frame at this depth executes.
     MethodsOf {
         /// The native frame's.
         depth: usize,
-        /// What has come before.
+        /// The managed frame before it.
         inside: Inside,
     },
-    /// A managed frame that has called the one before, by its index.
+    /// A managed frame that called the previous one, by its index.
     Caller(usize),
-    /// All managed frames from this one on, each the caller of the one before.
+    /// All managed frames from this index on, each the caller of the previous one.
     Callers(usize),
-    /// Native frames that are left out lie before the next managed one.
+    /// Native frames are left out before the next managed one.
     NativeStretch,
-    /// The sampled instruction: nothing else stands for it.
+    /// The sampled instruction itself.
     Leaf,
-    /// Frames are missing here.
+    /// Frames are missing here, for this reason.
     Missing(Reason),
 }
 
-/// Which managed frame came last while native ones were merged.
+/// The previous managed frame of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inside {
-    /// None yet.
+    /// None.
     Nothing,
-    /// One whose caller is managed, too.
+    /// Its caller is managed, too.
     Fragment,
-    /// One that native code may have called.
+    /// Native code may have called it.
     Edge,
 }
 
-/// Whether a managed frame has any place in a callchain: the VM's own methods have none.
+/// Returns true if a managed frame appears in the callchain: the VM's own methods do not.
 pub(super) type IsShown<'a> = &'a mut dyn FnMut(&ManagedFrame) -> bool;
 
-/// The items of a merge, and the managed frames that are left.
+/// A merge in progress.
 struct Merged<'a> {
     of: Merging<'a>,
     is_shown: IsShown<'a>,
     items: &'a mut Vec<Item>,
-    /// How many of the managed frames are dealt with.
+    /// The number of managed frames that are consumed.
     done: usize,
 }
 
@@ -101,24 +101,24 @@ impl<'a> Merged<'a> {
         }
     }
 
-    /// The innermost managed frame that is left.
+    /// The innermost remaining managed frame.
     fn next(&self) -> Option<&'a ManagedFrame> {
         self.of.managed.get(self.done)
     }
 
-    /// The managed frames that are left.
+    /// The remaining managed frames.
     fn rest(&self) -> &'a [ManagedFrame] {
         self.of.managed.get(self.done..).unwrap_or_default()
     }
 
-    /// The innermost managed frame that is left is dealt with; its index.
+    /// Consumes the innermost remaining managed frame and returns its index.
     fn take(&mut self) -> usize {
         let index = self.done;
         self.done = index.saturating_add(1).min(self.of.managed.len());
         index
     }
 
-    /// Something that is shown, whatever it is.
+    /// Appends an item that appears in the callchain.
     fn push(&mut self, item: Item) {
         self.items.push(item);
         (self.of.wants_leaf, self.of.is_empty) = (false, false);
@@ -134,19 +134,19 @@ impl<'a> Merged<'a> {
         self.push(item);
     }
 
-    /// The innermost managed frame that is left.
+    /// Appends the innermost remaining managed frame.
     fn managed(&mut self) {
         let index = self.take();
         self.push_managed(index, Item::Managed(index));
     }
 
-    /// The innermost managed frame that is left, which has called the one before.
+    /// Appends the innermost remaining managed frame, which called the previous one.
     fn caller(&mut self) {
         let index = self.take();
         self.push_managed(index, Item::Caller(index));
     }
 
-    /// The leaf: an interrupted loop has been left out for the frame that it executes.
+    /// Completes the leaf: an interrupted loop was omitted in favour of the frame that it executes.
     fn leaf(&mut self) {
         while let Some(next) = self.next().filter(|_| self.of.wants_leaf) {
             self.managed();
@@ -159,7 +159,7 @@ impl<'a> Merged<'a> {
         }
     }
 
-    /// The managed frames that are left.
+    /// Appends the remaining managed frames.
     fn callers(&mut self) {
         self.items.push(Item::Callers(self.done));
     }

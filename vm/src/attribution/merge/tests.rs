@@ -273,7 +273,7 @@ proptest! {
                     next_native = depth.unwrap() + 1;
                 }
                 MethodsOf { depth, .. } => {
-                    prop_assert!(*depth >= next_native && steps[*depth].is_methods_own());
+                    prop_assert!(*depth >= next_native && steps[*depth].is_method_frame());
                     next_native = depth + 1;
                 }
                 Leaf => leaf += 1,
