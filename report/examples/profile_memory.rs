@@ -56,11 +56,12 @@ fn main() {
             peak(),
         );
         if sample_table {
-            for format in ExportFormat::ALL {
+            for format in ExportFormat::all() {
                 let (start, mut counted) = (Instant::now(), Counted(0));
                 export(&profile, &ExportRequest::default(), format, &mut counted).unwrap();
                 println!(
-                    "{format:?} {} bytes, written in {} ms, peak {} KB",
+                    "{} {} bytes, written in {} ms, peak {} KB",
+                    format.name,
                     counted.0,
                     start.elapsed().as_millis(),
                     peak(),

@@ -126,7 +126,7 @@ pub use annotate::{
 pub use columns::OutputFormat;
 pub use diff::{Diff, DiffView, Quantity, Side, Total, TotalChange};
 pub use error::{Error, Result};
-pub use export::{ExportFormat, ExportRequest, export};
+pub use export::{Content, ExportFormat, ExportRequest, Need, export};
 pub use frames::{
     FrameId, FrameTable, ImageId, ProfileFrame, ProfileImage, ProfileSymbol, SourceLine, SymbolId,
 };

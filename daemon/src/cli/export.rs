@@ -1,7 +1,8 @@
 //! The arguments of `varid export`.
 
 use super::selection::{InputArgs, NameArgs, SampleArgs};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
 use varid_report::ExportFormat;
 
@@ -11,8 +12,8 @@ pub struct ExportArgs {
     #[command(flatten)]
     pub input: InputArgs,
     /// Which viewer it is for [default: what the end of FILE's name says].
-    #[arg(short, long, value_enum)]
-    pub format: Option<ExportFormatArg>,
+    #[arg(short, long, value_parser = format_parser())]
+    pub format: Option<&'static ExportFormat>,
     /// Where it is written; -: standard output.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
@@ -37,78 +38,27 @@ pub struct ExportArgs {
     pub names: NameArgs,
 }
 
-/// Ends of names that only one format's files have.
-const ENDS: [(&str, ExportFormatArg); 11] = [
-    (".svg", ExportFormatArg::Flamegraph),
-    (".html", ExportFormatArg::Html),
-    (".folded", ExportFormatArg::Folded),
-    (".collapsed", ExportFormatArg::Folded),
-    (".pb.gz", ExportFormatArg::Pprof),
-    (".pprof", ExportFormatArg::Pprof),
-    (".speedscope.json", ExportFormatArg::Speedscope),
-    (".jsonl", ExportFormatArg::Jsonl),
-    (".dot", ExportFormatArg::Dot),
-    (".perfetto-trace", ExportFormatArg::Perfetto),
-    (".pftrace", ExportFormatArg::Perfetto),
-];
-
 impl ExportArgs {
-    /// The format that is named, or that the file's name ends with; the error is for the user.
-    pub fn format(&self) -> Result<ExportFormatArg, String> {
-        let name = self.output.to_string_lossy();
-        let by_name = ENDS.iter().find(|(end, _)| name.ends_with(*end));
-        let format = self.format.or(by_name.map(|(_, format)| *format));
-        format.ok_or_else(|| {
-            let ends = ENDS.map(|(end, _)| end).join(", ");
-            format!("which format? -f names it, or an -o FILE that ends in one of {ends}")
+    /// Returns the format that `-f` names, or that the file's name ends with; the error is for the user.
+    pub fn format(&self) -> Result<&'static ExportFormat, String> {
+        let by_name = || ExportFormat::of_file(&self.output.to_string_lossy());
+        self.format.or_else(by_name).ok_or_else(|| {
+            let endings = ExportFormat::all().iter().flat_map(|format| format.endings);
+            let endings: Vec<&str> = endings.copied().collect();
+            format!(
+                "which format? -f names it, or an -o FILE that ends in one of {}",
+                endings.join(", ")
+            )
         })
     }
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum ExportFormatArg {
-    /// Folded stacks, a line for each: flamegraph.pl, inferno, speedscope.
-    Folded,
-    /// A flame graph in SVG; a browser zooms and searches in it.
-    #[value(alias = "svg")]
-    Flamegraph,
-    /// A page with all views, for any browser, without network.
-    Html,
-    /// pprof's protobuf, compressed: go tool pprof.
-    Pprof,
-    /// The Firefox Profiler's JSON: profiler.firefox.com.
-    Firefox,
-    /// speedscope's JSON: speedscope.app.
-    Speedscope,
-    /// JSON Lines: a sample a line.
-    Jsonl,
-    /// KCachegrind, callgrind_annotate.
-    Callgrind,
-    /// A call graph for graphviz.
-    Dot,
-    /// Trace events by time: chrome://tracing, Perfetto.
-    Chrome,
-    /// Perfetto's protobuf: ui.perfetto.dev.
-    Perfetto,
-    /// OpenTelemetry's profiles, a schema in development.
-    Otlp,
-}
-
-impl From<ExportFormatArg> for ExportFormat {
-    fn from(format: ExportFormatArg) -> Self {
-        match format {
-            ExportFormatArg::Folded => Self::Folded,
-            ExportFormatArg::Flamegraph => Self::Flamegraph,
-            ExportFormatArg::Html => Self::Html,
-            ExportFormatArg::Pprof => Self::Pprof,
-            ExportFormatArg::Firefox => Self::Firefox,
-            ExportFormatArg::Speedscope => Self::Speedscope,
-            ExportFormatArg::Jsonl => Self::JsonLines,
-            ExportFormatArg::Callgrind => Self::Callgrind,
-            ExportFormatArg::Dot => Self::Dot,
-            ExportFormatArg::Chrome => Self::Chrome,
-            ExportFormatArg::Perfetto => Self::Perfetto,
-            ExportFormatArg::Otlp => Self::Otlp,
-        }
-    }
+/// Parses the name of a format.
+fn format_parser() -> impl TypedValueParser<Value = &'static ExportFormat> {
+    let named = |format: &&ExportFormat| {
+        let value = PossibleValue::new(format.name).help(format.about);
+        value.aliases(format.aliases.iter().copied())
+    };
+    let names = PossibleValuesParser::new(ExportFormat::all().iter().map(named));
+    names.try_map(|name| ExportFormat::named(&name).ok_or("no format has this name"))
 }

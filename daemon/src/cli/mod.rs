@@ -34,7 +34,7 @@ pub use annotate::{AnnotateArgs, AnnotateFormatArg};
 #[cfg(feature = "host")]
 pub use diff::DiffArgs;
 #[cfg(feature = "host")]
-pub use export::{ExportArgs, ExportFormatArg};
+pub use export::ExportArgs;
 #[cfg(feature = "host")]
 pub use import::ImportArgs;
 #[cfg(feature = "host")]

@@ -6,23 +6,22 @@ use std::io::Write;
 use std::process::ExitCode;
 use varid_model::Layer;
 use varid_recording::SessionReader;
-use varid_report::{ExportFormat, ExportRequest, Profile, export};
+use varid_report::{Content, ExportRequest, Need, Profile, export};
 
 /// Writes the file.
 pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     let format = args.format();
     let format = format.unwrap_or_else(|reason| cli::bad_usage("export", &reason));
-    let format = ExportFormat::from(format);
-    if format.is_binary() && output_file::is_terminal(&args.output) {
+    if format.content == Content::Binary && output_file::is_terminal(&args.output) {
         anyhow::bail!("this format is not text: name a file with -o FILE");
     }
     let session = SessionReader::open(&args.input.folder()?)?;
     let names_event = args.event.is_some();
-    let lines = format.has_lines() && !args.no_lines;
+    let lines = format.needs(Need::Lines) && !args.no_lines;
     // Which lines are a method's own is known only where functions that were compiled into it are told apart.
-    let code = format.has_code() && lines && !args.no_code && !args.names.no_inline;
+    let code = format.needs(Need::Code) && lines && !args.no_code && !args.names.no_inline;
     if !args.source_path.is_empty() && !code {
-        let why = match format.has_code() {
+        let why = match format.needs(Need::Code) {
             true => "--no-lines and --no-inline leave methods' code out",
             false => "of all formats only html has methods' code",
         };
@@ -34,11 +33,11 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     let mut options = selection::options(args.event, args.samples, args.names, (true, lines));
     options.stacks.leaf_layer = layer;
     options.stacks.leaf_symbol = symbol;
-    options.sample_table = format.has_samples();
+    options.sample_table = format.needs(Need::Samples);
     options.sampled_addresses = code;
     let profile = Profile::from_session(&session, &options)?;
     let event = profile.event(None)?;
-    let has_all = format == ExportFormat::Html;
+    let has_all = format.needs(Need::AllEvents);
     if profile.events.len() > 1 && !names_event && !has_all {
         let name = &profile.description(event.event).name;
         let others = profile.events.iter();

@@ -1,12 +1,12 @@
 //! `varid report`: what a session says.
 
 use super::{export, pager};
-use crate::cli::{ExportArgs, ExportFormatArg, ReportArgs, selection};
+use crate::cli::{ExportArgs, ReportArgs, selection};
 use std::process::ExitCode;
 use varid_model::Layer;
 use varid_recording::SessionReader;
 use varid_report::{
-    GroupBy, Options, OutputFormat, Profile, ReportTable, TextLimits, View, render,
+    ExportFormat, GroupBy, Options, OutputFormat, Profile, ReportTable, TextLimits, View, render,
 };
 
 /// On a terminal, so many of the files that are missing are named.
@@ -17,7 +17,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     if let Some(output) = args.html {
         return export::run(ExportArgs {
             input: args.input,
-            format: Some(ExportFormatArg::Html),
+            format: ExportFormat::named("html"),
             output,
             event: args.event,
             samples: args.samples,

@@ -109,7 +109,7 @@ impl Imported {
 
     /// The samples of an export, by time.
     pub fn samples(&self) -> Vec<Sample> {
-        let text = self.export(ExportFormat::JsonLines);
+        let text = self.export(ExportFormat::named("jsonl").unwrap());
         let lines = text.lines().skip(1);
         let text = |value: &serde_json::Value| value.as_str().unwrap_or("").to_owned();
         let sample = |line| {
@@ -134,7 +134,7 @@ impl Imported {
         lines.map(sample).collect()
     }
 
-    pub fn export(&self, format: ExportFormat) -> String {
+    pub fn export(&self, format: &ExportFormat) -> String {
         let mut out = Vec::new();
         export(&self.profile(), &ExportRequest::default(), format, &mut out).unwrap();
         String::from_utf8(out).unwrap()

@@ -401,7 +401,7 @@ fn folded_stacks_have_threads_weights_and_layers() {
 fn folded_stacks_are_the_same_when_they_are_exported_again() {
     let plain = "main;run;_ZN1a1bEv 3\nmain;run;work with blanks 2\nother;run 4\n";
     let imported = import_bytes(plain.as_bytes(), None).unwrap();
-    let exported = imported.export(ExportFormat::Folded);
+    let exported = imported.export(ExportFormat::named("folded").unwrap());
     let mut lines: Vec<_> = exported.lines().collect();
     lines.sort_unstable();
     let plain = plain.replace("_ZN1a1bEv", "a::b()");

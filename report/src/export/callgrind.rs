@@ -8,7 +8,10 @@ use std::{
     io::{self, Write},
 };
 
-use super::walk::{SourceFiles, UNKNOWN, Walk, plain};
+use super::{
+    Content, ExportFormat, Need,
+    walk::{SourceFiles, UNKNOWN, Walk, plain},
+};
 use crate::{
     frames::{FrameId, ImageId, SymbolId},
     scope::Unit,
@@ -35,8 +38,19 @@ struct Written<'w, 'p> {
     files: HashSet<SymbolId>,
 }
 
+/// This format.
+pub static FORMAT: ExportFormat = ExportFormat {
+    name: "callgrind",
+    aliases: &[],
+    about: "KCachegrind, callgrind_annotate",
+    endings: &[],
+    needs: &[Need::Lines],
+    content: Content::Text,
+    write: |input, out| Ok(write(&input.walk, out)?),
+};
+
 /// Writes the functions with their lines and calls.
-pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
+fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let profile = walk.profile;
     let weights = StackWeights::new(&profile.stacks, &profile.weights, walk.counters());
     let event = match walk.unit() {

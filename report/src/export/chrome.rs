@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use super::{
+    Content, ExportFormat, Need,
     json::write as to_writer,
     walk::{Thread, Walk, plain},
 };
@@ -16,8 +17,19 @@ use crate::{error::Result, frames::SymbolId, samples::ProfileSample};
 /// Nanoseconds of a microsecond, in which times are.
 const MICROSECOND: f64 = 1e3;
 
+/// This format.
+pub static FORMAT: ExportFormat = ExportFormat {
+    name: "chrome",
+    aliases: &[],
+    about: "Trace events by time: chrome://tracing, Perfetto",
+    endings: &[],
+    needs: &[Need::Samples],
+    content: Content::Text,
+    write: |input, out| write(&input.walk, out),
+};
+
 /// Writes the events of one thread after the other.
-pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
+fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
     write!(out, r#"{{"displayTimeUnit":"ns","otherData":"#)?;
     to_writer(
         out,

@@ -5,7 +5,7 @@ use std::{
     io::{self, Write},
 };
 
-use super::{palette::colours, walk::Walk};
+use super::{Content, ExportFormat, palette::colours, walk::Walk};
 use crate::{
     frames::{FrameId, SymbolId},
     scope::percent,
@@ -20,8 +20,19 @@ const MIN_NODE: f64 = 0.5;
 /// Nor are calls with a smaller share.
 const MIN_EDGE: f64 = 0.1;
 
+/// This format.
+pub static FORMAT: ExportFormat = ExportFormat {
+    name: "dot",
+    aliases: &[],
+    about: "A call graph for graphviz",
+    endings: &[".dot"],
+    needs: &[],
+    content: Content::Text,
+    write: |input, out| Ok(write(&input.walk, out)?),
+};
+
 /// Writes the graph: letters as large as the method's own share, arrows as wide as the call's.
-pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
+fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let profile = walk.profile;
     let weights = StackWeights::new(&profile.stacks, &profile.weights, walk.counters());
     let all = profile.weights.sum(walk.counters());

@@ -9,6 +9,7 @@ use varid_model::Layer;
 use varid_recording::terminal::one_line;
 
 use super::{
+    Content, ExportFormat,
     markup::escape,
     palette::style_sheet,
     walk::{Walk, plain},
@@ -50,8 +51,19 @@ struct Frame {
     depth: usize,
 }
 
+/// This format.
+pub static FORMAT: ExportFormat = ExportFormat {
+    name: "flamegraph",
+    aliases: &["svg"],
+    about: "A flame graph in SVG; a browser zooms and searches in it",
+    endings: &[".svg"],
+    needs: &[],
+    content: Content::Text,
+    write: |input, out| Ok(write(&input.walk, out)?),
+};
+
 /// Writes the picture.
-pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
+fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let profile = walk.profile;
     let weights = StackWeights::new(&profile.stacks, &profile.weights, walk.counters());
     let all = profile.weights.sum(walk.counters());

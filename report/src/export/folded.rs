@@ -2,10 +2,24 @@
 
 use std::io::{self, Write};
 
-use super::walk::{Row, UNKNOWN, Walk, plain};
+use super::{
+    Content, ExportFormat,
+    walk::{Row, UNKNOWN, Walk, plain},
+};
+
+/// This format.
+pub static FORMAT: ExportFormat = ExportFormat {
+    name: "folded",
+    aliases: &[],
+    about: "Folded stacks, a line for each: flamegraph.pl, inferno, speedscope",
+    endings: &[".folded", ".collapsed"],
+    needs: &[],
+    content: Content::Text,
+    write: |input, out| Ok(write(&input.walk, out)?),
+};
 
 /// Writes `thread;outermost;…;leaf VALUE` lines. A `;` in a name becomes `:`.
-pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
+fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let frames = &walk.profile.frames;
     let names: Vec<String> = (frames.symbols().iter())
         .map(|symbol| folded(&symbol.name))

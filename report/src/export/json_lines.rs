@@ -6,6 +6,7 @@ use std::{borrow::Cow, io::Write};
 use serde::Serialize;
 
 use super::{
+    Content, ExportFormat, Need,
     json::write as to_writer,
     walk::{Walk, plain},
 };
@@ -58,8 +59,19 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
+/// This format.
+pub static FORMAT: ExportFormat = ExportFormat {
+    name: "jsonl",
+    aliases: &[],
+    about: "JSON Lines: a sample a line",
+    endings: &[".jsonl"],
+    needs: &[Need::Samples, Need::Lines],
+    content: Content::Text,
+    write: |input, out| write(&input.walk, out),
+};
+
 /// Writes a line that says what is sampled, and a line for each sample.
-pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
+fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
     let recording = &walk.profile.recording;
     let head = Head {
         version: VERSION,

@@ -36,92 +36,96 @@ use walk::Walk;
 
 use crate::{error::Result, profile::Profile, view::PercentOf, weights::EventId};
 
-/// A format of other programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExportFormat {
-    /// Folded stacks, as flamegraph.pl and speedscope read them.
-    Folded,
-    /// A flame graph as an SVG file that zooms and searches in a browser.
-    Flamegraph,
-    /// A page with all views, which a browser shows without network.
-    Html,
-    /// A profile for pprof.
-    Pprof,
-    /// A profile for the Firefox Profiler.
-    Firefox,
-    /// A profile for speedscope.
-    Speedscope,
-    /// An object in JSON for each sample.
-    JsonLines,
-    /// A profile for KCachegrind and callgrind_annotate.
-    Callgrind,
-    /// A call graph for graphviz.
-    Dot,
-    /// Trace events, as chrome://tracing and Perfetto show them.
-    Chrome,
-    /// A trace for Perfetto.
-    Perfetto,
-    /// A profile for OpenTelemetry.
-    Otlp,
+/// A file format of another program. A format is a file in this folder and a line in [`FORMATS`].
+#[derive(Debug)]
+pub struct ExportFormat {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Other names on the command line.
+    pub aliases: &'static [&'static str],
+    /// What it is and which program reads it, for help texts.
+    pub about: &'static str,
+    /// Endings of file names that select it.
+    pub endings: &'static [&'static str],
+    /// What a profile needs for it.
+    pub needs: &'static [Need],
+    /// Whether a terminal can show it.
+    pub content: Content,
+    /// Writes a profile.
+    write: fn(&Input<'_>, &mut dyn Write) -> Result<()>,
 }
 
+/// What an export format needs of a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Each sample by itself: [`Options::sample_table`](crate::Options::sample_table).
+    Samples,
+    /// Source lines: [`NameOptions::lines`](crate::NameOptions::lines). Without them the format is written without lines.
+    Lines,
+    /// Methods' code: [`Options::sampled_addresses`](crate::Options::sampled_addresses). Without it the format is written without code.
+    Code,
+    /// All events of a session; other formats have one.
+    AllEvents,
+}
+
+/// What a file consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Text.
+    Text,
+    /// Anything else.
+    Binary,
+}
+
+/// All formats, in the order of help texts.
+static FORMATS: &[&ExportFormat] = &[
+    &folded::FORMAT,
+    &flamegraph::FORMAT,
+    &html::FORMAT,
+    &pprof::FORMAT,
+    &firefox::FORMAT,
+    &speedscope::FORMAT,
+    &json_lines::FORMAT,
+    &callgrind::FORMAT,
+    &dot::FORMAT,
+    &chrome::FORMAT,
+    &perfetto::FORMAT,
+    &otlp::FORMAT,
+];
+
 impl ExportFormat {
-    /// All formats.
-    pub const ALL: [Self; 12] = [
-        Self::Folded,
-        Self::Flamegraph,
-        Self::Html,
-        Self::Pprof,
-        Self::Firefox,
-        Self::Speedscope,
-        Self::JsonLines,
-        Self::Callgrind,
-        Self::Dot,
-        Self::Chrome,
-        Self::Perfetto,
-        Self::Otlp,
-    ];
-
-    /// Whether it has the samples one by one: [`Options::sample_table`](crate::Options::sample_table).
+    /// Returns all formats.
     #[must_use]
-    pub const fn has_samples(self) -> bool {
-        matches!(
-            self,
-            Self::Html
-                | Self::Firefox
-                | Self::Speedscope
-                | Self::JsonLines
-                | Self::Chrome
-                | Self::Perfetto
-        )
+    pub fn all() -> &'static [&'static Self] {
+        FORMATS
     }
 
-    /// Whether it has methods' code, if the profile has what is needed for it: [`Options::sampled_addresses`](crate::Options::sampled_addresses).
+    /// Returns the format with this name or alias.
     #[must_use]
-    pub const fn has_code(self) -> bool {
-        matches!(self, Self::Html)
+    pub fn named(name: &str) -> Option<&'static Self> {
+        let mut formats = FORMATS.iter().copied();
+        formats.find(|format| format.name == name || format.aliases.contains(&name))
     }
 
-    /// Whether it is something else than text.
+    /// Returns the format that the ending of a file's name selects.
     #[must_use]
-    pub const fn is_binary(self) -> bool {
-        matches!(self, Self::Pprof | Self::Perfetto | Self::Otlp)
+    pub fn of_file(name: &str) -> Option<&'static Self> {
+        let is_its = |format: &&Self| format.endings.iter().any(|end| name.ends_with(end));
+        FORMATS.iter().copied().find(is_its)
     }
 
-    /// Whether it has source lines: [`NameOptions::lines`](crate::NameOptions::lines).
+    /// Returns true if it needs this of a profile.
     #[must_use]
-    pub const fn has_lines(self) -> bool {
-        matches!(
-            self,
-            Self::Html
-                | Self::Pprof
-                | Self::Firefox
-                | Self::JsonLines
-                | Self::Callgrind
-                | Self::Perfetto
-                | Self::Otlp
-        )
+    pub fn needs(&self, need: Need) -> bool {
+        self.needs.contains(&need)
     }
+}
+
+/// What a format is written from.
+struct Input<'p> {
+    profile: &'p Profile,
+    request: &'p ExportRequest,
+    walk: Walk<'p>,
 }
 
 /// What is exported. The default is the first event, weighed by its periods; of a page all events.
@@ -139,27 +143,18 @@ pub struct ExportRequest {
 ///
 /// # Errors
 ///
-/// Those of `out`; the profile does not have the event, or not the table of samples that the format has; sources cannot be looked for.
+/// Writing fails; the profile does not have the event, or not the table of samples that the format needs; sources cannot be searched.
 pub fn export(
     profile: &Profile,
     request: &ExportRequest,
-    format: ExportFormat,
+    format: &ExportFormat,
     out: &mut dyn Write,
 ) -> Result<()> {
     let walk = Walk::new(profile, request.event, request.weigh)?;
-    match format {
-        ExportFormat::Folded => folded::write(&walk, out)?,
-        ExportFormat::Flamegraph => flamegraph::write(&walk, out)?,
-        ExportFormat::Html => html::write(profile, request, out)?,
-        ExportFormat::Pprof => pprof::write(&walk, out)?,
-        ExportFormat::Firefox => firefox::write(&walk, out)?,
-        ExportFormat::Speedscope => speedscope::write(&walk, out)?,
-        ExportFormat::JsonLines => json_lines::write(&walk, out)?,
-        ExportFormat::Callgrind => callgrind::write(&walk, out)?,
-        ExportFormat::Dot => dot::write(&walk, out)?,
-        ExportFormat::Chrome => chrome::write(&walk, out)?,
-        ExportFormat::Perfetto => perfetto::write(&walk, out)?,
-        ExportFormat::Otlp => otlp::write(&walk, out)?,
-    }
-    Ok(())
+    let input = Input {
+        profile,
+        request,
+        walk,
+    };
+    (format.write)(&input, out)
 }

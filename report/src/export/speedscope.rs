@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
+    Content, ExportFormat, Need,
     interner::Interner,
     json::{List, write as to_writer},
     walk::{Thread, Walk, plain},
@@ -33,8 +34,19 @@ struct Sampled<S: Serialize, W: Serialize> {
     weights: W,
 }
 
+/// This format.
+pub static FORMAT: ExportFormat = ExportFormat {
+    name: "speedscope",
+    aliases: &[],
+    about: "speedscope's JSON: speedscope.app",
+    endings: &[".speedscope.json"],
+    needs: &[Need::Samples],
+    content: Content::Text,
+    write: |input, out| write(&input.walk, out),
+};
+
 /// Writes the profile. Samples that a thread has in the same stack one after the other are one.
-pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
+fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
     let threads = walk.threads()?;
     let symbols = symbols(walk);
     write!(out, r#"{{"$schema":"{SCHEMA}","exporter":"varid","name":"#)?;

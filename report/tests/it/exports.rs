@@ -3,7 +3,9 @@
 use crate::common::{APP_ID, BLIT, DRAW, FIB, Fixture, JNI, KERNEL, READ, RUN, decoded, elf, slot};
 use varid_model::{Pid, Tid};
 use varid_recording::SessionRecord;
-use varid_report::{Error, ExportFormat, ExportRequest, NameOptions, Options, export};
+use varid_report::{
+    Content, Error, ExportFormat, ExportRequest, NameOptions, Need, Options, export,
+};
 
 fn options() -> Options {
     Options {
@@ -16,15 +18,19 @@ fn options() -> Options {
     }
 }
 
-fn exported(fixture: &Fixture, options: &Options, format: ExportFormat) -> Vec<u8> {
+fn named(format: &str) -> &'static ExportFormat {
+    ExportFormat::named(format).unwrap()
+}
+
+fn exported(fixture: &Fixture, options: &Options, format: &ExportFormat) -> Vec<u8> {
     let mut out = Vec::new();
     let request = ExportRequest::default();
     export(&fixture.profile(options), &request, format, &mut out).unwrap();
     out
 }
 
-fn text(fixture: &Fixture, format: ExportFormat) -> String {
-    String::from_utf8(exported(fixture, &options(), format)).unwrap()
+fn text(fixture: &Fixture, format: &str) -> String {
+    String::from_utf8(exported(fixture, &options(), named(format))).unwrap()
 }
 
 /// Two threads, all layers but the framework, recursion, a marker of an unknown image, and losses.
@@ -48,17 +54,17 @@ fn small() -> Fixture {
 #[test]
 fn text_formats_stay_as_they_are() {
     let fixture = small();
-    for (name, format) in [
-        ("folded", ExportFormat::Folded),
-        ("flamegraph", ExportFormat::Flamegraph),
-        ("firefox", ExportFormat::Firefox),
-        ("speedscope", ExportFormat::Speedscope),
-        ("jsonl", ExportFormat::JsonLines),
-        ("callgrind", ExportFormat::Callgrind),
-        ("dot", ExportFormat::Dot),
-        ("chrome", ExportFormat::Chrome),
+    for name in [
+        "folded",
+        "flamegraph",
+        "firefox",
+        "speedscope",
+        "jsonl",
+        "callgrind",
+        "dot",
+        "chrome",
     ] {
-        let mut text = text(&fixture, format);
+        let mut text = text(&fixture, name);
         if let (Some(style), Some(end)) = (text.find("<style>"), text.find("</style>")) {
             text.replace_range(style..end, "<style>…");
         }
@@ -72,7 +78,7 @@ fn text_formats_stay_as_they_are() {
 #[test]
 fn a_page_has_the_samples_with_their_frames_and_threads() {
     let fixture = small();
-    let page = exported(&fixture, &options(), ExportFormat::Html);
+    let page = exported(&fixture, &options(), named("html"));
     let folder = fixture.dir.path().to_str().unwrap();
     insta::assert_snapshot!("html", decoded(&page, 0).replace(folder, "DIR"));
 }
@@ -81,8 +87,8 @@ fn a_page_has_the_samples_with_their_frames_and_threads() {
 fn a_layer_has_one_colour_in_all_viewers() {
     let fixture = small();
     let text = |format| text(&fixture, format);
-    let (page, picture) = (text(ExportFormat::Html), text(ExportFormat::Flamegraph));
-    let graph = text(ExportFormat::Dot);
+    let (page, picture) = (text("html"), text("flamegraph"));
+    let graph = text("dot");
     for (layer, light, dark) in [
         ("app", "#6399f1", "#5f94ef"),
         ("framework", "#ccd8e8", "#9db0da"),
@@ -150,26 +156,29 @@ fn hostile_names_are_names_and_nothing_else() {
     let symbols = profile.frames.symbols();
     let recorded = |name: &str| symbols.iter().any(|symbol| symbol.name.contains(name));
     assert!(recorded("<script>alert(1)"), "{symbols:?}");
-    for format in ExportFormat::ALL {
+    for format in ExportFormat::all() {
         let out = exported(&fixture, &options(), format);
         let out = String::from_utf8_lossy(&out);
-        assert!(format.is_binary() || !out.contains('\u{1b}'), "{format:?}");
+        assert!(
+            format.content == Content::Binary || !out.contains('\u{1b}'),
+            "{format:?}"
+        );
         assert!(!out.contains('\u{202e}'), "{format:?}");
     }
 
-    let folded = text(&fixture, ExportFormat::Folded);
+    let folded = text(&fixture, "folded");
     for line in folded.lines() {
         assert_eq!(line.split(';').count(), 1 + HOSTILE.len(), "{line}");
         assert!(line.ends_with(" 1000000"), "{line}");
     }
     assert_eq!(folded.lines().count(), HOSTILE.len());
 
-    let svg = text(&fixture, ExportFormat::Flamegraph);
+    let svg = text(&fixture, "flamegraph");
     assert_eq!(svg.matches("<script").count(), 1, "{svg}");
     assert_eq!(svg.matches("]]>").count(), 1, "{svg}");
     assert!(svg.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
 
-    let dot = text(&fixture, ExportFormat::Dot);
+    let dot = text(&fixture, "dot");
     for line in dot.lines().filter(|line| line.contains("label=")) {
         // Outside of strings there is one attribute list.
         let mut outside = String::new();
@@ -186,23 +195,19 @@ fn hostile_names_are_names_and_nothing_else() {
         assert_eq!(outside.matches('[').count(), 1, "{line}");
     }
 
-    let callgrind = text(&fixture, ExportFormat::Callgrind);
+    let callgrind = text(&fixture, "callgrind");
     let forged = callgrind.lines().filter(|line| *line == "fn=(1) forged");
     assert_eq!(forged.count(), 0, "{callgrind}");
     assert!(callgrind.contains(") (1) compressed\n"), "{callgrind}");
 
-    let page = text(&fixture, ExportFormat::Html);
+    let page = text(&fixture, "html");
     assert!(!page.contains("alert("), "{page}");
     let page = decoded(page.as_bytes(), 0);
     assert!(page.contains("<script>alert(1)</script>"), "{page}");
 
-    let lines = text(&fixture, ExportFormat::JsonLines);
+    let lines = text(&fixture, "jsonl");
     assert_eq!(lines.lines().count(), 1 + HOSTILE.len());
-    for format in [
-        ExportFormat::Firefox,
-        ExportFormat::Speedscope,
-        ExportFormat::Chrome,
-    ] {
+    for format in ["firefox", "speedscope", "chrome"] {
         let json: serde_json::Value = serde_json::from_str(&text(&fixture, format)).unwrap();
         let json = json.to_string();
         assert!(json.contains("<script>alert(1)</script>"), "{json}");
@@ -213,11 +218,11 @@ fn hostile_names_are_names_and_nothing_else() {
 fn a_session_without_samples_is_exported() {
     let mut fixture = Fixture::new();
     fixture.writer.finish().unwrap();
-    for format in ExportFormat::ALL {
+    for format in ExportFormat::all() {
         let out = exported(&fixture, &options(), format);
-        match format {
-            ExportFormat::Folded => assert!(out.is_empty()),
-            ExportFormat::Firefox | ExportFormat::Speedscope | ExportFormat::Chrome => {
+        match format.name {
+            "folded" => assert!(out.is_empty()),
+            "firefox" | "speedscope" | "chrome" => {
                 serde_json::from_slice::<serde_json::Value>(&out).unwrap();
             }
             _ => assert!(!out.is_empty(), "{format:?}"),
@@ -232,7 +237,7 @@ fn exports_have_the_samples_that_the_options_select() {
         pid: Some(Pid::new(200)),
         ..options()
     };
-    let out = exported(&fixture, &options, ExportFormat::Folded);
+    let out = exported(&fixture, &options, named("folded"));
     assert_eq!(out, b"other;org.example.Balls.run 1000000\n");
 }
 
@@ -240,10 +245,10 @@ fn exports_have_the_samples_that_the_options_select() {
 fn a_format_with_samples_is_not_made_of_sums() {
     let fixture = small();
     let profile = fixture.profile(&Options::default());
-    for format in ExportFormat::ALL {
+    for format in ExportFormat::all() {
         let made = export(&profile, &ExportRequest::default(), format, &mut Vec::new());
         let refused = matches!(made, Err(Error::NoSampleTable));
-        assert_eq!(refused, format.has_samples(), "{format:?} {made:?}");
+        assert_eq!(refused, format.needs(Need::Samples), "{format:?} {made:?}");
     }
 }
 
@@ -259,7 +264,7 @@ fn a_disk_that_is_full_is_an_error() {
         }
     }
     let profile = small().profile(&options());
-    for format in ExportFormat::ALL {
+    for format in ExportFormat::all() {
         let made = export(&profile, &ExportRequest::default(), format, &mut Full);
         assert!(matches!(made, Err(Error::Output(_))), "{format:?} {made:?}");
     }

@@ -50,7 +50,13 @@ fn a_page_s_script_computes_what_the_page_says() {
     let fixture = recording();
     let mut page = Vec::new();
     let (profile, request) = (fixture.profile(&options), ExportRequest::default());
-    export(&profile, &request, ExportFormat::Html, &mut page).unwrap();
+    export(
+        &profile,
+        &request,
+        ExportFormat::named("html").unwrap(),
+        &mut page,
+    )
+    .unwrap();
     let file = fixture.dir.path().join("page.html");
     fs::write(&file, page).unwrap();
     let checks = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page/logic.mjs");

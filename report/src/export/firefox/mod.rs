@@ -13,6 +13,7 @@ use varid_model::Layer;
 use shape::{FirefoxThread, FrameTable, FuncTable, ResourceTable, Samples, StackTable};
 
 use super::{
+    Content, ExportFormat, Need,
     interner::Interner,
     json::write as to_writer,
     palette::colours,
@@ -33,8 +34,19 @@ const MILLISECOND: f64 = 1e6;
 /// A resource is a library.
 const LIBRARY: u32 = 1;
 
+/// This format.
+pub static FORMAT: ExportFormat = ExportFormat {
+    name: "firefox",
+    aliases: &[],
+    about: "The Firefox Profiler's JSON: profiler.firefox.com",
+    endings: &[],
+    needs: &[Need::Samples, Need::Lines],
+    content: Content::Text,
+    write: |input, out| write(&input.walk, out),
+};
+
 /// Writes the profile, one thread after the other.
-pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
+fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
     write!(out, r#"{{"meta":"#)?;
     to_writer(out, &meta(walk))?;
     write!(

@@ -21,7 +21,7 @@ use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};
 
 use super::{
-    ExportRequest,
+    Content, ExportFormat, ExportRequest, Need,
     palette::style_sheet,
     walk::{Walk, plain},
 };
@@ -57,8 +57,19 @@ const SCRIPT: &str = concat!(
     include_str!("main.js"),
 );
 
+/// This format.
+pub static FORMAT: ExportFormat = ExportFormat {
+    name: "html",
+    aliases: &[],
+    about: "A page with all views, for any browser, without network",
+    endings: &[".html"],
+    needs: &[Need::Samples, Need::Lines, Need::Code, Need::AllEvents],
+    content: Content::Text,
+    write: |input, out| write(input.profile, input.request, out),
+};
+
 /// Writes the page; all that was recorded is in base64. Each event has a block of data and, if the profile has the samples of addresses, a block of code.
-pub fn write(profile: &Profile, request: &ExportRequest, out: &mut dyn Write) -> Result<()> {
+fn write(profile: &Profile, request: &ExportRequest, out: &mut dyn Write) -> Result<()> {
     let first = Walk::new(profile, request.event, request.weigh)?;
     let others = profile
         .events

@@ -20,6 +20,7 @@ use messages::{
 };
 
 use super::{
+    Content, ExportFormat, Need,
     interner::Interner,
     strings::Strings,
     walk::{Row, SourceFiles, Walk, plain},
@@ -30,8 +31,19 @@ use crate::{
     stacks::StackId,
 };
 
+/// This format.
+pub static FORMAT: ExportFormat = ExportFormat {
+    name: "otlp",
+    aliases: &[],
+    about: "OpenTelemetry's profiles, a schema in development",
+    endings: &[],
+    needs: &[Need::Lines],
+    content: Content::Binary,
+    write: |input, out| Ok(write(&input.walk, out)?),
+};
+
 /// Writes the profiles and their dictionary, which are made in memory.
-pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
+fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let mut tables = Tables {
         walk,
         files: walk.files(),

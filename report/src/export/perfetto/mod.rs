@@ -17,6 +17,7 @@ use messages::{
 };
 
 use super::{
+    Content, ExportFormat, Need,
     interner::Interner,
     message_writer::MessageWriter,
     walk::{Walk, plain},
@@ -37,8 +38,19 @@ const NEEDS_INTERNED: u32 = 2;
 const KERNEL: i32 = 1;
 const USER: i32 = 2;
 
+/// This format.
+pub static FORMAT: ExportFormat = ExportFormat {
+    name: "perfetto",
+    aliases: &[],
+    about: "Perfetto's protobuf: ui.perfetto.dev",
+    endings: &[".perfetto-trace", ".pftrace"],
+    needs: &[Need::Samples, Need::Lines],
+    content: Content::Binary,
+    write: |input, out| write(&input.walk, out),
+};
+
 /// Writes the trace by time.
-pub fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
+fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
     let mut writer = Writer {
         walk,
         stacks: HashSet::new(),

@@ -11,6 +11,7 @@ use flate2::{Compression, write::GzEncoder};
 use messages::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 
 use super::{
+    Content, ExportFormat, Need,
     message_writer::MessageWriter,
     strings::Strings,
     walk::{Row, SourceFiles, Walk},
@@ -21,8 +22,19 @@ use crate::{
     scope::Unit,
 };
 
+/// This format.
+pub static FORMAT: ExportFormat = ExportFormat {
+    name: "pprof",
+    aliases: &[],
+    about: "pprof's protobuf, compressed: go tool pprof",
+    endings: &[".pb.gz", ".pprof"],
+    needs: &[Need::Lines],
+    content: Content::Binary,
+    write: |input, out| Ok(write(&input.walk, out)?),
+};
+
 /// Writes the profile with two values for each stack: samples, and the event's periods.
-pub fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
+fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let mut writer = Writer {
         walk,
         files: walk.files(),

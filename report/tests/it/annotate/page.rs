@@ -16,7 +16,13 @@ fn page_options(names: NameOptions) -> Options {
 
 fn page(profile: &Profile, request: &ExportRequest) -> Vec<u8> {
     let mut out = Vec::new();
-    export(profile, request, ExportFormat::Html, &mut out).unwrap();
+    export(
+        profile,
+        request,
+        ExportFormat::named("html").unwrap(),
+        &mut out,
+    )
+    .unwrap();
     out
 }
 

@@ -143,7 +143,7 @@ fn exports_have_the_samples_of_a_layer_and_of_symbols_by_their_leaf() {
         export(
             &fixture.profile(&options),
             &request,
-            ExportFormat::Folded,
+            ExportFormat::named("folded").unwrap(),
             &mut out,
         )
         .unwrap();

@@ -196,7 +196,13 @@ fn ways_in_which_v8_has_compiled_a_function_are_one_in_the_sentence() {
     };
     let (profile, request) = (fixture.profile(&options), ExportRequest::default());
     let mut page = Vec::new();
-    export(&profile, &request, ExportFormat::Html, &mut page).unwrap();
+    export(
+        &profile,
+        &request,
+        ExportFormat::named("html").unwrap(),
+        &mut page,
+    )
+    .unwrap();
     let page: serde_json::Value = serde_json::from_str(&decoded(&page, 0)).unwrap();
     let symbol = page["header"]["finding"]["symbol"].as_u64().unwrap();
     let symbol = usize::try_from(symbol).unwrap();

@@ -48,7 +48,7 @@ fn the_function_of_the_interrupt_is_left_out_kept_or_the_caller() {
     export(
         &profile,
         &ExportRequest::default(),
-        ExportFormat::Folded,
+        ExportFormat::named("folded").unwrap(),
         &mut out,
     )
     .unwrap();

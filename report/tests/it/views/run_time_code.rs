@@ -118,10 +118,10 @@ fn the_copies_of_a_method_are_one_in_a_page_and_a_flame_graph() {
         out
     };
     let page: serde_json::Value =
-        serde_json::from_str(&decoded(&written(ExportFormat::Html), 0)).unwrap();
+        serde_json::from_str(&decoded(&written(ExportFormat::named("html").unwrap()), 0)).unwrap();
     let symbols = page["symbols"].as_array().unwrap().iter();
     assert_eq!(symbols.filter(|symbol| symbol[0] == HOT).count(), 1);
-    let picture = String::from_utf8(written(ExportFormat::Flamegraph)).unwrap();
+    let picture = String::from_utf8(written(ExportFormat::named("flamegraph").unwrap())).unwrap();
     let boxes = picture.matches("<title>JS:*hot /srv/app.js:4:14\n").count();
     // Beneath the loop, and beneath itself.
     assert_eq!(boxes, 2, "{picture}");
