@@ -237,7 +237,9 @@ static __always_inline long follow_link(struct scratch *s)
 		if (s->record.links >= VARID_MAX_LINKS || pos > OUT_MAX - sizeof(s->link) ||
 		    bpf_probe_read_user(&s->link.caller_fp, 2 * sizeof(__u64), (const void *)s->fp))
 			return 1;
-		__builtin_memcpy(s->out + pos, &s->link, sizeof(s->link));
+		// The verifier must see the bound on the very register that is added: of a copy on the stack one of 6.1 does not know it.
+		asm volatile("" : "+r"(pos));
+		__builtin_memcpy(s->out + (pos & 0xffff), &s->link, sizeof(s->link));
 		s->pos = pos + sizeof(s->link);
 		if (!s->record.links++)
 			s->beyond = s->link.at;
@@ -260,8 +262,9 @@ static __always_inline bool copy_beyond(struct scratch *s)
 
 	if (len > VARID_BEYOND - s->record.beyond)
 		len = VARID_BEYOND - s->record.beyond;
-	asm volatile("" : "+r"(len));
-	if (pos > OUT_MAX - VARID_BEYOND || len > VARID_BEYOND || bpf_probe_read_user(s->out + pos, len, (const void *)at))
+	asm volatile("" : "+r"(len), "+r"(pos));
+	if (pos > OUT_MAX - VARID_BEYOND || len > VARID_BEYOND ||
+	    bpf_probe_read_user(s->out + (pos & 0xffff), len, (const void *)at))
 		return false;
 	s->record.beyond += len;
 	s->pos = pos + len;
