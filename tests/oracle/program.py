@@ -19,8 +19,9 @@ MAIN = "main"  # what the VM calls the thread that has started it
 # A trace begins when the VM has started, and ends before it stops. What it calls then of the boot class path, in its main thread and in
 # others, beside the initializers of classes. Of each of its threads it makes an object.
 THREAD = "java.lang.Thread.<init>(java.lang.ThreadGroup,java.lang.String,int,boolean)"
+LOADER = "dalvik.system.DexFile.openDexFileNative"  # by which artvm opens an app's dex file with its .odex
 STARTS = {
-    True: {"java.lang.Daemons.start", "java.lang.Daemons.stop", "java.lang.ClassLoader.getSystemClassLoader", THREAD},
+    True: {"java.lang.Daemons.start", "java.lang.Daemons.stop", "java.lang.ClassLoader.getSystemClassLoader", THREAD, LOADER},
     False: {"java.lang.Daemons$HeapTaskDaemon.run", THREAD},
 }
 # What these instructions name is what they call; others may call another class's method of the name.
@@ -60,7 +61,7 @@ class Program:
     def __init__(self, trace, code, has_link, counts):
         traced = Trace(trace)
         self.code, self.has_link, self.counts = code, has_link, counts
-        self.executed = set()  # as a profile calls them, with parameters and without
+        self.executed = set().union(*STARTS.values())  # as a profile calls them, with parameters and without
         for method in traced.methods.values():
             self.executed |= {str(method), f"{method}{parameters(method.descriptor)}"}
         self.entries = {is_main: set(starts) for is_main, starts in STARTS.items()}  # of the main thread, of others

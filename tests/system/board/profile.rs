@@ -68,6 +68,27 @@ fn recording_makes_no_system_call_that_would_be_refused() -> Result<()> {
 }
 
 /// The report has samples in the kernel, and calls its functions as the board's kernel does.
+/// The board's kernel is of a release that many have, and older than the host's. A program that it refuses is replaced by one that walks fewer
+/// frames and takes ten times as long to load.
+#[test]
+fn the_boards_kernel_takes_the_programs_that_loop_by_its_helper() -> Result<()> {
+    let Some(board) = board("programs")? else {
+        return Ok(());
+    };
+    let varid = format!("{}/varid", Board::PROGRAMS);
+    for options in ["", "--off-cpu", "-e sched:sched_switch"] {
+        let printed = board.check(&format!(
+            "cd /tmp; rm -rf programs; {varid} -vv record --shim bpf {options} -o programs -- /bin/busybox true 2>&1; rm -rf programs"
+        ))?;
+        ensure!(
+            printed.contains("loaded program=\"varid_sample_any\""),
+            "{printed}"
+        );
+        ensure!(!printed.contains("refuses this variant"), "{printed}");
+    }
+    Ok(())
+}
+
 fn kernel_functions_are_the_board_s(board: &Board, report: &Value) -> Result<()> {
     let symbols = board.check("cat /proc/kallsyms")?;
     let symbols: BTreeSet<&str> = symbols
