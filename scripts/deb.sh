@@ -60,25 +60,28 @@ Description: hardware-sampling vertical profiler for dex VMs, native code and th
  kernel, of Android's ART and of any program on Linux, as a perf.data that other
  tools read, too. Records with BPF as root, or without privileges.
 END
-# The service is the administrator's to enable. An upgrade restarts it if it runs, removing the package stops it.
+# The service is the administrator's to enable, and stays enabled until the package is purged. An upgrade restarts it if it runs: sessions end then.
 cat >"$root/DEBIAN/postinst" <<'END'
 #!/bin/sh
 set -e
 if [ "$1" = configure ] && [ -d /run/systemd/system ]; then
     systemctl daemon-reload || true
-    [ -z "$2" ] || systemctl try-restart varid.service || true
+    [ -z "$2" ] || deb-systemd-invoke try-restart varid.service >/dev/null || true
 fi
 END
 cat >"$root/DEBIAN/prerm" <<'END'
 #!/bin/sh
 set -e
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-    systemctl disable --now varid.service || true
+    deb-systemd-invoke stop varid.service >/dev/null || true
 fi
 END
 cat >"$root/DEBIAN/postrm" <<'END'
 #!/bin/sh
 set -e
+if [ "$1" = purge ] && command -v systemctl >/dev/null; then
+    systemctl disable varid.service >/dev/null 2>&1 || true
+fi
 if [ -d /run/systemd/system ]; then
     systemctl daemon-reload || true
 fi

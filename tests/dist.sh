@@ -55,7 +55,7 @@ while read -r arch machine device metapackage kernel tools; do
     tar -C "$work" -xzf "$name.tar.gz"
     at=$work/$name
     for file in README.md CHANGELOG.md NOTICES LICENSE-MIT LICENSE-APACHE LICENSE-GPL-2.0 docs/README.md module/Kbuild module/dkms.conf \
-        module/include/walker.h android/varid.rc android/Android.bp android/Android.mk android/sepolicy/varid.te \
+        module/include/walker.h module/include/rules/list.h android/varid.rc android/Android.bp android/Android.mk android/sepolicy/varid.te \
         android/boards/generic-armv8.events share/man/man1/varid.1 share/man/man1/varid-report.1 \
         share/bash-completion/completions/varid share/zsh/site-functions/_varid share/fish/vendor_completions.d/varid.fish; do
         holds "$name has $file" test -s "$at/$file"
@@ -87,7 +87,8 @@ while read -r arch machine device metapackage kernel tools; do
     holds "$deb depends on nothing" silent_on '^Depends:' dpkg-deb -I "$deb"
     holds "$deb is for $arch" says "^ Architecture: $arch\$" dpkg-deb -I "$deb"
     for script in postinst prerm postrm; do
-        holds "$deb: $script is a script" sh -c "dpkg-deb -I '$out/$deb' $script | sh -n"
+        dpkg-deb -I "$deb" "$script" >"$work/$script"
+        holds "$deb: $script is a script" sh -c "test -s '$work/$script' && sh -n '$work/$script'"
     done
     dpkg-deb -x "$deb" "$work/$deb.root"
     for file in usr/bin/varid usr/lib/varid/libvarid_art.so lib/systemd/system/varid.service usr/share/man/man1/varid-report.1.gz \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Copies of a thread's memory, of which the walk's windows are parts. */
+/* The memory that a run of the program works with, and copies of a thread's memory, of which the walk's windows are parts. */
 #ifndef VARID_BPF_COPIES_H
 #define VARID_BPF_COPIES_H
 
@@ -133,7 +133,7 @@ __noinline int copy_at(struct scratch *s, __u64 addr, __u32 size)
 	return (page > size && page < end - from && copied(s, addr, page)) || copied(s, addr, size) ? 0 : -1;
 }
 
-// See walker.h.
+// See walk.h.
 static __always_inline const __u8 *window_at(struct varid_walk *walk, __u64 addr, __u32 size)
 {
 	struct scratch *s = (struct scratch *)walk;
@@ -159,7 +159,7 @@ static __always_inline const __u8 *window_at(struct varid_walk *walk, __u64 addr
 	return s->copy + (offset & (COPY_MAX - 1));
 }
 
-// See walker.h.
+// See walk.h.
 static __always_inline const __u8 *alone_at(struct varid_walk *walk, __u64 addr, __u32 size)
 {
 	struct scratch *s = (struct scratch *)walk;

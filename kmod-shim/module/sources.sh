@@ -6,6 +6,7 @@ set -euo pipefail
 [ $# -eq 1 ] || { sed -n '3s/^# *//p' "$0" >&2; exit 2; }
 out=$1
 here=$(cd "$(dirname "$0")" && pwd)
+rm -rf "$out/include"
 mkdir -p "$out/include/rules"
 # With their times, so that what is built of them stays.
 cp -p "$here"/{*.c,*.h,Kbuild,Makefile,dkms.conf,README.md} "$out/"

@@ -21,7 +21,7 @@ pub enum Reason {
     UnknownMethod = 9,
     /// The VM's build or layout is not known, or failed its check.
     UnknownVm = 10,
-    /// Code that a VM has compiled, of a method that is not known. Its names are of when ART alone compiled code.
+    /// The method or the instruction of a compiled frame, or of an interpreter frame like one, is not known. The name `art-quick` is from when only ART had such frames.
     UnknownCompiledCode = 11,
     /// Of a wait off the CPU only the leaf is known: its stacks were not captured.
     NotCaptured = 12,

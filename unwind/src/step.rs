@@ -218,15 +218,32 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
     }
 
     /// Returns true if a leaf without a caller is the first code of a new thread. It returns from the clone system call, and the C library has no
-    /// unwind information from there to the code that it marks as outermost. In the parent thread the same code has a caller.
+    /// unwind information for the few instructions from that call to the code that it marks as outermost. In the parent thread the same code has
+    /// a caller, whose address lies at the stack pointer.
     fn is_new_thread(&mut self, frame: &NativeFrame) -> bool {
-        /// Bytes of that code: 10 in glibc on x86-64.
-        const NEAR: u64 = 16;
+        /// Bytes without unwind information: 10 in glibc on x86-64.
+        const GAP: i64 = 16;
+        let pushes_return_address = matches!(self.machine, Machine::X86_64 | Machine::X86);
+        if !pushes_return_address
+            || !frame.address.is_instruction()
+            || self.stack.word(self.machine, frame.sp).is_none()
+        {
+            return false;
+        }
         let at = frame.address.recorded();
-        let mut behind = (1..=NEAR).map(|bytes| self.info.rule(at.wrapping_add(bytes)));
-        let described = behind.find(|rule| !matches!(rule, CodeRule::Unknown));
-        frame.address.is_instruction()
-            && matches!(described, Some(CodeRule::Rule(rule)) if rule.is_outermost())
+        let mut described = |direction: i64| {
+            (1..=GAP).find_map(|distance| {
+                let address = at.wrapping_add_signed(distance.wrapping_mul(direction));
+                match self.info.rule(address) {
+                    CodeRule::Rule(rule) => Some((distance, rule)),
+                    CodeRule::Unknown | CodeRule::NoCode => None,
+                }
+            })
+        };
+        let (Some((before, _)), Some((behind, rule))) = (described(-1), described(1)) else {
+            return false;
+        };
+        rule.is_outermost() && before.saturating_add(behind) <= GAP
     }
 
     /// The caller of a thread's outermost function: the first return address above the frame's stack pointer is in code that nobody has

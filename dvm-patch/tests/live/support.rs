@@ -25,7 +25,7 @@ pub fn crate_dir() -> &'static Path {
 
 /// dim's sources.
 pub fn dim() -> Vec<PathBuf> {
-    ["calls", "control", "dim", "files", "log"]
+    ["base", "calls", "control", "dim", "files", "log"]
         .map(|part| crate_dir().join(format!("dim/{part}.c")))
         .to_vec()
 }

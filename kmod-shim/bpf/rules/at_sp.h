@@ -12,7 +12,7 @@
 #define SAVED(window, offset) (*(const __u64 *)((window) + VARID_SAVES_OFFSET(offset)))
 #define TAGS (~VARID_ADDRESS(~0ull))
 
-// The same for complete frames of an AT_SP rule whose callers are others, from the copy: what varid_walk_step would find. It leaves
+// Complete frames of an AT_SP rule whose callers are others, from the copy: what varid_walk_step would find. It leaves
 // to that what is rare: 32-bit words, addresses with tags. A function of its own: the verifier follows it once.
 __noinline int saved_steps(struct scratch *s, __u32 limit)
 {

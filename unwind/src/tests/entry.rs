@@ -274,6 +274,16 @@ begins:
     call *%rdx
     .cfi_endproc
     .size clone3, . - clone3
+
+    .globl undescribed
+    .type undescribed, @function
+undescribed:
+    .skip 64
+    .size undescribed, . - undescribed
+    .cfi_startproc
+    .cfi_undefined rip
+    hlt
+    .cfi_endproc
 "#;
 
 #[test]
@@ -286,14 +296,16 @@ fn a_new_thread_begins_behind_the_system_call_that_made_it() {
     let bytes = std::fs::read(compiled.path()).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
     let module = RefCell::new(Module::new(&file));
-    let mut symbols = file.dynamic_symbols();
-    let clone3 = symbols.find(|found| found.name() == Ok("clone3")).unwrap();
-    let start = BASE + clone3.address();
-    let unwound = |into, at_sp: u64| {
-        let words = [at_sp, 0];
-        let stack = words.iter().flat_map(|word| word.to_le_bytes());
+    let start_of = |name| {
+        let mut symbols = file.dynamic_symbols();
+        let symbol = symbols.find(|found| found.name() == Ok(name)).unwrap();
+        BASE + symbol.address()
+    };
+    let (start, undescribed) = (start_of("clone3"), start_of("undescribed"));
+    let unwound = |ip, stack: &[u64]| {
+        let stack = stack.iter().flat_map(|word| word.to_le_bytes());
         let mut regs = Regs::unknown(Machine::X86_64);
-        regs.set_frame(start + into, SP, 0);
+        regs.set_frame(ip, SP, 0);
         let record = record(regs, SP, stack.collect());
         let found = unwind(&record, None, |pc| {
             match pc.checked_sub(BASE).filter(|own| *own < 0x10_0000) {
@@ -303,12 +315,17 @@ fn a_new_thread_begins_behind_the_system_call_that_made_it() {
         });
         (found.frames.len(), found.stopped)
     };
-    assert_eq!(unwound(BEHIND, SP), (1, None));
-    assert_eq!(unwound(BEHIND + 3, SP), (1, None));
-    // The thread that made it has a caller.
-    let (frames, _) = unwound(BEHIND, start + 1);
+    for into in [BEHIND, BEHIND + 3] {
+        assert_eq!(unwound(start + into, &[SP, 0]), (1, None));
+    }
+    // The thread that made it has a caller, which is not known where nothing of its stack is.
+    let (frames, _) = unwound(start + BEHIND, &[start + 1, 0]);
     assert!(frames > 1);
-    // Elsewhere nothing is known of code without a rule.
-    let (frames, stopped) = unwound(BEHIND + 0x100, SP);
-    assert!(frames == 1 && stopped.is_some());
+    let is_ended = |ip, stack| {
+        let (frames, stopped) = unwound(ip, stack);
+        frames == 1 && stopped.is_none()
+    };
+    assert!(!is_ended(start + BEHIND, &[]));
+    // A function without unwind information that lies before such code has callers.
+    assert!(!is_ended(undescribed + 60, &[SP, 0]));
 }

@@ -33,6 +33,8 @@ pub(super) struct Chain<'a> {
     pub quick: Option<u64>,
     /// How well the instruction of the innermost managed frame is known.
     pub precision: Precision,
+    /// What the method pointer stands for that was asked for last.
+    resolved: Option<(Address, Method)>,
 }
 
 impl<'a> Chain<'a> {
@@ -59,6 +61,7 @@ impl<'a> Chain<'a> {
             known: 0..0,
             quick: None,
             precision: Precision::Exact,
+            resolved: None,
         }
     }
 
@@ -70,7 +73,7 @@ impl<'a> Chain<'a> {
         native: &NativeStack,
         managed: &[ManagedFrame],
     ) {
-        for item in items {
+        for (at, item) in items.iter().enumerate() {
             match *item {
                 Item::Native(frame) => self.native(frame),
                 Item::Managed(at) | Item::Walked(at) => {
@@ -98,8 +101,9 @@ impl<'a> Chain<'a> {
                 }
                 Item::NativeStretch => self.native_stretch = true,
                 Item::Leaf => self.leaf_at_least(),
-                // Unknown code has no unwind information either: one reason is enough.
-                Item::Missing(Reason::NoUnwindInfo) if self.ends_in_unknown_code() => {}
+                Item::Missing(Reason::NoUnwindInfo)
+                    if self.ends_in_unknown_code()
+                        && ends_with_last_frame(items.get(..at), native, managed) => {}
                 Item::Missing(reason) => self.missing(reason),
             }
         }
@@ -112,7 +116,10 @@ impl<'a> Chain<'a> {
             FramePc::Relative { method, .. }
             | FramePc::Exported { method, .. }
             | FramePc::Native { method } => {
-                !matches!(self.process.method(method.get()), Method::Runtime)
+                let resolved = self.process.method(method.get());
+                let is_runtime = matches!(resolved, Method::Runtime);
+                self.resolved = Some((method, resolved));
+                !is_runtime
             }
         }
     }
@@ -273,7 +280,7 @@ impl<'a> Chain<'a> {
         matches!(marker, Some(Marker::Reason(_)))
     }
 
-    /// Returns true if the outermost frame is one of unknown compiled code.
+    /// Returns true if the callchain ends with the marker for unknown compiled code.
     fn ends_in_unknown_code(&self) -> bool {
         [Reason::UnknownCompiledCode, Reason::VmGone]
             .into_iter()
@@ -376,9 +383,13 @@ impl<'a> Chain<'a> {
             FramePc::Relative { method, .. }
             | FramePc::Exported { method, .. }
             | FramePc::Compiled { method, .. }
-            | FramePc::Native { method } => (method.get(), frame.pc()),
+            | FramePc::Native { method } => (method, frame.pc()),
         };
-        let method = self.process.method(method);
+        let resolved = self.resolved.take_if(|(known, _)| *known == method);
+        let method = match resolved {
+            Some((_, resolved)) => resolved,
+            None => self.process.method(method.get()),
+        };
         let address = match &method {
             Method::Runtime => return Ok(None),
             Method::Unknown => return Err(Reason::UnknownMethod),
@@ -410,6 +421,27 @@ impl<'a> Chain<'a> {
             }
         };
         Ok(Some(address))
+    }
+}
+
+/// Returns true if the last of these items that adds frames stands for the outermost native frame. If that is unknown compiled code, it has no
+/// unwind information either, and one reason is enough.
+fn ends_with_last_frame(
+    items: Option<&[Item]>,
+    native: &NativeStack,
+    managed: &[ManagedFrame],
+) -> bool {
+    let adds_frames = |item: &&Item| !matches!(item, Item::Leaf | Item::NativeStretch);
+    let last = items.unwrap_or_default().iter().rfind(adds_frames);
+    match last {
+        Some(Item::MethodsOf { depth, .. }) => depth.saturating_add(1) == native.frames.len(),
+        Some(Item::Managed(at) | Item::Walked(at) | Item::Caller(at)) => {
+            let outermost = native.frames.last().map(|frame| frame.sp);
+            managed.get(*at).is_some_and(|frame| {
+                matches!(frame.pc(), FramePc::Compiled { .. }) && outermost == Some(frame.address())
+            })
+        }
+        _ => false,
     }
 }
 

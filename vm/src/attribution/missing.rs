@@ -6,8 +6,8 @@ use varid_model::Reason;
 use varid_shim::{CapturedSample, ManagedFrame, flags};
 use varid_unwind::UnwindError;
 
-/// Returns true if only linked frames were walked, and unwinding stopped among them. The missing frames then lie outside the next quick frame
-/// that the thread has noted: between linked frames there is only an invoke.
+/// For a stack whose unwinding stopped early: returns true if only linked frames were walked, and it stopped among them. The missing frames then
+/// lie outside the next quick frame that the thread has noted: between linked frames there is only an invoke.
 pub(super) fn stopped_among_linked_frames(record: &CapturedSample, steps: &[Step]) -> bool {
     let (Some(leaf), Some(outermost)) = (steps.first(), steps.last()) else {
         return false;

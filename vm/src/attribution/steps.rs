@@ -1,6 +1,6 @@
 //! Classifies each native frame of a sample once, for the merge.
 
-use crate::seam::{CodeKind, Vm};
+use crate::seam::{CodeKind, Vm, VmCompiler};
 use varid_model::{Address, FrameAddress};
 use varid_process::Process;
 use varid_unwind::{NativeFrame, NativeStack};
@@ -19,10 +19,14 @@ pub(super) struct Step {
 }
 
 impl Step {
-    fn of(frame: &NativeFrame, vm: Option<&dyn Vm>, process: &Process) -> Self {
+    fn of(
+        frame: &NativeFrame,
+        vm: Option<&dyn Vm>,
+        compiler: Option<&dyn VmCompiler>,
+        process: &Process,
+    ) -> Self {
         let lookup = frame.lookup();
         let own = vm.and_then(|vm| vm.code_at(lookup));
-        let compiler = vm.and_then(|vm| vm.compiler());
         let compiled = || {
             let is_compiled = compiler?.is_code(lookup, process);
             is_compiled.then_some(CodeKind::Compiled)
@@ -54,6 +58,7 @@ pub(super) fn classify(
     steps: &mut Vec<Step>,
 ) {
     steps.clear();
+    let compiler = vm.and_then(|vm| vm.compiler());
     let frames = native.frames.iter();
-    steps.extend(frames.map(|frame| Step::of(frame, vm, process)));
+    steps.extend(frames.map(|frame| Step::of(frame, vm, compiler, process)));
 }

@@ -38,9 +38,8 @@ impl VmKind for Described {
     }
 
     fn is_announced_by(&self, path: &Path) -> bool {
-        let tunnel = format!("/memfd:{NAME}");
-        let path_bytes = path.as_os_str().as_encoded_bytes();
-        path_bytes.starts_with(tunnel.as_bytes()) || self.is_library(path)
+        let memfd = path.as_os_str().as_encoded_bytes().strip_prefix(b"/memfd:");
+        memfd.is_some_and(|name| name.starts_with(NAME.as_bytes())) || self.is_library(path)
     }
 
     fn find(&self, process: &Process) -> Found {

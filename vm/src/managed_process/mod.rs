@@ -6,6 +6,7 @@ mod unwound_stacks;
 use crate::described::dex;
 use crate::seam::{Found, Method, Methods, Refreshed, Vm, VmKinds};
 use callchain_cache::{CallchainCache, Knowledge};
+use std::path::Path;
 use std::rc::Rc;
 use unwound_stacks::UnwoundStacks;
 use varid_model::{Address, ById, Pid};
@@ -176,9 +177,7 @@ impl ManagedProcess {
             Refreshed::Other => {
                 self.forget_bytecode_in_memory(&[]);
                 self.set_vm(None);
-                if !self.find_vm() {
-                    self.set_problem("it describes another VM than it did".to_owned());
-                }
+                self.find_vm();
             }
         }
     }
@@ -240,15 +239,21 @@ impl ManagedProcess {
     /// library, and anywhere while the VM describes itself.
     pub(crate) fn may_be_interpreter(&self, address: u64) -> bool {
         match self.vm_problem {
-            Some(_) => self.is_in_vm_library(address),
+            Some(_) => self.is_in_library(address, |path| self.kinds.is_announced_by(path)),
             None => self.has_unread_tunnel(),
         }
     }
 
     /// Whether an address lies in what is a VM's library by its name.
     pub(crate) fn is_in_vm_library(&self, address: u64) -> bool {
+        self.is_in_library(address, |path| self.kinds.is_library(path))
+    }
+
+    fn is_in_library(&self, address: u64, test: impl Fn(&Path) -> bool) -> bool {
         let mapped = self.space().at(address);
-        mapped.is_some_and(|mapped| self.is_library(&mapped.image))
+        mapped.is_some_and(
+            |mapped| matches!(&mapped.image, ProcessImage::Elf(elf) if test(&elf.path)),
+        )
     }
 
     /// A mapping has appeared; true: it may be a VM's, look for one.
@@ -261,11 +266,6 @@ impl ManagedProcess {
             }),
             NewMapping::Other => false,
         }
-    }
-
-    /// Whether an image is a library of a VM, by its name.
-    fn is_library(&self, image: &ProcessImage) -> bool {
-        matches!(image, ProcessImage::Elf(elf) if self.kinds.is_library(&elf.path))
     }
 
     /// Whether code of a VM is in this image.

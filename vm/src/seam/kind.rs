@@ -12,7 +12,8 @@ use varid_process::{BytecodeFormat, Formats, Process};
 
 /// A kind of VM: finds one in a process.
 ///
-/// To add a kind, write a folder with one `VmKind` and one [`Vm`], and list it in `kinds.rs`.
+/// To add a kind, write a folder with one `VmKind` and one [`Vm`], and list it in `kinds.rs`. For a VM with a layout description
+/// write a `DescribedKind` instead.
 pub trait VmKind: fmt::Debug + Sync {
     /// Returns true if `path` names a library that holds this VM, of any build. Its code belongs to the layer `vm`.
     fn is_library(&self, path: &Path) -> bool;
@@ -37,9 +38,9 @@ pub trait VmKind: fmt::Debug + Sync {
 /// The result of looking for a VM in a process.
 #[derive(Debug)]
 pub enum Found {
-    /// No VM of this kind.
+    /// No VM of this kind, as far as the process shows.
     No,
-    /// One that has not started yet. The caller looks again.
+    /// One that has not started yet.
     NotYet,
     /// The process's memory contradicts the VM's layout, for this reason, but may have been changing. The caller looks again, a limited number
     /// of times.
@@ -51,7 +52,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// The most specific of several kinds' results wins.
+    /// Of several kinds' results the one with the largest weight counts: a VM that may still start is not hidden by another kind's refusal.
     const fn weight(&self) -> u8 {
         match self {
             Self::No => 0,

@@ -200,7 +200,7 @@ pub trait VmFrames {
         None
     }
 
-    /// Returns the method of a native frame in code of [`CodeKind::NativeFrames`].
+    /// Returns the method of a native frame in code of [`CodeKind::NativeFrames`], or of [`CodeKind::Compiled`] that the compiler does not know.
     ///
     /// # Errors
     ///

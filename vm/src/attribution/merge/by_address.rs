@@ -2,14 +2,14 @@
 
 use super::super::missing::{lacks_own_frame, reason, stopped_among_linked_frames};
 use super::super::steps::Step;
-use super::{Inside, IsShown, Item, Merged, Merging};
+use super::{Inside, Item, Merged, Merging, ShownFn};
 use crate::seam::CodeKind;
 use crate::seam::stack_positions::StackPositions;
 use varid_model::{Address, FrameAddress, Reason, Stack};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 
 /// Merges native frames with the managed frames inside them.
-pub(in super::super) fn by_address(of: Merging<'_>, is_shown: IsShown<'_>, items: &mut Vec<Item>) {
+pub(in super::super) fn by_address(of: Merging<'_>, is_shown: ShownFn<'_>, items: &mut Vec<Item>) {
     let ordinary = first_on_ordinary_stack(of.record, of.steps);
     let frames_there = of.steps.get(ordinary..).unwrap_or_default();
     let sp = frames_there.first().map(|innermost| innermost.sp);
@@ -42,12 +42,12 @@ enum Crossing {
     InterpreterOfDetached,
 }
 
-/// The caller of the previous frame.
+/// What the last native frame says of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Caller {
-    /// Native frames that are not unwound.
+    /// It is native, and not unwound.
     Native,
-    /// Not known.
+    /// Nothing.
     Any,
 }
 

@@ -4,12 +4,12 @@
 //! method and all methods that this calls without native code in between.
 
 use super::super::missing::reason;
-use super::{IsShown, Item, Merged, Merging};
+use super::{Item, Merged, Merging, ShownFn};
 use crate::seam::CodeKind;
 use varid_model::Stack;
 
 /// Merges each native frame of a loop with the managed frames that it executes.
-pub(in super::super) fn by_loop(of: Merging<'_>, is_shown: IsShown<'_>, items: &mut Vec<Item>) {
+pub(in super::super) fn by_loop(of: Merging<'_>, is_shown: ShownFn<'_>, items: &mut Vec<Item>) {
     let mut merged = Merged::new(of, is_shown, items);
     let mut entered = false;
     for step in of.steps {

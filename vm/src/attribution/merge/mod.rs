@@ -1,7 +1,8 @@
 //! Merges the native frames of a sample with its managed ones.
 //!
-//! A merge is a function from classified native frames ([`Step`]) and managed frames to [`Item`]s, innermost first. It does not read the process
-//! and does not resolve methods: [`Chain::extend`](super::chain::Chain::extend) does.
+//! A merge is a function from classified native frames ([`Step`]) and managed frames to [`Item`]s, innermost first. Of the process it asks only
+//! whether the innermost managed frames are methods of the VM's own ([`ShownFn`]). [`Chain::extend`](super::chain::Chain::extend) resolves the
+//! methods.
 
 mod by_address;
 mod by_loop;
@@ -61,7 +62,7 @@ pub(super) enum Item {
     Callers(usize),
     /// Native frames are left out before the next managed one.
     NativeStretch,
-    /// The sampled instruction itself.
+    /// The sampled instruction itself, if the callchain has nothing else for it.
     Leaf,
     /// Frames are missing here, for this reason.
     Missing(Reason),
@@ -78,20 +79,20 @@ pub(super) enum Inside {
     Edge,
 }
 
-/// Returns true if a managed frame appears in the callchain: the VM's own methods do not.
-pub(super) type IsShown<'a> = &'a mut dyn FnMut(&ManagedFrame) -> bool;
+/// Tells whether a managed frame appears in the callchain: the VM's own methods do not.
+pub(super) type ShownFn<'a> = &'a mut dyn FnMut(&ManagedFrame) -> bool;
 
 /// A merge in progress.
 struct Merged<'a> {
     of: Merging<'a>,
-    is_shown: IsShown<'a>,
+    is_shown: ShownFn<'a>,
     items: &'a mut Vec<Item>,
     /// The number of managed frames that are consumed.
     done: usize,
 }
 
 impl<'a> Merged<'a> {
-    fn new(of: Merging<'a>, is_shown: IsShown<'a>, items: &'a mut Vec<Item>) -> Self {
+    fn new(of: Merging<'a>, is_shown: ShownFn<'a>, items: &'a mut Vec<Item>) -> Self {
         items.clear();
         Self {
             of,
@@ -154,8 +155,10 @@ impl<'a> Merged<'a> {
                 self.items.push(Item::NativeStretch);
             }
         }
+        // Where a method turns out to be the VM's own, nothing else is the leaf.
+        self.items.push(Item::Leaf);
         if self.of.wants_leaf {
-            self.push(Item::Leaf);
+            (self.of.wants_leaf, self.of.is_empty) = (false, false);
         }
     }
 

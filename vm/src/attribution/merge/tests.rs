@@ -108,25 +108,25 @@ fn native_frames_and_managed_ones_are_merged_by_address() {
             "only native code",
             vec![None, None],
             vec![],
-            vec![native(0), native(1), Callers(0)],
+            vec![native(0), native(1), Leaf, Callers(0)],
         ),
         (
             "a loop stands for the frame that it executes",
             vec![Some(Loop), Some(Bridge), None],
             vec![one],
-            vec![Managed(0), native(2), Callers(1)],
+            vec![Managed(0), native(2), Leaf, Callers(1)],
         ),
         (
             "a loop without a frame is all there is",
             vec![Some(Loop), None],
             vec![],
-            vec![native(0), native(1), Callers(0)],
+            vec![native(0), native(1), Leaf, Callers(0)],
         ),
         (
             "the VM's code between two frames of a fragment is their call",
             vec![Some(Loop), Some(Runtime), Some(Interpreter), None],
             vec![one, frame(2, true)],
-            vec![Managed(0), Managed(1), native(3), Callers(2)],
+            vec![Managed(0), Managed(1), native(3), Leaf, Callers(2)],
         ),
         (
             "beside native code it is shown",
@@ -138,6 +138,7 @@ fn native_frames_and_managed_ones_are_merged_by_address() {
                 Managed(1),
                 native(2),
                 native(3),
+                Leaf,
                 Callers(2),
             ],
         ),
@@ -156,6 +157,7 @@ fn native_frames_and_managed_ones_are_merged_by_address() {
                     inside: Inside::Edge,
                 },
                 native(3),
+                Leaf,
                 Callers(0),
             ],
         ),
@@ -163,13 +165,19 @@ fn native_frames_and_managed_ones_are_merged_by_address() {
             "the VM's own method is no leaf",
             vec![Some(Loop)],
             vec![of_method(0, RUNTIME), two],
-            vec![Managed(0), Managed(1), Item::NativeStretch, Callers(2)],
+            vec![
+                Managed(0),
+                Managed(1),
+                Item::NativeStretch,
+                Leaf,
+                Callers(2),
+            ],
         ),
         (
             "frames beyond the native ones are callers",
             vec![Some(Loop)],
             vec![one, two, frame(2, false)],
-            vec![Managed(0), Callers(1)],
+            vec![Managed(0), Leaf, Callers(1)],
         ),
     ];
     for (what, kinds, managed, expected) in cases {
@@ -187,11 +195,11 @@ fn a_stack_that_cannot_be_unwound_says_so_where_frames_may_be_missing() {
     let truncated = Missing(Reason::Truncated);
     assert_eq!(
         found(Stack::Full, &managed),
-        [native(0), truncated, Callers(0)]
+        [native(0), Leaf, truncated, Callers(0)]
     );
     assert_eq!(
         found(Stack::Vertical, &[]),
-        [native(0), native(1), Callers(0)]
+        [native(0), native(1), Leaf, Callers(0)]
     );
 }
 
@@ -199,8 +207,8 @@ fn a_stack_that_cannot_be_unwound_says_so_where_frames_may_be_missing() {
 fn below_the_kernel_no_frame_is_the_leaf() {
     let managed = [frame(0, false)];
     let found = |flags| items(&[], &managed, flags, None, Stack::Vertical);
-    assert_eq!(found(flags::IN_KERNEL), [Callers(0)]);
-    assert_eq!(found(0), [Managed(0), Callers(1)]);
+    assert_eq!(found(flags::IN_KERNEL), [Leaf, Callers(0)]);
+    assert_eq!(found(0), [Managed(0), Leaf, Callers(1)]);
     assert_eq!(
         items(&[], &[], 0, None, Stack::Vertical),
         [Leaf, Callers(0)]
@@ -255,14 +263,20 @@ proptest! {
         let stopped = stops.then_some(&UnwindError::NoStack);
         let items = items(&steps, &managed, flags, stopped, stack);
         let (mut next_managed, mut next_native, mut leaf) = (0, 0, 0);
+        // Only notes may be outdated, and only beside methods' own frames frames elsewhere are not believed.
+        let nothing_is_dropped = managed.iter().all(|frame| {
+            !matches!(frame.pc(), FramePc::Native { .. } | FramePc::Compiled { .. })
+        }) && !steps.iter().any(Step::is_method_frame);
         for (at, item) in items.iter().enumerate() {
             match item {
                 Managed(index) | Item::Walked(index) | Item::Caller(index) => {
                     prop_assert!(*index >= next_managed && *index < managed.len());
+                    prop_assert!(*index == next_managed || !nothing_is_dropped);
                     next_managed = index + 1;
                 }
                 Callers(index) => {
                     prop_assert!(*index >= next_managed && at + 1 == items.len());
+                    prop_assert!(*index == next_managed || !nothing_is_dropped);
                 }
                 Item::Native(address) => {
                     let depth = steps.iter().position(|step| {

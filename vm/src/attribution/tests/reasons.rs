@@ -2,14 +2,13 @@
 
 use super::world::*;
 use crate::attribution::chain::Chain;
-use crate::attribution::merge::Item;
+use crate::attribution::merge::{Inside, Item};
 use proptest::prelude::*;
-use varid_model::{Address, Pid, Reason, Stack};
+use varid_model::{Address, FrameAddress, Pid, Reason, Stack};
 use varid_recording::remap::{self, marker_at};
 use varid_shim::flags::*;
 use varid_shim::{CapturedSample, ManagedFrame};
-use varid_unwind::NativeStack;
-use varid_unwind::UnwindError;
+use varid_unwind::{NativeFrame, NativeStack, UnwindError};
 
 #[test]
 fn a_leaf_in_no_mapping_stays_and_is_counted() {
@@ -213,21 +212,42 @@ fn a_pc_that_is_not_in_the_frames_method_is_no_place() {
 }
 
 #[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the frames' rules name x86-64's registers"
+)]
 fn code_that_is_not_known_is_the_one_reason_where_it_cannot_be_left() {
-    for (reason, is_enough) in [
-        (Reason::VmGone, true),
-        (Reason::UnknownCompiledCode, true),
-        (Reason::TornFrames, false),
+    let mut world = World::list();
+    let record = world.record(&["quick", "native"]);
+    let (quick, elsewhere) = (world.at("quick"), world.at("native"));
+    let frame = NativeFrame {
+        address: FrameAddress::Instruction(Address::new(quick)),
+        sp: Address::new(SP),
+        regs: record.regs,
+    };
+    let native = NativeStack {
+        frames: vec![frame],
+        ..NativeStack::default()
+    };
+    let methods = Item::MethodsOf {
+        depth: 0,
+        inside: Inside::Nothing,
+    };
+    let missing = Item::Missing(Reason::NoUnwindInfo);
+    let unknown = because(Reason::UnknownCompiledCode);
+    let no_info = because(Reason::NoUnwindInfo);
+    let other = Item::Native(FrameAddress::Instruction(Address::new(elsewhere)));
+    for (items, expected) in [
+        (vec![methods, Item::Leaf, missing], vec![quick, unknown]),
+        (
+            vec![methods, other, missing],
+            vec![quick, unknown, elsewhere + 1, no_info],
+        ),
     ] {
-        let mut world = World::list();
-        let record = world.record(&["native"]);
-        let ip = record.ip.get();
         let mut user = Vec::new();
-        let mut chain = Chain::new(&record, ip, &mut world.process, &mut world.remap, &mut user);
-        let items = [reason, Reason::NoUnwindInfo].map(Item::Missing);
-        chain.extend(&items, &record, &NativeStack::default(), &[]);
-        let mut expected = vec![ip, because(reason)];
-        expected.extend((!is_enough).then(|| because(Reason::NoUnwindInfo)));
+        let (process, remap) = (&mut world.process, &mut world.remap);
+        let mut chain = Chain::new(&record, quick, process, remap, &mut user);
+        chain.extend(&items, &record, &native, &[]);
         assert_eq!(addresses(&user), expected);
     }
 }
