@@ -1,7 +1,7 @@
-//! Which dex files are in anonymous memory?
+//! Finds dex files in anonymous memory.
 //!
-//! A VM copies dex files to anonymous memory that are compressed in an archive or given to it as bytes. Those that the VM does not describe
-//! in a tunnel are searched for when a sample is in such memory, and not when the memory is mapped: it is empty then.
+//! A VM copies dex files to anonymous memory if they are compressed in an archive, or were given to it as bytes. If the VM does not
+//! describe them in a tunnel, they are searched for when a sample is in such memory. When the memory is mapped, it is still empty.
 
 use super::format::{BytecodeFormat, Dex};
 use crate::budget::Claim;
@@ -13,19 +13,19 @@ use std::rc::Rc;
 use varid_model::{Address, MonotonicNs, Pid, maps_entries};
 use varid_tunnel::Memory;
 
-/// Bytes of the largest dex file. A tunnel or a header with a larger size is wrong.
+/// The largest dex file, in bytes. A tunnel or a header with a larger size is wrong.
 const MAX_DEX: u64 = 1 << 26;
-/// The most dex files in anonymous memory of a process.
+/// The most dex files in the anonymous memory of a process.
 const MAX_DEXES: usize = 256;
-/// After so many searches that found none no further one is made in a process. A search reads the whole memory map, and memory.
+/// After this many failed searches in a process, no further one is made. A search reads the whole memory map, and memory.
 const MAX_MISSES: usize = 1024;
-/// The smallest page. Dex files start at pages.
+/// The smallest page size. Dex files start at page boundaries.
 const PAGE: u64 = 4096;
-/// Bytes that are read at once: whole pages.
+/// Bytes that are read at a time: whole pages.
 const PIECE: u64 = 1 << 20;
 
 impl Process {
-    /// Whether an address is in a known bytecode file. In anonymous memory a dex file is searched for.
+    /// Returns true if an address is in a bytecode file. In anonymous memory, a dex file is searched for.
     pub fn has_bytecode_at(&mut self, address: u64) -> bool {
         match self.space.at(address).map(|mapped| &mapped.image) {
             Some(ProcessImage::Code(_)) => return true,
@@ -54,8 +54,8 @@ impl Process {
         false
     }
 
-    /// Reads a dex file of `size` bytes from the process's memory. `location` is its name in the memory map, or the VM's name for it,
-    /// published at `time`.
+    /// Reads a dex file of `size` bytes from the process's memory and maps it. `location`: its name in the memory map, or the VM's name for
+    /// it, published at `time`. Returns false if that fails.
     pub fn map_dex_from_memory(
         &mut self,
         start: u64,
@@ -105,7 +105,7 @@ impl Process {
     }
 }
 
-/// The range and the name of the anonymous memory that an address is in.
+/// Returns the range and the name of the anonymous memory that contains an address.
 fn anonymous_at(pid: Pid, address: u64) -> Option<(Range<u64>, String)> {
     let maps = reader::contents(pid, "maps").ok()?;
     let map = maps_entries(&maps).find(|map| map.range.contains(&Address::new(address)))?;
@@ -118,7 +118,7 @@ fn anonymous_at(pid: Pid, address: u64) -> Option<(Range<u64>, String)> {
     (map.inode == 0 && map.mode.read).then_some((range, name))
 }
 
-/// The name of a dex file in memory that the memory map calls `anon:dalvik-classes2.dex extracted in memory from /a/b.apk`:
+/// Returns the name of a dex file in memory. For `anon:dalvik-classes2.dex extracted in memory from /a/b.apk` in the memory map, it is
 /// `/a/b.apk!classes2.dex`.
 fn location(name: &str) -> Option<String> {
     let name = name.strip_prefix("anon:")?;
@@ -129,7 +129,7 @@ fn location(name: &str) -> Option<String> {
     })
 }
 
-/// The start and size of the dex file that covers an address, within a range of memory.
+/// Returns the start and the size of the dex file that contains an address, within a range of memory.
 fn find(memory: &dyn Memory, within: &Range<u64>, address: u64) -> Option<(u64, u64)> {
     let page = |address: u64| address & !PAGE.wrapping_sub(1);
     let lowest = within.start.max(page(address.saturating_sub(MAX_DEX)));
@@ -153,7 +153,7 @@ fn find(memory: &dyn Memory, within: &Range<u64>, address: u64) -> Option<(u64, 
     None
 }
 
-/// The size that a dex file's header states; None: there is no header.
+/// Returns the size in a dex file's header. None if there is no header.
 fn size_of(bytes: &[u8]) -> Option<u64> {
     let field = |offset: usize| {
         bytes
@@ -162,7 +162,7 @@ fn size_of(bytes: &[u8]) -> Option<u64> {
             .map(|field| u32::from_le_bytes(*field))
     };
     let offset = match bytes.first_chunk()? {
-        // A container of several.
+        // A container of several dex files.
         [b'd', b'e', b'x', b'\n', b'0', b'4', b'1'..=b'9', 0] => 0x70,
         [b'd', b'e', b'x', b'\n', _, _, _, 0] => 0x20,
         _ => return None,

@@ -1,4 +1,4 @@
-//! How much memory, how many open files and how much time may profiled processes cost?
+//! Limits on the memory, the open files and the time that profiled processes may cost.
 //!
 //! A process decides how many files it maps and how large they are. So each process has limits below those for all processes.
 
@@ -9,12 +9,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Bytes that files of bytecode and of compiled code of all processes may take.
+/// The most bytes of bytecode files and compiled code of all processes.
 const MAX: u64 = 1 << 30;
-/// Bytes that those of one process may take.
+/// The most bytes of those of one process.
 const MAX_PER_PROCESS: u64 = 1 << 28;
 
-/// Bytes that those of all processes take.
+/// The bytes that those of all processes take.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
 /// The memory of such a file, counted until this is dropped.
@@ -25,7 +25,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Claims memory for a file of a process whose others take `taken` bytes. An error: why it gets none.
+    /// Claims memory for a file of a process whose other files take `taken` bytes. The error says why it is refused.
     pub(crate) fn new(bytes: u64, taken: u64) -> Result<Self, String> {
         if taken.saturating_add(bytes) > MAX_PER_PROCESS {
             return Err(format!(
@@ -51,7 +51,7 @@ impl Drop for Claim {
     }
 }
 
-/// The most open files for the mappings of all processes, where RLIMIT_NOFILE allows it.
+/// The most open files for the mappings of all processes, if RLIMIT_NOFILE allows it.
 const MAX_FILES: u64 = 1 << 16;
 /// The most open files for the mappings of one process.
 const MAX_FILES_PER_PROCESS: u64 = 1 << 11;
@@ -59,7 +59,7 @@ const MAX_FILES_PER_PROCESS: u64 = 1 << 11;
 /// Open files for the mappings of all processes.
 static OPEN: AtomicU64 = AtomicU64::new(0);
 
-/// The most open files for mappings: half of RLIMIT_NOFILE. The rest is for events, sessions and clients.
+/// Returns the most open files for mappings: half of RLIMIT_NOFILE. The rest is for events, sessions and clients.
 fn max_files() -> u64 {
     static MAX: OnceLock<u64> = OnceLock::new();
     *MAX.get_or_init(|| {
@@ -84,7 +84,7 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
-    /// Counts an open file for a process that has `of_process` of them; None: a limit is reached.
+    /// Counts an open file of a process that has `of_process` of them. None if a limit is reached.
     fn new(of_process: &Rc<Cell<u64>>) -> Option<Self> {
         let most = max_files();
         if of_process.get() >= MAX_FILES_PER_PROCESS.min(most / 2) {
@@ -107,15 +107,15 @@ impl Drop for OpenFile {
     }
 }
 
-/// Mapped files of a process that may be opened at once.
+/// The most mapped files of a process that may be opened at once.
 const LOOKS: u32 = 1 << 12;
-/// Mapped files that may be opened each second beyond that.
+/// Mapped files that may be opened per second beyond that.
 const LOOKS_PER_SECOND: u32 = 1 << 10;
 
-/// How often the memory map of a process may be read because of a mapping: each time a process copies a part of its text.
+/// How often the memory map of a process may be read because of a mapping, as for each part of its text that a process copies.
 const MAPS: u32 = 1 << 8;
 
-/// How many mapped files of one process may be opened.
+/// The budget for opening mapped files of one process.
 #[derive(Debug, Default)]
 pub(crate) struct LookBudget {
     code: Looks,
@@ -128,20 +128,20 @@ pub(crate) struct LookBudget {
 }
 
 impl LookBudget {
-    /// Whether one more mapped file is opened. Code and data have budgets of their own.
+    /// Returns true if one more mapped file may be opened. Code and data have separate budgets.
     pub(crate) fn look(&self, executable: bool) -> bool {
         let looks = if executable { &self.code } else { &self.data };
         looks.take(Instant::now()) || self.leave_out()
     }
 
-    /// Whether the memory map is read once more because of a mapping.
+    /// Returns true if the memory map may be read once more because of a mapping.
     pub(crate) fn read_maps(&self) -> bool {
         let read = self.maps.get();
         self.maps.set(read.saturating_add(1));
         read < MAPS || self.leave_out()
     }
 
-    /// Counts an open file; None: a limit is reached.
+    /// Counts an open file. None if a limit is reached.
     pub(crate) fn reserve_open_file(&self) -> Option<OpenFile> {
         OpenFile::new(&self.open)
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The moment that is `patience` from now; a patience beyond the clock's end is none at all.
+/// Returns the moment `patience` from now. If that is beyond the end of the clock, it is now.
 pub fn after(patience: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(patience).unwrap_or(now)

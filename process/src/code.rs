@@ -1,4 +1,4 @@
-//! How is the frame of the code at an address of a process left?
+//! Unwind rules of the code that a process has mapped.
 
 use crate::image::ProcessImage;
 use crate::space::AddressSpace;
@@ -12,7 +12,7 @@ use varid_unwind::{CodeRule, Module, NativeFrame, UnwindInfo, UnwindRow};
 #[derive(Debug, Clone, Copy)]
 pub struct MappedCode<'a>(&'a AddressSpace);
 
-/// What a mapping has at an address.
+/// The code at an address of a mapping.
 enum Code<T> {
     /// A module's code.
     Module(T),
@@ -23,12 +23,12 @@ enum Code<T> {
 }
 
 impl<'a> MappedCode<'a> {
-    /// That of a process with these addresses.
+    /// The code of a process with this address space.
     pub const fn new(space: &'a AddressSpace) -> Self {
         Self(space)
     }
 
-    /// Asks the module at an address, with the address as the module's own.
+    /// Calls `ask` with the module at an address and the module's own address.
     fn at<T>(self, pc: Address, ask: impl FnOnce(&mut Module, Address) -> T) -> Code<T> {
         let Some(mapped) = self.0.at(pc.get()) else {
             return Code::None;
@@ -50,8 +50,8 @@ impl<'a> MappedCode<'a> {
 }
 
 impl MappedCode<'_> {
-    /// The rows of the unwind information of the code at these addresses, if one module has it all, and what is to be added to the
-    /// addresses of a row to get the process's.
+    /// Returns the rows of unwind information of the code in a range, if it is all in one module, and the bias from the addresses in a row
+    /// to the process's.
     pub fn rows(self, code: Range<Address>) -> Option<(Vec<UnwindRow>, u64)> {
         let size = code.end.offset_from(code.start)?;
         let rows = |module: &mut Module, own: Address| {
@@ -66,8 +66,7 @@ impl MappedCode<'_> {
 }
 
 impl MappedCode<'_> {
-    /// The first address of what the unwind information describes as one with an instruction: a function, or a part of it that lies
-    /// elsewhere.
+    /// Returns the first address of the function, or of the separate part of a function, whose FDE contains an instruction.
     pub fn described_start(self, pc: Address) -> Option<Address> {
         let start = |module: &mut Module, own: Address| {
             let start = module.described_start(own)?;

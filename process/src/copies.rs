@@ -1,7 +1,7 @@
-//! Where in an address space are the copies of instructions that several methods share?
+//! Maps the copies of instructions that several methods share.
 //!
-//! A process has no copies. Each file of bytecode that has some is given a range of addresses that processes normally do not use,
-//! the same in all of them, and there it is mapped a second time, from where its copies begin.
+//! A process itself has no copies. Each bytecode file with copies gets a range of addresses that processes normally do not use, the same in
+//! all processes. The part of the file that begins with its copies is mapped there a second time.
 
 use crate::image::{CodeImage, ProcessImage};
 use crate::mapping_id::MappingId;
@@ -10,12 +10,12 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The addresses that copies are given, one file's behind the other's. Linux places programs and their heaps below, libraries and
-/// stacks above them; a process may still map something there itself.
+/// The addresses of copies, one file's after the other's. Linux places programs and their heaps below, libraries and stacks above. A
+/// process may still map something there itself.
 const COPIES: Range<u64> = 0x6600_0000_0000..0x7000_0000_0000;
 const PAGE: u64 = 4096;
 
-/// Addresses of so many bytes, rounded up to pages, that have not been given before; None: there are none left.
+/// Returns `len` bytes of addresses, rounded up to pages, that have not been assigned before. None if there are none left.
 pub(crate) fn next_addresses(len: u64) -> Option<Range<u64>> {
     static NEXT: AtomicU64 = AtomicU64::new(COPIES.start);
     let pages = len.checked_next_multiple_of(PAGE)?;
@@ -26,8 +26,8 @@ pub(crate) fn next_addresses(len: u64) -> Option<Range<u64>> {
 }
 
 impl AddressSpace {
-    /// The address in method `index`'s copy that stands for its instruction at `pc`; None: it shares the instruction with no
-    /// other method, has no copy, or the process has mapped something else there.
+    /// Returns the address in the copy of method `index` that stands for its instruction at `pc`. None if the method shares the instruction
+    /// with no other method, has no copy, or the process has mapped something else there.
     pub fn copy_of(&mut self, image: &Rc<CodeImage>, index: u32, pc: u64) -> Option<u64> {
         let copies = image.bytecode.copies();
         let copy = copies.of_method(index)?;

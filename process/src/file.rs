@@ -1,7 +1,7 @@
-//! Which file is behind a mapping of a process?
+//! Opens the file behind a mapping of a process.
 //!
-//! A file is opened only because the process has it mapped. So varid, which may read more than the process, shows nobody a file
-//! that the process could not read itself.
+//! A file is opened only because the process has mapped it. varid may be allowed to read more than the process. So it shows no file that
+//! the process could not read itself.
 
 use crate::reader::{self, FileMetadata, ForeignFile as File, PathTarget};
 use std::ffi::{OsStr, OsString};
@@ -12,24 +12,24 @@ use std::path::{Path, PathBuf};
 use varid_model::{Device, Mode, Pid, is_own_memory};
 use varid_symbolizer::container;
 
-/// No dex file is larger; a larger one is not read into memory.
+/// The largest dex file, in bytes. A larger one is not read into memory.
 const MAX_FILE: u64 = 1 << 28;
 
-/// What identifies a file behind a mapping, whatever its path says by now.
+/// Identifies a file behind a mapping, whatever its path leads to by now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FileKey {
-    /// Device and inode.
+    /// The device, `st_dev`.
     pub device: u64,
-    /// Inode.
+    /// The inode.
     pub inode: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Last change, in seconds and nanoseconds.
     pub changed: (i64, i64),
 }
 
 impl FileKey {
-    /// That of a file.
+    /// The key of a file.
     pub fn of(file: &FileMetadata) -> Self {
         Self {
             device: file.dev(),
@@ -39,14 +39,14 @@ impl FileKey {
         }
     }
 
-    /// Whether it is the same file as far as the inode, size and last change tell.
+    /// Returns true if inode, size and last change are the same.
     pub(super) fn same_but_for_device(&self, other: &Self) -> bool {
         let of = |key: &Self| (key.inode, key.size, key.changed);
         of(self) == of(other)
     }
 }
 
-/// A mapping as the process's memory map or the kernel's record describes it.
+/// A mapping, from the process's memory map or the kernel's record.
 #[derive(Debug, Clone)]
 pub struct KernelMapping<'a> {
     /// The process.
@@ -59,17 +59,17 @@ pub struct KernelMapping<'a> {
     pub pgoff: u64,
     /// The file's device.
     pub device: Device,
-    /// Inode; 0: memory without a file.
+    /// The inode. 0: memory without a file.
     pub inode: u64,
     /// What the process may do with it.
     pub mode: Mode,
-    /// Path, or a name in brackets; it need not be text.
+    /// The path, or a name in brackets. It need not be UTF-8.
     pub path: &'a Path,
 }
 
 impl KernelMapping<'_> {
-    /// The addresses at which the file's bytes from `offset` to `end` are mapped, and how far behind `offset` the first
-    /// of them is.
+    /// Returns the addresses at which the file's bytes from `offset` to `end` are mapped, and the distance of the first of them from
+    /// `offset`.
     pub(super) fn part(&self, offset: u64, end: u64) -> Option<(Range<u64>, u64)> {
         let size = self.end.checked_sub(self.start)?;
         let mapped = self.pgoff..self.pgoff.checked_add(size)?;
@@ -80,7 +80,7 @@ impl KernelMapping<'_> {
             .flatten()
     }
 
-    /// A file of this name may be an oat file, which is an ELF file with dex files in it.
+    /// Returns true if the file may be an oat file, by its name. An oat file is an ELF file that contains dex files.
     pub(super) fn may_be_oat(&self) -> bool {
         let extension = without_deleted(self.path).extension();
         extension
@@ -88,8 +88,8 @@ impl KernelMapping<'_> {
     }
 }
 
-/// Opens the file behind a mapping: through the mapping itself where that is allowed and the file is still mapped there, else by its
-/// path, below the process's root or, if the process has gone, here; then only if it is the regular file with that inode on that device.
+/// Opens the file behind a mapping: through the mapping itself, if that is allowed and the file is still mapped there. Otherwise by its
+/// path, below the process's root or, if the process has gone, here; then it must be the regular file with that inode on that device.
 pub(crate) fn open(mapped: &KernelMapping<'_>) -> io::Result<(File, FileKey)> {
     let KernelMapping {
         pid, start, end, ..
@@ -123,7 +123,7 @@ pub(crate) fn open(mapped: &KernelMapping<'_>) -> io::Result<(File, FileKey)> {
     Ok((file, key))
 }
 
-/// The path of a file as it was before the file was deleted: what the kernel adds is no part of it.
+/// Returns the path of a file without the suffix that the kernel adds when the file is deleted.
 pub(crate) fn without_deleted(path: &Path) -> &Path {
     let bytes = path.as_os_str().as_bytes();
     Path::new(OsStr::from_bytes(
@@ -131,30 +131,30 @@ pub(crate) fn without_deleted(path: &Path) -> &Path {
     ))
 }
 
-/// Whether the file has the first bytes of an ELF file.
+/// Returns true if the file begins with the magic of an ELF file.
 pub(crate) fn is_elf(file: &File) -> bool {
     let mut magic = [0; 4];
     file.read_near(&mut magic, 0).is_ok() && magic == *b"\x7fELF"
 }
 
-/// The first bytes at an offset of a file.
+/// Returns the first bytes at an offset of a file.
 pub(crate) fn head(file: &File, offset: u64) -> Option<[u8; 8]> {
     let mut head = [0; 8];
     file.read_near(&mut head, offset).ok().map(|()| head)
 }
 
-/// Whether the file may hold dex files elsewhere than at its start.
+/// Returns true if the file may contain dex files elsewhere than at its start.
 pub(crate) fn is_container(file: &File) -> bool {
     let mut magic = [0; 4];
     file.read_near(&mut magic, 0).is_ok() && container::is_container(&magic)
 }
 
-/// Number of bytes in the file; 0 if it cannot be told.
+/// Returns the size of the file in bytes, or 0 if it is not known.
 pub(crate) fn len(file: &File) -> u64 {
     file.metadata().map_or(0, |meta| meta.len())
 }
 
-/// Reads `len` bytes of the file from `offset` on, or as many as there are.
+/// Reads `len` bytes of the file from `offset` on, or fewer at its end.
 pub fn read(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
     let len = file.metadata()?.len().saturating_sub(offset).min(len);
     if len > MAX_FILE {

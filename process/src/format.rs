@@ -1,4 +1,4 @@
-//! Which files are bytecode?
+//! Formats of bytecode files.
 
 use std::fmt;
 use varid_symbolizer::bytecode::BytecodeImage;
@@ -6,14 +6,14 @@ use varid_symbolizer::dex::{DexBytecode, DexFile};
 
 /// A format of bytecode files.
 pub trait BytecodeFormat: fmt::Debug + Sync {
-    /// Whether a file that starts with these bytes is one.
+    /// Returns true if a file with this beginning has the format.
     fn is_image(&self, head: &[u8; 8]) -> bool;
 
-    /// The image of a file's bytes.
+    /// Parses a file's bytes.
     ///
     /// # Errors
     ///
-    /// They are not what the format says, and where.
+    /// Where and how they violate the format.
     fn parse(&self, bytes: Vec<u8>) -> varid_symbolizer::Result<Box<dyn BytecodeImage>>;
 }
 
@@ -31,5 +31,5 @@ impl BytecodeFormat for Dex {
     }
 }
 
-/// The formats that are looked for beside dex.
+/// The formats that are recognised in addition to dex.
 pub type Formats = Vec<&'static dyn BytecodeFormat>;

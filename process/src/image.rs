@@ -1,4 +1,4 @@
-//! What is mapped: libraries with their unwind information, dex files with their methods.
+//! Mapped images: libraries with their unwind information, dex files with their methods.
 
 use crate::budget::{Claim, OpenFile};
 use crate::clock;
@@ -18,46 +18,47 @@ use varid_symbolizer::container::ContainerEntry;
 use varid_symbolizer::elf::{SymbolFile, SymbolFileLimits};
 use varid_unwind::Module;
 
-/// How often a file is read that cannot be read, or not in time, and how long after the last time.
+/// How often an unreadable file is tried again, and the time between two tries.
 const MAX_TRIES: u8 = 8;
 const RETRY: Duration = Duration::from_secs(1);
 
-/// An ELF file. What is in it is read when a sample first lands there.
+/// An ELF file. Its contents are read when it is first sampled.
 #[derive(Debug)]
 pub struct ElfImage {
-    /// Where it was mapped from; of one in an archive `base.apk!lib/x86_64/libx.so`.
+    /// The path that it was mapped from. For a file in an archive: `base.apk!lib/x86_64/libx.so`.
     pub path: PathBuf,
     file: Option<(File, OpenFile)>,
-    /// Where it lies in the file, if that is an archive.
+    /// Its location in the file, if that is an archive.
     part: Option<ArchivePart>,
-    /// Its bytes, if it is nowhere but in memory.
+    /// Its bytes, if it is only in memory.
     memory: Vec<u8>,
     contents: OnceCell<Option<Elf>>,
-    /// How often its file could not be read, and when that is tried again.
+    /// How often its file could not be read, and when the next try is due.
     tries: Cell<(u8, Option<Instant>)>,
 }
 
-/// Where an ELF file lies in an archive.
+/// The location of an ELF file in an archive.
 #[derive(Debug)]
 struct ArchivePart {
     archive: PathBuf,
     bytes: Range<u64>,
 }
 
-/// Bytes that files have in common whose headers are the same: the file's header and the program headers, as linkers place them.
+/// Bytes that are compared to tell whether two files have the same headers: the file's header and the program headers, where linkers place
+/// them.
 const HEAD: usize = 1 << 12;
 
-/// Which file a path led to.
+/// A file that a path led to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePlace {
-    /// The path; of an ELF file in an archive the archive's.
+    /// The path. For an ELF file in an archive, it is the archive's.
     path: PathBuf,
     file: FileKey,
 }
 
 impl FilePlace {
-    /// Whether the path leads this program, which may be in another mount namespace than the process that has mapped the file, to the file
-    /// now. The process's reader opens it. `image`: the file, unless it has been closed.
+    /// Returns true if the path now leads this program to the file. This program may be in another mount namespace than the process that
+    /// has mapped the file. The process's reader opens the path. `image`: the file, unless it has been closed.
     pub fn leads_to_file(&self, pid: Pid, image: Option<&ElfImage>) -> bool {
         if is_own_memory(&self.path) {
             return false;
@@ -68,30 +69,30 @@ impl FilePlace {
             return false;
         };
         let found = FileKey::of(&meta);
-        // An overlay gives a file another device than the file below it has, which a mapping leads to. But a process can also mount a file
-        // system of its own, whose files have the inodes, sizes and times that it likes.
+        // On an overlay, a file has another device than the underlying file, to which a mapping leads. But a process can also mount a file
+        // system of its own, whose files have any inodes, sizes and times.
         found == self.file
             || found.same_but_for_device(&self.file)
                 && image.is_none_or(|image| image.has_headers_of(&file))
     }
 }
 
-/// A part of an ELF file, as it is loaded.
+/// A loaded part of an ELF file.
 #[derive(Debug)]
 pub struct LoadedBytes {
-    /// The address in the file of the first byte.
+    /// The file's address of the first byte.
     pub address: Address,
-    /// What is there.
+    /// The bytes.
     pub bytes: Rc<[u8]>,
     _memory: Claim,
 }
 
-/// What is of interest in an ELF file.
+/// The relevant contents of an ELF file.
 #[derive(Debug)]
 pub struct Elf {
-    /// Its build-id; empty if it has none.
+    /// Its build-id, or empty if it has none.
     pub build_id: Vec<u8>,
-    /// How to unwind its frames.
+    /// The unwind rules of its code.
     pub module: RefCell<Module>,
 }
 
@@ -107,7 +108,7 @@ impl ElfImage {
         }
     }
 
-    /// An ELF file that lies in an archive as it is.
+    /// An ELF file that is stored uncompressed in an archive.
     pub(super) fn in_archive(
         archive: File,
         open: OpenFile,
@@ -126,7 +127,7 @@ impl ElfImage {
         }
     }
 
-    /// An ELF file that is nowhere but in memory.
+    /// An ELF file that is only in memory.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Self {
         let contents = OnceCell::from(parse_or_warn(bytes, path));
         Self {
@@ -139,7 +140,7 @@ impl ElfImage {
         }
     }
 
-    /// What is in it; None: it cannot be read, which has been said, or could not be read in time, and is tried again later.
+    /// Returns its contents. None if it cannot be read, after a warning, or could not be read in time and will be tried again.
     pub fn contents(&self) -> Option<&Elf> {
         if let Some(known) = self.contents.get() {
             return known.as_ref();
@@ -173,19 +174,20 @@ impl ElfImage {
         }
     }
 
-    /// The file, unless it is an archive, or nowhere but in memory.
+    /// Returns the file, unless that is an archive, or the image is only in memory.
     pub fn file(&self) -> Option<&File> {
         let (file, _) = self.file.as_ref()?;
         self.part.is_none().then_some(file)
     }
 
-    /// What the file, or the archive that it lies in, is on disk; None: it is nowhere but in memory.
+    /// Returns the metadata of the file, or of the archive that contains it. None if it is only in memory.
     pub fn metadata(&self) -> Option<FileMetadata> {
         let (file, _) = self.file.as_ref()?;
         file.metadata().ok()
     }
 
-    /// Its path, and which file it is now: one that has been rewritten since it was mapped is another. None: it is nowhere but in memory.
+    /// Returns its path and the current identity of its file: a file that was rewritten since it was mapped has another one. None if it is
+    /// only in memory.
     pub fn place(&self) -> Option<FilePlace> {
         let meta = self.metadata()?;
         let archive = self.part.as_ref().map(|part| &part.archive);
@@ -195,7 +197,7 @@ impl ElfImage {
         })
     }
 
-    /// Whether another file has the same headers and the same build-id.
+    /// Returns true if another file has the same headers and the same build-id.
     fn has_headers_of(&self, other: &File) -> bool {
         let start = self.part.as_ref().map_or(0, |part| part.bytes.start);
         let head = |file: &File| {
@@ -218,11 +220,11 @@ impl ElfImage {
         }) && build_id(other).as_deref() == Some(self.build_id())
     }
 
-    /// What of it names its addresses.
+    /// Reads what names its addresses.
     ///
     /// # Errors
     ///
-    /// It cannot be read, or is no ELF file that is loaded as it is.
+    /// It cannot be read, or is not an ELF file that is loaded as it is.
     pub fn symbol_file(
         &self,
         limits: SymbolFileLimits,
@@ -238,13 +240,13 @@ impl ElfImage {
         }
     }
 
-    /// Its bytes from one dynamic symbol to the end of another, as they are loaded; None: it does not have both, or no memory for so
-    /// much.
+    /// Returns its bytes from one dynamic symbol to the end of another, as loaded. None if it does not have both, or there is not enough
+    /// memory.
     pub fn between_symbols(&self, first: &str, last: &str) -> Option<LoadedBytes> {
         self.between_symbols_up_to(first, last, u64::MAX)
     }
 
-    /// The same of at most so many bytes from the first symbol on.
+    /// The same, with at most `at_most` bytes from the first symbol on.
     pub fn between_symbols_up_to(
         &self,
         first: &str,
@@ -267,7 +269,7 @@ impl ElfImage {
             .ok()?;
         let mut bytes = vec![0; usize::try_from(size).ok().filter(|size| *size > 0)?];
         for segment in elf.segments() {
-            // A segment may be larger than the file and than what is wanted of it.
+            // A segment may be larger than the file, and than the part that is needed.
             let (offset, in_file) = segment.file_range();
             let loaded = segment.address()..segment.address().saturating_add(in_file);
             let start = loaded.start.max(address);
@@ -289,17 +291,17 @@ impl ElfImage {
         })
     }
 
-    /// Its bytes, if it is nowhere but in memory; else empty.
+    /// Returns its bytes if it is only in memory, otherwise nothing.
     pub fn memory(&self) -> &[u8] {
         &self.memory
     }
 
-    /// Its build-id; empty if it has none.
+    /// Returns its build-id, or nothing if it has none.
     pub fn build_id(&self) -> &[u8] {
         self.contents().map_or(&[], |elf| &elf.build_id)
     }
 
-    /// Whether it holds an interpreter whose unwind information tells which bytecode a frame executes.
+    /// Returns true if it contains an interpreter whose unwind information marks the bytecode that a frame executes.
     pub fn has_bytecode_marks(&self) -> bool {
         self.contents()
             .is_some_and(|elf| elf.module.borrow().has_bytecode_marks())
@@ -323,39 +325,39 @@ fn parse_or_warn<'data, R: ReadRef<'data>>(bytes: R, path: &Path) -> Option<Elf>
         .ok()
 }
 
-/// A file of bytecode.
+/// A bytecode file.
 #[derive(Debug)]
 pub struct CodeImage {
-    /// Where it was mapped from, or the VM's name for it.
+    /// The path that it was mapped from, or the VM's name for it.
     pub path: PathBuf,
     /// App or framework.
     pub layer: Cell<Layer>,
-    /// Where it starts in that file.
+    /// Its offset in that file.
     pub file_offset: u64,
     /// The file.
     pub bytecode: Box<dyn BytecodeImage>,
     /// [`BytecodeImage::content_id`].
     pub build_id: [u8; 20],
-    /// The instructions of its methods, by the method's index.
+    /// The instructions of its methods, by method index.
     definitions: OnceCell<HashMap<u32, Range<u32>>>,
-    /// Addresses of its copies of shared instructions; None: none are left for them.
+    /// The addresses of its copies of shared instructions. None if there are no addresses left.
     pub(super) copies: OnceCell<Option<Range<u64>>>,
     _memory: Claim,
 }
 
 impl CodeImage {
-    /// Takes in the bytes of a dex file, of a process that has no other.
+    /// Makes the image of a dex file, for a process that has no other.
     ///
     /// # Errors
     ///
-    /// There is no memory for it, or it is no dex file.
+    /// There is no memory for it, or it is not a dex file.
     pub fn of_dex(bytes: Vec<u8>, path: &Path) -> Result<Self, String> {
         let memory = Claim::new(bytes.len() as u64, 0)?;
         let bytecode = Dex.parse(bytes).map_err(|error| error.to_string())?;
         Ok(Self::new(bytecode, memory, path, 0))
     }
 
-    /// Offsets of the instructions of a method, by its index; None: it has none.
+    /// Returns the offsets of a method's instructions, by method index. None if it has none.
     pub fn code_of(&self, index: u32) -> Option<Range<u32>> {
         let table = || {
             let definitions = self.bytecode.definitions();
@@ -366,7 +368,7 @@ impl CodeImage {
         self.definitions.get_or_init(table).get(&index).cloned()
     }
 
-    /// A file for whose bytes memory has been claimed.
+    /// Makes the image of a file for whose bytes memory has been claimed.
     pub(super) fn new(
         bytecode: Box<dyn BytecodeImage>,
         memory: Claim,
@@ -386,8 +388,7 @@ impl CodeImage {
     }
 }
 
-/// The framework's dex files, by the places where systems keep them; `boot.dex` is what
-/// the tests' VM calls its own.
+/// Returns the layer of a dex file. The framework's files are recognised by their usual locations; `boot.dex` is the one of the tests' VM.
 fn layer_of_path(path: &Path) -> Layer {
     let system = ["/system/framework/", "/system_ext/framework/", "/apex/"];
     let named_boot = path.file_name().is_some_and(|name| name == "boot.dex");
@@ -398,19 +399,19 @@ fn layer_of_path(path: &Path) -> Layer {
     }
 }
 
-/// What a mapping shows.
+/// The image that is mapped.
 #[derive(Debug, Clone)]
 pub enum ProcessImage {
     /// Code of a library or program.
     Elf(Rc<ElfImage>),
     /// A file of bytecode.
     Code(Rc<CodeImage>),
-    /// Memory without a file, or a file that cannot be read: nothing is known of it.
+    /// Memory without a file, or a file that cannot be read: nothing is known about it.
     Other(Rc<Path>),
 }
 
 impl ProcessImage {
-    /// How many bytes are kept of it, if it is a file of bytecode.
+    /// Returns how many bytes of it are kept in memory, if it is a bytecode file.
     pub(super) fn code_memory(&self) -> u64 {
         match self {
             ProcessImage::Code(code) => code.bytecode.bytes().len() as u64,

@@ -1,4 +1,4 @@
-//! Which images are in a mapped file? Each file is read once, however often it is mapped.
+//! Finds the images in mapped files. Each file is read once, however often it is mapped.
 
 use crate::budget::{Claim, LookBudget, OpenFile};
 use crate::file::{self, FileKey, KernelMapping};
@@ -16,29 +16,29 @@ use std::rc::Rc;
 use varid_model::{Device, Pid, is_own_memory};
 use varid_symbolizer::container::{self, ContainerEntry, zip};
 
-/// Memory with generated code that is remembered.
+/// The most memory files with generated code that are remembered.
 const MAX_GENERATED: usize = 1 << 12;
-/// How often memory that may hold generated code is opened in vain.
+/// How often memory that may contain generated code is opened without success.
 const TRIES: u8 = 4;
 
-/// The images of all files that were read.
+/// The images of all files that have been read.
 #[derive(Debug, Default)]
 pub struct Images {
     by_file: HashMap<(FileKey, u64), ProcessImage>,
     containers: HashMap<FileKey, Rc<[ContainerEntry]>>,
-    /// Formats of bytecode, beside dex.
+    /// Formats of bytecode in addition to dex.
     formats: Formats,
-    /// Where libraries lie in archives.
+    /// The locations of libraries in archives.
     libraries: HashMap<FileKey, Rc<[ContainerEntry]>>,
-    /// Memory of processes' own with code that is no image, by its device and inode. A JIT changes the protection of its memory, which
-    /// maps it again, whenever it compiles.
-    /// How often it will still be opened: its first mapping may be gone before it can be opened.
+    /// Memory files of processes with code that is not an image, by device and inode, and how often each may still be opened. A JIT changes
+    /// the protection of its memory whenever it compiles, which maps the memory again. The first mapping may be gone before it can be
+    /// opened.
     generated: HashMap<(Device, u64), u8>,
-    /// The file of the last mapping: those of a library come one after the other.
+    /// The file of the last mapping: those of a library follow one another.
     last: Option<MappedFile>,
 }
 
-/// A file that was opened for a mapping. While it is open its device and inode are of no other one.
+/// A file that was opened for a mapping. While it is open, no other file has its device and inode.
 #[derive(Debug)]
 struct MappedFile {
     pid: Pid,
@@ -57,7 +57,7 @@ impl MappedFile {
 }
 
 impl Images {
-    /// Images of nothing yet; `formats`: of bytecode, beside dex.
+    /// An empty set. `formats`: formats of bytecode in addition to dex.
     pub fn new(formats: Formats) -> Self {
         Self {
             formats,
@@ -65,7 +65,7 @@ impl Images {
         }
     }
 
-    /// The images of a mapping, each with its range of addresses. Empty: no sample can be in the mapping.
+    /// Returns the images of a mapping, each with its range of addresses. Empty if no sample can be in the mapping.
     pub(crate) fn get(
         &mut self,
         mapped: &KernelMapping<'_>,
@@ -98,7 +98,7 @@ impl Images {
                 return if_executable();
             }
         };
-        // Its other mappings are of the same library, and need no look at it.
+        // The other mappings of a file belong to the same library and need not be examined.
         let known = self.by_file.get(&(key.clone(), u64::MAX));
         if let Some(known @ ProcessImage::Elf(_)) = known.filter(|_| !mapped.may_be_oat()) {
             return match mapped.mode.execute {
@@ -134,7 +134,7 @@ impl Images {
         }
     }
 
-    /// The ELF file behind a mapping, whatever the process may do with it; None: it is no ELF file, or cannot be opened.
+    /// Returns the ELF file behind a mapping, whatever its protection. None if it is not an ELF file, or cannot be opened.
     pub(crate) fn elf(
         &mut self,
         mapped: &KernelMapping<'_>,
@@ -149,7 +149,7 @@ impl Images {
         }
     }
 
-    /// The image of a whole file: all segments of a library are one. None: no more files may be open.
+    /// Returns the image of a whole file: all segments of a library are one image. None if no more files may be open.
     fn whole(
         &mut self,
         file: File,
@@ -167,7 +167,7 @@ impl Images {
         Some(image)
     }
 
-    /// Opens the file behind a mapping, unless the last one was of the same file.
+    /// Opens the file behind a mapping, unless the previous mapping was of the same file.
     fn open(&mut self, mapped: &KernelMapping<'_>) -> io::Result<(File, FileKey)> {
         if let Some(last) = self.last.as_ref().filter(|last| last.is_of(mapped)) {
             let key = FileKey::of(&last.file.metadata()?);
@@ -179,7 +179,7 @@ impl Images {
             return Ok((file, key));
         }
         let (file, key) = file::open(mapped)?;
-        // Held open, memory of a process that has ended would stay.
+        // Keeping it open would keep the memory of a process that has ended.
         let keep = (!is_own_memory(file::without_deleted(mapped.path))).then(|| file.clone());
         self.last = keep.map(|file| MappedFile {
             pid: mapped.pid,
@@ -192,7 +192,7 @@ impl Images {
         Ok((file, key))
     }
 
-    /// Some memory holds code, and is opened so often at most.
+    /// Records that a memory file contains code, and how often it may still be opened.
     fn set_generated(&mut self, memory: (Device, u64), tries: u8) {
         if self.generated.len() >= MAX_GENERATED {
             self.generated.clear();
@@ -214,7 +214,7 @@ impl Images {
         })
     }
 
-    /// The dex files of an archive, a .vdex, an oat or an optimized dex file that are in a mapping.
+    /// Returns the dex files in a mapping of an archive, a .vdex, an oat file or an optimized dex file.
     fn dexes(
         &mut self,
         mapped: &KernelMapping<'_>,
@@ -235,7 +235,7 @@ impl Images {
             .clone();
         let mut parts = Vec::new();
         for place in places.iter() {
-            // Whose an address in shared data is cannot be said.
+            // An address in shared data cannot be assigned to one dex file.
             let end = place.offset.saturating_add(place.own_len);
             let Some((addresses, pgoff)) = mapped.part(place.offset, end) else {
                 continue;
@@ -255,7 +255,7 @@ impl Images {
         parts
     }
 
-    /// The libraries of an archive that are in a mapping: Android maps those that lie there as they are.
+    /// Returns the libraries in a mapping of an archive: Android maps libraries that are stored uncompressed.
     fn libraries(
         &mut self,
         mapped: &KernelMapping<'_>,
@@ -304,7 +304,7 @@ impl Images {
         places.iter().filter_map(part).collect()
     }
 
-    /// The format of bytecode that a file has at this offset.
+    /// Returns the bytecode format of a file at an offset.
     fn format_at(&self, file: &File, offset: u64) -> Option<&'static dyn BytecodeFormat> {
         let head = file::head(file, offset)?;
         let dex: &'static dyn BytecodeFormat = &Dex;
@@ -312,7 +312,7 @@ impl Images {
         formats.find(|format| format.is_image(&head))
     }
 
-    /// The bytecode in these bytes of a file; one is read once. `taken`: bytes of the process's other ones.
+    /// Returns the bytecode in a part of a file, which is read once. `taken`: bytes of the process's other bytecode.
     fn code(
         &mut self,
         format: &dyn BytecodeFormat,
@@ -337,7 +337,7 @@ impl Images {
         let len = file::len(file).min(bytes.end).saturating_sub(bytes.start);
         let memory = match self.claim(len, taken) {
             Ok(memory) => memory,
-            // Another process may have the memory for it, and this one later.
+            // Not remembered: another process may have room for it, and this one later.
             Err(reason) => return other(reason),
         };
         let image = load(format, file, bytes.start, len, memory, path).unwrap_or_else(other);
@@ -345,7 +345,7 @@ impl Images {
         image
     }
 
-    /// Memory for a file of bytecode, if need be that of those which nobody has mapped any more.
+    /// Claims memory for a bytecode file, if need be by dropping files that are no longer mapped.
     fn claim(&mut self, len: u64, taken: u64) -> Result<Claim, String> {
         Claim::new(len, taken).or_else(|_| {
             let unused =
@@ -358,10 +358,10 @@ impl Images {
 
 type Places = Vec<Result<ContainerEntry, varid_symbolizer::Error>>;
 
-/// Those parts of a file that lie there uncompressed.
+/// Returns the parts of a file that are stored uncompressed.
 fn usable(found: Result<Places, varid_symbolizer::Error>) -> Rc<[ContainerEntry]> {
     let found = found.unwrap_or_else(|reason| {
-        // Not every archive has any.
+        // Many archives contain none.
         tracing::debug!("{reason}");
         Vec::new()
     });

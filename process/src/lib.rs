@@ -1,7 +1,7 @@
-//! A process as it is seen from outside: its mappings, its memory, the files that are mapped into it.
+//! A process as seen from outside: its mappings, its memory, the files that are mapped into it.
 //!
-//! Everything is hostile input. A process may write anything into its files, change them while they are read, and make a read
-//! block. So reads that may block are made by a helper process ([`reader`]), and sizes and counts are bounded (`budget`).
+//! All of this is hostile input. A process may write anything into its files, change them while they are read, and make a read block. So
+//! reads that may block are made by a helper process ([`reader`]), and sizes and counts are limited (`budget`).
 //!
 //! ```
 //! use varid_model::Pid;
@@ -28,14 +28,14 @@
 //! | which files are bytecode | [`BytecodeFormat`] |
 //! | which file is behind a mapping | [`KernelMapping`], [`FileKey`] |
 //! | which mappings are there, and which are new | `maps` |
-//! | which text of a file stands in memory | `remapped_text` |
+//! | which text of an ELF file is mapped as memory | `remapped_text` |
 //! | which images are open already | [`Images`] |
-//! | which dex file is in memory that no file shows | `anonymous` |
-//! | which code does the process make while it runs | [`JitCode`] |
-//! | how is the frame of the code at an address left | [`MappedCode`] |
-//! | whose is it | [`Status`] |
+//! | which dex files are in anonymous memory | `anonymous` |
+//! | which code does the process generate | [`JitCode`] |
+//! | how is the frame of the code at an address unwound | [`MappedCode`] |
+//! | which user does it belong to | [`Status`] |
 //! | how are the files opened that a VM shares with varid | `vm_files` |
-//! | what may reading it cost | `budget` |
+//! | how much may reading it cost | `budget` |
 #![cfg_attr(
     not(test),
     deny(

@@ -1,18 +1,18 @@
-//! How does another crate remember which mappings it has seen?
+//! Ids by which other crates recognise mappings.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A mapping of an address space as long as it stays what and where it is. Every change gives another id: another mapping at its
-/// address, a part of it that is left, the same mapping in a forked process.
+/// Identifies a mapping of an address space while its place and its contents are unchanged. Every change gives another id: another mapping
+/// at its address, a remaining part of it, the same mapping in a forked process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MappingId {
-    /// Its slot in the address space. Few slots are used: one that is free is used again.
+    /// Its slot in the address space. Slots are reused, so that few are needed.
     pub slot: u32,
-    /// A number that no other mapping of any address space has; 0: it is in none.
+    /// A number that no other mapping of any address space has. 0: it is in no address space.
     pub serial: u64,
 }
 
-/// A number that has not been given before, from 1 on.
+/// Returns a number that has not been returned before, from 1 on.
 pub(crate) fn next_serial() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
@@ -21,13 +21,13 @@ pub(crate) fn next_serial() -> u64 {
 /// The slots of an address space.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slots {
-    /// How many there have been at once.
+    /// The most slots that were used at the same time.
     used: u32,
     free: Vec<u32>,
 }
 
 impl Slots {
-    /// The id of a mapping that is new.
+    /// Returns the id of a new mapping.
     pub(crate) fn assign(&mut self) -> MappingId {
         let slot = self.free.pop().unwrap_or_else(|| {
             let slot = self.used;
@@ -40,7 +40,7 @@ impl Slots {
         }
     }
 
-    /// A mapping has gone.
+    /// Frees the slot of a mapping that has gone.
     pub(crate) fn release(&mut self, id: MappingId) {
         self.free.push(id.slot);
     }

@@ -1,4 +1,4 @@
-//! What is mapped in a process? Reads its memory map, and adds the mappings that the kernel reports later.
+//! Reads a process's memory map, and adds the mappings that the kernel reports later.
 
 use crate::reader::{self, ForeignMemory};
 use crate::remapped_text::{Between, kernel_mapping};
@@ -11,12 +11,12 @@ use varid_tunnel::Memory;
 use varid_tunnel::abi::NAME;
 use varid_tunnel::file::is_served_here;
 
-/// What a new mapping is.
+/// The kind of a new mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewMapping {
     /// The description of a VM.
     Tunnel,
-    /// ELF files; the address space has them.
+    /// ELF files, which have been added to the address space.
     Elf,
     /// Anything else.
     Other,
@@ -42,8 +42,8 @@ impl Process {
         self.add(images, mapped, text)
     }
 
-    /// Memory that is mapped in the place of an ELF file's text, if it is a copy of that text: the file's other segments are still there, which
-    /// only the memory map tells.
+    /// Returns the mapping for memory that replaces an ELF file's text, if it is a copy of that text. The file's other segments are then
+    /// still mapped, which only the memory map shows.
     fn replaced_text(
         &self,
         images: &mut Images,
@@ -57,7 +57,7 @@ impl Process {
             && self.budget.read_maps();
         let maps = replaces.then(|| reader::contents(self.pid, "maps").ok())??;
         let entries: Vec<_> = maps_entries(&maps).collect();
-        // What was mapped piece by piece may be one mapping by now.
+        // Several mapped pieces may be one mapping by now.
         let holds = |entry: &MapsEntry<'_>| {
             entry.range.start.get() <= mapped.start && mapped.end <= entry.range.end.get()
         };
@@ -65,7 +65,7 @@ impl Process {
         text.text(self.pid, images, &self.budget)
     }
 
-    /// Adds a mapping, which is that of an ELF file's `text` if it is memory with a copy of it.
+    /// Adds a mapping. `text`: the mapping of an ELF file's text, if this is memory with a copy of it.
     fn add(
         &mut self,
         images: &mut Images,
@@ -74,7 +74,7 @@ impl Process {
     ) -> NewMapping {
         if is_tunnel(mapped.path) && is_served_here(mapped.device) {
             let tunnel = (mapped.start, mapped.end.saturating_sub(mapped.start));
-            /// A process has one, and a forked one its parent's as well.
+            /// A process has one tunnel; a forked one has its parent's as well.
             const MAX_TUNNELS: usize = 8;
             self.tunnels.retain(|known| known.0 != mapped.start);
             self.tunnels.push(tunnel);
@@ -120,7 +120,7 @@ impl Process {
         }
     }
 
-    /// Whether a mapping is a part of a known dex file that was mapped again, or whose protection changed.
+    /// Returns true if a mapping is a part of a known dex file that was mapped again, or whose protection changed.
     fn is_part_of_dex(&self, mapped: &KernelMapping<'_>) -> bool {
         self.space.at(mapped.start).is_some_and(|known| {
             let offset = known.offset_of(mapped.start);
@@ -133,9 +133,9 @@ impl Process {
         })
     }
 
-    /// The image of the vDSO, an ELF file that is only in memory.
+    /// Returns the image of the vDSO, an ELF file that is only in memory.
     fn vdso(&self, mapped: &KernelMapping<'_>) -> Option<ProcessImage> {
-        /// Bytes of the largest vDSO that is read; it has one or two pages.
+        /// The largest vDSO that is read, in bytes. It has one or two pages.
         const MAX_VDSO: u64 = 1 << 16;
         let len = mapped
             .end

@@ -1,4 +1,4 @@
-//! What is known of a process?
+//! A process: its address space, its status, and the code that it generates.
 
 use crate::budget::LookBudget;
 use crate::code::MappedCode;
@@ -19,21 +19,21 @@ use varid_unwind::{CodeRule, NativeFrame, StackSlice, UnwindInfo};
 pub struct Process {
     /// Its id in the initial pid namespace.
     pub pid: Pid,
-    /// Its addresses.
+    /// Its address space.
     pub space: AddressSpace,
-    /// Whose it is, and its ids.
+    /// Its user and its ids.
     pub status: Status,
-    /// Code that it makes while it runs.
+    /// The code that it generates while it runs.
     pub jit: JitCode,
-    /// What reading its mapped files may cost.
+    /// The budget for reading its mapped files.
     pub(crate) budget: LookBudget,
     pub(crate) tunnels: Vec<(u64, u64)>,
-    /// Dex files in anonymous memory, by their first addresses: the first address behind each, and when the VM described it; None: it was
-    /// found in memory.
+    /// Dex files in anonymous memory, by first address: the first address after each, and the time at which the VM described it. None: it
+    /// was found in memory.
     pub(crate) memory_dexes: HashMap<u64, (u64, Option<MonotonicNs>)>,
-    /// Memory that was searched for a dex file and has none.
+    /// Memory that was searched for a dex file without success.
     pub(crate) no_dex: Vec<Range<u64>>,
-    /// How often a search found none.
+    /// The number of failed searches.
     pub(crate) misses: usize,
 }
 
@@ -53,12 +53,12 @@ impl Process {
         }
     }
 
-    /// Where the tunnels of VMs are mapped: address and bytes of each.
+    /// Returns where the tunnels of VMs are mapped: the address and the size in bytes of each.
     pub fn tunnels(&self) -> &[(u64, u64)] {
         &self.tunnels
     }
 
-    /// The ELF files that are mapped, by address; one that is mapped in several parts comes with each.
+    /// Returns the mapped ELF files by address. A file that is mapped in several parts is returned for each.
     pub fn elf_images(&self) -> impl Iterator<Item = &Rc<ElfImage>> {
         self.space.iter().filter_map(|mapped| match &mapped.image {
             ProcessImage::Elf(elf) => Some(elf),
@@ -66,7 +66,7 @@ impl Process {
         })
     }
 
-    /// Forgets dex files in memory by where they start, where they end, and when the VM described them.
+    /// Forgets dex files in memory. `gone` is called with the start, the end, and the time at which the VM described the file.
     pub fn forget_memory_dexes(&mut self, gone: impl Fn(u64, u64, Option<MonotonicNs>) -> bool) {
         let space = &mut self.space;
         self.memory_dexes.retain(|start, (end, time)| {
@@ -85,7 +85,7 @@ impl Process {
         }
     }
 
-    /// How a frame of generated code is left. `time`: that of the frame's sample; `stack`: its stack.
+    /// Returns how a frame of generated code is unwound. `time`: the time of the frame's sample. `stack`: its stack.
     pub fn generated_rule(
         &self,
         frame: &NativeFrame,
@@ -113,12 +113,12 @@ impl Process {
         }
     }
 
-    /// How many of its mappings were left out, because it has too many.
+    /// Returns how many of its mappings were left out because there are too many.
     pub fn mappings_left_out(&self) -> u64 {
         self.budget.left_out.get()
     }
 
-    /// A child that has this process's memory, as fork leaves it.
+    /// Returns a forked child, which has this process's memory.
     pub fn fork(&self, pid: Pid) -> Self {
         let space = self.space.fork();
         Self {
@@ -134,17 +134,17 @@ impl Process {
         }
     }
 
-    /// Whether the process has memory. One that has ended has none, not even before its parent waits for it.
+    /// Returns true if the process has memory. A process that has ended has none, even before its parent waits for it.
     pub fn has_memory(&self) -> bool {
         reader::has_memory(self.pid)
     }
 
-    /// Whether the process's mappings can be read, and there are any.
+    /// Returns true if the process's mappings can be read, and there are any.
     pub fn has_readable_mappings(&self) -> bool {
         reader::contents(self.pid, "maps").is_ok_and(|maps| !maps.is_empty())
     }
 
-    /// Reads the mappings as those of a new process. The names of generated code stay, and so does what is spent of the budget.
+    /// Reads the mappings again, as those of a new process. The names of generated code and the spent budget are kept.
     pub fn reread_mappings(&mut self, images: &mut Images) {
         let before = std::mem::replace(self, Self::new(self.pid));
         (self.jit, self.budget) = (before.jit, before.budget);

@@ -1,7 +1,7 @@
-//! Which text of an ELF file stands in memory without a file?
+//! Recognises text of an ELF file that is mapped as memory without a file.
 //!
-//! A program that wants its text in huge pages copies it into memory and maps that in the place of the file. The other segments of the file
-//! are still mapped before and behind it, and say where it is loaded; its program headers say that the text lies where the memory stands.
+//! A program that wants its text in huge pages copies it into memory and maps that in place of the file. The file's other segments are
+//! still mapped before and after it and show the load address. The program headers confirm that the text belongs where the memory is.
 
 use crate::budget::LookBudget;
 use crate::image::ProcessImage;
@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use varid_model::{Address, MapsEntry, Pid, is_own_memory};
 
-/// Mappings of memory that may stand between the text and the file's other segments, on either side.
+/// The most memory mappings between the text and the file's other segments, on either side.
 const MAX_BETWEEN: usize = 16;
 
 /// Memory between mappings of one file.
@@ -25,7 +25,8 @@ pub(super) struct Between<'m> {
 }
 
 impl<'m> Between<'m> {
-    /// The mapping of this number if it is executable memory without a file, and the nearest files on both sides are the same one.
+    /// Returns the mapping with this number, if it is executable memory without a file and the nearest files on both sides are the same
+    /// one.
     pub(super) fn at(maps: &'m [MapsEntry<'m>], number: usize) -> Option<Self> {
         let (before, rest) = maps.split_at_checked(number)?;
         let (memory, behind) = rest.split_first()?;
@@ -43,7 +44,7 @@ impl<'m> Between<'m> {
         })
     }
 
-    /// The memory as a mapping of the file, if the file is an ELF file that has its text there.
+    /// Returns the memory as a mapping of the file, if that is an ELF file with its text there.
     pub(super) fn text(
         &self,
         pid: Pid,
@@ -53,7 +54,7 @@ impl<'m> Between<'m> {
         let elf = images.elf(&kernel_mapping(pid, self.before), budget)?;
         let image = ProcessImage::Elf(elf.clone());
         let module = elf.contents()?.module.borrow();
-        // At the edge of two segments a mapping may be of either.
+        // A mapping at the edge of two segments may belong to either.
         let biases = |entry: &MapsEntry<'_>| {
             let start = entry.range.start.get();
             let size = entry.range.end.get().saturating_sub(start);
@@ -79,7 +80,7 @@ impl<'m> Between<'m> {
     }
 }
 
-/// A line of the memory map as the kernel would report the mapping.
+/// Returns a line of the memory map in the form in which the kernel reports mappings.
 pub(super) fn kernel_mapping<'a>(pid: Pid, entry: &MapsEntry<'a>) -> KernelMapping<'a> {
     let path = match entry.path {
         b"" => b"//anon".as_slice(),
@@ -100,7 +101,7 @@ pub(super) fn kernel_mapping<'a>(pid: Pid, entry: &MapsEntry<'a>) -> KernelMappi
     }
 }
 
-/// Whether a mapping shows memory, which has no file that others could open.
+/// Returns true if a mapping is memory: it has no file that others could open.
 fn is_memory(entry: &MapsEntry<'_>) -> bool {
     entry.inode == 0 || is_own_memory(Path::new(OsStr::from_bytes(entry.path)))
 }

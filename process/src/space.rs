@@ -1,4 +1,4 @@
-//! Which image is mapped at an address of a process?
+//! The address space of a process: the images that are mapped at its addresses.
 
 use crate::file::KernelMapping;
 use crate::image::ProcessImage;
@@ -9,30 +9,30 @@ use std::ops::Range;
 use std::rc::Rc;
 use varid_model::Mode;
 
-/// A range of addresses at which an image is mapped.
+/// A range of addresses with an image.
 #[derive(Debug, Clone)]
 pub struct ProcessMapping {
     /// First address.
     pub start: u64,
     /// First address after it.
     pub end: u64,
-    /// Offset in the file of `start`.
+    /// The file offset of `start`.
     pub pgoff: u64,
     /// The image.
     pub image: ProcessImage,
-    /// What the process may do with it; None: not known.
+    /// What the process may do with it. None if it is not known.
     pub mode: Option<Mode>,
     /// Its id, which an address space assigns.
     pub id: MappingId,
 }
 
 impl ProcessMapping {
-    /// Where an address of the mapping is in the image: bytes from its start.
+    /// Returns the offset of an address in the image, in bytes.
     pub fn offset_of(&self, address: u64) -> u64 {
         address.wrapping_sub(self.start).wrapping_add(self.pgoff)
     }
 
-    /// A mapping that shows one image.
+    /// A mapping of one image.
     pub(super) fn whole(file: &KernelMapping<'_>, image: ProcessImage) -> Self {
         // Offsets in a bytecode image count from the start of that image.
         let pgoff = match &image {
@@ -50,12 +50,12 @@ impl ProcessMapping {
     }
 }
 
-/// The mappings of a process in which samples can be.
+/// The mappings of a process that can be sampled.
 #[derive(Debug)]
 pub struct AddressSpace {
     /// By address, disjoint.
     mappings: Vec<ProcessMapping>,
-    /// The place of the mapping that the last lookup found. The next address is often in it, too; a lookup checks that.
+    /// The index of the mapping that the last lookup found. The next address is often in the same one; a lookup checks that.
     last: Cell<usize>,
     slots: Slots,
     /// A number that no other address space has.
@@ -77,17 +77,17 @@ impl Default for AddressSpace {
 }
 
 impl AddressSpace {
-    /// A number that no other address space has: that of a forked process, or of the same process after an exec, has another.
+    /// Returns a number that no other address space has. A forked process has another one, and so does the same process after an exec.
     pub fn serial(&self) -> u64 {
         self.serial
     }
 
-    /// A number that changes with the mappings and their ids.
+    /// Returns a number that changes with the mappings and their ids.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// The mapping of an address.
+    /// Returns the mapping of an address.
     pub fn at(&self, address: u64) -> Option<&ProcessMapping> {
         self.mappings.get(self.index(address)?)
     }
@@ -109,7 +109,7 @@ impl AddressSpace {
         Some(index)
     }
 
-    /// The places of the mappings that overlap a range.
+    /// Returns the indices of the mappings that overlap a range.
     fn overlapping(&self, range: &Range<u64>) -> Range<usize> {
         let from = self
             .mappings
@@ -120,18 +120,18 @@ impl AddressSpace {
         from..to.max(from)
     }
 
-    /// The mappings that overlap a range, by address.
+    /// Returns the mappings that overlap a range, by address.
     pub(crate) fn within(&self, range: &Range<u64>) -> &[ProcessMapping] {
         let places = self.overlapping(range);
         self.mappings.get(places).unwrap_or_default()
     }
 
-    /// All mappings, by address.
+    /// Returns all mappings, by address.
     pub fn iter(&self) -> impl Iterator<Item = &ProcessMapping> {
         self.mappings.iter()
     }
 
-    /// Bytes of the bytecode files that are in memory.
+    /// Returns the size of the bytecode files that are in memory, in bytes.
     pub(super) fn code_memory(&self) -> u64 {
         let mut counted = BTreeSet::new();
         self.iter()
@@ -143,9 +143,11 @@ impl AddressSpace {
             .fold(0, u64::saturating_add)
     }
 
-    /// Adds a mapping, which replaces those that it overlaps, as mmap(2) does. False: there are too many mappings, and it is not added.
+    /// Adds a mapping, which replaces those that it overlaps, as mmap(2) does. Returns false if there are too many mappings; then it is not
+    /// added.
     pub fn insert(&mut self, mapped: ProcessMapping) -> bool {
-        /// The most mappings. Real processes have far fewer of code and dex files; adding one takes time in proportion to their number.
+        /// The most mappings. Real processes have far fewer of code and dex files. Adding a mapping takes time in proportion to their
+        /// number.
         const MAX_MAPPINGS: usize = 1 << 13;
         self.remove(mapped.start, mapped.end);
         if self.mappings.len() >= MAX_MAPPINGS {
@@ -199,7 +201,7 @@ impl AddressSpace {
         }
     }
 
-    /// The address space of a forked process: the same mappings, with ids of its own.
+    /// Returns the address space of a forked process: the same mappings, with other ids.
     pub(super) fn fork(&self) -> Self {
         let mut child = Self {
             mappings: self.mappings.clone(),

@@ -1,25 +1,25 @@
-//! Whose process is it, and by which ids does it know its threads? From /proc/PID/status.
+//! The user of a process and the pid namespace of its threads, from /proc/PID/status.
 
 use varid_model::Pid;
 
-/// What a process's status says.
+/// The status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
     /// The effective user id, if it is known.
     pub uid: Option<u32>,
-    /// Its threads know themselves by ids of a pid namespace of its own.
+    /// Its threads have ids in a pid namespace of their own.
     pub namespaced: bool,
 }
 
 impl Status {
-    /// As it is now; of a process that has ended, nothing is known.
+    /// Reads the current status. Nothing is known about a process that has ended.
     pub fn of(pid: Pid) -> Self {
         let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let words = |key| {
             let mut lines = text.lines();
             lines.find_map(|line| Some(line.strip_prefix(key)?.split_whitespace()))
         };
-        // Real, effective, saved, of files.
+        // Real, effective, saved, file system.
         let uid = words("Uid:").and_then(|mut ids| ids.nth(1)?.parse().ok());
         Self {
             uid,

@@ -1,4 +1,4 @@
-//! How are the files opened that a VM shares with varid?
+//! Opens the files that a VM shares with varid.
 
 use crate::reader;
 use varid_model::Pid;

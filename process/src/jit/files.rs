@@ -1,4 +1,4 @@
-//! What do the files say in which a process names its code: `/tmp/perf-PID.map`, and a jitdump file?
+//! Reads the files in which a process names its code: `/tmp/perf-PID.map`, and a jitdump file.
 //!
 //! A perf map is read only from the process's own `/tmp`, and only if it is a regular file of the process's user that was written since
 //! the process started.
@@ -12,29 +12,29 @@ use std::path::{Path, PathBuf};
 use varid_model::{Address, MonotonicNs, Pid};
 use varid_symbolizer::jit::{CodeMap, JitDump, JitFunction, PerfMap, Replacement};
 
-/// Bytes of the longest record or line that is read.
+/// The longest record or line that is read, in bytes.
 const LONGEST: usize = 1 << 22;
-/// Bytes that are read of a file at once, except where a record or line is longer. Parsing a line can take long, so a turn's budget is
-/// checked after each chunk.
+/// Bytes that are read of a file at a time, except for a longer record or line. Parsing a line can take long, so a turn's budget is checked
+/// after each chunk.
 const CHUNK: usize = 1 << 14;
-/// Bytes of a perf map that are compared to tell whether it was written anew: those that were read last.
+/// Bytes of a perf map that are compared to detect that it was rewritten: those that were read last.
 const TAIL: usize = 4096;
 /// How often opening a process's `/tmp` is tried. It fails when the process has exited, and each try is a request to the helper process.
 const TRIES: u8 = 8;
-/// Seconds by which the time of a file may precede the start of its process: both are rounded.
+/// By how many seconds a file may be older than its process: both times are rounded.
 const TOLERANCE: i64 = 2;
 
-/// What changed when names were read.
+/// The changes that reading names has found.
 #[derive(Debug, Default)]
 pub(super) struct NameUpdate {
     /// Code that was replaced.
     pub replaced: Vec<Replacement>,
-    /// Whether any name was added or removed.
+    /// True if any name was added or removed.
     pub changed: bool,
 }
 
 impl NameUpdate {
-    /// Adds what changed in another source.
+    /// Adds the changes of another source.
     pub(super) fn add(&mut self, other: Self) {
         self.replaced.extend(other.replaced);
         self.changed |= other.changed;
@@ -50,7 +50,7 @@ pub(super) struct NameFiles {
     map: Option<(PerfMap, ReadState)>,
     dump_file: Option<(ForeignFile, PathBuf)>,
     dump: Option<(JitDump, u64)>,
-    /// The last turn's budget was spent before everything was read: of the map, and of the dump.
+    /// The budget of the last turn was spent before everything was read: in the map, and in the dump.
     has_unread_map: bool,
     has_unread_dump: bool,
 }
@@ -58,14 +58,14 @@ pub(super) struct NameFiles {
 /// The process that a perf map must belong to.
 #[derive(Debug)]
 struct Owner {
-    /// Its `/tmp`, which can be read after it has exited.
+    /// Its `/tmp`, which stays readable after the process has exited.
     folder: OwnedFd,
     /// Its id in the initial pid namespace.
     pid: Pid,
     /// Its id in its own pid namespace, which names its map.
     own_pid: Pid,
     uid: u32,
-    /// When it started, in seconds since 1970.
+    /// The time of its start, in seconds since 1970.
     started: i64,
 }
 
@@ -73,18 +73,18 @@ struct Owner {
 #[derive(Debug)]
 struct ReadState {
     inode: u64,
-    /// Offset of the first byte that was not read.
+    /// Offset of the first byte that has not been read.
     offset: u64,
-    /// The last bytes before it, [`TAIL`] at most.
+    /// The last bytes before it, at most [`TAIL`].
     tail: Vec<u8>,
     /// Seconds and nanoseconds of the file's last change.
     changed: (i64, i64),
-    /// The pass over the file that is not finished: the length of the file at its beginning, and the time of that.
+    /// The unfinished pass over the file: the length of the file at its beginning, and the time of that.
     pass: Option<(u64, MonotonicNs)>,
 }
 
 impl ReadState {
-    /// These bytes were read.
+    /// Records that these bytes were read.
     fn advance(&mut self, bytes: &[u8]) {
         self.offset = self.offset.saturating_add(bytes.len() as u64);
         self.tail.extend_from_slice(bytes);
@@ -92,7 +92,7 @@ impl ReadState {
         self.tail.drain(..excess);
     }
 
-    /// Whether a file has the last bytes that were read at the place where they were read.
+    /// Returns true if a file has the last bytes that were read at the same offset.
     fn continues_in(&self, file: &ForeignFile) -> bool {
         let mut found = vec![0; self.tail.len()];
         let at = self.offset.saturating_sub(found.len() as u64);
@@ -115,22 +115,22 @@ impl NameFiles {
         }
     }
 
-    /// Whether the process's `/tmp` is open.
+    /// Returns true if the process's `/tmp` is open.
     pub(super) const fn are_open(&self) -> bool {
         self.owner.is_some()
     }
 
-    /// Its jitdump file, which is read from the start.
+    /// Sets the jitdump file, which is read from the start.
     pub(super) fn set_jitdump(&mut self, file: ForeignFile, path: &Path) {
         (self.dump_file, self.dump) = (Some((file, path.to_owned())), None);
     }
 
-    /// Whether there is one.
+    /// Returns true if there is a jitdump file.
     pub(super) const fn has_jitdump(&self) -> bool {
         self.dump_file.is_some()
     }
 
-    /// What a forked child inherits.
+    /// Returns what a forked child inherits.
     pub(super) fn fork(&self) -> Self {
         Self {
             dump_file: self.dump_file.clone(),
@@ -138,24 +138,24 @@ impl NameFiles {
         }
     }
 
-    /// The names of the jitdump file, and those of the perf map.
+    /// Returns the names in the jitdump file, and those in the perf map.
     pub(super) fn maps(&self) -> [Option<&CodeMap>; 2] {
         let dump = self.dump.as_ref().map(|(dump, _)| dump.map());
         [dump, self.map.as_ref().map(|(map, _)| map.map())]
     }
 
-    /// The function that the jitdump file has at an address at a time.
+    /// Returns the function that the jitdump file has at an address at a time.
     pub(super) fn in_dump(&self, address: Address, time: MonotonicNs) -> Option<&JitFunction> {
         let (dump, _) = self.dump.as_ref()?;
         dump.map().lookup(time.get(), address.get())
     }
 
-    /// Whether the last turn's budget was spent before everything was read.
+    /// Returns true if the budget of the last turn was spent before everything was read.
     pub(super) const fn has_unread(&self) -> bool {
         self.has_unread_map || self.has_unread_dump
     }
 
-    /// Reads what has been appended to the jitdump file since the last turn.
+    /// Reads what was appended to the jitdump file since the last turn.
     pub(super) fn read_dump(&mut self, budget: &ReadBudget) -> NameUpdate {
         self.has_unread_dump = false;
         let Some((file, path)) = &self.dump_file else {
@@ -200,8 +200,8 @@ impl NameFiles {
         }
     }
 
-    /// Reads what has been appended to the perf map since the last turn, or all of it if it was written anew. Whoever does that
-    /// may truncate the file first, or put another one in its place.
+    /// Reads what was appended to the perf map since the last turn, or all of it if it was rewritten. To rewrite it, a process may truncate
+    /// the file or replace it.
     pub(super) fn read_map(&mut self, now: MonotonicNs, budget: &ReadBudget) -> Option<NameUpdate> {
         self.has_unread_map = false;
         let opened = self.owner.as_mut()?.open_map();
@@ -229,7 +229,7 @@ impl NameFiles {
             return None;
         }
         if state.inode != meta.ino() || state.offset > meta.len() || !state.continues_in(&file) {
-            // Names that differ from those before are new.
+            // Names that differ from the previous ones are new.
             *state = from_start();
         }
         // A pass may take several turns. What is appended meanwhile belongs to the next pass.
@@ -254,9 +254,9 @@ impl NameFiles {
     }
 }
 
-/// Reads a range of a file in chunks. `take` parses a chunk and returns how many of its bytes it has used. The reading ends at the end of
-/// the range, where `take` uses none, or after the chunk with which the budget is spent. Returns how many bytes were used, and
-/// whether everything was read that can be.
+/// Reads a range of a file in chunks. `take` parses a chunk and returns how many of its bytes it has used. Reading ends at the end of the
+/// range, when `take` uses no bytes, or after the chunk that exceeds the budget. Returns how many bytes were used, and whether everything
+/// that can be read was read.
 fn read_on(
     file: &ForeignFile,
     range: Range<u64>,
@@ -333,7 +333,7 @@ impl Owner {
         })
     }
 
-    /// Opens the perf map, if there is one and it belongs to the process.
+    /// Opens the perf map, if it exists and belongs to the process.
     fn open_map(&mut self) -> io::Result<(ForeignFile, FileMetadata)> {
         let name = PathBuf::from(format!("perf-{}.map", self.own_pid));
         let file = reader::open(self.pid, &name, PathTarget::Regular, Some(&self.folder))?;
@@ -342,7 +342,7 @@ impl Owner {
             && let Ok(now) = Self::of(self.pid)
             && now.started.abs_diff(self.started) <= TOLERANCE.unsigned_abs()
         {
-            // A child of a zygote was root when its `/tmp` was opened.
+            // A child of a zygote was still root when its `/tmp` was opened.
             self.uid = now.uid;
         }
         if meta.uid() != self.uid {

@@ -1,4 +1,4 @@
-//! Which names of code does a process publish in memory, by GDB's JIT interface?
+//! Reads the names of code that a process publishes in memory, by GDB's JIT interface.
 //!
 //! A `__jit_debug_descriptor` in a program or library is the head of a list of ELF files in memory (`struct jit_code_entry`).
 
@@ -17,32 +17,32 @@ use varid_symbolizer::jit::{
 };
 use varid_tunnel::Memory;
 
-/// Bytes of the largest file in memory that is read.
+/// The largest file in memory that is read, in bytes.
 const MAX_SYMFILE: u64 = 1 << 24;
-/// Bytes of all files with times that are read of a process.
+/// The most bytes of files with times that are read of a process.
 const MAX_SYMFILES: u64 = 1 << 28;
-/// Bytes of the files without times that are read and compared each time a list is read; further files have no names.
+/// The most bytes of files without times that are read and compared whenever a list is read. Further files get no names.
 const MAX_COMPARED: u64 = 1 << 26;
-/// Functions that are added at once. Adding one can take long, so a turn's budget is checked between these.
+/// Functions that are added at a time. Adding functions can take long, so a turn's budget is checked in between.
 const CODES: usize = 1024;
-/// How often a list without a sequence lock is read. Its descriptor need not change when an entry in it does.
+/// How often a list without a sequence lock is read. Its descriptor need not change when one of its entries does.
 const LIST_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The descriptors of a process, and the functions in the files of their lists.
 #[derive(Debug, Default)]
 pub(super) struct Descriptors {
-    /// Programs and libraries that were searched for a descriptor, by path and first address.
+    /// Programs and libraries that have been searched for a descriptor, by path and first address.
     searched: HashSet<(PathBuf, u64)>,
     /// The layout and the address of each descriptor.
     found: Vec<(JitAbi, u64)>,
-    /// The descriptors with their addresses as of the last time that all lists were read completely.
+    /// The descriptors with their addresses, when all lists were last read completely.
     known: Vec<(u64, JitDescriptor)>,
     map: CodeMap,
-    /// The first address of each function of a file.
+    /// The first addresses of each file's functions.
     entries: HashMap<RegisteredFile, Vec<u64>>,
-    /// Bytes of files with times that were read.
+    /// The bytes of files with times that have been read.
     bytes: u64,
-    /// The last turn's budget was spent before everything was read.
+    /// The budget of the last turn was spent before everything was read.
     has_unread: bool,
 }
 
@@ -52,22 +52,22 @@ struct RegisteredFile {
     /// Address of the list's descriptor.
     descriptor: u64,
     entry: JitEntry,
-    /// A hash of its bytes, where the entry has no time that would distinguish the file from another one at the same address.
+    /// A hash of its bytes, if the entry has no time to distinguish the file from another one at the same address.
     content: Option<u64>,
 }
 
 impl Descriptors {
-    /// The names, if there are any.
+    /// Returns the names, if there are any.
     pub(super) fn map(&self) -> Option<&CodeMap> {
         (!self.map.codes().is_empty()).then_some(&self.map)
     }
 
-    /// Whether the last turn's budget was spent before everything was read.
+    /// Returns true if the budget of the last turn was spent before everything was read.
     pub(super) const fn has_unread(&self) -> bool {
         self.has_unread
     }
 
-    /// Reads which files have been registered and unregistered since the last turn.
+    /// Reads which files were registered and unregistered since the last turn.
     pub(super) fn read(
         &mut self,
         pid: Pid,
@@ -78,7 +78,7 @@ impl Descriptors {
         self.search(space);
         let memory = ForeignMemory::new(pid);
         let mut read = |address: u64, to: &mut [u8]| memory.read(address, to).is_ok();
-        // A descriptor that cannot be read, because its library was unloaded, is skipped.
+        // A descriptor that cannot be read is skipped: its library was unloaded.
         let current: Vec<(u64, JitDescriptor)> = self
             .found
             .iter()
@@ -154,7 +154,7 @@ impl Descriptors {
         NameUpdate { replaced, changed }
     }
 
-    /// Searches the programs and libraries that have not been searched yet for descriptors.
+    /// Searches programs and libraries that have not been searched yet for descriptors.
     fn search(&mut self, space: &AddressSpace) {
         for mapped in space.iter() {
             let ProcessImage::Elf(elf) = &mapped.image else {
@@ -200,7 +200,8 @@ impl Descriptors {
     }
 }
 
-/// The bytes of a registered file; None: they are too many, or cannot be read. `spent` counts the bytes that were read, `limit` bounds it.
+/// Returns the bytes of a registered file. None if they are too many, or cannot be read. `spent` counts the bytes that were read, up to
+/// `limit`.
 fn contents(
     entry: &JitEntry,
     memory: &ForeignMemory,
@@ -218,7 +219,7 @@ fn contents(
     Some(bytes)
 }
 
-/// The functions of a registered file; none if it is no ELF file.
+/// Returns the functions of a registered file, or none if it is not an ELF file.
 fn codes(file: &[u8]) -> Vec<JitFunction> {
     symfile_codes(file, "an ELF file in memory")
         .inspect_err(|error| tracing::debug!(%error, "a registered file is not used"))

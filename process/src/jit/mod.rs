@@ -1,10 +1,10 @@
-//! Where was code sampled that a process generates while it runs, and what is it called?
+//! Code that a process generates while it runs: where it was sampled, and its names.
 //!
-//! A sample in generated code is recorded at once. Its name is often known only later: a VM may write its perf map when it exits. So each
-//! range of such memory gets an [`Area`], a range of offsets in a substitute ELF file of the process. The symbols of that file name the
-//! sampled addresses as of the times of their samples. When new code replaces other code at the same addresses, the new code gets
-//! another area from its own time on: a jitdump file, which says the times, is read before the samples of a turn are recorded.
-//! If it becomes known only after both were sampled at the same address, the address gets neither name.
+//! A sample in generated code is recorded at once, but its name is often known only later: a VM may write its perf map when it exits. So
+//! each range of such memory gets an [`Area`], a range of offsets in a substitute ELF file of the process. The symbols of that file name
+//! the sampled addresses as of the times of their samples. When new code replaces other code at the same addresses, it gets another area,
+//! from its own time on. A jitdump file contains these times, and is read before the samples of a turn are recorded. If the replacement
+//! becomes known only after both were sampled at the same address, the address gets neither name.
 
 mod files;
 mod memory;
@@ -27,34 +27,34 @@ use varid_symbolizer::jit::{CodeMap, JitFunction};
 use varid_symbolizer::substitute::Slot;
 use varid_unwind::{CodeRule, FixedFrame, NativeFrame};
 
-/// Offset of the first area: the page behind the headers of the ELF file.
+/// Offset of the first area: the page after the headers of the ELF file.
 const FIRST_AREA: u64 = 0x1000;
-/// Bytes that all areas of a process may take.
+/// The most bytes of all areas of a process.
 const MAX_AREAS: u64 = 1 << 40;
-/// The file is written at most once in so many times the duration of the last write.
+/// The minimum time between two writes of the file, as a multiple of the duration of the last write.
 const WRITE_INTERVAL: u32 = 50;
-/// Bytes that the names of all symbols of a process may take; further symbols have no name.
+/// The most bytes of all symbol names of a process. Further symbols have no name.
 const MAX_NAMES: usize = 1 << 24;
-/// How often names are read: it takes requests, and the code of a VM that is known has names without them.
+/// How often names are read. Reading them takes requests, and code of a known VM has names without them.
 const READ_INTERVAL: Duration = Duration::from_millis(100);
-/// Replaced code whose time no sample has reached. Further code shares the areas of what it replaces.
+/// The most replaced pieces of code whose time no sample has reached. Further code shares the areas of the code that it replaces.
 const MAX_PENDING: usize = 1 << 16;
-/// Sampled addresses that may get a name.
+/// The most sampled addresses that may get a name.
 const MAX_SAMPLED: usize = 1 << 20;
 
-/// How much a process's name files and descriptors are read in one turn; then other processes have theirs.
+/// How much of a process's name files and descriptors is read in one turn, before it is the turn of other processes.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadBudget {
-    /// Bytes of each of its files.
+    /// The bytes of each file.
     pub bytes: u64,
-    /// The end of the turn; None: there is no limit.
+    /// The end of the turn. None: there is no limit.
     pub until: Option<Instant>,
     /// There may be no later turn: the process, or the session, has ended.
     pub is_last: bool,
 }
 
 impl ReadBudget {
-    /// Everything.
+    /// No limit.
     #[cfg(test)]
     pub const ALL: Self = Self {
         bytes: u64::MAX,
@@ -67,19 +67,19 @@ impl ReadBudget {
     }
 }
 
-/// What is known of the code that a process generates.
+/// The code that a process generates.
 #[derive(Debug, Default)]
 pub struct JitCode {
     files: NameFiles,
     descriptors: Descriptors,
     unwinding: UnwindRules,
-    /// By their first addresses.
+    /// By first address.
     areas: BTreeMap<u64, Area>,
     /// Offset of the end of the last area.
     end: u64,
-    /// Replaced code that keeps its area until then: time, first address, the one after the last.
+    /// Replaced code that keeps its area until a time: the time, the first address, and the first address after the last.
     pending: BTreeSet<(u64, u64, u64)>,
-    /// By their offsets in the file.
+    /// By offset in the file.
     sampled: BTreeMap<u64, SampledAddress>,
     /// The file lacks something that is known.
     changed: bool,
@@ -96,7 +96,7 @@ pub struct JitCode {
 pub enum MissingNames {
     /// The process publishes no names.
     Absent,
-    /// It publishes several names for an address, and which one was valid at a sample's time is not known.
+    /// It publishes several names for an address, and the one that was valid at the time of the sample is not known.
     Ambiguous,
 }
 
@@ -109,19 +109,19 @@ pub struct JitFile {
     pub build_id: [u8; 20],
 }
 
-/// A range of memory with its range of offsets in the substitute file.
+/// A range of memory and its offsets in the substitute file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Area {
     end: u64,
-    /// Offset in the file of the first address.
+    /// The file offset of the first address.
     offset: u64,
 }
 
-/// An address that was sampled.
+/// A sampled address.
 #[derive(Debug, Clone, Copy)]
 struct SampledAddress {
     address: u64,
-    /// First offset of its area, and the first one behind it. The range of a name is cut to these.
+    /// The first offset of its area, and the first one after it. The range of a name is cut to these.
     area: (u64, u64),
     /// The time of its first sample.
     first: MonotonicNs,
@@ -129,7 +129,7 @@ struct SampledAddress {
     last: MonotonicNs,
 }
 
-/// Whether the path of a mapping is that of a jitdump file.
+/// Returns true if the path of a mapping is that of a jitdump file.
 pub(crate) fn is_jitdump(path: &Path) -> bool {
     let name = file::without_deleted(path).file_name();
     name.and_then(|name| name.to_str()?.strip_prefix("jit-")?.strip_suffix(".dump"))
@@ -137,13 +137,13 @@ pub(crate) fn is_jitdump(path: &Path) -> bool {
 }
 
 impl JitCode {
-    /// Opens the folder of the perf map. It is called when the process maps memory that may hold generated code: once the process has
+    /// Opens the folder of the perf map. This is called when the process maps memory that may contain generated code: once the process has
     /// exited, the map can be found only through a descriptor that was opened before.
     pub fn open_name_files(&mut self, pid: Pid) {
         self.files.open(pid);
     }
 
-    /// The process maps a jitdump file, which is how a VM announces it to profilers.
+    /// Opens a jitdump file that the process has mapped, which is how a VM announces it to profilers.
     pub fn map_jitdump(&mut self, mapped: &KernelMapping<'_>) {
         let path = file::without_deleted(mapped.path);
         match file::open(mapped) {
@@ -154,7 +154,7 @@ impl JitCode {
         }
     }
 
-    /// The generated code of a forked child. It has its parent's jitdump file; its areas and its perf map are its own.
+    /// Returns the generated code of a forked child. The child has its parent's jitdump file. Its areas and its perf map are its own.
     pub fn fork(&self, pid: Pid) -> Self {
         let mut child = Self {
             files: self.files.fork(),
@@ -166,8 +166,8 @@ impl JitCode {
         child
     }
 
-    /// The area of an address: its addresses, and the offset of the first of them. An address without an area gets one of the addresses
-    /// of `mapped`, its mapping, that no other area has. None: there is no room.
+    /// Returns the area of an address: its addresses, and the offset of the first of them. For an address without an area, a new area gets
+    /// those addresses of its mapping `mapped` that no other area has. None if there is no room.
     pub fn area(&mut self, address: u64, mapped: &Range<u64>) -> Option<(Range<u64>, u64)> {
         let before = self.areas.range(..=address).next_back();
         if let Some((&start, area)) = before.filter(|(_, area)| address < area.end) {
@@ -191,7 +191,7 @@ impl JitCode {
         Some((start..end, offset))
     }
 
-    /// A sample of an address that has an area; it is named when the file is written.
+    /// Adds a sample of an address that has an area. It gets its name when the file is written.
     pub fn add_sample(&mut self, address: Address, time: MonotonicNs) {
         let address = address.get();
         let Some((&start, area)) = self.areas.range(..=address).next_back() else {
@@ -218,28 +218,29 @@ impl JitCode {
         }
     }
 
-    /// How a frame of generated code is left, as the code's producer says it in a jitdump file. `time`: that of the frame's sample.
+    /// Returns how a frame of generated code is unwound, according to the jitdump file of the code's producer. `time`: the time of the
+    /// frame's sample.
     pub fn described_rule(&self, frame: &NativeFrame, time: MonotonicNs) -> Option<CodeRule> {
         let code = self.files.in_dump(frame.lookup(), time)?;
         self.unwinding.described(code, frame)
     }
 
-    /// The frame of generated code that calls one function and returns, as the instructions behind the call say.
+    /// Returns the frame of generated code that calls one function and returns, as found from the instructions after the call.
     pub fn adapter(&self, memory: &dyn BatchMemory, frame: &NativeFrame) -> Option<FixedFrame> {
         self.unwinding.of_adapter(memory, frame)
     }
 
-    /// Whether any generated code has been sampled.
+    /// Returns true if any generated code has been sampled.
     pub fn is_sampled(&self) -> bool {
         !self.areas.is_empty()
     }
 
-    /// Whether names are read: some code has been sampled, or a jitdump file says when which code is there.
+    /// Returns true if names must be read: some code has been sampled, or a jitdump file says which code is where at which time.
     pub fn needs_names(&self) -> bool {
         self.is_sampled() || self.files.has_jitdump()
     }
 
-    /// Why none of the sampled generated code has a name; None: some of it has one, or none was sampled.
+    /// Returns why none of the sampled generated code has a name. None if some of it has a name, or none was sampled.
     pub fn missing_names(&self, space: &AddressSpace) -> Option<MissingNames> {
         let is_code = |sampled: &&SampledAddress| {
             let mode = space.at(sampled.address).and_then(|mapped| mapped.mode);
@@ -261,13 +262,13 @@ impl JitCode {
         })
     }
 
-    /// Whether the last refresh left something unread, because its budget was spent.
+    /// Returns true if the last refresh left something unread, because its budget was spent.
     pub const fn has_unread(&self) -> bool {
         self.files.has_unread() || self.descriptors.has_unread()
     }
 
-    /// Reads the names that the process has published since the last refresh: a jitdump file each time, what takes requests unless that
-    /// was done just now. `now` is the time of the refresh.
+    /// Reads the names that the process has published since the last refresh. The jitdump file is read each time; sources that take
+    /// requests are read only if that was not done just before. `now`: the time of the refresh.
     pub fn refresh(
         &mut self,
         pid: Pid,
@@ -297,8 +298,7 @@ impl JitCode {
             .extend(replaced.map(|new| (new.from, new.range.start, new.range.end)));
     }
 
-    /// The addresses whose code was replaced until `time`, the time of the sample that is recorded next: they have lost their
-    /// areas.
+    /// Removes the areas of code that was replaced until `time`, the time of the next sample to be recorded, and returns the addresses.
     pub fn replaced_until(&mut self, time: MonotonicNs) -> Vec<Range<u64>> {
         let mut replaced = Vec::new();
         while let Some(&(from, start, end)) = self.pending.first() {
@@ -314,7 +314,7 @@ impl JitCode {
         replaced
     }
 
-    /// Removes addresses from their areas. Whether they had any.
+    /// Removes addresses from their areas. Returns true if they had any.
     fn remove_areas(&mut self, range: &Range<u64>) -> bool {
         let overlapping: Vec<(u64, Area)> = self
             .areas
@@ -338,14 +338,14 @@ impl JitCode {
         !overlapping.is_empty()
     }
 
-    /// The symbols of the sampled addresses and the length of the file, if the file has to be written: it lacks some of them, and the last
-    /// write is long enough ago or `last` is set.
+    /// Returns the symbols of the sampled addresses and the length of the file, if the file must be written: it lacks some of them, and
+    /// either the last write is long enough ago, or `last` is set.
     pub fn changes(&self, last: bool) -> Option<(Vec<Slot>, u64)> {
         let is_early = self.next_write.is_some_and(|next| Instant::now() < next);
         (self.changed && (last || !is_early)).then(|| (self.slots(), self.end))
     }
 
-    /// The file was written, or that failed, in this duration.
+    /// Records that the file was written, or that this failed, and how long it took.
     pub fn written(&mut self, took: Duration, failed: bool) {
         self.changed = failed;
         self.next_write = Some(clock::after(took.saturating_mul(WRITE_INTERVAL)));
@@ -353,7 +353,7 @@ impl JitCode {
 
     fn slots(&self) -> Vec<Slot> {
         let mut slots: Vec<(Slot, &JitFunction)> = Vec::new();
-        // The first offset that a slot may have: the one behind the last sampled address.
+        // The first offset that a slot may have: the one after the last sampled address.
         let mut free = 0;
         let mut names = 0usize;
         for (&offset, sampled) in &self.sampled {
@@ -393,7 +393,7 @@ impl JitCode {
             .collect()
     }
 
-    /// The function that was at an address at the times of all its samples; None: none, or several.
+    /// Returns the function that was at an address at the times of all its samples. None if there is none, or several.
     fn name(&self, sampled: &SampledAddress) -> Option<&JitFunction> {
         self.maps().find_map(|map| {
             let first = map.lookup(sampled.first.get(), sampled.address);
@@ -406,7 +406,8 @@ impl JitCode {
         })
     }
 
-    /// The sources of names, best first: those that know when code was loaded come before the perf map, which does not.
+    /// Returns the sources of names, best first. Those with the times at which code was loaded come before the perf map, which has no
+    /// times.
     fn maps(&self) -> impl Iterator<Item = &CodeMap> {
         let [dump, text] = self.files.maps();
         dump.into_iter().chain(self.descriptors.map()).chain(text)

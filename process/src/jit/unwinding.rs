@@ -1,7 +1,7 @@
-//! How are frames of generated code left?
+//! Unwind rules of generated code.
 //!
-//! A producer that writes a jitdump file may say it there, function by function. Of code of which nobody says anything, the instructions
-//! at a return address may: an adapter frees its frame and returns right behind its call.
+//! A producer that writes a jitdump file may describe the frames of each function there. Without a description, the instructions at a
+//! return address may show the frame: an adapter pops its frame and returns right after its call.
 
 use crate::reader::{Batch, BatchMemory, MemoryRange, Piece};
 use std::cell::{Cell, RefCell};
@@ -13,27 +13,27 @@ use varid_unwind::{
     CodeRule, FixedFrame, Module, NativeFrame, UnwindInfo, frame_left_by, reads_adapters,
 };
 
-/// Functions of a process whose unwinding information is kept as rules.
+/// The most functions of a process whose unwind information is kept as rules.
 const MAX_FUNCTIONS: usize = 1 << 12;
-/// Return addresses of a process at which the code is looked at: each takes a request.
+/// The most return addresses of a process at which the code is read: each takes a request.
 const MAX_RETURNS: usize = 1 << 12;
-/// How often that fails before it is not tried any more: the process has ended.
+/// How often reading may fail before it is no longer tried: the process has ended.
 const MAX_FAILURES: u8 = 8;
-/// Bytes at a return address in which a frame is freed.
+/// Bytes at a return address that may pop a frame.
 const EPILOGUE: u32 = 24;
 
-/// The rules of a process's generated code, as far as its frames were asked for.
+/// The rules of a process's generated code, where they were needed.
 #[derive(Debug, Default)]
 pub(super) struct UnwindRules {
-    /// By the function's first address, and the time since which it is there.
+    /// By the function's first address, and the time since when it is there.
     described: RefCell<HashMap<(u64, u64), Module>>,
-    /// The frames that the code at return addresses leaves; None: it does not say it.
+    /// The frames that the code at return addresses pops. None: it does not show its frame.
     adapters: RefCell<BTreeMap<Address, Option<FixedFrame>>>,
     failures: Cell<u8>,
 }
 
 impl UnwindRules {
-    /// Code was replaced: what is at its addresses is looked at again.
+    /// Forgets the code at replaced addresses, so that it is read again.
     pub(super) fn forget_adapters(&self, replaced: &Range<u64>) {
         let replaced = Address::new(replaced.start)..Address::new(replaced.end);
         self.adapters
@@ -41,7 +41,7 @@ impl UnwindRules {
             .retain(|returns, _| !replaced.contains(returns));
     }
 
-    /// As the producer of the function describes it.
+    /// Returns the rule by the description of the function's producer.
     pub(super) fn described(&self, code: &JitFunction, frame: &NativeFrame) -> Option<CodeRule> {
         let own = frame.lookup().offset_from(Address::new(code.range.start))?;
         let size = code.range.end.checked_sub(code.range.start)?;
@@ -63,7 +63,8 @@ impl UnwindRules {
         }
     }
 
-    /// As the code says to which the frame's call returns. It may have changed since it was read: the rule counts if it leads to code.
+    /// Returns the frame that the code at the frame's return address pops. The code may have changed since it was read, so the caller must
+    /// check that the rule leads to code.
     pub(super) fn of_adapter(
         &self,
         memory: &dyn BatchMemory,

@@ -1,7 +1,7 @@
-//! How does an answer go over the socket?
+//! How answers are sent over the socket.
 //!
-//! In packets, each of which begins with a byte that says what it is. The last packet has the end of the bytes, and the file if one was
-//! opened: a short answer is one packet.
+//! An answer consists of packets. The first byte of each is its kind. The last packet has the end of the bytes, and the file if one was
+//! opened, so a short answer is one packet.
 
 use super::request::PART;
 use super::socket::send;
@@ -17,16 +17,16 @@ pub(super) const ERRNO: u8 = 2;
 /// Another error follows, as text.
 const REASON: u8 = 3;
 
-/// Sends an answer, each packet once it is full.
+/// Sends an answer. Each packet is sent once it is full.
 #[derive(Debug)]
 pub(super) struct AnswerWriter<'a> {
     socket: &'a OwnedFd,
-    /// What a packet is, and a part.
+    /// The kind of a packet, and a part of the answer.
     packet: &'a mut Vec<u8>,
 }
 
 impl<'a> AnswerWriter<'a> {
-    /// An answer without any bytes yet. `packet`: memory for packets.
+    /// Begins an answer. `packet`: memory for packets.
     pub(super) fn new(socket: &'a OwnedFd, packet: &'a mut Vec<u8>) -> Self {
         packet.clear();
         packet.push(MORE);
@@ -49,7 +49,7 @@ impl<'a> AnswerWriter<'a> {
         Ok(())
     }
 
-    /// Sends what is left of it, or why there is no answer.
+    /// Sends the rest of the answer, or the reason why there is none.
     pub(super) fn finish(self, outcome: io::Result<Option<OwnedFd>>) -> io::Result<()> {
         let error = match outcome {
             Ok(file) => {
@@ -78,7 +78,7 @@ impl<'a> AnswerWriter<'a> {
     }
 }
 
-/// What a packet says.
+/// The contents of a packet.
 pub(super) enum Packet<'a> {
     /// A part of an answer.
     More(&'a [u8]),
@@ -89,7 +89,7 @@ pub(super) enum Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// None: the packet is empty, as the end of a socket is.
+    /// Parses a packet. None if it is empty, as at the end of a socket.
     pub(super) fn parse(packet: &'a [u8]) -> Option<Self> {
         let (kind, rest) = packet.split_first()?;
         Some(match *kind {

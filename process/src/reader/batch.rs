@@ -1,42 +1,42 @@
-//! Which pieces of a process's memory are read in one request, and what is the answer?
+//! Batches: pieces of a process's memory that are read in one request.
 //!
-//! A request takes a helper's turn on a processor, whatever it reads. So a reader of many small pieces, such as the nodes of a tree, puts
-//! them into one request, and has the helper follow the tree.
+//! A request needs a helper's turn on a processor, whatever it reads. So many small pieces, such as the nodes of a tree, are read in one
+//! request, and the helper follows the tree.
 //!
-//! Memory changes while it is read. A batch has *control* words, such as counters of changes, that are read before the pieces and
-//! again after them: pieces between two equal readings belong together. Where the first reading is as the reader knows it already, the
-//! pieces need not be read at all.
+//! Memory changes while it is read. So a batch has *control* words, such as change counters, which are read before the pieces and again
+//! after them. If both readings are equal, the pieces are consistent. If the first reading is one that the reader knows already, the pieces
+//! need not be read at all.
 
 use super::tree::{MAX_NODES, NODE, Nodes, TreeNode, all_nodes};
 use varid_tunnel::{Memory, TunnelError};
 
-/// Pieces and ranges of control words in a batch.
+/// The most pieces, and the most ranges of control words, in a batch.
 pub const MAX_PIECES: usize = 1024;
-/// Bytes that are read for one batch: pieces for which there is no room are left unread.
+/// The most bytes that are read for one batch. Pieces for which there is no room are not read.
 const MAX_READ: usize = 1 << 24;
-/// What is read at the key of a node ends where memory of another page is not there.
+/// What is read around the key of a node ends at a page boundary if the next page is missing.
 const PAGE: u64 = 4096;
-/// The length that says that a piece could not be read.
+/// The length that marks a piece that could not be read.
 const UNREAD: u32 = u32::MAX;
 
-/// Bytes of memory.
+/// A range of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryRange {
     /// The first address.
     pub address: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub len: u32,
 }
 
-/// Something that is read in a batch.
+/// A piece of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece {
     /// All of these bytes.
     Bytes(MemoryRange),
-    /// The same, or those up to the end of the first page where the next one is not there.
+    /// The same bytes, or only those up to the end of the first page if the next one is missing.
     Available(MemoryRange),
-    /// Of a map whose keys are addresses, the entry with the largest key that is at most `key`, and the memory around the address that it
-    /// is of.
+    /// In a map whose keys are addresses, the entry with the largest key that is at most `key`, and the memory around the address that is
+    /// its key.
     Floor {
         /// Address of the map.
         map: u64,
@@ -44,7 +44,7 @@ pub enum Piece {
         key: u64,
         /// Bytes before the address.
         before: u32,
-        /// Bytes from the address on, or fewer where the next page is not there.
+        /// Bytes from the address on, or fewer if the next page is missing.
         from: u32,
     },
     /// All entries of a map.
@@ -52,24 +52,24 @@ pub enum Piece {
         /// Address of the map.
         map: u64,
     },
-    /// Pointers, each of which leads to the memory that the next one is in; as many as can be read.
+    /// Pointers, each of which leads to the memory that contains the next one. As many as can be read.
     Chain {
-        /// Address that the first one is behind.
+        /// The address that the first one is relative to.
         start: u64,
-        /// Where each of them is.
+        /// The location of each pointer.
         links: [Link; LINKS],
     },
 }
 
-/// Pointers of a [`Piece::Chain`].
+/// The number of pointers of a [`Piece::Chain`].
 pub const LINKS: usize = 4;
 
-/// A pointer in the memory that another one leads to.
+/// The location of a pointer, relative to the address that another one contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
-    /// How many bytes behind the address.
+    /// Its offset from that address, in bytes.
     pub offset: u16,
-    /// Bytes of it: 4 or 8.
+    /// Its size in bytes: 4 or 8.
     pub size: u8,
 }
 
@@ -85,7 +85,7 @@ impl Link {
     }
 }
 
-/// Reads pointers, each at its place behind what the one before leads to.
+/// Reads pointers, each at its offset from the previous one's value.
 fn read_chain(memory: &dyn Memory, start: u64, links: [Link; LINKS]) -> Vec<u8> {
     let (mut at, mut found) = (start, Vec::new());
     for link in links {
@@ -103,7 +103,7 @@ fn read_chain(memory: &dyn Memory, start: u64, links: [Link; LINKS]) -> Vec<u8> 
 }
 
 impl Piece {
-    /// Whether an answer to it may have so many bytes.
+    /// Returns true if the answer may have this many bytes.
     fn may_have(self, len: usize) -> bool {
         match self {
             Self::Bytes(range) => len == range.len as usize,
@@ -119,7 +119,7 @@ impl Piece {
         }
     }
 
-    /// Its bytes. None: they cannot be read, or there are more than `room`.
+    /// Reads its bytes. None if they cannot be read, or there are more than `room`.
     fn read(self, memory: &dyn Memory, nodes: &mut Nodes, room: usize) -> Option<Vec<u8>> {
         let found = match self {
             Self::Bytes(range) => {
@@ -155,7 +155,7 @@ impl Piece {
     }
 }
 
-/// The bytes from an address on: so many, or those up to the end of its page.
+/// Reads `most` bytes from an address on, or those up to the end of the page.
 fn read_some(memory: &dyn Memory, start: u64, most: usize) -> Option<Vec<u8>> {
     let of_page = PAGE.saturating_sub(start & PAGE.saturating_sub(1)) as usize;
     for len in [most, of_page.min(most)] {
@@ -167,12 +167,12 @@ fn read_some(memory: &dyn Memory, start: u64, most: usize) -> Option<Vec<u8>> {
     None
 }
 
-/// Pieces of memory that are read in one request, in their order, between two readings of control words.
+/// Pieces of memory that are read in one request, in this order, between two readings of control words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// Where the control words are.
+    /// The locations of the control words.
     pub control: Vec<MemoryRange>,
-    /// The pieces are not read if the control words have this value. Empty: they are read in any case.
+    /// The pieces are not read if the control words have this value. Empty: they are always read.
     pub unless: Vec<u8>,
     /// The pieces, at most [`MAX_PIECES`].
     pub pieces: Vec<Piece>,
@@ -183,14 +183,14 @@ pub struct Batch {
 pub struct BatchAnswer {
     /// The control words before the pieces were read.
     pub before: Vec<u8>,
-    /// None: the control words have the value with which the pieces are not read.
+    /// None: the control words have the value for which the pieces are not read.
     pub read: Option<BatchRead>,
 }
 
-/// What was read in a batch.
+/// The pieces that were read for a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchRead {
-    /// The pieces in their order; None: one could not be read.
+    /// The pieces in order. None: a piece could not be read.
     pub pieces: Vec<Option<PieceBytes>>,
     /// The control words after that.
     pub after: Vec<u8>,
@@ -201,30 +201,30 @@ pub struct BatchRead {
 pub struct PieceBytes(Vec<u8>);
 
 impl PieceBytes {
-    /// Those of [`Piece::Bytes`] and [`Piece::Available`].
+    /// Returns the bytes of [`Piece::Bytes`] and [`Piece::Available`].
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The entry that [`Piece::Floor`] has found, and the bytes around the address; there may be fewer of them than were asked for.
+    /// Returns the entry that [`Piece::Floor`] found, and the bytes around the address. There may be fewer bytes than requested.
     pub fn floor(&self) -> Option<(TreeNode, &[u8])> {
         let (node, around) = self.0.split_first_chunk()?;
         Some((TreeNode::parse(node), around))
     }
 
-    /// The pointers of [`Piece::Chain`]; there may be fewer of them than links.
+    /// Returns the pointers of [`Piece::Chain`]. There may be fewer pointers than links.
     pub fn pointers(&self) -> impl Iterator<Item = u64> {
         let pointers = self.0.as_chunks().0.iter();
         pointers.map(|pointer| u64::from_le_bytes(*pointer))
     }
 
-    /// Those of [`Piece::Entries`].
+    /// Returns the entries of [`Piece::Entries`].
     pub fn entries(&self) -> impl Iterator<Item = TreeNode> {
         self.0.as_chunks().0.iter().map(TreeNode::parse)
     }
 }
 
-/// Memory of which several pieces are read at once.
+/// Memory of which several pieces can be read at once.
 pub trait BatchMemory: Memory {
     /// Reads the pieces of a batch.
     ///
@@ -268,7 +268,7 @@ impl Batch {
         Ok(all)
     }
 
-    /// Bytes of its control words.
+    /// Returns the size of its control words in bytes.
     fn control_len(&self) -> usize {
         let lengths = self.control.iter().map(|range| range.len as usize);
         lengths.fold(0, usize::saturating_add)
@@ -300,7 +300,7 @@ impl Batch {
         }
     }
 
-    /// `number`: takes the next one. None: these numbers are no batch.
+    /// Decodes a batch. `number` returns the next number. None if the numbers are not a batch.
     pub(super) fn decode(mut number: impl FnMut() -> Option<u64>) -> Option<Self> {
         let narrow = |number: u64| u32::try_from(number).ok();
         let count = |number: u64| usize::try_from(number).ok().filter(|n| *n <= MAX_PIECES);
@@ -342,7 +342,7 @@ impl Batch {
 }
 
 impl BatchAnswer {
-    /// As it goes over the socket: the control words, then each piece after its length, then the control words.
+    /// Encodes the answer for the socket: the control words, then each piece after its length, then the control words again.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = self.before.clone();
         if let Some(read) = &self.read {
@@ -357,7 +357,7 @@ impl BatchAnswer {
         bytes
     }
 
-    /// None: these bytes are no answer to this batch.
+    /// Decodes the answer to a batch. None if the bytes are not an answer to it.
     pub(super) fn decode(batch: &Batch, bytes: &[u8]) -> Option<Self> {
         let (before, mut rest) = bytes.split_at_checked(batch.control_len())?;
         let before = before.to_vec();

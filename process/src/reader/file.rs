@@ -1,7 +1,7 @@
-//! How is a file of another process read?
+//! Files of another process.
 //!
-//! Reading a file may block for as long as its file system likes, and so may closing it. A session holds a handle, which can do neither
-//! (`O_PATH`); whoever carries a request out opens what it leads to.
+//! Reading a file may block as long as its file system likes, and so may closing it. A session holds a handle (`O_PATH`), which can do
+//! neither. Whoever carries out a request opens the file of the handle.
 
 use super::{Request, fill};
 use rustix::fs::{AtFlags, StatxFlags, fstat, makedev, statx};
@@ -14,11 +14,11 @@ use std::rc::{Rc, Weak};
 use varid_model::Pid;
 use varid_symbolizer::elf::FileBytes;
 
-/// Bytes of a file that one request asks for, at most: each has a deadline.
+/// The most bytes of a file in one request: each request has a deadline.
 const MAX_READ: usize = 1 << 18;
-/// Bytes that are read where less is wanted, a power of two: headers and tables lie side by side.
+/// Bytes that are read if fewer are requested: headers and tables are adjacent. A power of two.
 const BLOCK: usize = 1 << 14;
-/// Blocks that are kept: names lie anywhere in their table.
+/// The most blocks that are kept: names may be anywhere in their table.
 const MAX_BLOCKS: usize = 256;
 
 thread_local! {
@@ -29,16 +29,16 @@ thread_local! {
 /// A regular file that a process has opened or mapped.
 #[derive(Debug, Clone)]
 pub struct ForeignFile {
-    /// Whose it is: what waiting for it costs is that process's.
+    /// The process, whose owner is charged for waiting for the file.
     pid: Pid,
     handle: Rc<OwnedFd>,
-    /// Where it is read next by [`Read`].
+    /// The offset of the next read by [`Read`].
     at: Cell<u64>,
     /// A read has failed.
     has_failed: Cell<bool>,
 }
 
-/// What a file is, without asking a server of its file system.
+/// The metadata of a file, as known without a request to a server of its file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileMetadata {
     device: u64,
@@ -55,17 +55,17 @@ impl FileMetadata {
         self.device
     }
 
-    /// Inode.
+    /// The inode.
     pub const fn ino(&self) -> u64 {
         self.inode
     }
 
-    /// Bytes.
+    /// Size in bytes.
     pub const fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if the file is empty.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -89,7 +89,7 @@ struct Block {
 }
 
 impl ForeignFile {
-    /// The file that a handle of a process leads to.
+    /// The file of a handle that a process has opened or mapped.
     pub(super) fn new(pid: Pid, handle: OwnedFd) -> Self {
         Self {
             pid,
@@ -99,17 +99,17 @@ impl ForeignFile {
         }
     }
 
-    /// What it is now.
+    /// Returns the current metadata.
     pub fn metadata(&self) -> io::Result<FileMetadata> {
         metadata_of(&self.handle)
     }
 
-    /// Whether a read of it has failed since the last call.
+    /// Returns true if a read has failed since the last call.
     pub(crate) fn take_failure(&self) -> bool {
         self.has_failed.take()
     }
 
-    /// Reads bytes from an offset on: fewer than there is room for only where the file ends.
+    /// Reads bytes from an offset on. Fewer than the buffer has room for only at the end of the file.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let (mut read, mut at) = (0usize, offset);
         for piece in buffer.chunks_mut(MAX_READ) {
@@ -131,14 +131,14 @@ impl ForeignFile {
         }
     }
 
-    /// Fills a buffer with bytes as they are now or were when those around them were read.
+    /// Fills a buffer with bytes that are current, or as they were when a block around them was read.
     pub(crate) fn read_near(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let mut reader = self;
         reader.seek(SeekFrom::Start(offset))?;
         reader.read_exact(buffer)
     }
 
-    /// The same file, of which nothing is kept that was read before.
+    /// Returns the same file, without anything that was read before.
     pub(crate) fn reread(&self) -> io::Result<Self> {
         Ok(Self::new(self.pid, self.handle.try_clone()?))
     }
@@ -159,7 +159,7 @@ impl ForeignFile {
             let is_it = |block: &Block| {
                 block.start == start && block.file.as_ptr() == Rc::as_ptr(&self.handle)
             };
-            // The one that was read last is most likely asked for again.
+            // The one that was read last is most likely requested again.
             let known = blocks.iter().rposition(is_it);
             if known.is_none() {
                 let mut bytes = vec![0; BLOCK];
@@ -187,7 +187,7 @@ impl ForeignFile {
     }
 }
 
-/// What a handle leads to, without asking a server of its file system.
+/// Returns the metadata of a handle's file, without a request to a server of its file system.
 fn metadata_of(handle: &OwnedFd) -> io::Result<FileMetadata> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     match statx(handle, c"", flags, StatxFlags::BASIC_STATS) {
@@ -218,7 +218,7 @@ fn metadata_of(handle: &OwnedFd) -> io::Result<FileMetadata> {
     }
 }
 
-/// `st_dev` of what a handle leads to.
+/// Returns the `st_dev` of a handle's file.
 pub(super) fn device_of(handle: &OwnedFd) -> io::Result<u64> {
     metadata_of(handle).map(|found| found.device)
 }

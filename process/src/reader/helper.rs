@@ -1,4 +1,4 @@
-//! How is a helper started, asked and killed?
+//! Starts helpers, sends them requests, and kills them.
 
 use super::answer::Packet;
 use super::request::{MAX_REQUEST, PART, Request};
@@ -13,14 +13,14 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a helper may block on a read. Time in which it is runnable and has no processor does not count.
+/// How long a helper may be blocked in a read. Time in which it is runnable but has no processor does not count.
 pub(super) const DEADLINE: Duration = Duration::from_millis(500);
 /// How often that is checked. A faster answer is not delayed.
 const SLICE: Duration = Duration::from_millis(50);
-/// How long an answer may take in all.
+/// How long an answer may take in total.
 const MAX_ANSWER: Duration = Duration::from_secs(10);
 
-/// A process that reads.
+/// A helper process.
 #[derive(Debug)]
 pub(super) struct Helper {
     /// None: it has been killed.
@@ -49,7 +49,7 @@ impl Helper {
             .arg(VERB)
             .env_clear()
             .current_dir("/")
-            // The terminal's signals are for varid.
+            // Signals of the terminal are for varid only.
             .process_group(0)
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
@@ -62,7 +62,7 @@ impl Helper {
         })
     }
 
-    /// Kills it and does not wait for its end. `waits_for`: the owner on whose processes it blocks.
+    /// Kills the helper without waiting for its end. `waits_for`: the owner of the processes on which it is blocked.
     pub(super) fn kill(&mut self, waits_for: Option<Owner>) {
         if let Some(mut process) = self.process.take() {
             // It may have ended by itself.
@@ -71,7 +71,7 @@ impl Helper {
         }
     }
 
-    /// Whether it is blocked: neither running nor waiting for a processor.
+    /// Returns true if the helper is blocked: neither running nor waiting for a processor.
     fn is_blocked(&self) -> bool {
         let stat = self.process.as_ref().and_then(|process| {
             std::fs::read_to_string(format!("/proc/{}/stat", process.id())).ok()
@@ -81,9 +81,10 @@ impl Helper {
         state.is_none_or(|(_, state)| !state.starts_with('R'))
     }
 
-    /// Sends a request and receives the answer, part by part. `waited` becomes how long the helper was blocked, in whole slices.
+    /// Sends a request and receives the answer, part by part. `waited` is set to the time for which the helper was blocked, in whole
+    /// slices.
     ///
-    /// An error: the helper has ended, or has not kept to the protocol.
+    /// An error means that the helper has ended, or has violated the protocol.
     pub(super) fn ask(
         &mut self,
         request: &Request,
@@ -98,7 +99,7 @@ impl Helper {
         }
         send(&self.socket, &encoded, inside)?;
         let began = Instant::now();
-        // The helper sends its whole answer, even if the first parts are refused.
+        // The helper sends its whole answer, even if `part` refuses the first parts.
         let mut taken = Ok(());
         loop {
             let (len, file) = match receive(&self.socket, &mut self.packet) {

@@ -1,13 +1,13 @@
-//! How is memory or a file of another process read without waiting for that process?
+//! Reads memory and files of other processes without waiting for them.
 //!
 //! A process may map a file of a file system that it serves itself, and never answer. A read of that memory, of the file, or of a path on
-//! that file system, blocks in the kernel, and no signal ends it. No list of file systems tells which these are: one lies over another. So a session that has rights over other users' processes
-//! reads through a helper process, which gets its requests over a socket. A helper that does not answer in time is killed and
-//! replaced. The processes of one owner may keep a session waiting for `PATIENCE` in all, which recovers slowly; while
-//! nothing is left, none of that owner's processes is read.
+//! that file system then blocks in the kernel, and no signal ends it. Such file systems cannot be recognised by a list, because file
+//! systems can be stacked. So a session with rights over other users' processes reads through a helper process, which gets its requests
+//! over a socket. A helper that does not answer in time is killed and replaced. The processes of one owner may delay a session for
+//! `PATIENCE` in total, which recovers slowly. Once it is used up, no process of that owner is read.
 //!
-//! A session without such rights reads directly: it reads only processes of its own user. There a helper would not do: where
-//! the kernel lets only a process's ancestors read it (Yama), a helper may not.
+//! A session without such rights reads directly: it reads only processes of its own user. A helper would not work there: where the kernel
+//! lets only a process's ancestors read it (Yama), a helper may not read it.
 
 mod answer;
 mod batch;
@@ -51,15 +51,15 @@ use varid_tunnel::abi::VmFile;
 use varid_tunnel::file::Kind;
 use varid_tunnel::{Memory, TunnelError};
 
-/// How long one owner's processes may keep a session waiting.
+/// How long the processes of one owner may delay a session.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// One second of it recovers in so many seconds.
+/// One second of the patience recovers in this many seconds.
 const RECOVERY: u32 = 30;
-/// Killed helpers that may still be blocked on one owner's processes.
+/// The most killed helpers that may still be blocked on one owner's processes.
 const MAX_STUCK: usize = 4;
-/// File systems that are known to answer.
+/// The most file systems that are known to answer.
 const MAX_PROMPT: usize = 1 << 10;
-/// The verb by which a program is a helper.
+/// The verb that makes a program a helper.
 const VERB: &str = "read-processes";
 
 thread_local! {
@@ -74,7 +74,7 @@ static NOTES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// Killed helpers that may still be blocked in the kernel, each with the owner of the process that it reads.
 static KILLED: Mutex<Vec<(Option<Owner>, Child)>> = Mutex::new(Vec::new());
 
-/// Whose budget is charged when reading a process blocks: that of its user, or of the process itself where the user is root.
+/// Whose budget is charged when reading a process blocks: the user's, or the process's own if the user is root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Owner {
     User(u32),
@@ -90,16 +90,16 @@ impl Owner {
     }
 }
 
-/// What a session needs to read other processes.
+/// The state for reading other processes.
 #[derive(Debug, Default)]
 struct Reader {
     helper: Option<Helper>,
     waited: HashMap<Owner, Waited>,
-    /// Devices whose files were read without waiting the last time: they are read whatever their readers have spent.
+    /// Devices whose files were read without waiting the last time. They are read even if the owner's patience is used up.
     prompt: HashSet<u64>,
 }
 
-/// How long the session has waited for processes of an owner, and when that was updated.
+/// How long the session has waited for the processes of an owner, and when that was updated.
 #[derive(Debug, Clone, Copy)]
 struct Waited {
     spent: Duration,
@@ -114,7 +114,7 @@ pub struct ForeignMemory {
 }
 
 impl ForeignMemory {
-    /// The memory of the process with this pid. Reading it takes the right to trace the process.
+    /// The memory of the process with this pid. Reading it requires the right to trace the process.
     pub const fn new(pid: Pid) -> Self {
         Self { pid }
     }
@@ -159,7 +159,7 @@ impl BatchMemory for ForeignMemory {
     }
 }
 
-/// The contents of a file of a process in /proc.
+/// Reads a file of a process in /proc.
 pub fn contents(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
     let of_task = |task: Pid| {
         let mut contents = Vec::new();
@@ -172,7 +172,7 @@ pub fn contents(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
     };
     let task = task_of(pid);
     let contents = of_task(task)?;
-    // What is known of a main thread that has ended is empty.
+    // The files of a main thread that has ended are empty.
     let living = contents.is_empty().then(|| task::living_task(pid));
     match living.flatten().filter(|living| *living != task) {
         Some(living) => of_task(living),
@@ -180,17 +180,17 @@ pub fn contents(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Whether a process has memory. One that has ended has none, not even before its parent waits for it.
+/// Returns true if a process has memory. A process that has ended has none, even before its parent waits for it.
 pub fn has_memory(pid: Pid) -> bool {
     task::living_task(pid).is_some()
 }
 
-/// The main thread of a process has ended: what the process has is read through another thread, if one is left.
+/// Records that the main thread of a process has ended. The process is then read through another thread, if there is one left.
 pub fn main_thread_ended(pid: Pid) {
     task::living_task(pid);
 }
 
-/// Opens a regular file of a process; `inside`: the folder that its path is relative to.
+/// Opens a regular file of a process. `inside`: the folder that its path is relative to.
 pub fn open(
     pid: Pid,
     path: &Path,
@@ -229,17 +229,17 @@ pub fn open_of_vm(pid: Pid, file: &VmFile, kind: Kind) -> Result<File, TunnelErr
         })
 }
 
-/// Warnings about what could not be read since the last call.
+/// Returns warnings about what could not be read since the last call.
 pub fn notes() -> Vec<String> {
     std::mem::take(&mut NOTES.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// How many requests for memory and files of processes this thread has made: each may take a helper's turn on a processor.
+/// Returns how many requests for memory and files of processes this thread has made. Each may need a helper's turn on a processor.
 pub fn requests() -> u64 {
     REQUESTS.get()
 }
 
-/// How long this thread has waited for processes that do not let their memory or files be read at once.
+/// Returns how long this thread has waited for processes whose memory or files could not be read at once.
 pub fn waited() -> Duration {
     WAITED.get()
 }
@@ -248,7 +248,7 @@ fn opened(answer: Option<OwnedFd>) -> io::Result<OwnedFd> {
     answer.ok_or_else(|| io::Error::other("the reader has opened nothing"))
 }
 
-/// Puts the bytes of an answer into a buffer; how many there are.
+/// Copies the bytes of an answer into a buffer, and returns how many there are.
 fn fill(
     pid: Pid,
     request: &Request,
@@ -282,23 +282,23 @@ fn ask(
     }
 }
 
-/// Whether reads go through a helper: this session has rights over other users' processes.
+/// Returns true if reads go through a helper: this session has rights over other users' processes.
 fn needs_helper() -> bool {
     static NEEDED: OnceLock<bool> = OnceLock::new();
     IS_HELPER.load(Ordering::Relaxed) && *NEEDED.get_or_init(may_read_others)
 }
 
-/// Whether reads of others' processes may block for ever: this program may read them and has no helpers.
+/// Returns true if reads of others' processes may block for ever: this program may read them and has no helpers.
 pub fn may_block() -> bool {
     !IS_HELPER.load(Ordering::Relaxed) && may_read_others()
 }
 
-/// Whether this program is a helper when its first argument is [`VERB`].
+/// True if this program serves as a helper when its first argument is [`VERB`].
 static IS_HELPER: AtomicBool = AtomicBool::new(false);
 
-/// Serves as a helper if the program was started as one: its first argument is the verb of helpers. Some: the program's exit code.
+/// Serves as a helper if the program was started as one: its first argument is the helpers' verb. Then returns the program's exit code.
 ///
-/// To be called first in `main`. A program that does not call it has no helpers: it reads everything directly, and may block.
+/// Call this first in `main`. A program that does not call it has no helpers: it reads everything directly, and may block.
 pub fn serve_if_helper() -> Option<ExitCode> {
     if std::env::args_os().nth(1).is_some_and(|verb| verb == VERB) {
         return Some(serve::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS));
@@ -307,7 +307,7 @@ pub fn serve_if_helper() -> Option<ExitCode> {
     None
 }
 
-/// Whether it is root or has CAP_SYS_PTRACE.
+/// Returns true if this program is root or has CAP_SYS_PTRACE.
 fn may_read_others() -> bool {
     let sets = rustix::thread::capabilities(None);
     let may_trace = |sets: CapabilitySets| sets.effective.contains(CapabilitySet::SYS_PTRACE);
@@ -322,7 +322,7 @@ impl Reader {
         inside: Option<&OwnedFd>,
         part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<Option<OwnedFd>> {
-        // Whoever waits for a file of a file system that answers does not wait for the process.
+        // A read of a file on a file system that answers does not wait for the process.
         let device = match (request, inside) {
             (Request::Read { .. }, Some(file)) => file::device_of(file).ok(),
             _ => None,
@@ -357,7 +357,7 @@ impl Reader {
                 Err(too_late(pid))
             }
             Err(error) => {
-                // It was killed, or has not kept to the protocol: the next request starts another one.
+                // It was killed, or has violated the protocol. The next request starts another one.
                 self.helper = None;
                 Err(error)
             }
@@ -414,7 +414,7 @@ fn too_late(pid: Pid) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, why)
 }
 
-/// Killed helpers that have not ended yet.
+/// Returns the killed helpers that have not ended yet.
 fn killed() -> std::sync::MutexGuard<'static, Vec<(Option<Owner>, Child)>> {
     let mut killed = KILLED.lock().unwrap_or_else(PoisonError::into_inner);
     killed.retain_mut(|(_, process)| matches!(process.try_wait(), Ok(None)));

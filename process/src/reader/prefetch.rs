@@ -1,17 +1,17 @@
-//! How is memory read piece by piece of which most is expected?
+//! Prefetches memory that is probably needed.
 
 use super::batch::{Batch, BatchMemory, LINKS, Link, MemoryRange, Piece, PieceBytes};
 use varid_tunnel::{Memory, TunnelError};
 
-/// Memory some of which has been read in one request; the rest is read when it is needed.
+/// Memory of which a part has been read in one request. The rest is read when it is needed.
 pub struct Prefetched<'a> {
     memory: &'a dyn BatchMemory,
-    /// What is known, by its address.
+    /// The known memory, by address.
     known: Vec<(u64, Vec<u8>)>,
 }
 
 impl<'a> Prefetched<'a> {
-    /// Reads the fields of an object, and the pointers to which one of them leads.
+    /// Reads the fields of an object, and the chain of pointers that begins with one of them.
     pub fn object(memory: &'a dyn BatchMemory, object: MemoryRange, links: [Link; LINKS]) -> Self {
         let start = object.address;
         let batch = Batch {

@@ -1,7 +1,7 @@
-//! Which requests does the helper take, and how are they carried out?
+//! The helper's requests, and how they are carried out.
 //!
-//! Everything here may block in the kernel for as long as a profiled process likes: a page of its memory, or any path in its
-//! root, may be on a file system that the process serves itself.
+//! Everything here may block in the kernel as long as a profiled process likes: a page of its memory, or any path in its root, may be on a
+//! file system that the process serves itself.
 
 use super::batch::Batch;
 use std::ffi::OsString;
@@ -16,13 +16,14 @@ use varid_tunnel::abi::VmFile;
 use varid_tunnel::file::Kind;
 use varid_tunnel::{Memory, ProcessMemory};
 
-/// Bytes of an answer in one packet, at most.
+/// The most bytes of an answer in one packet.
 pub(super) const PART: usize = 1 << 16;
-/// Bytes of a request: the longest is a batch's.
+/// The most bytes of a request. The longest is that of a batch.
 pub(super) const MAX_REQUEST: usize = 1 << 16;
-/// Bytes of a file in /proc that are read at once: the kernel gives some thousand.
+/// Bytes of a file in /proc that are read at a time: the kernel returns a few thousand.
 const CHUNK: usize = 1 << 13;
-/// Bytes that are read of a file in /proc. The memory map of a process with as many mappings as Linux allows by default has a tenth of it.
+/// The most bytes that are read of a file in /proc. The memory map of a process with as many mappings as Linux allows by default has a
+/// tenth of them.
 const MAX_CONTENTS: usize = 1 << 27;
 
 /// A request.
@@ -34,7 +35,7 @@ pub(super) enum Request {
         pid: Pid,
         /// The first address.
         address: u64,
-        /// Bytes.
+        /// Size in bytes.
         len: u64,
     },
     /// Pieces of the memory of a process.
@@ -43,28 +44,28 @@ pub(super) enum Request {
     Contents(PathBuf),
     /// A handle of a file or folder.
     Open(Open),
-    /// Bytes of the file whose handle is sent with the request: fewer where it ends.
+    /// Bytes of the file whose handle is sent with the request. Fewer at its end.
     Read {
-        /// Where the first one is.
+        /// Offset of the first byte.
         offset: u64,
-        /// How many.
+        /// Number of bytes.
         len: u64,
     },
     /// A file to which a process's tunnel leads.
     VmFile {
         /// The process.
         pid: Pid,
-        /// Where its tunnel says that it is.
+        /// Its location according to the tunnel: address, size and descriptor.
         file: (u64, u64, u32),
-        /// Which.
+        /// The kind of file.
         kind: Kind,
     },
 }
 
-/// A file or folder to which a handle is wanted.
+/// A file or folder to be opened as a handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Open {
-    /// Where it is: absolute, or relative to a folder that is sent with the request.
+    /// The path: absolute, or relative to a folder that is sent with the request.
     pub path: PathBuf,
     /// What it must be.
     pub what: PathTarget,
@@ -73,19 +74,19 @@ pub struct Open {
 /// What a path may lead to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathTarget {
-    /// Whatever regular file is mapped: the path is the kernel's link to it.
+    /// Any mapped regular file. The path is the kernel's link to it.
     Mapped,
-    /// The regular file with this inode on this device, and not through a link.
+    /// The regular file with this inode on this device, not through a link.
     Same(Device, u64),
-    /// A regular file, and not through a link.
+    /// A regular file, not through a link.
     Regular,
     /// A folder, as a starting point for paths.
     Folder,
 }
 
 impl Request {
-    /// Carries it out. `inside`: the folder that a path is relative to, or the file that is read. `part` takes the answer's bytes, part by part; an error
-    /// of it ends the request.
+    /// Carries out the request. `inside`: the folder that a path is relative to, or the file that is read. `part` receives the answer's
+    /// bytes, part by part; an error from it ends the request.
     pub(super) fn carry_out(
         &self,
         inside: Option<&OwnedFd>,
@@ -147,7 +148,7 @@ impl Request {
     }
 }
 
-/// Reads so many bytes from an offset on.
+/// Reads a number of bytes from an offset on.
 fn read(
     file: &File,
     (offset, len): (u64, u64),
@@ -170,7 +171,7 @@ fn read(
 }
 
 impl Open {
-    /// Opens the path as a handle, and checks it: opening a device or a pipe may have effects.
+    /// Opens the path as a handle, and checks it: opening a device or a pipe may have side effects.
     fn carry_out(&self, inside: Option<&OwnedFd>) -> io::Result<OwnedFd> {
         let path = match inside {
             Some(folder) => PathBuf::from(own_descriptor(folder)).join(&self.path),
@@ -202,13 +203,13 @@ impl Open {
     }
 }
 
-/// The path of something that is open here.
+/// Returns the path of an open file of this program.
 fn own_descriptor(file: &impl AsRawFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Whether a file, whose `st_dev` is given, is on the device that memory maps give it. A btrfs gives each of its
-/// subvolumes a number of its own; the device is that of the mount.
+/// Returns true if a file, whose `st_dev` is given, is on the device that memory maps show for it. A btrfs gives each of its subvolumes its
+/// own number, but memory maps show the device of the mount.
 fn is_on(file: &File, number: u64, device: Device) -> bool {
     Device::of_number(number) == device || device_of_mount(file) == Some(device)
 }
@@ -234,7 +235,7 @@ fn device_of_mount(file: &File) -> Option<Device> {
 // The format on the socket: both ends are the same program, so numbers have the byte order of this machine.
 
 impl Request {
-    /// As it goes over the socket.
+    /// Encodes the request for the socket.
     pub(super) fn encode(&self) -> Vec<u8> {
         let of_batch;
         let (numbers, rest): (&[u64], &[u8]) = match self {
@@ -272,7 +273,7 @@ impl Request {
         numbers.chain(rest.iter().copied()).collect()
     }
 
-    /// None: these bytes are no request.
+    /// Decodes a request. None if the bytes are not a request.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let mut number = || {

@@ -1,4 +1,4 @@
-//! How does a helper serve requests?
+//! Serves requests as a helper.
 
 use super::answer::AnswerWriter;
 use super::request::{MAX_REQUEST, PART, Request};
@@ -7,12 +7,12 @@ use nix::sys::signal::Signal;
 use std::io;
 use std::os::fd::AsFd;
 
-/// Serves the requests that come over standard input, one after the other, until the other end is closed.
+/// Serves the requests on standard input, one after the other, until the other end is closed.
 pub(super) fn serve() -> io::Result<()> {
-    // A helper that is blocked would outlive its session.
+    // Otherwise a blocked helper would outlive its session.
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
-    // Both are used for every request.
+    // Both buffers are used for every request.
     let mut bytes = vec![0; MAX_REQUEST];
     let mut packet = Vec::with_capacity(PART.saturating_add(1));
     loop {

@@ -1,4 +1,4 @@
-//! How do packets, and files with them, go between a session and its helper?
+//! Sends packets, with or without a file, between a session and its helper.
 
 use nix::sys::socket::{
     AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg,
@@ -7,7 +7,7 @@ use nix::sys::socket::{
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Two ends of a socket that keeps packets apart.
+/// Creates a socket pair that preserves packets.
 pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(
         AddressFamily::Unix,
@@ -17,7 +17,7 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     )?)
 }
 
-/// Sends a packet, and a file with it.
+/// Sends a packet, with a file if there is one.
 pub(super) fn send(socket: &OwnedFd, packet: &[u8], file: Option<&OwnedFd>) -> io::Result<()> {
     let descriptor = file.map(|file| [file.as_raw_fd()]);
     let handed: Vec<_> = descriptor
@@ -34,7 +34,7 @@ pub(super) fn send(socket: &OwnedFd, packet: &[u8], file: Option<&OwnedFd>) -> i
     Ok(())
 }
 
-/// Receives a packet and the descriptor that came with it. Length 0: the other end is closed.
+/// Receives a packet and the descriptor that came with it. A length of 0 means that the other end is closed.
 pub(super) fn receive(
     socket: &OwnedFd,
     packet: &mut [u8],
@@ -51,7 +51,7 @@ pub(super) fn receive(
     for message in received.cmsgs()? {
         if let ControlMessageOwned::ScmRights(files) = message {
             for received in files {
-                // SAFETY: the kernel has just made the descriptor for this process, and nobody else knows it.
+                // SAFETY: the kernel has just created the descriptor for this process, and nothing else owns it.
                 file = Some(unsafe { OwnedFd::from_raw_fd(received) });
             }
         }

@@ -1,22 +1,23 @@
-//! Through which of its threads is a process read?
+//! The thread through which a process is read.
 //!
-//! Threads of a process share its memory, mappings and files, and the kernel shows them below the id of each. A main thread that has
-//! ended, while others go on, shows none of them any more.
+//! The threads of a process share its memory, mappings and files, and the kernel shows them under each thread's id. A main thread that has
+//! ended while others continue no longer shows them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
 use varid_model::{Pid, Tid};
 
-/// Processes without main threads that are remembered.
+/// The most processes without main threads that are remembered.
 const MAX_PROCESSES: usize = 1 << 10;
 
 thread_local! {
-    /// The processes whose main thread has ended, each with a thread that had not.
+    /// The processes whose main thread has ended, each with a thread that was still alive.
     static THREADS: RefCell<HashMap<Pid, Tid>> = RefCell::default();
 }
 
-/// The id that shows what a process has: its own, or that of a living thread where its main thread is known to have ended.
+/// Returns the id under which a process's resources are shown: its own, or that of a living thread if its main thread is known to have
+/// ended.
 pub(crate) fn task_of(pid: Pid) -> Pid {
     match THREADS.with_borrow(|threads| threads.get(&pid).copied()) {
         None => pid,
@@ -25,7 +26,7 @@ pub(crate) fn task_of(pid: Pid) -> Pid {
     }
 }
 
-/// Looks for such a thread, and remembers it; None: all threads of the process have ended.
+/// Looks for such a thread and remembers it. None if all threads of the process have ended.
 pub(crate) fn living_task(pid: Pid) -> Option<Pid> {
     let main = pid.main_thread();
     let others = || {
@@ -50,7 +51,7 @@ pub(crate) fn living_task(pid: Pid) -> Option<Pid> {
     living.map(|tid| Pid::new(tid.get()))
 }
 
-/// Whether a thread shows the memory of its process: one that has ended does not, not even before anybody waits for it.
+/// Returns true if a thread shows the memory of its process. A thread that has ended does not, even before it is waited for.
 fn has_memory(pid: Pid, tid: Tid) -> bool {
     let sizes = fs::read_to_string(format!("/proc/{pid}/task/{tid}/statm"));
     sizes.is_ok_and(|sizes| !sizes.starts_with("0 "))

@@ -1,16 +1,16 @@
-//! How is a tree of another process read, such as a map from addresses to what is there?
+//! Reads a tree of another process, such as a map with addresses as keys.
 //!
-//! It is a `std::map` of libstdc++: a red-black tree, whose nodes are words. It is read while the process changes it, so a reader may
-//! miss a node, or see one that has just been removed. It never follows more nodes than a tree can have.
+//! The tree is a `std::map` of libstdc++: a red-black tree whose nodes consist of words. It is read while the process changes it, so a node
+//! may be missed, or one may be seen that has just been removed. No more nodes are followed than a tree can have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use varid_tunnel::{Memory, TunnelError};
 
-/// Bytes of a node.
+/// Size of a node in bytes.
 pub(super) const NODE: usize = 56;
-/// Nodes of a whole tree that are read.
+/// The most nodes of a whole tree that are read.
 pub(super) const MAX_NODES: usize = 1024;
-/// Nodes from the root to a leaf of a red-black tree with 2^32 nodes.
+/// The most nodes from the root to a leaf, in a red-black tree with 2^32 nodes.
 const MAX_DEPTH: usize = 64;
 /// In a map: pointer to the root.
 const ROOT: u64 = 16;
@@ -22,14 +22,14 @@ pub struct TreeNode {
     right: u64,
     /// Its key, or the first word of it.
     pub key: u64,
-    /// The word behind that: of a key of one word its value.
+    /// The word after that. It is the value, if the key has one word.
     pub second: u64,
-    /// The next one.
+    /// The third word.
     pub third: u64,
 }
 
 impl TreeNode {
-    /// Words: colour, parent, left, right, key, value.
+    /// Parses a node. Its words: colour, parent, left, right, key, value.
     pub(super) fn parse(bytes: &[u8; NODE]) -> Self {
         let mut words = [0; NODE / 8];
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
@@ -46,7 +46,7 @@ impl TreeNode {
     }
 }
 
-/// Nodes that have been read, by their addresses: searches of one tree begin with the same ones.
+/// Nodes that have been read, by address: searches in one tree begin with the same nodes.
 #[derive(Debug, Default)]
 pub(super) struct Nodes(BTreeMap<u64, [u8; NODE]>);
 
@@ -61,7 +61,7 @@ impl Nodes {
         Ok(bytes)
     }
 
-    /// The node with the largest key that is at most `key`, in the tree of the map at an address.
+    /// Returns the node with the largest key that is at most `key`, in the tree of the map at an address.
     pub(super) fn floor(
         &mut self,
         memory: &dyn Memory,
@@ -87,7 +87,7 @@ impl Nodes {
     }
 }
 
-/// All nodes of the tree of the map at an address, in no order; at most [`MAX_NODES`].
+/// Returns all nodes of the tree of the map at an address, unordered; at most [`MAX_NODES`].
 pub(super) fn all_nodes(memory: &dyn Memory, map: u64) -> Result<Vec<u8>, TunnelError> {
     let mut todo = vec![root(memory, map)?];
     let mut seen = BTreeSet::new();
