@@ -1,7 +1,7 @@
-//! How often was each method called? The session's `calls.tsv`, where calls were counted.
+//! Reads and writes the session's `calls.tsv`: how often each method was called, where calls were counted.
 //!
-//! A line per method and process, tab-separated, behind a header: process, address, time, invokes, returns,
-//! unwinds. The address means what it means in a sample of that process and time.
+//! The file has a header line and then a line for each method and process. The fields are separated by tabs: process, address, time,
+//! invokes, returns, unwinds. The address means what it means in a sample of that process and time.
 
 use std::{
     fmt::Write as _,
@@ -18,13 +18,13 @@ use crate::{
 
 /// Name of the calls inside a session folder.
 pub const CALLS_TSV: &str = "calls.tsv";
-/// How the logs of calls in a session folder begin; the process's id follows.
+/// The prefix of the logs of calls in a session folder; `.` and the process's id follow.
 pub const CALLS_LOG: &str = "calls.log";
 
-/// The next [`CALLS_TSV`], while it is written.
+/// The name of the next [`CALLS_TSV`] while it is written.
 pub(crate) const CALLS_NEW: &str = "calls.tsv.new";
 const HEADER: &str = "pid\taddress\ttime_ns\tinvokes\treturns\tunwinds";
-/// More than any session has; what lies behind is not read.
+/// The most bytes that are read, more than any session has. What follows them is not read.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// How often a method was called and left in a process.
@@ -34,17 +34,17 @@ pub struct CallCount {
     pub pid: Pid,
     /// The method's first instruction, or its slot in the remap range.
     pub address: Address,
-    /// When the address meant that method.
+    /// A time at which the address meant that method.
     pub time: MonotonicNs,
     /// Calls.
     pub invokes: u64,
     /// Returns.
     pub returns: u64,
-    /// Left by an exception.
+    /// Exits by an exception.
     pub unwinds: u64,
 }
 
-/// Whether a session's folder may have a file of this name because of calls.
+/// Returns true if a session's folder may have a file of this name because of calls.
 pub(crate) fn is_ours(name: &str) -> bool {
     [CALLS_TSV, CALLS_NEW].contains(&name)
         || name
@@ -53,7 +53,7 @@ pub(crate) fn is_ours(name: &str) -> bool {
             .is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The file with these counts.
+/// Returns the content of the file with these counts.
 pub(crate) fn to_text(counts: &[CallCount]) -> String {
     let mut text = format!("{HEADER}\n");
     for count in counts {
@@ -65,7 +65,7 @@ pub(crate) fn to_text(counts: &[CallCount]) -> String {
             returns,
             unwinds,
         } = count;
-        // A String takes everything.
+        // Writing to a String never fails.
         let _ = writeln!(
             text,
             "{pid}\t{address:#x}\t{time}\t{invokes}\t{returns}\t{unwinds}"
@@ -74,7 +74,7 @@ pub(crate) fn to_text(counts: &[CallCount]) -> String {
     text
 }
 
-/// The counts of a session; empty if calls were not counted.
+/// Reads the counts of a session. The list is empty if calls were not counted.
 pub(crate) fn read(dir: &Path) -> Result<Vec<CallCount>> {
     let path = dir.join(CALLS_TSV);
     let file = match open_regular(&path) {

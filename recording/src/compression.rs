@@ -1,7 +1,8 @@
-//! How do records become compressed ones, and back?
+//! Compresses records and decompresses them.
 //!
-//! A `PERF_RECORD_COMPRESSED` holds whole records as one zstd frame of its own, so that a recording which is cut reads up to its last whole
-//! record. perf's readers take a frame that a session ends in as well as one for each record. Ends of rounds stay outside.
+//! A `PERF_RECORD_COMPRESSED` holds whole records as one zstd frame of its own, so that a recording which is cut can be read up to its last
+//! whole record. perf's readers accept one frame per record as well as one frame for the whole session. The records that end a round stay
+//! uncompressed.
 
 use std::{
     fmt,
@@ -15,23 +16,24 @@ use zstd_rs::{CompressionConfig, Compressor};
 
 use crate::format::{RECORD_HEADER_SIZE, kind};
 
-/// Bytes that a compressed record may become.
+/// The most bytes that a compressed record may decompress to.
 pub const MAX_CHUNK: usize = 256 << 10;
 
-/// Bytes that perf allocates for each compressed record: what is left of the one before has room, too.
+/// The bytes that perf allocates for each compressed record. What is left of the record before has room in them, too.
 const PERF_BUFFER: u32 = 512 << 10;
 
-/// The largest window of a frame that is read.
+/// The largest window of a frame that is read, in bytes.
 const MAX_WINDOW: u64 = 8 << 20;
 
-/// How hard frames are compressed: the first level of zstd that searches chains of earlier places, which repeated callchains gain most from.
+/// The compression level of frames. It is the first level of zstd that searches chains of earlier matches, from which repeated callchains
+/// gain most.
 const LEVEL: i32 = 5;
 
-/// Compresses records. Its tables are used for frame after frame.
+/// Compresses records. Its tables are reused for each frame.
 pub struct RecordCompressor {
-    /// None leaves records plain.
+    /// `None` leaves records plain.
     encoder: Option<Compressor>,
-    /// The current frame, and what it reads back as.
+    /// The current frame, and what it decompresses to.
     frame: Vec<u8>,
     read_back: Vec<u8>,
 }
@@ -56,7 +58,7 @@ impl RecordCompressor {
         }
     }
 
-    /// Appends whole records, compressed where that makes them smaller.
+    /// Appends whole records, and compresses them where that makes them smaller.
     pub fn compress(&mut self, out: &mut Vec<u8>, records: &[u8]) {
         let mut rest = records;
         while !rest.is_empty() {
@@ -66,7 +68,7 @@ impl RecordCompressor {
         }
     }
 
-    /// Appends records of one chunk.
+    /// Appends the records of one chunk.
     fn add(&mut self, out: &mut Vec<u8>, chunk: &[u8]) {
         let size = match self.encode(chunk) {
             true => self.frame.len().saturating_add(RECORD_HEADER_SIZE),
@@ -89,14 +91,15 @@ impl RecordCompressor {
         }
     }
 
-    /// Makes the frame of a chunk. Records that another decoder does not get back from it are not lost: they stay plain.
+    /// Makes the frame of a chunk and decompresses it again. Returns false if another decoder does not get the same records back: these
+    /// stay plain and are not lost.
     fn encode(&mut self, chunk: &[u8]) -> bool {
         let Some(encoder) = &mut self.encoder else {
             return false;
         };
         self.frame.clear();
         let frame = &mut self.frame;
-        // A defect of the encoder costs no records: nothing of it is used after a panic.
+        // A defect of the encoder costs no records: after a panic its output is not used, nor is the encoder again.
         let compressed = catch_unwind(AssertUnwindSafe(|| encoder.compress(chunk, None, frame)));
         let Ok(compressed) = compressed else {
             self.encoder = None;
@@ -108,7 +111,7 @@ impl RecordCompressor {
     }
 }
 
-/// Whole records of so many bytes at most, but one at least; and the others.
+/// Splits records into whole ones of at most `most` bytes, but at least one, and the rest.
 fn split(records: &[u8], most: usize) -> (&[u8], &[u8]) {
     let mut len = 0usize;
     while let Some(header) = records.get(len..).and_then(<[u8]>::first_chunk) {
@@ -123,12 +126,12 @@ fn split(records: &[u8], most: usize) -> (&[u8], &[u8]) {
     records.split_at_checked(len).unwrap_or((records, &[]))
 }
 
-/// The records in a compressed one, whose body this is; `out` is emptied before. Takes no more memory than [`MAX_CHUNK`] and a frame's
-/// window, whatever the frame says.
+/// Decompresses the records of a compressed one. `body` is the body of that record. `out` is emptied first. Uses no more memory than
+/// [`MAX_CHUNK`] and a frame's window, whatever the frame says.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// Says what is wrong with the record.
 pub fn decompress(body: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     out.clear();
     let decoder = StreamingDecoder::new_with_max_window_size(body, MAX_WINDOW);
@@ -144,7 +147,7 @@ pub fn decompress(body: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// What the compressed records of a file have become: a small file must keep no reader busy for long, and must not fill a disk.
+/// Counts what the compressed records of a file decompress to. A small file must not keep a reader busy for long, and must not fill a disk.
 #[derive(Debug, Default)]
 pub struct Expansion {
     compressed: u64,
@@ -152,16 +155,16 @@ pub struct Expansion {
 }
 
 impl Expansion {
-    /// Bytes that need no reason.
+    /// The bytes of records that are accepted at any ratio.
     const FREE: u64 = 64 << 20;
-    /// Bytes of records for each compressed byte beyond; those of samples are 3 to 10.
+    /// The most bytes of records for each compressed byte beyond these. Samples have 3 to 10.
     const MOST: u64 = 256;
 
-    /// Counts a compressed record's body and the bytes that it has become.
+    /// Counts a compressed record's body and the bytes that it decompressed to.
     ///
     /// # Errors
     ///
-    /// All of them are more than varid writes.
+    /// The records counted so far are more than varid writes into so few compressed bytes.
     pub fn add(&mut self, body: &[u8], records: &[u8]) -> Result<(), &'static str> {
         self.compressed = self.compressed.saturating_add(body.len() as u64);
         self.plain = self.plain.saturating_add(records.len() as u64);
@@ -173,11 +176,11 @@ impl Expansion {
     }
 }
 
-/// The body of perf's feature that says how records are compressed (`HEADER_COMPRESSED`).
+/// Returns the body of perf's feature that says how records are compressed (`HEADER_COMPRESSED`).
 pub fn feature() -> Vec<u8> {
     const VERSION: u32 = 1;
     const ZSTD: u32 = 1;
-    // perf only shows it.
+    // perf only shows this number.
     const RATIO: u32 = 15;
     let words = [VERSION, ZSTD, LEVEL.unsigned_abs(), RATIO, PERF_BUFFER];
     words.into_iter().flat_map(u32::to_le_bytes).collect()

@@ -1,4 +1,4 @@
-//! How do bytes of perf.data become a record? The inverse of `encode`, over hostile bytes.
+//! Decodes the records of perf.data, the inverse of `encode`. The bytes are not trusted.
 
 use std::{
     ffi::OsStr,
@@ -22,7 +22,7 @@ use crate::{
     record::{CpuMode, MappingRecord, NO_UID, Sample, SessionRecord},
 };
 
-/// A record of which the callchains stand in a list of many.
+/// A record whose callchains lie in a list that it shares with others.
 #[derive(Debug)]
 pub enum Decoded {
     /// A sample.
@@ -31,24 +31,24 @@ pub enum Decoded {
     Other(Box<SessionRecord>),
 }
 
-/// A part of a list of addresses.
+/// A range of a list of addresses.
 #[derive(Debug, Clone, Copy)]
 pub struct ChainSpan {
     start: usize,
     end: usize,
 }
 
-/// What the raw data of an event's samples is.
+/// What the raw data of an event's samples holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RawContent {
     /// What varid adds to its samples.
     Own,
-    /// What a tracepoint says, as its recorder has it.
+    /// The tracepoint's fields, as the recorder has them.
     Tracepoint,
 }
 
 impl RawContent {
-    /// That of an event of a session.
+    /// Returns the content for an event of a session.
     pub const fn of(event: &EventDesc) -> Self {
         match event.kind {
             PERF_TYPE_TRACEPOINT => Self::Tracepoint,
@@ -62,12 +62,12 @@ impl ChainSpan {
         self.start == self.end
     }
 
-    /// The callchain in its list.
+    /// Returns the callchain in its list.
     pub fn of(self, chains: &[Address]) -> &[Address] {
         chains.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// The callchain at the end of another list, to which it is copied.
+    /// Copies the callchain to the end of another list, and returns its range there.
     pub fn moved(self, from: &[Address], to: &mut Vec<Address>) -> Self {
         let start = to.len();
         to.extend_from_slice(self.of(from));
@@ -76,9 +76,9 @@ impl ChainSpan {
     }
 }
 
-/// The time of a record and the record; `None` for kinds that no session needs.
+/// Decodes a record and returns it with its time. Returns `None` for kinds that no session needs.
 ///
-/// `body` is everything behind the record's header, of a file of these `events`. Callchains are appended to `chains`.
+/// `body` is everything after the record's header, in a file with these `events`. Callchains are appended to `chains`.
 pub fn record(
     header: Header,
     body: &[u8],
@@ -157,7 +157,7 @@ fn mapping(record_misc: u16, time: MonotonicNs, record: &Mmap2Record<'_>) -> Map
     }
 }
 
-/// Which fields samples have before their raw data.
+/// The fields that samples have before their raw data.
 const LAYOUT: SampleLayout = SampleLayout {
     sample_type: OLD_SAMPLE_TYPE as u32,
     registers: 0,
@@ -206,8 +206,8 @@ fn sample(
     })
 }
 
-/// The callchains with the sampled instruction as their leaf, and where the chain was recorded from, if that may be another frame: see
-/// [`PrecisePlace`]. A kernel that was entered after the instruction is not among its frames.
+/// Makes the sampled instruction the leaf of the callchains. Also returns where the chain was recorded from if that may be another frame:
+/// see [`PrecisePlace`]. The frames of a kernel that was entered after the instruction are left out.
 fn lead_with(
     ip: Address,
     mode: CpuMode,
@@ -221,7 +221,7 @@ fn lead_with(
         CpuMode::Kernel => kernel,
         CpuMode::User => user,
     };
-    // Symbols may tell later that it is another function.
+    // Symbols may show later that it is another function.
     let interrupt = own.of(chains).first().copied();
     let callers = own.of(chains).get(1..).unwrap_or_default();
     let place = PrecisePlace::of(ip, (interrupt, callers), |_| None::<()>);
@@ -249,7 +249,7 @@ fn lead_with(
     (chains, interrupt)
 }
 
-/// The user id, the frame pointer and how well the instruction in that frame is known, in recordings that have them.
+/// Reads the user id, the frame pointer and the precision of the instruction in that frame, in recordings that have them.
 fn raw(fields: &mut Fields<'_>) -> Result<(u32, Address, Precision), Malformed> {
     if fields.is_empty() {
         return Ok((NO_UID, Address::default(), Precision::Exact));
@@ -271,10 +271,10 @@ fn raw(fields: &mut Fields<'_>) -> Result<(u32, Address, Precision), Malformed> 
     Ok((uid, frame, precision))
 }
 
-/// Where a sample's callchain starts in its body: behind the fixed fields.
+/// The offset of a sample's callchain in its body, after the fixed fields.
 const CALLCHAIN_AT: usize = 56;
 
-/// The kernel's addresses and the user's.
+/// Splits a callchain into the kernel's addresses and the user's.
 fn callchain(
     entries: CallchainEntries<'_>,
     chains: &mut Vec<Address>,

@@ -1,4 +1,4 @@
-//! How does a record become bytes of perf.data?
+//! Encodes records as bytes of perf.data.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -15,14 +15,14 @@ use crate::{
     remap::address_of,
 };
 
-/// Who and when: what `sample_id_all` appends to a record.
+/// The process, thread and time that `sample_id_all` appends to a record.
 struct Id {
     pid: Pid,
     tid: Tid,
     time: MonotonicNs,
 }
 
-/// Appends one whole record; its size is a multiple of eight.
+/// Appends one whole record. Its size is a multiple of eight.
 pub fn record(out: &mut Vec<u8>, record: &SessionRecord) {
     match record {
         SessionRecord::Mapping(mapping) => self::mapping(out, mapping),
@@ -63,7 +63,7 @@ pub fn record(out: &mut Vec<u8>, record: &SessionRecord) {
     }
 }
 
-/// Appends `PERF_RECORD_FINISHED_ROUND`: no later record is older than the previous round.
+/// Appends `PERF_RECORD_FINISHED_ROUND`, which says that no later record is older than the previous round.
 pub fn finished_round(out: &mut Vec<u8>) {
     framed(out, kind::FINISHED_ROUND, 0, |_| {});
 }
@@ -85,7 +85,7 @@ const fn id(pid: Pid, tid: Tid, time: MonotonicNs) -> Id {
     Id { pid, tid, time }
 }
 
-/// Appends a record around what `body` appends.
+/// Appends a record whose body is what `body` appends.
 fn framed(out: &mut Vec<u8>, kind: u32, misc: u16, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend([0; RECORD_HEADER_SIZE]);
@@ -97,9 +97,9 @@ fn framed(out: &mut Vec<u8>, kind: u32, misc: u16, body: impl FnOnce(&mut Vec<u8
     }
 }
 
-/// `struct perf_event_header` of a record of `size` bytes.
+/// Returns the `struct perf_event_header` of a record of `size` bytes.
 fn header(kind: u32, misc: u16, size: usize) -> u64 {
-    // Strings, build-ids and frames are bounded by format's limits: the size always fits.
+    // The limits in `format` bound strings, build-ids and frames, so the size always fits.
     let size = u16::try_from(size).unwrap_or(u16::MAX);
     u64::from(kind) | u64::from(misc) << 32 | u64::from(size) << 48
 }
@@ -117,7 +117,7 @@ fn mapping(out: &mut Vec<u8>, mapping: &MappingRecord) {
         word(out, mapping.start.get());
         word(out, mapping.len);
         word(out, mapping.pgoff);
-        // Either the build-id or device, inode and generation, which nobody needs here.
+        // The field holds either the build-id or device, inode and generation. The latter have no use here.
         let (bytes, len) = padded_build_id(&mapping.build_id);
         out.extend([len, 0, 0, 0]);
         out.extend(bytes);
@@ -143,23 +143,23 @@ fn task(
     });
 }
 
-/// As it stands in the file.
+/// A word as it lies in the file.
 type Word = [u8; size_of::<u64>()];
 
-/// Words of a sample's record before its chain.
+/// The words of a sample's record before its chain.
 const FIXED: usize = 9;
-/// Most words of its own raw data.
+/// The most words of varid's own raw data.
 const RAW: usize = 3;
-/// Bytes that say how long raw data is.
+/// The bytes of the size that precedes raw data.
 const SIZE_OF_RAW: usize = 4;
-/// Most bytes of what a tracepoint says: the kernel's `PERF_MAX_TRACE_SIZE`.
+/// The most bytes of a tracepoint's raw data: the kernel's `PERF_MAX_TRACE_SIZE`.
 const MAX_TRACEPOINT: usize = 8_192;
-/// Contexts of a chain.
+/// The context entries of a chain.
 const CONTEXTS: usize = 2;
-/// Most words of a record.
+/// The most words of a record.
 const MAX_WORDS: usize = u16::MAX as usize / 8;
 
-/// Appends the record of a sample that is attributed here: its instruction is the first of its chain.
+/// Appends the record of a sample that varid attributed. The sampled instruction is the first of its chain.
 pub fn sample(out: &mut Vec<u8>, sample: &Sample<&[Address]>) {
     let chain = match sample.mode {
         CpuMode::Kernel => sample.kernel,
@@ -170,8 +170,8 @@ pub fn sample(out: &mut Vec<u8>, sample: &Sample<&[Address]>) {
     sample_at(out, sample, leaf, raw.get(..words).unwrap_or(&raw));
 }
 
-/// Appends the record of a sample as its recorder has it: of precise events the chain starts behind the instruction. `tracepoint`: the raw
-/// data of a tracepoint's sample.
+/// Appends the record of a sample as another recorder has it. The chain of a precise event starts after the sampled instruction.
+/// `tracepoint` is the raw data of a tracepoint's sample.
 pub fn recorded_sample(out: &mut Vec<u8>, sample: &Sample<&[Address]>, tracepoint: Option<&[u8]>) {
     let (own, words) = own_raw(sample);
     let foreign = tracepoint.map(tracepoint_raw);
@@ -179,14 +179,14 @@ pub fn recorded_sample(out: &mut Vec<u8>, sample: &Sample<&[Address]>, tracepoin
     sample_at(out, sample, sample.original_ip, raw.unwrap_or(&own));
 }
 
-/// Appends a sample's record: its chain with its contexts, behind it the words of its raw data. Frames beyond [`MAX_FRAMES`], or for
-/// which such a record has no room, are replaced by a marker.
+/// Appends a sample's record: its chain with the contexts, then the words of its raw data. Frames beyond [`MAX_FRAMES`], or beyond the room
+/// of such a record, are replaced by a marker.
 fn sample_at(out: &mut Vec<u8>, sample: &Sample<&[Address]>, ip: Address, raw: &[u64]) {
     let mode = match sample.mode {
         CpuMode::Kernel => misc::KERNEL,
         CpuMode::User => misc::USER,
     };
-    // Beside the contexts, the marker of frames that are left out.
+    // Besides the contexts, the marker of the frames that are left out takes a word.
     let room = MAX_WORDS.saturating_sub(FIXED + CONTEXTS + 1);
     let max_frames = room.saturating_sub(raw.len()).min(MAX_FRAMES);
     let kernel = sample.kernel.get(..max_frames).unwrap_or(sample.kernel);
@@ -234,7 +234,8 @@ fn sample_at(out: &mut Vec<u8>, sample: &Sample<&[Address]>, ip: Address, raw: &
     put(room, raw.iter().copied());
 }
 
-/// The words of a sample's own raw data, with their size: whose process it is of; where the VM's frame lies; flags, if any is set.
+/// Returns the words of varid's own raw data, with their size, and how many there are: the user id of the process, the VM's frame pointer,
+/// and the flags if one is set.
 fn own_raw(sample: &Sample<&[Address]>) -> ([u64; RAW], usize) {
     let (size, flags, words) = match sample.precision {
         Precision::Exact => (RAW_SIZE, 0, RAW.saturating_sub(1)),
@@ -248,7 +249,7 @@ fn own_raw(sample: &Sample<&[Address]>) -> ([u64; RAW], usize) {
     (raw, words)
 }
 
-/// The words of what a tracepoint says, with their size.
+/// Returns the words of a tracepoint's raw data, with their size.
 fn tracepoint_raw(content: &[u8]) -> Vec<u64> {
     let content = content.get(..MAX_TRACEPOINT).unwrap_or(content);
     let words = content.len().saturating_add(SIZE_OF_RAW).div_ceil(8);
@@ -260,7 +261,7 @@ fn tracepoint_raw(content: &[u8]) -> Vec<u64> {
     words.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
-/// Puts words where there is room for them; what is left of it.
+/// Writes words if there is room for them, and returns the room that is left.
 fn put<I>(room: &mut [Word], words: I) -> &mut [Word]
 where
     I: IntoIterator<Item = u64, IntoIter: ExactSizeIterator>,
@@ -273,7 +274,7 @@ where
     rest
 }
 
-/// An address that no reader takes for a context: no code lies in the last page.
+/// Limits an address so that no reader takes it for a context. No code lies in the last page.
 fn address(ip: Address) -> u64 {
     ip.get().min(CONTEXT_MAX.saturating_sub(1))
 }
@@ -294,7 +295,7 @@ fn pair(out: &mut Vec<u8>, first: u32, second: u32) {
     out.extend(second.to_le_bytes());
 }
 
-/// A string up to its first NUL, ended by one and padded to eight bytes, of at most `max` bytes.
+/// Appends a string up to its first NUL, of at most `max` bytes. It is ended by a NUL and padded to eight bytes.
 fn string(out: &mut Vec<u8>, bytes: &[u8], max: usize) {
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or(&[]);
     let text = text.get(..max.saturating_sub(1)).unwrap_or(text);
@@ -303,7 +304,7 @@ fn string(out: &mut Vec<u8>, bytes: &[u8], max: usize) {
     out.extend(std::iter::repeat_n(0, padded.saturating_sub(text.len())));
 }
 
-/// A build-id at full length with zeros behind, and the length it had.
+/// Pads a build-id with zeros to its full length, and returns it with the length it had.
 fn padded_build_id(build_id: &[u8]) -> ([u8; MAX_BUILD_ID], u8) {
     let mut bytes = [0; MAX_BUILD_ID];
     for (to, from) in bytes.iter_mut().zip(build_id) {

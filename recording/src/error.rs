@@ -19,7 +19,7 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
-    /// The folder holds something that is not a session; nothing in it was touched.
+    /// The folder holds something that is not a session. Nothing in it was touched.
     #[error("{path} is not empty and not a varid session (it holds {found:?}): choose another folder with -o", path = .path.display())]
     NotASession {
         /// The folder.
@@ -27,13 +27,13 @@ pub enum Error {
         /// One of the entries that do not belong to a session.
         found: String,
     },
-    /// Somebody else may change what is in the folder.
+    /// Another user owns the folder or may change what is in it.
     #[error("{path} belongs to another user or can be written by others: choose another folder with -o", path = .path.display())]
     NotOurs {
         /// The folder.
         path: PathBuf,
     },
-    /// What has the name of a session's folder is something else: a file, a pipe, a device, a link.
+    /// The name of a session's folder belongs to something else: a file, a pipe, a device, a link.
     #[error("{path} is not a folder, or a symbolic link to one: a session is a folder of files, name a new one or the folder itself with -o", path = .path.display())]
     NoFolder {
         /// What is there.
@@ -45,8 +45,7 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// A batch of records could not be appended; the file is readable up to the last flush,
-    /// and the records are kept for the next one.
+    /// A batch of records could not be appended. The file is readable up to the last flush, and the records are kept for the next one.
     #[error("cannot append {pending} bytes to {path}: {source}; they are kept and written at the next flush that succeeds", path = .path.display())]
     Append {
         /// The perf.data file.
@@ -56,13 +55,13 @@ pub enum Error {
         /// The system's reason (no space left on device, most often).
         source: io::Error,
     },
-    /// There is no session here.
+    /// The folder holds no session.
     #[error("{path} is not a session folder: it has no session.json", path = .path.display())]
     NoSession {
         /// The folder.
         path: PathBuf,
     },
-    /// session.json does not say what a manifest says.
+    /// session.json is not a valid manifest.
     #[error("{path}, line {line}, column {column}: {reason}", path = .path.display())]
     Manifest {
         /// The session.json file.
@@ -84,7 +83,7 @@ pub enum Error {
         /// The latest version that is understood.
         known: u32,
     },
-    /// perf.data is not what varid writes, or damaged.
+    /// perf.data was not written by varid, or is damaged.
     #[error("{path}, offset {offset:#x}: {reason}", path = .path.display())]
     Data {
         /// The perf.data file.

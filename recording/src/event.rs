@@ -1,4 +1,4 @@
-//! What was counted, how often was it sampled, and was it counted all the time?
+//! Describes the events of a session: what was counted, how often it was sampled, and for how much of the time it was counted.
 
 use serde::{Deserialize, Serialize};
 use varid_model::Rate;
@@ -6,29 +6,29 @@ use varid_model::Rate;
 /// An event, as perf_event_open(2) takes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventDesc {
-    /// As the user wrote it or perf names it (`cycles:u`, `cpu-clock`).
+    /// The name, as the user wrote it or perf has it (`cycles:u`, `cpu-clock`).
     pub name: String,
     /// How often it is sampled: the key `frequency` or `period`.
     #[serde(flatten)]
     pub rate: Rate,
-    /// `perf_event_attr.type`; of an event of several PMUs, that of the first.
+    /// `perf_event_attr.type`. An event of several PMUs has the type of the first.
     #[serde(rename = "type")]
     pub kind: u32,
     /// `perf_event_attr.config`.
     pub config: u64,
-    /// The event that leads its group, by its place in [`SessionEvents`]; none: it leads, or stands alone.
+    /// The place in [`SessionEvents`] of the event that leads its group. `None` if it leads a group or stands alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader: Option<usize>,
-    /// Nanoseconds in which it was to be counted, summed over CPUs; 0: not known.
+    /// The nanoseconds in which it was to be counted, summed over CPUs. 0 if that is not known.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub enabled_ns: u64,
-    /// Those of them in which it had a counter: fewer where events took turns.
+    /// The part of these nanoseconds in which it had a counter. It is less than the whole if events took turns.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub running_ns: u64,
 }
 
 impl EventDesc {
-    /// An event on its own.
+    /// Creates an event that belongs to no group.
     #[must_use]
     pub fn new(name: impl Into<String>, rate: Rate, kind: u32, config: u64) -> Self {
         Self {
@@ -42,16 +42,15 @@ impl EventDesc {
         }
     }
 
-    /// The share of the time in which it had a counter, if it had to share one with others.
+    /// Returns the share of the time in which the event had a counter. `None` if it had one all the time, or that is not known.
     #[must_use]
     pub fn multiplexed(&self) -> Option<f64> {
-        // Reading two clocks takes a moment: that is no turn of another event.
+        // Reading two clocks takes a moment, which does not count as another event's turn.
         let shared = self.running_ns < self.enabled_ns.saturating_sub(self.enabled_ns / 1_000);
         shared.then(|| self.running_ns as f64 / self.enabled_ns as f64)
     }
 
-    /// What would have been counted in all of the time, if so much was counted in the event's
-    /// share of it; none if it never had a counter.
+    /// Estimates the count of the whole time from what was counted in the event's share of it. Returns `None` if it never had a counter.
     #[must_use]
     pub fn estimate(&self, counted: u64) -> Option<u64> {
         if self.multiplexed().is_none() {
@@ -73,7 +72,7 @@ pub struct SessionEvents {
     /// The first.
     #[serde(rename = "event")]
     pub first: EventDesc,
-    /// The others, members of a group straight behind its leader.
+    /// The others. The members of a group directly follow its leader.
     #[serde(
         default,
         rename = "further_events",
@@ -83,32 +82,32 @@ pub struct SessionEvents {
 }
 
 impl SessionEvents {
-    /// All of them, in order.
+    /// Iterates over all events in order.
     pub fn iter(&self) -> impl Iterator<Item = &EventDesc> + Clone {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// Their names, with commas between them.
+    /// Returns their names, separated by commas.
     #[must_use]
     pub fn names(&self) -> String {
         let names: Vec<_> = self.iter().map(|event| event.name.as_str()).collect();
         names.join(", ")
     }
 
-    /// How many: one or more.
+    /// Returns the number of events, at least one.
     #[must_use]
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.others.len().saturating_add(1)
     }
 
-    /// The event in this place.
+    /// Returns the event in this place.
     #[must_use]
     pub fn get(&self, place: usize) -> Option<&EventDesc> {
         self.iter().nth(place)
     }
 
-    /// The event in this place, to be changed.
+    /// Returns the event in this place for changes.
     pub fn get_mut(&mut self, place: usize) -> Option<&mut EventDesc> {
         match place.checked_sub(1) {
             None => Some(&mut self.first),
@@ -116,7 +115,7 @@ impl SessionEvents {
         }
     }
 
-    /// The groups of more than one event: the leader's place and how many they are.
+    /// Returns the groups of more than one event: the leader's place and the number of events, the leader included.
     #[must_use]
     pub fn groups(&self) -> Vec<(usize, usize)> {
         let mut groups: Vec<(usize, usize)> = Vec::new();

@@ -1,7 +1,7 @@
-//! What does a complete perf.data say behind its records?
+//! Writes perf's features: what a complete perf.data says after its records.
 //!
-//! perf calls these features: a table of sections straight behind the data, one per set bit
-//! of the header, lowest bit first. None is needed to read the samples.
+//! The features are a table of sections directly after the data, one for each set bit of the header, lowest bit first. Reading the samples
+//! needs none of them.
 
 use varid_model::{MonotonicNs, Pid, perf::file::feature as bit};
 
@@ -13,10 +13,10 @@ use crate::{
     manifest::Manifest,
 };
 
-/// What the features need and the manifest does not know.
+/// What the features need and the manifest does not hold.
 #[derive(Debug, Default)]
 pub struct Facts {
-    /// What the raw data of tracepoints means; empty: there is none.
+    /// The description of the tracepoints' raw data; empty if there are no tracepoints.
     pub tracing_data: Vec<u8>,
     /// The kernel's build-id; empty if unknown.
     pub kernel_build_id: Vec<u8>,
@@ -24,22 +24,22 @@ pub struct Facts {
     pub sample_times: Option<(MonotonicNs, MonotonicNs)>,
 }
 
-/// What a complete recording has. `compressed`: records may be.
+/// Returns the features of a complete recording. `compressed` is set if records may be compressed.
 pub fn sections(manifest: &Manifest, facts: &Facts, compressed: bool) -> Vec<Section> {
     let mut sections = contents(manifest, facts);
     sections.extend(compressed.then(compression));
     sections
 }
 
-/// What perf needs to read compressed records.
+/// Returns the feature that perf needs to read compressed records.
 pub fn compression() -> Section {
     (bit::COMPRESSED, compression::feature())
 }
 
-/// A feature by its bit.
+/// A feature: its bit and its content.
 pub type Section = (u32, Vec<u8>);
 
-/// The bytes of sections at a file offset, and the header's feature bits.
+/// Lays the sections out at a file offset. Returns their bytes and the header's feature bits.
 pub fn laid_out(sections: Vec<Section>, at: u64) -> (Vec<u8>, [u8; FEATURE_BYTES]) {
     let mut bits = [0u64; 4];
     let mut table = Vec::new();
@@ -67,7 +67,7 @@ pub fn laid_out(sections: Vec<Section>, at: u64) -> (Vec<u8>, [u8; FEATURE_BYTES
     (table, flags)
 }
 
-/// The sections by their bit, lowest first.
+/// Returns the sections by their bit, lowest first.
 fn contents(manifest: &Manifest, facts: &Facts) -> Vec<Section> {
     let host = &manifest.host;
     let mut sections = Vec::new();
@@ -118,7 +118,7 @@ fn contents(manifest: &Manifest, facts: &Facts) -> Vec<Section> {
     sections
 }
 
-/// `struct perf_header_string`: the length with its padding, then the NUL-ended text.
+/// Encodes a `struct perf_header_string`: the length with its padding, then the NUL-ended text.
 fn string(text: &str) -> Vec<u8> {
     let text: Vec<u8> = text.bytes().filter(|&byte| byte != 0).collect();
     let padded = text.len().saturating_add(1).next_multiple_of(64);
@@ -128,7 +128,7 @@ fn string(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// `struct perf_header_string_list` of this process's arguments.
+/// Encodes this process's arguments as a `struct perf_header_string_list`.
 fn command_line() -> Vec<u8> {
     let args: Vec<Vec<u8>> = std::env::args_os()
         .map(|arg| string(&arg.to_string_lossy()))
@@ -141,7 +141,7 @@ fn command_line() -> Vec<u8> {
     bytes
 }
 
-/// The attributes with the names and ids that belong to them.
+/// Encodes the attributes with their names and ids.
 fn event_desc(events: &SessionEvents) -> Vec<u8> {
     let mut bytes = Vec::new();
     for count in [events.len() as u64, format::ATTR_SIZE] {
@@ -156,7 +156,7 @@ fn event_desc(events: &SessionEvents) -> Vec<u8> {
     bytes
 }
 
-/// Which events stand in groups: their leaders' places, and how many each has with its leader.
+/// Encodes which events form groups: the leader's place and the number of events, the leader included.
 fn group_desc(groups: &[(usize, usize)]) -> Vec<u8> {
     let mut bytes = half(groups.len() as u64).to_vec();
     for (leader, members) in groups {

@@ -1,4 +1,4 @@
-//! The one layout of perf.data that is written and read here.
+//! The one layout of perf.data that varid writes and reads.
 //!
 //! Sources: `tools/perf/Documentation/perf.data-file-format.txt` and
 //! `include/uapi/linux/perf_event.h`. Everything is little-endian.
@@ -15,49 +15,49 @@ pub use varid_model::perf::{
 /// "PERFILE2", little-endian.
 pub const MAGIC: [u8; 8] = *b"PERFILE2";
 
-/// Where `perf_file_header.data.size` lies.
+/// The file offset of `perf_file_header.data.size`.
 pub const DATA_SIZE_AT: u64 = 48;
 
-/// Where `perf_file_header.adds_features` lies.
+/// The file offset of `perf_file_header.adds_features`.
 pub const FEATURES_AT: u64 = 72;
 
-/// Bytes of `perf_file_header.adds_features`.
+/// The size of `perf_file_header.adds_features`, in bytes.
 pub const FEATURE_BYTES: usize = 32;
 
-/// The smallest attribute that has the clock id, so that old perfs read it.
+/// The size of an attribute: the smallest that has the clock id, so that old versions of perf read it.
 pub const ATTR_SIZE: u64 = perf::ATTR_SIZE as u64;
 
-/// An attribute in the file: the attr and the section of its ids.
+/// The size of an attribute in the file: the attribute and the section of its ids.
 pub const FILE_ATTR_SIZE: u64 = ATTR_SIZE + 16;
 
-/// Offset of the events' ids, straight after the header.
+/// The offset of the events' ids, directly after the header.
 pub const IDS_AT: u64 = HEADER_SIZE;
 
-/// Offset of the attributes of so many events.
+/// Returns the offset of the attributes in a file of this many events.
 pub const fn attrs_at(events: usize) -> u64 {
     IDS_AT.saturating_add((events as u64).saturating_mul(8))
 }
 
-/// Offset of the first record of a file of so many events.
+/// Returns the offset of the first record in a file of this many events.
 pub const fn data_at(events: usize) -> u64 {
     attrs_at(events).saturating_add((events as u64).saturating_mul(FILE_ATTR_SIZE))
 }
 
-/// Most events of a file that is read.
+/// The most events of a file that is read.
 pub const MAX_EVENTS: u64 = 1_000;
 
-/// The id of the first event; the others count on from it. Samples carry their event's.
+/// The id of the first event. The others follow it in order. A sample carries its event's id.
 pub const FIRST_ID: u64 = 1;
 
-/// The id of the event in this place.
+/// Returns the id of the event in this place.
 pub const fn id(event: usize) -> u64 {
     FIRST_ID.saturating_add(event as u64)
 }
 
-/// What a sample has.
+/// The fields of a sample.
 pub const SAMPLE_TYPE: u64 = OLD_SAMPLE_TYPE | perf::PERF_SAMPLE_RAW as u64;
 
-/// The same without raw data: older recordings.
+/// The fields of a sample in older recordings, which have no raw data.
 pub const OLD_SAMPLE_TYPE: u64 = (perf::PERF_SAMPLE_IP
     | perf::PERF_SAMPLE_TID
     | perf::PERF_SAMPLE_TIME
@@ -67,19 +67,19 @@ pub const OLD_SAMPLE_TYPE: u64 = (perf::PERF_SAMPLE_IP
     | perf::PERF_SAMPLE_PERIOD
     | perf::PERF_SAMPLE_IDENTIFIER) as u64;
 
-/// Bytes of a sample's raw data: a user id (u32) and a frame pointer (u64). Later versions may append to it.
+/// The size of a sample's raw data in bytes: a user id (u32) and a frame pointer (u64). Later versions may append to it.
 pub const RAW_SIZE: u32 = 12;
 
-/// The same with what is only written where it is not 0: flags (u64).
+/// The size with the flags (u64), which are only written if one is set.
 pub const RAW_SIZE_WITH_FLAGS: u32 = RAW_SIZE + 8;
 
-/// In the flags: the instruction of the innermost managed method is [approximate](varid_model::Precision::Approximate).
+/// The flag of a sample whose innermost managed method has an [approximate](varid_model::Precision::Approximate) instruction.
 pub const APPROXIMATE: u64 = 1;
 
-/// Where `perf_event_attr.sample_type` lies.
+/// The offset of `perf_event_attr.sample_type` in an attribute.
 pub const SAMPLE_TYPE_AT: u64 = 24;
 
-/// Kinds of records: the kernel's, and from 64 on perf's own.
+/// The kinds of records: the kernel's, and perf's own from 64 on.
 pub mod kind {
     pub use varid_model::perf::file::{COMPRESSED, COMPRESSED2, FINISHED_ROUND};
     pub use varid_model::perf::{
@@ -88,7 +88,7 @@ pub mod kind {
     };
 }
 
-/// What else a record's header says.
+/// The values of `misc` in a record's header.
 pub mod misc {
     pub use varid_model::perf::file::MISC_BUILD_ID_SIZE as BUILD_ID_SIZE;
     pub use varid_model::perf::{
@@ -98,23 +98,22 @@ pub mod misc {
     };
 }
 
-/// The clock of all times, as clock_gettime(2) calls it.
+/// The clock of all times, by its number in clock_gettime(2).
 const CLOCK_MONOTONIC: i32 = 1;
 
-/// Most addresses of one sample, so that its size fits 16 bits with the fixed fields
-/// and two contexts.
+/// The most addresses of a sample. With the fixed fields and two contexts its size fits 16 bits.
 pub const MAX_FRAMES: usize = 8_000;
 
-/// Most bytes of a path in a record, its NUL included (PATH_MAX).
+/// The most bytes of a path in a record, its NUL included (PATH_MAX).
 pub const MAX_PATH: usize = 4_096;
 
-/// Most bytes of a thread's name in a record, its NUL included.
+/// The most bytes of a thread's name in a record, its NUL included.
 pub const MAX_COMM: usize = 256;
 
-/// Bytes of the largest GNU build-id that a record holds.
+/// The size of the largest GNU build-id that a record holds, in bytes.
 pub const MAX_BUILD_ID: usize = 20;
 
-/// `struct perf_event_attr` of an event; `tracks`: mappings, names, forks and exits are its.
+/// Returns the `struct perf_event_attr` of an event. If `tracks` is set, mappings, names, forks and exits are recorded with it.
 pub fn attr(event: &EventDesc, tracks: bool) -> EventAttr {
     let mut attr = EventAttr {
         type_: event.kind,
@@ -142,7 +141,7 @@ pub fn attr(event: &EventDesc, tracks: bool) -> EventAttr {
     attr
 }
 
-/// Everything before the first record of a session's perf.data, for a file without records and features.
+/// Returns everything before the first record of a session's perf.data, for a file without records and features.
 pub fn session_head(events: &SessionEvents) -> Vec<u8> {
     let attrs = events.iter().enumerate();
     let attrs: Vec<_> = attrs
@@ -151,7 +150,7 @@ pub fn session_head(events: &SessionEvents) -> Vec<u8> {
     head(&attrs)
 }
 
-/// Everything before the first record of a perf.data file of these events, for a file without records and features. An event is its
+/// Returns everything before the first record of a perf.data file of these events, for a file without records and features. An event is its
 /// attribute and its ids, of which it may have one for each CPU. The ids lie before the attributes.
 #[must_use]
 pub fn head(events: &[(EventAttr, Vec<u64>)]) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Where was it recorded?
+//! Describes the machine of a recording.
 
 use std::fs;
 
@@ -13,16 +13,16 @@ pub struct Host {
     pub kernel: String,
     /// The machine's architecture, as `uname -m` prints it.
     pub arch: String,
-    /// Which machine, as 40 hexadecimal digits that say nothing else of it; of one without machine-id(5), which of
-    /// its boots. Empty in sessions from before it was written.
+    /// The machine's identity as 40 hexadecimal digits that reveal nothing else about it. A machine without machine-id(5) has one for each
+    /// boot. Empty in sessions from before this field existed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub machine: String,
-    /// CPUs that were online.
+    /// The number of CPUs that were online.
     pub cpus: u32,
 }
 
 impl Host {
-    /// Asks this machine. What it does not tell stays empty.
+    /// Describes this machine. What it does not say stays empty.
     #[must_use]
     pub fn this_machine() -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Host {
     }
 }
 
-/// The running kernel's GNU build-id; empty if it does not tell.
+/// Returns the running kernel's GNU build-id, empty if the kernel does not show it.
 #[must_use]
 pub fn kernel_build_id() -> Vec<u8> {
     fs::read("/sys/kernel/notes")
@@ -46,7 +46,7 @@ pub fn kernel_build_id() -> Vec<u8> {
         .unwrap_or_default()
 }
 
-/// This machine's name; empty if it does not tell.
+/// Returns this machine's name, empty if the kernel does not show it.
 pub(crate) fn hostname() -> String {
     first_line("/proc/sys/kernel/hostname")
 }
@@ -58,7 +58,7 @@ fn first_line(path: &str) -> String {
         .unwrap_or_default()
 }
 
-/// machine-id(5) wants the id itself to stay where it is.
+/// Returns the hash of this machine's id. machine-id(5) demands that the id itself is not published.
 fn machine() -> String {
     let files = ["/etc/machine-id", "/proc/sys/kernel/random/boot_id"];
     // An image that has not been booted yet says "uninitialized".
@@ -68,8 +68,8 @@ fn machine() -> String {
         .unwrap_or_default()
 }
 
-/// `uname -m`: the kernel's own answer where there is one (6.1 and later), else that of the
-/// architecture this program was built for.
+/// Returns the machine as `uname -m` names it: as the kernel says it (6.1 and later), else the architecture that this program was built
+/// for.
 fn uname_machine() -> String {
     let told = first_line("/proc/sys/kernel/arch");
     if told.is_empty() {

@@ -1,19 +1,18 @@
 //! The session folder: the one writer and the one reader of a recording.
 //!
-//! A session is a folder of three things: `perf.data`, Linux perf's own file format with
-//! attributed samples; `symbols/`, the substitute ELF files that give those samples names;
-//! `session.json`, the [`Manifest`]. The daemon writes one with [`SessionWriter`]; reports
-//! and exports read it with [`SessionReader`], while it grows, after a kill, or complete.
+//! A session is a folder with three parts: `perf.data`, in Linux perf's own file format, has the attributed samples; `symbols/` has the
+//! substitute ELF files that give names to those samples; `session.json` is the [`Manifest`]. The daemon writes a session with
+//! [`SessionWriter`]. Reports and exports read it with [`SessionReader`], while it grows, after a kill, or when it is complete.
 //!
 //! | question | file |
 //! |---|---|
-//! | what flows | `record` |
+//! | which records are there | `record` |
 //! | how is a mapping's mode written | `mode` |
 //! | what was counted | `event` |
-//! | what is known about a session | [`manifest`] |
+//! | what does a session say besides its records | [`manifest`] |
 //! | what do the addresses of the remap range mean | [`remap`] |
 //! | how often was each method called | `calls` |
-//! | which file names a file's addresses where its path leads to it no more | `kept_file` |
+//! | which file names a file's addresses if its path no longer leads to it | `kept_file` |
 //! | which files may its folder hold | `session_files` |
 //! | where was it recorded | [`host`] |
 //! | how is it written, what survives a kill or a full disk | `writer` |
@@ -67,9 +66,8 @@
 //!
 //! # Non-goals
 //!
-//! Only recordings that varid wrote are read: one layout of attributes and samples. `varid-import`
-//! makes sessions of any other perf.data. The `linux-perf-data` crate reads what is written here
-//! (a test holds it to that); it is not used for reading because it allocates what a file
+//! Only recordings that varid wrote are read: one layout of attributes and samples. `varid-import` makes sessions of any other perf.data.
+//! The `linux-perf-data` crate reads what is written here, as a test checks. It is not used for reading because it allocates what a file
 //! claims and reports errors without offsets, and a recording is not trusted.
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -130,17 +128,17 @@ pub use writer::{
     BATCH, MAX_BACKLOG, Owner, RESERVE, SessionWriter, kept_file_of, may_hold, remove_session,
 };
 
-/// Name of the kernel's own samples inside a session folder, where they are kept.
+/// The name of the kernel's own samples inside a session folder, where they are kept.
 pub const RAW_DATA: &str = "raw.data";
 
-/// Name of the samples' file inside a session folder.
+/// The name of the samples' file inside a session folder.
 pub const PERF_DATA: &str = "perf.data";
 
-/// Name of the manifest inside a session folder.
+/// The name of the manifest inside a session folder.
 pub const SESSION_JSON: &str = "session.json";
 
-/// Name of the folder of substitute ELF files inside a session folder.
+/// The name of the folder of substitute ELF files inside a session folder.
 pub const SYMBOLS: &str = "symbols";
 
-/// Path of the ELF file behind the remap range, relative to the session folder.
+/// The path of the ELF file for the remap range, relative to the session folder.
 pub const REMAP_ELF: &str = "symbols/remap.elf";

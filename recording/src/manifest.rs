@@ -1,4 +1,4 @@
-//! What is known about a session beside its records: `session.json`.
+//! Reads and writes `session.json`: what a session says besides its records.
 
 use std::{
     collections::BTreeMap,
@@ -22,27 +22,27 @@ use crate::{
 /// The manifest's version that this crate writes, and the latest one it reads.
 pub const VERSION: u32 = 1;
 
-/// More than any manifest needs; a larger one is neither written nor read.
+/// The most bytes of a manifest, more than any needs. A larger one is neither written nor read.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// `session.json`. Unknown keys are ignored, missing ones have the default of their type, so
-/// that recordings stay readable in both directions within one version.
+/// `session.json`. Unknown keys are ignored, and missing ones have the default of their type, so that recordings stay readable in both
+/// directions within one version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// [`VERSION`].
+    /// The format's version: [`VERSION`].
     pub version: u32,
     /// The version of varid that wrote it.
     #[serde(default)]
     pub varid: String,
     /// How far the recording got.
     pub state: SessionState,
-    /// When it started, in nanoseconds of CLOCK_MONOTONIC.
+    /// The start, in nanoseconds of CLOCK_MONOTONIC.
     #[serde(default)]
     pub start_time_ns: MonotonicNs,
-    /// When it started, in RFC 3339.
+    /// The start, in RFC 3339.
     #[serde(default)]
     pub wall_start: String,
-    /// How long it took, in nanoseconds; as of the last save while it is live.
+    /// The duration in nanoseconds. While the session is live it is that of the last save.
     #[serde(default)]
     pub duration_ns: u64,
     /// The events: the keys `event` and, where there are more, `further_events`.
@@ -58,22 +58,22 @@ pub struct Manifest {
     pub tactic: Tactic,
     /// What was profiled.
     pub target: SessionTarget,
-    /// Where.
+    /// The machine of the recording.
     #[serde(default)]
     pub host: Host,
     /// What became of the samples.
     #[serde(default)]
     pub counts: SampleCounts,
-    /// Requests for memory and files of processes: what names and code were read with.
+    /// The number of requests for memory and files of processes, with which names and code were read.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub read_requests: u64,
-    /// The files that are not simply native code.
+    /// The files that are more than native code.
     #[serde(default)]
     pub images: Vec<SessionImage>,
-    /// The files without a build-id: their names come from the same file only.
+    /// The files without a build-id. Their names come from the same file only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<RecordedFile>,
-    /// The files whose symbols the session keeps, though their mappings have their own paths.
+    /// The files whose symbols the session keeps, although their mappings have their own paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptFile>,
     /// How the recording differs from what was requested, as sentences.
@@ -82,13 +82,13 @@ pub struct Manifest {
     /// The configuration at the start, in the format of varid.toml.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub configuration: String,
-    /// Changes of the configuration during the recording, those that were refused included.
+    /// Changes of the configuration during the recording, refused ones included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ConfigurationChange>,
-    /// Which service a process counts for, from when on.
+    /// The services that processes count for, each from a time on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memberships: Vec<Membership>,
-    /// The recording of another profiler that the session is of.
+    /// The recording of another profiler from which the session was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportedFrom>,
 }
@@ -96,11 +96,11 @@ pub struct Manifest {
 /// A recording that varid did not make.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedFrom {
-    /// What the file was called (not UTF-8: lossy).
+    /// The file's path (lossy if it is not UTF-8).
     pub path: String,
     /// Its format, as `varid import --format` names it.
     pub format: String,
-    /// The program that wrote it; empty: not known.
+    /// The program that wrote it; empty if it is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub writer: String,
 }
@@ -108,44 +108,44 @@ pub struct ImportedFrom {
 /// A configuration file that was read again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigurationChange {
-    /// From when on it is in force, in nanoseconds of CLOCK_MONOTONIC: samples from then on follow it.
+    /// The time from which it is in force, in nanoseconds of CLOCK_MONOTONIC. Samples from then on follow it.
     pub time_ns: MonotonicNs,
-    /// Its keys that are new and in force from then on.
+    /// Its new keys that are in force from then on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// Its keys that are new and in force from the next session on.
+    /// Its new keys that are in force from the next session on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<String>,
     /// The whole configuration from then on, in the format of varid.toml.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub configuration: String,
-    /// What was wrong with it, so that nothing changed.
+    /// The error in the file, because of which nothing changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// A process that counts for a service from a time on; if there was none before, also until then.
+/// The service that a process counts for from a time on. Before its first membership a process counts for no service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Membership {
     /// The process.
     pub pid: Pid,
-    /// In nanoseconds of CLOCK_MONOTONIC.
+    /// The time from which it counts, in nanoseconds of CLOCK_MONOTONIC.
     pub since_ns: MonotonicNs,
-    /// The service; none: it counts for no service any more.
+    /// The service. `None` if the process no longer counts for any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
 }
 
 impl Manifest {
-    /// The recording starts, at a time of CLOCK_MONOTONIC that is now.
+    /// Sets the start of the recording to now, which is `time` by CLOCK_MONOTONIC.
     pub fn start(&mut self, time: MonotonicNs) {
         self.start_time_ns = time;
         self.wall_start = rfc3339(SystemTime::now());
     }
 
-    /// A manifest of a recording that starts on this machine, by the wall clock now.
+    /// Creates the manifest of a recording that starts on this machine now, by the wall clock.
     ///
-    /// `start_time_ns` is CLOCK_MONOTONIC at the start.
+    /// `start_time_ns` is the time of CLOCK_MONOTONIC at the start.
     #[must_use]
     pub fn new(
         events: impl Into<SessionEvents>,
@@ -214,7 +214,7 @@ impl Manifest {
 }
 
 impl Manifest {
-    /// The bytes of session.json.
+    /// Encodes the manifest as session.json.
     pub(crate) fn to_json(&self) -> io::Result<Vec<u8>> {
         let mut json = serde_json::to_vec_pretty(self)?;
         json.push(b'\n');
@@ -228,7 +228,7 @@ impl Manifest {
         Ok(json)
     }
 
-    /// When it started, in seconds since 1970; none: it does not say.
+    /// Returns when the recording started, in seconds since 1970. `None` if the manifest does not say.
     #[must_use]
     pub fn wall_start_seconds(&self) -> Option<i64> {
         unix_seconds(&self.wall_start)
@@ -248,11 +248,11 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionState {
-    /// Live, or its daemon was killed.
+    /// The session is live, or its daemon was killed.
     Recording,
-    /// Stopped in order.
+    /// The session was stopped in order.
     Complete,
-    /// Given up; what was recorded until then is readable.
+    /// The session was given up. What was recorded until then is readable.
     Failed,
 }
 
@@ -271,7 +271,7 @@ pub enum SampleSource {
 }
 
 impl SampleSource {
-    /// The name that manifests and reports use.
+    /// Returns the name that manifests and reports use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -290,12 +290,12 @@ pub enum Tactic {
     /// Nothing happens at run time: frames are walked at the sample.
     #[default]
     LoadFromDex,
-    /// An event at every invoke.
+    /// There is an event at every invoke.
     MethodInvoke,
 }
 
 impl Tactic {
-    /// The paper's name, which manifests and VMs use.
+    /// Returns the paper's name, which manifests and VMs use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -304,7 +304,7 @@ impl Tactic {
         }
     }
 
-    /// Its name as the mode of a session, on the command line and in configurations.
+    /// Returns its name as the mode of a session, on the command line and in configurations.
     #[must_use]
     pub const fn mode(self) -> &'static str {
         match self {
@@ -317,14 +317,14 @@ impl Tactic {
 /// What was profiled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionTarget {
-    /// Which kind of thing.
+    /// The kind of target.
     pub kind: TargetKind,
-    /// Package, process ids, or command line; empty for everything.
+    /// Package, process ids, or command line; empty if everything was profiled.
     #[serde(default)]
     pub value: String,
 }
 
-/// Which kind of thing was profiled.
+/// The kind of what was profiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TargetKind {
@@ -338,43 +338,41 @@ pub enum TargetKind {
     Command,
     /// A service by its name.
     Service,
-    /// Several apps and services, by their names.
+    /// Several apps and services by their names.
     Several,
 }
 
-/// What became of the samples. [`SessionWriter`](crate::SessionWriter) keeps `samples`,
-/// `attributed`, `unattributed`, `lost` and `dropped` from the records that pass through it;
-/// `malformed`, `throttled`,
-/// `transitions` and `filtered` are the caller's.
+/// What became of the samples. [`SessionWriter`](crate::SessionWriter) counts `samples`, `attributed`, `unattributed`, `lost` and `dropped`
+/// from the records that it writes. The caller sets `malformed`, `throttled`, `transitions` and `filtered`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SampleCounts {
     /// Samples written.
     pub samples: u64,
-    /// Those among them without a reason's marker.
+    /// The samples among them without a reason's marker.
     pub attributed: u64,
-    /// The others, by the name of the reason.
+    /// The other samples, by the name of the reason.
     pub unattributed: BTreeMap<String, u64>,
-    /// Records that the kernel had no room for, and samples that the disk had none for.
+    /// Records that the kernel had no room for, and samples that the disk had no room for.
     pub lost: u64,
-    /// Other records that the disk had no room for: mappings, names, beginnings and ends.
+    /// Other records that the disk had no room for: mappings, names, starts and ends.
     #[serde(skip_serializing_if = "is_zero")]
     pub dropped: u64,
-    /// Records of the kernel that are not what its ABI says: samples may have been among them.
+    /// Records of the kernel that do not follow its ABI. Samples may have been among them.
     #[serde(skip_serializing_if = "is_zero")]
     pub malformed: u64,
-    /// Times the kernel paused the event because it fired too often.
+    /// The number of times the kernel paused the event because it fired too often.
     pub throttled: u64,
-    /// Samples in a transition window (a frame pushed and not yet entered, an interpreter's
-    /// prologue or epilogue) that were recognised and resolved.
+    /// Samples in a transition window (a frame pushed and not yet entered, an interpreter's prologue or epilogue) that were recognised and
+    /// resolved.
     pub transitions: u64,
-    /// Samples that were not recorded because others were asked for, by the reason: `method`, and
-    /// `method-incomplete` for those with frames missing that might have been others.
+    /// Samples that were not recorded because others were asked for, by the reason: `method`, and `method-incomplete` for those with
+    /// missing frames that might have been others.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub filtered: BTreeMap<String, u64>,
 }
 
-// As serde calls it.
+// serde requires this signature.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 const fn is_zero(count: &u64) -> bool {
     *count == 0
@@ -383,24 +381,24 @@ const fn is_zero(count: &u64) -> bool {
 /// A file of a profiled process that is more than native code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionImage {
-    /// Absolute path of the dex file or library when it was recorded (not UTF-8: lossy).
+    /// The absolute path of the dex file or library when it was recorded (lossy if it is not UTF-8).
     pub path: String,
-    /// Its build-id in hexadecimal; for a dex file its SHA-1.
+    /// Its build-id in hexadecimal. A dex file has its SHA-1.
     #[serde(default)]
     pub build_id: String,
-    /// What it is.
+    /// The kind of file.
     pub kind: ImageKind,
     /// The layer that its samples count for.
     pub layer: Layer,
-    /// The substitute ELF file, relative to the session folder.
+    /// The path of the substitute ELF file, relative to the session folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub substitute: Option<String>,
-    /// The name to show, where the path says less (`classes2.dex` of an apk).
+    /// The name to show if the path says less (`classes2.dex` of an apk).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
 }
 
-/// What an image is.
+/// The kind of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageKind {
@@ -412,14 +410,14 @@ pub enum ImageKind {
     Elf,
 }
 
-/// A time in RFC 3339 with seconds, in UTC; times before 1970 are 1970.
+/// Formats a time in RFC 3339 with seconds, in UTC. Times before 1970 are 1970.
 #[must_use]
 pub fn rfc3339(time: SystemTime) -> String {
     let seconds = time
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
     let (day, second) = (seconds / 86_400, seconds % 86_400);
-    // Civil date from the days since 1970, in eras of 400 years that start in March.
+    // This is the civil date from the days since 1970, in eras of 400 years that start in March.
     let shifted = day.saturating_add(719_468);
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = day_of_era
@@ -454,13 +452,13 @@ pub fn rfc3339(time: SystemTime) -> String {
     )
 }
 
-/// The inverse of [`rfc3339`]: the seconds of `2024-02-29T12:00:00Z`.
+/// Parses what [`rfc3339`] formats: returns the seconds of `2024-02-29T12:00:00Z`.
 fn unix_seconds(text: &str) -> Option<i64> {
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
     let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
     let (hours, minutes, seconds) = (number(11..13)?, number(14..16)?, number(17..19)?);
     let is_date = (1..=12).contains(&month) && (1..=31).contains(&day) && year >= 1970;
-    // Years begin in March, so that a leap day is the last one.
+    // Years begin in March, so that the leap day is the last one.
     let (year, month) = match month.checked_sub(3)? {
         month @ 0.. => (year, month),
         before => (year.checked_sub(1)?, before.checked_add(12)?),
@@ -470,7 +468,7 @@ fn unix_seconds(text: &str) -> Option<i64> {
         .checked_add(year / 400)?;
     let days = year.checked_mul(365)?.checked_add(leap_days)?;
     let days = days.checked_add(month.checked_mul(153)?.checked_add(2)? / 5)?;
-    // 719,469 days are from March of year 0 to the first of January 1970.
+    // There are 719,469 days from March of year 0 to the first of January 1970.
     let days = days.checked_add(day)?.checked_sub(719_469)?;
     let of_day = hours
         .checked_mul(3_600)?

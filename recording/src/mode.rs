@@ -1,4 +1,4 @@
-//! How is a mapping's mode written in its MMAP2 record?
+//! Writes a mapping's mode into its MMAP2 record, and reads it.
 
 use varid_model::Mode;
 
@@ -7,12 +7,12 @@ const PROT_WRITE: u32 = 2;
 const PROT_EXEC: u32 = 4;
 const MAP_SHARED: u32 = 1;
 const MAP_PRIVATE: u32 = 2;
-/// Linux ignores it, and has it for "not executable" here: PROT_EXEC is added for perf's readers, who look at no other mapping.
+/// Linux ignores this flag. Here it means "not executable", as PROT_EXEC is always set: perf's readers look at no other mapping.
 const MAP_DENYWRITE: u32 = 0x800;
-/// Linux ignores this one, too: "executable" here.
+/// Linux ignores this flag, too. Here it means "executable".
 const MAP_EXECUTABLE: u32 = 0x1000;
 
-/// Protection and flags of its MMAP2 record; it need not be known.
+/// Returns the protection and flags of a mapping's MMAP2 record. The mode may be unknown.
 pub(crate) const fn recorded(mode: Option<Mode>) -> (u32, u32) {
     let Some(mode) = mode else {
         return (PROT_READ | PROT_EXEC, MAP_PRIVATE);
@@ -33,7 +33,7 @@ pub(crate) const fn recorded(mode: Option<Mode>) -> (u32, u32) {
     (prot, kind | known)
 }
 
-/// The inverse.
+/// Returns the mode that an MMAP2 record has. `None` if it was unknown.
 pub(crate) const fn of_record(prot: u32, flags: u32) -> Option<Mode> {
     if flags & (MAP_DENYWRITE | MAP_EXECUTABLE) == 0 {
         return None;

@@ -1,4 +1,4 @@
-//! How is a session read, live, killed or complete?
+//! Reads a session, whether it is live, was killed or is complete.
 
 use std::{
     fs::File,
@@ -27,10 +27,10 @@ use crate::{
     writer::{BATCH, MAX_BACKLOG},
 };
 
-/// Bytes that are read at once.
+/// The bytes that are read at once.
 const READ_AHEAD: usize = 256 << 10;
 
-/// A session folder, opened for reading. Nothing in it is trusted.
+/// A session folder, opened for reading. Its content is not trusted.
 #[derive(Debug)]
 pub struct SessionReader {
     dir: PathBuf,
@@ -42,7 +42,7 @@ impl SessionReader {
     ///
     /// # Errors
     ///
-    /// It is not a session, or its manifest cannot be read.
+    /// The folder is not a session, or its manifest cannot be read.
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self> {
         let dir = dir.into();
         let path = dir.join(SESSION_JSON);
@@ -53,35 +53,34 @@ impl SessionReader {
         Ok(Self { dir, manifest })
     }
 
-    /// The session folder.
+    /// Returns the session folder.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The folder of substitute ELF files.
+    /// Returns the folder of substitute ELF files.
     #[must_use]
     pub fn symbols(&self) -> PathBuf {
         self.dir.join(SYMBOLS)
     }
 
-    /// The manifest, as it was when the session was opened. The counts of a killed session
-    /// are those of the last save; the records are the truth.
+    /// Returns the manifest as it was when the session was opened. A killed session has the counts of the last save; the records are exact.
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// How often methods were called, where that was counted; else nothing.
+    /// Returns how often methods were called. The list is empty if calls were not counted.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or a line of it is no count.
+    /// The file cannot be read, or a line of it is not a count.
     pub fn calls(&self) -> Result<Vec<CallCount>> {
         calls::read(&self.dir)
     }
 
-    /// The records that the file holds now, in order of time.
+    /// Returns the records that the file holds now, in order of time.
     ///
     /// # Errors
     ///
@@ -91,56 +90,56 @@ impl SessionReader {
     }
 }
 
-/// The records of a session in order of time; after those before it an error ends them.
+/// The records of a session in order of time. An error ends them, after the records before it.
 ///
-/// Holds back what may still be overtaken: the records of two flushes. As an iterator it gives each record memory of its own;
-/// [`next_ref`](Self::next_ref) allocates none for samples.
+/// Holds back records that an earlier one may still precede: those of two flushes. As an iterator it allocates memory for each record.
+/// [`next_ref`](Self::next_ref) allocates no memory for samples.
 #[derive(Debug)]
 pub struct Records {
     path: PathBuf,
     file: BufReader<File>,
-    /// What its events' samples have.
+    /// The content of the raw data of each event's samples.
     events: Vec<RawContent>,
-    /// Where the first record starts in the file.
+    /// The file offset of the first record.
     start: u64,
-    /// Where the next record starts in the file.
+    /// The file offset of the next record.
     offset: u64,
-    /// Where the records end, or would if the file were not cut before.
+    /// The file offset at which the records end, or would end if the file were not cut.
     end: u64,
-    /// Where the file ends.
+    /// The size of the file in bytes.
     len: u64,
     /// The body of the current record.
     body: Vec<u8>,
-    /// The records of the current compressed one.
+    /// The records of the current compressed record.
     chunk: Chunk,
-    /// Bytes of records that were compressed, since the last end of a round.
+    /// The bytes of compressed records since the last end of a round, after decompression.
     decompressed: usize,
-    /// The same, since the first record.
+    /// The bytes of compressed records since the first record.
     expansion: Expansion,
-    /// Records that were read and not delivered.
+    /// The records that were read and not delivered.
     order: TimeOrder,
     /// The latest time of the rounds before the current one.
     previous_round: MonotonicNs,
     /// The latest time so far.
     latest: MonotonicNs,
-    /// What ended the records early.
+    /// The error that ended the records early.
     damage: Option<Error>,
-    /// More records may come: those that they could overtake wait.
+    /// More records may come, and records that they may precede are held back.
     follows: bool,
 }
 
-/// Bytes of compressed records that a round may have: the writer's backlog and a batch.
+/// The most bytes of compressed records in a round: the writer's backlog and a batch.
 const MAX_ROUND: usize = MAX_BACKLOG
     .saturating_mul(2)
     .saturating_add(BATCH.saturating_mul(2));
 
-/// The records of a compressed one.
+/// The records of a compressed record.
 #[derive(Debug, Default)]
 struct Chunk {
-    /// Where that one is in the file; 0 before the first.
+    /// The file offset of the compressed record; 0 before the first.
     at: u64,
     records: Vec<u8>,
-    /// Bytes of them that have been taken.
+    /// The bytes of these records that have been taken.
     taken: usize,
 }
 
@@ -154,7 +153,7 @@ impl Chunk {
         self.taken < self.records.len()
     }
 
-    /// The next record: its header, and its body.
+    /// Takes the next record: returns its header and fills `body`.
     fn next(&mut self, body: &mut Vec<u8>) -> std::result::Result<Header, &'static str> {
         let rest = self.records.get(self.taken..).unwrap_or_default();
         let cut = "a compressed record that ends within one of its records";
@@ -169,15 +168,15 @@ impl Chunk {
 }
 
 impl Records {
-    /// Takes the session for one that is being written: records that later ones may overtake are held back until
-    /// [`grow`](Self::grow) has found those, or [`end`](Self::end) says that none come. None of the iterator is not the end.
+    /// Treats the session as one that is being written: records that later ones may precede are held back until [`grow`](Self::grow) has
+    /// found these, or [`end`](Self::end) says that no more come. `None` from the iterator is then not the end.
     #[must_use]
     pub const fn following(mut self) -> Self {
         self.follows = true;
         self
     }
 
-    /// Looks how far the file has records now. Only what was added is read.
+    /// Looks up how far the records of the file reach now. Only what was added is read.
     ///
     /// # Errors
     ///
@@ -189,7 +188,7 @@ impl Records {
             .and_then(|file| {
                 self.file.seek(SeekFrom::Start(DATA_SIZE_AT))?;
                 self.file.read_exact(&mut size)?;
-                // What the buffer has from behind the records may have been a part of a batch.
+                // The buffer may hold a part of a batch from after the records.
                 self.file.seek(SeekFrom::Start(self.offset))?;
                 Ok(file.len())
             })
@@ -200,7 +199,7 @@ impl Records {
         Ok(())
     }
 
-    /// The session is not written any more: after a last [`grow`](Self::grow) the iterator ends with its last record.
+    /// Says that the session is no longer written. After a last [`grow`](Self::grow) the iterator ends with the last record.
     pub const fn end(&mut self) {
         self.follows = false;
     }
@@ -239,7 +238,7 @@ impl Records {
         })
     }
 
-    /// The next record, as [`Iterator::next`] has it; a sample's callchains are valid until the one after.
+    /// Returns the next record, as [`Iterator::next`] does. A sample's callchains are valid until the next call.
     pub fn next_ref(&mut self) -> Option<Result<RecordRef<'_>>> {
         if !self.order.has_next()
             && let Err(error) = self.fill()
@@ -305,7 +304,7 @@ impl Records {
         let opened = self.chunk.open(header_at, &self.body);
         let opened = opened.and_then(|()| self.expansion.add(&self.body, &self.chunk.records));
         opened.map_err(|reason| self.wrong(header_at, reason))?;
-        // Records wait for the end of a round: they have to be few, whatever a small file says.
+        // Records wait in memory for the end of a round. They must be few, whatever a small file says.
         self.decompressed = self.decompressed.saturating_add(self.chunk.records.len());
         if self.decompressed > MAX_ROUND {
             return Err(self.wrong(header_at, "more compressed records than a round has"));
@@ -313,7 +312,7 @@ impl Records {
         Ok(())
     }
 
-    /// Reads one record's body; returns its header.
+    /// Reads a record's body and returns its header.
     fn read_record(&mut self) -> Result<Header> {
         let mut bytes = [0; RECORD_HEADER_SIZE];
         let left = self.end.min(self.len).saturating_sub(self.offset);
@@ -369,17 +368,17 @@ impl Iterator for Records {
     }
 }
 
-/// A perf.data and where its records are.
+/// An open perf.data and the place of its records.
 #[derive(Debug)]
 pub struct DataSection {
     pub file: BufReader<File>,
-    /// Offset of the first record.
+    /// The offset of the first record.
     pub data: u64,
-    /// Bytes of records.
+    /// The size of the records in bytes.
     pub size: u64,
 }
 
-/// Opens a perf.data of so many events.
+/// Opens a perf.data of this many events.
 pub fn open_data(path: &Path, events: usize) -> Result<DataSection> {
     let mut file = open_regular(path)
         .map(BufReader::new)
@@ -393,8 +392,7 @@ pub fn open_data(path: &Path, events: usize) -> Result<DataSection> {
     Ok(DataSection { file, data, size })
 }
 
-/// Checks the head of perf.data against the number of events that it should have; offset and
-/// size of its records.
+/// Checks the head of perf.data against the expected number of events. Returns the offset and size of the records.
 fn data_section(
     file: &mut BufReader<File>,
     path: &Path,
@@ -440,7 +438,7 @@ fn data_section(
             ));
         }
     }
-    // What a cut file has of them can be read.
+    // In a cut file, the records that are there can be read.
     if data > len || data.checked_add(data_size).is_none() {
         return Err(wrong(40, "the records lie outside the file"));
     }

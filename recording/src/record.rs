@@ -1,17 +1,17 @@
-//! Which records does a recording hold?
+//! Defines the records of a recording.
 
 use std::path::PathBuf;
 
 use varid_model::{Address, FrameAddress, Mode, MonotonicNs, Period, Pid, Precision, Tid};
 
-/// Where the shim's own addresses start: methods without bytecode of their own and
-/// markers live in this range of every profiled process, backed by `symbols/remap.elf`.
+/// The start of the shim's own addresses. Methods without bytecode of their own and markers lie in this range of every profiled process,
+/// backed by `symbols/remap.elf`.
 pub const REMAP_BASE: u64 = 0x6000_0000_0000;
 
-/// Bytes of address space behind [`REMAP_BASE`].
+/// The size of the range from [`REMAP_BASE`], in bytes.
 pub const REMAP_SIZE: u64 = 0x100_0000;
 
-/// Stands for a user id that is not known.
+/// The user id of a process whose user is not known.
 pub const NO_UID: u32 = u32::MAX;
 
 /// Where the sampled instruction ran.
@@ -26,43 +26,41 @@ pub enum CpuMode {
 /// One attributed sample, with callchains of its own or borrowed ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample<Chain = Vec<Address>> {
-    /// Whose sample it is: the place of the event among the session's
-    /// [`SessionEvents`](crate::SessionEvents). An event that is read with its leader's samples has samples
-    /// of its own, of the same place and time.
+    /// The event of the sample, by its place in the session's [`SessionEvents`](crate::SessionEvents). An event that is read with its
+    /// leader's samples has samples of its own, of the same place and time.
     pub event: usize,
-    /// When.
+    /// The time.
     pub time: MonotonicNs,
     /// The process.
     pub pid: Pid,
     /// The thread.
     pub tid: Tid,
-    /// The CPU it was taken on.
+    /// The CPU on which it was taken.
     pub cpu: u32,
     /// Event counts since the last sample (nanoseconds for cpu-clock).
     pub period: Period,
     /// The instruction pointer that the PMU saw, before any remapping.
     pub original_ip: Address,
-    /// Of a precise event of another recorder, where its interrupt came: the callchain was recorded from there on. The leaf is the sampled
-    /// instruction; whether the function of the interrupt had called it, symbols tell. `None`: it came at the leaf.
+    /// For a precise event of another recorder, the address where its interrupt came. The callchain was recorded from there. The leaf is
+    /// the sampled instruction; symbols show whether the function of the interrupt had called it. `None` if the interrupt came at the leaf.
     pub interrupt: Option<Address>,
-    /// Kernel or user.
+    /// The mode: kernel or user.
     pub mode: CpuMode,
-    /// Whose process it is: the effective user id; [`NO_UID`] if it is not known.
+    /// The effective user id of the process, or [`NO_UID`] if it is not known.
     pub uid: u32,
-    /// Where the frame of the innermost managed method lies: the VM's frame pointer; `None`: there is
-    /// no such frame, or it has no address.
+    /// The frame of the innermost managed method: the VM's frame pointer. `None` if there is no such frame, or it has no address.
     pub frame: Option<Address>,
-    /// How well the instruction of that method is known.
+    /// The precision of the instruction of that method.
     pub precision: Precision,
-    /// Kernel addresses, leaf first; callers are return addresses.
+    /// The kernel's addresses, leaf first. Callers are return addresses.
     pub kernel: Chain,
-    /// User addresses, leaf first: native addresses, dex addresses (callers: the
-    /// invoke's address + 1) and addresses of the remap range.
+    /// The user's addresses, leaf first: native addresses, dex addresses (for callers the invoke's address + 1) and addresses of the remap
+    /// range.
     pub user: Chain,
 }
 
 impl Sample {
-    /// The same with borrowed callchains.
+    /// Returns the sample with borrowed callchains.
     #[must_use]
     pub fn borrowed(&self) -> Sample<&[Address]> {
         self.with_chains(&self.kernel, &self.user)
@@ -70,7 +68,7 @@ impl Sample {
 }
 
 impl Sample<&[Address]> {
-    /// The same with callchains of its own.
+    /// Returns the sample with callchains of its own.
     #[must_use]
     pub fn to_owned(&self) -> Sample {
         self.with_chains(self.kernel.to_vec(), self.user.to_vec())
@@ -78,7 +76,7 @@ impl Sample<&[Address]> {
 }
 
 impl<Chain> Sample<Chain> {
-    /// The same with other callchains.
+    /// Returns the sample with other callchains.
     pub(crate) fn with_chains<Other>(&self, kernel: Other, user: Other) -> Sample<Other> {
         let Self {
             event,
@@ -116,12 +114,12 @@ impl<Chain> Sample<Chain> {
 }
 
 impl<Chain: AsRef<[Address]>> Sample<Chain> {
-    /// The kernel's frames, leaf first.
+    /// Iterates over the kernel's frames, leaf first.
     pub fn kernel_frames(&self) -> impl ExactSizeIterator<Item = FrameAddress> {
         frames(self.kernel.as_ref())
     }
 
-    /// The user's frames, leaf first. A leaf that entered the kernel is an [`Instruction`](FrameAddress::Instruction), too.
+    /// Iterates over the user's frames, leaf first. A leaf that entered the kernel is an [`Instruction`](FrameAddress::Instruction), too.
     pub fn user_frames(&self) -> impl ExactSizeIterator<Item = FrameAddress> {
         frames(self.user.as_ref())
     }
@@ -135,25 +133,25 @@ fn frames(chain: &[Address]) -> impl ExactSizeIterator<Item = FrameAddress> {
 /// A range of a process's addresses that a file stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MappingRecord {
-    /// When.
+    /// The time.
     pub time: MonotonicNs,
-    /// The process; [`Pid::KERNEL`] for the kernel's own.
+    /// The process, or [`Pid::KERNEL`] for the kernel's own.
     pub pid: Pid,
     /// The thread that mapped it.
     pub tid: Tid,
-    /// First address.
+    /// The first address.
     pub start: Address,
-    /// Bytes.
+    /// The size in bytes.
     pub len: u64,
-    /// Offset of `start` in the file.
+    /// The offset of `start` in the file.
     pub pgoff: u64,
-    /// The kernel's own mapping (`[kernel.kallsyms]_text` and modules).
+    /// True for the kernel's own mappings (`[kernel.kallsyms]_text` and modules).
     pub kernel: bool,
-    /// What the process may do with it; none: it is not known, or no process has mapped it.
+    /// What the process may do with it. `None` if that is not known, or no process has mapped it.
     pub mode: Option<Mode>,
     /// The file whose symbols serve this range: an ELF file, or a substitute in the session.
     pub path: PathBuf,
-    /// The file's GNU build-id, at most 20 bytes; empty if unknown.
+    /// The file's GNU build-id, at most 20 bytes; empty if it is not known.
     pub build_id: Vec<u8>,
 }
 
@@ -162,50 +160,50 @@ pub struct MappingRecord {
 pub enum SessionRecord {
     /// A mapping appeared.
     Mapping(MappingRecord),
-    /// A thread took a name.
+    /// A thread got a name.
     Comm {
-        /// When.
+        /// The time.
         time: MonotonicNs,
-        /// Process.
+        /// The process.
         pid: Pid,
-        /// Thread.
+        /// The thread.
         tid: Tid,
-        /// The name came with an exec: the process's mappings are gone.
+        /// The name came with an exec: the process has lost its mappings.
         exec: bool,
         /// The name.
         name: String,
     },
     /// A process or thread was forked.
     Fork {
-        /// When.
+        /// The time.
         time: MonotonicNs,
-        /// New process.
+        /// The new process.
         pid: Pid,
         /// Its parent process.
         ppid: Pid,
-        /// New thread.
+        /// The new thread.
         tid: Tid,
         /// Its parent thread.
         ptid: Tid,
     },
     /// A process or thread ended.
     Exit {
-        /// When.
+        /// The time.
         time: MonotonicNs,
-        /// Process.
+        /// The process.
         pid: Pid,
         /// Its parent process.
         ppid: Pid,
-        /// Thread.
+        /// The thread.
         tid: Tid,
         /// Its parent thread.
         ptid: Tid,
     },
     /// The kernel had no room for this many records.
     Lost {
-        /// When.
+        /// The time.
         time: MonotonicNs,
-        /// Records lost.
+        /// The number of lost records.
         count: u64,
     },
     /// A sample.
@@ -222,7 +220,7 @@ pub enum RecordRef<'r> {
 }
 
 impl RecordRef<'_> {
-    /// When it was.
+    /// Returns the time of the record.
     #[must_use]
     pub const fn time(&self) -> MonotonicNs {
         match self {
@@ -231,7 +229,7 @@ impl RecordRef<'_> {
         }
     }
 
-    /// The same with memory of its own.
+    /// Returns the record with memory of its own.
     #[must_use]
     pub fn into_owned(self) -> SessionRecord {
         match self {
@@ -242,7 +240,7 @@ impl RecordRef<'_> {
 }
 
 impl SessionRecord {
-    /// When it was.
+    /// Returns the time of the record.
     #[must_use]
     pub const fn time(&self) -> MonotonicNs {
         match self {

@@ -1,34 +1,34 @@
-//! Which file had a path when it was mapped, if no build-id tells?
+//! Identifies the file that had a path when it was mapped, where it has no build-id.
 
 use serde::{Deserialize, Serialize};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use varid_model::Device;
 
-/// A mapped file without a build-id. A file with the same path is another one in another mount namespace, a chroot, or after an update.
+/// A mapped file without a build-id. In another mount namespace, in a chroot, or after an update the same path leads to another file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RecordedFile {
-    /// Its path as mappings have it (not UTF-8: lossy).
+    /// The path as mappings have it (lossy if it is not UTF-8).
     pub path: String,
-    /// Its inode.
+    /// The inode.
     pub inode: u64,
-    /// Major and minor number of its device; none: not recorded.
+    /// The major and minor number of the device. `None` if it was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<(u32, u32)>,
-    /// Its size in bytes, and the second and nanosecond of its last change; none: not recorded.
+    /// The size in bytes, and the second and nanosecond of the last change. `None` if they were not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<(u64, i64, i64)>,
 }
 
 impl RecordedFile {
-    /// A file that is open here.
+    /// Describes a file that is open here.
     #[must_use]
     pub fn of(path: String, file: &Metadata) -> Self {
         Self::of_version(path, file.ino(), version(file))
     }
 
-    /// A file of this version: its size in bytes, and the second and nanosecond of its last change. Its device is not recorded: after the
-    /// next mount or boot it may have another number.
+    /// Describes a file of this version: its size in bytes, and the second and nanosecond of its last change. The device is not recorded,
+    /// as it may have another number after the next mount or boot.
     #[must_use]
     pub const fn of_version(path: String, inode: u64, version: (u64, i64, i64)) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl RecordedFile {
         }
     }
 
-    /// A file as the kernel's record of a mapping has it; none: memory without a file.
+    /// Describes a file as the kernel's record of a mapping has it. Returns `None` for memory without a file.
     #[must_use]
     pub fn of_mapping(path: String, device: Device, inode: u64) -> Option<Self> {
         (inode != 0).then_some(Self {
@@ -50,12 +50,12 @@ impl RecordedFile {
         })
     }
 
-    /// Whether a file is this one.
+    /// Returns true if a file is this one.
     #[must_use]
     pub fn is(&self, file: &Metadata) -> bool {
         let found = Device::of_number(file.dev());
         let same_device = self.device.is_none_or(|(major, minor)| {
-            // File systems without a device have a number of their own for stat(2), and get another one at each mount.
+            // File systems without a device have their own number in stat(2), which changes with each mount.
             major == 0 || found.major == 0 || (found.major, found.minor) == (major, minor)
         });
         let same_version = self

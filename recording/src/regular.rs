@@ -1,4 +1,4 @@
-//! How is a file opened of which another may have made anything? Only if it is a regular one.
+//! Opens files that somebody else may have replaced by anything, provided that they are regular files.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -9,12 +9,12 @@ use std::{
 
 use rustix::fs::OFlags;
 
-/// Opens a regular file for reading. A pipe would be waited for, a device may do something when it
-/// is opened, a terminal become the process's own.
+/// Opens a regular file for reading. Opening anything else may have effects: a pipe would wait for a writer, a device may do something,
+/// and a terminal may become the process's own.
 ///
 /// # Errors
 ///
-/// It cannot be opened, or is none.
+/// The file cannot be opened, or is not a regular one.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let regular = |found: &Metadata| match found.is_file() {
         true => Ok(()),
@@ -28,7 +28,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
         .read(true)
         .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed())
         .open(path)?;
-    // It may be another one by now.
+    // The path may lead to another file since the check.
     regular(&file.metadata()?)?;
     Ok(file)
 }

@@ -1,34 +1,33 @@
-//! What do the addresses of the remap range mean?
+//! Defines the meaning of the addresses in the remap range.
 //!
-//! The range starts with markers: fixed addresses, one every 16 bytes, that stand in a
-//! callchain where a frame is missing. Slot 0 is `[native]`: native frames that were left out
-//! on purpose. After it comes one slot per [`Reason`]. [`FIRST_METHOD`] is where the slots of
-//! methods without bytecode of their own start; their sizes are those of their code.
+//! The range starts with markers: fixed addresses, one every 16 bytes, that stand in a callchain where a frame is missing. Slot 0 is
+//! `[native]`: native frames that were left out on purpose. One slot for each [`Reason`] follows. The slots of methods without bytecode of
+//! their own start at [`FIRST_METHOD`]. Each has the size of the method's code.
 //!
-//! A marker never stands for the leaf: the leaf is always what the PMU saw. A sample is
-//! unattributed exactly if its callchain holds the marker of a reason.
+//! A marker never stands for the leaf: the leaf is always what the PMU saw. A sample is unattributed exactly if its callchain has the
+//! marker of a reason.
 
 use crate::record::{REMAP_BASE, REMAP_SIZE};
 use varid_model::{Address, FrameAddress, Marker, Reason};
 
-/// Bytes of address space of a marker.
+/// The size of a marker's slot, in bytes.
 pub const SLOT_SIZE: u64 = 16;
 
-/// Slots that are set aside for markers, so that reasons can be added and old recordings
-/// keep their meaning.
+/// The number of slots reserved for markers, so that reasons can be added and old recordings keep their meaning.
 pub const MARKER_SLOTS: u64 = 64;
 
-/// The first address that is not a marker's.
+/// The first address after the markers.
 pub const FIRST_METHOD: u64 = REMAP_BASE + SLOT_SIZE * MARKER_SLOTS;
 
-/// The address that stands for a marker in a callchain.
+/// Returns the address that stands for a marker in a callchain.
 #[must_use]
 pub const fn address_of(marker: Marker) -> Address {
     // Both factors are far below MARKER_SLOTS.
     Address::new(REMAP_BASE.saturating_add(SLOT_SIZE.saturating_mul(marker.slot())))
 }
 
-/// The marker at this address: any byte of its slot, so that it is found by a recorded address and by the one that is looked up.
+/// Returns the marker whose slot has this address. Any byte of the slot counts, so that a recorded address finds it as well as a lookup
+/// address.
 #[must_use]
 #[inline]
 pub fn marker_at(address: Address) -> Option<Marker> {
@@ -39,7 +38,7 @@ pub fn marker_at(address: Address) -> Option<Marker> {
     Marker::in_slot(slot)
 }
 
-/// Whether an address lies in the remap range.
+/// Returns true if an address lies in the remap range.
 #[must_use]
 #[inline]
 pub fn contains(address: Address) -> bool {
@@ -49,8 +48,8 @@ pub fn contains(address: Address) -> bool {
         .is_some_and(|offset| offset < REMAP_SIZE)
 }
 
-/// The address that tells which function a frame is of: [`FrameAddress::lookup`], but a slot of the remap range is no code, and
-/// nothing is called from it.
+/// Returns the address that shows which function a frame belongs to. This is [`FrameAddress::lookup`], except for a slot of the remap
+/// range, which holds no code and calls nothing.
 #[must_use]
 #[inline]
 pub fn lookup(frame: FrameAddress) -> Address {
@@ -60,11 +59,11 @@ pub fn lookup(frame: FrameAddress) -> Address {
     }
 }
 
-/// Why a sample with this user callchain counts as unattributed: the first reason's marker
-/// from the leaf on. `None`: it is attributed.
+/// Returns why a sample with this user callchain counts as unattributed: the reason of the first such marker from the leaf on. `None` if it
+/// is attributed.
 #[must_use]
 pub fn unattributed(user: &[Address]) -> Option<Reason> {
-    // Most chains have no marker: all of it is looked at at once, without a branch for each.
+    // Most chains have no marker, so the whole chain is checked at once, without a branch for each address.
     const MARKERS: u64 = SLOT_SIZE * MARKER_SLOTS;
     let is_marker = |address: &Address| address.get().wrapping_sub(REMAP_BASE) < MARKERS;
     if !user

@@ -1,6 +1,6 @@
-//! How do the records of a session become compressed afterwards, or plain?
+//! Compresses the records of a session that is no longer being recorded, or makes them plain again.
 //!
-//! The new perf.data takes the old one's place by rename when it is whole: a kill leaves the old one.
+//! The new perf.data replaces the old one by rename when it is whole, so that a kill leaves the old one.
 
 use std::{
     fs::File,
@@ -21,15 +21,15 @@ use crate::{
     writer::folder::{Folder, PERF_DATA_NEW},
 };
 
-/// Most bytes of a feature that is copied: command lines and build-ids take some hundred.
+/// The most bytes of a feature that is copied. Command lines and build-ids take a few hundred.
 const MAX_FEATURE: u64 = 16 << 20;
 
-/// Sizes of perf.data, in bytes.
+/// The sizes of perf.data, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rewritten {
-    /// Before.
+    /// The size before.
     pub before: u64,
-    /// Now.
+    /// The size now.
     pub after: u64,
 }
 
@@ -37,7 +37,7 @@ pub struct Rewritten {
 ///
 /// # Errors
 ///
-/// It is being recorded, is damaged, or cannot be written; then it stays as it was.
+/// The session is being recorded, is damaged, or cannot be written. It then stays as it was.
 pub fn rewrite(dir: &Path, compress: bool) -> Result<Rewritten> {
     let session = SessionReader::open(dir)?;
     let folder = Folder::take_existing(dir)?;
@@ -71,17 +71,17 @@ pub fn rewrite(dir: &Path, compress: bool) -> Result<Rewritten> {
     }
 }
 
-/// A perf.data that becomes another.
+/// Writes a new perf.data from an old one.
 struct Rewriter {
     path: PathBuf,
     new_path: PathBuf,
     input: BufReader<File>,
     output: BufWriter<File>,
-    /// Where its records start and end.
+    /// The offsets at which the records start and end.
     data: u64,
     end: u64,
     len: u64,
-    /// Of records that become compressed.
+    /// Compresses the new records; `None` writes them plain.
     compressor: Option<RecordCompressor>,
 }
 
@@ -118,12 +118,12 @@ impl Rewriter {
         file.and_then(finish).map_err(wrote)
     }
 
-    /// Writes the records; how many bytes they have.
+    /// Writes the records and returns their size in bytes.
     fn records(&mut self) -> Result<u64> {
         let seek = self.input.seek(SeekFrom::Start(self.data));
         seek.map_err(Error::io("read", self.path.clone()))?;
         let (mut at, mut written) = (self.data, 0);
-        // Plain records that are not written yet.
+        // These are plain records that are not written yet.
         let mut batch = Vec::new();
         let (mut record, mut chunk) = (Vec::new(), Vec::new());
         let mut expansion = Expansion::default();
@@ -169,7 +169,7 @@ impl Rewriter {
         Ok(())
     }
 
-    /// Reads a whole record, its header too.
+    /// Reads a whole record, header included.
     fn read_record(&mut self, at: u64, left: u64, record: &mut Vec<u8>) -> Result<Header> {
         let mut bytes = [0; RECORD_HEADER_SIZE];
         if left < bytes.len() as u64 {
@@ -191,7 +191,7 @@ impl Rewriter {
         Ok(header)
     }
 
-    /// The features that stay: all but that of compression.
+    /// Returns the features that stay: all but the one of compression.
     fn features(&mut self, head: &[u8]) -> Result<Vec<Section>> {
         let at = usize::try_from(FEATURES_AT).unwrap_or(usize::MAX);
         let bits = head.get(at..at.saturating_add(FEATURE_BYTES));

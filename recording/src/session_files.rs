@@ -1,4 +1,4 @@
-//! Which files may a session's folder hold, by their paths in it?
+//! Lists the files that a session's folder may hold, by their paths in it.
 
 use std::{
     fs, io,
@@ -7,15 +7,15 @@ use std::{
 
 use crate::{SYMBOLS, may_hold};
 
-/// Whether a name is one that means nothing but itself to a shell or a terminal.
+/// Returns true if a name has no special meaning to a shell or a terminal.
 #[must_use]
 pub fn is_plain_name(name: &str) -> bool {
     let known = |char: char| char.is_ascii_alphanumeric() || "._-+".contains(char);
     !name.is_empty() && !name.starts_with('.') && name.chars().all(known)
 }
 
-/// Whether a path relative to a session's folder is that of a file which a session has: of its own, or `symbols/NAME`, or `symbols/ID/NAME`.
-/// One that is being written (`*.new`, `symbols/*.new`) is none.
+/// Returns true if a path relative to a session's folder is one of a session's files: a file of its own, `symbols/NAME`, or
+/// `symbols/ID/NAME`. A file that is being written (`*.new`, `symbols/*.new`) does not count.
 #[must_use]
 pub fn is_session_file(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
@@ -28,7 +28,7 @@ pub fn is_session_file(path: &str) -> bool {
     }
 }
 
-/// The files of a session, relative to its folder. What a link leads to is none.
+/// Returns the files of a session, relative to its folder. Links are not followed.
 ///
 /// # Errors
 ///

@@ -1,12 +1,12 @@
-//! What may be printed of a text that somebody else wrote?
+//! Makes texts that somebody else wrote safe to print.
 
 use std::borrow::Cow;
 
-/// Cells of a table are padded to so many characters at most: one that is wider makes its row alone longer.
+/// The most characters that cells of a table are padded to. A wider cell makes only its own row longer.
 pub const MAX_PADDING: usize = 1000;
 
-/// Whether a terminal takes a character for more than a letter: control characters, and those that turn the direction of what follows
-/// (Unicode's `Bidi_Control`), by which one text is shown as another.
+/// Returns true if a terminal acts on a character: control characters, and those that change the direction of what follows (Unicode's
+/// `Bidi_Control`), which can make one text look like another.
 #[must_use]
 pub fn is_command(character: char) -> bool {
     character.is_control()
@@ -16,7 +16,7 @@ pub fn is_command(character: char) -> bool {
         )
 }
 
-/// A text of several lines, with `?` for each character that [`is_command`], but for ends of lines and tabs.
+/// Returns a text of several lines with `?` for each character that [`is_command`], except line ends and tabs.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     let stays = |character: char| matches!(character, '\n' | '\t') || !is_command(character);
@@ -27,7 +27,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
-/// A text as one line, with `?` for each character that [`is_command`].
+/// Returns a text as one line with `?` for each character that [`is_command`].
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let shown = |character| {

@@ -1,42 +1,42 @@
-//! Which of the records that were read is the next by time?
+//! Puts the records that were read in order of time.
 
 use varid_model::{Address, MonotonicNs};
 
 use crate::{decode::Decoded, record::RecordRef};
 
-/// Records that were read and not delivered, with the callchains of their samples in one list.
+/// Records that were read and not delivered, with the callchains of their samples in one list. A record is released when no record still to
+/// come can precede it.
 #[derive(Debug, Default)]
 pub struct TimeOrder {
-    /// Those that nothing can overtake any more, by time, then the others: what has come since the last release is in the order of the
-    /// file.
+    /// The released records by time, then the others. Records that came since the last release are in the order of the file.
     records: Vec<(MonotonicNs, Decoded)>,
-    /// How many of them nothing can overtake.
+    /// The number of released records.
     ready: usize,
-    /// How many of these were delivered.
+    /// The number of released records that were delivered.
     delivered: usize,
     /// The addresses of the samples' callchains.
     chains: Vec<Address>,
-    /// The list before this one, kept for its memory.
+    /// The list before this one. Its memory is used again.
     spare_chains: Vec<Address>,
 }
 
 impl TimeOrder {
-    /// Where the callchains of the next record belong.
+    /// Returns the list to which the callchains of the next record belong.
     pub const fn chains(&mut self) -> &mut Vec<Address> {
         &mut self.chains
     }
 
-    /// A further record.
+    /// Adds a record.
     pub fn push(&mut self, time: MonotonicNs, record: Decoded) {
         self.records.push((time, record));
     }
 
-    /// Whether a record is left that nothing can overtake.
+    /// Returns true if a released record is left.
     pub const fn has_next(&self) -> bool {
         self.delivered < self.ready
     }
 
-    /// The next record that nothing can overtake.
+    /// Returns the next released record.
     pub fn next_ref(&mut self) -> Option<RecordRef<'_>> {
         let ready = self.records.get(..self.ready)?;
         let (_, record) = ready.get(self.delivered)?;
@@ -51,14 +51,14 @@ impl TimeOrder {
         })
     }
 
-    /// Nothing will come any more that is not later than `time`. Records of the same time stay in the order of the file.
+    /// Releases the records up to `time`: all records still to come are later. Records of the same time stay in the order of the file.
     pub fn release(&mut self, time: MonotonicNs) {
         self.forget_delivered();
         self.records.sort_by_key(|(at, _)| *at);
         self.ready = self.records.partition_point(|(at, _)| *at <= time);
     }
 
-    /// Frees what was delivered.
+    /// Frees the records that were delivered.
     fn forget_delivered(&mut self) {
         self.records.drain(..self.delivered);
         self.ready = self.ready.saturating_sub(self.delivered);

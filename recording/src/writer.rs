@@ -1,7 +1,7 @@
-//! How is a session written: what is batched, and kept when it cannot be written?
+//! Writes a session: batches records, and keeps them when they cannot be written.
 //!
-//! [`data`]: perf.data on the disk; [`folder`]: whose it is, and what may be in it; [`kept_file`]: files of processes that are kept;
-//! [`tally`]: what was recorded and lost; [`remainder`]: what fits into a file with a limit.
+//! [`data`] has perf.data on the disk; [`folder`] has the folder's owner and content; [`kept_file`] has files of processes that are kept;
+//! [`tally`] counts what was recorded and lost; [`remainder`] finds what fits into a file with a limit.
 
 mod data;
 pub(crate) mod folder;
@@ -34,26 +34,23 @@ use data::DataFile;
 use folder::Folder;
 use tally::Tally;
 
-/// Bytes of records after which a batch is written without a call of [`SessionWriter::flush`].
+/// The bytes of records after which a batch is written without a call of [`SessionWriter::flush`].
 pub const BATCH: usize = 256 << 10;
 
-/// Bytes of records that are kept when they cannot be written; samples beyond are lost, other
-/// records beyond twice as much.
+/// The bytes of records that are kept when they cannot be written. Samples beyond that are lost, other records beyond twice as much.
 pub const MAX_BACKLOG: usize = 16 << 20;
 
-/// Bytes behind the records that are allocated ahead: the batch that finds the disk full, what
-/// follows it at the end, and the features fit; what is left is room for the manifest.
+/// The bytes after the records that are allocated ahead. The batch that finds the disk full, what follows it at the end, and the features
+/// fit in; what is left is room for the manifest.
 pub const RESERVE: u64 = 512 << 10;
 
 /// The one writer of a session. Holds an exclusive flock(2) on the folder.
 ///
-/// What perf makes of it depends on what is written: a [`Comm`](SessionRecord::Comm) and the mappings
-/// of a process before its first sample, no sample after its exit; callers as return addresses;
-/// substitutes mapped from offset 0 under their absolute path with their own build-id; the
-/// kernel's text as `[kernel.kallsyms]_text`, of [`Pid::KERNEL`](varid_model::Pid::KERNEL), `pgoff` the same as `start`.
+/// What perf makes of a session depends on what is written: a [`Comm`](SessionRecord::Comm) and the mappings of a process before its first
+/// sample; no sample after its exit; callers as return addresses; substitutes mapped from offset 0 under their absolute path with their own
+/// build-id; the kernel's text as `[kernel.kallsyms]_text`, of [`Pid::KERNEL`](varid_model::Pid::KERNEL), `pgoff` the same as `start`.
 ///
-/// Dropping it without [`finish`](Self::finish) loses what was not flushed and leaves the
-/// state `recording`, as a kill does.
+/// Dropping it without [`finish`](Self::finish) loses what was not flushed and leaves the state `recording`, as a kill does.
 #[derive(Debug)]
 pub struct SessionWriter {
     folder: Folder,
@@ -61,44 +58,43 @@ pub struct SessionWriter {
     data: DataFile,
     manifest: Manifest,
     tally: Tally,
-    /// Whole records that are not in perf.data yet.
+    /// The whole records that are not in perf.data yet.
     batch: Vec<u8>,
-    /// Size of the batch at which it is written without a flush.
+    /// The size of the batch in bytes at which it is written without a flush.
     write_at: usize,
-    /// Of records that are compressed.
+    /// Compresses records; `None` writes them plain.
     compressor: Option<RecordCompressor>,
 }
 
 impl SessionWriter {
-    /// Starts a session in `dir`, which is created with its parents, for this user only.
-    /// A session that is there already and not being recorded is replaced.
+    /// Starts a session in `dir`, which is created with its parents, for this user only. A session that is already there and not being
+    /// recorded is replaced.
     ///
-    /// From here on the folder is a session that varid and perf read. The manifest's state
-    /// becomes `recording`; its `events` are what perf.data says: names and rates must not
-    /// change later, times may.
+    /// From here on the folder is a session that varid and perf read. The manifest's state becomes `recording`. Its `events` are what
+    /// perf.data says: names and rates must not change later, times may.
     ///
     /// # Errors
     ///
-    /// The folder holds something else than a session, is being recorded, or cannot be written.
+    /// The folder holds something other than a session, is being recorded, or cannot be written.
     pub fn create(dir: impl AsRef<Path>, manifest: Manifest) -> Result<Self> {
         Self::create_for(dir, manifest, None)
     }
 
-    /// The same, but a session that is there already stays as it is until [`finish`](Self::finish). Dropped before that, nothing is left of
-    /// the new one.
+    /// Starts a session as [`create`](Self::create) does, but a session that is already there stays as it is until
+    /// [`finish`](Self::finish). If the writer is dropped before that, nothing of the new session is left.
     ///
     /// # Errors
     ///
-    /// As of [`create`](Self::create).
+    /// The errors of [`create`](Self::create).
     pub fn create_to_replace(dir: impl AsRef<Path>, manifest: Manifest) -> Result<Self> {
         Self::begin(Folder::take_to_replace(dir.as_ref())?, manifest, None)
     }
 
-    /// As [`create`](Self::create) where root records for a user: the session becomes `owner`'s when it is complete.
+    /// Starts a session as [`create`](Self::create) does, where root records for a user: the session becomes `owner`'s when it is complete.
     ///
     /// # Errors
     ///
-    /// As of [`create`](Self::create).
+    /// The errors of [`create`](Self::create).
     pub fn create_for(
         dir: impl AsRef<Path>,
         manifest: Manifest,
@@ -109,7 +105,7 @@ impl SessionWriter {
 
     fn begin(mut folder: Folder, mut manifest: Manifest, owner: Option<Owner>) -> Result<Self> {
         manifest.state = SessionState::Recording;
-        // Whenever a kill comes, the folder is one that another session may replace.
+        // The manifest comes first, so that another session may replace this one whenever a kill comes.
         folder.save_manifest(&manifest)?;
         folder.add_symbols()?;
         let data = DataFile::create(&folder, &manifest.events)?;
@@ -125,30 +121,30 @@ impl SessionWriter {
         })
     }
 
-    /// Compresses records from here on: varid and perf read them, most other readers do not.
+    /// Compresses records from here on. varid and perf read them, most other readers do not.
     pub fn compress(&mut self) {
         self.compressor = Some(RecordCompressor::new());
     }
 
-    /// What the raw data of tracepoints means, as perf keeps it (`HEADER_TRACING_DATA`): perf needs it to read events of that type.
+    /// Sets what the raw data of tracepoints means, as perf keeps it (`HEADER_TRACING_DATA`). perf needs it to read events of that type.
     pub fn describe_tracepoints(&mut self, tracing_data: Vec<u8>) {
         self.tally.describe_tracepoints(tracing_data);
     }
 
-    /// The session folder.
+    /// Returns the session folder.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.folder.path
     }
 
-    /// The folder for substitute ELF files, by the path that is recorded in mappings.
+    /// Returns the folder for substitute ELF files, by the path that mappings record.
     #[must_use]
     pub fn symbols(&self) -> PathBuf {
         self.folder.path.join(SYMBOLS)
     }
 
-    /// The same folder by its descriptor, for this process to write into: it is the one that was created, even where
-    /// another user has put something else in its place.
+    /// Returns the same folder by its descriptor, for this process to write into. It is the folder that was created, even if another user
+    /// has put something else in its place.
     #[must_use]
     pub fn symbols_here(&self) -> PathBuf {
         self.folder.symbols()
@@ -158,17 +154,17 @@ impl SessionWriter {
     ///
     /// # Errors
     ///
-    /// It is there already, or cannot be created.
+    /// The file exists already, or cannot be created.
     pub fn create_file(&self, name: &str) -> Result<File> {
         self.folder.create_new(name)
     }
 
     /// Keeps a file that names addresses of `original`, as `write` writes it. Returns its path relative to the session's folder,
-    /// `symbols/ID/NAME`, and how many bytes it takes: none, if the same one was kept before.
+    /// `symbols/ID/NAME`, and the bytes that it takes: 0 if the same file was kept before.
     ///
     /// # Errors
     ///
-    /// It cannot be written: nothing of it is left.
+    /// The file cannot be written. Nothing of it is left.
     pub fn keep_file<E: From<Error>>(
         &self,
         original: &Path,
@@ -178,45 +174,43 @@ impl SessionWriter {
         kept_file::keep(folders, original, write)
     }
 
-    /// What has been recorded so far: `samples`, `attributed`, `unattributed`, `lost` and `dropped`.
+    /// Returns what has been recorded so far: `samples`, `attributed`, `unattributed`, `lost` and `dropped`.
     #[must_use]
     pub const fn counts(&self) -> &SampleCounts {
         self.tally.counts()
     }
 
-    /// The manifest, to be changed; [`save_manifest`](Self::save_manifest) writes it. Of its
-    /// counts only `malformed`, `throttled`, `transitions` and `filtered` are the caller's.
+    /// Returns the manifest for changes; [`save_manifest`](Self::save_manifest) writes it. Of its counts, the caller sets only `malformed`,
+    /// `throttled`, `transitions` and `filtered`.
     pub const fn manifest_mut(&mut self) -> &mut Manifest {
         &mut self.manifest
     }
 
-    /// Bytes of records that the next flush writes.
+    /// Returns the bytes of records that the next flush writes.
     #[must_use]
     pub const fn pending(&self) -> usize {
         self.batch.len()
     }
 
-    /// Bytes of perf.data that are valid on disk.
+    /// Returns the bytes of perf.data that are valid on disk.
     #[must_use]
     pub const fn bytes_written(&self) -> u64 {
         self.data.end()
     }
 
-    /// Adds a record to the batch; writes the batch when it has grown to [`BATCH`].
+    /// Adds a record to the batch, and writes the batch when it has grown to [`BATCH`].
     ///
-    /// Records may come out of order of time within a batch and the one before, not beyond:
-    /// whoever holds records back must flush less often than that. Chains longer than a
-    /// record can hold are cut and end in the marker of [`varid_model::Reason::Truncated`].
+    /// Records may be out of time order within a batch and the one before, not beyond that: a caller that holds records back must flush
+    /// less often. Chains that are too long for a record are cut and end with the marker of [`varid_model::Reason::Truncated`].
     ///
     /// # Errors
     ///
-    /// [`Error::Append`] if the batch was due and could not be written. The record is not
-    /// lost by that: see [`flush`](Self::flush).
+    /// [`Error::Append`] if the batch was due and could not be written. The record is not lost by that: see [`flush`](Self::flush).
     pub fn write(&mut self, record: &SessionRecord) -> Result<()> {
         if let SessionRecord::Sample(sample) = record {
             return self.write_sample(&sample.borrowed());
         }
-        // Names and mappings have as much room again: samples need them.
+        // Names and mappings have as much room again, because samples need them.
         if self.batch.len() < MAX_BACKLOG.saturating_mul(2) {
             self.tally.note(record);
             encode::record(&mut self.batch, record);
@@ -230,17 +224,17 @@ impl SessionWriter {
     ///
     /// # Errors
     ///
-    /// As of [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn write_sample(&mut self, sample: &Sample<&[Address]>) -> Result<()> {
         self.append_sample(sample, |batch| encode::sample(batch, sample))
     }
 
-    /// Adds a sample as another recorder has it: the sampled instruction is `original_ip`, and the callchain may start elsewhere, as
-    /// those of precise events do. `tracepoint`: what a tracepoint says, of an event of that type; without it, nothing.
+    /// Adds a sample as another recorder has it. The sampled instruction is `original_ip`, and the callchain may start elsewhere, as it
+    /// does for precise events. `tracepoint` is the raw data of a tracepoint's sample, `None` for other events.
     ///
     /// # Errors
     ///
-    /// As of [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn write_recorded_sample(
         &mut self,
         sample: &Sample<&[Address]>,
@@ -272,19 +266,18 @@ impl SessionWriter {
         self.flush()
     }
 
-    /// Appends the batch to perf.data, after which a kill cannot lose it any more.
+    /// Appends the batch to perf.data. After that a kill cannot lose it.
     ///
     /// # Errors
     ///
-    /// [`Error::Append`], most often because the disk is full. The file is readable up to
-    /// the last flush that succeeded; the records are kept, up to [`MAX_BACKLOG`] bytes, and
-    /// the next flush tries again. Samples beyond are counted as lost, in the counts and by a
+    /// [`Error::Append`], most often because the disk is full. The file is readable up to the last flush that succeeded. The records are
+    /// kept, up to [`MAX_BACKLOG`] bytes, and the next flush tries again. Samples beyond that are counted as lost, in the counts and by a
     /// record in perf.data. [`RESERVE`] bytes are left for [`finish`](Self::finish).
     pub fn flush(&mut self) -> Result<()> {
         self.flush_leaving(RESERVE)
     }
 
-    /// Appends the batch if so many bytes can be had behind it, too.
+    /// Appends the batch if `room` further bytes can be allocated after it.
     fn flush_leaving(&mut self, room: u64) -> Result<()> {
         if self.batch.is_empty() {
             return Ok(());
@@ -297,7 +290,7 @@ impl SessionWriter {
         let batch = match &mut self.compressor {
             Some(compressor) => {
                 compressor.compress(&mut bytes, &self.batch);
-                // Without it perf reads none of a recording that is killed.
+                // Without this feature perf reads nothing of a recording that was killed.
                 features.push(features::compression());
                 &mut bytes
             }
@@ -325,7 +318,7 @@ impl SessionWriter {
         }
     }
 
-    /// Appends the records of the batch that a limit of the file's size leaves room for, and counts the others as lost. None: there is no such
+    /// Appends the records of the batch that fit into a limited file, and counts the others as lost. Returns `None` if the file has no such
     /// limit.
     fn flush_what_fits(&mut self) -> Option<Result<()>> {
         let room = usize::try_from(self.data.room()?).unwrap_or(usize::MAX);
@@ -335,11 +328,11 @@ impl SessionWriter {
         Some(self.flush_leaving(0))
     }
 
-    /// Replaces what the session says of calls: see [`CallCount`].
+    /// Replaces the session's counts of calls: see [`CallCount`].
     ///
     /// # Errors
     ///
-    /// It cannot be written; the old one stays.
+    /// The file cannot be written. The old one stays.
     pub fn save_calls(&self, counts: &[CallCount]) -> Result<()> {
         let folder = &self.folder;
         folder.remove(CALLS_NEW)?;
@@ -350,11 +343,11 @@ impl SessionWriter {
         folder.rename(CALLS_NEW, CALLS_TSV)
     }
 
-    /// Replaces session.json: a reader sees the old or the new one, never a part.
+    /// Replaces session.json. A reader sees the old or the new one, never a part.
     ///
     /// # Errors
     ///
-    /// It cannot be written; the old one stays.
+    /// The file cannot be written. The old one stays.
     pub fn save_manifest(&mut self) -> Result<()> {
         self.manifest.counts = SampleCounts {
             malformed: self.manifest.counts.malformed,
@@ -366,13 +359,12 @@ impl SessionWriter {
         self.folder.save_manifest(&self.manifest)
     }
 
-    /// Flushes, with the room that was left for that, adds perf's features (event, host, command
-    /// line, kernel build-id, times) and sets the manifest's state to `complete`, unless the caller has set `failed`.
+    /// Flushes into the room that was left for it, adds perf's features (event, host, command line, kernel build-id, times) and sets the
+    /// manifest's state to `complete`, unless the caller has set `failed`.
     ///
     /// # Errors
     ///
-    /// Something cannot be written; what was written before stays readable. It may be called
-    /// again, after room was made on the disk.
+    /// Something cannot be written. What was written before stays readable. The call may be repeated after room was made on the disk.
     pub fn finish(&mut self) -> Result<()> {
         self.flush_leaving(0)
             .or_else(|error| self.flush_what_fits().ok_or(error)?)?;

@@ -1,12 +1,10 @@
-//! How does perf.data grow, so that neither a kill nor a full disk spoils it?
+//! Appends to perf.data so that neither a kill nor a full disk spoils it.
 //!
-//! It grows in whole records: a batch is appended first, then the header's data size is set to
-//! include it, one aligned 8-byte write. A process killed between the two leaves bytes that no
-//! reader looks at. Features are added at the end, their bits last; those that perf needs of a recording that is killed move on with the
-//! end of the records.
+//! The file grows by whole records: a batch is appended first, then the header's data size is set to include it, in one aligned 8-byte
+//! write. A process that is killed between the two leaves bytes that no reader looks at. Features are added at the end, their bits last.
+//! The features that perf needs to read a killed recording move along with the end of the records.
 //!
-//! Room for the end is allocated ahead, behind the file's size: a disk that is full is known
-//! while the session can still be completed.
+//! Room for the end is allocated ahead, beyond the file's size, so that a full disk is noticed while the session can still be completed.
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
@@ -28,31 +26,31 @@ use crate::{
 /// perf.data, readable up to the last batch.
 #[derive(Debug)]
 pub struct DataFile {
-    /// Tests put a full disk in its place.
+    /// The file. Tests put a full disk in its place.
     pub(super) file: File,
-    /// Where the records start.
+    /// The offset at which the records start.
     data_at: u64,
-    /// Bytes of records inside the header's data size.
+    /// The bytes of records that the header's data size includes.
     on_disk: u64,
-    /// Where what is allocated ends.
+    /// The offset at which the allocated part ends.
     reserved: u64,
-    /// Bytes of perf's features behind the records: the next batch overwrites them.
+    /// The bytes of perf's features after the records. The next batch overwrites them.
     features: usize,
-    /// The header's bits of them.
+    /// The header's bits for these features.
     bits: [u8; FEATURE_BYTES],
-    /// How large the file may become (RLIMIT_FSIZE); None: as large as there is room.
+    /// The largest size of the file in bytes (RLIMIT_FSIZE). `None` if only the disk limits it.
     pub(super) limit: Option<u64>,
 }
 
-/// Bytes behind the records that the features of a whole file may take, where it has a limit.
+/// The bytes after the records that the features of a complete file may take, where the file has a limit.
 const FEATURES_ROOM: u64 = 16 << 10;
 
 impl DataFile {
-    /// Creates it, with a header and no record; by rename, so that a kill leaves either none or a whole one.
+    /// Creates the file with a header and no record. It appears by rename, so that a kill leaves either no file or a whole one.
     pub fn create(folder: &Folder, events: &SessionEvents) -> Result<Self> {
         let file = folder.create_new(PERF_DATA_NEW)?;
         let mut bytes = session_head(events);
-        // perf refuses a file whose data size is zero, so it never is: an empty round.
+        // perf refuses a file whose data size is zero, so the file starts with an empty round.
         encode::finished_round(&mut bytes);
         let data_at = data_at(events.len());
         let on_disk = (bytes.len() as u64).saturating_sub(data_at);
@@ -71,32 +69,32 @@ impl DataFile {
         })
     }
 
-    /// How many bytes of records the file may still grow by, and be completed; None: it has no limit of its own.
+    /// Returns how many bytes of records still fit, so that the file can be completed. `None` if it has no limit of its own.
     pub fn room(&self) -> Option<u64> {
         let used = self.end().saturating_add(FEATURES_ROOM);
         self.limit.map(|limit| limit.saturating_sub(used))
     }
 
-    /// Where the records end: so many bytes are valid.
+    /// Returns the offset at which the records end. The file is valid up to there.
     pub const fn end(&self) -> u64 {
         self.data_at.saturating_add(self.on_disk)
     }
 
-    /// Writes a batch behind the records, and features behind it until the next one, then makes the header include it; if so many bytes
-    /// of `room` can be had behind them, too.
+    /// Writes a batch after the records, and after it the features, which stay until the next batch. Then makes the header include the
+    /// batch. Fails if `room` further bytes cannot be allocated after them.
     pub fn append(&mut self, batch: &[u8], features: Vec<Section>, room: u64) -> io::Result<()> {
         let at = self.end();
         let on_disk = self.on_disk.saturating_add(batch.len() as u64);
         let end = self.data_at.saturating_add(on_disk);
         let (sections, bits) = features::laid_out(features, end);
         let used = end.saturating_add(sections.len() as u64);
-        // A limit of the file is no disk that others fill meanwhile.
+        // A limit of the file is unlike a disk, which others fill meanwhile.
         let least = used.saturating_add(room.min(FEATURES_ROOM));
         if self.limit.is_some_and(|limit| least > limit) {
             return Err(Errno::FBIG.into());
         }
         self.reserve(used.saturating_add(room))?;
-        // What the features before it lie in is written last: where a write fails, or ends with the process, they are still there.
+        // The part that overwrites the old features is written last: if a write fails, or the process ends, they are still there.
         let (first, others) = batch.split_at(self.features.min(batch.len()));
         self.file.write_all_at(&sections, end)?;
         let others_at = at.saturating_add(first.len() as u64);
@@ -113,8 +111,7 @@ impl DataFile {
         Ok(())
     }
 
-    /// Writes perf's features behind the records, then the bits that say so; what is allocated
-    /// behind them is free again.
+    /// Writes perf's features after the records, then their bits in the header. Frees what is allocated after them.
     pub fn complete(&mut self, features: Vec<Section>) -> io::Result<()> {
         let at = self.end();
         let (sections, bits) = features::laid_out(features, at);
@@ -128,7 +125,7 @@ impl DataFile {
         Ok(())
     }
 
-    /// Allocates the file up to there, behind its size. Not every file system can.
+    /// Allocates the file up to `end`, beyond its size. Some file systems cannot do this.
     fn reserve(&mut self, end: u64) -> io::Result<()> {
         let Some(missing) = end
             .checked_sub(self.reserved)

@@ -1,4 +1,4 @@
-//! Who owns a session's folder, and what may be in it?
+//! Takes, fills and clears a session's folder, and checks its owner and content.
 
 use std::{
     ffi::OsString,
@@ -22,16 +22,16 @@ use crate::{
     manifest::Manifest,
 };
 
-/// The manifest while it is being replaced.
+/// The name of the manifest while it is being written.
 pub const SESSION_JSON_NEW: &str = "session.json.new";
 
-/// perf.data until its header is written.
+/// The name of perf.data until its header is written.
 pub const PERF_DATA_NEW: &str = "perf.data.new";
 
-/// A session that takes the place of the one around it when it is complete.
+/// The name of a session that takes the place of the one around it when it is complete.
 const SESSION_NEW: &str = "session.new";
 
-/// Whether a session's folder may hold a file or folder of this name.
+/// Returns true if a session's folder may hold a file or folder of this name.
 #[must_use]
 pub fn may_hold(name: &str) -> bool {
     const OURS: [&str; 7] = [
@@ -46,7 +46,7 @@ pub fn may_hold(name: &str) -> bool {
     OURS.contains(&name) || calls::is_ours(name)
 }
 
-/// Whose a session is when it is complete.
+/// The owner of a session when it is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     user: Uid,
@@ -54,7 +54,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The user and the group with these ids.
+    /// Creates the owner with these ids.
     #[must_use]
     pub fn new(user: u32, group: u32) -> Self {
         Self {
@@ -64,45 +64,46 @@ impl Owner {
     }
 }
 
-/// A session's folder, for one writer alone.
+/// A session's folder, held by one writer alone.
 ///
-/// Everything in it is reached through a descriptor of the folder itself: whoever owns a folder above may rename it meanwhile and put
-/// another one, or a link, in its place. What is in the folder only its owner can change, who is the writer until the session is complete.
+/// Everything in it is reached through a descriptor of the folder itself, because the owner of a folder above may rename it meanwhile and
+/// put another one, or a link, in its place. Only its owner can change what is in the folder, which is the writer until the session is
+/// complete.
 #[derive(Debug)]
 pub struct Folder {
-    /// Where it is when the session starts.
+    /// The path of the folder when the session starts.
     pub path: PathBuf,
     dir: Lock,
     symbols: Option<OwnedFd>,
     provisional: Option<Provisional>,
 }
 
-/// A session that goes when it is dropped, until [`Folder::place`].
+/// A session that is removed when it is dropped before [`Folder::place`].
 #[derive(Debug)]
 struct Provisional {
-    /// The folder of its files; none: there is no session before it, whose folder it would be.
+    /// The folder of its files, in the folder of the session before it. `None` if there is no such session.
     beside: Option<OwnedFd>,
-    /// The session's folder was not there before.
+    /// True if the session's folder did not exist before.
     is_new: bool,
 }
 
 impl Folder {
-    /// Creates it with its parents, for this user only, or empties it of the session in it. `owner`: whose an earlier session may be, too.
+    /// Creates the folder with its parents, for this user only, or removes the session in it. An earlier session may also be `owner`'s.
     pub fn take(path: &Path, owner: Option<Owner>) -> Result<Self> {
         let folder = Self::create(path, owner)?;
         folder.clear()?;
         Ok(folder)
     }
 
-    /// Creates it as [`take`](Self::take) does. A session in it stays until [`place`](Self::place); dropped before that, nothing is left
-    /// of the new one.
+    /// Creates the folder as [`take`](Self::take) does, but a session in it stays until [`place`](Self::place). If it is dropped before
+    /// that, nothing of the new session is left.
     pub fn take_to_replace(path: &Path) -> Result<Self> {
         let is_new = fs::symlink_metadata(path).is_err();
         let mut folder = Self::create(path, None)?;
         let has_session = folder.check()?.iter().any(|name| name == SESSION_JSON);
         let beside = match has_session {
             true => {
-                // What a killed writer has left.
+                // A writer that was killed may have left one.
                 folder.remove_folder(SESSION_NEW)?;
                 Some(folder.create_folder(SESSION_NEW)?)
             }
@@ -115,7 +116,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Takes one that is there, with what is in it.
+    /// Takes a folder that exists, with its content.
     pub fn take_existing(path: &Path) -> Result<Self> {
         let path: PathBuf = path.components().collect();
         let dir = Lock::on(open(&path, None)?, &path)?;
@@ -123,12 +124,12 @@ impl Folder {
     }
 
     fn create(path: &Path, owner: Option<Owner>) -> Result<Self> {
-        // Without a slash at its end, behind which a link would be followed.
+        // The path must not end with a slash, because a link before the slash would be followed.
         let path: PathBuf = path.components().collect();
         let mut folders = DirBuilder::new();
         folders.recursive(true).mode(0o700);
         folders.create(&path).map_err(|error| match error.kind() {
-            // A folder that is there already is no error.
+            // A folder that exists already is not an error.
             io::ErrorKind::AlreadyExists => Error::NoFolder { path: path.clone() },
             _ => Error::io("create", path.clone())(error),
         })?;
@@ -145,7 +146,7 @@ impl Folder {
         }
     }
 
-    /// The session that was begun by [`take_to_replace`](Self::take_to_replace) takes its place.
+    /// Completes [`take_to_replace`](Self::take_to_replace): the new session takes the place of the old one, if there is one.
     pub fn place(&mut self) -> Result<()> {
         if let Some(Provisional {
             beside: Some(beside),
@@ -154,7 +155,7 @@ impl Folder {
         {
             let mut files =
                 names(beside.as_fd()).map_err(|errno| self.error("list", SESSION_NEW, errno))?;
-            // A session has its manifest last.
+            // The manifest is the last file that a session gets.
             files.sort_by_key(|name| name == SESSION_JSON);
             self.clear_contents()?;
             self.unlink(SESSION_JSON)?;
@@ -181,7 +182,7 @@ impl Folder {
             .map_err(|errno| self.error("create", name, errno))
     }
 
-    /// The folder for symbols, by its descriptor.
+    /// Returns the path of the folder for symbols, by its descriptor.
     pub fn symbols(&self) -> PathBuf {
         match &self.symbols {
             Some(folder) => by_descriptor(folder.as_fd()),
@@ -189,7 +190,7 @@ impl Folder {
         }
     }
 
-    /// Creates a file that was not there, for this user only, following no link.
+    /// Creates a file that does not exist yet, for this user only. Links are not followed.
     pub fn create_new(&self, name: &str) -> Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
@@ -198,12 +199,12 @@ impl Folder {
             .map_err(|errno| self.error("create", name, errno))
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file if it exists.
     pub fn remove(&self, name: &str) -> Result<()> {
         unlink(self.fd(), name).map_err(|errno| self.error("remove", name, errno))
     }
 
-    /// Gives a file another name, in the place of what has that.
+    /// Renames a file and replaces the one that has the new name.
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         rustix::fs::renameat(self.fd(), from, self.fd(), to)
             .map_err(|errno| self.error("replace", to, errno))
@@ -220,7 +221,7 @@ impl Folder {
         self.rename(SESSION_JSON_NEW, SESSION_JSON)
     }
 
-    /// Makes the session another user's, the folder last: nothing may be written into it from then on.
+    /// Gives the session to another user. The folder comes last, as nothing may be written into it from then on.
     pub fn give_to(&self, owner: Owner) -> Result<()> {
         let (user, group) = (Some(owner.user), Some(owner.group));
         let give = |folder: BorrowedFd<'_>| give_contents(folder, owner);
@@ -231,7 +232,7 @@ impl Folder {
             .map_err(|errno| Error::io("give to its user", self.path.clone())(errno.into()))
     }
 
-    /// The folder of the session's files, wherever it is by now.
+    /// Returns the folder of the session's files, wherever it is by now.
     fn fd(&self) -> BorrowedFd<'_> {
         let beside = self.provisional.as_ref().and_then(|it| it.beside.as_ref());
         beside.map_or(self.dir.fd(), AsFd::as_fd)
@@ -250,7 +251,7 @@ impl Folder {
         self.unlink(SESSION_JSON_NEW)
     }
 
-    /// The names in a folder that holds a session or nothing.
+    /// Returns the names in the folder. Fails if it holds anything other than a session.
     fn check(&self) -> Result<Vec<OsString>> {
         let found = names(self.dir.fd())
             .map_err(|errno| Error::io("list", self.path.clone())(errno.into()))?;
@@ -260,7 +261,7 @@ impl Folder {
         let is_session = found
             .iter()
             .any(|name| name == SESSION_JSON || name == SESSION_JSON_NEW || name == SESSION_NEW);
-        // A folder with symbols alone may be anybody's; a session has its manifest first, and loses it last.
+        // A folder with only symbols may belong to anybody. A session gets its manifest first and loses it last.
         if let Some(name) = foreign.or_else(|| found.first().filter(|_| !is_session)) {
             return Err(Error::NotASession {
                 path: self.path.clone(),
@@ -270,7 +271,7 @@ impl Folder {
         Ok(found)
     }
 
-    /// Removes all of a session but its manifest.
+    /// Removes everything of a session except its manifest.
     fn clear_contents(&self) -> Result<()> {
         let found = self.check()?;
         let of_calls = found.iter().filter_map(|name| name.to_str());
@@ -284,14 +285,14 @@ impl Folder {
         self.remove_folder(SYMBOLS)
     }
 
-    /// Removes a file of the session that was there before, if there is one.
+    /// Removes a file of the session that was there before, if it exists.
     fn unlink(&self, name: &str) -> Result<()> {
         unlink(self.dir.fd(), name).map_err(|errno| self.error("remove", name, errno))
     }
 
-    /// Removes a folder in the session's own with all that it holds, if it is there.
+    /// Removes a folder in the session's own, with its content, if it exists.
     fn remove_folder(&self, name: &str) -> Result<()> {
-        // It follows no link, and there is no other function that removes what is below a folder.
+        // This function follows no link, and it is the only one that removes the content of a folder.
         match fs::remove_dir_all(by_descriptor(self.dir.fd()).join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(Error::io("remove", self.path.join(name))(error))
@@ -306,31 +307,31 @@ impl Drop for Folder {
         let Some(provisional) = self.provisional.take() else {
             return;
         };
-        // What stays of it, the next writer removes.
+        // The next writer removes what is left.
         let _ = match provisional.beside {
             Some(_) => self.remove_folder(SESSION_NEW),
             None => self.clear(),
         };
         if provisional.is_new {
-            // Only an empty one goes.
+            // Only an empty folder is removed.
             let _ = fs::remove_dir(&self.path);
         }
     }
 }
 
-/// Removes a session that has just been begun, with its folder; what is no session, or not this user's, stays.
+/// Removes a session that has just been started, with its folder. A folder that is not a session or not this user's stays.
 ///
 /// # Errors
 ///
-/// It is not there, holds something else, is being recorded, or cannot be removed.
+/// The folder does not exist, holds something else, is being recorded, or cannot be removed.
 pub fn remove_session(path: &Path) -> Result<()> {
     let folder = Folder::take_existing(path)?;
     folder.clear()?;
-    // Only an empty one goes, whatever has its name by now.
+    // Only an empty folder is removed, whatever has the path by now.
     fs::remove_dir(&folder.path).map_err(Error::io("remove", &folder.path))
 }
 
-/// Makes what is in a folder another user's, and what is in the folders in it, which hold the files that were kept.
+/// Gives the content of a folder to another user, and also that of the folders in it, which hold the kept files.
 fn give_contents(folder: BorrowedFd<'_>, owner: Owner) -> rustix::io::Result<()> {
     let itself = AtFlags::SYMLINK_NOFOLLOW;
     let give = |folder: BorrowedFd<'_>, name: &OsString| {
@@ -347,12 +348,12 @@ fn give_contents(folder: BorrowedFd<'_>, owner: Owner) -> rustix::io::Result<()>
     Ok(())
 }
 
-/// The folder's path in /proc/self/fd, for functions that need a path.
+/// Returns the folder's path in /proc/self/fd, for functions that need a path.
 fn by_descriptor(folder: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
 }
 
-/// Removes a file, if it is there.
+/// Removes a file if it exists.
 fn unlink(folder: BorrowedFd<'_>, name: &str) -> rustix::io::Result<()> {
     match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
         Err(Errno::NOENT) => Ok(()),
@@ -360,13 +361,13 @@ fn unlink(folder: BorrowedFd<'_>, name: &str) -> rustix::io::Result<()> {
     }
 }
 
-/// Opens a folder, not what a link leads to.
+/// Opens a folder. A link is not followed.
 fn directory(above: BorrowedFd<'_>, path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::io::retry_on_intr(|| rustix::fs::openat(above, path, flags, Mode::empty()))
 }
 
-/// The names in a folder.
+/// Returns the names in a folder.
 fn names(folder: BorrowedFd<'_>) -> rustix::io::Result<Vec<OsString>> {
     let names = Dir::read_from(folder)?.map(|entry| {
         let name = entry?.file_name().to_bytes().to_vec();
@@ -376,7 +377,7 @@ fn names(folder: BorrowedFd<'_>) -> rustix::io::Result<Vec<OsString>> {
     names.filter(is_other).collect()
 }
 
-/// Opens a folder in which nobody else can change anything. Root takes that of `owner`, who had it from a session before.
+/// Opens a folder whose content nobody else can change. Root takes over a folder of `owner`, who has it from an earlier session.
 fn open(path: &Path, owner: Option<Owner>) -> Result<OwnedFd> {
     let dir = directory(rustix::fs::CWD, path).map_err(|errno| match errno {
         Errno::LOOP | Errno::NOTDIR => Error::NoFolder {

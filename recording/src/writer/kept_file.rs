@@ -1,4 +1,4 @@
-//! Where in a session lies a file that is kept of what was recorded?
+//! Keeps files of what was recorded in the session's folder of symbols.
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},
@@ -9,16 +9,16 @@ use std::{
 
 use crate::{SYMBOLS, error::Error};
 
-/// The file that is being written.
+/// The name of the file that is being written.
 const NEW: &str = "kept.new";
 
 /// The most characters of a kept file's name.
 const MAX_NAME: usize = 64;
 
-/// Keeps what `write` writes as `ID/NAME` in a folder of symbols, where the id is that of the content. Returns its path relative to the session,
-/// and how many bytes it takes: none, if it was there already.
+/// Keeps what `write` writes as `ID/NAME` in a folder of symbols. The id is the SHA-1 of the content. Returns the path relative to the
+/// session, and the bytes that the file takes: 0 if it was already there.
 ///
-/// `symbols` is where the folder is reached, `shown` what it is called in errors.
+/// `symbols` is the path that leads to the folder, `shown` the path that errors name.
 pub fn keep<E: From<Error>>(
     (symbols, shown): (&Path, &Path),
     original: &Path,
@@ -51,20 +51,20 @@ pub fn keep<E: From<Error>>(
         Ok((format!("{SYMBOLS}/{id}/{name}"), size))
     });
     if placed.is_err() {
-        // What is left of it, the next one removes.
+        // The next call removes what is left.
         let _ = remove(&new);
     }
     placed
 }
 
-/// Where a file with this content, which names addresses of `original`, is kept: its path relative to the session's folder.
+/// Returns where a file with this content, which names addresses of `original`, is kept: its path relative to the session's folder.
 #[must_use]
 pub fn kept_file_of(content: &[u8], original: &Path) -> String {
     let id = sha1_smol::Sha1::from(content).digest();
     format!("{SYMBOLS}/{id}/{}", plain_name(original))
 }
 
-/// Moves a file to its place; false: it was there already.
+/// Moves a file to its place. Returns false if it was already there.
 fn place(new: &Path, folder: &Path, name: &str) -> io::Result<bool> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -77,7 +77,7 @@ fn place(new: &Path, folder: &Path, name: &str) -> io::Result<bool> {
     }
     let moved = std::fs::rename(new, place);
     if moved.is_err() {
-        // Unless it has the file of another name.
+        // The folder stays if it has a file of another name.
         let _ = std::fs::remove_dir(folder);
     }
     moved.map(|()| true)
@@ -90,7 +90,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The last part of a path, as a name that means nothing but itself to a shell or a terminal.
+/// Returns the last part of a path as a name that has no special meaning to a shell or a terminal.
 fn plain_name(original: &Path) -> String {
     let name = original.file_name().unwrap_or_default().to_string_lossy();
     let plain = |char: char| match char.is_ascii_alphanumeric() || "._-+".contains(char) {
@@ -105,7 +105,7 @@ fn plain_name(original: &Path) -> String {
     }
 }
 
-/// A file, with the id of what has been written to it.
+/// A file, with the hash and the size of what was written to it.
 struct Content {
     file: BufWriter<File>,
     digest: sha1_smol::Sha1,

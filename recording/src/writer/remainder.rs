@@ -1,4 +1,4 @@
-//! Which records of a batch fit into a file that may not grow any further (RLIMIT_FSIZE)?
+//! Finds the records of a batch that fit into a file that has reached its limit (RLIMIT_FSIZE).
 
 use varid_model::Address;
 use varid_model::perf::Header;
@@ -10,7 +10,7 @@ use crate::{
     format::RECORD_HEADER_SIZE,
 };
 
-/// The bytes of the first whole records of a batch that are at most `room`.
+/// Returns the size of the first whole records of a batch that fit into `room` bytes.
 pub fn fitting(batch: &[u8], room: usize) -> usize {
     let mut end = 0usize;
     while let Some(size) = size_at(batch, end)

@@ -1,4 +1,4 @@
-//! What is counted and remembered of the records that are written?
+//! Counts the records that are written, and keeps what is needed of them later.
 
 use varid_model::{Address, MonotonicNs, Reason};
 
@@ -13,10 +13,10 @@ use crate::{
 /// What has been recorded so far, and what was lost.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// The only copy while records are written; the manifest's is replaced when it is saved.
+    /// The valid counts while records are written. The manifest's are replaced when it is saved.
     counts: SampleCounts,
     facts: Facts,
-    /// Samples dropped since the last batch was written, and what could not be said of others.
+    /// Samples that were dropped since the last batch was written, and the losses of dropped [`Lost`](SessionRecord::Lost) records.
     dropped: u64,
     /// The latest time that was written.
     latest: MonotonicNs,
@@ -31,12 +31,12 @@ impl Tally {
         &self.facts
     }
 
-    /// What the raw data of tracepoints means.
+    /// Sets what the raw data of tracepoints means.
     pub fn describe_tracepoints(&mut self, tracing_data: Vec<u8>) {
         self.facts.tracing_data = tracing_data;
     }
 
-    /// A record of the losses since the last one, if there were any.
+    /// Returns a record of the losses since the last such record, if there were any.
     pub fn take_lost(&mut self) -> Option<SessionRecord> {
         let count = std::mem::take(&mut self.dropped);
         (count > 0).then_some(SessionRecord::Lost {
@@ -45,13 +45,13 @@ impl Tally {
         })
     }
 
-    /// Counts samples that the batch has no room for; the next record of losses says it.
+    /// Counts samples that the batch has no room for. The next record of losses includes them.
     pub fn lose(&mut self, count: u64) {
         add(&mut self.dropped, count);
         add(&mut self.counts.lost, count);
     }
 
-    /// Counts a record that is no sample and that the batch has no room for.
+    /// Counts a record other than a sample that the batch has no room for.
     pub fn drop(&mut self, record: &SessionRecord) {
         match record {
             SessionRecord::Lost { count, .. } => self.lose(*count),
@@ -59,7 +59,7 @@ impl Tally {
         }
     }
 
-    /// What is to be known later of a record that is no sample.
+    /// Keeps what is needed later of a record other than a sample.
     pub fn note(&mut self, record: &SessionRecord) {
         match record {
             SessionRecord::Lost { count, .. } => add(&mut self.counts.lost, *count),
@@ -92,7 +92,7 @@ impl Tally {
         self.facts.sample_times = Some((first.min(sample.time), last.max(sample.time)));
     }
 
-    /// Counts a sample as lost that was counted as written, and is not.
+    /// Counts a sample as lost that was counted as written and is not.
     pub fn retract(&mut self, sample: &Sample<&[Address]>) {
         let less = |count: &mut u64| *count = count.saturating_sub(1);
         less(&mut self.counts.samples);
@@ -101,7 +101,7 @@ impl Tally {
         self.lose(1);
     }
 
-    /// The count that a sample is of: of attributed ones, or of a reason's.
+    /// Returns the count that a sample belongs to: that of attributed samples, or that of its reason.
     fn attribution(&mut self, sample: &Sample<&[Address]>) -> &mut u64 {
         let cut = sample.kernel.len().saturating_add(sample.user.len()) > MAX_FRAMES;
         let reason = remap::unattributed(sample.user).or_else(|| cut.then_some(Reason::Truncated));
