@@ -1,14 +1,14 @@
-//! Where does a file have code that nobody has called, and that no unwind information covers?
+//! Finds code of a file that has no caller and no unwind information.
 //!
-//! The kernel jumps to a file's entry point, and a new thread comes out of clone(2)'s system call: nobody has called that code. Dynamic
-//! linkers do not describe the first, musl describes neither these nor the code that calls `main`.
+//! The kernel jumps to a file's entry point, and a new thread starts after the clone(2) system call: neither has a caller. Dynamic linkers
+//! have no unwind information for the entry point. musl has none for either, nor for the code that calls `main`.
 
 use crate::architecture;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadRef, SegmentFlags, elf};
 use std::ops::Range;
 use varid_model::Machine;
 
-/// The code of a file that nobody has called.
+/// The code of a file that has no caller.
 #[derive(Debug, Default)]
 pub(crate) struct Beginnings {
     code: Vec<Range<u64>>,
@@ -16,7 +16,7 @@ pub(crate) struct Beginnings {
 }
 
 impl Beginnings {
-    /// Those of a file, whose unwind information has `described` bytes and says by `has_rule` whether it covers an address.
+    /// Finds that code. `described`: the size of the file's unwind information in bytes. `has_rule` says whether it covers an address.
     pub(crate) fn of<'data, R: ReadRef<'data>>(
         file: &object::File<'data, R>,
         machine: Machine,
@@ -28,7 +28,7 @@ impl Beginnings {
             .into_iter()
             .find(|code| !has_rule(code.end.saturating_sub(1)));
         let mut code: Vec<_> = entry.into_iter().chain(calls_main).collect();
-        // Where a program begins without being described, threads do, too: other files need not be searched.
+        // A program whose entry point has no unwind information has none for the start of threads either. Other files need not be searched.
         let threads = match code.is_empty() {
             true => Vec::new(),
             false => thread_ends(file, machine),
@@ -41,23 +41,23 @@ impl Beginnings {
         }
     }
 
-    /// Whether an address is in that code.
+    /// Returns true if an address is in that code.
     pub(crate) fn contain(&self, address: u64) -> bool {
         self.code.iter().any(|code| code.contains(&address))
     }
 
-    /// Whether threads begin in some of it.
+    /// Returns true if threads begin in that code.
     pub(crate) fn begin_threads(&self) -> bool {
         self.begins_threads
     }
 }
 
-/// The code at a file's entry point.
+/// Returns the code at a file's entry point.
 fn entry_point<'data, R: ReadRef<'data>>(
     file: &object::File<'data, R>,
     machine: Machine,
 ) -> Option<Range<u64>> {
-    /// Bytes at an entry point: glibc's `_start` and `_dl_start_user` have 66 on x86-64.
+    /// The length of that code in bytes: glibc's `_start` and `_dl_start_user` have 66 on x86-64.
     const ENTRY: u64 = 128;
     let entry = match machine {
         Machine::Arm => file.entry() & !1,
@@ -66,18 +66,18 @@ fn entry_point<'data, R: ReadRef<'data>>(
     (entry != 0).then(|| entry..entry.saturating_add(ENTRY))
 }
 
-/// The code of musl that calls `main`, with the function that its symbol is of.
+/// Returns the code of musl that calls `main`, with the function of its symbol.
 fn calls_main<'data, R: ReadRef<'data>>(
     file: &object::File<'data, R>,
     described: usize,
 ) -> Vec<Range<u64>> {
-    /// It ends in a jump to the function that lies before it, whose name is not exported.
+    /// It ends in a jump to the function before it, whose name is not exported.
     const MUSL: &str = "__libc_start_main";
-    /// Bytes of that function: 51 on x86-64.
+    /// The size of that function in bytes: 51 on x86-64.
     const BEFORE: u64 = 80;
-    /// Symbols of musl: fewer than 2,000.
+    /// musl has fewer than 2,000 symbols.
     const MAX_SYMBOLS: usize = 1 << 12;
-    /// A library that describes more of its code describes what calls main, too: its symbols need not be searched.
+    /// A library with more unwind information than this covers the caller of main, too. Its symbols need not be searched.
     const LITTLE: usize = 1 << 12;
     let symbols = (described < LITTLE).then(|| file.dynamic_symbols());
     let symbols = symbols.into_iter().flatten().take(MAX_SYMBOLS);
@@ -90,14 +90,14 @@ fn calls_main<'data, R: ReadRef<'data>>(
         .collect()
 }
 
-/// The code behind clone(2)'s system call in a new thread: it calls the thread's function, and exits with what that returns.
+/// Returns the code after the clone(2) system call in a new thread. It calls the thread's function and exits with its result.
 fn thread_ends<'data, R: ReadRef<'data>>(
     file: &object::File<'data, R>,
     machine: Machine,
 ) -> Vec<Range<u64>> {
-    /// Bytes of code that are searched: a static program has a few megabytes.
+    /// The most bytes of code that are searched. A static program has a few megabytes.
     const MAX_CODE: u64 = 64 << 20;
-    /// A C library has one.
+    /// The most places that are kept. A C library has one.
     const MAX_ENDS: usize = 8;
     let Some(end) = architecture::of(machine).thread_end(machine) else {
         return Vec::new();
@@ -118,7 +118,7 @@ fn thread_ends<'data, R: ReadRef<'data>>(
         });
         let returns = places.map(|(at, _)| segment.address().saturating_add(at as u64));
         let room = MAX_ENDS.saturating_sub(found.len());
-        // A frame is looked up by the call.
+        // A frame is looked up by its call instruction.
         found.extend(
             returns
                 .take(room)

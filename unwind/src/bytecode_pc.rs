@@ -1,11 +1,11 @@
-//! Which bytecode does a frame execute, as the unwind information of its function says?
+//! The bytecode that a frame executes, according to the unwind information of its function.
 
 use crate::dex_marker::BytecodePc;
 use crate::native_stack::NativeFrame;
 use crate::stack_slice::StackSlice;
 use crate::unwind_info::{CodeRule, UnwindInfo};
 
-/// The bytecode that a frame of a stack executes.
+/// Returns the bytecode that a frame of a stack executes.
 pub fn bytecode_pc(
     stack: StackSlice<'_>,
     frame: &NativeFrame,

@@ -1,13 +1,11 @@
-//! How does the unwind information of ART mark the bytecode that an interpreter executes?
+//! ART's marks in unwind information, which show the bytecode that an interpreter executes.
 //!
-//! ART marks its interpreters as follows: where their code has a method's bytecode pc, a row of the
-//! call frame information gives some register that no callee saves the rule
-//! `DW_CFA_val_expression: DW_OP_const4u "DEX1"; DW_OP_drop; …`, and what follows the drop
-//! computes the pc from the frame's registers. Unwinders that do not know it never ask for
-//! that register. It needs no symbols, no offsets and no build that is known.
+//! ART marks its interpreters in their call frame information. Where the code has the bytecode pc of a method, a row gives some
+//! caller-saved register the rule `DW_CFA_val_expression: DW_OP_const4u "DEX1"; DW_OP_drop; …`. The operations after the drop compute the
+//! pc from the frame's registers. Unwinders that do not know the mark never use the rule of that register. The mark needs no symbols, no
+//! offsets and no known build.
 //!
-//! In Debian's builds of ART 11 (`readelf --debug-dump=frames`) what follows is one
-//! `DW_OP_bregx`, always of offset 0:
+//! In Debian's builds of ART 11 (`readelf --debug-dump=frames`), a single `DW_OP_bregx` with offset 0 follows:
 //!
 //! | function | amd64 | arm64 | armhf | what the register holds |
 //! |---|---|---|---|---|
@@ -15,29 +13,26 @@
 //! | nterp and its six invoke helpers | r12 | – | – | the same; in a helper, the callee's first instruction once its frame is made |
 //! | `ExecuteSwitchImplAsm` | rbx | x19 | r4 | the method's first instruction, whichever of them runs |
 //!
-//! `ExecuteSwitchImplAsm` (8 or 20 bytes) only calls the interpreter, which is a C++ function
-//! without a mark: which instruction that executes cannot be told without knowing the build.
-//! A marked function that is no longer than [`MAX_TRAMPOLINE`] is taken for such a call.
+//! `ExecuteSwitchImplAsm` (8 or 20 bytes) only calls the interpreter, which is a C++ function without a mark: the instruction that it
+//! executes cannot be found without knowing the build. A marked function of at most [`MAX_TRAMPOLINE`] bytes is assumed to be such a call.
 //!
-//! A row without the rule in a function that has it elsewhere is a prologue, where there is no
-//! pc yet. An epilogue keeps the rule after the register has been given back to the caller. So
-//! the rule counts only where the same row says that the function has saved every register that
-//! the rule reads. arm64's loop may already have advanced the register to the next instruction.
+//! A function with the rule has no pc yet in rows without it: they are its prologue. An epilogue keeps the rule after the register has been
+//! restored for the caller. So the rule is used only if the same row says that the function has saved every register that the rule reads.
+//! arm64's loop may already have advanced the register to the next instruction.
 
 use crate::expression::{Expression, Section};
 use gimli::{Encoding, Operation, RegisterRule, UnwindExpression, UnwindTableRow};
 use varid_model::Address;
 
-/// `DW_OP_const4u "DEX1"; DW_OP_drop`: what an expression that computes a bytecode pc starts with.
+/// `DW_OP_const4u "DEX1"; DW_OP_drop`: the beginning of an expression that computes a bytecode pc.
 const MARKER: [u8; 6] = [0x0c, b'D', b'E', b'X', b'1', 0x13];
 
-/// The bytecode that a frame executes, as the unwind information of its function says.
+/// The bytecode that a frame executes, according to the unwind information of its function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BytecodePc {
-    /// The function is no interpreter.
+    /// The function is not an interpreter.
     NoInterpreter,
-    /// It is an interpreter's frame that has no bytecode yet or no longer, or whose registers
-    /// are lost.
+    /// An interpreter's frame that has no bytecode yet or any more, or whose registers are lost.
     Unknown,
     /// The instruction at this address.
     At(Address),
@@ -45,27 +40,27 @@ pub enum BytecodePc {
     MethodAt(Address),
 }
 
-/// What a function's unwind information says of bytecode at an address of it.
+/// What a function's unwind information says about bytecode at one of its addresses.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BytecodeRule {
-    /// The function is no interpreter.
+    /// The function is not an interpreter.
     None,
-    /// It is an interpreter, which has no pc here: it enters or leaves a method.
+    /// It is an interpreter that has no pc here: it is entering or leaving a method.
     NotHere,
-    /// The pc is what an expression computes.
+    /// An expression computes the pc.
     Is(Expression),
 }
 
-/// Bytes of the longest function that can be a call of an interpreter, and not one itself.
+/// The largest size in bytes of a function that calls an interpreter and is not one itself.
 pub(crate) const MAX_TRAMPOLINE: u64 = 64;
 
-/// Whether a library's unwind information marks an interpreter anywhere.
+/// Returns true if a library's unwind information marks an interpreter anywhere.
 pub(crate) fn is_in(eh_frame: &[u8]) -> bool {
     eh_frame.windows(MARKER.len()).any(|bytes| bytes == MARKER)
 }
 
 impl BytecodeRule {
-    /// The rule of one row.
+    /// Returns the rule of one row.
     pub(crate) fn of_row(
         row: &UnwindTableRow<usize>,
         section: &Section<'_>,

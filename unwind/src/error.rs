@@ -1,4 +1,4 @@
-//! Why does unwinding stop?
+//! Why unwinding stopped.
 
 use thiserror::Error;
 use varid_model::Address;
@@ -9,17 +9,17 @@ pub enum UnwindError {
     /// The next frame lies beyond the part of the stack that was copied. A larger copy would show it.
     #[error("the copy of the stack ends here")]
     NoStack,
-    /// The word of the stack at this address, where the return address is, was not in memory.
+    /// The word at this address of the stack, which holds the return address, was not in memory.
     #[error("the stack at {0} was not in memory")]
     Unreadable(Address),
-    /// The code at this address has neither unwind information nor a frame pointer that leads to a caller, or its rule needs
-    /// a register whose value is lost.
+    /// The code at this address has neither unwind information nor a frame pointer that leads to a caller, or its rule needs a register
+    /// whose value is lost.
     #[error("no unwind information for address {0}")]
     NoInfo(Address),
-    /// The return address leads to no code: the stack is not what the rules say.
+    /// The return address is not in code: the stack does not agree with the rules.
     #[error("return address {0} leads to no code")]
     NoCode(Address),
-    /// The caller's frame would not lie above the frame with this stack pointer: following it would not end.
+    /// The caller's frame would not lie above the frame with this stack pointer. Following such frames might not end.
     #[error("frames do not ascend at {0}")]
     NotAscending(Address),
 }

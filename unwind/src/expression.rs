@@ -1,4 +1,4 @@
-//! What does a DWARF expression of call frame information compute?
+//! Evaluates DWARF expressions of call frame information.
 
 use crate::stack_slice::StackSlice;
 use gimli::{
@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use varid_model::{Address, Machine, Regs};
 
-/// Evaluating one expression takes no more operations than this; what compilers write takes far fewer.
+/// The most operations of one evaluation. Compilers write far shorter expressions.
 const MAX_OPERATIONS: u32 = 256;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -17,7 +17,7 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 /// A module's call frame information.
 pub(crate) type Section<'a> = EhFrame<EndianSlice<'a, LittleEndian>>;
 
-/// How a machine's expressions are encoded.
+/// The encoding of a machine's expressions.
 pub(crate) fn encoding(machine: Machine) -> Encoding {
     Encoding {
         format: gimli::Format::Dwarf32,
@@ -26,8 +26,7 @@ pub(crate) fn encoding(machine: Machine) -> Encoding {
     }
 }
 
-/// A DWARF expression, by where it is in a module's call frame information: a file can name one of any length, which is
-/// not copied.
+/// A DWARF expression, by its position in a module's call frame information. It is not copied, because a file can name one of any length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Expression {
     section: Rc<[u8]>,
@@ -43,7 +42,7 @@ impl Expression {
         }
     }
 
-    /// Its operations, at most so many; None: there are more, or something else.
+    /// Decodes its operations. None if there are more than `MOST`, or one cannot be decoded.
     fn operations<const MOST: usize>(&self, machine: Machine) -> Option<Vec<Operation<Slice<'_>>>> {
         let bytes = self.section.get(self.bytes.clone())?;
         let mut operations =
@@ -58,7 +57,7 @@ impl Expression {
         Some(found)
     }
 
-    /// The register, word and bias of an expression that adds the bias to the word so many bytes from what a register holds.
+    /// Returns register, offset and bias if the expression computes `[register + offset] + bias`.
     pub(crate) fn as_word_at_register(&self, machine: Machine) -> Option<(u16, i64, i64)> {
         match self.operations::<3>(machine)?.as_slice() {
             [
@@ -72,7 +71,7 @@ impl Expression {
         }
     }
 
-    /// The register that an expression with ART's mark names.
+    /// Returns the register that an expression with ART's mark names.
     pub(crate) fn as_marked_register(&self, machine: Machine) -> Option<u16> {
         match self.operations::<3>(machine)?.as_slice() {
             [
@@ -88,8 +87,8 @@ impl Expression {
         }
     }
 
-    /// The value for a frame with these registers; `initial` is on the evaluation's stack at first. None: it needs a register
-    /// or a word that is not known, or is no valid expression.
+    /// Computes the value for a frame with these registers. `initial` is pushed on the evaluation stack first. None if the expression is
+    /// invalid, or needs a register or a word that is not known.
     pub(crate) fn evaluate(
         &self,
         machine: Machine,

@@ -1,4 +1,4 @@
-//! How is a frame of generated code left whose size is known?
+//! Unwinds frames of generated code that have a known size.
 
 use crate::dex_marker::BytecodeRule;
 use crate::native_stack::NativeFrame;
@@ -8,16 +8,16 @@ use crate::unwind_info::{CodeRule, UnwindInfo};
 use std::rc::Rc;
 use varid_model::{Address, Machine};
 
-/// A register of the caller that a frame of generated code keeps.
+/// A register of the caller that a frame of generated code has saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SavedRegister {
     /// The register's DWARF number.
     pub dwarf: u16,
-    /// Where in the frame it is: bytes above the stack pointer.
+    /// Its offset in the frame: bytes above the stack pointer.
     pub offset: u32,
 }
 
-/// A blob of generated code whose frames all have one size, as a VM's compiler notes it for each method that it compiles.
+/// A blob of generated code whose frames all have the same size, as a VM's compiler records it for each method that it compiles.
 ///
 /// The return address is the last word of the frame, at `sp + size - word`; above it lies the caller's frame.
 ///
@@ -28,15 +28,15 @@ pub struct SavedRegister {
 /// sp
 /// ```
 ///
-/// The frame must be complete. In the prologue and the epilogue of the code it is not, and the rule would take other words
-/// for the return address and the registers: whoever owns the code has to tell these addresses apart.
+/// The frame must be complete. In the prologue and the epilogue it is not, and the rule would take other words for the return address and
+/// the registers. The owner of the code must handle those addresses separately.
 #[derive(Debug, Clone)]
 pub struct FixedFrame {
     rule: Rc<Rule>,
 }
 
 impl FixedFrame {
-    /// Frames of `size` bytes that keep these registers of the caller; all others are the caller's own.
+    /// Frames of `size` bytes that save these registers of the caller. All other registers are unchanged.
     ///
     /// Registers that samples do not have are ignored.
     pub fn new(machine: Machine, size: u32, saved: &[SavedRegister]) -> Self {
@@ -44,14 +44,14 @@ impl FixedFrame {
         Self::returning(machine, size, saved, last_word)
     }
 
-    /// The same frames where the return address is still, or again, in the machine's link register: in a prologue, in an epilogue, in
-    /// code that calls nothing. x86 has no such register.
+    /// Frames of the same shape whose return address is in the machine's link register: in a prologue, in an epilogue, or in code that
+    /// makes no calls. x86 has no such register.
     pub fn unlinked(machine: Machine, size: u32, saved: &[SavedRegister]) -> Self {
         let link = machine.link().and_then(|link| machine.index(link));
         Self::returning(machine, size, saved, Saved::In(link))
     }
 
-    /// The return address of a frame; None: it is beyond what is known of the stack.
+    /// Returns the return address of a frame. None if it lies outside the known part of the stack.
     pub fn return_address(&self, frame: &NativeFrame, stack: StackSlice<'_>) -> Option<Address> {
         let cfa = self.rule.cfa(&frame.regs, stack)?;
         let caller = self.rule.caller(cfa, &frame.regs, stack).ok()?;
@@ -89,7 +89,7 @@ impl FixedFrame {
     }
 }
 
-/// Every address has the rule: the owner of the code knows where the code is.
+/// Every address has the same rule: the owner of the code knows where the code is.
 impl UnwindInfo for FixedFrame {
     fn rule(&mut self, _: Address) -> CodeRule {
         CodeRule::Rule(Rc::clone(&self.rule))

@@ -1,11 +1,10 @@
-//! Native unwinding: from a sample's registers and its copy of a part of the stack to the native frames.
+//! Unwinds native stacks: from a sample's registers and its copy of a part of the stack to the native frames.
 //!
-//! All registers that a callee saves are followed, not only the stack and the frame pointer. An interpreter keeps its
-//! bytecode pc in such a register, and while it calls a helper, only an unwinder that restores what the helper has saved
-//! shows that pc.
+//! All callee-saved registers are restored, not only the stack pointer and the frame pointer. An interpreter keeps its bytecode pc in such
+//! a register. While it calls a helper, only an unwinder that restores what the helper has saved shows that pc.
 //!
-//! Everything here is a function over registers and bytes: the stack of a process of any machine is unwound on any machine.
-//! Unwind information may be wrong or hostile; unwinding ends, and says why.
+//! Everything here is a function over registers and bytes, so the stack of a process of any machine is unwound on any machine. Unwind
+//! information may be wrong or hostile: unwinding always ends, and reports why.
 //!
 //! ```
 //! use varid_model::{Address, Machine, Regs};
@@ -47,15 +46,15 @@
 //! |---|---|
 //! | which frames does a stack have | [`NativeStack`], [`NativeFrame`] |
 //! | which bytes of the stack does a sample have | [`StackSlice`] |
-//! | which frames does a stack have in common with one of before | [`UnwoundStack`] |
+//! | which frames does a stack share with the thread's previous one | [`UnwoundStack`] |
 //! | what is known of the code at an address | [`UnwindInfo`], [`CodeRule`] |
 //! | which rules does an ELF file have | [`Module`] |
 //! | which rows do some of its functions have | [`UnwindRow`] |
-//! | which of its code has nobody called | `beginnings` |
-//! | how is a frame of generated code left | [`FixedFrame`], [`frame_left_by`] |
+//! | which of its code has no caller | `beginnings` |
+//! | where are the caller's registers in a frame of generated code | [`FixedFrame`], [`frame_left_by`] |
 //! | which bytecode does a frame execute | [`bytecode_pc`], [`BytecodePc`] |
 //! | why does unwinding stop | [`UnwindError`] |
-//! | how is a stack unwound, which frame called another | `walk`, `step` |
+//! | how is a stack unwound, how is one frame's caller found | `walk`, `step` |
 //! | where are the caller's registers | `rule`, `expression` |
 //! | how does ART mark its interpreters | `dex_marker` |
 //! | what differs between machines | `architecture` |

@@ -1,4 +1,4 @@
-//! Which rules and functions does an ELF file have at its addresses?
+//! The unwind rules and functions of an ELF file, by address.
 
 use crate::architecture;
 use crate::beginnings::Beginnings;
@@ -19,10 +19,10 @@ use std::ops::Range;
 use std::rc::Rc;
 use varid_model::{Address, ById, Machine};
 
-/// Sections that programs of Go have: the first one if they are loaded where they are linked, the second one since Go 1.13.
+/// Sections that Go programs have: the first one if they are loaded at their link address, the second one since Go 1.13.
 const GO: [&str; 2] = [".gopclntab", ".go.buildinfo"];
 
-/// The unwind information of an ELF file, its `.eh_frame`. Addresses are the file's own, as its symbols have them.
+/// The unwind information of an ELF file, from its `.eh_frame`. Addresses are the file's own, as in its symbols.
 ///
 /// The rule of an address is computed once.
 #[derive(Debug)]
@@ -34,15 +34,15 @@ pub struct Module {
     segments: Vec<Segment>,
     has_bytecode_marks: bool,
     beginnings: Beginnings,
-    /// Each function of Go keeps a frame pointer, which leads from one stack to another where the code changes stacks; a goroutine begins with
-    /// none.
+    /// Every Go function keeps a frame pointer, which leads from one stack to another where the code changes stacks. A goroutine begins
+    /// with a frame pointer of zero.
     keeps_frame_pointers: bool,
     rules: ById<u64, Option<Rc<Rule>>>,
-    /// First and last address of each function that has a symbol, in order; only where the machine's conventions need them.
+    /// First and last address of each function that has a symbol, sorted. Filled only where the machine's conventions need them.
     functions: Vec<(u64, u64)>,
 }
 
-/// A part of the file that is loaded.
+/// A loaded part of the file.
 #[derive(Debug)]
 struct Segment {
     /// Offset in the file.
@@ -54,13 +54,13 @@ struct Segment {
 }
 
 impl Segment {
-    /// How many of its bytes are between two offsets of the file.
+    /// Returns how many of its bytes lie between two offsets of the file.
     fn bytes_in(&self, offset: u64, end: u64) -> u64 {
         let last = self.offset.saturating_add(self.size).min(end);
         last.saturating_sub(offset.max(self.offset))
     }
 
-    /// The address of an offset, which may lie before it, where it is loaded.
+    /// Returns the load address of a file offset, which may lie before the segment.
     fn address_of(&self, offset: u64) -> Address {
         let into = offset.wrapping_sub(self.offset);
         Address::new(self.address.wrapping_add(into))
@@ -68,10 +68,10 @@ impl Segment {
 }
 
 impl Module {
-    /// Reads an ELF file's unwind information; a file without any gives a module without rules.
+    /// Reads an ELF file's unwind information. A file without any gives a module without rules.
     pub fn new<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> Self {
         let section = |name: &str| {
-            /// The largest libraries have a third of this; a file that claims more lies.
+            /// The largest libraries have a third of this. A file with more is not credible.
             const MAX_SECTION: u64 = 64 << 20;
             let section = file
                 .section_by_name(name)
@@ -122,8 +122,9 @@ impl Module {
         module
     }
 
-    /// That of generated code whose producer describes it by a section `.eh_frame`, which addresses the code as if it were loaded at
-    /// `eh_frame_at`. Without an `.eh_frame_hdr` a section of many functions would be searched slowly: it is one of a function.
+    /// Makes the module of generated code whose producer describes it by an `.eh_frame` section. The section addresses the code as if it
+    /// were loaded at `eh_frame_at`. Without an `.eh_frame_hdr`, a section of many functions would be searched slowly, so it should
+    /// describe one function.
     pub fn of_generated_code(machine: Machine, eh_frame: Rc<[u8]>, eh_frame_at: Address) -> Self {
         Self {
             machine,
@@ -139,17 +140,17 @@ impl Module {
         }
     }
 
-    /// The machine that its code is for.
+    /// The machine that the code is for.
     pub fn machine(&self) -> Machine {
         self.machine
     }
 
-    /// Whether it holds an interpreter whose unwind information tells which bytecode a frame executes.
+    /// Returns true if the file contains an interpreter whose unwind information marks the bytecode that a frame executes.
     pub fn has_bytecode_marks(&self) -> bool {
         self.has_bytecode_marks
     }
 
-    /// The address at which a byte of the file is loaded.
+    /// Returns the address at which a byte of the file is loaded.
     pub fn address_of_offset(&self, offset: u64) -> Option<Address> {
         self.segments.iter().find_map(|segment| {
             let into = offset.checked_sub(segment.offset)?;
@@ -157,10 +158,10 @@ impl Module {
         })
     }
 
-    /// Where in the file the code lies that is loaded at these addresses, which begin and end at pages; None: they are not all of one segment
-    /// with code.
+    /// Returns the file offset of the code that is loaded at a range of addresses with page-aligned ends. None if the range is not within
+    /// one executable segment.
     pub fn offset_of_code(&self, addresses: &Range<Address>) -> Option<u64> {
-        /// The largest page of the machines: segments begin at the same place of a page as in the file.
+        /// The largest page of all machines. A segment has the same offset in its page in memory and in the file.
         const PAGE: u64 = 1 << 16;
         let (start, end) = (addresses.start.get(), addresses.end.get());
         let mut code = self.segments.iter().filter(|segment| segment.executable);
@@ -184,8 +185,9 @@ impl Module {
         section
     }
 
-    /// The address of the first byte of a mapping of `len` bytes of the file from `offset` on. A mapping begins at a page, where the end
-    /// of another segment may lie: it is the mapping of the segment of which it has most.
+    /// Returns the address of the first byte of a mapping of `len` bytes of the file, from `offset` on. A mapping begins at a page
+    /// boundary, and the end of another segment may lie in its first page: the mapping belongs to the segment that it shares most bytes
+    /// with.
     pub fn address_of_mapping(&self, offset: u64, len: u64) -> Option<Address> {
         let end = offset.saturating_add(len);
         let shared = |segment: &&Segment| segment.bytes_in(offset, end);
@@ -193,7 +195,7 @@ impl Module {
         (shared(&segment) > 0).then(|| segment.address_of(offset))
     }
 
-    /// The addresses that the first byte of such a mapping may have: one for each segment of which it has some.
+    /// Returns the possible addresses of the first byte of such a mapping: one for each segment that it shares bytes with.
     pub fn addresses_of_mapping(&self, offset: u64, len: u64) -> impl Iterator<Item = Address> {
         let end = offset.saturating_add(len);
         let has_some = move |segment: &&Segment| segment.bytes_in(offset, end) > 0;
@@ -201,7 +203,7 @@ impl Module {
         segments.map(move |segment| segment.address_of(offset))
     }
 
-    /// The description of the function at an address.
+    /// Returns the FDE of the function at an address.
     fn function<'a>(&'a self, section: &Section<'a>, address: u64) -> Option<Fde<'a>> {
         let table = EhFrameHdr::new(&self.eh_frame_hdr, LittleEndian)
             .parse(&self.bases, self.machine.word());
@@ -233,7 +235,7 @@ impl Module {
         if rule.bytecode != BytecodeRule::None || !self.has_bytecode_marks {
             return Some(rule);
         }
-        // Another row may tell that this is an interpreter.
+        // Another row may mark this function as an interpreter.
         let mut rows = fde.rows(&section, &self.bases, &mut context).ok()?;
         let mut elsewhere = false;
         while let Ok(Some(row)) = rows.next_row() {
@@ -254,7 +256,7 @@ impl Module {
         BytecodeRule::of_row(row, section, encoding(self.machine), expression)
     }
 
-    /// The rule of one row of a function's description.
+    /// Makes the rule of one row of an FDE.
     fn rule_of(&self, fde: &Fde<'_>, row: &UnwindTableRow<usize>, section: &Section<'_>) -> Rule {
         let expression = |named| Expression::new(&self.eh_frame, named);
         let place = |register: gimli::Register| self.machine.index(register.0);
@@ -302,20 +304,20 @@ impl Module {
         }
     }
 
-    /// The first address of the code whose description an address is in.
+    /// Returns the first address of the code that the FDE at `pc` describes.
     pub fn described_start(&self, pc: Address) -> Option<Address> {
         let described = self.function(&self.section(), pc.get())?;
         Some(Address::new(described.initial_address()))
     }
 
-    /// The rows of the functions in a range of addresses, in the order of the functions; what no function covers has none. Of an
-    /// interpreter's code: more functions than one has are not read.
+    /// Returns the rows of the functions in a range of addresses, in the order of the functions. Addresses without a function have no rows.
+    /// The range is an interpreter's code: no more functions are read than an interpreter has.
     pub fn rows(&self, range: Range<Address>) -> Vec<UnwindRow> {
-        /// An interpreter has a few hundred; a file that has more than this lies.
+        /// An interpreter has a few hundred. A file with more than this is not credible.
         const MAX_ROWS: usize = 4096;
         /// nterp has seven.
         const MAX_FUNCTIONS: usize = 64;
-        /// Bytes between two functions.
+        /// The largest gap between two functions, in bytes.
         const MAX_GAP: u64 = 64;
         let section = self.section();
         let mut context = UnwindContext::new();
@@ -348,11 +350,11 @@ impl Module {
     }
 }
 
-/// The description of a function in `.eh_frame`.
+/// The FDE of a function in `.eh_frame`.
 type Fde<'a> = FrameDescriptionEntry<EndianSlice<'a, LittleEndian>>;
 
 impl Module {
-    /// The rule of a frame whose address is `own` in the file.
+    /// Returns the rule of a frame whose address in the file is `own`.
     pub fn rule_of_frame(&mut self, own: Address, frame: &NativeFrame) -> CodeRule {
         let is_bottom = self.keeps_frame_pointers
             && !frame.address.is_instruction()
@@ -401,12 +403,12 @@ impl UnwindInfo for Module {
     }
 }
 
-/// First and last address of each function that has a symbol, where the machine's conventions need them.
+/// Returns the first and last address of each function that has a symbol, where the machine's conventions need them.
 fn functions_of<'data, R: ReadRef<'data>>(
     file: &object::File<'data, R>,
     machine: Machine,
 ) -> Vec<(u64, u64)> {
-    /// More are not kept: 16 MB.
+    /// No more are kept: 16 MB.
     const MAX_FUNCTIONS: usize = 1 << 20;
     if !architecture::of(machine).links_every_frame() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Which native frames does a stack have?
+//! The native frames of a stack.
 
 use crate::error::UnwindError;
 use varid_model::{Address, FrameAddress, Regs};
@@ -6,16 +6,16 @@ use varid_model::{Address, FrameAddress, Regs};
 /// A native frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NativeFrame {
-    /// The instruction, or where the frame's call returns to.
+    /// The instruction, or the return address of the frame's call.
     pub address: FrameAddress,
-    /// The stack pointer in this frame: nothing of the frame lies below.
+    /// The stack pointer in this frame. Nothing of the frame lies below it.
     pub sp: Address,
-    /// Its registers, as far as they are known.
+    /// Its registers, where they are known.
     pub regs: Regs,
 }
 
 impl NativeFrame {
-    /// The address that tells which function this is.
+    /// Returns the address to look up the function by.
     pub const fn lookup(&self) -> Address {
         self.address.lookup()
     }
@@ -23,13 +23,13 @@ impl NativeFrame {
 
 /// The native frames of a stack, leaf first.
 ///
-/// [`NativeStack::unwind`] fills it. One that is kept for the next sample keeps its memory, too.
+/// [`NativeStack::unwind`] fills it. Reusing one for the next sample reuses its memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NativeStack {
     /// The frames.
     pub frames: Vec<NativeFrame>,
-    /// The first address above the last frame of the list, if it is known.
+    /// The first address above the last frame in the list, if it is known.
     pub end: Option<Address>,
-    /// Why there are no more frames; none: the last one is the outermost, or encloses the address at which unwinding was to end.
+    /// Why there are no further frames. None: the last frame is the outermost one, or encloses the address at which unwinding was to end.
     pub stopped: Option<UnwindError>,
 }

@@ -1,4 +1,4 @@
-//! Where is what a frame keeps of its caller, while it executes some instructions of its function?
+//! Rows of unwind information: where a frame keeps its caller's registers, during a range of instructions.
 
 use crate::dex_marker::BytecodeRule;
 use crate::rule::{Cfa, Rule, Saved};
@@ -8,9 +8,9 @@ use varid_model::Address;
 /// A row of a module's unwind information.
 #[derive(Debug)]
 pub struct UnwindRow {
-    /// The address of its first instruction, as the file has it.
+    /// The address of its first instruction in the file.
     pub start: Address,
-    /// The address behind its last instruction.
+    /// The address after its last instruction.
     pub end: Address,
     rule: Rule,
 }
@@ -18,20 +18,20 @@ pub struct UnwindRow {
 /// Where the CFA is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CfaAt {
-    /// DWARF number of the register that leads to it.
+    /// DWARF number of the base register.
     pub register: u16,
-    /// Bytes from the register to a word that leads to the CFA; None: the register itself does.
+    /// Byte offset from the register to a word that holds the base address. None: the register itself holds it.
     pub word: Option<i64>,
-    /// Bytes from there to the CFA.
+    /// Bytes from the base address to the CFA.
     pub bias: i64,
 }
 
 /// Where a register of the caller, or the return address, is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallerRegister {
-    /// Where it was: in its register, the return address in the link register.
+    /// Unchanged: in its own register, the return address in the link register.
     Unchanged,
-    /// In memory, so many bytes from the CFA.
+    /// In memory, at this byte offset from the CFA.
     At(i64),
     /// Anywhere else, or lost.
     Elsewhere,
@@ -46,7 +46,7 @@ impl UnwindRow {
         }
     }
 
-    /// Where the CFA is, if a register leads there, or a word to which a register leads.
+    /// Returns the location of the CFA, if it is an offset from a register, or from a word that a register points to.
     pub fn cfa(&self) -> Option<CfaAt> {
         match &self.rule.cfa {
             Cfa::Register(place, bias) => Some(CfaAt {
@@ -65,7 +65,7 @@ impl UnwindRow {
         }
     }
 
-    /// Where the caller's register of a DWARF number is.
+    /// Returns the location of the caller's register with a DWARF number.
     pub fn caller_register(&self, register: u16) -> CallerRegister {
         let Some(place) = self.rule.machine.index(register) else {
             return CallerRegister::Elsewhere;
@@ -80,7 +80,7 @@ impl UnwindRow {
         }
     }
 
-    /// Where the return address is.
+    /// Returns the location of the return address.
     pub fn return_address(&self) -> CallerRegister {
         let machine = self.rule.machine;
         match &self.rule.return_address {
@@ -92,7 +92,7 @@ impl UnwindRow {
         }
     }
 
-    /// DWARF number of the register that holds the pc of the bytecode that the frame executes, if the row says so.
+    /// Returns the DWARF number of the register that holds the bytecode pc of the frame, if the row names one.
     pub fn bytecode_register(&self) -> Option<u16> {
         match &self.rule.bytecode {
             BytecodeRule::Is(expression) => expression.as_marked_register(self.rule.machine),

@@ -1,4 +1,4 @@
-//! How is a frame left: where are its caller's registers?
+//! Unwind rules: where a frame's caller has its registers.
 
 use crate::dex_marker::{BytecodePc, BytecodeRule};
 use crate::error::UnwindError;
@@ -6,20 +6,20 @@ use crate::expression::Expression;
 use crate::stack_slice::StackSlice;
 use varid_model::{Address, Machine, Regs};
 
-/// Where a register of the caller is. Registers are known by their places in a record; none: a record does not have it.
+/// Where a register of the caller is. Registers are identified by their index in a record; None: records do not have the register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Saved {
-    /// Nowhere: it is lost. For the return address: this is the outermost frame.
+    /// Lost. For the return address: this is the outermost frame.
     Undefined,
     /// In memory at CFA + offset.
     At(i64),
-    /// It is CFA + offset.
+    /// Its value is CFA + offset.
     Is(i64),
     /// In another register.
     In(Option<usize>),
     /// In memory at the address that an expression computes.
     AtExpression(Expression),
-    /// It is what an expression computes.
+    /// Its value is what an expression computes.
     IsExpression(Expression),
 }
 
@@ -30,28 +30,28 @@ pub(crate) enum Cfa {
     Expression(Expression),
 }
 
-/// How the frame at one instruction address is left; a register without a rule is unchanged.
+/// How to unwind a frame at one instruction address. Registers without a rule are unchanged.
 ///
-/// It is for frames of its own machine: each machine has its registers in other places. [`crate::Module`] and
-/// [`crate::FixedFrame`] make rules.
+/// A rule is for frames of its own machine, because each machine has its own register indices. [`crate::Module`] and [`crate::FixedFrame`]
+/// make rules.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
     pub(crate) machine: Machine,
     pub(crate) cfa: Cfa,
-    /// Registers that are in memory at CFA + offset, by their places in a record: most often all that a callee saves.
+    /// Registers that are in memory at CFA + offset, by index: usually all callee-saved registers that changed.
     pub(crate) pushed: Vec<(usize, i64)>,
-    /// The others that change.
+    /// The other registers that change.
     pub(crate) others: Vec<(usize, Saved)>,
     pub(crate) return_address: Saved,
     pub(crate) bytecode: BytecodeRule,
-    /// Its function is too short to be an interpreter's loop.
+    /// The function is too short to be an interpreter's loop.
     pub(crate) is_short: bool,
-    /// The caller was interrupted by a signal: its ip is no return address.
+    /// The caller was interrupted by a signal: its ip is not a return address.
     pub(crate) is_signal_frame: bool,
 }
 
 impl Rule {
-    /// That of a function that nobody has called.
+    /// The rule of a function that has no caller.
     pub(crate) const fn of_outermost(machine: Machine) -> Self {
         Self {
             machine,
@@ -65,12 +65,12 @@ impl Rule {
         }
     }
 
-    /// Whether nobody called the function: its return address is nowhere.
+    /// Returns true if the function has no caller: the return address is undefined.
     pub(crate) fn is_outermost(&self) -> bool {
         self.return_address == Saved::Undefined
     }
 
-    /// The bytecode that a frame executes.
+    /// Returns the bytecode that a frame executes.
     pub(crate) fn bytecode_pc(&self, regs: &Regs, stack: StackSlice<'_>) -> BytecodePc {
         match &self.bytecode {
             BytecodeRule::None => BytecodePc::NoInterpreter,
@@ -85,7 +85,7 @@ impl Rule {
         }
     }
 
-    /// The CFA of a frame, as far as its registers and the sample's stack tell.
+    /// Computes the CFA of a frame, if its registers and the sample's stack suffice.
     #[inline]
     pub(crate) fn cfa(&self, regs: &Regs, stack: StackSlice<'_>) -> Option<Address> {
         let cfa = match &self.cfa {
@@ -95,8 +95,8 @@ impl Rule {
         Some(Address::new(cfa))
     }
 
-    /// The CFA of a frame that keeps a frame pointer, if the rule has the caller's and the return address side by side: that is
-    /// where it points.
+    /// Computes the CFA from a frame pointer, if the rule stores the caller's frame pointer and the return address next to each other: the
+    /// frame pointer points to that pair.
     pub(crate) fn cfa_by_frame_pointer(&self, fp: Address) -> Option<Address> {
         let place = self.machine.index(self.machine.fp())?;
         let (_, callers) = self.pushed.iter().find(|(pushed, _)| *pushed == place)?;
@@ -108,7 +108,7 @@ impl Rule {
             .then(|| fp.wrapping_add_signed(callers.wrapping_neg()))
     }
 
-    /// The caller's registers. Without an ip among them this is the outermost frame.
+    /// Restores the caller's registers. Without an ip among them, this is the outermost frame.
     #[inline]
     pub(crate) fn caller(
         &self,

@@ -1,10 +1,10 @@
-//! Which bytes of a thread's stack does a sample have?
+//! The bytes of a thread's stack that a sample has.
 
 use crate::error::UnwindError;
 use varid_model::{ADDRESS_MASK, Address, BeyondCopy, Holes, Machine};
 
-/// A copy of a part of a stack, and of a part of the one that a signal interrupted whose handler runs on an alternate stack; and where frame
-/// pointers lead outside of these.
+/// A copy of a part of a stack, and the words outside of it that frame pointers lead to. Where a signal handler runs on an alternate stack,
+/// the slice also has a copy of a part of the interrupted stack.
 #[derive(Debug, Clone, Copy)]
 pub struct StackSlice<'a> {
     own: Part<'a>,
@@ -12,7 +12,7 @@ pub struct StackSlice<'a> {
     beyond: Option<&'a BeyondCopy>,
 }
 
-/// Bytes that lie one after the other.
+/// Contiguous bytes.
 #[derive(Debug, Clone, Copy)]
 struct Part<'a> {
     start: Address,
@@ -34,7 +34,7 @@ impl<'a> Part<'a> {
 }
 
 impl<'a> StackSlice<'a> {
-    /// The bytes that lie at `start` and above.
+    /// A slice of the bytes from `start` on.
     pub fn new(start: Address, bytes: &'a [u8]) -> Self {
         let holes = Holes::default();
         Self {
@@ -48,7 +48,7 @@ impl<'a> StackSlice<'a> {
         }
     }
 
-    /// The same with what frame pointers lead to outside of it.
+    /// Adds the words outside of the slice that frame pointers lead to.
     #[must_use]
     pub const fn and_beyond(self, beyond: &'a BeyondCopy) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl<'a> StackSlice<'a> {
         }
     }
 
-    /// The same without bytes that were not in memory.
+    /// Excludes bytes that were not in memory.
     #[must_use]
     pub const fn without(self, holes: Holes) -> Self {
         let Part { start, bytes, .. } = self.own;
@@ -71,7 +71,7 @@ impl<'a> StackSlice<'a> {
         }
     }
 
-    /// The same of a handler's alternate stack, with the bytes of the interrupted stack that lie at `start` and above.
+    /// Adds the bytes of the interrupted stack from `start` on. The slice is then that of a signal handler's alternate stack.
     #[must_use]
     pub const fn interrupting(self, start: Address, bytes: &'a [u8], holes: Holes) -> Self {
         Self {
@@ -84,22 +84,22 @@ impl<'a> StackSlice<'a> {
         }
     }
 
-    /// Whether an address is one of the alternate stack of a signal's handler.
+    /// Returns true if an address is on the alternate stack of a signal handler.
     pub(crate) fn is_of_handler(self, address: Address) -> bool {
         self.interrupted.is_some() && self.own.contains(address)
     }
 
-    /// What frame pointers lead to outside of it; None: nothing.
+    /// The words outside of the slice that frame pointers lead to. None if there are no such words.
     pub(crate) fn beyond(self) -> Option<&'a BeyondCopy> {
         self.beyond.filter(|beyond| !beyond.links.is_empty())
     }
 
-    /// Its bytes.
+    /// The bytes of the thread's current stack.
     pub(crate) const fn bytes(self) -> &'a [u8] {
         self.own.bytes
     }
 
-    /// The first address above it.
+    /// The first address above these bytes.
     pub(crate) fn end(self) -> Option<Address> {
         let end = self
             .own
@@ -109,7 +109,7 @@ impl<'a> StackSlice<'a> {
         end.map(Address::new)
     }
 
-    /// Why there is no word at an address: it is outside of what was copied, or was not in memory.
+    /// Returns why there is no word at an address: it is outside of the copy, or was not in memory.
     pub(crate) fn missing(self, machine: Machine, address: Address) -> UnwindError {
         let address = Address::new(address.get() & ADDRESS_MASK);
         let last = address.wrapping_add(u64::from(machine.word()).saturating_sub(1));
@@ -119,13 +119,14 @@ impl<'a> StackSlice<'a> {
         }
     }
 
-    /// Whether the byte at an address is in the slice.
+    /// Returns true if the byte at an address is in the slice.
     #[inline]
     pub(crate) fn contains(self, address: Address) -> bool {
         self.own.contains(address) || self.interrupted.is_some_and(|part| part.contains(address))
     }
 
-    /// The pointer of a machine at an address, which may have a tag, if the slice holds it or frame pointers lead to it.
+    /// Reads the pointer-sized word of a machine at an address, which may have a tag. None if the slice does not contain it and frame
+    /// pointers do not lead to it.
     #[inline]
     pub fn word(self, machine: Machine, address: Address) -> Option<u64> {
         let address = Address::new(address.get() & ADDRESS_MASK);

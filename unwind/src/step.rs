@@ -1,4 +1,4 @@
-//! Which frame has called this one?
+//! Finds the caller of a frame.
 
 use crate::architecture::{self, Architecture, Caller};
 use crate::error::UnwindError;
@@ -12,39 +12,38 @@ use varid_model::{Address, FrameAddress, Machine, Regs};
 pub(crate) enum Step {
     /// The frame that called it.
     Caller(NativeFrame),
-    /// Nothing: nobody called it.
+    /// There is none: this is the outermost frame.
     Outermost,
-    /// The frame encloses the address at which unwinding is to end; `end` is the first address above the frame.
+    /// The frame encloses the address at which unwinding was to end. `end` is the first address above the frame.
     Encloses { end: Address },
 }
 
 /// How the code of a frame came to be executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Entered {
-    /// By a call.
+    /// By a call on the same stack.
     Called,
-    /// By a call, and a change of stacks.
+    /// By a call from another stack.
     CalledFromOtherStack,
-    /// By a signal, which interrupted code on this stack or another one.
+    /// By a signal, which interrupted code on this stack or on another one.
     Interrupting,
 }
 
-/// What unwinding one stack needs.
+/// The state of unwinding one stack.
 pub(crate) struct Unwinder<'a, I: ?Sized> {
     machine: Machine,
     architecture: &'static dyn Architecture,
-    /// The bits of a word that are a code address.
+    /// The bits of a word that form a code address.
     code_mask: u64,
     stack: StackSlice<'a>,
     /// The address of the stack at which unwinding ends.
     until: Option<Address>,
-    /// How many more frames may lie on another stack than the one that they called: each leads back to where it was before where a process
-    /// wants it so.
+    /// How many more changes of stacks are followed. A hostile process can make each of them lead back to an earlier frame.
     stacks: u8,
     info: &'a mut I,
 }
 
-/// The most changes of stacks in one: a goroutine's, the thread's own, that of a signal's handler, and back.
+/// The most changes of stacks in one callchain: a goroutine's stack, the thread's own, that of a signal handler, and back.
 const MAX_STACKS: u8 = 8;
 
 impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
@@ -67,12 +66,12 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
         }
     }
 
-    /// The code address in a word of the stack or a register: without a signature, or the bit that tells Thumb code.
+    /// Returns the code address in a word of the stack or a register, without a signature or the Thumb bit.
     pub(crate) const fn code_address(&self, word: u64) -> Address {
         Address::new(word & self.code_mask)
     }
 
-    /// How a frame is left.
+    /// Returns how a frame is unwound.
     pub(crate) fn rule(&mut self, frame: &NativeFrame) -> CodeRule {
         match self.info.frame_rule(frame) {
             CodeRule::Rule(rule) if rule.machine != self.machine => CodeRule::Unknown,
@@ -80,7 +79,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
         }
     }
 
-    /// The frame's caller, where `rule` is how the frame is left.
+    /// Finds the frame's caller. `rule`: how the frame is unwound.
     pub(crate) fn step(
         &mut self,
         frame: &NativeFrame,
@@ -124,8 +123,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                 },
             },
         };
-        // A leaf that has pushed nothing may end where it begins (AArch64). What a signal interrupted may have run on another
-        // stack.
+        // A leaf that has pushed nothing may end where it begins (AArch64). Code that a signal interrupted may have run on another stack.
         let ascends = cfa > frame.sp
             || (cfa == frame.sp && frame.address.is_instruction())
             || entered != Entered::Called;
@@ -148,15 +146,15 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
         }))
     }
 
-    /// The CFA of a frame that has a rule.
+    /// Computes the CFA of a frame that has a rule.
     #[inline]
     fn cfa(&mut self, frame: &NativeFrame, rule: &Rule) -> Option<Address> {
         rule.cfa(&frame.regs, self.stack).or_else(|| {
             if frame.regs.sp().is_some() {
                 return None;
             }
-            // The caller of a frame of unknown size has no stack pointer. Its frame pointer shows where the frame's two
-            // linked words are, if it leads to a caller.
+            // The caller of a frame of unknown size has no stack pointer. If its frame pointer leads to a caller, it shows where the
+            // frame's two linked words are.
             let fp = frame.regs.fp()?;
             let linked = self
                 .architecture
@@ -166,8 +164,8 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
         })
     }
 
-    /// Whether the word in a frame's register for frame pointers is one: it leads into the copy of the stack, or the code is known to keep
-    /// frame pointers. Beyond the copy there may be a heap, whose words mean nothing.
+    /// Returns true if a frame's frame pointer register holds a frame pointer: it leads into the copy of the stack, or the code is known to
+    /// keep frame pointers. Memory beyond the copy may be a heap, whose words mean nothing.
     fn is_frame_pointer(&mut self, frame: &NativeFrame) -> bool {
         let fp = frame.regs.fp().map(Address::new);
         fp.is_some_and(|fp| self.stack.contains(fp))
@@ -175,7 +173,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
             || self.info.keeps_frame_pointers(frame.lookup())
     }
 
-    /// The caller of code that keeps frame pointers across stacks, where its own leads out of the copy and not upwards.
+    /// Returns the caller of code that keeps frame pointers across stacks, if its frame pointer leads out of the copy and not upwards.
     fn caller_on_other_stack(&mut self, frame: &NativeFrame) -> Option<Caller> {
         let fp = Address::new(frame.regs.fp()?);
         let beyond = self.stack.beyond()?;
@@ -189,8 +187,8 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
             .caller_by_frame_pointer(&there, self.stack)
     }
 
-    /// The caller of a frame without a rule, by the machine's conventions: the frame pointer, and for a leaf the place where
-    /// calls leave the return address.
+    /// Returns the caller of a frame without a rule, by the machine's conventions: the frame pointer, and for a leaf the place where calls
+    /// leave the return address.
     fn caller_by_convention(&mut self, frame: &NativeFrame) -> Result<Caller, UnwindError> {
         if let Some(thread_begins) = self.beginning_of_thread(frame) {
             return Ok(thread_begins);
@@ -210,7 +208,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                 Ok(linked)
             }
             (Some(leaf), _) => Ok(leaf),
-            // Code that keeps no frame pointer has any word in its register.
+            // Code that keeps no frame pointer may have any word in that register.
             (None, linked) => linked
                 .filter(|linked| self.ends_or_leads_to_code(linked))
                 .ok_or_else(|| UnwindError::NoInfo(frame.address.recorded())),
@@ -246,8 +244,8 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
         rule.is_outermost() && before.saturating_add(behind) <= GAP
     }
 
-    /// The caller of a thread's outermost function: the first return address above the frame's stack pointer is in code that nobody has
-    /// called. Had another function called it, the return address into that would come first.
+    /// Returns the caller of a thread's outermost function: the first return address above the frame's stack pointer is in code that has no
+    /// caller. If another function had called it, the return address into that function would come first.
     fn beginning_of_thread(&mut self, frame: &NativeFrame) -> Option<Caller> {
         /// Words of the frame: musl's `start` has four on x86-64.
         const MAX_WORDS: u64 = 32;
@@ -285,12 +283,11 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
         })
     }
 
-    /// Whether the link register of interrupted code without a rule is known not to hold the return address: it holds the
-    /// same as the frame that the frame pointer shows, or an address of the function itself, which the function's last call
-    /// left there.
+    /// Returns true if the link register of interrupted code without a rule cannot hold the return address. Either it equals the return
+    /// address that the frame pointer leads to, or it lies in the function itself, where the function's last call left it.
     ///
-    /// Without symbols the second is not known, and the link register is believed: else each leaf would lose its caller. A
-    /// function that calls itself loses a level where it has no frame yet.
+    /// Without symbols the second case is not recognised, and the link register is believed; otherwise each leaf would lose its caller. A
+    /// recursive function loses one level while it has no frame yet.
     fn is_stale(&mut self, leaf: &Caller, linked: &Caller, frame: &NativeFrame) -> bool {
         if !self.architecture.links_every_frame() {
             return false;

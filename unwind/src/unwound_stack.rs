@@ -1,38 +1,38 @@
-//! Which frames does a stack have in common with one that was unwound before?
+//! Finds the frames that a stack shares with the thread's previous one.
 
 use crate::native_stack::{NativeFrame, NativeStack};
 use crate::stack_slice::StackSlice;
 use varid_model::{Address, BeyondCopy};
 
-/// Bytes that are compared at once.
+/// Bytes that are compared at a time.
 const BLOCK: usize = 64;
 
-/// The copy of a thread's stack and all its frames, for the thread's next sample.
+/// The copy of a thread's stack and all its frames, kept for the thread's next sample.
 ///
-/// From sample to sample the outer frames of a thread are mostly the same. The callers of a frame follow from its registers, from
-/// the stack above its stack pointer, from where frame pointers lead beyond the copy, and from the code of the process. Where these are
-/// equal, so are the callers.
+/// From sample to sample, most outer frames of a thread stay the same. The callers of a frame follow from its registers, from the stack
+/// above its stack pointer, from the words that frame pointers beyond the copy lead to, and from the process's code. If these are equal, so
+/// are the callers.
 #[derive(Debug, Default)]
 pub struct UnwoundStack {
     start: Address,
     stack: Vec<u8>,
     beyond: BeyondCopy,
-    /// Leaf first, to the outermost; empty: nothing is known.
+    /// Leaf first, up to the outermost. Empty if nothing is known.
     frames: Vec<NativeFrame>,
     end: Option<Address>,
 }
 
-/// What a stack has in common with one of before.
+/// What a stack shares with the previous one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Common<'a> {
     before: &'a UnwoundStack,
-    /// From there to its end.
+    /// The stacks are equal from this address to their end.
     from: Address,
 }
 
 impl UnwoundStack {
-    /// Takes the copy of a stack, whose first byte is at `start`, with what frame pointers lead to outside of it, and its frames. What
-    /// was kept before takes their places: its memory can be used for the next sample.
+    /// Takes over a copy of a stack, whose first byte is at `start`, with the words beyond the copy that frame pointers lead to, and the
+    /// stack's frames. The previous contents take their place, so that their memory can be used for the next sample.
     pub fn replace(
         &mut self,
         native: &mut NativeStack,
@@ -43,13 +43,13 @@ impl UnwoundStack {
         std::mem::swap(&mut self.beyond, beyond);
         std::mem::swap(&mut self.frames, &mut native.frames);
         (self.start, self.end) = (start, native.end);
-        // Where unwinding did not come to the outermost frame, more may be known next time.
+        // Where unwinding stopped early, more may be known next time.
         if native.stopped.is_some() {
             self.frames.clear();
         }
     }
 
-    /// What a stack has in common with this one, if both copies end at the same address and lead to the same frames beyond it.
+    /// Returns what a stack shares with this one, if both copies end at the same address and have the same words beyond the copy.
     pub(crate) fn in_common(&self, stack: StackSlice<'_>) -> Option<Common<'_>> {
         let before = StackSlice::new(self.start, &self.stack);
         let beyond = Some(&self.beyond).filter(|beyond| !beyond.links.is_empty());
@@ -71,7 +71,7 @@ impl UnwoundStack {
 }
 
 impl<'a> Common<'a> {
-    /// The callers of a frame, if the stack of before had the same frame, and where the last one ends.
+    /// Returns the callers of a frame and the end of the last one, if the previous stack had the same frame.
     pub(crate) fn callers(
         self,
         frame: &NativeFrame,
@@ -89,7 +89,7 @@ impl<'a> Common<'a> {
     }
 }
 
-/// Block by block: comparing slices of bytes is a call, of a function that compares byte by byte where libc is musl.
+/// Compares block by block. A comparison of byte slices is a call of a function that compares byte by byte where libc is musl.
 fn are_equal(one: &[u8; BLOCK], other: &[u8; BLOCK]) -> bool {
     let (one, _) = one.as_chunks::<16>();
     let (other, _) = other.as_chunks::<16>();

@@ -1,4 +1,4 @@
-//! How is a stack unwound, frame by frame?
+//! Unwinds a stack, frame by frame.
 
 use crate::error::UnwindError;
 use crate::native_stack::{NativeFrame, NativeStack};
@@ -8,15 +8,14 @@ use crate::unwind_info::{CodeRule, UnwindInfo};
 use crate::unwound_stack::{Common, UnwoundStack};
 use varid_model::{Address, FrameAddress, Regs};
 
-/// No thread's stack is deeper; a longer one is a loop.
+/// The depth limit. No thread's stack is deeper; a longer callchain is a loop.
 pub(crate) const MAX_FRAMES: usize = 4096;
 
 impl NativeStack {
-    /// Replaces the frames by those of a thread with these registers and this copy of its stack, unwound to the frame that
-    /// encloses the address `until` of the stack, or to the outermost one.
+    /// Replaces the frames by those of a thread with these registers and this copy of its stack. Unwinding ends at the frame that encloses
+    /// the stack address `until`, or at the outermost one.
     ///
-    /// Without an instruction and a stack pointer there are no frames. Why unwinding ended is in
-    /// [`stopped`](NativeStack::stopped).
+    /// Without an instruction pointer and a stack pointer there are no frames. [`stopped`](NativeStack::stopped) says why unwinding ended.
     pub fn unwind(
         &mut self,
         regs: &Regs,
@@ -27,8 +26,8 @@ impl NativeStack {
         self.unwind_until(regs, stack, until, None, info);
     }
 
-    /// The same to the outermost frame. `before`: the stack of the same thread as it was unwound before, since when the code of the
-    /// process has not changed. From the first frame that both have, with the same stack above it, its frames are taken.
+    /// As [`NativeStack::unwind`], to the outermost frame. `before`: the previous unwound stack of the same thread; the process's code must
+    /// not have changed since. From the first frame that both stacks have, with the same stack above it, its frames are reused.
     pub fn unwind_after(
         &mut self,
         before: &UnwoundStack,
@@ -72,7 +71,7 @@ impl NativeStack {
                     }
                     rule = unwinder.rule(&caller);
                     let return_address = caller.address.recorded();
-                    // A stack may be executable, and a word of it be taken for a return address by a wrong rule.
+                    // A stack may be executable, and a wrong rule may take a word of it for a return address.
                     if stack.contains(return_address) || matches!(rule, CodeRule::NoCode) {
                         self.end = Some(caller.sp);
                         self.stopped = Some(UnwindError::NoCode(return_address));
@@ -91,7 +90,7 @@ impl NativeStack {
                 }
                 Err(error) => {
                     self.end = None;
-                    // A frame that begins at `until` encloses it, wherever it ends.
+                    // A frame that begins at `until` encloses it, whatever its size.
                     self.stopped = Some(error).filter(|_| until != Some(frame.sp));
                     return;
                 }

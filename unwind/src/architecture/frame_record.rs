@@ -1,4 +1,4 @@
-//! Where does a frame pointer lead?
+//! Reads the frame record that a frame pointer leads to.
 
 use crate::native_stack::NativeFrame;
 use crate::stack_slice::StackSlice;
@@ -13,7 +13,7 @@ pub(super) struct FrameRecord {
 }
 
 impl FrameRecord {
-    /// The record to which a frame's frame pointer leads, if that can be one: aligned, and in the frame or above it.
+    /// Reads the record at a frame's frame pointer, if that is aligned and does not lie below the frame.
     pub(super) fn read(frame: &NativeFrame, stack: StackSlice<'_>) -> Option<Self> {
         let machine = frame.regs.machine();
         let word = u64::from(machine.word());

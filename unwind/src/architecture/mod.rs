@@ -1,8 +1,9 @@
-//! What differs between the machines whose stacks are unwound?
+//! The conventions of each machine whose stacks are unwound.
 //!
-//! One folder per architecture, with the same files in each: `code_address` (which bits of a word are a code address),
-//! `frame_pointer` (the caller of code that keeps one) and `leaf` (the caller of code that has no frame yet). 64-bit and
-//! 32-bit x86 differ in the size of a word and in system calls only and share a folder. On AArch64 `signal_frame` is what a signal interrupted.
+//! There is one folder per architecture, with the same files in each: `code_address` (which bits of a word are a code address),
+//! `frame_pointer` (the caller of code that keeps one) and `leaf` (the caller of code that has no frame yet). 64-bit and 32-bit x86 share a
+//! folder, because they differ only in word size and system calls. On AArch64, `signal_frame` reads the registers that a signal
+//! interrupted.
 
 mod aarch64;
 mod arm;
@@ -18,7 +19,7 @@ use varid_model::{Address, Machine, Regs};
 /// The caller of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Caller {
-    /// The frame's canonical frame address: the caller's stack pointer, or the lowest address that it can be.
+    /// The frame's canonical frame address: the caller's stack pointer, or the lowest possible value of it.
     pub(crate) cfa: Address,
     /// The caller's registers.
     pub(crate) regs: Regs,
@@ -26,27 +27,27 @@ pub(crate) struct Caller {
 
 /// The conventions of a machine.
 pub(crate) trait Architecture: Sync {
-    /// The bits of a word that are a code address, in a thread with these registers.
+    /// Returns the bits of a word that form a code address, in a thread with these registers.
     fn code_address_mask(&self, regs: &Regs) -> u64;
 
-    /// The caller of code that has pushed nothing: most often it is assembly.
+    /// Returns the caller of code that has pushed nothing. Such code is mostly assembly.
     fn caller_of_leaf(&self, frame: &NativeFrame, stack: StackSlice<'_>) -> Option<Caller>;
 
-    /// The caller of code that keeps a frame pointer.
+    /// Returns the caller of code that keeps a frame pointer.
     fn caller_by_frame_pointer(&self, frame: &NativeFrame, stack: StackSlice<'_>)
     -> Option<Caller>;
 
-    /// Whether every function that has a frame links it to its caller's by the frame pointer.
+    /// Returns true if every function with a frame links it to its caller's by the frame pointer.
     fn links_every_frame(&self) -> bool {
         false
     }
 
-    /// The frame that the code at a return address leaves, where that does nothing else before it returns.
+    /// Returns the frame that the code at a return address pops, if it does nothing else before it returns.
     fn frame_left_by(&self, _machine: Machine, _code: &[u8]) -> Option<FixedFrame> {
         None
     }
 
-    /// What a signal has interrupted, from the frame of the kernel's trampoline, where its unwind information leads to `linked` instead.
+    /// Returns what a signal interrupted. `frame` is that of the kernel's trampoline, whose unwind information leads to `linked` instead.
     fn interrupted(
         &self,
         _frame: &NativeFrame,
@@ -56,18 +57,19 @@ pub(crate) trait Architecture: Sync {
         None
     }
 
-    /// What follows the call of a thread's function in code that clone(2) has led into: the thread exits with what the function returns.
+    /// Returns the code after the call of a thread's function, in the code that clone(2) returns to: the thread exits with the function's
+    /// result.
     fn thread_end(&self, _machine: Machine) -> Option<&'static [u8]> {
         None
     }
 
-    /// Whose operations of call frame information its compilers use.
+    /// The vendor whose call frame operations the machine's compilers use.
     fn vendor(&self) -> Vendor {
         Vendor::Default
     }
 }
 
-/// The conventions of a machine.
+/// Returns the conventions of a machine.
 pub(crate) fn of(machine: Machine) -> &'static dyn Architecture {
     match machine {
         Machine::X86_64 | Machine::X86 => &x86::X86,

@@ -1,17 +1,17 @@
-//! Which bits of a word are a code address?
+//! The bits of a word that form a code address on AArch64.
 //!
-//! A function may sign its return address. The signature (pointer authentication code) is in the bits that no user address
-//! needs: those between the width of addresses and bit 55, and those above where tags are not in use.
+//! A function may sign its return address. The signature (pointer authentication code) is in the bits that user addresses do not use: those
+//! between the address width and bit 55, and those above if tags are not in use.
 
 use varid_model::Regs;
 
-/// The narrowest user addresses that a kernel can be built with, but for its embedded configurations: Android's.
+/// The smallest user address width that kernels other than embedded configurations are built with: Android's.
 const NARROWEST: u32 = 39;
 
-/// The bits of a word that are a code address, in a thread with these registers.
+/// Returns the bits of a word that form a code address, in a thread with these registers.
 ///
-/// A kernel puts stacks, libraries and position-independent programs into the upper half of the address space. So the
-/// sampled stack pointer and instruction, neither of which is ever signed, tell how wide addresses are.
+/// A kernel maps stacks, libraries and position-independent programs into the upper half of the address space. So the sampled stack pointer
+/// and instruction pointer, which are never signed, show the address width.
 pub(super) fn mask(regs: &Regs) -> u64 {
     let known = regs.sp().unwrap_or(0) | regs.ip().unwrap_or(0);
     let width = u64::BITS

@@ -1,5 +1,5 @@
-//! Who has called code that keeps a frame pointer? It points at {caller's frame pointer, return address}, which may lie
-//! anywhere in the frame.
+//! The caller of code that keeps a frame pointer. It points at {caller's frame pointer, return address}, which may lie anywhere in the
+//! frame.
 
 use crate::architecture::Caller;
 use crate::architecture::frame_record::FrameRecord;
@@ -7,8 +7,8 @@ use crate::native_stack::NativeFrame;
 use crate::stack_slice::StackSlice;
 use varid_model::Regs;
 
-/// The caller of such code. Its stack pointer is not known, only that it does not lie below the two words; nor are its
-/// other registers, which the code may have saved anywhere.
+/// Returns the caller of such code. Its stack pointer is unknown, but does not lie below the two words. Its other registers are unknown,
+/// because the code may have saved them anywhere.
 pub(super) fn caller(frame: &NativeFrame, stack: StackSlice<'_>) -> Option<Caller> {
     let record = FrameRecord::read(frame, stack)?;
     let machine = frame.regs.machine();

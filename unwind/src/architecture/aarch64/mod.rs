@@ -11,7 +11,7 @@ use crate::stack_slice::StackSlice;
 use gimli::Vendor;
 use varid_model::{Machine, Regs};
 
-/// Its conventions.
+/// The conventions of AArch64.
 pub(super) struct Aarch64;
 
 impl Architecture for Aarch64 {
@@ -49,7 +49,7 @@ impl Architecture for Aarch64 {
         Some(&[0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4])
     }
 
-    /// That return addresses are signed is told by an operation that no other machine has.
+    /// Signed return addresses are marked by an operation that only AArch64 has.
     fn vendor(&self) -> Vendor {
         Vendor::AArch64
     }

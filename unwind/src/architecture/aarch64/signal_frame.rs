@@ -1,19 +1,21 @@
-//! What has a signal interrupted? The kernel's trampoline has unwind information that leads to the link register, which is not where the
-//! thread was: its function's return address, or that of a call before. The registers are in the frame that the kernel has pushed.
+//! The registers that a signal interrupted. The unwind information of the kernel's trampoline leads to the link register, which is not
+//! where the thread was: it holds the return address of the function, or of an earlier call. The registers are in the frame that the kernel
+//! has pushed.
 
 use crate::architecture::Caller;
 use crate::native_stack::NativeFrame;
 use crate::stack_slice::StackSlice;
 use varid_model::{Address, Machine};
 
-/// In the frame, `struct rt_sigframe` of the kernel: the registers x0 to x30, then the stack pointer and the instruction. Before them are
-/// a `siginfo_t` of 128 bytes, 168 bytes of a `ucontext_t` up to its `mcontext_t`, which has an alignment of 16, and the fault's address.
+/// The offset of the registers in the frame, the kernel's `struct rt_sigframe`: x0 to x30, then the stack pointer and the instruction
+/// pointer. Before them are a `siginfo_t` of 128 bytes, the 168 bytes of a `ucontext_t` before its `mcontext_t`, which is aligned to 16
+/// bytes, and the fault address.
 const REGISTERS: u64 = 312;
 const STACK_POINTER: u16 = 31;
 const INSTRUCTION: u16 = 32;
 
-/// What was interrupted, if the kernel has pushed this frame: it has the same link register and frame pointer as `linked`, where its unwind
-/// information leads.
+/// Returns what was interrupted, if the kernel has pushed this frame: it has the same link register and frame pointer as `linked`, the
+/// caller by the frame's unwind information.
 pub(super) fn interrupted(
     frame: &NativeFrame,
     linked: &Caller,

@@ -1,8 +1,8 @@
-//! Which bits of a word are a code address? The lowest bit tells Thumb code from ARM code.
+//! The bits of a word that form a code address on 32-bit ARM. The lowest bit distinguishes Thumb code from ARM code.
 
 use varid_model::Regs;
 
-/// The bits of a word that are a code address.
+/// Returns the bits of a word that form a code address.
 pub(super) fn mask(_: &Regs) -> u64 {
     0xffff_fffe
 }

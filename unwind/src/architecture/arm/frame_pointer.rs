@@ -1,5 +1,5 @@
-//! Who has called code that keeps a frame pointer? It points at {caller's frame pointer, return address} in clang's ARM code.
-//! GCC's frame pointer is elsewhere in the frame, and leads to no code.
+//! The caller of code that keeps a frame pointer. In clang's ARM code it points at {caller's frame pointer, return address}. GCC's frame
+//! pointer points elsewhere in the frame, and does not lead to code.
 
 use crate::architecture::Caller;
 use crate::architecture::frame_record::FrameRecord;
@@ -7,7 +7,7 @@ use crate::native_stack::NativeFrame;
 use crate::stack_slice::StackSlice;
 use varid_model::Regs;
 
-/// The caller of such code. Of its registers no others are known: the code may have saved them anywhere.
+/// Returns the caller of such code. Its other registers are unknown, because the code may have saved them anywhere.
 pub(super) fn caller(frame: &NativeFrame, stack: StackSlice<'_>) -> Option<Caller> {
     let record = FrameRecord::read(frame, stack)?;
     let mut regs = Regs::unknown(frame.regs.machine());

@@ -1,10 +1,10 @@
-//! Who has called code that has pushed nothing? The return address is in the link register, lr.
+//! The caller of code that has pushed nothing. The return address is in the link register, lr.
 
 use crate::architecture::Caller;
 use crate::native_stack::NativeFrame;
 use crate::stack_slice::StackSlice;
 
-/// The caller of such code.
+/// Returns the caller of such code.
 pub(super) fn caller(frame: &NativeFrame, _: StackSlice<'_>) -> Option<Caller> {
     let mut regs = frame.regs;
     let return_address = regs.get(regs.machine().link()?)?;

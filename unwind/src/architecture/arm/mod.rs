@@ -1,4 +1,4 @@
-//! 32-bit ARM: a call leaves its return address in a register, whose lowest bit tells Thumb code.
+//! 32-bit ARM: a call leaves its return address in a register. Its lowest bit marks Thumb code.
 
 mod code_address;
 mod frame_pointer;
@@ -10,7 +10,7 @@ use crate::stack_slice::StackSlice;
 
 use varid_model::Regs;
 
-/// Its conventions.
+/// The conventions of 32-bit ARM.
 pub(super) struct Arm;
 
 impl Architecture for Arm {

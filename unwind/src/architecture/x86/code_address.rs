@@ -1,8 +1,8 @@
-//! Which bits of a word are a code address? All of it.
+//! The bits of a word that form a code address on x86: all of them.
 
 use varid_model::{Machine, Regs};
 
-/// The bits of a word that are a code address.
+/// Returns the bits of a word that form a code address.
 pub(super) fn mask(regs: &Regs) -> u64 {
     match regs.machine() {
         Machine::X86 => u64::from(u32::MAX),

@@ -1,16 +1,16 @@
-//! Which frame does code leave that does nothing else before it returns?
+//! Decodes an epilogue: code that pops its frame and does nothing else before it returns.
 //!
-//! An adapter that calls one function and returns, such as CPython's trampolines, is `sub rsp, 8; call; add rsp, 8; ret`: what follows the
-//! call says how large the frame is.
+//! An adapter that calls one function and returns, such as CPython's trampolines, is `sub rsp, 8; call; add rsp, 8; ret`. The code after
+//! the call shows the size of the frame.
 
 use crate::fixed_frame::{FixedFrame, SavedRegister};
 use varid_model::Machine;
 
-/// DWARF numbers of the registers, in the order in which instructions number them.
+/// DWARF numbers of the registers, by their numbers in instructions.
 const DWARF: [u16; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
 const WORD: u32 = 8;
 
-/// The frame that is left by `add rsp, SIZE`, if there is one, `pop`s, and a return at the beginning of `code`.
+/// Returns the frame that the instructions at the beginning of `code` pop: an optional `add rsp, SIZE`, `pop`s, and a return.
 pub(super) fn frame_left_by(code: &[u8]) -> Option<FixedFrame> {
     let (mut size, mut rest) = match *code {
         [0x48, 0x83, 0xc4, size, ref rest @ ..] => (u32::try_from(size.cast_signed()).ok()?, rest),
@@ -28,7 +28,7 @@ pub(super) fn frame_left_by(code: &[u8]) -> Option<FixedFrame> {
                 return Some(FixedFrame::new(Machine::X86_64, size, &saved));
             }
             [0x41, opcode @ 0x58..=0x5f, ref behind @ ..] => (opcode & 7 | 8, behind),
-            // Not the stack pointer.
+            // Excludes the stack pointer.
             [opcode @ (0x58..=0x5b | 0x5d..=0x5f), ref behind @ ..] => (opcode & 7, behind),
             _ => return None,
         };

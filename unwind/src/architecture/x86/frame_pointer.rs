@@ -1,4 +1,4 @@
-//! Who has called code that keeps a frame pointer? It points at {caller's frame pointer, return address}.
+//! The caller of code that keeps a frame pointer. It points at {caller's frame pointer, return address}.
 
 use crate::architecture::Caller;
 use crate::architecture::frame_record::FrameRecord;
@@ -6,7 +6,7 @@ use crate::native_stack::NativeFrame;
 use crate::stack_slice::StackSlice;
 use varid_model::Regs;
 
-/// The caller of such code. Of its registers no others are known: the code may have saved them anywhere.
+/// Returns the caller of such code. Its other registers are unknown, because the code may have saved them anywhere.
 pub(super) fn caller(frame: &NativeFrame, stack: StackSlice<'_>) -> Option<Caller> {
     let record = FrameRecord::read(frame, stack)?;
     let mut regs = Regs::unknown(frame.regs.machine());

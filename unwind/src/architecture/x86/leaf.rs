@@ -1,10 +1,10 @@
-//! Who has called code that has pushed nothing? The return address is the word at the stack pointer.
+//! The caller of code that has pushed nothing. The return address is the word at the stack pointer.
 
 use crate::architecture::Caller;
 use crate::native_stack::NativeFrame;
 use crate::stack_slice::StackSlice;
 
-/// The caller of such code.
+/// Returns the caller of such code.
 pub(super) fn caller(frame: &NativeFrame, stack: StackSlice<'_>) -> Option<Caller> {
     let mut regs = frame.regs;
     let machine = regs.machine();

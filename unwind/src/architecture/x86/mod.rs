@@ -11,7 +11,7 @@ use crate::native_stack::NativeFrame;
 use crate::stack_slice::StackSlice;
 use varid_model::{Machine, Regs};
 
-/// Its conventions.
+/// The conventions of x86.
 pub(super) struct X86;
 
 impl Architecture for X86 {
