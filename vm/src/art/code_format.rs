@@ -1,4 +1,4 @@
-//! How does a release of ART note down what it has compiled?
+//! The formats in which releases of ART record their compiled code.
 //!
 //! Sources: runtime/oat_quick_method_header.h, runtime/stack_map.h, runtime/jit/jit_code_cache.h and runtime/oat.h of each release.
 
@@ -7,7 +7,7 @@ use varid_tunnel::abi::{
     CODE_INFO_COUNTS, CodeCounts, RULE_CODE_INFO, RULE_SIZED, Rule, SIZED_COUNTS,
 };
 
-/// Whose notes are read.
+/// The release that defines the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CodeFormat {
     /// The header before the code has the size of the code.
@@ -17,7 +17,7 @@ pub(crate) enum CodeFormat {
 }
 
 impl CodeFormat {
-    /// That of compiled frames that follow a rule; None: it is of other frames.
+    /// Returns the format of compiled frames that follow a rule. None if the rule is for other frames.
     pub(crate) fn of(rule: &Rule) -> Option<Self> {
         match rule.kind {
             RULE_SIZED => Some(Self::Android11),
@@ -26,7 +26,7 @@ impl CodeFormat {
         }
     }
 
-    /// That of an oat file of a version; None: no release that is known writes it.
+    /// Returns the format of an oat file's version. None if no known release writes it.
     pub(super) fn of_oat_file(version: [u8; 4]) -> Option<Self> {
         match version.strip_suffix(b"\0")? {
             version if version == OAT_VERSION => Some(Self::Android11),
@@ -35,7 +35,7 @@ impl CodeFormat {
         }
     }
 
-    /// The flags that a CodeInfo may have: it has inlined methods; it is of JIT's first tier; 14: it is of a debuggable app.
+    /// The flags that a CodeInfo may have: it has inlined methods; it is of the JIT's first tier; 14: it is of a debuggable app.
     pub(super) const fn flags(self) -> u32 {
         match self {
             Self::Android11 => 0b11,
@@ -43,7 +43,7 @@ impl CodeFormat {
         }
     }
 
-    /// Where a code cache counts.
+    /// Where a code cache has its counters.
     pub(super) const fn counts(self) -> CodeCounts {
         match self {
             Self::Android11 => SIZED_COUNTS,

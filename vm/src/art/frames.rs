@@ -1,4 +1,4 @@
-//! Which managed frames does a sample of ART have?
+//! Finds the managed frames of a sample of ART.
 
 use crate::described::Description;
 use crate::described::interpreter_loop::{
@@ -13,7 +13,7 @@ use varid_shim::{CapturedSample, FramePc, ManagedFrame, Step, Walk, flags};
 use varid_tunnel::abi::RULE_AT_SP;
 use varid_unwind::{NativeFrame, NativeStack};
 
-/// Whether the frames of a record are those of its copy of the stack: the shim has walked none.
+/// Returns true if the frames of a record come from its copy of the stack, because the shim has walked none.
 pub(super) fn are_copied(record: &CapturedSample, walked: &[ManagedFrame]) -> bool {
     is_unwalked(record) || (walked.is_empty() && !record.has(flags::TORN))
 }
@@ -22,8 +22,8 @@ fn is_unwalked(record: &CapturedSample) -> bool {
     record.has(flags::NO_WALK) || record.has(flags::NOT_READY)
 }
 
-/// The frames that the shim walked, or those of the copy of the stack where it could not. `called`: those of the switch interpreter
-/// there.
+/// Returns the frames that the shim walked, or those in the copy of the stack if it could not walk. `called`: the switch interpreter's
+/// frames in the copy.
 pub(super) fn frames<'r>(
     description: &Description,
     sample: &Unwound<'r>,
@@ -71,10 +71,10 @@ pub(super) fn frames<'r>(
     found
 }
 
-/// Where the switch interpreter's frame is in its method once that has returned: `kDexNoIndex` of ART's dex_file_types.h.
+/// The offset of the switch interpreter's frame in its method once the method has returned: `kDexNoIndex` of ART's dex_file_types.h.
 const RETURNED: CodeUnits = CodeUnits::new(u32::MAX);
 
-/// Says of the innermost frame that it is nowhere in its method, if that has returned and its frame is still in the list.
+/// Removes the pc of the innermost frame if its method has returned and the frame is still in the list.
 fn leave_returned_without_pc(managed: &mut Cow<'_, [ManagedFrame]>) {
     if let Some(FramePc::Relative { method, offset }) = managed.first().map(ManagedFrame::pc)
         && offset == RETURNED
@@ -85,8 +85,8 @@ fn leave_returned_without_pc(managed: &mut Cow<'_, [ManagedFrame]>) {
     }
 }
 
-/// Whether unwinding meets one of the innermost quick frames that the shim has walked. Frames inside the one that it meets are discarded; if it
-/// meets none of them, all are. The shim cannot tell each frame that is being made or left, or an outdated note.
+/// Returns true if unwinding meets one of the innermost quick frames that the shim has walked. Frames inside the one that it meets are
+/// discarded; if it meets none of them, all are. The shim cannot tell each frame that is being made or left, or an outdated note.
 fn is_confirmed(
     description: &Description,
     native: &NativeStack,
@@ -105,7 +105,7 @@ fn is_confirmed(
                 .any(|native| is_same(description, native, frame, space))
     };
     let met = stretch.iter().position(is_met);
-    // What an interpreter's registers hold has come through the frames before.
+    // The pc of an interpreted frame comes from registers that the frames inside it have saved.
     let is_interpreted = |frame: &ManagedFrame| frame.absolute_pc().is_some();
     let met = met.filter(|passed| *passed == 0 || !stretch.iter().any(is_interpreted));
     match met {
@@ -116,7 +116,7 @@ fn is_confirmed(
     met.is_some()
 }
 
-/// Whether a native frame is a quick frame that the shim has walked, at the same call.
+/// Returns true if a native frame is this quick frame that the shim has walked, at the same call.
 fn is_same(
     description: &Description,
     native: &NativeFrame,
@@ -134,8 +134,8 @@ fn is_same(
         }
 }
 
-/// Adds the frames of nterp that unwinding has found and the walk has not: the thread's note of its top frame is of an earlier call while
-/// nterp calls a function of the VM directly. A frame that such a note led to, and that lies within one of them, is no more.
+/// Adds the frames of nterp that unwinding has found and the walk has not: while nterp calls a function of the VM directly, the thread's
+/// note of its top frame is that of an earlier call. A frame inside one of them to which such a note led has returned, and is removed.
 fn add_unwound(
     description: &Description,
     sample: &Unwound<'_>,
@@ -164,7 +164,7 @@ fn add_unwound(
         let added = || frame_at_sp(description, sample.native, depth, (address, pc));
         match known {
             Some(false) => {}
-            // An outdated note led there: of a frame that was in the same place.
+            // An outdated note led there: it is of an earlier frame at the same address.
             Some(true) => {
                 if let Some(noted) = managed.to_mut().get_mut(above) {
                     *noted = added();
@@ -185,9 +185,9 @@ fn add_unwound(
     }
 }
 
-/// Whether each managed frame of a sample that was not walked is one that [`add_unwound`] finds: nterp has called a function of the VM, of
-/// which neither a note nor a register tells yet, and nterp's frames are one stretch that native code has called. Native methods have no
-/// native frame of their own.
+/// Returns true if [`add_unwound`] finds every managed frame of a sample that was not walked. Then nterp has called a function of the VM,
+/// which no note and no register shows yet, and nterp's frames are one stretch that native code has called. Native methods have no native
+/// frame of their own.
 fn unwound_all(description: &Description, sample: &Unwound<'_>) -> bool {
     let native = sample.native;
     let is_at_sp = |frame: &&NativeFrame| description.is_at_sp(frame.lookup().get());
@@ -203,7 +203,7 @@ fn unwound_all(description: &Description, sample: &Unwound<'_>) -> bool {
         && outside.all(|frame| !kind(frame).is_some_and(CodeKind::executes))
 }
 
-/// The frames that the copy of the stack holds, from the registers of each of some native frames; and why some may be missing.
+/// Returns the frames in the copy of the stack, found from the registers of the native frames in `frames`, and why some may be missing.
 fn frames_from_stack_copy(
     description: &Description,
     sample: &Unwound<'_>,
@@ -226,7 +226,7 @@ fn frames_from_stack_copy(
     )
 }
 
-/// The linked frames of a loop, as far as the copy of the stack reaches.
+/// Walks the linked frames of a loop as far as the copy of the stack reaches.
 fn walk_list(
     description: &Description,
     record: &CapturedSample,

@@ -1,25 +1,25 @@
-//! Where does a method's code end, and where is its CodeInfo? The bytes before the code say it.
+//! The header before a method's code: where the code ends, and where its CodeInfo is.
 //!
-//! Source: runtime/oat_quick_method_header.h of ART 11 and 14; the same in JIT's code cache and in oat files.
+//! Source: runtime/oat_quick_method_header.h of ART 11 and 14. The header is the same in the JIT's code cache and in oat files.
 
 use super::code_format::CodeFormat;
 
-/// Bit of the size: the frame has a flag that the code checks before it goes on.
+/// Bit of the size: the frame has a flag that the code checks before it continues.
 const SHOULD_DEOPTIMIZE: u32 = 0x8000_0000;
-/// ART 14: bit of the one number, which is the distance of the CodeInfo; else it is the size of code that has none.
+/// ART 14: bit of the only field. With it, the field is the distance of the CodeInfo; without it, the size of code that has no CodeInfo.
 const IS_CODE_INFO: u32 = 0x4000_0000;
-/// What stands for the size before ART's stubs, which have no header.
+/// The value of the size before ART's stubs, which have no header.
 const STUB: u32 = 0xffff_ffff;
-/// Bytes of code that no method has more of: JIT's code cache has at most 64 MB.
+/// The largest code of a method, in bytes: the JIT's code cache has at most 64 MB.
 pub(super) const MAX_SIZE: u32 = 64 << 20;
 
-/// What keeps a header from being one.
+/// Why a header is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MethodHeaderError {
-    /// It is one of ART's stubs.
+    /// It is that of one of ART's stubs.
     #[error("a stub of ART, which is no method's code")]
     Stub,
-    /// There is no code, or too much.
+    /// The code size is zero or too large.
     #[error("a method header of ART claims {0:#x} bytes of code")]
     Size(u32),
     /// The code has no CodeInfo.
@@ -30,23 +30,23 @@ pub(crate) enum MethodHeaderError {
     CodeInfo(u32),
 }
 
-/// What is before a method's code.
+/// The header of a method's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MethodHeader {
-    /// How many bytes before the code's start its CodeInfo starts.
+    /// Distance from the start of the CodeInfo to the start of the code, in bytes.
     pub(crate) code_info_distance: u32,
-    /// Bytes of code; None: the CodeInfo says it.
+    /// Size of the code in bytes. None: the CodeInfo has it.
     pub(crate) code_size: Option<u32>,
 }
 
 impl MethodHeader {
-    /// Bytes of the largest header; the code follows.
+    /// Size of the largest header in bytes. The code follows it.
     pub(crate) const SIZE: u32 = 8;
 
-    /// Reads the bytes before the code.
+    /// Parses the bytes before the code.
     ///
     /// # Errors
-    /// [`MethodHeaderError`] if they can be none.
+    /// [`MethodHeaderError`] if they are not a header.
     pub(crate) fn parse(
         format: CodeFormat,
         bytes: [u8; Self::SIZE as usize],

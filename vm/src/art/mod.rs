@@ -80,12 +80,12 @@ impl DescribedKind for Art {
     }
 }
 
-/// Whether a description is that of an ART: its frames are linked.
+/// Returns true if a description is of ART: its frames are linked.
 fn is_art(description: &Description) -> bool {
     description.layout.has_rule(RULE_LIST)
 }
 
-/// The code that its compiler makes, if its layout says how that is found.
+/// Returns the compiled code of the VM, if the layout says how to find it.
 fn compiled_code(description: &Description) -> Option<CompiledCode> {
     let mut rules = description.layout.rules().iter();
     rules.find_map(|rule| {
@@ -114,7 +114,7 @@ impl ArtVm {
         }
     }
 
-    /// Whether the process has code that a compiler has made, as far as is known.
+    /// Returns true if the process is known to have compiled code.
     fn has_compiled_code(&self) -> bool {
         let compiled = self.compiled.as_ref();
         compiled.is_some_and(|compiled| compiled.has_code())
@@ -128,7 +128,7 @@ impl DescribedVm for ArtVm {
 
     fn with_description(&self, description: &Description) -> Option<Rc<dyn Vm>> {
         is_art(description).then(|| {
-            // What is known of the code stays, unless it is found in another way now.
+            // What is known about compiled code is kept, unless the new layout finds it by another rule.
             let rules = description.layout.rules();
             let before = self.compiled.clone();
             let before = before.filter(|before| rules.contains(before.frame_rule()));
@@ -181,7 +181,7 @@ impl VmFrames for ArtVm {
     }
 
     fn leaf_is_managed(&self, record: &CapturedSample, leaf: Option<CodeKind>) -> bool {
-        // The frames are those of what a signal interrupted.
+        // The managed frames are those of the code that a signal interrupted.
         if record.has(flags::INTERRUPTED) {
             return false;
         }
@@ -189,7 +189,7 @@ impl VmFrames for ArtVm {
         let is_at_sp = |ip: u64| self.description.is_at_sp(ip);
         match leaf {
             _ if record.has(flags::IN_BODY) => true,
-            // Compiled code calls some of the VM's directly.
+            // Compiled code calls some of the VM's bridges directly.
             Some(CodeKind::Bridge) => !self.has_compiled_code(),
             Some(CodeKind::Interpreter) => !record.regs.ip().is_some_and(is_at_sp),
             _ => false,
@@ -224,7 +224,7 @@ impl VmFrames for ArtVm {
     ) -> Result<FrameMethods, Reason> {
         let rule = self.description.rule_at(frame.lookup().get());
         let pc = rule.and_then(|rule| frame.regs.get(u16::from(rule.reg_pc)));
-        // While it makes a frame, what is at the stack pointer may be left of a frame that is no more.
+        // While nterp makes a frame, the word at the stack pointer may be left over from an earlier frame.
         let mut info = MappedCode::new(&process.process().space);
         let is_incomplete = bytecode_pc(stack_of(sample), frame, &mut info) == BytecodePc::Unknown;
         let pc = pc.filter(|_| !is_incomplete);

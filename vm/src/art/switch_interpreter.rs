@@ -1,11 +1,11 @@
-//! Which frame does the switch interpreter execute, where only a copy of the stack tells?
+//! Finds the frames that the switch interpreter executes, where only a copy of the stack shows them.
 //!
-//! `ExecuteSwitchImplCpp` is a C++ function: no register is known to lead to its frame. What calls it does so by the assembly
-//! `ExecuteSwitchImplAsm` with a `SwitchImplContext` on its stack, whose third word points to the `ShadowFrame`
-//! (interpreter/interpreter_switch_impl.h). The code of the caller says where on its stack that is. The frame counts only if it lies
-//! in the stack of the caller, which may have made it itself, or beyond, and if its method begins with the bytecode that the unwind
-//! information of `ExecuteSwitchImplAsm` names, which is found independently of it. At the first and the last instructions of either
-//! function that is unknown: there the method must have bytecode.
+//! `ExecuteSwitchImplCpp` is a C++ function: no known register leads to its frame. It is called by the assembly `ExecuteSwitchImplAsm`,
+//! whose caller has a `SwitchImplContext` on its stack. The third word of that points to the `ShadowFrame`
+//! (interpreter/interpreter_switch_impl.h). The caller's code shows where on its stack the context is. The frame is accepted only if it
+//! lies in the stack of the caller, which may have made it itself, or beyond, and if its method begins with the bytecode that the unwind
+//! information of `ExecuteSwitchImplAsm` names, which is found independently. At the first and the last instructions of either function
+//! that bytecode is unknown: there the method must have bytecode.
 
 use crate::art::layout::first_argument_on_stack;
 use crate::described::Description;
@@ -24,20 +24,20 @@ use varid_tunnel::Memory;
 use varid_tunnel::abi::{RULE_LIST, Rule};
 use varid_unwind::{BytecodePc, NativeFrame, StackSlice, bytecode_pc};
 
-/// The place of the pointer to the frame in a context, in words.
+/// Index of the pointer to the frame in a context, in words.
 const SHADOW_FRAME: u64 = 2;
-/// Bytes of a function that calls the interpreter; Debian's longest has 2,400.
+/// The largest function that calls the interpreter, in bytes. Debian's longest has 2,400.
 const MAX_FUNCTION: u64 = 1 << 16;
-/// Calls of the interpreter that a library has; ART 11 has 22.
+/// The most calls of the interpreter in a library. ART 11 has 22.
 const MAX_CALLS: usize = 64;
 
-/// Where the contexts of the calls of the interpreter are, by the address that a call returns to: from the stack pointer at the first
-/// instruction of the calling function; or why that is not known.
+/// The contexts of the calls of the interpreter, by the return address of the call: the context's offset from the stack pointer at the
+/// first instruction of the calling function, or why it is not known.
 #[derive(Debug, Default)]
 pub(super) struct SwitchCalls(RefCell<HashMap<Address, Result<i64, Reason>>>);
 
 impl SwitchCalls {
-    /// The frames that the switch interpreter executes in a sample, of each native frame of `ExecuteSwitchImplAsm`.
+    /// Returns the frames that the switch interpreter executes in a sample, for each native frame of `ExecuteSwitchImplAsm`.
     pub(super) fn frames(
         &self,
         description: &Description,
@@ -76,7 +76,7 @@ impl SwitchCalls {
         found
     }
 
-    /// The frame that is executed by the call of the interpreter at a depth; `first`: its method's first instruction, if that is known.
+    /// Returns the frame that the call of the interpreter at `depth` executes. `first`: its method's first instruction, if known.
     fn frame(
         &self,
         (description, rule): (&Description, &Rule),
@@ -106,7 +106,7 @@ impl SwitchCalls {
         }
     }
 
-    /// Where the context of a call is.
+    /// Returns the offset of a call's context.
     fn context(
         &self,
         description: &Description,
@@ -126,7 +126,7 @@ impl SwitchCalls {
     }
 }
 
-/// Reads the calling function's code, which is a library's: it is the same at all times, and can be read as long as the process lives.
+/// Reads the code of the calling function. It is code of a library: it does not change, and can be read while the process lives.
 fn read_context(
     description: &Description,
     returns: Address,
@@ -149,12 +149,12 @@ fn read_context(
     found.ok_or(Reason::TornFrames)
 }
 
-/// The interpreter's frame to which a context leads. `caller`: the stack of the function that has called the interpreter; `context`: where
-/// in it the context is, from the stack pointer at the function's first instruction.
+/// Returns the interpreter's frame that a context leads to. `caller`: the stack of the function that has called the interpreter. `context`:
+/// the context's offset from the stack pointer at that function's first instruction.
 ///
 /// # Errors
 ///
-/// A word lies beyond the copy of the stack, or the frame is below the caller's: the VM makes some on its heap.
+/// A word lies beyond the copy of the stack, or the frame is below the caller's: the VM makes some frames on its heap.
 fn frame_of_call(
     stack: StackSlice<'_>,
     machine: Machine,
@@ -162,7 +162,7 @@ fn frame_of_call(
     context: i64,
 ) -> Result<Address, Reason> {
     let word = u64::from(machine.word());
-    // A call has pushed the return address, or has left it in a register.
+    // The call has pushed the return address, or left it in a register.
     let pushed = match machine {
         Machine::X86_64 | Machine::X86 => word,
         Machine::Aarch64 | Machine::Arm => 0,

@@ -101,7 +101,7 @@ impl VmFrames for DalvikVm {
             self.take_trace(found.frames.to_mut(), process, sample.ip);
         }
         let exported = exported(&found.frames);
-        // Another area's callee has kept its pc.
+        // Only the pc of exported frames may be replaced: the callees of other frames have saved theirs.
         let may_take = ManagedFrame::is_exported;
         exact_pcs(
             &mut found.frames,
@@ -134,13 +134,13 @@ impl VmMethods for DalvikVm {
 }
 
 impl DalvikVm {
-    /// Takes the bytecode that compiled code was made of for the innermost frame's pc, which the frame itself has exported when it
-    /// last called the VM, if ever.
+    /// Sets the innermost frame's pc to the bytecode that the compiled code at `ip` was made from. The pc that the frame itself has
+    /// exported is that of its last call of the VM, if there was one.
     fn take_trace(&self, frames: &mut [ManagedFrame], process: &mut dyn Methods, ip: u64) {
         let Some(frame) = frames.first_mut().filter(|frame| frame.is_exported()) else {
             return;
         };
-        // A trace is one method's. In the middle of a call the frame may be the callee's already.
+        // A trace belongs to one method. In the middle of a call, the frame may already be the callee's.
         if let Some(pc) = self.description.trace(ip)
             && let Some(method) = frame.method()
             && process.method(method.get()).has_code_at(pc)
@@ -150,21 +150,21 @@ impl DalvikVm {
     }
 }
 
-/// A loop's frames lie elsewhere than the copy of the stack; of the innermost the pc is known, whatever called it.
+/// Adds a loop's innermost frame. The others are not in the copy of the stack. The pc of the innermost frame is known, whatever called it.
 fn one_frame(address: u64, pc: u64, managed: &mut Vec<ManagedFrame>) -> Walked {
     let pc = FramePc::Absolute(Address::new(pc));
     managed.push(ManagedFrame::new(Address::new(address), pc, false));
     Walked::Cut
 }
 
-/// Frames that know their method and the pc that it has exported, by their indices.
+/// Returns the frames that have a method and a pc exported by it, with their indices.
 fn exported(managed: &[ManagedFrame]) -> Vec<(usize, ManagedFrame)> {
     let all = managed.iter().copied().enumerate();
     all.filter(|(_, frame)| frame.is_exported()).collect()
 }
 
-/// Restores frames whose pc from a register is none of their method's. The unwinder assumes that all that a loop calls keeps its
-/// registers; the VM's own assembly need not.
+/// Restores frames whose pc from a register is not in their method. The unwinder assumes that everything a loop calls preserves its
+/// registers, but the VM's own assembly need not.
 fn keep_to_methods(
     exported: &[(usize, ManagedFrame)],
     managed: &mut [ManagedFrame],

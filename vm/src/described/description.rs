@@ -1,4 +1,4 @@
-//! What is known of a VM, whatever its kind: how its frames are linked, what its code does, who says so.
+//! The description of a VM of any kind: how its frames are linked, what its code does, and where this is known from.
 
 use super::handlers::{PcRegister, pc_register_states};
 use super::quick_code;
@@ -19,36 +19,36 @@ use varid_tunnel::builds::Build;
 use varid_tunnel::reader::read_tunnel;
 use varid_tunnel::{Memory, TunnelError};
 
-/// What is known of a process's VM.
+/// The description of a process's VM.
 #[derive(Debug, Clone)]
 pub struct Description {
-    /// How its frames are linked; registers by DWARF number.
+    /// How its frames are linked. Registers have their DWARF numbers.
     pub layout: Layout,
-    /// What its description says of its code, sorted, disjoint.
+    /// The code ranges of the description, sorted and disjoint.
     described_ranges: Vec<CodeRange>,
-    /// What its code does, sorted, disjoint: the same, and more exactly where its states are known.
+    /// The ranges of its code, sorted and disjoint: the described ones, in more detail where the states of the code are known.
     ranges: Vec<CodeRange>,
-    /// The states of the code of its quick frames; empty: they are not known.
+    /// The states of the code of its quick frames. Empty if they are not known.
     states: CodeStates,
     /// 256 handlers of one size, one for each opcode.
     handlers: Range<u64>,
-    /// Which of its ranges addresses are in that were asked for: return addresses come again and again.
+    /// The ranges of addresses that were looked up recently: return addresses recur.
     recent: RecentRanges,
     /// Dex files that it says it executes.
     pub codes: Vec<PublishedBytecode>,
-    /// What its compiler has made of them, sorted.
+    /// The code that its compiler has made of them, sorted.
     traces: Vec<Trace>,
     /// Where the layout comes from.
     pub layout_source: LayoutSource,
     /// The state of the pc register at each byte of the handlers.
     pc_register: std::rc::Rc<[PcRegister]>,
-    /// Where it reads what is wanted of it, and where it counts calls, of the process whose tunnel this is.
+    /// The file from which it reads its control words and the one in which it counts calls, with the process that the tunnel belongs to.
     files: Option<(Pid, abi::VmFile, Option<abi::VmFile>)>,
-    /// Its tunnel: where it is, and how often it had changed when it was read.
+    /// Its tunnel: the start, the length, and the generation at which it was read.
     tunnel: Option<(u64, u64, u32)>,
 }
 
-/// The ranges of addresses that were asked for last, by some bits of the address.
+/// The ranges of addresses that were looked up last, in slots by some bits of the address.
 #[derive(Debug, Clone)]
 struct RecentRanges([Cell<(u64, Option<usize>)>; Self::SLOTS]);
 
@@ -62,7 +62,7 @@ impl Default for RecentRanges {
 impl RecentRanges {
     const SLOTS: usize = 128;
 
-    /// The index of the range that an address is in; `find`: if that is not known.
+    /// Returns the index of the range that contains an address. Calls `find` if it is not known.
     #[inline]
     fn index(&self, address: u64, find: impl FnOnce() -> Option<usize>) -> Option<usize> {
         let slot = self.0.get((address >> 2) as usize % Self::SLOTS)?;
@@ -83,12 +83,12 @@ pub enum LayoutSource {
     Tunnel,
     /// The table of builds.
     Build(&'static str),
-    /// The VM's library, and the process that has loaded it; in words, how that was checked.
+    /// The VM's library, confirmed by the process that has loaded it. The text says how it was checked.
     Library(String),
 }
 
 impl LayoutSource {
-    /// The VM, as far as that is known.
+    /// Describes the VM, as far as it is known.
     pub fn vm(&self) -> String {
         match self {
             Self::Tunnel => "a VM that describes itself".to_owned(),
@@ -108,7 +108,7 @@ impl fmt::Display for LayoutSource {
     }
 }
 
-/// The code of the handlers, one for each opcode.
+/// Returns the code of the handlers, one for each opcode.
 fn handlers_in(ranges: &[CodeRange]) -> Range<u64> {
     let range = ranges
         .iter()
@@ -141,7 +141,7 @@ fn pc_register_in(
     code().unwrap_or_default().into()
 }
 
-/// The kind of a range of a tunnel or of the table of builds (`RANGE_*`); None: of one that this version does not know.
+/// Returns the kind of a range of a tunnel or of the table of builds (`RANGE_*`). None if this version does not know the kind.
 const fn kind_of_range(kind: u32) -> Option<CodeKind> {
     Some(match kind {
         abi::RANGE_BODY | abi::RANGE_HANDLERS => CodeKind::Loop,
@@ -154,13 +154,13 @@ const fn kind_of_range(kind: u32) -> Option<CodeKind> {
     })
 }
 
-/// The rule whose registers a range speaks of.
+/// Returns the rule whose registers a range refers to.
 fn rule_of<'a>(layout: &'a Layout, range: &CodeRange) -> Option<&'a Rule> {
     layout.rules().get(usize::try_from(range.rule).ok()?)
 }
 
-/// The bit of a register in what a compiler notes down of those that a frame keeps: its number in the machine's instructions. None: it differs from
-/// the register's DWARF number, or the machine's are not known.
+/// Returns the bit of a register in a compiler's mask of saved registers: its number in the machine's instructions. None if that differs
+/// from the register's DWARF number, or the machine's numbers are not known.
 fn spill_bit(machine: Machine, dwarf: u8) -> Option<u16> {
     match machine {
         Machine::X86_64 => matches!(dwarf, 8..=15),
@@ -170,13 +170,13 @@ fn spill_bit(machine: Machine, dwarf: u8) -> Option<u16> {
     .then_some(dwarf.into())
 }
 
-/// Address of a tunnel's generation.
+/// Returns the address of a tunnel's generation.
 fn generation_of(tunnel: u64) -> u64 {
     tunnel.wrapping_add(std::mem::offset_of!(abi::TunnelHeader, generation) as u64)
 }
 
 impl Description {
-    /// The VM whose library, of this build, is loaded at `load_base`.
+    /// Describes the VM whose library, of this build, is loaded at `load_base`.
     pub(crate) fn of_build(
         memory: &dyn Memory,
         build: &'static Build,
@@ -187,7 +187,7 @@ impl Description {
         Self::of_layout(memory, layout, ranges, LayoutSource::Build(build.name()))
     }
 
-    /// The VM whose library says this of itself, as the process agrees.
+    /// Describes the VM whose library has this layout, which the process confirms.
     pub(crate) fn of_layout(
         memory: &dyn Memory,
         layout: Layout,
@@ -210,7 +210,7 @@ impl Description {
         }
     }
 
-    /// The VM that a tunnel describes; `before`: the same VM as it was known.
+    /// Reads the description in a tunnel. `before`: the previous description of the same VM.
     pub(crate) fn read(
         pid: Pid,
         start: u64,
@@ -218,11 +218,11 @@ impl Description {
         before: Option<&Self>,
     ) -> Result<Self, TunnelError> {
         let memory = ForeignMemory::new(pid);
-        // Read first: a change after this is seen as one.
+        // Read first, so that a later change is noticed.
         let generation = memory.read_u32(generation_of(start))?;
         let description = read_tunnel(&memory, start, len, pid)?;
         let (layout, described_ranges) = (description.layout, description.ranges);
-        // What comes and goes is dex files and compiled code: the interpreters stay what they are.
+        // Only dex files and compiled code come and go. The interpreters stay the same.
         let (pc_register, ranges, states) = before
             .filter(|before| before.layout == layout && before.described_ranges == described_ranges)
             .map_or_else(
@@ -254,25 +254,25 @@ impl Description {
         })
     }
 
-    /// Where the VM of this process reads what is wanted of it; a forked child's is its parent's, until it has
-    /// its own.
+    /// Returns the file from which the VM of this process reads its control words. None in a forked child, which has its parent's file
+    /// until it has its own.
     pub fn control(&self, pid: Pid) -> Option<abi::VmFile> {
         let (owner, control, _) = self.files?;
         (owner == pid).then_some(control)
     }
 
-    /// Where the VM of this process counts calls.
+    /// Returns the file in which the VM of this process counts calls.
     pub fn calls(&self, pid: Pid) -> Option<abi::VmFile> {
         let (owner, _, calls) = self.files?;
         calls.filter(|_| owner == pid)
     }
 
-    /// Where the VM counts the changes of its description, if it describes itself.
+    /// Returns the address of the counter of changes of the description, if the VM describes itself.
     pub fn generation_at(&self) -> Option<u64> {
         self.tunnel.map(|(start, ..)| generation_of(start))
     }
 
-    /// Whether the VM has changed its description since. `generation`: what it counts, if that has just been read.
+    /// Returns true if the VM has changed its description. `generation`: the counter's value, if it has just been read.
     pub fn has_changed(&self, pid: Pid, generation: Option<u32>) -> bool {
         self.tunnel.is_some_and(|(start, _, seen)| {
             let read = || ForeignMemory::new(pid).read_u32(generation_of(start)).ok();
@@ -281,13 +281,14 @@ impl Description {
         })
     }
 
-    /// What the description says now; None: it is being written, or gone.
+    /// Reads the description again. None if it is being written, or gone.
     pub fn reread(&self, pid: Pid) -> Option<Self> {
         let (start, len, _) = self.tunnel?;
         Self::read(pid, start, len, Some(self)).ok()
     }
 
-    /// They are disjoint: the one that begins last before an address is the only one that it may be in.
+    /// Returns the range that contains an address. Ranges are disjoint: only the last one that begins at or before the address can contain
+    /// it.
     fn range_at(&self, address: u64) -> Option<&CodeRange> {
         let index = self.recent.index(address, || {
             let after = self.ranges.partition_point(|range| range.start <= address);
@@ -298,24 +299,24 @@ impl Description {
         self.ranges.get(index)
     }
 
-    /// What the code at an address does, if it is the VM's.
+    /// Returns what the code at an address does, if it is the VM's.
     #[inline]
     pub fn code_at(&self, address: u64) -> Option<CodeKind> {
         kind_of_range(self.range_at(address)?.kind)
     }
 
-    /// The function of the machinery of calls that an address is in: such code is described function by function.
+    /// Returns the function of the call machinery that contains an address. Such code is described function by function.
     pub fn bridge_at(&self, address: u64) -> Option<Range<u64>> {
         let range = self.range_at(address)?;
         (range.kind == abi::RANGE_BRIDGE).then_some(range.start..range.end)
     }
 
-    /// Its frames are addresses on the threads' native stacks.
+    /// Returns true if its frames' addresses are on the threads' native stacks.
     pub fn is_on_native_stack(&self) -> bool {
         self.layout.flags & LAYOUT_ON_NATIVE_STACK != 0
     }
 
-    /// Nothing but compiled code came or went since it was described as `before`.
+    /// Returns true if nothing but compiled code was added or removed since the description `before`.
     pub fn differs_in_traces_only(&self, before: &Self) -> bool {
         self.layout == before.layout
             && self.ranges == before.ranges
@@ -323,14 +324,14 @@ impl Description {
             && self.traces != before.traces
     }
 
-    /// Where the bytecode starts that its compiler has made the code at an address of.
+    /// Returns the start of the bytecode that the compiled code at an address was made from.
     pub fn trace(&self, address: u64) -> Option<u64> {
         let after = self.traces.partition_point(|trace| trace.start <= address);
         let trace = self.traces.get(after.checked_sub(1)?)?;
         Some(trace.pc)
     }
 
-    /// The opcode of the handler at an address, and the state of the pc register there.
+    /// Returns the opcode of the handler at an address, and the state of the pc register there.
     pub fn handler(&self, address: u64) -> Option<(u8, PcRegister)> {
         const OPCODES: u64 = 256;
         let handlers = Some(&self.handlers).filter(|handlers| handlers.contains(&address))?;
@@ -344,18 +345,18 @@ impl Description {
         Some((opcode, state.copied().unwrap_or_default()))
     }
 
-    /// The rule that frames of the VM's code at an address follow.
+    /// Returns the rule of frames of the VM's code at an address.
     pub fn rule_at(&self, address: u64) -> Option<&Rule> {
         rule_of(&self.layout, self.range_at(address)?)
     }
 
-    /// Whether frames of the code at an address are native frames with their method at the stack pointer.
+    /// Returns true if frames of the code at an address are native frames with their method at the stack pointer.
     pub fn is_at_sp(&self, address: u64) -> bool {
         self.rule_at(address)
             .is_some_and(|rule| rule.kind == RULE_AT_SP)
     }
 
-    /// The body of the interpreter loop of a rule: the first one, where there are several.
+    /// Returns the body of a rule's interpreter loop. If there are several, it is the first one.
     fn body(&self, rule: usize) -> Body {
         let mut body = Body::default();
         for range in &self.ranges {
@@ -373,21 +374,22 @@ impl Description {
         body
     }
 
-    /// Whether any of the VM's code lies between these addresses.
+    /// Returns true if any of the VM's code lies between these addresses.
     pub fn has_code_in(&self, start: u64, end: u64) -> bool {
         self.ranges
             .iter()
             .any(|range| range.start < end && range.end > start)
     }
 
-    /// What the shim is told about a process without compiled code.
+    /// Returns the shim's target for a process without compiled code.
     pub fn target(&self, flags: u32) -> Target {
         let mut layout = self.layout;
         layout.rule_count = self.compiled_rule().unwrap_or(layout.rule_count);
         self.target_of(&layout, flags)
     }
 
-    /// The same of a process with compiled code, all of which is between these addresses: its frames are walked, which costs more.
+    /// Returns the shim's target for a process with compiled code, all of which is between these addresses. Its frames are walked, which
+    /// costs more.
     pub(crate) fn target_with_compiled_code(&self, flags: u32, code: &Range<u64>) -> Target {
         let mut layout = self.layout;
         let Some(compiled) = self.compiled_rule() else {
@@ -419,14 +421,14 @@ impl Description {
         self.target_of(&layout, flags)
     }
 
-    /// What the shim is told where it walks linked frames only.
+    /// Returns the shim's target for walking linked frames only.
     fn target_of_list(&self, flags: u32) -> Target {
         let mut layout = self.layout;
         (layout.rule_count, layout.quick_rule) = (1, NO_RULE);
         Target::ready(&layout, &[self.body(0)], self.machine(), flags)
     }
 
-    /// Index of the rule of compiled frames, which only a process with compiled code is given: the last one, if it is one.
+    /// Returns the index of the rule of compiled frames: the last one, if it is such a rule. Only a process with compiled code is given it.
     fn compiled_rule(&self) -> Option<u8> {
         let last = self.layout.rule_count.checked_sub(1)?;
         let rule = self.layout.rules().get(usize::from(last))?;
@@ -447,8 +449,8 @@ impl Description {
         Machine::of_elf(self.layout.machine).unwrap_or(Machine::NATIVE)
     }
 
-    /// The same, where the unwind information of its library tells the states of the code of its quick frames: where frames are complete
-    /// that is a loop, elsewhere no register leads to a frame.
+    /// Adds the states of the code of its quick frames, if the unwind information of its library shows them. Where frames are complete, the
+    /// code is a loop; elsewhere no register leads to a frame.
     pub(crate) fn with_states(mut self, space: &AddressSpace) -> Self {
         if !self.states.is_empty() {
             return self;
@@ -482,7 +484,7 @@ impl Description {
 }
 
 impl Description {
-    /// A VM as its tunnel might describe it.
+    /// A description such as a tunnel might contain.
     #[doc(hidden)]
     pub fn made_up(layout: Layout, ranges: Vec<CodeRange>) -> Self {
         Self {
@@ -501,7 +503,7 @@ impl Description {
         }
     }
 
-    /// What its compiler has made, sorted.
+    /// Sets what its compiler has made, sorted.
     #[doc(hidden)]
     pub fn set_traces(&mut self, traces: Vec<Trace>) {
         self.traces = traces;

@@ -1,4 +1,4 @@
-//! Which method of a mapped dex file does a VM mean? The place in the file, if the two agree.
+//! Finds the method of a mapped dex file that a VM refers to. The VM and the dex file must agree.
 
 use super::Description;
 use crate::seam::Method;
@@ -9,12 +9,12 @@ use varid_tunnel::TunnelError;
 use varid_tunnel::abi::{Call, NO_INDEX};
 use varid_tunnel::method::{CodeItem, MethodId, NamedMethod, resolve_method};
 
-/// Bytes of a code item's header, before its instructions.
+/// Size of a code item's header in bytes. The instructions follow it.
 const HEADER: u64 = 16;
-/// The same of a compact dex file.
+/// The same in a compact dex file.
 const COMPACT_HEADER: u64 = 4;
 
-/// What a method pointer stands for, of a VM whose methods have an index in their dex file.
+/// Returns what a method pointer stands for, in a VM whose methods have an index in their dex file.
 pub(crate) fn resolve(
     description: &Description,
     process: &mut Process,
@@ -28,7 +28,7 @@ pub(crate) fn resolve(
         address: pointer,
         len: METHOD,
     };
-    // The way from a method to its dex file.
+    // The path from a method to its dex file.
     let links = [
         (layout.method_class, layout.reference),
         (layout.class_dex_cache, layout.reference),
@@ -41,7 +41,7 @@ pub(crate) fn resolve(
     Ok(id.map_or(Method::Runtime, |id| place(process, &id)))
 }
 
-/// The method that an entry of a VM's counts describes, if it describes one.
+/// Returns the method that an entry of a VM's call counts describes, if it describes one.
 pub(crate) fn counted(process: &mut Process, call: &Call) -> Option<Method> {
     let begin = match process.space.at(call.insns) {
         Some(ProcessMapping {
@@ -63,7 +63,7 @@ pub(crate) fn counted(process: &mut Process, call: &Call) -> Option<Method> {
     }
     let id = MethodId {
         dex_begin: begin,
-        // The code says which it is; its first method is as good as any.
+        // The code identifies the method, so any valid index will do.
         method_index: if call.index == NO_INDEX {
             0
         } else {
@@ -74,7 +74,7 @@ pub(crate) fn counted(process: &mut Process, call: &Call) -> Option<Method> {
     Some(place(process, &id)).filter(|method| matches!(method, Method::Known { .. }))
 }
 
-/// The dex file that starts at an address.
+/// Returns the dex file that starts at an address.
 fn dex_from(process: &mut Process, begin: u64) -> Option<Rc<CodeImage>> {
     if !process.has_bytecode_at(begin) {
         return None;
@@ -90,7 +90,7 @@ fn dex_from(process: &mut Process, begin: u64) -> Option<Rc<CodeImage>> {
     }
 }
 
-/// The place in a mapped dex file of a method that knows no index, if the two agree.
+/// Returns the method of a mapped dex file for a VM's method without an index, if the two agree.
 pub(crate) fn place_named(process: &mut Process, named: &NamedMethod) -> Method {
     let Some(dex) = dex_from(process, named.dex_begin) else {
         return Method::Unknown;
@@ -119,7 +119,8 @@ pub(crate) fn place_named(process: &mut Process, named: &NamedMethod) -> Method 
     })
 }
 
-/// Where the instructions of a code item are. Its offset counts from the start of the dex file, of a compact one from its data section.
+/// Returns the offset of a code item's instructions. The offset of the item counts from the start of the dex file, or from the data section
+/// of a compact one.
 fn instructions_of(dex: &[u8], code_item: u32) -> Option<u32> {
     const COMPACT: &[u8] = b"cdex";
     const DATA_SECTION: std::ops::Range<usize> = 108..112;
@@ -134,7 +135,7 @@ fn instructions_of(dex: &[u8], code_item: u32) -> Option<u32> {
     base.checked_add(code_item)?.checked_add(header)
 }
 
-/// A method by its index in a dex file that is mapped.
+/// Returns a method by its index in a mapped dex file.
 pub(crate) fn method_of(space: &AddressSpace, image: &Rc<CodeImage>, index: u32) -> Method {
     let is_image = |mapped: &&ProcessMapping| {
         mapped.pgoff == 0
@@ -153,7 +154,7 @@ pub(crate) fn method_of(space: &AddressSpace, image: &Rc<CodeImage>, index: u32)
     }
 }
 
-/// The method's place in a mapped dex file, if the two agree.
+/// Returns the method in a mapped dex file, if the two agree.
 pub(crate) fn place(process: &mut Process, id: &MethodId) -> Method {
     let Some(dex) = dex_from(process, id.dex_begin) else {
         return Method::Unknown;

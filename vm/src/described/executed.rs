@@ -6,8 +6,8 @@
 use super::handlers::PcRegister;
 use varid_process::{AddressSpace, ProcessImage};
 
-/// The address of the instruction that the handler of `opcode` executes; `pc` is what the register holds, and is returned unchanged
-/// if the instruction is ambiguous: two instructions of this opcode may lead there.
+/// Returns the address of the instruction that the handler of `opcode` executes. `pc` is the value of the register. It is returned
+/// unchanged if the instruction is ambiguous, because two instructions of this opcode may lead there.
 pub(crate) fn executed(space: &AddressSpace, pc: u64, opcode: u8, state: PcRegister) -> u64 {
     if state == PcRegister::Current {
         return pc;
@@ -15,7 +15,7 @@ pub(crate) fn executed(space: &AddressSpace, pc: u64, opcode: u8, state: PcRegis
     before(space, pc, opcode, state).unwrap_or(pc)
 }
 
-/// The only instruction of this opcode that leads to the one at `pc`.
+/// Returns the only instruction of this opcode that leads to the one at `pc`.
 fn before(space: &AddressSpace, pc: u64, opcode: u8, state: PcRegister) -> Option<u64> {
     let mapped = space.at(pc)?;
     let ProcessImage::Code(dex) = &mapped.image else {

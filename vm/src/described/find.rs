@@ -73,7 +73,7 @@ fn find(process: &Process, kinds: Described) -> Found {
             // Being written: it is looked at again.
             Err(TunnelError::Changing { .. }) => return Found::NotYet,
             Err(_) if is_blank(&memory, *start) => return Found::NotYet,
-            // Nothing is left to be read, or to be said, of a process that has ended.
+            // From a process that has ended there is nothing more to read or to report.
             Err(_) if !reader::has_memory(process.pid) => return Found::NotYet,
             Err(error) => {
                 problem = Some(format!("its tunnel at {start:#x} is not usable: {error}"))
@@ -204,7 +204,7 @@ fn examine(kind: &dyn DescribedKind, library: &[u8]) -> LibraryReport {
     }
 }
 
-/// What happens to the methods of a VM whose build is not known, and what would help.
+/// Says what happens to the methods of a VM of an unknown build, and what would help.
 fn without_layout(names_dex_pcs: bool) -> String {
     if names_dex_pcs {
         format!(
@@ -216,7 +216,7 @@ fn without_layout(names_dex_pcs: bool) -> String {
     }
 }
 
-/// A tunnel is mapped before it is filled in.
+/// Returns true if a tunnel is not filled in yet: it is mapped before that.
 fn is_blank(memory: &dyn Memory, tunnel: u64) -> bool {
     let mut magic = [1; 8];
     memory.read(tunnel, &mut magic).is_ok() && magic == [0; 8]

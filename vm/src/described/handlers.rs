@@ -1,7 +1,7 @@
 //! Finds where each opcode handler advances the bytecode-pc register.
 //!
-//! A handler moves it just before it fetches and jumps to the next handler; what is executed behind that still belongs to
-//! the instruction before. Found by following each handler's code from its first instruction.
+//! A handler advances the register just before it fetches the next handler and jumps to it. The code after that still belongs to the
+//! previous instruction. The states are found by following each handler's code from its first instruction.
 
 use varid_model::Machine;
 
@@ -20,21 +20,21 @@ pub enum PcRegister {
     Next,
 }
 
-/// An instruction of a machine, as far as it matters here.
+/// The relevant properties of a machine's instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Instruction {
-    /// Its bytes.
+    /// Its size in bytes.
     size: usize,
     /// It advances the pc register.
     moves: bool,
-    /// The distance of a possible jump, in bytes from its own first one.
+    /// The distance of a possible jump, in bytes from its own first byte.
     branch: Option<i64>,
-    /// Execution may continue with the instruction behind it.
+    /// Execution may continue with the next instruction.
     goes_on: bool,
 }
 
-/// The state of the pc register at each byte of 256 handlers of equal size; only bytes that begin an instruction count. `register` is the pc
-/// register's DWARF number. Empty for machines that have no decoder here.
+/// Returns the state of the pc register at each byte of 256 handlers of equal size. Only bytes at which an instruction begins have a
+/// meaning. `register` is the pc register's DWARF number. Empty for machines without a decoder here.
 pub fn pc_register_states(code: &[u8], machine: Machine, register: u8) -> Vec<PcRegister> {
     let handler = code.len() / OPCODES;
     if handler == 0 {
@@ -62,9 +62,9 @@ pub fn pc_register_states(code: &[u8], machine: Machine, register: u8) -> Vec<Pc
     }
 }
 
-/// Follows one handler's code; `decode` understands the instruction that some bytes begin with.
+/// Follows one handler's code. `decode` decodes the first instruction of some bytes.
 fn follow(code: &[u8], decode: impl Fn(&[u8]) -> Option<Instruction>) -> Vec<PcRegister> {
-    // For each byte: an instruction there is reached before the move, reached after it.
+    // For each byte: an instruction there is reached before the register advances, and after that.
     let mut reached = vec![(false, false); code.len()];
     let mut todo = vec![(0, false)];
     while let Some((at, after)) = todo.pop() {
@@ -96,12 +96,12 @@ fn follow(code: &[u8], decode: impl Fn(&[u8]) -> Option<Instruction>) -> Vec<PcR
     states.collect()
 }
 
-/// The word that code of a machine whose instructions all have four bytes begins with.
+/// Returns the first word of code, on a machine whose instructions all have four bytes.
 fn word(code: &[u8]) -> Option<u32> {
     code.first_chunk().map(|word| u32::from_le_bytes(*word))
 }
 
-/// `bits` bits from bit `low` on, sign-extended: a number of words.
+/// Returns `bits` bits from bit `low` on, sign-extended: a number of words.
 fn distance(word: u32, low: u32, bits: u32) -> i64 {
     let up = 32u32.saturating_sub(low).saturating_sub(bits);
     let value = word.wrapping_shl(up).cast_signed();
@@ -158,7 +158,7 @@ fn arm(code: &[u8], register: u32) -> Option<Instruction> {
     })
 }
 
-/// x86, of 32 and 64 bits. Only a varid for such a machine meets it.
+/// x86, 32-bit and 64-bit. Only an x86-64 build of varid has this decoder.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::{Instruction, Machine};
@@ -171,7 +171,7 @@ mod x86 {
     }
 
     impl PcDecoder {
-        /// By its DWARF number (System V ABI, figures 3.36 and 2.14).
+        /// Selects the register by its DWARF number (System V ABI, figures 3.36 and 2.14).
         pub fn new(machine: Machine, number: u8) -> Option<Self> {
             use Register::*;
             const BITS_64: [Register; 16] = [
@@ -186,7 +186,7 @@ mod x86 {
             Some(Self { bits, register })
         }
 
-        /// The instruction that some code begins with.
+        /// Decodes the first instruction of some code.
         pub fn instruction(&self, code: &[u8]) -> Option<Instruction> {
             let mut decoder = Decoder::new(self.bits, code, DecoderOptions::NONE);
             let found = decoder.decode();
@@ -204,7 +204,7 @@ mod x86 {
                 }
                 _ => (false, true),
             };
-            // Of code that begins at 0; the address is cut to the machine's bits.
+            // The code is decoded at address 0. The target is cut to the machine's address width.
             let target = found.near_branch_target();
             let distance = match self.bits {
                 32 => i64::from(target as u32 as i32),

@@ -1,4 +1,4 @@
-//! What do the registers of an interpreter loop say of the frame that it executes?
+//! Finds managed frames from the registers of interpreter loops.
 
 use super::Description;
 use super::executed::executed;
@@ -11,20 +11,20 @@ use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_tunnel::abi::{RULE_AT_SP, Rule};
 use varid_unwind::{NativeFrame, NativeStack, UnwindError};
 
-/// Whether a walk of a copy of the stack goes on to the next loop.
+/// Whether the walk of a copy of the stack continues with the next loop.
 pub(crate) enum Walked {
-    /// The frames of this loop are all there.
+    /// All frames of this loop were found.
     Whole,
-    /// What lies beyond the copy may have been a frame.
+    /// There may be a frame beyond the copy.
     Cut,
 }
 
-/// Frames of an interpreter to which no register leads, by the depth of the native frame that calls it; or why one is not known.
+/// Frames of an interpreter to which no register leads, by the depth of the native frame that calls it, or why a frame is not known.
 pub(crate) type CalledFrames = BTreeMap<usize, Result<Address, Reason>>;
 
-/// The managed frames that the copy of the stack holds, and why some may be missing. `frames`: the native frames whose registers
-/// lead to them; `called`: frames to which other things lead; `walk` adds the managed frames of a loop, given its frame's address and
-/// its bytecode pc, which is 0 if the frame tells it.
+/// Returns the managed frames in the copy of the stack, and why some may be missing. `frames`: the native frames whose registers lead to
+/// them. `called`: frames that were found by other means. `walk` adds the managed frames of a loop, given its frame's address and its
+/// bytecode pc, which is 0 if the frame contains it.
 pub(crate) fn walk_copy(
     record: &CapturedSample,
     description: &Description,
@@ -46,30 +46,30 @@ pub(crate) fn walk_copy(
         let (address, pc) = match description.code_at(ip) {
             Some(CodeKind::Loop) => {
                 let is_known = |(_, address)| last.is_some_and(|last| last.get() >= address);
-                // Most are: a walk finds all frames of a list.
+                // Usually it is: a walk finds all frames of a list.
                 if loop_frame(description, ip, &frame.regs).is_some_and(is_known) {
                     continue;
                 }
                 let Some(found) = registers(description, ip, &frame.regs, space) else {
-                    // What it called has no unwind information: a frame pointer leads past it without its registers.
+                    // Its callee has no unwind information: a frame pointer leads past the callee, and the registers are lost.
                     lost = Some(Reason::NoUnwindInfo);
                     continue;
                 };
-                // Each of these frames is a native one, too, and has been unwound.
+                // Each of these frames is also a native frame, and has been unwound.
                 if description.is_at_sp(ip) {
                     managed.push(frame_at_sp(description, native, depth, found));
                     continue;
                 }
                 found
             }
-            // It makes or leaves its frame; those of its callers are native ones.
+            // It is making or leaving its frame. Its callers' frames are native ones.
             Some(CodeKind::Interpreter) if description.is_at_sp(ip) => continue,
             Some(CodeKind::Interpreter) => match called.get(&depth) {
                 Some(Ok(address)) if last.is_none_or(|last| last < *address) => (address.get(), 0),
                 Some(Ok(_)) => continue,
-                // What has called it leads to its frame.
+                // Its caller leads to its frame.
                 None if called.contains_key(&depth.saturating_add(1)) => continue,
-                // Of the callers of a frame that is known none needs to be found.
+                // If a frame is known, its callers need not be found.
                 _ if last.is_some_and(|last| last >= frame.sp) => continue,
                 Some(Err(why)) if unknown == Reason::TornFrames => {
                     lost = Some(*why);
@@ -89,14 +89,14 @@ pub(crate) fn walk_copy(
     }
     let cut = match managed.is_empty() {
         false => Some(Reason::Truncated),
-        // Behind the cut there may be managed frames, or none.
+        // There may be managed frames beyond the cut, or none.
         true => Some(unknown).filter(|unknown| *unknown == Reason::VmNotReady),
     };
     let cut = cut.filter(|_| native.stopped == Some(UnwindError::NoStack));
     (managed, lost.or(cut))
 }
 
-/// The managed frame that is the native frame at `depth`; `(address, pc)`: what [`registers`] finds. Where unwinding has stopped there, its
+/// Returns the managed frame of the native frame at `depth`. `(address, pc)`: the result of [`registers`]. If unwinding stopped there, its
 /// caller is not known.
 pub(crate) fn frame_at_sp(
     description: &Description,
@@ -112,7 +112,7 @@ pub(crate) fn frame_at_sp(
     ManagedFrame::new(Address::new(address), pc, is_outermost)
 }
 
-/// The rule of the interpreter loop at an address, and the frame's address that its registers hold.
+/// Returns the rule of the interpreter loop at an address, and the frame's address in its registers.
 fn loop_frame<'f>(description: &'f Description, ip: u64, regs: &Regs) -> Option<(&'f Rule, u64)> {
     if description.code_at(ip) != Some(CodeKind::Loop) {
         return None;
@@ -127,7 +127,7 @@ fn loop_frame<'f>(description: &'f Description, ip: u64, regs: &Regs) -> Option<
     Some((rule, address & ADDRESS_MASK))
 }
 
-/// The frame's address that an interpreter loop's registers hold, and the bytecode pc that they tell.
+/// Returns the frame's address and the bytecode pc in an interpreter loop's registers.
 pub(crate) fn registers(
     description: &Description,
     ip: u64,
@@ -144,7 +144,7 @@ pub(crate) fn registers(
 }
 
 /// Takes the bytecode pcs of frames from the registers of their loops: a loop that called a helper need not have stored its pc, and
-/// unwinding restores the register. `may_take`: frames whose pc is not known better already.
+/// unwinding restores the register. `may_take` selects frames whose pc is not already known better.
 pub(crate) fn exact_pcs(
     managed: &mut Cow<'_, [ManagedFrame]>,
     description: &Description,
@@ -160,7 +160,7 @@ pub(crate) fn exact_pcs(
         };
         let is_its =
             |managed: &ManagedFrame| managed.address().get() == address && !managed.is_quick();
-        // Both lists ascend, as a rule.
+        // Both lists usually ascend.
         let after = managed
             .get(next..)
             .unwrap_or_default()
@@ -182,8 +182,8 @@ pub(crate) fn exact_pcs(
     }
 }
 
-/// While a VM begins a new fragment, the frames of the last one are in both: a caller's frame lies above, so what does not is a
-/// frame again.
+/// Removes repeated frames. While a VM begins a new fragment, the frames of the previous one are in both. A caller's frame lies above its
+/// callee's, so a frame that does not is a repetition.
 pub(crate) fn drop_repeated(managed: &mut Cow<'_, [ManagedFrame]>) {
     let above = managed.iter().zip(managed.get(1..).unwrap_or_default());
     let ascend = above.fold(true, |all, (frame, caller)| {

@@ -6,7 +6,7 @@
 //! | `find`, `kind` | [`Described`] finds the description of a process and the [`DescribedKind`] that it belongs to |
 //! | `answers` | [`DescribedVm`]: what follows from the description alone |
 //! | `interpreter_loop`, `executed`, `handlers` | the frame and the bytecode pc in an interpreter loop's registers |
-//! | `quick_code` | the states of an interpreter's code whose frames are native ones |
+//! | `quick_code` | the states of the code of an interpreter whose frames are native ones |
 //! | `dex` | method pointers to methods of dex files |
 
 mod answers;

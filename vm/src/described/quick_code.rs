@@ -1,15 +1,15 @@
-//! Where is the frame of an interpreter that keeps frames on the native stack, at each instruction of its code?
+//! The states of the code of an interpreter whose frames are native ones: where the frame is, at each instruction.
 //!
-//! The rows of its unwind information say it: for its prologues, for the instructions that leave a frame, and for all else. A row in which
-//! the frame is complete is marked with the register of its bytecode pc.
+//! The rows of its unwind information show this for its prologues, for the instructions that leave a frame, and for all others. A row with
+//! a complete frame is marked with the register of the bytecode pc.
 
 use std::ops::Range;
 use varid_shim::{CodeState, LeaveFrame};
 use varid_tunnel::abi::{CodeRange, RANGE_BODY, RANGE_INTERPRETER, Rule};
 use varid_unwind::{CallerRegister, UnwindRow};
 
-/// The states of the code of a rule, from the rows of its functions: sorted, of successive ones no two are equal. What no row covers is a
-/// state in which nothing is known. None: the rows are not in order. `bias`: from the file's addresses to the process's.
+/// Returns the states of a rule's code, from the rows of its functions. They are sorted, and successive ones differ. Code without a row has
+/// a state in which nothing is known. None if the rows are not in order. `bias`: from the file's addresses to the process's.
 pub(crate) fn states(rule: &Rule, rows: &[UnwindRow], bias: u64) -> Option<Vec<CodeState>> {
     let mut states: Vec<CodeState> = Vec::new();
     let mut push = |address: u64, leave: Option<LeaveFrame>| -> Option<()> {
@@ -41,7 +41,7 @@ pub(crate) fn states(rule: &Rule, rows: &[UnwindRow], bias: u64) -> Option<Vec<C
     Some(states)
 }
 
-/// How a frame is left in a row; None: a register leads to no caller, or what is saved is not where the rule says.
+/// Returns how a frame is left in a row. None if no register leads to the caller, or what is saved is not where the rule says.
 fn leave(rule: &Rule, row: &UnwindRow) -> Option<LeaveFrame> {
     let cfa = row.cfa()?;
     let saved = |register: CallerRegister, below: u16| match register {
@@ -59,7 +59,7 @@ fn leave(rule: &Rule, row: &UnwindRow) -> Option<LeaveFrame> {
     let saved_pc = saved(of(rule.reg_pc), rule.saved_pc)?;
     let saved_frame = saved(of(rule.reg_frame), rule.saved_frame)?;
     let saved_return = saved(row.return_address(), rule.saved_return)?;
-    // The mark stays while a frame is left, until the register is given back; the stack pointer is not the frame's any more then.
+    // The mark remains while a frame is left, until the register is restored. By then the stack pointer is no longer the frame's.
     let is_complete = saved_pc && saved_frame && saved_return && word == Some(rule.cfa_word);
     Some(LeaveFrame {
         register: cfa.register,
@@ -72,7 +72,7 @@ fn leave(rule: &Rule, row: &UnwindRow) -> Option<LeaveFrame> {
     })
 }
 
-/// What the code does: a loop where frames are complete. `rule`: index of the rule.
+/// Returns what the code does: it is a loop where frames are complete. `rule`: index of the rule.
 pub(crate) fn ranges(states: &[CodeState], code: &Range<u64>, rule: u32) -> Vec<CodeRange> {
     let mut ranges: Vec<CodeRange> = Vec::new();
     for (at, state) in states.iter().enumerate() {

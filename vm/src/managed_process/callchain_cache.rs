@@ -1,22 +1,23 @@
-//! What did attribution find for the callers in a thread's last sample?
+//! Caches what attribution found for the callers in a thread's last sample.
 //!
-//! From sample to sample a thread's outer frames are mostly the same. The addresses of a frame in a callchain follow from the frame,
-//! from what is known of the process ([`Knowledge`]), and from the frame's callee, up to the next inner frame that has any address.
-//! Where these are equal, so are the addresses. The thread's number only selects the slot.
+//! From sample to sample, most outer frames of a thread stay the same. The addresses of a frame in a callchain follow from the frame, from
+//! what is known about the process ([`Knowledge`]), and from the frame's callee, up to the next inner frame that has an address. If these
+//! are equal, so are the addresses. The thread's number only selects the slot.
 
 use varid_model::Address;
 use varid_shim::{CapturedSample, ManagedFrame, PackedFrame};
 
-/// Which knowledge of a process the addresses follow from. An entry of another one is never used, so nobody clears the cache.
+/// The version of the knowledge about a process that addresses follow from. An entry with another version is never used, so the cache need
+/// not be cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Knowledge {
-    /// Counts changes of what is mapped.
+    /// Counts changes of the mappings.
     pub mapped: u64,
-    /// Counts changes of what is known of the VM and its methods.
+    /// Counts changes of the VM and its methods.
     pub vm: u64,
 }
 
-/// Number of slots. Two threads that share one only lose time.
+/// The number of slots. Threads that share one only lose time.
 const SLOTS: usize = 64;
 
 /// The callers in the last samples of a process's threads.
@@ -24,7 +25,7 @@ const SLOTS: usize = 64;
 pub(crate) struct CallchainCache(Vec<CachedCallers>);
 
 impl CallchainCache {
-    /// Takes out a thread's entry.
+    /// Removes a thread's entry.
     pub fn take(&mut self, tid: u32) -> CachedCallers {
         self.slot(tid).map(std::mem::take).unwrap_or_default()
     }
@@ -39,12 +40,12 @@ impl CallchainCache {
         }
     }
 
-    /// A thread's entry.
+    /// Returns a thread's entry.
     pub fn of(&self, tid: u32) -> Option<&CachedCallers> {
         self.0.get(tid as usize % SLOTS)
     }
 
-    /// Stores a record's whole callchain, whose callers are those of its thread's entry.
+    /// Stores a record's whole callchain. Its callers must be those in its thread's entry.
     pub fn store(&mut self, record: &CapturedSample, callchain: &[Address]) {
         if let Some(stack) = self.slot(record.tid.get()) {
             stack.flags = record.flags;
@@ -55,7 +56,7 @@ impl CallchainCache {
         }
     }
 
-    /// The callchain that was stored for a thread, with another leaf.
+    /// Returns the callchain that was stored for a thread, with another leaf.
     pub fn with_leaf(&mut self, tid: u32, leaf: Address) -> Option<&[Address]> {
         let callchain = &mut self.slot(tid)?.callchain;
         *callchain.first_mut()? = leaf;
@@ -67,30 +68,30 @@ impl CallchainCache {
     }
 }
 
-/// Frames, outermost first, and their addresses in a callchain: what differs from sample to sample is at the end.
+/// Frames and their addresses in a callchain, outermost first: what differs from sample to sample is at the end.
 #[derive(Debug, Default)]
 pub(crate) struct CachedCallers {
     frames: Vec<ManagedFrame>,
-    /// Of all frames, outermost first.
+    /// The addresses of all frames, outermost first.
     addresses: Vec<Address>,
-    /// By frame: how many addresses it and its callers have.
+    /// By frame: the number of addresses of it and its callers.
     counts: Vec<usize>,
-    /// Whether native frames were left out before the innermost; None: it is not known.
+    /// True if native frames were left out before the innermost one. None if that is not known.
     native_frames_omitted: Option<bool>,
-    /// What the addresses follow from.
+    /// The knowledge that the addresses follow from.
     knowledge: Knowledge,
-    /// The record whose callers they all are: its flags, its frames with the innermost, and its callchain. No frames: there is no
+    /// The record whose callers these are: its flags, its frames including the innermost, and its callchain. Without frames there is no
     /// such record.
     flags: u32,
     packed: Vec<PackedFrame>,
     callchain: Vec<Address>,
-    /// By frame to be added, innermost first: where its addresses start in the callchain; None: they are not certain.
+    /// By frame to be added, innermost first: where its addresses start in the callchain. None if they are not certain.
     pub starts: Vec<Option<usize>>,
 }
 
 impl CachedCallers {
-    /// Removes all but the outer frames that `frames`, innermost first, have in common with the entry and whose addresses are still
-    /// right; returns how many are left. `native_frames_omitted`: native frames are left out before the innermost.
+    /// Keeps only the outer frames that `frames`, innermost first, has in common with the entry and whose addresses are still right.
+    /// Returns how many are left. `native_frames_omitted`: native frames are left out before the innermost.
     pub fn retain_common(
         &mut self,
         frames: &[ManagedFrame],
@@ -107,7 +108,7 @@ impl CachedCallers {
         let pairs = self.frames.iter().zip(frames.iter().rev());
         let same = pairs.take_while(|(known, frame)| known == frame).count();
         let kept = match self.knowledge == knowledge {
-            // The callee of the next inner frame may be another.
+            // The callee of the next inner frame may have changed.
             true => (0..same).rev().find(|inside| self.is_shown(*inside)),
             false => None,
         };
@@ -120,7 +121,7 @@ impl CachedCallers {
         kept
     }
 
-    /// Whether they are all callers of a record that differs in the innermost frame's pc at most.
+    /// Returns true if these are all the callers of a record that differs at most in the innermost frame's pc.
     pub fn are_callers_of(&self, record: &CapturedSample, knowledge: Knowledge) -> bool {
         let (cached, sampled) = (&self.packed, record.frames.packed());
         let lengths = cached.len() ^ sampled.len();
@@ -138,25 +139,25 @@ impl CachedCallers {
         innermost == Some(0) && pairs.fold(0, differ) == 0
     }
 
-    /// Whether a frame, counted from the outermost, has an address.
+    /// Returns true if a frame, counted from the outermost, has an address.
     fn is_shown(&self, frame: usize) -> bool {
         let count = |frame: usize| self.counts.get(frame).copied();
         let outside = frame.checked_sub(1).and_then(count).unwrap_or(0);
         count(frame).is_some_and(|count| count > outside)
     }
 
-    /// The addresses of the frames, innermost first.
+    /// Returns the addresses of the frames, innermost first.
     pub fn addresses(&self) -> impl ExactSizeIterator<Item = Address> {
         self.addresses.iter().rev().copied()
     }
 
-    /// Whether these addresses, innermost first, are all of the thread's callers.
+    /// Returns true if these addresses, innermost first, are all of the thread's callers.
     pub fn are_all(&self, addresses: &[Address], knowledge: Knowledge) -> bool {
         let is_known = self.knowledge == knowledge && self.native_frames_omitted.is_some();
         is_known && self.addresses().eq(addresses.iter().copied())
     }
 
-    /// Adds inner frames, innermost first, whose addresses are those of `callchain`, from where [`CachedCallers::starts`] says.
+    /// Adds inner frames, innermost first. Their addresses are those in `callchain` at the positions in [`CachedCallers::starts`].
     pub fn add(&mut self, inner: &[ManagedFrame], callchain: &[Address]) {
         let certain = self.starts.iter().rev().take_while(|start| start.is_some());
         let from = self.starts.len().saturating_sub(certain.count());
@@ -181,7 +182,7 @@ impl CachedCallers {
     }
 }
 
-/// Whether two lists are equal, one of them reversed; without a branch for each frame, since most often they are.
+/// Returns true if two lists are equal, one of them reversed. There is no branch for each frame, because the lists are mostly equal.
 fn are_equal(some: &[ManagedFrame], others: &[ManagedFrame]) -> bool {
     let pairs = some.iter().zip(others.iter().rev());
     some.len() == others.len()

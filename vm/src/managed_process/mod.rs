@@ -1,4 +1,4 @@
-//! What is known of a process with a VM: the VM, its methods, the callchains of its threads.
+//! A process with its VM, the VM's methods, and the callchains of its threads.
 
 pub(crate) mod callchain_cache;
 mod unwound_stacks;
@@ -17,7 +17,7 @@ use varid_process::{
 use varid_tunnel::abi::{CODE_BOOT, Call};
 use varid_tunnel::{BytecodeKind, PublishedBytecode};
 
-/// A process changes while it is looked at; one that looks different so often is different.
+/// A process changes while it is inspected. After this many looks that differ, it is considered different.
 const MAX_UNCLEAR_LOOKS: u32 = 100;
 
 /// A profiled process with its VM and its methods.
@@ -25,20 +25,20 @@ const MAX_UNCLEAR_LOOKS: u32 = 100;
 pub struct ManagedProcess {
     /// The process itself.
     pub process: Process,
-    /// The kinds of VM that are looked for in it.
+    /// The kinds of VM that are looked for.
     kinds: VmKinds,
-    /// Its VM, once it is up. Changed by [`ManagedProcess::set_vm`] alone.
+    /// Its VM, once it is up. [`ManagedProcess::set_vm`] changes it, unless only its description changes.
     pub(crate) vm: Option<Rc<dyn Vm>>,
-    /// Incremented when the VM or its methods change: cached callchains of an older value are not used.
+    /// Incremented when the VM or its methods change. Cached callchains with an older value are not used.
     changes: u64,
-    /// How often what the VM's library says was not what the process looked like.
+    /// How often the process did not agree with its VM's library.
     unclear_looks: u32,
-    /// Why the VM that is there cannot be used.
+    /// Why its VM cannot be used.
     pub vm_problem: Option<String>,
-    /// The VM that cannot be used says in its unwind information which bytecode runs.
+    /// The unwind information of the unusable VM marks the bytecode that runs.
     marked: bool,
     pub(crate) methods: ById<u64, Method>,
-    /// Its memory was gone when a method was to be read: it has ended.
+    /// Its memory was gone when a method was read: it has ended.
     pub(crate) gone: bool,
     pub(crate) callchains: CallchainCache,
     pub(crate) unwound: UnwoundStacks,
@@ -67,7 +67,7 @@ impl ManagedProcess {
         }
     }
 
-    /// A process that runs already, with all that can be seen of it now.
+    /// A process that is already running, with all that can be seen of it now.
     pub fn running(pid: Pid, kinds: VmKinds, images: &mut Images) -> Self {
         let mut managed = Self::new(pid, kinds);
         managed.process.read_maps(images);
@@ -75,7 +75,7 @@ impl ManagedProcess {
         managed
     }
 
-    /// Its addresses.
+    /// Its address space.
     #[inline]
     pub fn space(&self) -> &AddressSpace {
         &self.process.space
@@ -86,7 +86,7 @@ impl ManagedProcess {
         self.process.pid
     }
 
-    /// Looks for a VM; true: more is known of it than before.
+    /// Looks for a VM. Returns true if more is known about it than before.
     pub fn find_vm(&mut self) -> bool {
         match self.kinds.find(&self.process) {
             Found::Vm(vm) => {
@@ -112,10 +112,10 @@ impl ManagedProcess {
         }
     }
 
-    /// Another VM, or none, is known from now on.
+    /// Replaces the VM, or removes it.
     fn set_vm(&mut self, vm: Option<Rc<dyn Vm>>) {
         self.vm = vm;
-        // They were resolved by what was known of the one before.
+        // They were resolved with the previous VM.
         self.methods.clear();
         self.changes = self.changes.wrapping_add(1);
     }
@@ -125,7 +125,7 @@ impl ManagedProcess {
         self.vm.as_deref()
     }
 
-    /// What the callchain cache follows from.
+    /// Returns the version of the knowledge that cached callchains depend on.
     pub(crate) fn knowledge(&self) -> Knowledge {
         Knowledge {
             mapped: self.space().changes(),
@@ -147,13 +147,13 @@ impl ManagedProcess {
         self.vm_problem = Some(problem);
     }
 
-    /// Whether its managed frames are found by what its VM's unwind information says of them:
-    /// nothing else is known of the VM.
+    /// Returns true if its managed frames are found by the marks in its VM's unwind information, because nothing else is known about the
+    /// VM.
     pub fn is_marked(&self) -> bool {
         self.vm.is_none() && self.vm_problem.is_some() && self.marked
     }
 
-    /// Takes in what the VM says of itself now, if that has changed: files of bytecode come and go.
+    /// Updates the VM if its description has changed: bytecode files come and go.
     pub fn end_batch(&mut self) {
         if let Some(vm) = self.vm() {
             let refreshed = vm.end_batch(&self.process);
@@ -161,7 +161,7 @@ impl ManagedProcess {
         }
     }
 
-    /// The VM describes itself anew.
+    /// Applies a change of the VM's description.
     pub(crate) fn replace_vm(&mut self, refreshed: Refreshed) {
         match refreshed {
             Refreshed::Same => {}
@@ -170,7 +170,7 @@ impl ManagedProcess {
                 self.map_published_code(&*vm);
                 match same_methods {
                     true => self.vm = Some(vm),
-                    // A method's memory may be another's by now, as its file's may.
+                    // A method's memory may belong to another one by now, and its file's memory to another file.
                     false => self.set_vm(Some(vm)),
                 }
             }
@@ -182,21 +182,21 @@ impl ManagedProcess {
         }
     }
 
-    /// Forgets what was found in memory and is not what the VM says now.
+    /// Forgets what was found in memory and disagrees with what the VM publishes now.
     fn forget_bytecode_in_memory(&mut self, published: &[PublishedBytecode]) {
         self.process
             .forget_memory_dexes(|start, end, time| match time {
                 Some(time) => !published
                     .iter()
                     .any(|code| code.start == start && code.time == time),
-                // The VM need not know of what was found; but what it says now is newer.
+                // The VM need not know what was found, but what it publishes now is newer.
                 None => published
                     .iter()
                     .any(|code| code.start < end && start < code.start.saturating_add(code.size)),
             });
     }
 
-    /// A VM's library or tunnel is mapped, and its layout is not known yet.
+    /// Returns true if a VM's library or tunnel is mapped, and its layout is not known yet.
     pub fn awaits_vm(&self) -> bool {
         self.vm.is_none()
             && self.vm_problem.is_none()
@@ -207,12 +207,12 @@ impl ManagedProcess {
                     .any(|elf| self.kinds.is_announced_by(&elf.path)))
     }
 
-    /// Whether its VM has begun to describe itself, and what it says could not be read yet.
+    /// Returns true if its VM has begun to describe itself, and the description could not be read yet.
     pub fn has_unread_tunnel(&self) -> bool {
         !self.process.tunnels().is_empty() && self.awaits_vm()
     }
 
-    /// The layout led to no thread's frames in all of so many samples: it is not this VM's.
+    /// Stops using the VM, because its layout led to no thread's frames in all of these samples: it is the layout of another VM.
     pub fn refuse_vm(&mut self, samples: u32) {
         let Some(vm) = self.vm.clone() else { return };
         self.set_vm(None);
@@ -224,7 +224,7 @@ impl ManagedProcess {
         self.set_problem(problem);
     }
 
-    /// The folder of the VM's library, if it is one that holds nothing but a VM.
+    /// Returns the folder of the VM's library, if the folder contains nothing but a VM.
     pub fn vm_directory(&self) -> Option<std::path::PathBuf> {
         let mut libraries = self.process.elf_images();
         libraries.find_map(|elf| {
@@ -235,8 +235,8 @@ impl ManagedProcess {
         })
     }
 
-    /// Whether what is executed at an address outside a known VM's code may be an interpreter: where one that cannot be used has its
-    /// library, and anywhere while the VM describes itself.
+    /// Returns true if code at an address outside a known VM's code may be an interpreter: in the library of a VM that cannot be used, and
+    /// anywhere while the VM is describing itself.
     pub(crate) fn may_be_interpreter(&self, address: u64) -> bool {
         match self.vm_problem {
             Some(_) => self.is_in_library(address, |path| self.kinds.is_announced_by(path)),
@@ -244,7 +244,7 @@ impl ManagedProcess {
         }
     }
 
-    /// Whether an address lies in what is a VM's library by its name.
+    /// Returns true if an address is in a library that is a VM's by its name.
     pub(crate) fn is_in_vm_library(&self, address: u64) -> bool {
         self.is_in_library(address, |path| self.kinds.is_library(path))
     }
@@ -256,7 +256,7 @@ impl ManagedProcess {
         )
     }
 
-    /// A mapping has appeared; true: it may be a VM's, look for one.
+    /// Adds a mapping. Returns true if it may be a VM's, so that one should be looked for.
     pub fn map(&mut self, images: &mut Images, mapped: &KernelMapping<'_>) -> bool {
         match self.process.map(images, mapped) {
             NewMapping::Tunnel => true,
@@ -280,8 +280,7 @@ impl ManagedProcess {
         self.kinds.is_library(&elf.path) || self.vm().is_some_and(has_code)
     }
 
-    /// What the VM says about its dex files: which are the framework's, and those that no
-    /// file shows.
+    /// Applies what the VM publishes about its dex files: marks those of the framework, and maps those that no file shows.
     fn map_published_code(&mut self, vm: &dyn Vm) {
         for code in vm.published() {
             // A file of another format is read where it is mapped.
@@ -311,7 +310,7 @@ impl ManagedProcess {
         }
     }
 
-    /// The method that an entry of the VM's counts is of: by what the VM said of it, else by its pointer.
+    /// Returns the method of an entry of the VM's call counts: by the entry's description, otherwise by its pointer.
     pub fn counted_method(&mut self, call: &Call) -> Method {
         match dex::counted(&mut self.process, call) {
             Some(known) => known,
@@ -319,7 +318,7 @@ impl ManagedProcess {
         }
     }
 
-    /// A child that has this process's memory, as fork leaves it.
+    /// Returns a forked child, which has this process's memory.
     pub fn fork(&self, pid: Pid) -> Self {
         Self {
             vm: self.vm.as_ref().map(|vm| vm.forked()),
@@ -331,8 +330,8 @@ impl ManagedProcess {
         }
     }
 
-    /// Reads the mappings and the VM as those of a new process. The names of generated code stay, and so does what is spent of
-    /// the budget. If the process has exited, its last known mappings are kept.
+    /// Reads the mappings and the VM again, as those of a new process. The names of generated code and the spent budget are kept. If the
+    /// process has exited, its last known mappings are kept.
     pub fn reread_mappings(&mut self, images: &mut Images) {
         if !self.process.has_readable_mappings() {
             return;
@@ -344,7 +343,7 @@ impl ManagedProcess {
         self.find_vm();
     }
 
-    /// The process runs another program now.
+    /// Starts anew, because the process now runs another program.
     pub fn exec(&mut self) {
         *self = Self::new(self.pid(), self.kinds);
     }
@@ -356,7 +355,7 @@ impl Methods for ManagedProcess {
     }
 
     fn method(&mut self, pointer: u64) -> Method {
-        /// How often a method is read whose class does not lead to a dex file: the collector may be moving the class.
+        /// How often a method is read if its class does not lead to a dex file: the collector may be moving the class.
         const TRIES: usize = 3;
         if let Some(known) = self.methods.get(&pointer) {
             return known.clone();
@@ -369,7 +368,7 @@ impl Methods for ManagedProcess {
         }
         for _ in 0..TRIES {
             match vm.method(&mut self.process, pointer) {
-                // Not remembered: a later look may tell.
+                // Not cached: a later attempt may succeed.
                 Ok(Method::Unknown) => {}
                 Ok(method) => {
                     self.methods.insert(pointer, method.clone());

@@ -1,14 +1,14 @@
-//! What did unwinding find in the last samples of a process's threads?
+//! Caches the stacks that were unwound in the last samples of a process's threads.
 
 use crate::managed_process::callchain_cache::Knowledge;
 use varid_model::Tid;
 use varid_unwind::UnwoundStack;
 
-/// Number of slots, each with a copy of a stack. Two threads that share one only lose time.
+/// The number of slots, each with a copy of a stack. Threads that share one only lose time.
 const SLOTS: usize = 4;
 
-/// The stacks of a process's threads as they were unwound last. An entry of another thread, or of what was known of the process before,
-/// is never used.
+/// The last unwound stacks of a process's threads. An entry of another thread, or of another version of the knowledge about the process, is
+/// never used.
 #[derive(Debug, Default)]
 pub(crate) struct UnwoundStacks([Option<Unwound>; SLOTS]);
 
@@ -20,7 +20,7 @@ struct Unwound {
 }
 
 impl UnwoundStacks {
-    /// A thread's last stack; without frames if there is none.
+    /// Returns a thread's last stack, without frames if there is none.
     pub(crate) fn take(&mut self, tid: Tid, knowledge: Knowledge) -> UnwoundStack {
         let kept = self.slot(tid).and_then(Option::take);
         let kept = kept.filter(|kept| kept.tid == tid && kept.knowledge == knowledge);

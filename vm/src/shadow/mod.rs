@@ -21,7 +21,7 @@ use varid_shim::{CapturedSample, ManagedFrame, Target, flags};
 use varid_tunnel::TunnelError;
 use varid_tunnel::abi::{Call, RULE_SHADOW};
 
-/// Any VM that cooperates.
+/// Any VM that cooperates with varid.
 #[derive(Debug)]
 pub struct Shadow;
 
@@ -35,11 +35,11 @@ impl DescribedKind for Shadow {
 #[derive(Debug)]
 struct ShadowVm {
     description: Description,
-    /// What it stores instead of addresses.
+    /// The table of its remapped addresses.
     remapped: RefCell<Remapped>,
 }
 
-/// A VM whose remapped addresses of a process stand for these methods.
+/// A VM whose remapped addresses in a process stand for these methods.
 pub(crate) fn with_remapped(description: &Description, pid: Pid, entries: Vec<Call>) -> Rc<dyn Vm> {
     Rc::new(ShadowVm::new(description, Remapped::of(pid, entries)))
 }
@@ -91,9 +91,8 @@ impl VmFrames for ShadowVm {
             .restore(&self.description, process, frames);
     }
 
-    /// Records below sp are of methods that an exception has left, and that the one which caught
-    /// it has not taken back yet. Where all are, sp is on another stack (a signal's, a
-    /// coroutine's), and says nothing about them.
+    /// Records below sp are of methods that an exception has left, and that the method which caught it has not removed yet. If all records
+    /// are below sp, sp is on another stack (a signal's, a coroutine's) and says nothing about them.
     fn drop_stale(&self, record: &CapturedSample, frames: &mut Cow<'_, [ManagedFrame]>) {
         if !self.description.is_on_native_stack() {
             return;
@@ -117,7 +116,7 @@ impl VmFrames for ShadowVm {
         let mut found = walked;
         let (record, native, space) = (sample.record, sample.native, &process.process().space);
         if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {
-            // No stack has the records.
+            // The records are on no stack.
             let walk = |_, _, _: &mut Vec<ManagedFrame>| Walked::Cut;
             let copied = walk_copy(
                 record,
@@ -163,9 +162,10 @@ impl ShadowVm {
         }
     }
 
-    /// A method that keeps a shadow record says so a little after its native frame is there, and
-    /// takes it back a little before: in between, the innermost record is its caller's. It is
-    /// recognised by where the record says it was made: not within the leaf's own frame. If the
+    /// Returns true if the leaf's method has not published its record, so that the innermost one is its caller's.
+    ///
+    /// A method with a shadow record publishes it shortly after its native frame is made, and removes it shortly before the frame is left.
+    /// In between, the innermost record is recognised by the address at which it was made, which is not within the leaf's own frame. If the
     /// leaf cannot be unwound, this cannot be checked, and the record is not used.
     fn is_unpublished(&self, sample: &Unwound<'_>, managed: &[ManagedFrame]) -> bool {
         let native = sample.native;

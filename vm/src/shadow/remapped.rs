@@ -1,4 +1,4 @@
-//! Which method does a remapped address stand for? A VM may store R = i + H0 at a call instead of an address.
+//! The methods that remapped addresses stand for. A VM may store R = i + H0 at a call instead of an address.
 
 use crate::described::Description;
 use crate::described::dex;
@@ -10,14 +10,14 @@ use varid_shim::{FramePc, ManagedFrame};
 use varid_tunnel::abi::{Call, REMAP_END, REMAP_FIRST};
 use varid_tunnel::calls::CallsFile;
 
-/// The table from which a VM takes remapped addresses, as far as it was needed.
+/// The table from which a VM takes remapped addresses, read as far as needed.
 #[derive(Debug, Default)]
 pub(super) struct Remapped {
-    /// The process whose table it is.
+    /// The process that owns the table.
     pid: Option<Pid>,
     file: Option<CallsFile>,
     entries: Vec<Call>,
-    /// It was read in this turn: what the turn's samples have beyond it is no entry.
+    /// It was read in this batch: what the batch's samples have beyond its end is not an entry.
     fresh: bool,
 }
 
@@ -31,7 +31,7 @@ impl Remapped {
         }
     }
 
-    /// The entries, which are never moved, for when the table's file is another or gone.
+    /// Returns a table with only the entries, for when the table's file is replaced or gone. Entries are never moved.
     pub(super) fn entries_only(&self) -> Self {
         Self {
             pid: self.pid,
@@ -40,12 +40,12 @@ impl Remapped {
         }
     }
 
-    /// The samples of the next turn may have entries that are newer.
+    /// Ends the batch: the samples of the next one may refer to newer entries.
     pub(super) fn end_batch(&mut self) {
         self.fresh = false;
     }
 
-    /// Puts the addresses of methods in the place of remapped ones. What is not in the VM's table stays.
+    /// Replaces remapped addresses by the addresses of methods. What is not in the VM's table stays.
     pub(super) fn restore(
         &mut self,
         description: &Description,
@@ -64,7 +64,7 @@ impl Remapped {
             if index >= self.entries.len() && !self.fresh {
                 self.read(description, pid);
             }
-            // A forked child has no table before it describes itself.
+            // A forked child has no table until it describes itself.
             let call = self.entries.get(index).filter(|_| self.pid == Some(pid));
             let Some(call) = call.copied() else {
                 continue;
@@ -73,7 +73,7 @@ impl Remapped {
                 frame.set_pc(FramePc::Absolute(Address::new(call.insns)));
                 continue;
             }
-            // Without bytecode it is the entry's: a pointer may be another method's by now.
+            // A method without bytecode is identified by the entry: the pointer may be another method's by now.
             if !methods.is_known(entry) {
                 let counted = dex::counted(methods.process(), &call);
                 let known = counted.unwrap_or_else(|| methods.method(call.method));
@@ -103,7 +103,7 @@ impl Remapped {
     }
 }
 
-/// The entry that a remapped address is; None: it is none.
+/// Returns the index of the entry of a remapped address. None if the address is not a remapped one.
 fn index_of(address: u64) -> Option<usize> {
     (REMAP_FIRST..REMAP_END)
         .contains(&address)

@@ -1,13 +1,13 @@
-//! How does ART pack tables of small numbers? Bit by bit, each column as wide as its largest number needs.
+//! ART's tables of small numbers: packed bit by bit, with each column as wide as its largest number needs.
 //!
-//! Source: libartbase/base/bit_memory_region.h and bit_table.h of ART 11. Positions and widths are in bits; a position counts from the
+//! Source: libartbase/base/bit_memory_region.h and bit_table.h of ART 11. Positions and widths are in bits. Positions count from the
 //! buffer's start.
 
 use super::CodeInfoError;
 
-/// A number of four bits that is larger stands for a number of one to four bytes.
+/// A larger number of four bits stands for a number of one to four bytes.
 const LARGEST_SHORT: u32 = 11;
-/// Widest column of numbers; a bitmap's may be wider.
+/// The widest column of numbers. Columns of bitmaps may be wider.
 const LARGEST_WIDTH: u32 = 32;
 
 /// Reads a buffer from its lowest bit on.
@@ -22,17 +22,17 @@ impl<'a> BitReader<'a> {
         Self { bytes, position }
     }
 
-    /// Where it reads next.
+    /// The position of the next read.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
-    /// A reader of the same buffer at another position.
+    /// Returns a reader of the same buffer at another position.
     pub(super) fn at(&self, position: u64) -> Self {
         Self::new(self.bytes, position)
     }
 
-    /// Moves behind the next bits, which must be there; returns where they start.
+    /// Advances past the next bits, which must be in the buffer. Returns the position of the first one.
     fn skip(&mut self, bits: u64) -> Result<u64, CodeInfoError> {
         let start = self.position;
         let end = start.saturating_add(bits);
@@ -44,18 +44,18 @@ impl<'a> BitReader<'a> {
         Ok(start)
     }
 
-    /// The next number of at most 32 bits.
+    /// Reads the next number, of at most 32 bits.
     fn number(&mut self, bits: u32) -> Result<u32, CodeInfoError> {
         let start = self.skip(bits.into())?;
         Ok(number(self.bytes, start, bits))
     }
 
-    /// The first half of a number of variable length.
+    /// Reads the first half of a number of variable length.
     fn short(&mut self) -> Result<u32, CodeInfoError> {
         self.number(4)
     }
 
-    /// The whole number, from its first half.
+    /// Reads the rest of a number of variable length, given its first half.
     fn long(&mut self, short: u32) -> Result<u32, CodeInfoError> {
         match short.checked_sub(LARGEST_SHORT) {
             Some(bytes @ 1..) => self.number(bytes.saturating_mul(8)),
@@ -63,7 +63,7 @@ impl<'a> BitReader<'a> {
         }
     }
 
-    /// Some numbers of variable length: the first halves of all, then the rest of those that are long.
+    /// Reads numbers of variable length: the first halves of all of them, then the rest of those that are long.
     pub(super) fn header<const N: usize>(&mut self) -> Result<[u32; N], CodeInfoError> {
         let mut values = [0; N];
         for value in &mut values {
@@ -76,7 +76,7 @@ impl<'a> BitReader<'a> {
     }
 }
 
-/// The number in bits that are there, of which there are at most 32.
+/// Returns the number in at most 32 bits, which must be in the buffer.
 fn number(bytes: &[u8], position: u64, bits: u32) -> u32 {
     let first = usize::try_from(position >> 3).unwrap_or(usize::MAX);
     let mut word = [0; 8];
@@ -97,7 +97,7 @@ pub(super) struct BitTable<'a, const N: usize> {
     columns: [Column; N],
 }
 
-/// Where the number of a column is in each row.
+/// The position of a column's number in each row.
 #[derive(Debug, Clone, Copy)]
 struct Column {
     offset: u64,
@@ -119,7 +119,7 @@ impl<'a, const N: usize> BitTable<'a, N> {
         columns: [Self::NO_COLUMN; N],
     };
 
-    /// Reads the table that comes next: how many rows, how wide each column is, then the rows.
+    /// Reads the next table: the number of rows, the width of each column, then the rows.
     pub(super) fn read(reader: &mut BitReader<'a>) -> Result<Self, CodeInfoError> {
         let rows = reader.short()?;
         let mut columns = [Self::NO_COLUMN; N];
@@ -142,7 +142,7 @@ impl<'a, const N: usize> BitTable<'a, N> {
         })
     }
 
-    /// The same table, if its columns can be numbers, and its rows take room.
+    /// Returns the table if its columns can be numbers and its rows are not empty.
     pub(super) fn of_numbers(self) -> Result<Self, CodeInfoError> {
         let is_number = |column: &Column| column.width <= LARGEST_WIDTH;
         let problem = if !self.columns.iter().all(is_number) {
@@ -158,17 +158,18 @@ impl<'a, const N: usize> BitTable<'a, N> {
         })
     }
 
-    /// Where its rows start.
+    /// The position of its rows.
     pub(super) fn position(&self) -> u64 {
         self.start
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     pub(super) fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// A number; none is stored as zero, all others are stored plus one. None, too: there is no such row or column.
+    /// Returns a number. A missing number is stored as zero, all others as their value plus one. None also if there is no such row or
+    /// column.
     pub(super) fn get(&self, row: u32, column: usize) -> Option<u32> {
         let column = self.columns.get(column)?;
         if row >= self.rows {
@@ -182,7 +183,7 @@ impl<'a, const N: usize> BitTable<'a, N> {
         number(self.bytes, position, column.width).checked_sub(1)
     }
 
-    /// The first row for which this is false, where it is true for those before and false for those behind.
+    /// Returns the first row for which `is_before` is false. It must be true for all rows before that one, and false for all after it.
     pub(super) fn partition_point(&self, is_before: impl Fn(u32) -> bool) -> u32 {
         let (mut low, mut high) = (0u32, self.rows);
         while low < high {

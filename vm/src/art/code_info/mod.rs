@@ -1,5 +1,5 @@
-//! What did ART's compiler note down of a method's code? The size of its frame, and for each call which instructions of bytecode it is:
-//! the method's own, and those of the methods that are inlined there.
+//! ART's CodeInfo: what the compiler recorded about a method's code. It has the size of the frame, and for each call the bytecode
+//! instructions that the call belongs to: the method's own, and those of the methods that are inlined there.
 //!
 //! Source: runtime/stack_map.h of ART 11 and 14. The locations of dex registers, which come last, are not read.
 
@@ -12,62 +12,62 @@ use super::method_header::MAX_SIZE;
 use bit_table::{BitReader, BitTable};
 use varid_model::{CodeUnits, Machine};
 
-/// What a frame's size is a multiple of, in bytes.
+/// Frame sizes are multiples of this number of bytes.
 const STACK_ALIGNMENT: u32 = 16;
-/// Tables of a CodeInfo: a bit for each says that it is there, another that it is elsewhere.
+/// Tables of a CodeInfo. For each, one bit says that it is present, and another that it is stored elsewhere.
 const TABLES: u32 = 8;
-/// The compiler inlines no more methods into each other: their instructions are at most 1024 (kMaximumNumberOfTotalInstructions).
+/// The most methods that the compiler inlines into each other: their instructions are at most 1024 (kMaximumNumberOfTotalInstructions).
 const MAX_INLINED: usize = 1024;
 
-/// What keeps a CodeInfo from being read.
+/// Why a CodeInfo cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CodeInfoError {
-    /// The buffer ends before it does.
+    /// The buffer ends before the CodeInfo does.
     #[error("a CodeInfo of ART needs {needed} bytes of its buffer or more, and there are less")]
     CutShort {
-        /// Bytes from the buffer's start that are needed, or more: what is behind them may say so.
+        /// The bytes that are needed from the buffer's start, at least: the missing ones may call for more.
         needed: u64,
     },
-    /// It breaks its format.
+    /// It violates its format.
     #[error("a CodeInfo of ART is broken at bit {position} of its buffer: {problem}")]
     Broken {
-        /// Bits from the buffer's start.
+        /// Position in bits from the buffer's start.
         position: u64,
         /// What is wrong.
         problem: &'static str,
     },
 }
 
-/// What the compiler noted down of a method's code.
+/// What the compiler recorded about a method's code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CodeInfo<'a> {
-    /// Bytes of the code; None: the header before the code says it.
+    /// Size of the code in bytes. None: the header before the code has it.
     pub(crate) code_size: Option<u32>,
-    /// Bytes of a frame, with the return address; 0 of a method that has none of its own.
+    /// Size of a frame in bytes, with the return address. 0 if the method has no frame of its own.
     ///
-    /// The stub of a @CriticalNative method says 0, too, and saves no register, not even the return address: it keeps no method on
-    /// the stack, and how much it has pushed is not told.
+    /// The stub of a @CriticalNative method has 0, too. It saves no register, not even the return address, and keeps no method on the
+    /// stack. How much it has pushed is not recorded.
     pub(crate) frame_size: u32,
-    /// Registers that the frame saves, a bit each, by the numbers of ART, which are those of the machine's instructions.
+    /// Bit mask of the registers that the frame saves, by ART's numbers, which are those in the machine's instructions.
     #[cfg(test)]
     pub(crate) core_spill_mask: u32,
-    /// The same of floating-point registers.
+    /// The same for floating-point registers.
     #[cfg(test)]
     pub(crate) fp_spill_mask: u32,
-    /// Registers of the method's bytecode.
+    /// Number of registers of the method's bytecode.
     #[cfg(test)]
     pub(crate) dex_registers: u32,
-    /// Bytes of the buffer from its start to the end of what was read of it.
+    /// Bytes from the start of the buffer to the end of what was read.
     pub(crate) size: u64,
-    /// Bytes that native pcs are multiples of.
+    /// Native pcs are multiples of this number of bytes.
     pc_unit: u32,
     stack_maps: BitTable<'a, 8>,
     inline_infos: BitTable<'a, 6>,
-    /// Index of each inlined method that is named so.
+    /// The indices of inlined methods that are identified by index.
     method_infos: MethodInfos<'a>,
 }
 
-/// What comes first in a CodeInfo.
+/// The beginning of a CodeInfo.
 struct Header {
     code_size: Option<u32>,
     packed_frame_size: u32,
@@ -77,7 +77,7 @@ struct Header {
     fp_spill_mask: u32,
     #[cfg(test)]
     dex_registers: u32,
-    /// A bit for each table that is there, another for each that is elsewhere.
+    /// One bit for each table that is present, another for each that is stored elsewhere.
     tables: u32,
 }
 
@@ -125,7 +125,7 @@ impl Header {
     }
 }
 
-/// Bytes of the code whose CodeInfo starts at an offset of a buffer; None: the header before the code says it.
+/// Returns the size in bytes of the code whose CodeInfo starts at an offset of a buffer. None: the header before the code has it.
 ///
 /// # Errors
 /// [`CodeInfoError`]
@@ -138,19 +138,19 @@ pub(super) fn code_size(
     Ok(Header::read(format, &mut reader)?.code_size)
 }
 
-/// What inlined methods are named by.
+/// How inlined methods are identified.
 #[derive(Debug, Clone, Copy)]
 enum MethodInfos<'a> {
-    /// Of ART 11: the index.
+    /// ART 11: by index.
     Index(BitTable<'a, 1>),
-    /// Of ART 14: the index, and which dex file.
+    /// ART 14: by index and dex file.
     WithDexFile(BitTable<'a, 3>),
 }
 
 impl MethodInfos<'_> {
-    /// The index in a row, and in which dex file it is one.
+    /// Returns the index in a row, and the dex file that it refers to.
     fn index(&self, row: u32) -> Option<(InlinedDexFile, u32)> {
-        /// The kind of a dex file that is the boot class path's.
+        /// The kind of dex file that is in the boot class path.
         const BOOT_CLASS_PATH: u32 = 0;
         match self {
             Self::Index(table) => Some((InlinedDexFile::Outer, table.get(row, 0)?)),
@@ -167,44 +167,44 @@ impl MethodInfos<'_> {
     }
 }
 
-/// What a stack map is for.
+/// The purpose of a stack map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StackMapKind {
     /// A call, or an instruction that may fault or throw.
     Default,
-    /// Where an exception is caught.
+    /// A place where an exception is caught.
     Catch,
-    /// Where an interpreter may enter a loop; a call, too.
+    /// A place where an interpreter may enter a loop (on-stack replacement). It is a call, too.
     Osr,
-    /// What `--native-debuggable` notes down for a debugger.
+    /// Recorded for a debugger, by `--native-debuggable`.
     Debug,
-    /// None that ART knows.
+    /// A kind that ART does not define.
     Unknown,
 }
 
-/// Which bytecode a place in the code is of.
+/// The bytecode that a place in the code belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StackMap {
-    /// What it is for.
+    /// Its purpose.
     pub(crate) kind: StackMapKind,
-    /// Bytes from the start of the code: of a call, the return address.
+    /// Bytes from the start of the code. For a call, this is the return address.
     pub(crate) pc_offset: u32,
-    /// The instruction of the method whose code it is; with inlined methods, the outermost call. None: of no instruction.
+    /// The instruction of the method that owns the code. With inlined methods, it is the outermost call. None: no instruction.
     pub(crate) dex_pc: Option<CodeUnits>,
     /// Row of the outermost inlined method.
     inline_info: Option<u32>,
 }
 
-/// A method whose code is inlined at a place in another method's.
+/// A method whose code is inlined at a place in another method's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InlinedMethod {
-    /// Which.
+    /// The method.
     pub(crate) method: InlinedId,
-    /// Its instruction. None: of no instruction.
+    /// Its instruction. None: no instruction.
     pub(crate) dex_pc: Option<CodeUnits>,
 }
 
-/// How an inlined method is named.
+/// The identity of an inlined method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InlinedId {
     /// Address of its ArtMethod, in code that was compiled in the process.
@@ -215,12 +215,12 @@ pub(crate) enum InlinedId {
     CharAt(u32),
 }
 
-/// The dex file that an inlined method is in.
+/// The dex file of an inlined method.
 ///
-/// ART 11's dex2oat notes down calls of no method that it has inlined from another dex file but String.charAt.
+/// ART 11's dex2oat records no calls of methods that it has inlined from another dex file, except String.charAt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InlinedDexFile {
-    /// That of the method whose code it is.
+    /// That of the method that owns the code.
     Outer,
     /// By its number in the oat file.
     OatFile(u32),
@@ -229,11 +229,11 @@ pub(crate) enum InlinedDexFile {
 }
 
 impl<'a> CodeInfo<'a> {
-    /// Reads what starts at a buffer's first byte, as in the code cache of a JIT.
+    /// Parses the CodeInfo at a buffer's first byte, as in the code cache of a JIT.
     ///
     /// # Errors
-    /// [`CodeInfoError::CutShort`] if the buffer is too short, with what it takes or more: one who copies it from a process may
-    /// begin with the header's three bytes. What it takes is up to the process: a sane limit is the reader's.
+    /// [`CodeInfoError::CutShort`] if the buffer is too short, with a lower bound of the size that is needed. A caller that copies the
+    /// CodeInfo from a process may begin with the header's three bytes. The process determines the size, so the caller must limit it.
     pub(crate) fn parse(
         format: CodeFormat,
         machine: Machine,
@@ -242,10 +242,10 @@ impl<'a> CodeInfo<'a> {
         Self::parse_at(format, machine, bytes, 0)
     }
 
-    /// Reads what starts at an offset of a buffer: in an oat file a table may be an earlier CodeInfo's.
+    /// Parses the CodeInfo at an offset of a buffer. In an oat file, a table may be stored in an earlier CodeInfo.
     ///
     /// # Errors
-    /// [`CodeInfoError`]; of one that is cut short the size counts from the buffer's start.
+    /// [`CodeInfoError`]. The size in `CutShort` counts from the buffer's start.
     pub(crate) fn parse_at(
         format: CodeFormat,
         machine: Machine,
@@ -296,11 +296,10 @@ impl<'a> CodeInfo<'a> {
         })
     }
 
-    /// The stack map of a return address, by its distance from the start of the code: on Arm both are without the bit that stands
-    /// for Thumb.
+    /// Returns the stack map of a return address, by its distance from the start of the code. On Arm, both are without the Thumb bit.
     ///
-    /// Of several with the same pc it is the first that is a call's, as ART has it; those of caught exceptions and for debuggers are
-    /// none.
+    /// If several stack maps have the same pc, the result is the first one of a call, as in ART. Those of caught exceptions and for
+    /// debuggers are ignored.
     pub(crate) fn stack_map_at(&self, pc_offset: u32) -> Option<StackMap> {
         let first = self.first_not(|map| map.pc_offset < pc_offset);
         (first..self.stack_maps.rows())
@@ -309,19 +308,19 @@ impl<'a> CodeInfo<'a> {
             .find(|map| matches!(map.kind, StackMapKind::Default | StackMapKind::Osr))
     }
 
-    /// The last stack map that is not behind a pc, by its distance from the start of the code: of a leaf, the last call or check before
-    /// it in the code, which need not be the last that was executed.
+    /// Returns the last stack map at or before a pc, by its distance from the start of the code. For a leaf, that is the last call or check
+    /// before it in the code, which need not be the last one that was executed.
     pub(crate) fn stack_map_before(&self, pc_offset: u32) -> Option<StackMap> {
         let behind = self.first_not(|map| map.pc_offset <= pc_offset);
         self.stack_map(behind.checked_sub(1)?)
     }
 
-    /// All stack maps: in the order of their pcs, then those of caught exceptions.
+    /// Returns all stack maps in the order of their pcs, then those of caught exceptions.
     pub(crate) fn stack_maps(&self) -> impl Iterator<Item = StackMap> {
         (0..self.stack_maps.rows()).map_while(|row| self.stack_map(row))
     }
 
-    /// The methods that are inlined at a place in the code, from the outermost to the innermost.
+    /// Returns the methods that are inlined at a place in the code, from the outermost to the innermost.
     ///
     /// # Errors
     /// [`CodeInfoError::Broken`] if they have no end or one has no name.
@@ -347,7 +346,7 @@ impl<'a> CodeInfo<'a> {
         let dex_pc = column(1).map(CodeUnits::new);
         let method = match (column(4), column(2)) {
             (Some(low), _) => {
-                // The one number that cannot be told from none.
+                // The only number that is stored like a missing one.
                 let high = column(3).unwrap_or(u32::MAX);
                 InlinedId::Pointer(u64::from(high) << 32 | u64::from(low))
             }
@@ -363,7 +362,7 @@ impl<'a> CodeInfo<'a> {
         Some(InlinedMethod { method, dex_pc })
     }
 
-    /// The first row for which this is false: those of caught exceptions are behind all others, in any order.
+    /// Returns the first row for which `is_before` is false. Stack maps of caught exceptions come after all others, in any order.
     fn first_not(&self, is_before: impl Fn(&StackMap) -> bool) -> u32 {
         self.stack_maps.partition_point(|row| {
             let map = self.stack_map(row);
@@ -371,7 +370,7 @@ impl<'a> CodeInfo<'a> {
         })
     }
 
-    /// None: no such row, or one without a pc.
+    /// Returns the stack map in a row. None if there is no such row, or it has no pc.
     fn stack_map(&self, row: u32) -> Option<StackMap> {
         let column = |column| self.stack_maps.get(row, column);
         Some(StackMap {
@@ -389,7 +388,7 @@ impl<'a> CodeInfo<'a> {
     }
 }
 
-/// The next table of a CodeInfo, by its number: here, or elsewhere in the buffer, if there is one.
+/// Reads the next table of a CodeInfo, by its number: at this position or elsewhere in the buffer. Empty if there is none.
 fn table<'a, const N: usize>(
     reader: &mut BitReader<'a>,
     tables: u32,

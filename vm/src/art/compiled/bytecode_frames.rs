@@ -1,4 +1,4 @@
-//! Which methods, and which of their instructions, does a frame of compiled code stand for?
+//! Finds the methods and instructions that a frame of compiled code stands for.
 
 use super::method::{Call, CompiledMethod, DexMethod, Owner};
 use crate::art::code_info::InlinedId;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 use varid_model::{Address, CodeUnits, FrameAddress, Precision, Reason};
 use varid_shim::{FramePc, ManagedFrame};
 
-/// The methods that a frame executes. `at_sp`: the VM's pointer at its stack pointer `sp`, if the frame is complete.
+/// Returns the methods that a frame executes. `at_sp`: the VM's pointer at its stack pointer `sp`, if the frame is complete.
 pub(super) fn frames_of(
     code: &CompiledMethod,
     at_sp: Option<u64>,
@@ -23,8 +23,8 @@ pub(super) fn frames_of(
         FrameAddress::Return(address) => code.call(address),
         FrameAddress::Instruction(_) => None,
     };
-    // Which of the inlined methods a leaf is in nobody has noted down, nor of calls of the VM's code that never look at the stack: of
-    // read barriers and of mathematical functions.
+    // The compiler does not record which inlined method a leaf is in, nor calls of VM code that never looks at the stack: read barriers and
+    // mathematical functions.
     let precision = match (&noted, &outer) {
         (None, Method::Known { code: Some(_), .. }) => Precision::Approximate,
         _ => Precision::Exact,
@@ -37,7 +37,7 @@ pub(super) fn frames_of(
     });
     let mut frames = Vec::new();
     for inlined in call.inlined.iter().rev() {
-        // One without an instruction is an intrinsic method of the compiler's.
+        // A method without an instruction is an intrinsic of the compiler.
         let Some(dex_pc) = inlined.dex_pc else {
             continue;
         };
@@ -50,7 +50,7 @@ pub(super) fn frames_of(
     }
     let pc = match &outer {
         Method::Known { code: Some(_), .. } => {
-            // A leaf before the first call is at its beginning.
+            // A leaf before the first call is at the beginning.
             let dex_pc = call.dex_pc.unwrap_or_default();
             instruction(&outer, dex_pc, process).ok_or(Reason::UnknownCompiledCode)?
         }
@@ -64,7 +64,7 @@ pub(super) fn frames_of(
     Ok(FrameMethods { frames, precision })
 }
 
-/// The method that a frame of compiled code executes, and the VM's pointer to it, if that is known.
+/// Returns the method that owns a frame's code, and the VM's pointer to it, if known.
 fn outer_method(
     code: &CompiledMethod,
     at_sp: Option<u64>,
@@ -72,7 +72,7 @@ fn outer_method(
 ) -> Result<(Method, Option<u64>), Reason> {
     let pointer = match &code.owner {
         Owner::Pointer(pointer) => match at_sp {
-            // Another method's code is there by now.
+            // The place has another method's code by now.
             Some(other) if other != *pointer => return Err(Reason::UnknownCompiledCode),
             _ => *pointer,
         },
@@ -84,13 +84,13 @@ fn outer_method(
                     // The frame is not complete, or another file is mapped there.
                     false => Err(Reason::UnknownCompiledCode),
                 },
-                // The process need not have it any more to tell this one.
+                // One method needs no confirmation by the process.
                 (_, [method]) => {
                     let space = &process.process().space;
                     Ok((method_of(space, &method.image, method.index), at_sp))
                 }
                 (Some(method), _) => Ok((method, at_sp)),
-                // Several methods share it, and the frame does not tell which this is.
+                // Several methods share the code, and the frame does not show which of them this is.
                 (None, _) => Err(Reason::UnknownCompiledCode),
             };
         }
@@ -106,17 +106,17 @@ fn outer_method(
     Ok((process.method(pointer), Some(pointer)))
 }
 
-/// Whether a method is one of those that have some code of an oat file. A dex file may be mapped twice.
+/// Returns true if a method is one of those that share some code of an oat file. A dex file may be mapped twice.
 fn is_among(method: &Method, methods: &[DexMethod]) -> bool {
     let Method::Known { image, index, .. } = method else {
         return false;
     };
     let same = |of: &DexMethod| of.index == *index && of.image.build_id == image.build_id;
-    // Without its dex file nothing is known of the code's other methods.
+    // Without its dex file, nothing is known about the code's other methods.
     methods.is_empty() || methods.iter().any(same)
 }
 
-/// A method that is inlined in another one's code.
+/// Returns a method that is inlined in another method's code.
 fn inlined_method(
     code: &CompiledMethod,
     id: InlinedId,
@@ -134,7 +134,7 @@ fn inlined_method(
     }
 }
 
-/// An instruction of a method, and of no other that shares its bytecode.
+/// Returns an instruction of a method, at an address that it does not share with other methods.
 fn instruction(method: &Method, dex_pc: CodeUnits, process: &mut dyn Methods) -> Option<FramePc> {
     let pc = method.instruction(dex_pc)?;
     let pc = method.own_address(pc, &mut process.process().space);

@@ -1,8 +1,8 @@
-//! Where is the code cache of a process's JIT, and what had it counted when some of it was read?
+//! Reads the code cache of a process's JIT, with its counters at the time.
 //!
-//! The cache keeps a map from the start of the code to the method, and another one of the stubs by which native methods are called. They
-//! are read while the VM changes them: whoever finds code here checks it against its header, and the counts before and after tell
-//! whether the cache has changed meanwhile.
+//! The cache has a map from the start of code to its method, and another one of the stubs through which native methods are called. The VM
+//! may change them during a read. So code that is found here is checked against its header, and the counters before and after show whether
+//! the cache has changed meanwhile.
 
 use super::jit_history::JitCounts;
 use crate::art::code_format::CodeFormat;
@@ -11,60 +11,60 @@ use varid_process::reader::{Batch, BatchMemory, MemoryRange, Piece, PieceBytes};
 use varid_tunnel::abi::Rule;
 use varid_tunnel::{Memory, TunnelError};
 
-/// Bytes of a map: that of the stubs lies right before that of the methods.
+/// Size of a map in bytes. The map of stubs lies right before that of methods.
 const MAP: u64 = 48;
-/// Bytes of a pointer.
+/// Size of a pointer in bytes.
 const POINTER: u32 = 8;
-/// Bytes of a number that is watched.
+/// Size of the watched number in bytes.
 const NUMBER: u32 = 4;
-/// How often it is looked for before what leads to it is taken to be no pointers.
+/// How often the cache is looked up before what leads to it is assumed not to be pointers.
 const TRIES: usize = 3;
 
 /// The code cache of a VM.
 #[derive(Debug)]
 pub(super) struct CodeCache {
     rule: Rule,
-    /// Whose compiler writes it.
+    /// The release whose compiler writes it.
     pub(super) format: CodeFormat,
-    /// Where it was when it was last read.
+    /// Its location at the last read.
     place: Cell<Option<Place>>,
-    /// Address of a number that is read with it.
+    /// Address of a number that is read together with the cache.
     watched: Cell<Option<u64>>,
-    /// That number as it was last read.
+    /// The value of that number at the last read.
     number: Cell<Option<u32>>,
 }
 
-/// What leads to a code cache.
+/// The pointers that lead to a code cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
-    /// Address of the VM's runtime; 0: there is none yet.
+    /// Address of the VM's runtime. 0: there is none yet.
     runtime: u64,
-    /// Address of the cache; 0: there is no JIT.
+    /// Address of the cache. 0: there is no JIT.
     cache: u64,
 }
 
-/// The maps of a code cache, by their addresses.
+/// The addresses of a code cache's maps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CacheMaps {
     /// From the start of code to its method.
     pub(super) methods: u64,
-    /// Of native methods' stubs, by the methods' parameters.
+    /// The stubs of native methods, by the methods' parameters.
     pub(super) stubs: u64,
 }
 
-/// What was read of a code cache.
+/// The result of reading a code cache.
 #[derive(Debug, Default)]
 pub(super) struct CacheRead {
-    /// Control words, with which the next reading can be compared. Empty: there are none that tell of changes.
+    /// Control words, for comparison with the next read. Empty if none of them would show changes.
     pub(super) control: Vec<u8>,
-    /// What the cache had counted before and after; None: there is no cache, or it counts nothing.
+    /// The counters before and after. None: there is no cache, or it has no counters.
     pub(super) counts: Option<(JitCounts, JitCounts)>,
-    /// What was read, in the order of the pieces; None: nothing, because the control words have not changed.
+    /// The pieces that were read, in the order of the request. None: the control words have not changed, so nothing was read.
     pub(super) pieces: Option<Vec<Option<PieceBytes>>>,
 }
 
 impl CodeCache {
-    /// That of a VM whose compiled frames follow this rule.
+    /// For a VM whose compiled frames follow this rule.
     pub(super) fn new(rule: Rule, format: CodeFormat) -> Self {
         Self {
             rule,
@@ -75,18 +75,18 @@ impl CodeCache {
         }
     }
 
-    /// Whenever it is read, so is the number at an address, which belongs to something else that is asked for as often.
+    /// Reads the number at `address` with every read of the cache. The number belongs to something else that must be read as often.
     pub(super) fn watch(&self, address: Option<u64>) {
         self.watched.set(address);
     }
 
-    /// The number that is watched, if it was read since the last call.
+    /// Returns the watched number, if it was read since the last call.
     pub(super) fn take_watched(&self) -> Option<u32> {
         self.number.take()
     }
 
-    /// Reads pieces of it in one request. Where it was before is confirmed by the same request. `unless`: control words of an
-    /// earlier reading; where they are the same now, nothing else is read. Empty: all is read.
+    /// Reads pieces of the cache in one request. The request also confirms the location of the cache. `unless`: control words of an earlier
+    /// read; if they are unchanged, nothing else is read. Empty: everything is read.
     ///
     /// # Errors
     ///
@@ -113,10 +113,10 @@ impl CodeCache {
             };
             let answer = memory.read_batch(&batch);
             if answer.is_err() && self.watched.take().is_some() {
-                // It is gone, and the cache need not be.
+                // The watched number cannot be read any more; the cache may still exist.
                 continue;
             }
-            // Where the next reading finds it is not known.
+            // The next read has to find the cache again.
             let answer = answer.inspect_err(|_| self.place.set(None))?;
             let (read, after) = match answer.read {
                 Some(read) => (Some(read.pieces), read.after),
@@ -131,7 +131,7 @@ impl CodeCache {
                         pieces: read,
                     });
                 }
-                // The cache is made at this moment, or is another one.
+                // The cache is being created, or is another one.
                 _ => self.place.set(None),
             }
         }
@@ -158,7 +158,7 @@ impl CodeCache {
         Some(CacheMaps { methods, stubs })
     }
 
-    /// The pointers that lead to the cache, and what it counts.
+    /// Returns the pointers that lead to the cache, and its counters.
     fn control(&self, place: Place) -> Vec<MemoryRange> {
         let pointer = |address| MemoryRange {
             address,
@@ -182,7 +182,8 @@ impl CodeCache {
         control
     }
 
-    /// What control words say that the cache at a place has counted, if it counts anything. None: the cache is not at this place.
+    /// Returns the counters of the cache at a place from control words, or Some(None) if it has no counters. None: the cache is not at this
+    /// place.
     fn counts(&self, place: Place, control: &[u8]) -> Option<Option<JitCounts>> {
         let mut control = control;
         if self.watched.get().is_some() {
@@ -202,7 +203,7 @@ impl CodeCache {
 }
 
 impl CacheRead {
-    /// What was read where there is no cache.
+    /// The result if there is no cache.
     fn none() -> Self {
         Self {
             pieces: Some(Vec::new()),

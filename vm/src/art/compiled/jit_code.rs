@@ -1,8 +1,8 @@
-//! What has the JIT of a process made of a method?
+//! Finds code of a process's JIT, at the time of a sample.
 //!
-//! In each batch of samples the process is asked once: what its code cache has counted, and, if that has changed, whether the code that
-//! the last samples executed is still there. While the counts stay, code that was read is taken for what is there: nothing has come into
-//! its place. Only addresses of which nothing is known yet take further requests.
+//! The process is checked once in each batch of samples: the counters of its code cache are read, and if they have changed, also whether
+//! the code that the previous samples executed is still there. While the counters are unchanged, code that was read is assumed to be there:
+//! nothing has replaced it. Only addresses of which nothing is known yet take further requests.
 
 use super::code_cache::{CacheRead, CodeCache};
 use super::jit_history::{JitCounts, JitHistory};
@@ -28,48 +28,48 @@ pub(super) struct JitCode {
     cache: CodeCache,
     history: RefCell<JitHistory>,
     recent: RefCell<RecentCode>,
-    /// That of this batch of samples.
+    /// The check of this batch of samples.
     check: RefCell<Option<Result<Rc<Check>, Gone>>>,
-    /// The cache's control words at the last check: the next one reads what is there only if they have changed. Empty: it reads it in any
-    /// case.
+    /// The cache's control words at the last check. The next check reads the code only if they have changed. Empty: it reads the code in
+    /// any case.
     checked: RefCell<Vec<u8>>,
-    /// Where native methods' stubs start, as of the last check or after it; None: it was not read, or could not be.
+    /// The starts of native methods' stubs, at the last check or later. None: they were not read, or could not be.
     stubs: RefCell<Option<BTreeSet<u64>>>,
 }
 
-/// The process's memory cannot be read: it has ended, most likely.
+/// The process's memory cannot be read. Most likely the process has ended.
 #[derive(Debug, Clone, Copy)]
 struct Gone;
 
-/// What was found when the process was first asked in a batch of samples.
+/// The result of the first check in a batch of samples.
 #[derive(Debug)]
 struct Check {
-    /// When it was asked.
+    /// The time of the check.
     time: MonotonicNs,
-    /// What the cache had counted then, and before that; None: it counts nothing.
+    /// The cache's counters at the check, and before it. None: it has no counters.
     counts: Option<JitCounts>,
     before: Option<JitCounts>,
-    /// Since when at least code has been where it was at that time.
+    /// The code has been in its place at least since this time.
     since: MonotonicNs,
-    /// Where code starts that was read again, and was the same.
+    /// The starts of code that was read again and was unchanged.
     same: BTreeSet<u64>,
-    /// Nothing was compiled or collected meanwhile.
+    /// Nothing was compiled or collected during the check.
     is_certain: bool,
 }
 
-/// What is at an address.
+/// The code at an address.
 struct Found {
     method: Option<Rc<CompiledMethod>>,
-    /// A time when it was there, before it was read.
+    /// A time at which it was there, before it was read.
     last: MonotonicNs,
-    /// Since when at least it has been there.
+    /// It has been there at least since this time.
     since: MonotonicNs,
-    /// While the cache has counted this, it stays there.
+    /// It stays there while the cache has these counters.
     counts: Option<JitCounts>,
 }
 
 impl JitCode {
-    /// That of a VM whose compiled frames follow this rule.
+    /// For a VM whose compiled frames follow this rule.
     pub(super) fn new(rule: Rule, format: CodeFormat) -> Self {
         Self {
             cache: CodeCache::new(rule, format),
@@ -86,18 +86,18 @@ impl JitCode {
         self.cache.watch(address);
     }
 
-    /// The next samples are of a later time: those that come are of code that is there from now on, if none is collected meanwhile. The
-    /// number that is watched, if it was read since the last call.
+    /// Begins a batch. Its samples are of code that is there from now on, if none is collected meanwhile. Returns the watched number, if it
+    /// was read since the last call.
     pub(super) fn begin_batch(&mut self, memory: &dyn BatchMemory) -> Option<u32> {
         let asked = self.check.take().is_some();
         self.recent.borrow_mut().end_batch();
-        // Of a batch without compiled code the counts are still to be read.
+        // After a batch without compiled code, the counters have not been read yet.
         let observed = match asked {
             true => Ok(()),
             false => self.observe(memory),
         };
         if let Err(error) = observed {
-            // What was seen of it stays.
+            // What was observed before is kept.
             tracing::debug!(%error, "code of a JIT");
         }
         self.cache.take_watched()
@@ -109,10 +109,10 @@ impl JitCode {
         Ok(())
     }
 
-    /// Notes what the code cache has counted up to now. Since when at least code has been where it was read before.
+    /// Records the code cache's counters. Returns the time since when, at least, code that was read before has been in its place.
     fn note(&self, counts: Option<JitCounts>) -> MonotonicNs {
         let Some(counts) = counts else {
-            // A VM that counts nothing collects nothing, as far as is known.
+            // A VM without counters is assumed not to collect code.
             return MonotonicNs::ZERO;
         };
         let mut history = self.history.borrow_mut();
@@ -120,7 +120,7 @@ impl JitCode {
         history.unchanged_since()
     }
 
-    /// What the JIT does at present.
+    /// What the JIT is doing.
     pub(super) fn change(&self) -> CodeChange {
         let history = self.history.borrow();
         match (history.is_collecting(), history.is_changing()) {
@@ -130,8 +130,8 @@ impl JitCode {
         }
     }
 
-    /// What the process has at an address of a code cache in a batch of samples, and until when, at most, it had what it had there before.
-    /// `before`: what it had when it was last looked at.
+    /// Returns the code at an address of a code cache in a batch of samples, and an upper bound of the time at which the previous code went
+    /// away. `before`: the result of the previous look at the address.
     pub(super) fn code_at(
         &self,
         memory: &dyn BatchMemory,
@@ -142,7 +142,7 @@ impl JitCode {
         let (before, seen) = before.map_or((None, None), |code| (code.method, code.seen));
         let place = (address, cache);
         let Ok(found) = self.find(memory, place, before.as_ref(), seen) else {
-            // A process that has ended tells nothing of what it had. While it collected code, this may have been replaced.
+            // A process that has ended cannot be asked. If it was collecting code, this code may have been replaced.
             let is_collecting = self.history.borrow().is_collecting();
             let seen = seen.map(|seen| Seen {
                 batch,
@@ -169,12 +169,12 @@ impl JitCode {
             (Some(before), Some(method)) => Rc::ptr_eq(before, method),
             _ => false,
         };
-        // One collection makes room for other code, a second one for the same again.
+        // One collection makes room for other code, a second one for the same code again.
         let stayed = |seen: &Seen| {
             is_same && (found.since <= seen.last || collections.is_some_and(|number| number <= 1))
         };
         let stayed = seen.filter(stayed);
-        // Two pieces of code that are gone would have been collected at different times.
+        // If there had been two pieces of code in turn, they would have been collected at different times.
         let until = seen.filter(|_| found.method.is_none() && collections == Some(1));
         if let Some(method) = &found.method {
             self.recent.borrow_mut().add(method);
@@ -184,7 +184,7 @@ impl JitCode {
             cache,
             last: found.last,
             since: stayed.map_or(found.since, |seen| seen.since.min(found.since)),
-            // The batch's samples were taken before.
+            // The batch's samples were taken before now.
             until: MonotonicNs::MAX,
             counts: found.counts,
         };
@@ -215,7 +215,8 @@ impl JitCode {
         }
         let found = self.look_up(memory, address, before, check.before);
         let found = found.map_err(gone)?;
-        // Code that is being added is counted first: that there is none is certain only if the counts have been the same for a while.
+        // Code that is being added is counted first. So an address is certain to have no code only if the counters have been unchanged for
+        // a while.
         let is_certain = found.method.is_some() || found.counts == check.before;
         Ok(Found {
             counts: found.counts.filter(|_| is_certain),
@@ -223,7 +224,7 @@ impl JitCode {
         })
     }
 
-    /// What the JIT has compiled the code at an address from, as it is read now. `settled`: what the cache had counted for a while.
+    /// Reads the code at an address now. `settled`: counters that have been unchanged for a while.
     fn look_up(
         &self,
         memory: &dyn BatchMemory,
@@ -231,9 +232,9 @@ impl JitCode {
         before: Option<&Rc<CompiledMethod>>,
         settled: Option<JitCounts>,
     ) -> Result<Found, TunnelError> {
-        /// How often the map is read in which an address is not found: the JIT may be changing it.
+        /// How often the map is read if it does not contain the address: the JIT may be changing it.
         const TRIES: usize = 3;
-        // Before it is read: it may be replaced right behind that.
+        // This is taken before the read: the code may be replaced right after it.
         let mut found = Found {
             method: None,
             last: now(),
@@ -244,7 +245,7 @@ impl JitCode {
         for _ in 0..TRIES {
             let mut lookup = Lookup::new(&self.cache, memory);
             found.method = lookup.code_at(address.get(), before, &mut stubs)?;
-            // After the code was read: what is collected meanwhile is counted.
+            // This is taken after the read: collections during the read are counted.
             found.since = self.note(lookup.counts());
             found.counts = lookup.unchanged_counts();
             let is_settled = found.counts.is_some() && found.counts == settled;
@@ -255,7 +256,7 @@ impl JitCode {
         Ok(found)
     }
 
-    /// Asks the process, the first time in a batch of samples, what has changed since it was last asked.
+    /// Checks what has changed in the process, at the first call in a batch of samples.
     fn check_once(&self, memory: &dyn BatchMemory) -> Result<Rc<Check>, Gone> {
         if let Some(check) = &*self.check.borrow() {
             return check.clone();
@@ -315,7 +316,7 @@ fn gone(error: TunnelError) -> Gone {
     Gone
 }
 
-/// The time now, of the clock of every sample.
+/// The current time, by the clock of all samples.
 fn now() -> MonotonicNs {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
     let now = now.unwrap_or_default().as_nanos();

@@ -1,8 +1,8 @@
-//! Since when has code of the JIT been where it is now?
+//! Tracks since when code of the JIT has been in its place.
 //!
-//! The JIT collects code that nothing executes any more and puts other code into its place. A sample tells where a thread was some time
-//! before it is looked up. The code cache counts what it compiles and collects: while one of the two numbers stays, no code has been
-//! replaced by other code. What a thread executes is never collected.
+//! The JIT collects code that is no longer executed and puts other code in its place. A sample shows where a thread was some time before
+//! the code is looked up. The code cache counts compilations and collections: while one of the two numbers is unchanged, no code has been
+//! replaced by other code. Code that a thread executes is never collected.
 
 use crate::art::code_format::CodeFormat;
 use std::collections::VecDeque;
@@ -10,27 +10,28 @@ use std::time::Duration;
 use varid_model::MonotonicNs;
 use varid_process::reader::MemoryRange;
 
-/// Bytes of a number that is counted.
+/// Size of a counter in bytes.
 const WORD: u32 = 8;
-/// Changes that are remembered: more than one is made between two batches of samples only where the session is late.
+/// The most changes that are kept. There is more than one between two batches of samples only if the session is late.
 const MAX_CHANGES: usize = 256;
-/// How long the JIT has collected nothing when it is taken to be done with it.
+/// After this time without a collection, the JIT is assumed to have finished collecting.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// What a code cache counts.
+/// The counters of a code cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct JitCounts {
     compiled: u64,
     collected: u64,
-    /// Code is collected at present.
+    /// A collection is in progress.
     collecting: bool,
 }
 
 impl JitCounts {
-    /// Where a code cache counts, in the order in which it is to be read; `at`: address of the byte that tells whether code is collected.
+    /// Returns where a code cache has its counters, in the order in which they must be read. `at`: address of the byte that says whether a
+    /// collection is in progress.
     pub(super) fn ranges(format: CodeFormat, at: u64) -> impl Iterator<Item = MemoryRange> {
-        // The VM counts a collection, then says that it is in progress. In this order of reading, one that begins meanwhile is seen as in
-        // progress, or is counted later.
+        // The VM counts a collection first, and then marks it as in progress. With this order of reads, a collection that begins meanwhile
+        // is either seen as in progress, or counted later.
         let counts = format.counts();
         let words = counts.compiled.iter().copied().chain([counts.collections]);
         let words = words.map(|offset| (offset, WORD));
@@ -40,7 +41,7 @@ impl JitCounts {
         })
     }
 
-    /// What has been read there.
+    /// Parses the bytes that were read there.
     pub(super) fn parse(format: CodeFormat, bytes: &[u8]) -> Option<Self> {
         let (words, collecting) = bytes.as_chunks();
         let words = words.iter().map(|word| u64::from_le_bytes(*word));
@@ -57,37 +58,37 @@ impl JitCounts {
         })
     }
 
-    /// Whether code is collected at present.
+    /// Returns true if a collection was in progress.
     pub(super) const fn is_collecting(&self) -> bool {
         self.collecting
     }
 
-    /// Whether code that is there at `later` has been there since these were read.
+    /// Returns true if code that is there at `later` has been there since these counters were read.
     pub(super) fn no_code_replaced_until(&self, later: &Self) -> bool {
         let none_collected = self.collected == later.collected && !self.collecting;
         none_collected || self.compiled == later.compiled
     }
 }
 
-/// What a code cache has counted at which times.
+/// The counters of a code cache over time.
 #[derive(Debug, Default)]
 pub(super) struct JitHistory {
-    /// The times at which other counts were seen than before, the latest last.
+    /// The times at which changed counters were seen, the latest last.
     changes: VecDeque<(MonotonicNs, JitCounts)>,
-    /// When more collections than before were last seen.
+    /// The last time at which the number of collections was seen to have increased.
     collected: Option<MonotonicNs>,
     latest: MonotonicNs,
 }
 
 impl JitHistory {
-    /// These have been read at a time, or before.
+    /// Records counters that were read at or before a time.
     pub(super) fn observe(&mut self, time: MonotonicNs, counts: JitCounts) {
         let last = self.changes.back().map(|(_, last)| *last);
         self.latest = time;
         if last.is_some_and(|last| last.collected != counts.collected) {
             self.collected = Some(time);
         }
-        // While they are equal the first time is as good as each later one.
+        // While they are unchanged, the first time is as good as any later one.
         if last == Some(counts) {
             return;
         }
@@ -97,17 +98,17 @@ impl JitHistory {
         self.changes.push_back((time, counts));
     }
 
-    /// What was last observed.
+    /// Returns the counters that were observed last.
     pub(super) fn counts(&self) -> Option<JitCounts> {
         self.changes.back().map(|(_, counts)| *counts)
     }
 
-    /// Since when at least code has been where it was read before the last observation.
+    /// Returns the time since when, at least, code that was read before the last observation has been in its place.
     pub(super) fn unchanged_since(&self) -> MonotonicNs {
         let Some((_, now)) = self.changes.back() else {
             return self.latest;
         };
-        // Also before the first observation.
+        // This includes the time before the first observation.
         if now.collected == 0 {
             return MonotonicNs::ZERO;
         }
@@ -116,8 +117,8 @@ impl JitHistory {
         unchanged.next().map_or(self.latest, |(time, _)| *time)
     }
 
-    /// How often code has been collected from a time to the last observation, a collection in progress at that time included; None: that is
-    /// not known.
+    /// Returns the number of collections from a time to the last observation, including one in progress at that time. None if it is not
+    /// known.
     pub(super) fn collections_since(&self, time: MonotonicNs) -> Option<u64> {
         let (_, now) = self.changes.back()?;
         let before = self.changes.iter().rev();
@@ -127,13 +128,13 @@ impl JitHistory {
         Some(begun.saturating_add(counts.collecting.into()))
     }
 
-    /// Whether code has been collected in the last second that was observed.
+    /// Returns true if code was collected in the last second of the observations.
     pub(super) fn is_collecting(&self) -> bool {
         let ago = self.collected.map(|time| self.latest.since(time));
         ago.is_some_and(|ago| ago < QUIET)
     }
 
-    /// Whether code has been compiled or collected in the last second that was observed.
+    /// Returns true if code was compiled or collected in the last second of the observations.
     pub(super) fn is_changing(&self) -> bool {
         let changed = self.changes.back();
         changed.is_some_and(|(time, _)| self.latest.since(*time) < QUIET)

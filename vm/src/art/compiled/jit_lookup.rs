@@ -1,4 +1,4 @@
-//! What is read of a method's code in the JIT's code cache, and is it what was there before?
+//! Reads a method's code from the JIT's code cache, and checks whether it is unchanged.
 
 use super::code_cache::{CacheMaps, CodeCache};
 use super::jit_history::JitCounts;
@@ -12,24 +12,24 @@ use varid_model::Machine;
 use varid_process::reader::{BatchMemory, MemoryRange, Piece, PieceBytes};
 use varid_tunnel::TunnelError;
 
-/// Bytes of a method's code, and of what the compiler noted down of it, that are read.
+/// The largest code of a method, and the largest CodeInfo, that is read, in bytes.
 const MAX_SIZE: u64 = 1 << 22;
-/// Bytes of it that are read before it is known how many there are.
+/// Bytes that are read of each before the size is known.
 const FIRST: u32 = 1 << 10;
 
-/// What is read for one address.
+/// One lookup of an address.
 pub(super) struct Lookup<'a> {
     cache: &'a CodeCache,
     memory: &'a dyn BatchMemory,
-    /// What the cache had counted before all readings, and after all; None: nothing was read, or it counts nothing.
+    /// The cache's counters before the first read, and after the last. None: nothing was read, or it has no counters.
     counts: Option<(JitCounts, JitCounts)>,
 }
 
-/// Code of the cache whose first bytes have been read.
+/// Code in the cache whose first bytes have been read.
 struct Start<'a> {
     address: u64,
     owner: Owner,
-    /// The header, and some of the code.
+    /// The header and some of the code.
     bytes: &'a [u8],
 }
 
@@ -42,12 +42,12 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// What the cache has counted when all was read, if it counts anything.
+    /// Returns the cache's counters after all reads, if it has counters.
     pub(super) fn counts(&self) -> Option<JitCounts> {
         self.counts.map(|(_, after)| after)
     }
 
-    /// The same if the cache did not change while it was read.
+    /// The same, if the cache did not change during the reads.
     pub(super) fn unchanged_counts(&self) -> Option<JitCounts> {
         let unchanged =
             |(before, after): &(JitCounts, JitCounts)| before == after && !after.is_collecting();
@@ -66,8 +66,8 @@ impl<'a> Lookup<'a> {
         Ok(read.pieces.unwrap_or_default())
     }
 
-    /// The code that has the instruction at an address. `before`: what was there when the process was last asked. `stubs`: where native
-    /// methods' stubs start; None: it is read.
+    /// Returns the code that contains an address. `before`: the code there at the previous check. `stubs`: the starts of native methods'
+    /// stubs; None: they are read.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl<'a> Lookup<'a> {
         let entry = found.as_ref().and_then(PieceBytes::floor);
         let stub = stubs.iter().flat_map(|stubs| stubs.range(..=address));
         let stub = stub.copied().next_back();
-        // Code does not overlap: what starts last may have the address.
+        // Code does not overlap: the address can only be in the code that starts last.
         let entry = entry.filter(|(entry, _)| stub.is_none_or(|stub| stub < entry.key));
         if let Some((entry, bytes)) = entry {
             let start = Start {
@@ -135,8 +135,8 @@ impl<'a> Lookup<'a> {
         self.confirmed(found, stubs.as_ref())
     }
 
-    /// What several requests have read, unless it may be of two pieces of code: where code was collected meanwhile, other code may have come
-    /// into its place between them. There one request for all of it tells.
+    /// Returns what several requests have read, unless it may be of two pieces of code: if code was collected meanwhile, other code may
+    /// have taken its place between the requests. Then one request for all of it decides.
     fn confirmed(
         &mut self,
         found: Option<Rc<CompiledMethod>>,
@@ -153,7 +153,7 @@ impl<'a> Lookup<'a> {
         Ok(found.filter(|_| is_whole))
     }
 
-    /// The whole code that begins so, and what the compiler noted down of it. None: it does not reach as far as `inside`. `before`: as in
+    /// Reads the rest of the code with this start, and its CodeInfo. None if the code does not reach as far as `inside`. `before`: as in
     /// [`Self::code_at`].
     fn rest(
         &mut self,
@@ -175,7 +175,7 @@ impl<'a> Lookup<'a> {
         let (mut code, mut size, mut info) = (first.to_vec(), header.code_size, None);
         let mut wanted = FIRST;
         loop {
-            // Where the header has the size, the CodeInfo of code that ends before `inside` need not be read.
+            // If the header has the size, the CodeInfo of code that ends before `inside` is not needed.
             if size.is_some_and(|size| inside >= size.into() || u64::from(size) > MAX_SIZE) {
                 return Ok(None);
             }
@@ -233,19 +233,18 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// What the compiler noted down.
+/// The CodeInfo that was read.
 enum Noted {
-    /// All of it, and the size of the code, if that is noted down there.
+    /// All of it, with the size of the code, if the CodeInfo has that.
     Whole {
         bytes: Vec<u8>,
         code_size: Option<u32>,
     },
-    /// So many bytes are to be read.
+    /// This many bytes must be read.
     Cut { needed: u32 },
 }
 
-/// What the compiler noted down, of which the first `wanted` bytes, or fewer that are there, have been read. None: it is nothing that the
-/// compiler writes.
+/// Parses a CodeInfo of which the first `wanted` bytes, or fewer if there are no more, have been read. None if it is not valid.
 fn whole_info(format: CodeFormat, bytes: &[u8], wanted: u32) -> Option<Noted> {
     match CodeInfo::parse(format, Machine::NATIVE, bytes) {
         Ok(info) => {
@@ -258,7 +257,7 @@ fn whole_info(format: CodeFormat, bytes: &[u8], wanted: u32) -> Option<Noted> {
         Err(CodeInfoError::CutShort { needed })
             if needed > wanted.into() && needed <= MAX_SIZE && bytes.len() == wanted as usize =>
         {
-            // It may change as it is read: each time much more is.
+            // It may change between reads, so each read is much larger.
             let needed = u32::try_from(needed).ok()?;
             let needed = needed.max(wanted.saturating_mul(2));
             Some(Noted::Cut { needed })
@@ -270,18 +269,17 @@ fn whole_info(format: CodeFormat, bytes: &[u8], wanted: u32) -> Option<Noted> {
     }
 }
 
-/// Where native methods' stubs start, by the entries of their map.
+/// Returns the starts of native methods' stubs, from the entries of their map.
 pub(super) fn starts_of_stubs(entries: &PieceBytes) -> BTreeSet<u64> {
-    // The key has two words, the second of them flags; 0: a stub that is not yet compiled.
+    // The key has two words; the second one is flags. 0: a stub that is not compiled yet.
     let starts = entries.entries().map(|entry| entry.third);
     starts.filter(|start| *start != 0).collect()
 }
 
-/// Pieces of the check whether code is what it was.
+/// The pieces that are read to check whether code is unchanged.
 pub(super) const PIECES_OF_CHECK: usize = 3;
 
-/// What is read to find out whether code is what it was: the last code in its range, the code with its header, and what the compiler noted
-/// down of it.
+/// Returns what to read to check whether code is unchanged: the last code in its range, the code with its header, and its CodeInfo.
 pub(super) fn check(code: &CompiledMethod, maps: CacheMaps) -> [Piece; PIECES_OF_CHECK] {
     let (start, end) = (code.code.start, code.code.end);
     let len = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -305,7 +303,7 @@ pub(super) fn check(code: &CompiledMethod, maps: CacheMaps) -> [Piece; PIECES_OF
     ]
 }
 
-/// Whether the pieces of a [`check`] say that the code is what it was: the map leads to it, and every byte is the same.
+/// Returns true if the pieces of a [`check`] show unchanged code: the map leads to it, and every byte is the same.
 pub(super) fn is_same(
     code: &CompiledMethod,
     format: CodeFormat,
@@ -319,7 +317,7 @@ pub(super) fn is_same(
     let floor = floor.floor().map(|(entry, _)| entry);
     let owner = match floor.filter(|entry| entry.key >= start) {
         Some(entry) if entry.key == start => Owner::Pointer(entry.second),
-        // Other code is in the middle of it.
+        // Other code starts inside it.
         Some(_) => return false,
         None => {
             let inside = stubs.map(|stubs| stubs.range(code.code.clone()));

@@ -1,4 +1,4 @@
-//! Which compiled code is known to be, or to have been, at an address?
+//! Caches the compiled code at addresses, and the code that was there before.
 
 use super::jit_history::JitCounts;
 use super::method::{CompiledMethod, Owner};
@@ -7,72 +7,72 @@ use std::rc::Rc;
 use varid_model::{Address, MonotonicNs};
 use varid_process::ProcessMapping;
 
-/// Bytes that are kept of the code of a process, and of addresses without code; with more it is read again when it is sampled.
+/// The most bytes that are kept of a process's code and of addresses without code. Beyond that, code is read again when it is sampled.
 const MAX_KEPT: usize = 1 << 26;
-/// Code of the JIT that is kept when other code, or none, was found in its place: samples of before are still to come.
+/// The most pieces of JIT code that are kept after other code, or none, was found in their place: earlier samples may still arrive.
 const MAX_REPLACED: usize = 128;
-/// Bytes of such code.
+/// The most bytes of such code.
 const MAX_REPLACED_SIZE: usize = 1 << 23;
 
-/// The compiled code of a process that was sampled.
+/// The sampled compiled code of a process.
 #[derive(Debug, Default)]
 pub(super) struct KnownCode {
     /// By the first address.
     codes: BTreeMap<u64, CodeAt>,
-    /// Bytes of them.
+    /// Their size in bytes.
     kept: usize,
     replaced: VecDeque<Replaced>,
-    /// Bytes of what was replaced.
+    /// Size of `replaced` in bytes.
     replaced_size: usize,
 }
 
-/// A method's code, or that there is none at an address.
+/// A method's code, or an address without code.
 #[derive(Debug, Clone)]
 pub(super) struct CodeAt {
     start: u64,
     end: u64,
     /// None: there is no code.
     pub(super) method: Option<Rc<CompiledMethod>>,
-    /// When the process had it; None: it stays as long as its mapping.
+    /// When the process had it. None: it stays as long as its mapping.
     pub(super) seen: Option<Seen>,
 }
 
-/// Which memory is mapped as a JIT's code cache: the address at which it would start, all of it. It stays when the JIT changes the protection
-/// of some of it, which is a mapping of its own then.
+/// Identifies the memory that is mapped as a JIT's code cache, by the address at which the whole of it would start. This stays the same
+/// when the JIT changes the protection of a part, which then becomes a mapping of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct CacheMapping(u64);
 
 impl CacheMapping {
-    /// That of a mapping in it.
+    /// The code cache that a mapping is a part of.
     pub(super) fn of(mapped: &ProcessMapping) -> Self {
         Self(mapped.start.wrapping_sub(mapped.pgoff))
     }
 
-    /// One that would start at an address.
+    /// A code cache that would start at an address.
     #[cfg(test)]
     pub(super) const fn at(start: u64) -> Self {
         Self(start)
     }
 }
 
-/// When what is at an address was seen there.
+/// When code was seen at an address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
-    /// The last batch of samples in which it was looked for.
+    /// The last batch of samples in which it was looked up.
     pub(super) batch: u64,
     /// The code cache that it is in.
     pub(super) cache: CacheMapping,
     /// The last time at which it was there.
     pub(super) last: MonotonicNs,
-    /// Since when at least it has been there.
+    /// It has been there at least since this time.
     pub(super) since: MonotonicNs,
-    /// Until when at least it was there.
+    /// It was there at least until this time.
     pub(super) until: MonotonicNs,
-    /// While the JIT has counted this, nothing else comes into its place.
+    /// Nothing else takes its place while the JIT has these counters.
     pub(super) counts: Option<JitCounts>,
 }
 
-/// Code that was at a place.
+/// Code that was in a place.
 #[derive(Debug)]
 struct Replaced {
     method: Rc<CompiledMethod>,
@@ -81,20 +81,20 @@ struct Replaced {
 }
 
 impl KnownCode {
-    /// Nothing is known any more of code that stays as long as its mapping. The JIT's code is looked up again in each batch anyway.
+    /// Forgets code that stays as long as its mapping. The JIT's code is looked up again in each batch anyway.
     pub(super) fn forget_mapped(&mut self) {
         self.codes.retain(|_, code| code.seen.is_some());
         self.kept = self.codes.values().map(CodeAt::size).sum();
     }
 
-    /// What was found at an address.
+    /// Returns what was found at an address.
     pub(super) fn at(&self, address: Address) -> Option<&CodeAt> {
         let (_, known) = self.codes.range(..=address.get()).next_back()?;
         (address.get() < known.end).then_some(known)
     }
 
-    /// Keeps what was found at an address in place of all that was there. `until`: when the code that was there before at this address, at
-    /// most, went away.
+    /// Keeps what was found at an address, in place of all that was there. `until`: an upper bound of the time at which the previous code
+    /// at this address went away.
     pub(super) fn keep(&mut self, code: CodeAt, until: Option<MonotonicNs>) {
         let before = self.codes.range(..code.end).rev();
         let overlapping = before.take_while(|(_, known)| known.end > code.start);
@@ -134,8 +134,8 @@ impl KnownCode {
         });
     }
 
-    /// The code that a frame executed at an address at a time, of what is not there any more. `at_sp`: what is at the frame's stack
-    /// pointer, if some code is the frame's and stores its method there.
+    /// Returns the code that a frame executed at an address at a time, if that code is no longer there. `at_sp`: the word at the frame's
+    /// stack pointer, if the frame is of this code and the code stores its method there.
     pub(super) fn replaced(
         &self,
         address: Address,
@@ -152,7 +152,7 @@ impl KnownCode {
 }
 
 impl CodeAt {
-    /// What was found at an address.
+    /// The result of looking up an address.
     pub(super) fn new(
         address: Address,
         method: Option<Rc<CompiledMethod>>,
@@ -174,7 +174,7 @@ impl CodeAt {
         size_of::<Self>().saturating_add(method)
     }
 
-    /// Whether it tells all that an earlier look has told: the same code has been there since then.
+    /// Returns true if it covers an earlier result: the same code has been there since then.
     fn includes(&self, earlier: &Self) -> bool {
         let is_same = match (&self.method, &earlier.method) {
             (Some(one), Some(earlier)) => Rc::ptr_eq(one, earlier),
@@ -185,7 +185,7 @@ impl CodeAt {
         is_same && since(self) <= since(earlier)
     }
 
-    /// The code that a frame executed at a time. `at_sp`: as in [`KnownCode::replaced`].
+    /// Returns the code, if a frame executed it at a time. `at_sp`: as in [`KnownCode::replaced`].
     pub(super) fn of_frame(
         &self,
         time: MonotonicNs,
@@ -200,8 +200,8 @@ impl CodeAt {
 }
 
 impl CompiledMethod {
-    /// Whether what is at a frame's stack pointer is the method of this code. Then the frame is of this code, or of code of the same method
-    /// that was in the same place.
+    /// Returns true if the word at a frame's stack pointer is the method of this code. Then the frame is of this code, or of earlier code
+    /// of the same method in the same place.
     fn is_stored(&self, at_sp: Option<u64>) -> bool {
         matches!(self.owner, Owner::Pointer(pointer) if at_sp == Some(pointer))
     }

@@ -1,4 +1,4 @@
-//! What is known of one method's compiled code?
+//! One method's compiled code.
 
 use super::frame_rows::FrameRows;
 use super::oat_dex_files::OatDexFiles;
@@ -12,18 +12,18 @@ use varid_model::{Address, CodeUnits, FrameAddress, Machine};
 use varid_process::{AddressSpace, CodeImage};
 use varid_unwind::CodeRule;
 
-/// Which method the code is of.
+/// The method that owns the code.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Owner {
-    /// The one that the VM's pointer stands for: it was compiled in the process.
+    /// The method with this pointer of the VM: the code was compiled in the process.
     Pointer(u64),
-    /// Methods of dex files: equal code of an oat file is there once.
+    /// Methods of dex files. An oat file has equal code only once.
     Dex(Vec<DexMethod>),
-    /// Native methods of the same parameters: a frame of the JIT's stub tells which.
+    /// Native methods with the same parameters. A frame of the JIT's stub shows which of them.
     Stub,
 }
 
-/// A method of a dex file that an oat file has code of.
+/// A method of a dex file that has code in an oat file.
 #[derive(Debug, Clone)]
 pub(super) struct DexMethod {
     /// The dex file.
@@ -41,19 +41,19 @@ impl PartialEq for DexMethod {
 /// The bytes of a CodeInfo.
 #[derive(Debug, PartialEq)]
 pub(super) enum InfoBytes {
-    /// Its own, in a format.
+    /// In a buffer of its own.
     Own {
         format: CodeFormat,
         bytes: Vec<u8>,
-        /// How many bytes before the code it starts.
+        /// Its distance before the code, in bytes.
         distance: u32,
     },
-    /// In a format, at an offset in an oat file, where others have bytes in common with it.
+    /// At an offset in an oat file, where it may share bytes with others.
     Oat {
         format: CodeFormat,
         bytes: Rc<[u8]>,
         offset: u32,
-        /// What the methods are from that it names.
+        /// The dex files of the methods that it refers to.
         dex_files: Rc<OatDexFiles>,
     },
 }
@@ -61,24 +61,24 @@ pub(super) enum InfoBytes {
 /// A method's compiled code.
 #[derive(Debug)]
 pub(super) struct CompiledMethod {
-    /// Its instructions, unless an oat file has them.
+    /// Its instructions, unless an oat file contains them.
     bytes: Vec<u8>,
     /// Addresses of its instructions.
     pub(super) code: Range<u64>,
-    /// Which method it is of.
+    /// The method that owns it.
     pub(super) owner: Owner,
     rows: FrameRows,
     info: InfoBytes,
-    /// What has been read of `info`, by the distance of the return address.
+    /// Calls that have been read from `info`, by the offset of the return address.
     calls: RefCell<BTreeMap<u32, Option<Rc<Call>>>>,
-    /// The same of instructions that make no call: leaves are in few.
+    /// The same for instructions that are not calls. Leaves are at few of them.
     near: RefCell<BTreeMap<u32, Option<CodeUnits>>>,
 }
 
-/// Places in the code that are kept; real methods have some hundred.
+/// The most places in the code that are kept. Real methods have a few hundred.
 const MAX_PLACES: usize = 4096;
 
-/// Keeps what is found of a place in some code.
+/// Caches the result for a place in some code.
 fn keep<T>(places: &RefCell<BTreeMap<u32, T>>, offset: u32, found: T) {
     let mut places = places.borrow_mut();
     if places.len() >= MAX_PLACES {
@@ -87,10 +87,10 @@ fn keep<T>(places: &RefCell<BTreeMap<u32, T>>, offset: u32, found: T) {
     places.insert(offset, found);
 }
 
-/// What a call in compiled code is in bytecode.
+/// The bytecode of a call in compiled code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Call {
-    /// The instruction of the method whose code it is; None: of no instruction.
+    /// The instruction of the method that owns the code. None: no instruction.
     pub(super) dex_pc: Option<CodeUnits>,
     /// The methods that are inlined there, from the outermost to the innermost.
     pub(super) inlined: Vec<InlinedMethod>,
@@ -111,19 +111,19 @@ impl InfoBytes {
 }
 
 impl CompiledMethod {
-    /// Whether it is this code of this method.
+    /// Returns true if it is this code of this method.
     pub(super) fn is(&self, start: u64, code: &[u8], owner: &Owner, info: &InfoBytes) -> bool {
         self.code.start == start && self.bytes == code && self.owner == *owner && self.info == *info
     }
 
-    /// Whether these are its bytes, its method, and the bytes that the compiler noted down.
+    /// Returns true if these are its bytes, its method, and its CodeInfo.
     pub(super) fn has(&self, code: &[u8], owner: &Owner, info: &[u8]) -> bool {
         let is_info =
             matches!(&self.info, InfoBytes::Own { bytes, .. } if bytes.as_slice() == info);
         is_info && self.bytes == code && self.owner == *owner
     }
 
-    /// How many bytes before the code what the compiler noted down of it starts, and how many these are, if they are its own.
+    /// Returns the distance of its CodeInfo before the code and the size of the CodeInfo, in bytes, if it has its own.
     pub(super) fn own_info(&self) -> (u32, usize) {
         match &self.info {
             InfoBytes::Own {
@@ -133,11 +133,11 @@ impl CompiledMethod {
         }
     }
 
-    /// Code that starts at an address, and what the compiler noted down of it.
+    /// Makes the code that starts at an address, with its CodeInfo.
     ///
     /// # Errors
     ///
-    /// That cannot be read.
+    /// The CodeInfo cannot be read.
     pub(super) fn new(
         start: u64,
         code: &[u8],
@@ -159,7 +159,7 @@ impl CompiledMethod {
         })
     }
 
-    /// Bytes that are kept of it alone.
+    /// The bytes of memory that it takes by itself.
     pub(super) fn size(&self) -> usize {
         let info = match &self.info {
             InfoBytes::Own { bytes, .. } => bytes.len(),
@@ -169,7 +169,7 @@ impl CompiledMethod {
         bytes.saturating_add(self.rows.size())
     }
 
-    /// The dex file that a method is in that is inlined here; `outer`: that of the method whose code it is.
+    /// Returns the dex file of an inlined method. `outer`: the dex file of the method that owns the code.
     pub(super) fn inlined_from(
         &self,
         dex_file: InlinedDexFile,
@@ -187,17 +187,17 @@ impl CompiledMethod {
         u32::try_from(offset).unwrap_or(u32::MAX)
     }
 
-    /// How the frame of the instruction at an address is left.
+    /// Returns how the frame at an instruction is unwound.
     pub(super) fn rule(&self, address: Address) -> CodeRule {
         self.rows.rule(self.offset(address))
     }
 
-    /// Where the frame that executes there has the method, in bytes from its stack pointer.
+    /// Returns the location of the method in a frame that executes there, in bytes from its stack pointer.
     pub(super) fn method_at(&self, frame: FrameAddress) -> Option<u32> {
         self.rows.method_at(self.offset(frame.lookup()))
     }
 
-    /// The bytecode of the call that a frame has made; None: it is none that the compiler noted down.
+    /// Returns the bytecode of a frame's call. None if the compiler did not record the call.
     pub(super) fn call(&self, return_address: Address) -> Option<Rc<Call>> {
         let offset = self.offset(return_address);
         if let Some(call) = self.calls.borrow().get(&offset) {
@@ -218,7 +218,7 @@ impl CompiledMethod {
         call
     }
 
-    /// The instruction of the method itself that the code at an address was compiled from, or one before it.
+    /// Returns the instruction of the method itself that the code at an address was compiled from, or one before it.
     pub(super) fn dex_pc_near(&self, address: Address) -> Option<CodeUnits> {
         let offset = self.offset(address);
         if let Some(near) = self.near.borrow().get(&offset) {

@@ -1,7 +1,7 @@
-//! Which method's compiled code is at an address, and what does a frame of it stand for?
+//! Finds the compiled code at an address, and the methods that a frame of it stands for.
 //!
-//! Code that the JIT has made is found through the VM's own map and copied from the process when a sample first lands there; code of an
-//! oat file is found through the file's tables.
+//! Code of the JIT is found through the VM's own map, and copied from the process when it is first sampled. Code of an oat file is found
+//! through the file's tables.
 
 mod bytecode_frames;
 mod code_cache;
@@ -36,18 +36,18 @@ use varid_shim::CapturedSample;
 use varid_tunnel::abi::Rule;
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
 
-/// The compiled code of a process, as far as it was sampled.
+/// The compiled code of a process, where it was sampled.
 #[derive(Debug)]
 pub(super) struct CompiledCode {
     jit: RefCell<JitCode>,
     rule: Rule,
     known: RefCell<KnownCode>,
     oats: RefCell<Vec<KnownOat>>,
-    /// [`AddressSpace::changes`] when a sample was last looked up.
+    /// [`AddressSpace::changes`] at the last lookup of a sample.
     mapped: Cell<u64>,
-    /// Counts batches of samples: what is known of the JIT's code is compared with the process once in each.
+    /// Counts batches of samples. What is known about the JIT's code is compared with the process once in each.
     batch: Cell<u64>,
-    /// Whether the process has mapped any.
+    /// The process has mapped compiled code.
     is_there: Cell<bool>,
 }
 
@@ -55,20 +55,20 @@ pub(super) struct CompiledCode {
 #[derive(Debug)]
 struct KnownOat {
     elf: Rc<ElfImage>,
-    /// None: it cannot be read.
+    /// None if it cannot be read.
     code: Option<Rc<OatCode>>,
-    /// [`AddressSpace::changes`] when it was read, or would have been read the same.
+    /// [`AddressSpace::changes`] when it was read, or when reading it would have given the same.
     read: u64,
 }
 
 impl KnownOat {
-    /// Whether the process still has it mapped.
+    /// Returns true if the process still has it mapped.
     fn is_mapped(&self, space: &AddressSpace) -> bool {
         let is_this = |image: &ProcessImage| matches!(image, ProcessImage::Elf(elf) if Rc::ptr_eq(elf, &self.elf));
         space.iter().any(|mapped| is_this(&mapped.image))
     }
 
-    /// Whether it was read with all that is mapped now.
+    /// Returns true if it was read with all dex files that are mapped now.
     fn is_current(&mut self, space: &AddressSpace) -> bool {
         let changes = space.changes();
         if self.read == changes {
@@ -84,8 +84,7 @@ impl KnownOat {
 }
 
 impl CompiledCode {
-    /// That of a VM whose compiled frames follow this rule.
-    /// `watched`: see [`Self::watch`].
+    /// For a VM whose compiled frames follow this rule. `watched`: see [`Self::watch`].
     pub(super) fn new(rule: Rule, format: CodeFormat, watched: Option<u64>) -> Self {
         let jit = JitCode::new(rule, format);
         jit.watch(watched);
@@ -100,12 +99,12 @@ impl CompiledCode {
         }
     }
 
-    /// The rule that its frames follow.
+    /// The rule of its frames.
     pub(super) fn frame_rule(&self) -> &Rule {
         &self.rule
     }
 
-    /// Looks whether the process has mapped any: the addresses between which all of it is.
+    /// Updates whether the process has mapped compiled code. Returns the range of addresses that contains all of it.
     pub(super) fn look_for_it(&self, space: &AddressSpace) -> Option<Range<u64>> {
         let is_code = |mapped: &&ProcessMapping| match &mapped.image {
             ProcessImage::Elf(elf) => may_be_code(&elf.path),
@@ -121,24 +120,25 @@ impl CompiledCode {
         range
     }
 
-    /// The number at an address is read whenever the JIT is asked something.
+    /// Reads the number at `address` with every request to the JIT.
     pub(super) fn watch(&self, address: Option<u64>) {
         self.jit.borrow().watch(address);
     }
 
-    /// What is known of the JIT's code may be outdated for the next samples. The number that is watched, if it was read for these.
+    /// What is known about the JIT's code may be outdated for the next samples. Returns the watched number, if it was read for these
+    /// samples.
     pub(super) fn end_batch(&self, pid: Pid) -> Option<u32> {
         self.batch.set(self.batch.get().wrapping_add(1));
         self.has_code().then(|| self.observe(pid)).flatten()
     }
 
-    /// Notes which code is replaced from now on. The number that is watched, if it was read since the last call.
+    /// Records which code is replaced from now on. Returns the watched number, if it was read since the last call.
     pub(super) fn observe(&self, pid: Pid) -> Option<u32> {
         let memory = ForeignMemory::new(pid);
         self.jit.borrow_mut().begin_batch(&memory)
     }
 
-    /// What code the process has at an address.
+    /// Returns the process's code at an address.
     fn at(&self, address: Address, process: &Process) -> Option<CodeAt> {
         let place = place_of(address, &process.space)?;
         let changes = process.space.changes();
@@ -149,7 +149,7 @@ impl CompiledCode {
         }
         let known = self.known.borrow().at(address).cloned();
         let batch = self.batch.get();
-        // At an address of the JIT's code another cache may be mapped by now.
+        // Another code cache may be mapped at this address by now.
         let cache = match place {
             Place::CodeCache(cache) => cache,
             Place::Oat(..) => CacheMapping::default(),
@@ -177,7 +177,7 @@ impl CompiledCode {
         Some(code)
     }
 
-    /// The code that a native frame of a sample executes, if that is known.
+    /// Returns the code that a native frame of a sample executes, if it is known.
     fn of_frame(
         &self,
         frame: &NativeFrame,
@@ -188,7 +188,7 @@ impl CompiledCode {
         self.at_time(frame.lookup(), sample.time, at_sp, process)
     }
 
-    /// The code at an address that was there at a time, or whose method `at_sp` is that of the frame.
+    /// Returns the code that was at an address at a time, or whose method is the frame's method `at_sp`.
     fn at_time(
         &self,
         address: Address,
@@ -204,7 +204,7 @@ impl CompiledCode {
         known.replaced(address, time, at_sp).cloned()
     }
 
-    /// The method of an oat file whose code has the instruction at an address.
+    /// Returns the method of an oat file whose code contains an address.
     fn oat_method(
         &self,
         address: u64,
@@ -219,7 +219,7 @@ impl CompiledCode {
         oat.method_at(own.get(), bias).map(Rc::new)
     }
 
-    /// What an oat file has; read again if dex files that it lacked may be mapped by now.
+    /// Returns the code of an oat file. It is read again if dex files that it lacked may be mapped by now.
     fn oat(&self, elf: &Rc<ElfImage>, space: &AddressSpace) -> Option<Rc<OatCode>> {
         let mut oats = self.oats.borrow_mut();
         let mut known = oats.iter_mut().find(|known| Rc::ptr_eq(&known.elf, elf));
@@ -228,7 +228,7 @@ impl CompiledCode {
         {
             return known.code.clone();
         }
-        // What was read stays where it cannot be read again.
+        // If it cannot be read again, the previous result is kept.
         let code = OatCode::read(elf, space).map(Rc::new);
         let code = code.or_else(|| known.and_then(|known| known.code.clone()));
         oats.retain(|known| !Rc::ptr_eq(&known.elf, elf));
@@ -246,7 +246,7 @@ impl VmCompiler for CompiledCode {
         self.is_there.get()
     }
 
-    /// All code in the JIT's cache is, also what is no longer known.
+    /// Everything in the JIT's cache is code, including code that is no longer known.
     fn is_code(&self, address: Address, process: &Process) -> bool {
         match place_of(address, &process.space) {
             Some(Place::CodeCache(_)) => true,
@@ -295,7 +295,7 @@ impl VmCompiler for CompiledCode {
         Some(frames_of(&code, at_sp, frame.sp, frame.address, process))
     }
 
-    /// There is no code of the method any more, or the call is none that the compiler noted down: then it is not known.
+    /// The result is an error if the code of the method no longer exists, or the compiler did not record the call.
     fn walked_frame(
         &self,
         frame: WalkedCompiledFrame,
@@ -312,14 +312,14 @@ impl VmCompiler for CompiledCode {
     }
 }
 
-/// What is at the stack pointer of a frame of some code, if the frame is complete.
+/// Returns the word at the stack pointer of a frame of some code, if the frame is complete.
 fn at_sp(code: &CompiledMethod, frame: &NativeFrame, stack: StackSlice<'_>) -> Option<u64> {
     let distance = code.method_at(frame.address)?;
     let at = frame.sp.get().checked_add(distance.into())?;
     stack.word(frame.regs.machine(), Address::new(at))
 }
 
-/// Where compiled code can be.
+/// The kinds of places for compiled code.
 enum Place<'a> {
     /// In a JIT's code cache.
     CodeCache(CacheMapping),
@@ -327,7 +327,7 @@ enum Place<'a> {
     Oat(&'a Rc<ElfImage>, &'a ProcessMapping),
 }
 
-/// Where an address is; None: no compiled code can be there.
+/// Returns the place of an address. None if no compiled code can be there.
 fn place_of(address: Address, space: &AddressSpace) -> Option<Place<'_>> {
     let mapped = space.at(address.get())?;
     match &mapped.image {
@@ -339,7 +339,7 @@ fn place_of(address: Address, space: &AddressSpace) -> Option<Place<'_>> {
     }
 }
 
-/// Why nothing is known of code in the JIT's cache: it was thrown away, or the process has ended.
+/// Returns why code in the JIT's cache is not known: it was freed, or the process has ended.
 fn unknown_code(process: &mut dyn Methods) -> Reason {
     match process.process().has_memory() {
         true => Reason::UnknownCompiledCode,
@@ -347,7 +347,7 @@ fn unknown_code(process: &mut dyn Methods) -> Reason {
     }
 }
 
-/// Whether a mapping of this path may hold compiled code: an oat file, or the JIT's code cache.
+/// Returns true if a mapping of this path may contain compiled code: an oat file, or the JIT's code cache.
 fn may_be_code(path: &Path) -> bool {
     let name = path.to_str().unwrap_or_default();
     is_oat(path)
@@ -356,7 +356,7 @@ fn may_be_code(path: &Path) -> bool {
             .any(|cache| name.contains(cache))
 }
 
-/// Whether an ELF file is an oat file by its name.
+/// Returns true if the name of an ELF file is that of an oat file.
 fn is_oat(path: &Path) -> bool {
     let path = path.as_os_str().as_encoded_bytes();
     path.ends_with(b".oat") || path.ends_with(b".odex")

@@ -1,4 +1,4 @@
-//! Which methods does a mapped oat file have code of, and where?
+//! The compiled methods of a mapped oat file.
 
 use super::method::{CompiledMethod, DexMethod, InfoBytes, Owner};
 use super::oat_dex_files::{OatDexFiles, dex_image};
@@ -19,7 +19,7 @@ pub(super) struct OatCode {
 }
 
 impl OatCode {
-    /// That of an ELF file; None: it is no oat file that can be read, which has been said.
+    /// Reads an ELF file. None if it is not a readable oat file, after a warning.
     pub(super) fn read(elf: &ElfImage, space: &AddressSpace) -> Option<Self> {
         let file = elf.between_symbols("oatdata", "oatlastword")?;
         let read = || {
@@ -60,7 +60,7 @@ impl OatCode {
         })
     }
 
-    /// Whether a dex file that it lacked is mapped by now; `path`: its own path.
+    /// Returns true if a dex file that it lacked is mapped by now. `path`: its own path.
     pub(super) fn would_have_more(&self, path: &Path, space: &AddressSpace) -> bool {
         if self.dex_files.own.iter().all(Option::is_some) {
             return false;
@@ -73,7 +73,7 @@ impl OatCode {
             .any(|(dex_file, known)| known.is_none() && dex_image(dex_file, path, space).is_some())
     }
 
-    /// The method whose code has the instruction at an address of the file; `bias`: from the file's addresses to the process's.
+    /// Returns the method whose code contains an address of the file. `bias`: from the file's addresses to the process's.
     pub(super) fn method_at(&self, address: u64, bias: u64) -> Option<CompiledMethod> {
         let oatdata = self.file.address.get();
         let offset = u32::try_from(address.checked_sub(oatdata)?).ok()?;

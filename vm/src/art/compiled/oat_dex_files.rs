@@ -1,4 +1,4 @@
-//! Which dex files are methods of an oat file from, and those that are inlined into them?
+//! Finds the mapped dex files of an oat file's methods, and of the methods that are inlined into them.
 
 use super::is_oat;
 use crate::art::code_info::InlinedDexFile;
@@ -8,19 +8,19 @@ use std::path::Path;
 use std::rc::Rc;
 use varid_process::{AddressSpace, CodeImage, ElfImage, ProcessImage};
 
-/// Bytes of a dex file in which its checksum is.
+/// The bytes of a dex file that are its checksum.
 const CHECKSUM: std::ops::Range<usize> = 8..12;
-/// Bytes of an oat file in which its header is and the list of its dex files.
+/// The bytes at the start of an oat file that contain its header and the list of its dex files.
 const MAX_HEADER: u64 = 1 << 20;
 
 /// The dex files of an oat file.
 #[derive(Debug, Default)]
 pub(super) struct OatDexFiles {
-    /// By their numbers in the oat file: those that were mapped when it was read.
+    /// By their numbers in the oat file, if they were mapped when it was read.
     pub(super) own: Vec<Option<Rc<CodeImage>>>,
     /// The locations of the boot class path.
     boot_locations: Vec<String>,
-    /// Its dex files, as they were mapped when one was first asked for.
+    /// The dex files of the boot class path, as mapped when one was first needed.
     boot_class_path: OnceCell<Vec<Option<Rc<CodeImage>>>>,
 }
 
@@ -31,7 +31,7 @@ impl PartialEq for OatDexFiles {
 }
 
 impl OatDexFiles {
-    /// Those of an oat file at a path.
+    /// Finds the dex files of an oat file at a path.
     pub(super) fn of(oat: &OatFile<'_>, path: &Path, space: &AddressSpace) -> Self {
         let own = oat.dex_files.iter();
         Self {
@@ -43,7 +43,7 @@ impl OatDexFiles {
         }
     }
 
-    /// The dex file that an inlined method is in, if it is mapped; `outer`: that of the method whose code it is.
+    /// Returns the dex file of an inlined method, if it is mapped. `outer`: the dex file of the method that owns the code.
     pub(super) fn inlined(
         &self,
         dex_file: InlinedDexFile,
@@ -62,13 +62,13 @@ impl OatDexFiles {
     }
 }
 
-/// The dex files of a boot class path, as the VM numbers them: an archive has all of its own in a row.
+/// Returns the dex files of a boot class path in the VM's order. The dex files of an archive are consecutive.
 fn boot_class_path(locations: &[String], space: &AddressSpace) -> Vec<Option<Rc<CodeImage>>> {
     let oats: Vec<_> = oat_files(space)
         .into_iter()
         .filter_map(|elf| Located::of(elf, space))
         .collect();
-    // Of a boot image of several oat files the first one alone says it.
+    // If a boot image consists of several oat files, only the first one lists the locations.
     let locations = match locations {
         [] => oats
             .iter()
@@ -95,13 +95,13 @@ fn boot_class_path(locations: &[String], space: &AddressSpace) -> Vec<Option<Rc<
     found
 }
 
-/// Whether a dex file's location is that of a file, or in that file.
+/// Returns true if a dex file's location is a file, or in that file.
 fn is_in(location: &str, file: &str) -> bool {
     let rest = location.strip_prefix(file);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('!'))
 }
 
-/// The oat files that are mapped.
+/// Returns the mapped oat files.
 fn oat_files(space: &AddressSpace) -> Vec<&Rc<ElfImage>> {
     let mut files: Vec<&Rc<ElfImage>> = Vec::new();
     for mapped in space.iter() {
@@ -115,11 +115,11 @@ fn oat_files(space: &AddressSpace) -> Vec<&Rc<ElfImage>> {
     files
 }
 
-/// What an oat file says of its dex files and of others.
+/// The dex files of an oat file, and its boot class path.
 struct Located {
     /// The locations of the boot class path.
     boot_locations: Vec<String>,
-    /// Its own dex files, each with its location.
+    /// Its own dex files, with their locations.
     dex_files: Vec<(String, Option<Rc<CodeImage>>)>,
 }
 
@@ -138,14 +138,14 @@ impl Located {
     }
 }
 
-/// The locations of the boot class path that an oat file names.
+/// Returns the locations of the boot class path that an oat file lists.
 fn locations(oat: &OatFile<'_>) -> Vec<String> {
     let locations = oat.boot_class_path().take(MAX_DEX_FILES as usize);
     locations.map(|location| location.into_owned()).collect()
 }
 
-/// The mapped dex file that a part of an oat file was compiled from: at its place in the .vdex file beside it, or the one with its
-/// checksum.
+/// Returns the mapped dex file that a part of an oat file was compiled from: the one at its offset in the .vdex file beside it, or the one
+/// with its checksum.
 pub(super) fn dex_image(
     dex_file: &OatDexFile<'_>,
     oat: &Path,
@@ -165,7 +165,7 @@ pub(super) fn dex_image(
         .cloned()
 }
 
-/// The dex file that a mapped file is.
+/// Returns the dex file that is a whole mapped file.
 fn image_at(path: &Path, space: &AddressSpace) -> Option<Rc<CodeImage>> {
     let is_there = |image: &&Rc<CodeImage>| image.path == path && image.file_offset == 0;
     images(space).find(is_there).cloned()

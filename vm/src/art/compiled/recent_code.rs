@@ -1,33 +1,33 @@
-//! Which code do the next samples probably execute? That of the last ones.
+//! Predicts the code that the next samples execute: the code of the previous ones.
 
 use super::method::CompiledMethod;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Batches of samples after which code that none of them executes is no longer expected.
+/// After this many batches of samples without an execution, code is no longer expected.
 const MAX_AGE: u32 = 16;
-/// Bytes that are expected at most: they are read again whenever the JIT has changed something.
+/// The most bytes that are expected: they are read again whenever the JIT has changed something.
 const MAX_SIZE: usize = 1 << 18;
-/// Pieces of code that are expected at most.
+/// The most pieces of code that are expected.
 const MAX_CODES: usize = 256;
 
-/// The code of the JIT that was executed lately.
+/// The JIT code that was executed recently.
 #[derive(Debug, Default)]
 pub(super) struct RecentCode {
-    /// By its start, with the number of batches since it was executed.
+    /// By start, with the number of batches since it was executed.
     codes: BTreeMap<u64, (Rc<CompiledMethod>, u32)>,
-    /// Some was executed in this batch.
+    /// Some code was executed in this batch.
     used: bool,
 }
 
 impl RecentCode {
-    /// A sample of this batch has executed it.
+    /// Records that a sample of this batch has executed some code.
     pub(super) fn add(&mut self, code: &Rc<CompiledMethod>) {
         self.used = true;
         self.codes.insert(code.code.start, (code.clone(), 0));
     }
 
-    /// The next samples are of another batch.
+    /// Ends the batch.
     pub(super) fn end_batch(&mut self) {
         if !std::mem::take(&mut self.used) {
             return;
@@ -38,7 +38,7 @@ impl RecentCode {
         });
     }
 
-    /// The code that is expected, the latest first.
+    /// Returns the expected code, the most recent first.
     pub(super) fn expected(&self) -> Vec<Rc<CompiledMethod>> {
         let mut codes: Vec<_> = self.codes.values().collect();
         codes.sort_by_key(|(_, age)| *age);

@@ -1,4 +1,4 @@
-//! Where on the stack is what a function hands to another one?
+//! Finds where on its stack a function has the argument that it passes to another function.
 
 use super::decode::{Decoder, Flow};
 use super::trace::{Code, Event, Trace};
@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use varid_model::Machine;
 
-/// Instructions that are decoded of one function.
+/// The most instructions that are decoded in one function.
 const MAX_INSTRUCTIONS: u32 = 1 << 13;
 
 /// The code of one function.
@@ -33,10 +33,11 @@ impl Code for Function<'_> {
     }
 }
 
-/// The first argument of the call that returns to `returns`, if it is an address in the calling function's frame: its distance from
-/// the stack pointer at the first instruction of that function, in bytes. None: it is another one, or the code is not understood.
+/// Returns the first argument of the call with the return address `returns`, if it is an address in the calling function's frame: its
+/// offset in bytes from the stack pointer at that function's first instruction. None if it is something else, or the code is not
+/// understood.
 ///
-/// `bytes` are all of the function's, which begins at `start`.
+/// `bytes` is the whole function, which begins at `start`.
 pub(crate) fn first_argument_on_stack(
     machine: Machine,
     bytes: &[u8],

@@ -1,7 +1,7 @@
-//! Which offsets do the functions of the library use?
+//! Finds the offsets that the functions of the library use.
 //!
-//! Each field is read off a small function that exists to use it and that has a symbol. Compilers order such code differently;
-//! what is compared here is where the values come from.
+//! Each field is read from a small function that has a symbol and exists to use the field. Compilers order such code differently, so the
+//! comparison is of where the values come from.
 
 use super::error::LayoutError;
 use super::library::{Function, Library};
@@ -12,11 +12,11 @@ use super::trace::{Event, Value};
 /// The `kAccNative` of the dex format.
 pub(super) const NATIVE: u32 = 0x100;
 
-/// Offsets in ART's structures; in [`varid_tunnel::abi::Layout`] is what they are.
+/// Offsets in ART's structures. [`varid_tunnel::abi::Layout`] documents them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fields {
     pub(super) thread_tid: u16,
-    /// In the thread: its `ManagedStack`'s top quick frame, if the function that clears all of it writes word by word; its link, and its top
+    /// In the thread: the top quick frame of its `ManagedStack`, if the function that clears it writes word by word; its link; its top
     /// shadow frame.
     pub(super) stack_quick: Option<u16>,
     pub(super) stack_link: u16,
@@ -29,18 +29,18 @@ pub(super) struct Fields {
     pub(super) method_class: u16,
     pub(super) method_flags: u16,
     pub(super) method_index: u16,
-    /// Of ART 11 and before; None: there is no such field.
+    /// ART 11 and earlier. None: there is no such field.
     pub(super) method_code: Option<u16>,
     pub(super) class_dex_cache: u16,
     pub(super) dex_cache_dex_file: u16,
     /// None: the code of dex files is in another library.
     pub(super) dex_file_begin: Option<u16>,
-    /// In the `Runtime`, and in the `ThreadList`; None: only a check needs it.
+    /// In the `Runtime` and the `ThreadList`. It may be None, because only a check needs it.
     pub(super) threads: Option<Threads>,
 }
 
 impl Fields {
-    /// Those that a library uses.
+    /// Finds the offsets that a library uses.
     pub(super) fn of(library: &Library) -> Result<Self, LayoutError> {
         let (stack_top, frame_link) = pushed_frames(library)?;
         let (frame_pc, frame_insns, frame_index) = frame_pcs(library)?;
@@ -73,7 +73,7 @@ impl Fields {
     }
 }
 
-/// `Thread::InitTid` stores what a function returns.
+/// `Thread::InitTid` stores the result of a function.
 fn thread_tid(library: &Library) -> Result<u16, LayoutError> {
     let shown = Shown::named(
         library,
@@ -88,8 +88,8 @@ fn thread_tid(library: &Library) -> Result<u16, LayoutError> {
     })
 }
 
-/// `ArtInterpreterToInterpreterBridge(Thread*, accessor, ShadowFrame*, result)` makes its third argument the top frame, and what was that
-/// before the one that is linked from it.
+/// `ArtInterpreterToInterpreterBridge(Thread*, accessor, ShadowFrame*, result)` makes its third argument the top frame, and links the
+/// previous top frame from it.
 fn pushed_frames(library: &Library) -> Result<(u16, u16), LayoutError> {
     const NAME: &str = "art::interpreter::ArtInterpreterToInterpreterBridge";
     let shown = Shown::named(
@@ -121,8 +121,8 @@ fn pushed_frames(library: &Library) -> Result<(u16, u16), LayoutError> {
     Ok((top, link))
 }
 
-/// `ArtMethod::Invoke(Thread*, …)` links a copy of the thread's `ManagedStack`, on its own stack, to the thread's, which it clears. Gives
-/// the link, and the one other word that is cleared, if there is one.
+/// `ArtMethod::Invoke(Thread*, …)` copies the thread's `ManagedStack` to its own stack, clears the thread's, and links the thread's to the
+/// copy. Returns the offset of the link, and of the only other word that is cleared, if there is one.
 fn stack_links(library: &Library, stack_top: u16) -> Result<(u16, Option<u16>), LayoutError> {
     let shown = Shown::named(
         library,
@@ -132,7 +132,7 @@ fn stack_links(library: &Library, stack_top: u16) -> Result<(u16, Option<u16>), 
     let thread = shown.argument(1)?;
     let near =
         |offset: u16| offset.abs_diff(stack_top) <= u16::from(library.word()).saturating_mul(2);
-    // A word that is stored near the top shadow frame, and what.
+    // A word that is stored near the top shadow frame, and its value.
     let stored = |event: &Event| {
         let (to, what) = event.stored(library.word())?;
         let to = shown.trace.offset_from(to, thread).filter(|to| near(*to))?;
@@ -150,8 +150,8 @@ fn stack_links(library: &Library, stack_top: u16) -> Result<(u16, Option<u16>), 
     Ok((link, quick.ok()))
 }
 
-/// `StackVisitor::GetDexPc(bool)` computes the index of a shadow frame's instruction: the distance of two pointers, or, where there is no
-/// pointer, a number.
+/// `StackVisitor::GetDexPc(bool)` computes the index of a shadow frame's instruction: the difference of two pointers or, without a pointer,
+/// a number.
 fn frame_pcs(library: &Library) -> Result<(u16, u16, u16), LayoutError> {
     let shown = Shown::named(
         library,
@@ -159,7 +159,7 @@ fn frame_pcs(library: &Library) -> Result<(u16, u16, u16), LayoutError> {
         ("_ZNK3art12StackVisitor8GetDexPcEb", ""),
     )?;
     let visitor = shown.argument(0)?;
-    // A frame is what a pointer in the visitor leads to; both pointers come from one.
+    // A pointer in the visitor leads to the frame. Both pointers come from the same frame.
     let in_frame = |value: Value| {
         let (from, size) = shown.trace.loaded_from(value)?;
         frame_of(&shown, visitor, from).map(|(frame, offset)| (frame, offset, size))
@@ -183,15 +183,15 @@ fn frame_pcs(library: &Library) -> Result<(u16, u16, u16), LayoutError> {
     Ok((pc, insns, index))
 }
 
-/// The frame that an address lies in, as the visitor's field, and how far.
+/// Returns the frame that an address lies in, as the offset of the visitor's field, and the offset in the frame.
 fn frame_of(shown: &Shown<'_>, visitor: Value, address: Value) -> Option<(u16, u16)> {
     let (base, offset) = shown.trace.split(address)?;
     let field = shown.word_from(base)?;
     Some((shown.trace.offset_from(field, visitor)?, offset))
 }
 
-/// `ShadowFrame::GetThisObject() const` asks whether the frame's method is native. Gives where the frame has its method, where that has its
-/// flags, and the other fields of 32 bits of a method that it uses.
+/// `ShadowFrame::GetThisObject() const` checks whether the frame's method is native. Returns where the frame has its method, where the
+/// method has its flags, and the other 32-bit fields of a method that the function uses.
 fn methods(library: &Library) -> Result<(u16, u16, Vec<u16>), LayoutError> {
     let shown = Shown::named(
         library,
@@ -223,7 +223,7 @@ fn methods(library: &Library) -> Result<(u16, u16, Vec<u16>), LayoutError> {
     Ok((method, flags, others))
 }
 
-/// What a method's name is found by.
+/// The fields by which a method's name is found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Names {
     method_class: u16,
@@ -239,7 +239,7 @@ fn names(library: &Library) -> Result<Names, LayoutError> {
         "art::ArtMethod::PrettyMethod",
         ("_ZN3art9ArtMethod12PrettyMethod", "Eb"),
     );
-    // The static function of the same name ends so, too.
+    // The static function of the same name has the same ending.
     let shown = match shown {
         Ok(shown) => shown,
         Err(error) => {
@@ -291,7 +291,7 @@ fn dex_file_begin(library: &Library) -> Result<Option<u16>, LayoutError> {
         let to = shown.trace.offset_from(to, this)?;
         (what == begin).then_some(to)
     });
-    // Where the data of a standard dex file begin it begins, too; the first member is what is wanted.
+    // In a standard dex file the data begin at the same address. The first member is the one.
     stored.min().map(Some).ok_or(LayoutError::NotShown {
         function: "art::DexFile::DexFile",
         field: "the start of a dex file",

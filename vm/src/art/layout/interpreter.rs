@@ -1,7 +1,7 @@
-//! Where are the interpreters, and where do they keep what they execute?
+//! Finds the interpreters, and where they keep what they execute.
 //!
 //! ART marks the rows of its interpreters' unwind information with the register of the bytecode pc. mterp's frames are linked shadow
-//! frames, to which a register leads; nterp's are native frames, whose CFA is behind a word to which a register leads.
+//! frames, and a register points to them. nterp's frames are native frames: their CFA is an offset from a word that a register points to.
 
 use super::decode::{Effect, Flow, Register};
 use super::error::LayoutError;
@@ -11,24 +11,24 @@ use std::ops::Range;
 use varid_tunnel::abi::{NO_WORD, RULE_AT_SP, Rule};
 use varid_unwind::{CallerRegister, UnwindRow};
 
-/// Handlers: one for each value of a byte, of so many bytes each.
+/// Size of all handlers in bytes: one for each value of a byte, all of the same size.
 const HANDLERS: u64 = 256 * HANDLER;
 const HANDLER: u64 = 128;
-/// A marked function that is not longer only calls an interpreter.
+/// A marked function of at most this size only calls an interpreter.
 const MAX_TRAMPOLINE: u64 = 64;
-/// Functions that one interpreter has: nterp's seven.
+/// The most functions of one interpreter. nterp has seven.
 const MAX_PARTS: usize = 16;
 
-/// An interpreter of linked frames.
+/// An interpreter with linked frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mterp {
     pub(super) code: Range<u64>,
-    /// Where its registers hold what they should.
+    /// Where its registers are valid.
     pub(super) body: Range<u64>,
     pub(super) handlers: Range<u64>,
     pub(super) reg_pc: u8,
     pub(super) reg_frame: u8,
-    /// From the frame to what the register points to.
+    /// Offset from the frame to where the register points, negated.
     pub(super) frame_bias: i16,
 }
 
@@ -38,9 +38,9 @@ pub(super) struct Nterp {
     /// Its functions, in order, without gaps.
     pub(super) parts: Vec<Range<u64>>,
     pub(super) handlers: Range<u64>,
-    /// What its rows say of its frames.
+    /// What its rows show of its frames.
     pub(super) rule: Rule,
-    /// In a method: pointer to its code item; None: it asks a function for that.
+    /// In a method: pointer to its code item. None: it calls a function to get that.
     pub(super) method_code: Option<u16>,
 }
 
@@ -62,7 +62,7 @@ struct Marked<'a> {
 }
 
 impl Interpreters {
-    /// Those of a library.
+    /// Finds the interpreters of a library.
     pub(super) fn of(library: &Library) -> Result<Self, LayoutError> {
         if !library.has_marks() {
             return Err(LayoutError::Interpreter("marks no interpreter"));
@@ -91,7 +91,7 @@ impl Interpreters {
             .as_ref()
             .is_some_and(|nterp| nterp.method_code.is_some());
         if found.mterp.is_some() && takes_code_item {
-            // Native methods have something else at the place of their code item, which only nterp's rule tells apart.
+            // Native methods have something else in place of their code item. Only nterp's rule makes the distinction.
             return Err(LayoutError::Interpreter(
                 "marks mterp beside the nterp of Android 12 and later, which has not been tried",
             ));
@@ -105,7 +105,7 @@ impl Interpreters {
     }
 }
 
-/// There is one of each.
+/// Stores the only one of its kind.
 fn put<T>(to: &mut Option<T>, found: T) -> Result<(), LayoutError> {
     match to.replace(found) {
         None => Ok(()),
@@ -115,7 +115,7 @@ fn put<T>(to: &mut Option<T>, found: T) -> Result<(), LayoutError> {
     }
 }
 
-/// The names that assembly has, where it has any.
+/// Returns true if a function may be assembly: by its name, if it has one.
 fn may_be_assembly(function: &Function) -> bool {
     let name = &function.name;
     name.is_empty()
@@ -137,7 +137,7 @@ fn marked<'a>(library: &Library, function: &'a Function) -> Option<Marked<'a>> {
     })
 }
 
-/// Where handlers begin: what begins at an address of which 128 is a factor.
+/// Rounds up to the start of a handler: handlers are aligned to 128 bytes.
 fn aligned(address: u64) -> u64 {
     address.next_multiple_of(HANDLER)
 }
@@ -159,7 +159,7 @@ fn mterp(library: &Library, marked: &Marked<'_>) -> Result<Mterp, LayoutError> {
     if handlers.end > code.end {
         return Err(WRONG);
     }
-    // What was the third argument is the frame: a register that a callee saves points into it.
+    // The frame was the third argument. A callee-saved register points into it.
     let frame = trace.argument(2).ok_or(WRONG)?;
     let state = trace.at_first_jump.as_ref().ok_or(WRONG)?;
     let mut leading = state.registers().filter_map(|(register, value)| {
@@ -183,7 +183,7 @@ fn mterp(library: &Library, marked: &Marked<'_>) -> Result<Mterp, LayoutError> {
     })
 }
 
-/// Calls a function with each instruction of some code, one behind another, until it gives a value.
+/// Calls a function with each instruction of some code in turn, until it returns a value.
 fn sweep<T>(
     library: &Library,
     code: Range<u64>,
@@ -201,7 +201,7 @@ fn sweep<T>(
     None
 }
 
-/// The register that an effect gives a value.
+/// Returns the register that an effect assigns.
 const fn assigned(effect: &Effect) -> Option<Register> {
     match effect {
         Effect::Load { to, .. } => *to,
@@ -215,7 +215,7 @@ const fn assigned(effect: &Effect) -> Option<Register> {
     }
 }
 
-/// The address behind the first assignments of all of some registers.
+/// Returns the address after the first assignments of all given registers.
 fn behind_assignments(
     library: &Library,
     code: Range<u64>,
@@ -230,7 +230,7 @@ fn behind_assignments(
     })
 }
 
-/// The address behind the first instruction that loads any of some registers from the stack and does not leave the function.
+/// Returns the address after the first instruction that loads one of the registers from the stack and does not leave the function.
 fn before_restored(library: &Library, code: Range<u64>, registers: [Register; 2]) -> u64 {
     use super::decode::Base;
     let stack = Base::Register(library.decoder.stack_pointer());
@@ -261,7 +261,7 @@ fn nterp(library: &Library, parts: &[Marked<'_>]) -> Result<Option<Nterp>, Layou
     if !is_long || !gapless || parts.len() > MAX_PARTS {
         return Err(WRONG);
     }
-    // Before the first handler one register gets the address of the handlers.
+    // Before the first handler, one register gets the address of the handlers.
     let trace = library.trace(main.function);
     let state = trace.at_first_jump.as_ref().ok_or(WRONG)?;
     let mut bases = state.registers().filter_map(|(register, value)| {
@@ -285,8 +285,8 @@ fn nterp(library: &Library, parts: &[Marked<'_>]) -> Result<Option<Nterp>, Layou
     }))
 }
 
-/// What the rows with complete frames say of them: all the same. In nterp's other functions, which make the frame of a method that is
-/// called, another register leads to that.
+/// Returns what the rows with complete frames show, if they agree. nterp's other functions make the frame of a called method, and there
+/// another register leads to the frame.
 fn rule(main: &Marked<'_>) -> Option<Rule> {
     let mut found: Option<Rule> = None;
     for rule in main.rows.iter().filter_map(complete_frame) {
@@ -297,7 +297,7 @@ fn rule(main: &Marked<'_>) -> Option<Rule> {
     found
 }
 
-/// What a row says of a frame that has all that frames have.
+/// Returns what a row shows of a frame, if the frame is complete.
 fn complete_frame(row: &UnwindRow) -> Option<Rule> {
     let (reg_pc, cfa) = (row.bytecode_register()?, row.cfa()?);
     let below = |register: CallerRegister| match register {
@@ -319,7 +319,7 @@ fn complete_frame(row: &UnwindRow) -> Option<Rule> {
     })
 }
 
-/// The word of its method that nterp reads first, before it calls anything.
+/// Returns the first word of its method that nterp reads, before it calls anything.
 fn method_code(library: &Library, trace: &Trace) -> Option<u16> {
     let method = trace.argument(0)?;
     for (_, event) in &trace.events {

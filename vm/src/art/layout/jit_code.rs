@@ -1,7 +1,7 @@
-//! How is compiled code found?
+//! Derives how compiled code is located.
 //!
-//! Only for the versions of ART whose compiled code is understood, on the machines on which that is: ahead-of-time code of ART 11 on x86-64 and
-//! arm64, and of ART 14 on x86-64, the JIT's of both on x86-64.
+//! This is limited to supported versions of ART's compiler and machines: ahead-of-time code of ART 11 on x86-64 and arm64, and of ART 14 on
+//! x86-64; code of the JIT of both on x86-64.
 
 use super::error::LayoutError;
 use super::library::Library;
@@ -10,27 +10,27 @@ use super::trace::Event;
 use varid_model::Machine;
 use varid_tunnel::abi::{CODE_INFO_COUNTS, CodeCounts, RULE_CODE_INFO, RULE_SIZED, SIZED_COUNTS};
 
-/// The version of oat files, of Android 11, whose tables are read.
+/// The version of Android 11's oat files. Their tables can be read.
 pub(crate) const OAT_VERSION: &[u8; 3] = b"183";
-/// That of Android 14.
+/// The version of Android 14's oat files.
 pub(crate) const OAT_VERSION_14: &[u8; 3] = b"230";
 
-/// Where the JIT's code is.
+/// The location of the JIT's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct JitCode {
     /// [`RULE_SIZED`] or [`RULE_CODE_INFO`].
     pub(super) kind: u8,
     /// In a method: pointer to its code.
     pub(super) method_entry: u16,
-    /// In the `Runtime`: pointer to the code cache; 0: the JIT's code is not looked for.
+    /// In the `Runtime`: pointer to the code cache. 0: the JIT's code is not looked up.
     pub(super) code_cache: u16,
     /// In the code cache: the map from code to methods.
     pub(super) code_cache_map: u16,
-    /// In the code cache: what tells whether code is collected; the numbers of what was compiled and collected lie behind it.
+    /// In the code cache: the flag that says whether code is being collected. The numbers of compilations and collections follow it.
     pub(super) code_cache_counts: u16,
 }
 
-/// What a library says; None: frames of compiled code are not walked.
+/// Returns what a library shows. None: frames of compiled code are not walked.
 pub(super) fn find(library: &Library) -> Option<JitCode> {
     let (kind, counts) = match library.oat_version.as_ref() {
         Some(OAT_VERSION) => (RULE_SIZED, SIZED_COUNTS),
@@ -55,7 +55,7 @@ pub(super) fn find(library: &Library) -> Option<JitCode> {
     })
 }
 
-/// `ArtMethod::Invoke` asks whether its method has code before it calls that.
+/// `ArtMethod::Invoke` checks that its method has code before it calls the code.
 pub(super) fn method_entry(library: &Library) -> Result<u16, LayoutError> {
     let shown = Shown::named(
         library,
@@ -69,7 +69,7 @@ pub(super) fn method_entry(library: &Library) -> Result<u16, LayoutError> {
     })
 }
 
-/// `Runtime::CreateJitCodeCache(bool)`, of ART 14 `Runtime::CreateJit()`, stores what `JitCodeCache::Create` returns.
+/// `Runtime::CreateJitCodeCache(bool)`, or `Runtime::CreateJit()` of ART 14, stores the result of `JitCodeCache::Create`.
 fn code_cache(library: &Library) -> Result<u16, LayoutError> {
     const CREATE: &str = "art::jit::JitCodeCache::Create";
     let create = library.named("_ZN3art3jit12JitCodeCache6CreateE", "");
@@ -94,8 +94,8 @@ fn code_cache(library: &Library) -> Result<u16, LayoutError> {
     })
 }
 
-/// `JitCodeCache::LookupMethodHeader(uintptr_t pc, ArtMethod*)` searches the map for the pc: from the root, which lies behind the map's
-/// comparison and its head's colour and parent, to nodes that begin with four words and a key.
+/// `JitCodeCache::LookupMethodHeader(uintptr_t pc, ArtMethod*)` searches the map for the pc. It starts at the root, which follows the map's
+/// comparison and its head's colour and parent. Nodes begin with four words and a key.
 fn code_cache_map(library: &Library) -> Result<u16, LayoutError> {
     /// In a map of libstdc++: pointer to the root.
     const ROOT: u16 = 16;
@@ -108,7 +108,7 @@ fn code_cache_map(library: &Library) -> Result<u16, LayoutError> {
         ("_ZN3art3jit12JitCodeCache18LookupMethodHeaderE", ""),
     )?;
     let cache = shown.argument(0)?;
-    // A key is what lies behind four words of what a pointer in the cache leads to.
+    // A key follows four words of a node to which a pointer in the cache leads.
     let root = shown.only(FIELD, |event| match *event {
         Event::Load { from, size: 8 } => {
             let (node, offset) = shown.trace.split(from)?;
@@ -121,8 +121,8 @@ fn code_cache_map(library: &Library) -> Result<u16, LayoutError> {
         .ok_or(LayoutError::OutOfBounds(FIELD))
 }
 
-/// `JitCodeCache::NotifyCollectionDone(Thread*)` stores that no code is collected, `GarbageCollectCache(Thread*)` that some is; and that adds to
-/// the number of collections.
+/// `JitCodeCache::NotifyCollectionDone(Thread*)` clears the flag that code is being collected, and `GarbageCollectCache(Thread*)` sets it.
+/// The latter also increments the number of collections.
 fn code_cache_counts(library: &Library, counts: CodeCounts) -> Result<u16, LayoutError> {
     let shown = Shown::named(
         library,

@@ -1,7 +1,7 @@
-//! Which libraries have been read already?
+//! Caches the layouts of libraries.
 //!
-//! A device's apps share one library. Reading it takes a tenth of a second; what it says is kept by the file that it was read from. A
-//! build-id is what a file says of itself, and two files may say the same.
+//! The apps of a device share one library, and reading it takes a tenth of a second. The result is kept by the identity of the file. A
+//! build-id would not do: it is the file's own claim, and two files may claim the same.
 
 use super::{LayoutError, LibraryLayout};
 use std::cell::RefCell;
@@ -10,19 +10,19 @@ use std::rc::Rc;
 use varid_process::reader::ForeignFile;
 use varid_process::{FileKey, read_file};
 
-/// Files whose layouts are kept.
+/// The most files whose layouts are kept.
 const MAX_KNOWN: usize = 64;
-/// No library of a VM is larger.
+/// The largest library of a VM, in bytes.
 const MAX_LIBRARY: u64 = 1 << 27;
 
-/// What a file says.
+/// The layout of a file, or why it has none.
 type Said = Result<Rc<LibraryLayout>, LayoutError>;
 
 thread_local! {
     static KNOWN: RefCell<VecDeque<(FileKey, Said)>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// What a library says, read once.
+/// Returns the layout of a library, which is read once.
 pub(crate) fn read_once(file: &ForeignFile) -> Said {
     let unreadable = |error: std::io::Error| LayoutError::File(error.to_string());
     let metadata = file.metadata().map_err(unreadable)?;
@@ -40,7 +40,7 @@ pub(crate) fn read_once(file: &ForeignFile) -> Said {
             .and_then(|bytes| LibraryLayout::read(&bytes).map(Rc::new)),
         _ => Err(LayoutError::OutOfBounds("the size of the file")),
     };
-    // What could not be read in time may be there the next time.
+    // What could not be read in time may be readable the next time.
     if matches!(said, Err(LayoutError::File(_))) {
         return said;
     }

@@ -1,4 +1,4 @@
-//! What does the file of a library say: its symbols, its code, its constants?
+//! Reads the file of a library: its symbols, its code, its constants.
 
 use super::decode::Decoder;
 use super::error::LayoutError;
@@ -13,20 +13,20 @@ use varid_model::{Address, Machine};
 use varid_symbolizer::elf::{ElfSymbol, ElfSymbols, SymbolOrigin};
 use varid_unwind::{Module, UnwindRow};
 
-/// Bytes of all segments of a library; ART's has nine megabytes.
+/// The most bytes in all segments of a library. ART's has nine megabytes.
 const MAX_BYTES: u64 = 1 << 26;
-/// Functions and symbols that are looked at; ART's library has eleven thousand.
+/// The most functions and symbols that are read. ART's library has eleven thousand.
 const MAX_FUNCTIONS: usize = 1 << 16;
-/// Instructions that are decoded, and rows of unwind information that are read; of Debian's libraries half a million.
+/// The most decoded instructions and rows of unwind information. Debian's libraries take half a million.
 const MAX_WORK: u32 = 1 << 22;
-/// Relocations that are looked at.
+/// The most relocations that are read.
 const MAX_RELOCATIONS: usize = 1 << 18;
-/// ART's `Thread` of the thread itself, where it is a thread-local variable of C++.
+/// ART's `Thread` for the thread itself, if it is a thread-local variable of C++.
 const SELF_TLS: &str = "_ZN3art6Thread9self_tls_E";
 /// Pointer to the VM's `Runtime`.
 const RUNTIME: &str = "_ZN3art7Runtime9instance_E";
 
-/// A part of the file as it is loaded.
+/// A loaded part of the file.
 #[derive(Debug)]
 struct Segment {
     address: u64,
@@ -38,7 +38,7 @@ struct Segment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Function {
     pub(super) code: Range<u64>,
-    /// Its mangled name; empty: it has none.
+    /// Its mangled name, or empty.
     pub(super) name: String,
 }
 
@@ -51,18 +51,18 @@ pub(super) struct Library {
     pub(super) decoder: Decoder,
     /// All functions, by address.
     pub(super) functions: Vec<Function>,
-    /// Code: from the first to behind the last instruction.
+    /// The code, from the first instruction to the end of the last one.
     pub(super) text: Range<u64>,
-    /// The word in which the dynamic linker leaves the offset of [`SELF_TLS`] from the thread pointer.
+    /// The word in which the dynamic linker stores the offset of [`SELF_TLS`] from the thread pointer.
     pub(super) tls_word: Option<u64>,
-    /// Where the pointer to the VM's `Runtime` is.
+    /// Address of the pointer to the VM's `Runtime`.
     pub(super) runtime: u64,
     /// The version of its oat files.
     pub(super) oat_version: Option<[u8; 3]>,
     segments: Vec<Segment>,
     /// Addresses that the dynamic linker writes into words.
     relocated: HashMap<u64, u64>,
-    /// What only the dynamic linker writes.
+    /// Memory that only the dynamic linker writes.
     constants: Range<u64>,
     module: Module,
     work: Cell<u32>,
@@ -114,12 +114,12 @@ impl Library {
         })
     }
 
-    /// Bytes of a pointer.
+    /// Size of a pointer in bytes.
     pub(super) fn word(&self) -> u8 {
         self.machine.word()
     }
 
-    /// The function that starts at an address.
+    /// Returns the function that starts at an address.
     pub(super) fn function_at(&self, address: u64) -> Option<&Function> {
         let at = self
             .functions
@@ -127,7 +127,7 @@ impl Library {
         self.functions.get(at.ok()?)
     }
 
-    /// The function whose mangled name begins and ends so; several: none of them.
+    /// Returns the only function whose mangled name has this start and end. None if there are several.
     pub(super) fn named(&self, start: &str, end: &str) -> Option<&Function> {
         let is_it =
             |function: &&Function| function.name.starts_with(start) && function.name.ends_with(end);
@@ -135,12 +135,12 @@ impl Library {
         found.next().filter(|_| found.next().is_none())
     }
 
-    /// What a function does.
+    /// Follows the code of a function.
     pub(super) fn trace(&self, function: &Function) -> Trace {
         Trace::of(self, self.decoder, function.code.clone())
     }
 
-    /// The rows of the unwind information of some code.
+    /// Returns the rows of the unwind information of some code.
     pub(super) fn rows(&self, code: Range<u64>) -> Vec<UnwindRow> {
         if !self.has_worked(1) {
             return Vec::new();
@@ -152,13 +152,13 @@ impl Library {
         rows
     }
 
-    /// Counts work; false: that was enough.
+    /// Counts work. Returns false if the limit is reached.
     fn has_worked(&self, work: u32) -> bool {
         self.work.set(self.work.get().saturating_add(work));
         self.work.get() < MAX_WORK
     }
 
-    /// Whether all has been done that was to be done.
+    /// Returns an error if the limit of work was reached.
     pub(super) fn is_read(&self) -> Result<(), LayoutError> {
         match self.has_worked(0) {
             true => Ok(()),
@@ -166,7 +166,7 @@ impl Library {
         }
     }
 
-    /// Whether its unwind information marks any interpreter.
+    /// Returns true if its unwind information marks any interpreter.
     pub(super) fn has_marks(&self) -> bool {
         self.module.has_bytecode_marks()
     }
@@ -204,7 +204,7 @@ impl Code for Library {
             [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
             _ => return None,
         };
-        // A relocation that names no symbol adds the load base to what the word holds.
+        // A relocation without a symbol adds the load base to the word's value.
         let last = self.segments.iter().map(|segment| segment.address).max()?;
         let is_address = value != 0 && value < last.saturating_add(MAX_BYTES);
         (segment.is_code || is_address).then_some(value)
@@ -234,7 +234,7 @@ fn segments(file: &object::File<'_>) -> Result<Vec<Segment>, LayoutError> {
     Ok(segments)
 }
 
-/// The functions that have a symbol, and those without one that the unwind information has.
+/// Returns the functions with a symbol, and those without one that the unwind information lists.
 fn functions(symbols: &ElfSymbols) -> Vec<Function> {
     let mut functions: Vec<Function> = symbols
         .functions()
@@ -249,7 +249,7 @@ fn functions(symbols: &ElfSymbols) -> Vec<Function> {
             })
         })
         .collect();
-    // Of two at one address that with a name.
+    // Of two at the same address, keeps the one with a name.
     functions.sort_by(|one, other| {
         let key = |function: &Function| (function.code.start, function.name.is_empty());
         key(one).cmp(&key(other))
@@ -258,8 +258,9 @@ fn functions(symbols: &ElfSymbols) -> Vec<Function> {
     functions
 }
 
-/// The code of the function that a symbol names; None: it names a part of one. An interpreter in assembly has a symbol for each handler, which
-/// `.gnu_debugdata` keeps, and its own one may end where the first handler begins: the unwind information has it as one function.
+/// Returns the code of the function that a symbol names. None if the symbol names only a part of a function: an interpreter in assembly has
+/// a symbol for each handler, which `.gnu_debugdata` keeps, and its own symbol may end where the first handler begins. The unwind
+/// information has it as one function.
 fn code(symbols: &ElfSymbols, symbol: &ElfSymbol<'_>) -> Option<Range<u64>> {
     match symbols.function_bounds(symbol.start) {
         Some(bounds) if bounds.start == symbol.start => Some(bounds),
@@ -268,7 +269,7 @@ fn code(symbols: &ElfSymbols, symbol: &ElfSymbol<'_>) -> Option<Range<u64>> {
     }
 }
 
-/// What the dynamic linker writes: addresses by the word that they are written to, and the word of [`SELF_TLS`].
+/// Returns what the dynamic linker writes: addresses by the word that contains them, and the word of [`SELF_TLS`].
 fn relocations(file: &object::File<'_>) -> (HashMap<u64, u64>, Option<u64>) {
     let mut addresses = HashMap::new();
     let mut tls_word = None;
@@ -296,7 +297,7 @@ fn relocations(file: &object::File<'_>) -> (HashMap<u64, u64>, Option<u64>) {
             (object::Architecture::X86_64, elf::R_X86_64_TPOFF64, symbol)
             | (object::Architecture::Aarch64, elf::R_AARCH64_TLS_TPREL, symbol)
             | (object::Architecture::Arm, elf::R_ARM_TLS_TPOFF32, symbol) => {
-                // By its name, or, without a symbol, by its place in the library's thread-local variables.
+                // By its name or, without a symbol, by its offset in the library's thread-local variables.
                 let is_it = match symbol {
                     Some(symbol) => symbol.name() == Ok(SELF_TLS),
                     None => in_tls == Some(addend),
@@ -322,7 +323,7 @@ fn relocations(file: &object::File<'_>) -> (HashMap<u64, u64>, Option<u64>) {
     (addresses, tls_word)
 }
 
-/// What is read-only once the dynamic linker has written it: `.got`. A section of this name is small and holds words.
+/// Returns the memory that is read-only after relocation: `.got`. A section of this name is small and contains words.
 fn constants(file: &object::File<'_>) -> Range<u64> {
     use object::ObjectSection;
     let got = file.section_by_name(".got");
@@ -331,7 +332,7 @@ fn constants(file: &object::File<'_>) -> Range<u64> {
     })
 }
 
-/// The version that follows the magic of oat files in the library, if it has only one.
+/// Returns the version that follows the magic of oat files in the library, if there is only one.
 fn oat_version(segments: &[Segment]) -> Option<[u8; 3]> {
     const MAGIC: &[u8; 4] = b"oat\n";
     let mut found = None;

@@ -1,24 +1,24 @@
-//! Which ART is it? What a library says itself of how the VM's frames are linked.
+//! Derives the layout of ART's structures from the VM's library.
 //!
-//! A device has one of hundreds of builds, and since Android 12 ART is a module that is updated by itself. What a build's layout is can be
-//! read in its library: exported functions use the fields of structures, the unwind information describes the interpreters, assembly
-//! notes where it keeps frames. Nothing is guessed: a field that is not found, or on which two functions disagree, is an error, and the
-//! library is refused. What is found is checked in the process before it is used.
+//! A device has one of hundreds of builds, and since Android 12 ART is a module that is updated separately. The layout of a build can be
+//! read in its library: exported functions use the fields of structures, the unwind information describes the interpreters, and assembly
+//! records where it keeps frames. Nothing is guessed: a field that is not found, or on which two functions disagree, is an error, and the
+//! library is refused. The result is checked in the process before it is used.
 //!
 //! | question | file |
 //! |---|---|
-//! | which symbols, code and constants has the file | `library` |
+//! | which symbols, code and constants does the file have | `library` |
 //! | what does an instruction do | `decode` |
-//! | where do the values come from that a function works with | `trace` |
+//! | where do the values that a function uses come from | `trace` |
 //! | what does one function show | `shown` |
-//! | where on the stack is what a function hands to another one | `call_argument` |
+//! | where on its stack is the argument that a function passes to another one | `call_argument` |
 //! | which offsets do functions use | `fields` |
 //! | where is the list of threads | `thread_list` |
 //! | how large are frames of saved registers | `stubs` |
 //! | where are the interpreters | `interpreter` |
 //! | how is code of the JIT found | `jit_code` |
 //! | what does the code do | `ranges` |
-//! | do the process's structures look like that | `process` |
+//! | do the process's structures agree | `process` |
 //! | which libraries have been read already | `known` |
 
 mod call_argument;
@@ -59,39 +59,39 @@ use varid_tunnel::abi::{
 
 /// Bytes of a reference between heap objects.
 const REFERENCE: u8 = 4;
-/// The longest function without a symbol that is followed.
+/// The longest function without a symbol that is followed, in bytes.
 const MAX_UNNAMED_SIZE: u64 = 1 << 15;
 
-/// Where a thread's pointer to its `Thread` is.
+/// Where a thread has the pointer to its `Thread`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelfPointer {
-    /// So many bytes from the thread pointer, as the word at this address of the library says.
+    /// At the byte offset from the thread pointer that the word at this address of the library contains.
     Word(u64),
-    /// So many bytes from the thread pointer.
+    /// At this byte offset from the thread pointer.
     Offset(i64),
 }
 
-/// The layout of a library, by addresses of its file.
+/// The layout of a library, with addresses of its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryLayout {
-    /// Complete but for what only a process says: [`Layout::tls_offset`].
+    /// Complete except for [`Layout::tls_offset`], which only a process has.
     layout: Layout,
-    /// What its code does, sorted, disjoint.
+    /// What its code does, sorted and disjoint.
     ranges: Vec<CodeRange>,
     self_pointer: SelfPointer,
-    /// Whether [`Layout::dex_file_begin`] is known.
+    /// True if [`Layout::dex_file_begin`] is known.
     has_dex_file_begin: bool,
-    /// Where the pointer to the `Runtime` is.
+    /// Address of the pointer to the `Runtime`.
     runtime: u64,
     threads: Option<Threads>,
 }
 
 impl LibraryLayout {
-    /// What a library says.
+    /// Derives the layout of a library.
     ///
     /// # Errors
     ///
-    /// What it does not say, or says in two ways.
+    /// The library does not show a field, or shows it in two ways.
     pub fn read(bytes: &[u8]) -> Result<Self, LayoutError> {
         let library = Library::read(bytes)?;
         let interpreters = Interpreters::of(&library)?;
@@ -99,7 +99,7 @@ impl LibraryLayout {
         let (unnamed, saves) = assembly(&library)?;
         let saves = match saves.all() {
             Ok(saves) => Some(saves),
-            // Its assembly may be Thumb code. Only frames of nterp and of compiled code need to know those of saved registers.
+            // The assembly may be Thumb code. The frames of saved registers are only needed for frames of nterp and of compiled code.
             Err(LayoutError::NotShown { .. }) if library.machine == Machine::Arm => None,
             Err(error) => return Err(error),
         };
@@ -112,7 +112,7 @@ impl LibraryLayout {
         let at_sp = rules.iter().position(|rule| rule.kind == RULE_AT_SP);
         let at_sp = at_sp.and_then(|at| u8::try_from(at).ok());
         layout.quick_rule = at_sp.unwrap_or(NO_RULE);
-        // Whoever walks frames reads no further than this, wherever a layout comes from.
+        // Walkers read no further than this check allows, wherever a layout comes from.
         varid_tunnel::layout::check(&layout)
             .map_err(|error| LayoutError::Unusable(error.to_string()))?;
         let kinds = ranges::kinds(&library, &unnamed, &interpreters);
@@ -133,8 +133,8 @@ impl LibraryLayout {
         })
     }
 
-    /// The layout and what the code does in a process that has loaded the library at an address, and whose word for the thread pointer's
-    /// offset says this.
+    /// Returns the layout and the code ranges in a process that has loaded the library at `base`, and whose word for the thread pointer's
+    /// offset contains `tls_offset`.
     pub fn loaded_at(&self, base: u64, tls_offset: i64) -> (Layout, Vec<CodeRange>) {
         let mut layout = self.layout;
         layout.tls_offset = tls_offset;
@@ -155,13 +155,14 @@ impl LibraryLayout {
         (layout, ranges.collect())
     }
 
-    /// Where a thread's pointer to its `Thread` is.
+    /// Where a thread has the pointer to its `Thread`.
     pub const fn self_pointer(&self) -> SelfPointer {
         self.self_pointer
     }
 }
 
-/// The functions without a symbol, assembly and static functions of C++; and what all assembly says of the frames of saved registers.
+/// Returns the functions without a symbol (assembly and static functions of C++), and what all assembly shows of the frames of saved
+/// registers.
 fn assembly(library: &Library) -> Result<(Vec<Unnamed>, Seen), LayoutError> {
     let mut unnamed = Vec::new();
     let mut seen = Seen::default();
@@ -184,7 +185,7 @@ fn assembly(library: &Library) -> Result<(Vec<Unnamed>, Seen), LayoutError> {
     Ok((unnamed, seen))
 }
 
-/// In the thread: its top quick frame.
+/// Returns the offset of a thread's top quick frame in its `Thread`.
 fn stack_quick(fields: &Fields, saves: Option<&CalleeSaves>) -> Result<u16, LayoutError> {
     match (fields.stack_quick, saves.map(|saves| saves.stack_quick)) {
         (Some(one), Some(other)) if one != other => Err(LayoutError::Contradiction {
@@ -200,7 +201,7 @@ fn stack_quick(fields: &Fields, saves: Option<&CalleeSaves>) -> Result<u16, Layo
     }
 }
 
-/// The layout without its rules.
+/// Makes the layout without its rules.
 fn layout(
     library: &Library,
     fields: &Fields,
@@ -215,7 +216,7 @@ fn layout(
     let word = u16::from(library.word());
     let first = stack.iter().copied().min().unwrap_or_default();
     let last = stack.iter().copied().max().unwrap_or_default();
-    // Three pointers, one behind another.
+    // Three consecutive pointers.
     if last.wrapping_sub(first) != word.wrapping_mul(2) || first.checked_rem(word) != Some(0) {
         return Err(LayoutError::OutOfBounds("the size of a managed stack"));
     }
@@ -254,7 +255,7 @@ fn layout(
     })
 }
 
-/// The rules of its frames: linked ones first.
+/// Makes the rules of the library's frames, linked frames first.
 fn rules(
     library: &Library,
     fields: &Fields,
@@ -282,9 +283,9 @@ fn rules(
     Ok(rules)
 }
 
-/// What rules of native frames say of those of saved registers.
+/// Makes the part of the rules of native frames that describes frames of saved registers.
 fn saved(library: &Library, fields: &Fields, saves: &CalleeSaves) -> Rule {
-    // A native method's frame is made as the third of those is.
+    // The frame of a native method is made like the third of these.
     let [_, _, native_size, ..] = saves.sizes;
     Rule {
         method_flags: fields.method_flags,
@@ -297,7 +298,7 @@ fn saved(library: &Library, fields: &Fields, saves: &CalleeSaves) -> Rule {
     }
 }
 
-/// Linked frames; without mterp no register leads to one.
+/// Makes the rule of linked frames. Without mterp, no register leads to one.
 fn list(fields: &Fields, mterp: Option<&Mterp>) -> Rule {
     Rule {
         kind: RULE_LIST,
@@ -313,7 +314,7 @@ fn list(fields: &Fields, mterp: Option<&Mterp>) -> Rule {
     }
 }
 
-/// Frames of compiled code.
+/// Makes the rule of compiled frames.
 const fn sized(jit: &JitCode, mut rule: Rule) -> Rule {
     rule.kind = jit.kind;
     (rule.reg_pc, rule.reg_frame) = (NO_REG, NO_REG);
@@ -323,10 +324,10 @@ const fn sized(jit: &JitCode, mut rule: Rule) -> Rule {
     rule
 }
 
-/// Frames of nterp.
+/// Makes the rule of nterp's frames.
 fn at_sp(library: &Library, nterp: &Nterp, saved: &Rule) -> Option<Rule> {
     Some(Rule {
-        // Without it proxies' frames are not known.
+        // Without it, the frames of proxies are not recognised.
         method_entry: jit_code::method_entry(library).unwrap_or_default(),
         method_flags: saved.method_flags,
         native_flag: saved.native_flag,
@@ -340,12 +341,13 @@ fn at_sp(library: &Library, nterp: &Nterp, saved: &Rule) -> Option<Rule> {
     })
 }
 
-/// How code finds the `Thread` of its thread: by a thread-local variable, or, with Android's C library, by a slot at the thread pointer.
+/// Finds out how code gets the `Thread` of its thread: by a thread-local variable or, with Android's C library, by a slot at the thread
+/// pointer.
 fn self_pointer(library: &Library) -> Result<SelfPointer, LayoutError> {
     if let Some(word) = library.tls_word {
         return Ok(SelfPointer::Word(word));
     }
-    // Functions that begin with the current thread, and stack protection's slot, which any function reads.
+    // Functions that begin by getting the current thread. They also read the slot of the stack protector, as any function may.
     let named = library
         .functions
         .iter()
@@ -360,7 +362,8 @@ fn self_pointer(library: &Library) -> Result<SelfPointer, LayoutError> {
     }
 }
 
-/// The words at the thread pointer that functions read, except the one of stack protection (bionic's `TLS_SLOT_STACK_GUARD`).
+/// Returns the offsets from the thread pointer of the words that functions read, except that of the stack protector (bionic's
+/// `TLS_SLOT_STACK_GUARD`).
 fn slots<'f>(library: &Library, functions: impl Iterator<Item = &'f Function>) -> Vec<i64> {
     let guard = i64::from(library.word()).wrapping_mul(5);
     let mut found: Vec<i64> = Vec::new();
@@ -380,7 +383,7 @@ fn slots<'f>(library: &Library, functions: impl Iterator<Item = &'f Function>) -
     found
 }
 
-/// For a fuzz target: how many events following some code, from its first instruction on, gives.
+/// For a fuzz target: follows code from its first instruction on, and returns the number of events.
 pub(crate) fn follow(machine: Machine, code: &[u8]) -> usize {
     let Some(decoder) = Decoder::of(machine) else {
         return 0;
@@ -389,7 +392,7 @@ pub(crate) fn follow(machine: Machine, code: &[u8]) -> usize {
     Trace::of(&Fragment(code), decoder, 0..end).events.len()
 }
 
-/// Code from address 0 on, and nothing else.
+/// Code at address 0, and nothing else.
 struct Fragment<'a>(&'a [u8]);
 
 impl Code for Fragment<'_> {

@@ -1,7 +1,7 @@
-//! Do the structures of a process look like what its library says of them?
+//! Checks whether the structures of a process agree with the layout that its library shows.
 //!
-//! The process runs while it is looked at: what is read may be torn, threads come and go, and a thread's note of its top quick frame
-//! outlives the frame. So a check that is not passed is made again later, and only the last of many says that the process is different.
+//! The process runs meanwhile: reads may be torn, threads come and go, and a thread's note of its top quick frame outlives the frame. So a
+//! failed check is repeated later, and only the last of many failures means that the process differs.
 
 use super::{LibraryLayout, SelfPointer};
 use std::collections::HashSet;
@@ -11,19 +11,19 @@ use varid_tunnel::abi::{CodeRange, Layout, NO_INDEX, SPECIAL_METHODS};
 use varid_tunnel::method::{CodeItem, resolve_method};
 use varid_tunnel::{Memory, TunnelError};
 
-/// No library has more initial thread-local storage than this; a word beyond is something else.
+/// No library has more initial thread-local storage than this. A larger value is something else.
 const MAX_TLS: u64 = 1 << 20;
-/// How often a list that changes is read anew.
+/// How often a list that changes is read again.
 const ATTEMPTS: usize = 5;
-/// Threads that are looked at.
+/// The most threads that are checked.
 const MAX_THREADS: usize = 1 << 12;
-/// Threads whose frames are looked at.
+/// The most threads whose frames are checked.
 const MAX_STACKS: usize = 64;
-/// Fragments of a thread, and frames of a fragment, that are looked at.
+/// The most fragments of a thread, and frames of a fragment, that are checked.
 const MAX_FRAMES: usize = 64;
-/// Methods that are looked at.
+/// The most methods that are checked.
 const MAX_METHODS: usize = 256;
-/// Members of a dex file object that may lead to the file.
+/// The most members of a dex file object that may be the pointer to the file.
 const MAX_MEMBERS: u16 = 8;
 
 /// What is checked in a process.
@@ -31,16 +31,16 @@ const MAX_MEMBERS: u16 = 8;
 pub enum Check {
     /// The methods for callee-saved registers are methods.
     CalleeSaves,
-    /// The VM's threads are the process's.
+    /// The threads in the VM's list are threads of the process.
     Threads,
     /// Fragments and frames lie on the stacks in order.
     Stacks,
-    /// The frames' methods lead to dex files that have them.
+    /// The frames' methods lead to dex files that contain them.
     Methods,
 }
 
 impl Check {
-    /// With that of the word with the thread pointer's offset, which a process that is up passes.
+    /// All of these and the check of the word with the thread pointer's offset, which a process that is up passes.
     const ALL: usize = 5;
 
     const fn what(self) -> &'static str {
@@ -53,7 +53,7 @@ impl Check {
     }
 }
 
-/// How many checks a layout has passed. None has failed.
+/// How many checks a layout has passed. No check has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checks {
     passed: usize,
@@ -73,25 +73,25 @@ pub(crate) struct InProcess {
     pub(crate) checks: Checks,
 }
 
-/// What a look at a process has shown.
+/// The result of a look at a process.
 #[derive(Debug)]
 pub(crate) enum Look {
-    /// There is nothing yet that could be checked.
+    /// There is nothing yet that can be checked.
     NotUp(&'static str),
-    /// The process's structures are others, or were being changed.
+    /// The process's structures differ, or were being changed.
     Differs(Check),
-    /// They are what the library says.
+    /// The structures agree with the library.
     Agrees(Box<InProcess>),
 }
 
-/// Why a check is not passed.
+/// Why a check did not pass.
 enum Failed {
     NotUp(&'static str),
     Differs(Check),
 }
 
 impl LibraryLayout {
-    /// Looks at a process that has loaded the library at an address.
+    /// Checks a process that has loaded the library at `base`.
     pub(crate) fn look(&self, pid: Pid, memory: &dyn Memory, base: u64) -> Look {
         let process = InMemory {
             library: self,
@@ -135,7 +135,7 @@ impl InMemory<'_> {
             layout.dex_file_begin = self.methods(layout, &methods)?;
             passed = passed.saturating_add(1);
         } else if !self.library.has_dex_file_begin {
-            // Nothing else says where a dex file is.
+            // Nothing else shows where a dex file is.
             return Err(Failed::Differs(Check::Threads));
         }
         Ok(InProcess {
@@ -157,14 +157,14 @@ impl InMemory<'_> {
             4 => i64::from(value as u32 as i32),
             _ => value.cast_signed(),
         };
-        // Not yet relocated: the process is still being loaded.
+        // Not relocated yet: the process is still being loaded.
         if offset == 0 || offset.unsigned_abs() > MAX_TLS {
             return Err(Failed::NotUp("its library is not relocated"));
         }
         Ok(offset)
     }
 
-    /// The `Runtime`, whose methods for callee-saved registers are methods of no dex file.
+    /// Finds the `Runtime`. Its methods for callee-saved registers must be methods of no dex file.
     fn runtime(&self, layout: &Layout) -> Result<u64, Failed> {
         const NOT_UP: Failed = Failed::NotUp("its VM is starting");
         const DIFFERS: Failed = Failed::Differs(Check::CalleeSaves);
@@ -192,13 +192,13 @@ impl InMemory<'_> {
         Ok(runtime)
     }
 
-    /// The VM's threads; None: it is not known where their list is.
+    /// Returns the VM's threads. None if the location of their list is not known.
     fn threads(&self, layout: &Layout, runtime: u64) -> Result<Option<Vec<u64>>, Failed> {
         let Some(list) = self.library.threads else {
             return Ok(None);
         };
         let word = u16::from(layout.word);
-        // Where nodes have the pointer to the next one, if the library does not say it.
+        // Where a node may have the pointer to the next one, if the library does not show it.
         let candidates = match list.next {
             Some(next) => vec![next],
             None => vec![0, word],
@@ -214,7 +214,7 @@ impl InMemory<'_> {
                         .read_u32(thread.wrapping_add(layout.thread_tid.into()))
                 };
                 let all = threads.iter().map(tid);
-                // One that has just begun has none yet.
+                // A thread that has just begun has no tid yet.
                 let are_its = |tid: Result<u32, TunnelError>| {
                     tid.is_ok_and(|tid| tid == 0 || tids.contains(&tid))
                 };
@@ -229,7 +229,7 @@ impl InMemory<'_> {
         Err(Failed::Differs(Check::Threads))
     }
 
-    /// The threads of the list.
+    /// Returns the threads of the list.
     fn listed(&self, runtime: u64, next: u16) -> Result<Vec<u64>, TunnelError> {
         let Some(list) = self.library.threads else {
             return Ok(Vec::new());
@@ -258,7 +258,8 @@ impl InMemory<'_> {
         Ok(threads)
     }
 
-    /// The methods of the threads' frames, if those are on stacks: the fragments of a thread, and the frames of a fragment, lie in order.
+    /// Returns the methods of the threads' frames, if these are on stacks: the fragments of a thread and the frames of a fragment must lie
+    /// in order.
     fn stacks(&self, layout: &Layout, threads: &[u64]) -> Result<Vec<u64>, Failed> {
         let mut methods = Vec::new();
         let (mut ordered, mut torn) = (0usize, 0usize);
@@ -279,7 +280,7 @@ impl InMemory<'_> {
         }
     }
 
-    /// The methods of a thread's frames.
+    /// Returns the methods of a thread's frames.
     fn stack(&self, layout: &Layout, thread: u64) -> Result<Vec<u64>, TunnelError> {
         let list = layout.rules.first().copied().unwrap_or_default();
         let torn = |address| TunnelError::Read {
@@ -322,8 +323,8 @@ impl InMemory<'_> {
         Ok(methods)
     }
 
-    /// A method is that of a dex file: gives where a dex file object has its file. Others may be what a note of a frame that is no more
-    /// leads to.
+    /// Checks that at least one method is of a dex file, and returns where a dex file object has the pointer to its file. Other methods may
+    /// fail the check, because outdated notes lead to frames that have returned.
     fn methods(&self, layout: Layout, methods: &[u64]) -> Result<u16, Failed> {
         let word = u16::from(layout.word);
         let members = match self.library.has_dex_file_begin {
@@ -354,11 +355,11 @@ impl InMemory<'_> {
         }
     }
 
-    /// Whether a method's dex file is one and has so many methods; None: it is a method of the VM's own.
+    /// Returns true if a method's dex file is valid and has enough methods. None if it is a method of the VM itself.
     fn is_of_dex_file(&self, layout: &Layout, method: u64) -> Option<bool> {
-        /// In a dex file's header: how many methods it has.
+        /// Offset in a dex file's header of the number of methods.
         const METHOD_IDS_SIZE: u64 = 88;
-        /// In the same header: the file's size.
+        /// Offset in that header of the file's size.
         const FILE_SIZE: u64 = 32;
         let id = match resolve_method(layout, self.memory, method) {
             Ok(Some(id)) => id,
@@ -370,7 +371,7 @@ impl InMemory<'_> {
         let has_magic = self.memory.read(id.dex_begin, &mut magic).is_ok()
             && matches!(&magic, b"dex\n" | b"cdex");
         let has_method = read(METHOD_IDS_SIZE).is_ok_and(|methods| id.method_index < methods);
-        // A method's code is in its dex file; in another one's data, where the file is compact.
+        // A method's code is in its dex file. With compact dex, it may be in the data of another one.
         let has_code = match id.code {
             CodeItem::Address { start, .. } if &magic == b"dex\n" => {
                 let size = read(FILE_SIZE).map_or(0, u64::from);
@@ -387,7 +388,7 @@ impl InMemory<'_> {
     }
 }
 
-/// The ids of a process's threads, as they know themselves.
+/// Returns the ids of a process's threads in their innermost pid namespace.
 fn tids(pid: Pid) -> HashSet<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
     let tasks = tasks.into_iter().flatten().flatten().take(MAX_THREADS);

@@ -1,7 +1,7 @@
-//! What does the library's code do?
+//! The kinds of the library's code, by address.
 //!
-//! Functions with symbols are known by their names. Assembly without symbols is known by the function that it calls, which has one; a
-//! static function between two of the machinery of calls is a part of that machinery.
+//! Functions with symbols are classified by name. Assembly without symbols is classified by the named functions that it calls. A static
+//! function that is called by one function of the call machinery and calls another one belongs to it.
 
 use super::interpreter::Interpreters;
 use super::library::{Function, Library};
@@ -12,17 +12,17 @@ use varid_tunnel::abi::{
     CodeRange, RANGE_BODY, RANGE_BRIDGE, RANGE_HANDLERS, RANGE_INTERPRETER, RANGE_QUICK, RANGE_VM,
 };
 
-/// Ranges that a library may have: a process's list of them is not longer.
+/// The most ranges of a library, which is the most in a process's list of them.
 const MAX_RANGES: usize = 250;
-/// Functions without a symbol that are machinery of calls; Debian's builds have thirty.
+/// The most functions without a symbol that belong to the call machinery. Debian's builds have thirty.
 const MAX_UNNAMED: usize = 100;
-/// Less code than this between two ranges is padding.
+/// A gap between two ranges with less code than this is padding.
 const PADDING: u64 = 16;
 
-/// How the mangled names of interpreters in C++ begin.
+/// Prefixes of the mangled names of interpreters in C++.
 const INTERPRETERS: [&str; 1] = ["_ZN3art11interpreter20ExecuteSwitchImplCppI"];
 
-/// How the names of the machinery of calls begin.
+/// Prefixes of the names of the call machinery.
 const BRIDGES: [&str; 40] = [
     "_ZN3art9ArtMethod6InvokeE",
     "_ZN3art11interpreter26EnterInterpreterFromInvokeE",
@@ -66,7 +66,7 @@ const BRIDGES: [&str; 40] = [
     "art_invoke_",
 ];
 
-/// How the names of functions begin that only assembly of the machinery of calls calls.
+/// Prefixes of the names of functions that are called only by assembly of the call machinery.
 const CALLED_BY_BRIDGES: [&str; 6] = [
     "artQuickToInterpreterBridge",
     "artQuickProxyInvokeHandler",
@@ -88,10 +88,10 @@ pub(super) struct Unnamed {
     pub(super) calls: Vec<u64>,
 }
 
-/// The functions of the library whose kind is known, by their first address.
+/// The functions of the library with a known kind, by their first address: end and kind.
 pub(super) type Kinds = BTreeMap<u64, (u64, u32)>;
 
-/// How the names of functions begin of whose static functions some are machinery, too.
+/// Prefixes of the names of functions whose static functions may belong to the call machinery, too.
 const WITH_STATIC_PARTS: [&str; 4] = [
     "_ZN3art11interpreter",
     "_ZN3art18MethodHandleInvokeE",
@@ -99,12 +99,12 @@ const WITH_STATIC_PARTS: [&str; 4] = [
     "_ZN3art32MethodHandleInvokeExactWithFrameE",
 ];
 
-/// What functions do, by their names, and, where they have none, by the functions that call them and that they call.
+/// Classifies functions by their names, and those without a name by the functions that call them and that they call.
 ///
 /// `unnamed`: the functions without a symbol.
 pub(super) fn kinds(library: &Library, unnamed: &[Unnamed], interpreters: &Interpreters) -> Kinds {
     let mut kinds = Kinds::new();
-    // Functions that static parts of the machinery call, and those that call such a part.
+    // A static part of the call machinery calls one of `leads_on`, and is one of `called`.
     let mut leads_on: HashSet<u64> = HashSet::new();
     let mut called: HashSet<u64> = HashSet::new();
     for function in &library.functions {
@@ -122,7 +122,7 @@ pub(super) fn kinds(library: &Library, unnamed: &[Unnamed], interpreters: &Inter
     leads_on.extend(interpreters.mterp.iter().map(|mterp| mterp.code.start));
     leads_on.extend(interpreters.switch.iter().map(|code| code.start));
     let mut found = assembly(library, unnamed);
-    // Each part may have parts.
+    // A part may have parts of its own.
     loop {
         let part = unnamed.iter().find(|one| {
             let start = one.code.start;
@@ -143,8 +143,8 @@ pub(super) fn kinds(library: &Library, unnamed: &[Unnamed], interpreters: &Inter
     kinds
 }
 
-/// Assembly of the machinery of calls without symbols: what calls a function that only it calls, and what `ArtMethod::Invoke` calls to
-/// enter compiled code; on ARM that has a part of its own.
+/// Finds assembly of the call machinery without symbols: callers of a function that only such assembly calls, and what `ArtMethod::Invoke`
+/// calls to enter compiled code. On ARM, the latter has a part of its own.
 fn assembly(library: &Library, unnamed: &[Unnamed]) -> BTreeMap<u64, u64> {
     let invoke = library.named("_ZN3art9ArtMethod6InvokeE", "");
     let invoke = invoke.map(|invoke| library.trace(invoke));
@@ -172,7 +172,7 @@ fn assembly(library: &Library, unnamed: &[Unnamed]) -> BTreeMap<u64, u64> {
     found
 }
 
-/// All code of the library, by address, without gaps that matter; `rule` is the index of nterp's rule, if it has one.
+/// Returns all code of the library, by address, without gaps other than padding. `rule`: the index of nterp's rule, if it has one.
 pub(super) fn ranges(
     library: &Library,
     kinds: &Kinds,
@@ -206,7 +206,7 @@ pub(super) fn ranges(
             let start = nterp.parts.first()?.start;
             let end = nterp.parts.last()?.end;
             add(start..nterp.handlers.start, RANGE_INTERPRETER, rule);
-            // Of two interpreters' handlers mterp's are those whose register is looked at.
+            // Only one interpreter's handlers can be followed: mterp's, if there is one.
             let handlers = match &interpreters.mterp {
                 Some(_) => RANGE_BODY,
                 None => RANGE_HANDLERS,
@@ -231,7 +231,7 @@ pub(super) fn ranges(
     (all.len() <= MAX_RANGES).then_some(all)
 }
 
-/// The same, with the rest of the library's code between them.
+/// Adds the rest of the library's code between the ranges.
 fn with_rest(library: &Library, ranges: &[CodeRange]) -> Vec<CodeRange> {
     let mut all = Vec::new();
     let mut at = library.text.start;

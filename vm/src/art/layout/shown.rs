@@ -1,10 +1,10 @@
-//! What does one function show?
+//! What one function shows.
 
 use super::error::LayoutError;
 use super::library::{Function, Library};
 use super::trace::{Event, Trace, Value};
 
-/// A function, with what it does.
+/// A function and its trace.
 pub(super) struct Shown<'a> {
     pub(super) trace: Trace,
     name: &'static str,
@@ -30,7 +30,7 @@ impl<'a> Shown<'a> {
         Ok(Self::of(library, function, name))
     }
 
-    /// All that a predicate takes from the events; if that is one value, this.
+    /// Returns what a predicate takes from the events, if that is exactly one value.
     pub(super) fn only<T: PartialEq>(
         &self,
         field: &'static str,
@@ -61,13 +61,13 @@ impl<'a> Shown<'a> {
         })
     }
 
-    /// Where a pointer, or what else has a word's size, was loaded from.
+    /// Returns the address that a word-sized value, such as a pointer, was loaded from.
     pub(super) fn word_from(&self, value: Value) -> Option<Value> {
         let (from, size) = self.trace.loaded_from(value)?;
         (size == self.library.word()).then_some(from)
     }
 
-    /// Where 32 bits were loaded from.
+    /// Returns the address that 32 bits were loaded from.
     pub(super) fn half_from(&self, value: Value) -> Option<Value> {
         let (from, size) = self.trace.loaded_from(value)?;
         (size == 4).then_some(from)

@@ -1,7 +1,7 @@
-//! Which methods stand for saved registers, and how large are their frames?
+//! Finds the methods that stand for saved registers, and the sizes of their frames.
 //!
-//! The VM's assembly saves registers in frames of its own, at whose stack pointer it leaves one of six methods of the `Runtime`, and tells
-//! the thread where that frame is. Each place in the code that does so says how large the frame is, and all of them must agree.
+//! The VM's assembly saves registers in frames of its own. It stores one of six methods of the `Runtime` at the frame's stack pointer, and
+//! the frame's address in the thread. Each place in the code that does so shows the size of the frame, and all of them must agree.
 
 use super::decode::Register;
 use super::error::LayoutError;
@@ -9,10 +9,10 @@ use super::library::{Function, Library};
 use super::trace::{Event, Trace};
 use varid_tunnel::abi::SPECIAL_METHODS;
 
-/// What the assembly says.
+/// What the assembly shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CalleeSaves {
-    /// Bytes of each method's frame.
+    /// Size of each method's frame in bytes.
     pub(super) sizes: [u16; SPECIAL_METHODS],
     /// In the thread: its top quick frame.
     pub(super) stack_quick: u16,
@@ -20,7 +20,7 @@ pub(super) struct CalleeSaves {
 
 const FUNCTION: &str = "art_quick_*";
 
-/// What has been seen of it.
+/// What the assembly has shown so far.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     sizes: [Option<u16>; SPECIAL_METHODS],
@@ -28,7 +28,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Takes in what a function says, which may be another one.
+    /// Adds what a function shows, if it is one that saves registers.
     pub(super) fn add(
         &mut self,
         library: &Library,
@@ -49,7 +49,7 @@ impl Seen {
             agree("the size of a frame of callee-saved registers", known, size)?;
             saves = true;
         }
-        // Only in such a function is a stack pointer in a structure what it looks like.
+        // Only in such a function does a stack pointer that is stored in a structure have this meaning.
         let noted = trace.events.iter().filter(|_| saves);
         for (_, event) in noted {
             if let Some(top) = noted_frame(library, trace, event) {
@@ -59,7 +59,7 @@ impl Seen {
         Ok(())
     }
 
-    /// All of it.
+    /// Returns the result, if it is complete.
     pub(super) fn all(&self) -> Result<CalleeSaves, LayoutError> {
         let not_shown = |field| LayoutError::NotShown {
             function: FUNCTION,
@@ -74,7 +74,7 @@ impl Seen {
     }
 }
 
-/// The first value counts; another one contradicts it.
+/// Keeps the first value. A different one is a contradiction.
 fn agree<T: Copy + PartialEq + Into<Shown>>(
     field: &'static str,
     known: &mut Option<T>,
@@ -91,7 +91,7 @@ fn agree<T: Copy + PartialEq + Into<Shown>>(
     }
 }
 
-/// What an error shows of a value.
+/// A value as an error shows it.
 struct Shown(u64);
 
 impl From<u16> for Shown {
@@ -118,15 +118,15 @@ fn saved(library: &Library, trace: &Trace, event: &Event) -> Option<(usize, i64)
     }
     let word = u16::from(library.word());
     let method = usize::from(offset.checked_div(word)?);
-    // In the first words of a Runtime; anything else that is stored is none of these methods.
+    // These methods are in the first words of a Runtime. Anything else is not one of them.
     if offset.checked_rem(word)? != 0 || method >= SPECIAL_METHODS {
         return None;
     }
     Some((method, trace.on_stack(to)?.checked_neg()?))
 }
 
-/// Bytes of a frame that begins so far below the stack pointer at a function's start. The caller may have pushed more than a return
-/// address: the first row of the function's unwind information says how much.
+/// Returns the size in bytes of a frame that begins this far below the stack pointer at a function's start. The caller may have pushed more
+/// than a return address; the first row of the function's unwind information shows how much.
 fn frame_size(library: &Library, function: &Function, depth: i64) -> Option<u16> {
     let rows = library.rows(function.code.clone());
     let cfa = rows.first()?.cfa()?;
@@ -135,7 +135,7 @@ fn frame_size(library: &Library, function: &Function, depth: i64) -> Option<u16>
     u16::try_from(size).ok()
 }
 
-/// If the stack pointer is stored in the thread: which register leads there, and where.
+/// If the stack pointer is stored in the thread: the register that points to the thread, and the offset.
 fn noted_frame(library: &Library, trace: &Trace, event: &Event) -> Option<(Option<Register>, u16)> {
     let (to, what) = event.stored(library.word())?;
     trace.on_stack(what)?;

@@ -1,25 +1,26 @@
-//! Where is the VM's list of its threads? Only a check in the process needs it.
+//! Finds the VM's list of its threads, which only a check in the process needs.
 
 use super::error::LayoutError;
 use super::library::Library;
 use super::shown::Shown;
 use super::trace::Event;
 
-/// How the VM's list of its threads is found.
+/// The location of the VM's list of its threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Threads {
     /// In the `Runtime`: pointer to the list.
     pub(super) runtime_list: u16,
     /// In the list: pointer to the first node.
     pub(super) first: u16,
-    /// In a node, and in the head, which is none: pointer to the next one. None: the code does not tell it from the pointer to the first one.
+    /// In a node, and in the head, which is not a node: pointer to the next one. None: the code does not distinguish it from the pointer to
+    /// the first one.
     pub(super) next: Option<u16>,
     /// In a node: pointer to the thread.
     pub(super) thread: u16,
 }
 
-/// `Runtime::DetachCurrentThread` takes the thread from the list, `ThreadList::Contains(pid_t)` looks for a tid. None: one of them is
-/// not there, or looks otherwise.
+/// Reads the offsets from `Runtime::DetachCurrentThread`, which removes the thread from the list, and `ThreadList::Contains(pid_t)`, which
+/// searches for a tid. None if one of them is missing or has other code.
 pub(super) fn threads(library: &Library, thread_tid: u16) -> Result<Option<Threads>, LayoutError> {
     let Some(unregister) = library.functions.iter().find(|function| {
         function
@@ -56,7 +57,7 @@ pub(super) fn threads(library: &Library, thread_tid: u16) -> Result<Option<Threa
         return Ok(None);
     };
     let this = contains.argument(0)?;
-    // A tid is 32 bits of what a pointer in a node leads to.
+    // A tid is 32 bits in the structure that a pointer in a node leads to.
     let found = contains.only("the tid of a thread", |event| match *event {
         Event::Load { from, size: 4 } => {
             let (thread, tid) = contains.trace.split(from)?;
@@ -77,7 +78,7 @@ pub(super) fn threads(library: &Library, thread_tid: u16) -> Result<Option<Threa
             other: tid.into(),
         });
     }
-    // The other word of a node that is read leads to the next one.
+    // The other word of a node that is read is the pointer to the next one.
     let next = contains.only("the next thread", |event| match *event {
         Event::Load { from, size } if size == library.word() => {
             let (node, offset) = contains.trace.split(from)?;

@@ -1,81 +1,81 @@
-//! Where do the values come from that a function works with?
+//! Follows the code of a function, to find where the values that it uses come from.
 //!
-//! A function's code is followed from its first instruction over all of its branches, and every register's value is known as a path:
-//! what memory, so many bytes from which argument. Each instruction is executed once, by the first path that leads there. What lies
-//! behind a call is followed last: the function that is called may not come back, and what is there belongs to another path then.
+//! The code is followed from its first instruction over all branches. The value of every register is known as a path: memory at an offset
+//! from an argument, for example. Each instruction is executed once, for the first path that leads to it. Code after a call is followed
+//! last, because the called function may not return, and then that code belongs to another path.
 
 use super::decode::{Base, Decoder, Effect, Flow, OPERAND, Place, REGISTERS, Register, Source};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
-/// Instructions that are followed in one function.
+/// The most instructions that are followed in one function.
 const MAX_INSTRUCTIONS: usize = 1 << 13;
 
-/// What memory and constants a library has.
+/// The memory and constants of a library.
 pub(super) trait Code {
-    /// The bytes of an address of the file and those behind it.
+    /// Returns the bytes from an address of the file on.
     fn code(&self, address: u64) -> &[u8];
 
-    /// What the word at an address holds, if the library says so and nobody writes it.
+    /// Returns the word at an address, if the library contains it and it is never written.
     fn constant(&self, address: u64, size: u8) -> Option<u64>;
 
-    /// Counts an instruction that is decoded; false: that was enough.
+    /// Counts a decoded instruction. Returns false if the limit is reached.
     fn count(&self) -> bool;
 }
 
-/// Something of which nothing is known but where it comes from.
+/// The source of a value that is otherwise unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Origin {
     /// Zero: the value is a constant.
     Zero,
-    /// What a register holds when the function is called.
+    /// The value of a register at the call of the function.
     Register(Register),
     /// The thread pointer.
     ThreadPointer,
-    /// ART's `Thread` of the thread.
+    /// ART's `Thread` for this thread.
     Thread,
     /// The bytes at an address.
     Loaded { from: Value, size: u8 },
-    /// What the function at an address returns.
+    /// The return value of the function at an address.
     Returned { by: u64 },
-    /// Another one than all others.
+    /// Unknown, and different from all others.
     Unknown(u32),
 }
 
-/// A value: what it comes from, and a constant that is added to that.
+/// A value: its origin, and a constant that is added to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Value {
     origin: u32,
     offset: i64,
 }
 
-/// A part of what a function does.
+/// One thing that a function does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// `size` bytes are read.
     Load { from: Value, size: u8 },
-    /// `size` bytes are written; None: nothing is known of what.
+    /// `size` bytes are written. `what` is None if nothing is known about the value.
     Store {
         to: Value,
         what: Option<Value>,
         size: u8,
     },
-    /// One value is subtracted from another one.
+    /// One value is subtracted from another.
     Subtract { left: Value, right: Value },
     /// Some bits of a value are tested.
     Test { value: Value, mask: u64 },
     /// A function of the library is called.
     Call { target: u64, arguments: [Value; 6] },
-    /// A function is called to which a value leads.
+    /// The function to which a value points is called.
     CallOf(Value),
-    /// The function ends with a call of another one.
+    /// The function ends by jumping to another one.
     TailCall { target: u64 },
-    /// The code goes on where a register says.
+    /// A jump to the address in a register.
     JumpIndirect,
 }
 
 impl Event {
-    /// If so many bytes of which something is known are written: where to, and what.
+    /// Returns the destination and the value, if `bytes` bytes with a known value are written.
     pub(super) const fn stored(&self, bytes: u8) -> Option<(Value, Value)> {
         match *self {
             Self::Store {
@@ -88,28 +88,28 @@ impl Event {
     }
 }
 
-/// What a function does, in the order in which it was followed; and the address of the instruction that does it.
+/// What a function does, in the order in which it was followed, with the address of each instruction.
 #[derive(Debug)]
 pub(super) struct Trace {
     origins: Vec<Origin>,
     known: HashMap<Origin, u32>,
     pub(super) events: Vec<(u64, Event)>,
-    /// What registers hold at the first jump to where a register says.
+    /// The registers at the first jump to an address in a register.
     pub(super) at_first_jump: Option<State>,
     decoder: Decoder,
 }
 
-/// What registers hold.
+/// The values of the registers.
 #[derive(Debug, Clone)]
 pub(super) struct State([Value; REGISTERS]);
 
 impl State {
-    /// What a register holds.
+    /// Returns the value of a register.
     pub(super) fn get(&self, register: Register) -> Option<Value> {
         self.0.get(usize::from(register.0)).copied()
     }
 
-    /// All registers.
+    /// Returns all registers.
     pub(super) fn registers(&self) -> impl Iterator<Item = (Register, Value)> {
         (0..).map(Register).zip(self.0.iter().copied())
     }
@@ -209,7 +209,7 @@ impl Trace {
         self.events.push((at, Event::Call { target, arguments }));
     }
 
-    /// What a call leaves of the registers.
+    /// Applies a call to the registers: those that the callee may overwrite become unknown.
     fn lose_in_call(&mut self, state: &mut State, result: Origin) {
         for number in (0..).take(REGISTERS) {
             let register = Register(number);
@@ -287,7 +287,7 @@ impl Trace {
             Effect::ThreadPointer { to } => (to, self.origin(Origin::ThreadPointer)),
             Effect::Overwrite(to) => (to, self.unknown()),
         };
-        // Addresses of 32 bits wrap.
+        // 32-bit addresses wrap.
         let value = match (value.origin, self.decoder) {
             (0, Decoder::Arm) => self.constant(u64::from(value.offset as u32)),
             _ => value,
@@ -308,7 +308,7 @@ impl Trace {
         });
         let index = match place.index {
             None => 0,
-            // Only where it is not scaled does a constant say anything: a library's own addresses.
+            // A constant index is used only if it is not scaled: with a library's own addresses.
             Some(index) => match state.get(index).and_then(|index| self.as_constant(index)) {
                 Some(index) if base.origin == 0 => index.cast_signed(),
                 _ => return self.unknown(),
@@ -345,19 +345,19 @@ impl Trace {
         }
     }
 
-    /// A value without what is added to it.
+    /// Returns the origin of a value, without the constant that is added.
     fn of_origin(&self, value: Value) -> Option<Origin> {
         self.origins
             .get(usize::try_from(value.origin).ok()?)
             .copied()
     }
 
-    /// The constant that a value is.
+    /// Returns the value if it is a constant.
     pub(super) fn as_constant(&self, value: Value) -> Option<u64> {
         (value.origin == 0).then_some(value.offset.cast_unsigned())
     }
 
-    /// The address, of so many bytes, that a value was loaded from; None: it was not, or something was added to it.
+    /// Returns the address and the size in bytes that a value was loaded from. None if it was not loaded, or something was added to it.
     pub(super) fn loaded_from(&self, value: Value) -> Option<(Value, u8)> {
         match self.of_origin(value)? {
             Origin::Loaded { from, size } if value.offset == 0 => Some((from, size)),
@@ -365,14 +365,14 @@ impl Trace {
         }
     }
 
-    /// Bytes between a value and another one that it was computed from.
+    /// Returns the bytes between a value and another one that it was computed from.
     pub(super) fn offset_from(&self, value: Value, base: Value) -> Option<u16> {
         let offset = value.offset.checked_sub(base.offset)?;
         (value.origin == base.origin && value.origin != 0).then_some(())?;
         u16::try_from(offset).ok()
     }
 
-    /// The functions that are called, and those that it ends with.
+    /// Returns the functions that the function calls or ends with.
     pub(super) fn calls(&self) -> impl Iterator<Item = u64> {
         self.events.iter().filter_map(|(_, event)| match event {
             Event::Call { target, .. } | Event::TailCall { target } => Some(*target),
@@ -380,7 +380,7 @@ impl Trace {
         })
     }
 
-    /// What a pointer points into, and how far.
+    /// Returns the structure that a pointer points into, and the offset.
     pub(super) fn split(&self, address: Value) -> Option<(Value, u16)> {
         let base = Value {
             offset: 0,
@@ -390,24 +390,24 @@ impl Trace {
         (address.origin != 0).then_some((base, offset))
     }
 
-    /// What the function was given in a register.
+    /// Returns the value of a register at the call of the function.
     pub(super) fn register(&self, register: Register) -> Option<Value> {
         let origin = *self.known.get(&Origin::Register(register))?;
         Some(Value { origin, offset: 0 })
     }
 
-    /// What the function was given as its argument of a number.
+    /// Returns an argument of the function, by its number.
     pub(super) fn argument(&self, number: usize) -> Option<Value> {
         self.register(*self.decoder.arguments().get(number)?)
     }
 
-    /// How far a value lies from what the stack pointer was when the function was called.
+    /// Returns a value's offset from the stack pointer at the call of the function.
     pub(super) fn on_stack(&self, value: Value) -> Option<i64> {
         let first = self.register(self.decoder.stack_pointer())?;
         (value.origin == first.origin).then(|| value.offset.wrapping_sub(first.offset))
     }
 
-    /// The function that has returned a value.
+    /// Returns the function that returned a value.
     pub(super) fn returned_by(&self, value: Value) -> Option<u64> {
         match self.of_origin(value)? {
             Origin::Returned { by } if value.offset == 0 => Some(by),
@@ -415,7 +415,8 @@ impl Trace {
         }
     }
 
-    /// Whether a value lies in what a register was when the function was called, or in the thread's `Thread`: and how far in.
+    /// Returns the base and the offset of a value that points into what a register pointed to at the call of the function, or into the
+    /// thread's `Thread` (None).
     pub(super) fn in_thread(&self, value: Value) -> Option<(Option<Register>, u16)> {
         let offset = u16::try_from(value.offset).ok()?;
         match self.of_origin(value)? {
@@ -425,7 +426,7 @@ impl Trace {
         }
     }
 
-    /// How far a value lies from the thread pointer.
+    /// Returns a value's offset from the thread pointer.
     pub(super) fn at_thread_pointer(&self, value: Value) -> Option<i64> {
         (self.of_origin(value)? == Origin::ThreadPointer).then_some(value.offset)
     }

@@ -1,4 +1,4 @@
-//! Which methods' code is at an offset of an oat file? All that share it: dex2oat writes equal code once.
+//! The compiled methods of an oat file, by the offset of their code. dex2oat writes equal code once, so several methods may share it.
 
 use super::{OatData, OatError, OatFile};
 use crate::art::code_format::CodeFormat;
@@ -10,30 +10,30 @@ use varid_model::Machine;
 /// The compiled methods of an oat file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CompiledMethods {
-    /// By their starts.
+    /// By start.
     codes: Vec<CompiledCode>,
     /// By code, then by dex file and index.
     methods: Vec<CompiledMethod>,
     /// Methods whose code has no usable header.
     pub(crate) refused: usize,
-    /// Numbers of dex files of which nothing can be read, and why: those of others are there all the same.
+    /// Numbers of the dex files of which nothing can be read, and why. The methods of the other dex files are present.
     pub(crate) unreadable: Vec<(usize, OatError)>,
 }
 
-/// The code of some methods; offsets count from `oatdata`.
+/// The code of one or more methods. Offsets count from `oatdata`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CompiledCode {
-    /// Its first instruction.
+    /// Offset of its first instruction.
     pub(crate) start: u32,
-    /// Its bytes.
+    /// Size in bytes.
     pub(crate) size: u32,
-    /// Where its CodeInfo starts.
+    /// Offset of its CodeInfo.
     pub(crate) code_info: u32,
-    /// Whose it is.
+    /// The methods that share it.
     methods: Range<usize>,
 }
 
-/// A method that was compiled.
+/// A compiled method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CompiledMethod {
     /// Number of its dex file in [`OatFile::dex_files`].
@@ -43,7 +43,7 @@ pub(crate) struct CompiledMethod {
 }
 
 impl CompiledMethods {
-    /// The code that has an instruction at an offset, and all methods that share it.
+    /// Returns the code that contains an offset, and all methods that share it.
     pub(crate) fn at(&self, offset: u32) -> Option<(&CompiledCode, &[CompiledMethod])> {
         let behind = self.codes.partition_point(|code| code.start <= offset);
         let code = self.codes.get(behind.checked_sub(1)?)?;
@@ -51,7 +51,7 @@ impl CompiledMethods {
         (distance < code.size).then_some((code, self.of(code)))
     }
 
-    /// All code, by where it starts, each with the methods that share it.
+    /// Returns all code in the order of start, with the methods that share it.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&CompiledCode, &[CompiledMethod])> {
         self.codes.iter().map(|code| (code, self.of(code)))
     }
@@ -62,12 +62,12 @@ impl CompiledMethods {
 }
 
 impl OatFile<'_> {
-    /// The methods that have code.
+    /// Returns the methods that have code.
     ///
-    /// `classes` is asked for the classes of each dex file, by its number: for each class in the order of class_defs, the indices of its
-    /// methods in the order of its class_data_item. None: the dex file is not there, and what was compiled of it stays unknown.
+    /// `classes` returns the classes of a dex file, by its number: for each class in the order of class_defs, the indices of its methods in
+    /// the order of its class_data_item. None: the dex file is not available, and its compiled methods stay unknown.
     ///
-    /// Where the file breaks its format, or was not compiled from that dex file, is told beside them.
+    /// The result also says where the file violates its format, or was not compiled from that dex file.
     pub(crate) fn compiled_methods<C: Iterator<Item = Vec<u32>>>(
         &self,
         mut classes: impl FnMut(usize) -> Option<C>,
@@ -77,11 +77,11 @@ impl OatFile<'_> {
             let before = found.len();
             let classes = classes(number).into_iter().flatten();
             if let Err(error) = self.methods_of(number, classes, &mut found) {
-                // What was read of it may be wrong, too.
+                // Its methods so far may be wrong, too.
                 found.truncate(before);
                 let is_full = error == OatError::TooManyMethods;
                 unreadable.push((number, error));
-                // Others may have the same tables, and each would take as long.
+                // Other dex files may have the same tables, and each would take as long.
                 if is_full {
                     break;
                 }
@@ -94,7 +94,7 @@ impl OatFile<'_> {
         }
     }
 
-    /// Reads those of a dex file.
+    /// Reads the methods of a dex file.
     fn methods_of(
         &self,
         number: usize,
@@ -112,7 +112,7 @@ impl OatFile<'_> {
                 };
                 found.push((self.code_start(code), method));
             })?;
-            // Each has its own offset of its code.
+            // Each method has a code offset of its own in the file.
             if found.len().saturating_mul(size_of::<u32>()) > self.data.0.len() {
                 return Err(OatError::TooManyMethods);
             }
@@ -120,7 +120,7 @@ impl OatFile<'_> {
         Ok(())
     }
 
-    /// An entry point's lowest bit stands for Thumb.
+    /// The lowest bit of an entry point is the Thumb bit.
     fn code_start(&self, entry_point: u32) -> u32 {
         match self.machine {
             Machine::Arm => entry_point & !1,
@@ -147,7 +147,7 @@ impl OatFile<'_> {
         compiled
     }
 
-    /// The code that starts at an offset, if the header before it can be one, and all that it tells of is there.
+    /// Returns the code at an offset, if the header before it is valid and all that it refers to lies in the file.
     fn code(&self, start: u32, methods: Range<usize>) -> Option<CompiledCode> {
         let header = start.checked_sub(MethodHeader::SIZE)?;
         if header < self.executable_offset {
@@ -170,10 +170,10 @@ impl OatFile<'_> {
     }
 }
 
-/// Reads a class: its status, its type, which of its methods are compiled, and where the code of each of these is.
+/// Reads a class: its status, its type, which of its methods are compiled, and the code offset of each of these.
 ///
-/// ART 11 writes how many bytes a bitmap has that says which are compiled, ART 14 how many methods there are, also where all are compiled:
-/// the bitmap is of whole words.
+/// ART 11 writes the size in bytes of the bitmap that says which are compiled. ART 14 writes the number of methods, also where all are
+/// compiled; its bitmap consists of whole words.
 fn read_class(
     data: OatData<'_>,
     format: CodeFormat,

@@ -1,4 +1,4 @@
-//! Which dex files is an oat file of? Its header says it.
+//! Parses the header of an oat file, which lists the dex files that it was compiled from.
 //!
 //! Source: runtime/oat.h and oat_file.cc of ART 11 and 14, whose oat files are of versions 183 and 230. Offsets count from the symbol `oatdata`.
 
@@ -13,13 +13,13 @@ use crate::art::code_info::{CodeInfo, CodeInfoError};
 use std::borrow::Cow;
 use varid_model::Machine;
 
-/// Dex files that are read: real files have fewer than a hundred.
+/// The most dex files that are read. Real oat files have fewer than a hundred.
 pub(crate) const MAX_DEX_FILES: u32 = 1024;
 
-/// What keeps an oat file from being read.
+/// Why an oat file cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OatError {
-    /// It is none.
+    /// It is not an oat file.
     #[error("no oat file: it starts with {0:x?} and not with 'oat\\n'")]
     Magic([u8; 4]),
     /// It is of another version of ART.
@@ -30,18 +30,18 @@ pub(crate) enum OatError {
     /// It is for a machine that ART does not know.
     #[error("an oat file for instruction set {0}, which is unknown")]
     InstructionSet(u32),
-    /// It ends too early, or says a wrong place.
+    /// It ends too early, or refers to a place beyond its end.
     #[error("oat file: {field} at offset {offset:#x}: lies beyond the end")]
     CutShort {
-        /// What was to be read, as ART names it.
+        /// The field that was read, by ART's name.
         field: &'static str,
         /// Offset from `oatdata`.
         offset: u32,
     },
-    /// Dex files or classes have the same tables.
+    /// It has more methods than it has room for: dex files or classes share their tables.
     #[error("oat file: it has more methods than there is room for")]
     TooManyMethods,
-    /// A class is none that ART writes.
+    /// A class has a type that ART does not write.
     #[error("oat file: class at offset {offset:#x}: its type is {kind}, not 0, 1 or 2")]
     ClassType {
         /// Offset from `oatdata`.
@@ -51,45 +51,45 @@ pub(crate) enum OatError {
     },
 }
 
-/// The part of an oat file from `oatdata` to the end of its code, as it is mapped.
+/// The part of an oat file from `oatdata` to the end of its code, as mapped.
 #[derive(Debug, Clone)]
 pub(crate) struct OatFile<'a> {
     data: OatData<'a>,
-    /// Which release's compiler has written it.
+    /// The release whose compiler wrote it.
     pub(crate) format: CodeFormat,
-    /// What its code is for.
+    /// The machine that its code is for.
     pub(crate) machine: Machine,
-    /// Where its code starts.
+    /// Offset of its code.
     pub(crate) executable_offset: u32,
-    /// What it was compiled from, in the order of its own numbers.
+    /// The dex files that it was compiled from, in the order of its own numbers.
     pub(crate) dex_files: Vec<OatDexFile<'a>>,
 }
 
 /// A dex file that an oat file was compiled from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OatDexFile<'a> {
-    /// Its path when it was compiled; of the second dex file of an archive `path!classes2.dex`.
+    /// Its path when it was compiled. For the second dex file of an archive: `path!classes2.dex`.
     pub(crate) location: Cow<'a, str>,
-    /// The checksum of its location: of an archive the entry's CRC-32, else of the dex file its own.
+    /// The checksum of its location: for an archive, the entry's CRC-32; otherwise that of the dex file.
     pub(crate) checksum: u32,
-    /// Where it is in the .vdex file beside the oat file. None: it is at its location, not copied.
+    /// Its offset in the .vdex file beside the oat file. None: it was not copied, and is at its location.
     pub(crate) vdex_offset: Option<u32>,
-    /// Where the offsets of its classes are.
+    /// Offset of the offsets of its classes.
     class_offsets: u32,
 }
 
-/// What the header of a release's oat files has at another place, or nowhere.
+/// Fields of the header that differ between releases in position or presence.
 #[derive(Debug)]
 struct Layout {
-    /// Where `executable_offset` is.
+    /// Offset of `executable_offset`.
     executable_offset: u32,
-    /// Where `key_value_store_size` is, which is the last.
+    /// Offset of `key_value_store_size`, the last field.
     key_value_store_size: u32,
-    /// Offsets of a dex file's tables behind that of its classes.
+    /// The offsets of a dex file's tables that follow the offset of its classes.
     tables: &'static [&'static str],
 }
 
-/// Before `executable_offset` ART 14 has `bcp_bss_info_offset`, before `key_value_store_size` it has `nterp_trampoline_offset`.
+/// ART 14 has `bcp_bss_info_offset` before `executable_offset`, and `nterp_trampoline_offset` before `key_value_store_size`.
 const ANDROID_11: Layout = Layout {
     executable_offset: 28,
     key_value_store_size: 56,
@@ -126,7 +126,7 @@ impl Layout {
 }
 
 impl<'a> OatFile<'a> {
-    /// Reads the header and the list of dex files, up to one that cannot be read, or up to [`MAX_DEX_FILES`].
+    /// Parses the header and the list of dex files, up to the first one that cannot be read, and at most [`MAX_DEX_FILES`].
     ///
     /// # Errors
     /// [`OatError`]
@@ -143,7 +143,7 @@ impl<'a> OatFile<'a> {
         };
         let layout = Layout::of(format);
         let instruction_set = data.u32("instruction_set", 12)?;
-        // ART 14 has RISC-V before x86.
+        // ART 14 numbers RISC-V before x86.
         let machine = match (instruction_set, format) {
             (1 | 3, _) => Machine::Arm,
             (2, _) => Machine::Aarch64,
@@ -159,7 +159,7 @@ impl<'a> OatFile<'a> {
             match OatDexFile::read(data, layout, &mut next) {
                 Ok(dex_file) => dex_files.push(dex_file),
                 Err(error) if dex_files.is_empty() => return Err(error),
-                // Where the next one begins nobody tells; those before it are whole.
+                // The position of the next one is unknown. Those before it are complete.
                 Err(_) => break,
             }
         }
@@ -172,7 +172,7 @@ impl<'a> OatFile<'a> {
         })
     }
 
-    /// What the compiler noted down of a method's code.
+    /// Parses the CodeInfo of a method's code.
     ///
     /// # Errors
     /// [`CodeInfoError`]
@@ -180,7 +180,8 @@ impl<'a> OatFile<'a> {
         CodeInfo::parse_at(self.format, self.machine, self.data.0, code.code_info)
     }
 
-    /// The locations of the boot class path that it was compiled against, or that it is of itself; a location may be an archive of several dex files.
+    /// Returns the locations of the boot class path that the file was compiled against, or that it belongs to itself. A location may be an
+    /// archive of several dex files.
     pub(crate) fn boot_class_path(&self) -> impl Iterator<Item = Cow<'a, str>> {
         let locations = self.stored(b"bootclasspath").unwrap_or_default();
         let locations = locations.split(|byte| *byte == b':');
@@ -189,7 +190,7 @@ impl<'a> OatFile<'a> {
             .map(String::from_utf8_lossy)
     }
 
-    /// What the header has stored by a name: names and their values follow each other, each ends with a zero.
+    /// Returns the value that the header stores under a name. Names and values alternate, and each ends with a zero.
     fn stored(&self, name: &[u8]) -> Option<&'a [u8]> {
         let mut at = Layout::of(self.format).key_value_store_size;
         let size = self.data.next_u32("key_value_store_size", &mut at).ok()?;
@@ -205,7 +206,7 @@ impl<'a> OatFile<'a> {
 }
 
 impl<'a> OatDexFile<'a> {
-    /// Reads what is at an offset, which moves behind it.
+    /// Reads the entry at `next`, and advances `next` past it.
     fn read(data: OatData<'a>, layout: &Layout, next: &mut u32) -> Result<Self, OatError> {
         let length = data.next_u32("dex_file_location_size", next)?;
         let location = data.bytes("dex_file_location", *next, length)?;
@@ -254,7 +255,7 @@ impl<'a> OatData<'a> {
         self.array(field, offset).map(u32::from_le_bytes)
     }
 
-    /// The number at an offset, which moves behind it.
+    /// Reads the number at `next`, and advances `next` past it.
     fn next_u32(self, field: &'static str, next: &mut u32) -> Result<u32, OatError> {
         let value = self.u32(field, *next)?;
         *next = next.saturating_add(4);

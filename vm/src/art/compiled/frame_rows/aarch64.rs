@@ -1,7 +1,7 @@
-//! How does code of arm64 change its frame? By stores and loads that write their base back, and by sums with the stack pointer.
+//! Follows how arm64 code changes its frame: by stores and loads with base writeback, and by adding to the stack pointer.
 //!
-//! A prologue makes the whole frame at once and then saves registers in ascending order, the link register last: up to there the
-//! return address is in that register, and behind it no store is one of a register of the caller.
+//! A prologue makes the whole frame at once and then saves registers in ascending order, the link register last. Until then, the return
+//! address is in that register. After that, no store saves a register of the caller.
 //!
 //! ```text
 //! str x0, [sp, #-64]!     or  stp x0, x22, [sp, #-64]!  or  sub sp, sp, #64
@@ -19,39 +19,39 @@ use super::{FrameRow, FrameRows, MAX_ROWS};
 use varid_model::Machine;
 use varid_unwind::{FixedFrame, SavedRegister};
 
-/// Bytes of an instruction.
+/// Size of an instruction in bytes.
 const INSTRUCTION: u32 = 4;
-/// Bytes of a register on the stack.
+/// Size of a register on the stack in bytes.
 const WORD: i64 = 8;
-/// The stack pointer, as a base and as a register of sums.
+/// The stack pointer, as a base and in sums.
 const SP: u32 = 31;
 /// The link register.
 const LINK: u32 = 30;
-/// The register in which a method comes.
+/// The register in which a method is passed.
 const METHOD: u32 = 0;
-/// Registers that a callee saves begin with this one.
+/// The first callee-saved register.
 const FIRST_SAVED: u32 = 19;
 
-/// A frame in the making.
+/// The state of a frame at an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Frame {
     /// Bytes from the stack pointer to the caller's.
     size: i64,
-    /// Numbers of the registers that are saved, which are DWARF's, and how far below the caller's stack pointer each is.
+    /// Numbers of the saved registers, which are DWARF's, and the distance of each below the caller's stack pointer.
     saved: Vec<(u32, i64)>,
-    /// A register other than the stack pointer, and what is in it.
+    /// A register other than the stack pointer, and its value.
     known: Option<(u32, Value)>,
 }
 
-/// What a register holds.
+/// The value of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
-    /// An address in the frame: so far below the caller's stack pointer.
+    /// An address in the frame: its distance below the caller's stack pointer.
     Below(i64),
     Constant(i64),
 }
 
-/// What an instruction does, as far as frames are concerned.
+/// The effect of an instruction on frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     /// `to` = `from` + a constant.
@@ -65,13 +65,13 @@ enum Effect {
         register: u32,
         sign: i64,
     },
-    /// A register = a constant; `keep`: the bits of it that stay as they are.
+    /// A register = a constant. `keep`: the bits of the register that are unchanged.
     Set {
         to: u32,
         constant: i64,
         keep: i64,
     },
-    /// Access of memory at base + offset.
+    /// Accesses memory at base + offset.
     Access(Access),
     Return,
     Other,
@@ -82,10 +82,10 @@ enum Effect {
 struct Access {
     base: u32,
     offset: i64,
-    /// What is added to the base: before the access where `is_before`, else behind it.
+    /// What is added to the base: before the access if `is_before`, otherwise after it.
     written_back: i64,
     is_before: bool,
-    /// 64-bit registers that are stored, each a word above the one before; none, where it is a load.
+    /// The 64-bit registers that are stored, each one word above the previous one. None for a load.
     stored: [Option<u32>; 2],
 }
 
@@ -110,12 +110,12 @@ impl Frame {
         }
     }
 
-    /// Whether the return address is saved, as the frame's last word.
+    /// Returns true if the return address is saved, in the frame's last word.
     fn is_linked(&self) -> bool {
         self.saved.contains(&(LINK, WORD))
     }
 
-    /// Takes in what an instruction does; whether the frame is left in another way behind it.
+    /// Applies an instruction. Returns true if the frame is unwound in another way after it.
     fn execute(&mut self, effect: Effect) -> bool {
         let before = (self.size, self.saved.len());
         match effect {
@@ -149,7 +149,7 @@ impl Frame {
         before != (self.size, self.saved.len())
     }
 
-    /// How far below the caller's stack pointer a register's address is.
+    /// Returns the distance of a register's address below the caller's stack pointer.
     fn below(&self, register: u32) -> Option<i64> {
         match (register, self.known) {
             (SP, _) => Some(self.size),
@@ -178,7 +178,7 @@ impl Frame {
         };
         let first = first.saturating_sub(access.offset);
         let places = [first, first.saturating_sub(WORD)];
-        // Behind the prologue nothing is saved.
+        // After the prologue, nothing is saved.
         let is_prologue = !self.is_linked();
         for (register, below) in access.stored.into_iter().zip(places) {
             let register = register.filter(|register| (FIRST_SAVED..=LINK).contains(register));
@@ -191,14 +191,14 @@ impl Frame {
         }
     }
 
-    /// Whether an access stores the method at the stack pointer that it leaves behind.
+    /// Returns true if an access stores the method at the stack pointer that is in effect after it.
     fn stores_method(&self, access: Access) -> bool {
         let is_at_sp = access.offset == 0 && (access.is_before || access.written_back == 0);
         access.base == SP && is_at_sp && access.stored.first() == Some(&Some(METHOD))
     }
 }
 
-/// The frames of a method with this code, whose size is `whole` bytes behind the prologue.
+/// Computes the frames of a method with this code, whose frame has `whole` bytes after the prologue.
 pub(super) fn rows(code: &[u8], whole: u32) -> FrameRows {
     let mut frame = Frame {
         size: 0,
@@ -206,7 +206,7 @@ pub(super) fn rows(code: &[u8], whole: u32) -> FrameRows {
         known: None,
     };
     let mut rows = vec![frame.row(0, whole)];
-    // That of the code behind an epilogue.
+    // The frame of the code that follows an epilogue.
     let mut body = (whole == 0).then(|| frame.clone());
     let mut stored = None;
     let mut next: u32 = 0;
@@ -241,17 +241,17 @@ pub(super) fn rows(code: &[u8], whole: u32) -> FrameRows {
     }
     match body {
         Some(_) => FrameRows { rows, stored },
-        // Some instruction that makes the frame was not understood: the rows behind it would lead to a wrong caller.
+        // An instruction that makes the frame was not understood. The rows after it would lead to a wrong caller.
         None => FrameRows::unknown(),
     }
 }
 
-/// Bits of an instruction.
+/// Returns bits of an instruction.
 const fn bits(word: u32, first: u32, count: u32) -> u32 {
     (word >> first) & ((1 << count) - 1)
 }
 
-/// The same, with a sign.
+/// Returns bits of an instruction as a signed number.
 const fn signed(word: u32, first: u32, count: u32) -> i64 {
     let value = bits(word, first, count) as i64;
     match bits(word, first + count - 1, 1) {
@@ -260,11 +260,11 @@ const fn signed(word: u32, first: u32, count: u32) -> i64 {
     }
 }
 
-/// What an instruction does.
+/// Returns the effect of an instruction.
 fn effect(word: u32) -> Effect {
     let (low, base) = (bits(word, 0, 5), bits(word, 5, 5));
     if word & 0xbf80_0000 == 0x9100_0000 {
-        // add, sub: 64-bit registers and a constant, perhaps times 4096.
+        // add, sub: 64-bit registers and a constant, optionally times 4096.
         let constant = i64::from(bits(word, 10, 12)) << (12 * bits(word, 22, 1));
         let constant = match bits(word, 30, 1) {
             0 => constant,
@@ -302,12 +302,12 @@ fn effect(word: u32) -> Effect {
     access(word).map_or(Effect::Other, Effect::Access)
 }
 
-/// An access of memory by a base and a constant.
+/// Decodes a memory access by base and constant.
 fn access(word: u32) -> Option<Access> {
     let (low, base) = (bits(word, 0, 5), bits(word, 5, 5));
     let is_vector = bits(word, 26, 1) == 1;
     if word & 0x3a00_0000 == 0x2800_0000 {
-        // Pairs: with a writeback behind, without one, with one before; 0 is a hint, which has none.
+        // Pairs: with post-index writeback, none, or pre-index writeback. 0 is a hint, without writeback.
         let (size, mode) = (bits(word, 30, 2), bits(word, 23, 2));
         let scale = match (is_vector, size) {
             (true, _) => 4 << size,
@@ -328,11 +328,11 @@ fn access(word: u32) -> Option<Access> {
             },
         });
     }
-    // str of a 64-bit register: bits that are the same in all its forms.
+    // str of a 64-bit register: the bits that all its forms have in common.
     let is_store = word & 0xfec0_0000 == 0xf800_0000 && !is_vector;
     let stored = [is_store.then_some(low), None];
     if word & 0x3b00_0000 == 0x3900_0000 {
-        // A constant that counts registers.
+        // A scaled constant.
         let scale = bits(word, 30, 2);
         return Some(Access {
             base,

@@ -1,4 +1,4 @@
-//! How does code of x86-64 change its frame? By pushes, pops and sums with the stack pointer.
+//! Follows how x86-64 code changes its frame: by pushes, pops, and adding to the stack pointer.
 
 use super::{FrameRow, FrameRows, MAX_ROWS};
 use iced_x86::{
@@ -7,15 +7,15 @@ use iced_x86::{
 use varid_model::Machine;
 use varid_unwind::{FixedFrame, SavedRegister};
 
-/// Bytes of a register on the stack.
+/// Size of a register on the stack in bytes.
 const WORD: u32 = 8;
 
-/// A frame in the making.
+/// The state of a frame at an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Frame {
-    /// Bytes, the return address included.
+    /// Size in bytes, including the return address.
     size: u32,
-    /// DWARF numbers of the registers that are pushed, and the size of the frame behind each push.
+    /// DWARF numbers of the pushed registers, and the size of the frame after each push.
     pushed: Vec<(u16, u32)>,
 }
 
@@ -36,7 +36,7 @@ impl Frame {
         }
     }
 
-    /// Takes in what an instruction does to the stack pointer; true: the frame is another one behind it.
+    /// Applies an instruction's change of the stack pointer. Returns true if the frame has changed.
     fn execute(&mut self, instruction: &Instruction) -> bool {
         let moved = moved(instruction);
         if moved == 0 {
@@ -49,7 +49,7 @@ impl Frame {
             Code::Push_r64 => dwarf(instruction.op0_register()),
             _ => None,
         };
-        // What the method pushes behind its prologue are no registers of its caller.
+        // What the method pushes after its prologue are not registers of its caller.
         let is_new = |dwarf: u16| self.pushed.iter().all(|(pushed, _)| *pushed != dwarf);
         if let Some(dwarf) = register.filter(|dwarf| is_new(*dwarf)) {
             self.pushed.push((dwarf, self.size));
@@ -58,16 +58,16 @@ impl Frame {
     }
 }
 
-/// The frames of a method with this code, whose size is `whole` bytes behind the prologue.
+/// Computes the frames of a method with this code, whose frame has `whole` bytes after the prologue.
 pub(super) fn rows(code: &[u8], whole: u32) -> FrameRows {
-    // A method without a frame has none for its return address either.
+    // For a method without a frame, the size does not include the return address either.
     let whole = whole.max(WORD);
     let mut frame = Frame {
         size: WORD,
         pushed: Vec::new(),
     };
     let mut rows = vec![frame.row(0, whole)];
-    // That of the code behind an epilogue.
+    // The frame of the code that follows an epilogue.
     let mut body = (whole == WORD).then(|| frame.clone());
     let mut stored = None;
     for instruction in Decoder::new(64, code, DecoderOptions::NONE).iter() {
@@ -95,12 +95,12 @@ pub(super) fn rows(code: &[u8], whole: u32) -> FrameRows {
     }
     match body {
         Some(_) => FrameRows { rows, stored },
-        // Some instruction that makes the frame was not understood: the rows behind it would lead to a wrong caller.
+        // An instruction that makes the frame was not understood. The rows after it would lead to a wrong caller.
         None => FrameRows::unknown(),
     }
 }
 
-/// Bytes that an instruction adds to the stack pointer. A call's return adds what the call has pushed.
+/// Returns the bytes that an instruction adds to the stack pointer. For a call it is zero: its return adds what it has pushed.
 fn moved(instruction: &Instruction) -> i64 {
     let constant = || {
         let is_constant = matches!(
@@ -124,7 +124,7 @@ fn moved(instruction: &Instruction) -> i64 {
     }
 }
 
-/// Whether an instruction stores the register in which a method comes at the stack pointer.
+/// Returns true if an instruction stores the register in which a method is passed at the stack pointer.
 fn stores_method(instruction: &Instruction) -> bool {
     instruction.code() == Code::Mov_rm64_r64
         && instruction.op0_kind() == OpKind::Memory
@@ -134,7 +134,7 @@ fn stores_method(instruction: &Instruction) -> bool {
         && instruction.op1_register() == Register::RDI
 }
 
-/// The DWARF number of a register (System V ABI, figure 3.36).
+/// Returns the DWARF number of a register (System V ABI, figure 3.36).
 fn dwarf(register: Register) -> Option<u16> {
     const NUMBERED: [Register; 16] = [
         Register::RAX,

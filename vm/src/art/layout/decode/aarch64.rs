@@ -1,14 +1,14 @@
-//! What does an instruction of AArch64 do? (Arm Architecture Reference Manual, C4.1)
+//! Decodes instructions of AArch64 (Arm Architecture Reference Manual, C4.1).
 
 use super::{
     Base, Effect, Flow, Instruction, OPERAND, Place, Register, Source, field, register, signed,
 };
 
 const SIZE: u8 = 4;
-/// The stack pointer, where an instruction can name it; elsewhere the register that is zero.
+/// The stack pointer, in instructions that can name it. In others, this number is the zero register.
 const SP: Register = Register(31);
 
-/// The instruction in a word; None: it is none that code has.
+/// Decodes the instruction in a word. None if code does not contain such a word.
 pub(super) fn decode(word: u32, address: u64) -> Option<Instruction> {
     if word == 0 {
         return None;
@@ -20,13 +20,13 @@ pub(super) fn decode(word: u32, address: u64) -> Option<Instruction> {
         0b1010 | 0b1011 => branch(word, address, &mut found),
         group if group & 0b0101 == 0b0100 => memory(word, address, &mut found),
         group if group & 0b0111 == 0b0101 => registers(word, &mut found),
-        // Vectors and floating point; some write a general register.
+        // Vectors and floating point. Some of them write a general register.
         _ => overwrite(word, 0, &mut found),
     }
     Some(found)
 }
 
-/// Register 31 is zero here.
+/// Overwrites a register. Register 31 is the zero register here.
 fn overwrite(word: u32, low: u32, found: &mut Instruction) {
     let to = register(word, low, 5);
     if to != SP {
@@ -55,7 +55,7 @@ fn immediate(word: u32, address: u64, found: &mut Instruction) {
             };
             Effect::Set { to, value }
         }
-        // ADD, SUB; those that set flags cannot name the stack pointer as their result.
+        // ADD, SUB. Those that set flags cannot have the stack pointer as their result.
         0b010 => {
             let shift = 12u32.wrapping_mul(field(word, 22, 1));
             let add = i64::from(field(word, 10, 12)).wrapping_shl(shift);
@@ -74,7 +74,7 @@ fn immediate(word: u32, address: u64, found: &mut Instruction) {
             let value = u64::from(field(word, 5, 16)).wrapping_shl(shift);
             Effect::Set { to, value }
         }
-        // Only ANDS cannot name the stack pointer as its result.
+        // Of these, only ANDS cannot have the stack pointer as its result.
         0b100 if field(word, 29, 2) != 0b11 => Effect::Overwrite(to),
         _ => return overwrite(word, 0, found),
     };
@@ -103,7 +103,7 @@ fn branch(word: u32, address: u64, found: &mut Instruction) {
         }
         _ if word & 0xffff_fc1f == 0xd63f_0000 => Flow::CallRegister(register(word, 5, 5)), // BLR
         _ if word & 0xffff_fc1f == 0xd61f_0000 => Flow::JumpIndirect,                       // BR
-        // RET, with authentication or without; ERET; BRK and its like.
+        // RET, with or without authentication; ERET; BRK and similar.
         _ if word & 0xff9f_0000 == 0xd61f_0000 || word & 0xff00_0000 == 0xd400_0000 => Flow::Return,
         _ if word & 0xffff_ffe0 == 0xd53b_d040 => {
             // MRS from TPIDR_EL0.
@@ -156,7 +156,7 @@ fn memory(word: u32, address: u64, found: &mut Instruction) {
     if word & 0x3a00_0000 == 0x2800_0000 {
         pair(word, is_vector, found);
     } else if word & 0x3b00_0000 == 0x1800_0000 {
-        // Of a literal.
+        // A literal.
         let distance = signed(word, 5, 19).wrapping_mul(4);
         let place = Place {
             base: Base::Absolute(address.wrapping_add_signed(distance)),
@@ -168,7 +168,7 @@ fn memory(word: u32, address: u64, found: &mut Instruction) {
     } else if word & 0x3a00_0000 == 0x3800_0000 {
         single(word, is_vector, found);
     } else {
-        // Exclusive, atomic, vectors of structures: whatever register they name may be written.
+        // Exclusive and atomic accesses, structures of vectors: each register that they name may be written.
         for low in [0, 10, 16] {
             overwrite(word, low, found);
         }
@@ -188,7 +188,7 @@ fn store(from: Register, to: Place, size: u8, is_vector: bool, found: &mut Instr
     found.effects.push(Effect::Store { to, from, size });
 }
 
-/// LDP, STP and their like.
+/// LDP, STP and similar.
 fn pair(word: u32, is_vector: bool, found: &mut Instruction) {
     let base = register(word, 5, 5);
     let size: u8 = match (is_vector, field(word, 30, 2)) {
@@ -220,7 +220,7 @@ fn move_base(base: Register, add: i64, found: &mut Instruction) {
     });
 }
 
-/// LDR, STR and their like.
+/// LDR, STR and similar.
 fn single(word: u32, is_vector: bool, found: &mut Instruction) {
     let (data, base) = (register(word, 0, 5), register(word, 5, 5));
     let opc = field(word, 22, 2);
@@ -229,7 +229,7 @@ fn single(word: u32, is_vector: bool, found: &mut Instruction) {
         false => field(word, 30, 2),
     };
     let size = 1u8.wrapping_shl(scale);
-    // Bit 24: an offset of 12 bits, scaled; else 9 bits, or a register, and what is to be done with the base.
+    // Bit 24: a scaled offset of 12 bits. Otherwise an offset of 9 bits, or a register, and what happens to the base.
     let (offset, index, move_by) =
         match (field(word, 24, 1), field(word, 21, 1), field(word, 10, 2)) {
             (1, _, _) => {

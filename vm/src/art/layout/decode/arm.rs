@@ -1,6 +1,6 @@
-//! What does an instruction of ARM, not of Thumb, do? (ARM DDI 0406, A5)
+//! Decodes instructions of ARM, not of Thumb (ARM DDI 0406, A5).
 //!
-//! One that is executed only under a condition is taken for one that is executed: some path through the code does so.
+//! A conditional instruction is treated as an executed one: some path through the code executes it.
 
 use super::{
     Base, Effect, Flow, Instruction, OPERAND, Place, Register, Source, field, register, signed,
@@ -10,7 +10,7 @@ const SIZE: u8 = 4;
 const PC: Register = Register(15);
 const SP: Register = Register(13);
 
-/// The instruction in a word.
+/// Decodes the instruction in a word.
 pub(super) fn decode(word: u32, address: u64) -> Instruction {
     let mut found = Instruction::nothing(SIZE);
     let is_always = word >> 28 == 14;
@@ -46,7 +46,7 @@ pub(super) fn decode(word: u32, address: u64) -> Instruction {
             _ => overwrite(register(word, 12, 4), &mut found),
         },
     }
-    // Whoever leaves under a condition may go on.
+    // After a conditional return or jump, execution may continue here.
     if !is_always && matches!(found.flow, Flow::Return | Flow::JumpIndirect) {
         found.flow = Flow::Next;
     }
@@ -60,13 +60,13 @@ fn overwrite(to: Register, found: &mut Instruction) {
     }
 }
 
-/// A constant of 8 bits, rotated.
+/// Returns an immediate: 8 bits, rotated.
 fn constant(word: u32) -> u32 {
     let rotate = field(word, 8, 4).wrapping_mul(2);
     field(word, 0, 8).rotate_right(rotate)
 }
 
-/// Data processing, and what is encoded between it.
+/// Data processing, and instructions that share its encodings.
 fn data(word: u32, address: u64, found: &mut Instruction) {
     let is_constant = field(word, 25, 1) == 1;
     if !is_constant && field(word, 4, 1) == 1 && field(word, 7, 1) == 1 {
@@ -154,7 +154,7 @@ fn data(word: u32, address: u64, found: &mut Instruction) {
     found.effects.push(effect);
 }
 
-/// BX, BLX, MOVW, MOVT and their like.
+/// BX, BLX, MOVW, MOVT and similar.
 fn other(word: u32, found: &mut Instruction) {
     match word {
         _ if word & 0x0fff_fff0 == 0x012f_ff10 => found.flow = Flow::JumpIndirect,
@@ -175,14 +175,14 @@ fn other(word: u32, found: &mut Instruction) {
     }
 }
 
-/// How a transfer finds its place.
+/// How a load or store computes its address.
 struct Addressing {
     base: Register,
     offset: i64,
     index: Option<Register>,
 }
 
-/// The effects of a load or store of `size` bytes.
+/// Adds the effects of a load or store of `size` bytes.
 fn access(
     word: u32,
     how: &Addressing,
@@ -228,7 +228,7 @@ fn access(
     }
 }
 
-/// A number, or its negative if the transfer goes down.
+/// Returns the offset, negated if the access goes down.
 fn directed(word: u32, offset: i64) -> i64 {
     match field(word, 23, 1) {
         1 => offset,
@@ -251,7 +251,7 @@ fn transfer(word: u32, address: u64, found: &mut Instruction) {
     access(word, &how, field(word, 20, 1) == 1, size, address, found);
 }
 
-/// LDRH, STRH, LDRD, STRD and their like; multiplications; exclusive loads and stores.
+/// LDRH, STRH, LDRD, STRD and similar; multiplications; exclusive loads and stores.
 fn extra(word: u32, found: &mut Instruction) {
     let operation = field(word, 5, 2);
     if operation == 0 {
@@ -282,7 +282,7 @@ fn extra(word: u32, found: &mut Instruction) {
                 offset: how.offset.wrapping_add(4),
                 index: how.index,
             };
-            // With the base as it is before the transfer moves it.
+            // With the base before it is written back.
             found.effects.insert(
                 0,
                 match is_load {
@@ -302,7 +302,7 @@ fn extra(word: u32, found: &mut Instruction) {
     }
 }
 
-/// LDM, STM: push and pop among them.
+/// LDM, STM, and so push and pop.
 fn block(word: u32, found: &mut Instruction) {
     let base = register(word, 16, 4);
     let is_load = field(word, 20, 1) == 1;

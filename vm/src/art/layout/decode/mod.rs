@@ -1,7 +1,7 @@
-//! What does an instruction do to registers and memory, whatever the machine?
+//! Decodes what an instruction does to registers and memory, on any machine.
 //!
-//! Only what leads to offsets in structures is told apart: loads, stores, moves, sums with constants, tests of bits, calls. Of every
-//! other instruction the decoders say which registers it overwrites. Registers have their DWARF numbers.
+//! The decoders distinguish only what leads to offsets in structures: loads, stores, moves, sums with constants, tests of bits, calls. For
+//! every other instruction they report the registers that it overwrites. Registers have their DWARF numbers.
 
 mod aarch64;
 mod arm;
@@ -14,22 +14,22 @@ use varid_model::Machine;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Register(pub(super) u8);
 
-/// What an instruction with a memory operand computes with: no register of a machine has this number.
+/// The intermediate value of an instruction with a memory operand. No machine has a register with this number.
 pub(super) const OPERAND: Register = Register(39);
-/// Registers that there may be, [`OPERAND`] among them.
+/// The number of possible registers, including [`OPERAND`].
 pub(super) const REGISTERS: usize = 40;
 
-/// What an address begins with.
+/// The base of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Base {
     /// A register's value.
     Register(Register),
     /// An address of the file.
     Absolute(u64),
-    /// The thread pointer; only x86 has such addresses.
+    /// The thread pointer. Only x86 has such addresses.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     ThreadPointer,
-    /// ART's `Thread` of the thread itself, where a segment register of its own leads to it; only x86 has such addresses.
+    /// ART's `Thread` for the thread itself, if a segment register points to it. Only x86 has such addresses.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     Thread,
 }
@@ -39,12 +39,12 @@ pub(super) enum Base {
 pub(super) struct Place {
     pub(super) base: Base,
     pub(super) offset: i64,
-    /// Added to it, perhaps scaled.
+    /// Added to the address, perhaps scaled.
     pub(super) index: Option<Register>,
 }
 
 impl Place {
-    /// So many bytes from a register.
+    /// The address at this offset in bytes from a register.
     pub(super) const fn at(register: Register, offset: i64) -> Self {
         Self {
             base: Base::Register(register),
@@ -54,25 +54,25 @@ impl Place {
     }
 }
 
-/// What is stored.
+/// The value that is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     Register(Register),
     Constant(u64),
-    /// A vector register, say.
+    /// Another one, such as a vector register.
     Other,
 }
 
-/// A part of what an instruction does, in the order in which it does it.
+/// One effect of an instruction. Effects are listed in the order in which they happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// `to` = the `size` bytes at a place; None: they are read and not kept in a register that is followed.
+    /// `to` = the `size` bytes at a place. None: they are read, but not kept in a register that is followed.
     Load {
         to: Option<Register>,
         from: Place,
         size: u8,
     },
-    /// The `size` bytes at a place = what is stored.
+    /// The `size` bytes at a place = a value.
     Store { to: Place, from: Source, size: u8 },
     /// `to` = `from` + a constant.
     Move {
@@ -98,40 +98,40 @@ pub(super) enum Effect {
     Test { register: Register, mask: u64 },
     /// `to` = the thread pointer.
     ThreadPointer { to: Register },
-    /// The register has another value than before, which is not followed.
+    /// The register gets a value that is not followed.
     Overwrite(Register),
 }
 
-/// Where an instruction leads.
+/// Where execution continues after an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// To the one behind it.
+    /// At the next instruction.
     Next,
-    /// To an address.
+    /// At an address.
     Jump(u64),
-    /// To an address or to the one behind it.
+    /// At an address or at the next instruction.
     Branch(u64),
-    /// To the function at an address, and back.
+    /// In the function at an address, and then at the next instruction.
     Call(u64),
-    /// To the function whose address a register holds, and back.
+    /// In the function whose address is in a register, and then at the next instruction.
     CallRegister(Register),
-    /// To where a register or memory says; an interpreter's handler, a tail call.
+    /// At an address in a register or in memory: an interpreter's handler, or a tail call.
     JumpIndirect,
-    /// To the caller, or nowhere.
+    /// In the caller, or nowhere.
     Return,
 }
 
 /// An instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Instruction {
-    /// Its bytes.
+    /// Its size in bytes.
     pub(super) size: u8,
     pub(super) effects: Vec<Effect>,
     pub(super) flow: Flow,
 }
 
 impl Instruction {
-    /// One that does nothing of interest.
+    /// An instruction without relevant effects.
     const fn nothing(size: u8) -> Self {
         Self {
             size,
@@ -141,7 +141,7 @@ impl Instruction {
     }
 }
 
-/// The instructions of a machine.
+/// The instruction decoder of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decoder {
     Aarch64,
@@ -151,7 +151,7 @@ pub(super) enum Decoder {
 }
 
 impl Decoder {
-    /// That of a machine, if its code is understood here.
+    /// Returns the decoder of a machine, if its code is supported.
     pub(super) const fn of(machine: Machine) -> Option<Self> {
         match machine {
             Machine::Aarch64 => Some(Self::Aarch64),
@@ -164,7 +164,7 @@ impl Decoder {
         }
     }
 
-    /// The instruction that some bytes, at an address of the file, begin with; None: there is none.
+    /// Decodes the instruction at the beginning of `code`, which is at an address of the file. None if there is none.
     pub(super) fn decode(self, code: &[u8], address: u64) -> Option<Instruction> {
         match self {
             Self::Aarch64 => aarch64::decode(word(code)?, address),
@@ -174,7 +174,7 @@ impl Decoder {
         }
     }
 
-    /// The registers that hold a function's first arguments.
+    /// Returns the registers of a function's first arguments.
     pub(super) const fn arguments(self) -> &'static [Register] {
         const AARCH64: &[Register] = &[
             Register(0),
@@ -193,12 +193,12 @@ impl Decoder {
         }
     }
 
-    /// The register that holds what a function returns.
+    /// Returns the register of a function's result.
     pub(super) const fn result(self) -> Register {
         Register(0)
     }
 
-    /// Whether a function may overwrite a register for its caller.
+    /// Returns true if a function may overwrite a register of its caller.
     pub(super) fn is_lost_in_calls(self, register: Register) -> bool {
         match self {
             Self::Aarch64 => register.0 <= 18 || register.0 == 30,
@@ -219,12 +219,12 @@ impl Decoder {
     }
 }
 
-/// The word that some code begins with.
+/// Returns the first word of some code.
 fn word(code: &[u8]) -> Option<u32> {
     code.first_chunk().map(|word| u32::from_le_bytes(*word))
 }
 
-/// `bits` bits from bit `low` on.
+/// Returns `bits` bits from bit `low` on.
 fn field(word: u32, low: u32, bits: u32) -> u32 {
     let mask = u32::MAX
         .checked_shr(32u32.saturating_sub(bits))
@@ -232,14 +232,14 @@ fn field(word: u32, low: u32, bits: u32) -> u32 {
     word.checked_shr(low).unwrap_or(0) & mask
 }
 
-/// `bits` bits from bit `low` on, as a number with a sign.
+/// Returns `bits` bits from bit `low` on, as a signed number.
 fn signed(word: u32, low: u32, bits: u32) -> i64 {
     let up = 32u32.saturating_sub(low).saturating_sub(bits);
     let value = word.wrapping_shl(up).cast_signed();
     value.wrapping_shr(32u32.saturating_sub(bits)).into()
 }
 
-/// The register whose number `5` or `4` bits say.
+/// Returns the register whose number is in `bits` bits (5 or 4) from bit `low` on.
 fn register(word: u32, low: u32, bits: u32) -> Register {
     Register(field(word, low, bits) as u8)
 }

@@ -1,4 +1,4 @@
-//! What does an instruction of x86-64 do? Only a varid for such a machine meets it.
+//! Decodes instructions of x86-64. Only an x86-64 build of varid has this decoder.
 
 use super::{Base, Effect, Flow, Instruction, OPERAND, Place, Register, Source};
 use iced_x86::Register as Name;
@@ -18,12 +18,12 @@ pub(super) const ARGUMENTS: &[Register] = &[
 ];
 const SP: Register = Register(7);
 
-/// Whether a function may overwrite a register for its caller (System V ABI, figure 3.4).
+/// Returns true if a function may overwrite a register of its caller (System V ABI, figure 3.4).
 pub(super) fn is_lost_in_calls(register: Register) -> bool {
     matches!(register.0, 0 | 1 | 2 | 4 | 5 | 8..=11)
 }
 
-/// The general register that a register is a part of, by its DWARF number (System V ABI, figure 3.36).
+/// Returns the DWARF number of the general register that contains a register (System V ABI, figure 3.36).
 fn number(name: Name) -> Option<Register> {
     use Name::*;
     const ORDER: [Name; 16] = [
@@ -38,7 +38,7 @@ thread_local! {
     static USED: RefCell<InstructionInfoFactory> = RefCell::new(InstructionInfoFactory::new());
 }
 
-/// The instruction that some code begins with.
+/// Decodes the first instruction of some code.
 pub(super) fn decode(code: &[u8], address: u64) -> Option<Instruction> {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let found = decoder.decode();
@@ -56,7 +56,7 @@ pub(super) fn decode(code: &[u8], address: u64) -> Option<Instruction> {
     })
 }
 
-/// Where an operand in memory is.
+/// Returns the address of a memory operand.
 fn place(found: &iced_x86::Instruction) -> Place {
     let offset = found.memory_displacement64().cast_signed();
     let index = number(found.memory_index());
@@ -70,7 +70,7 @@ fn place(found: &iced_x86::Instruction) -> Place {
         }
         (Name::FS, Name::None) => Base::ThreadPointer,
         (Name::GS, Name::None) => Base::Thread,
-        // A register on top of either: nothing is known of it.
+        // With a further register, nothing is known about the address.
         (Name::FS | Name::GS, base) => {
             return Place {
                 base: Base::Absolute(0),
@@ -138,7 +138,7 @@ fn operands(found: &iced_x86::Instruction) -> Operands {
     }
 }
 
-/// Adds the effects of the instructions that are followed; false: it is another one.
+/// Adds the effects of the instructions that are followed. Returns false for other instructions.
 fn understood(found: &iced_x86::Instruction, effects: &mut Vec<Effect>) -> bool {
     let load = |to, size| Effect::Load {
         to,
@@ -146,7 +146,7 @@ fn understood(found: &iced_x86::Instruction, effects: &mut Vec<Effect>) -> bool 
         size,
     };
     let moved = |to, from, add| Effect::Move { to, from, add };
-    // The word at the thread pointer is the thread pointer (System V ABI, thread-local storage): so code comes to a register with it.
+    // The word at the thread pointer is the thread pointer itself (System V ABI, thread-local storage): code loads it from there.
     let is_thread_pointer = || {
         let from = place(found);
         size(found) == 8
@@ -247,9 +247,9 @@ fn understood(found: &iced_x86::Instruction, effects: &mut Vec<Effect>) -> bool 
     true
 }
 
-/// Adds the effects of any instruction: memory that is read or written, registers that are overwritten.
+/// Adds the effects of any instruction: memory that it reads or writes, and registers that it overwrites.
 fn other(found: &iced_x86::Instruction, effects: &mut Vec<Effect>) {
-    // The flow says what a call does.
+    // `flow` covers calls.
     if matches!(
         found.flow_control(),
         FlowControl::Call | FlowControl::IndirectCall | FlowControl::Return
