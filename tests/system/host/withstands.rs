@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use varid_tests::{App, Libart, Says, record, skip_without_root, testbed};
+use varid_tests::{App, Libart, Says, compile, record, skip_without_root, testbed};
 
 /// What was said on standard error.
 fn complaints(output: &Output) -> String {
@@ -484,6 +484,65 @@ fn hostile_tunnels_disturb_neither_varid_nor_the_app() -> Result<()> {
         );
         ensure!(varid_tests::is_alive(&pid), "{kind}: the app has ended");
         samples(&session).context(kind)?;
+    }
+    Ok(())
+}
+
+/// A library of ART of no known build, broken in some way: varid derives the layout of such a library from its code.
+fn broken_libraries() -> Result<Vec<(String, Vec<u8>)>> {
+    /// What precedes a build-id of 20 bytes: the note's sizes, its type, its name.
+    const NOTE: &[u8] = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0";
+    const FLIPPED: usize = 20_000;
+    let mut whole = std::fs::read(Libart::KNOWN)?;
+    let note = whole.windows(NOTE.len()).position(|bytes| bytes == NOTE);
+    let id = note.context("the library has no build-id")? + NOTE.len();
+    whole[id] ^= 0xff;
+    let mut libraries = vec![
+        ("cut".to_owned(), whole[..whole.len() / 2].to_vec()),
+        ("header".to_owned(), whole[..64].to_vec()),
+    ];
+    let mut endless = whole.clone();
+    // Sections: as many as can be, at the end of the address space.
+    endless[0x28..0x30].copy_from_slice(&(u64::MAX - 64).to_le_bytes());
+    endless[0x3c..0x40].copy_from_slice(&[0xff; 4]);
+    libraries.push(("sections".to_owned(), endless));
+    for seed in 1..=4u64 {
+        let (mut flipped, mut state) = (whole.clone(), seed);
+        for _ in 0..FLIPPED {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let at = (state >> 33) as usize % flipped.len();
+            // The header stays that of a library: else nothing more is read.
+            if at >= 64 {
+                flipped[at] ^= (state >> 24) as u8;
+            }
+        }
+        libraries.push((format!("flipped {seed}"), flipped));
+    }
+    Ok(libraries)
+}
+
+#[test]
+fn a_broken_library_of_a_vm_costs_its_process_no_sample() -> Result<()> {
+    if skip_without_root("withstands") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    compile("hostile_library", folder.path())?;
+    for (kind, library) in broken_libraries()? {
+        let (file, session) = (folder.path().join("libart.so"), folder.path().join("s"));
+        std::fs::write(&file, library)?;
+        let output = varid_record(&session, &["-F", "997", "--"])?
+            .arg(folder.path().join("hostile_library"))
+            .arg(&file)
+            .arg("300")
+            .output()?;
+        succeeded(&output).with_context(|| kind.clone())?;
+        let named = symbols(&session)?.matches(" work").count();
+        println!("{kind}: {named} samples in work");
+        ensure!(named > 100, "{kind}: {named}\n{}", complaints(&output));
+        std::fs::remove_dir_all(&session)?;
     }
     Ok(())
 }
