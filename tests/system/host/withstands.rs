@@ -533,7 +533,8 @@ fn a_broken_library_of_a_vm_costs_its_process_no_sample() -> Result<()> {
     for (kind, library) in broken_libraries()? {
         let (file, session) = (folder.path().join("libart.so"), folder.path().join("s"));
         std::fs::write(&file, library)?;
-        let output = varid_record(&session, &["-F", "997", "--"])?
+        let output = varid_record(&session, &["-F", "997"])?
+            .arg("--")
             .arg(folder.path().join("hostile_library"))
             .arg(&file)
             .arg("300")
