@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const COPIES: Range<u64> = 0x6600_0000_0000..0x7000_0000_0000;
 const PAGE: u64 = 4096;
 
-/// Returns `len` bytes of addresses, rounded up to pages, that have not been assigned before. None if there are none left.
+/// Returns `len` bytes of addresses, rounded up to pages, that have not been assigned before. None if the range is used up.
 pub(crate) fn next_addresses(len: u64) -> Option<Range<u64>> {
     static NEXT: AtomicU64 = AtomicU64::new(COPIES.start);
     let pages = len.checked_next_multiple_of(PAGE)?;

@@ -75,10 +75,6 @@ impl VmFrames for Running {
         MergeOrder::ByAddress
     }
 
-    fn is_on_native_stack(&self) -> bool {
-        self.description.is_on_native_stack()
-    }
-
     fn leaf_is_managed(&self, record: &CapturedSample, leaf: Option<CodeKind>) -> bool {
         leaf == Some(CodeKind::Bridge) || record.has(flags::IN_BODY)
     }

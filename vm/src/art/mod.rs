@@ -176,10 +176,6 @@ impl VmFrames for ArtVm {
         MergeOrder::ByAddress
     }
 
-    fn is_on_native_stack(&self) -> bool {
-        self.description.is_on_native_stack()
-    }
-
     fn leaf_is_managed(&self, record: &CapturedSample, leaf: Option<CodeKind>) -> bool {
         // The managed frames are those of the code that a signal interrupted.
         if record.has(flags::INTERRUPTED) {

@@ -18,7 +18,7 @@ pub use cached::cached_callchain;
 pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
 
 use crate::ManagedProcess;
-use crate::seam::{LeafMethod, ManagedStack, MergeOrder, Unwound, VmCompiler};
+use crate::seam::{LeafMethod, ManagedStack, MergeOrder, Unwound, Vm, VmCompiler};
 use chain::Chain;
 use merge::{Item, Merging};
 use std::borrow::Cow;
@@ -135,7 +135,7 @@ impl<'r> Attribution<'r> {
                 None => record.has(flags::IN_BODY),
             };
         let native = &mut attributed.native;
-        let unwound_whole = self.unwind(process, &frames, leaf_is_managed, native);
+        let unwound_whole = self.unwind(process, vm, &frames, leaf_is_managed, native);
         let walked = self.walked(frames, native);
         // A JNI method's frame comes first: its native code may have called what the leaf is in.
         let entered_natively = !record.has(flags::IN_BODY)
@@ -165,6 +165,7 @@ impl<'r> Attribution<'r> {
         }
         self.merge(
             &mut chain,
+            vm,
             native,
             &attributed.steps,
             &managed.frames,
@@ -216,13 +217,13 @@ impl<'r> Attribution<'r> {
     fn merge(
         self,
         chain: &mut Chain<'_>,
+        vm: Option<&dyn Vm>,
         native: &NativeStack,
         steps: &[Step],
         managed: &[ManagedFrame],
         items: &mut Vec<Item>,
     ) {
-        let vm = chain.process.vm.clone();
-        let compiler = vm.as_ref().and_then(|vm| vm.compiler());
+        let compiler = vm.and_then(|vm| vm.compiler());
         let of = Merging {
             record: self.record,
             steps,
@@ -230,7 +231,7 @@ impl<'r> Attribution<'r> {
             end: native.end,
             managed,
             stack: self.stack,
-            native_caller: vm.as_ref().map(|vm| vm.native_caller()),
+            native_caller: vm.map(|vm| vm.native_caller()),
             has_compiled_code: compiler.is_some_and(VmCompiler::has_code),
             is_empty: chain.user.is_empty(),
             wants_leaf: chain.leaf,

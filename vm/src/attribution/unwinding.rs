@@ -16,6 +16,7 @@ impl Attribution<'_> {
     pub(super) fn unwind(
         self,
         process: &mut ManagedProcess,
+        vm: Option<&dyn Vm>,
         frames: &[ManagedFrame],
         leaf_is_managed: bool,
         native: &mut NativeStack,
@@ -29,8 +30,6 @@ impl Attribution<'_> {
             leaf_only(native, record, ip);
             return None;
         }
-        let vm = process.vm.clone();
-        let vm = vm.as_deref();
         let positions = StackPositions::of(frames, record.ordinary_sp(), false);
         let until = frames
             .iter()

@@ -67,10 +67,6 @@ impl VmFrames for DalvikVm {
         MergeOrder::ByLoop
     }
 
-    fn is_on_native_stack(&self) -> bool {
-        self.description.is_on_native_stack()
-    }
-
     fn leaf_is_managed(&self, _record: &CapturedSample, leaf: Option<CodeKind>) -> bool {
         leaf.is_some_and(CodeKind::executes)
     }

@@ -53,6 +53,10 @@ impl<V: DescribedVm> VmCode for V {
         self.description().has_code_in(start.get(), end.get())
     }
 
+    fn is_on_native_stack(&self) -> bool {
+        self.description().is_on_native_stack()
+    }
+
     fn is_at_sp(&self, address: Address) -> bool {
         self.description().is_at_sp(address.get())
     }

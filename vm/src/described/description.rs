@@ -196,17 +196,8 @@ impl Description {
     ) -> Self {
         Self {
             pc_register: pc_register_in(memory, &layout, &ranges),
-            handlers: handlers_in(&ranges),
-            layout,
-            described_ranges: ranges.clone(),
-            ranges,
-            states: CodeStates::default(),
-            recent: RecentRanges::default(),
-            codes: Vec::new(),
-            traces: Vec::new(),
             layout_source,
-            files: None,
-            tunnel: None,
+            ..Self::made_up(layout, ranges)
         }
     }
 

@@ -86,13 +86,16 @@ pub enum Refreshed {
     Other,
 }
 
-/// The VM's own code: its library, and code that it generates once at start.
+/// The VM's own code, which is its library and what it generates once at start, and where the frames of that code lie.
 pub trait VmCode {
     /// Returns what the code at `address` does, or None if it is not the VM's.
     fn code_at(&self, address: Address) -> Option<CodeKind>;
 
     /// Returns true if any of it lies in `start..end`.
     fn has_code_in(&self, start: Address, end: Address) -> bool;
+
+    /// Returns true if its frames lie on the threads' native stacks.
+    fn is_on_native_stack(&self) -> bool;
 
     /// Returns true if frames of the code at `address` are native frames with the method at the stack pointer.
     fn is_at_sp(&self, address: Address) -> bool;
@@ -173,9 +176,6 @@ pub enum CodeChange {
 pub trait VmFrames {
     /// How its frames are merged with native ones.
     fn merge_order(&self) -> MergeOrder;
-
-    /// Returns true if its frames lie on the threads' native stacks.
-    fn is_on_native_stack(&self) -> bool;
 
     /// Replaces the VM's method numbers in `frames` by addresses.
     fn restore(&self, _process: &mut dyn Methods, _frames: &mut [ManagedFrame]) {}

@@ -81,10 +81,6 @@ impl VmFrames for ShadowVm {
         MergeOrder::ByAddress
     }
 
-    fn is_on_native_stack(&self) -> bool {
-        self.description.is_on_native_stack()
-    }
-
     fn restore(&self, process: &mut dyn Methods, frames: &mut [ManagedFrame]) {
         self.remapped
             .borrow_mut()

@@ -164,7 +164,7 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
         }
     };
     let Some(report) = VmKinds::default().examine(path, &bytes) else {
-        vm.what = "is no library of a VM that is known here".to_owned();
+        vm.what = "is not a library of a known VM".to_owned();
         return vm;
     };
     vm.marked = report.is_marked;
