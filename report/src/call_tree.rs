@@ -1,4 +1,4 @@
-//! How do stacks branch, from the outermost frames down or from the leaves up?
+//! The tree of calls: how stacks branch, from the outermost frames down or from the leaves up.
 //!
 //! Frames of a function that calls itself are one node. A node below the view's share is not expanded: a tree takes time for what it shows.
 
@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 
 use crate::{
     frames::SymbolId, scope::Scope, shares::StackWeights, stacks::StackId, view::TreeDirection,
-    weights::SampleWeight,
+    weights::Weight,
 };
 
 /// What is deeper is not expanded: the time for a hostile recording would grow with the square of its depth.
@@ -22,9 +22,9 @@ pub(crate) struct TreeNode {
     /// The function; none: a frame without one.
     pub symbol: Option<SymbolId>,
     /// The samples that pass through it.
-    pub total: SampleWeight,
+    pub total: Weight,
     /// Those of the total that end here: top-down the leaf is here, bottom-up the outermost frame.
-    pub own: SampleWeight,
+    pub own: Weight,
     /// The most frames of the function, each the caller of the next, that are this node.
     pub frames: usize,
     /// The number of nodes directly below it in the list.
@@ -37,11 +37,11 @@ pub(crate) struct TreeNode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Hidden {
     pub nodes: usize,
-    pub total: SampleWeight,
+    pub total: Weight,
 }
 
 impl Hidden {
-    fn add(&mut self, total: SampleWeight) {
+    fn add(&mut self, total: Weight) {
         self.nodes = self.nodes.saturating_add(1);
         self.total.add(total);
     }
@@ -86,23 +86,23 @@ struct Group {
     depth: usize,
     symbol: Option<SymbolId>,
     /// Stacks whose last frame is the symbol's, each with what passes through it to the node.
-    entries: Vec<(StackId, SampleWeight)>,
-    total: SampleWeight,
+    entries: Vec<(StackId, Weight)>,
+    total: Weight,
 }
 
 /// What is found in the stacks of a node.
 #[derive(Debug, Default)]
 struct Expansion {
-    own: SampleWeight,
+    own: Weight,
     frames: usize,
     /// The stacks one frame farther.
-    next: Vec<(Option<SymbolId>, StackId, SampleWeight)>,
+    next: Vec<(Option<SymbolId>, StackId, Weight)>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Growth<'g, 'p> {
     scope: &'g Scope<'p>,
-    weights: &'g StackWeights<'p, 2>,
+    weights: &'g StackWeights<'p>,
     direction: TreeDirection,
 }
 
@@ -150,7 +150,7 @@ impl Growth<'_, '_> {
     }
 
     /// The stacks that begin the tree.
-    fn top(&self) -> Vec<(Option<SymbolId>, StackId, SampleWeight)> {
+    fn top(&self) -> Vec<(Option<SymbolId>, StackId, Weight)> {
         let with_symbol = |(stack, weight)| (self.symbol(stack), stack, weight);
         match self.direction {
             TreeDirection::TopDown => {
@@ -172,13 +172,13 @@ impl Growth<'_, '_> {
         &self,
         parent: Option<usize>,
         depth: usize,
-        mut stacks: Vec<(Option<SymbolId>, StackId, SampleWeight)>,
+        mut stacks: Vec<(Option<SymbolId>, StackId, Weight)>,
         hidden: &mut Hidden,
     ) -> Vec<Group> {
         stacks.sort_unstable_by_key(|&(symbol, stack, _)| (symbol, stack));
         let mut groups = Vec::new();
         for group in stacks.chunk_by(|(one, ..), (other, ..)| one == other) {
-            let mut total = SampleWeight::default();
+            let mut total = Weight::default();
             group.iter().for_each(|(.., weight)| total.add(*weight));
             let small = self.scope.percent(total) < self.scope.view.min_percent;
             if small || depth >= MAX_DEPTH {

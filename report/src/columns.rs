@@ -1,9 +1,9 @@
-//! Which columns does a table have? One description, from which text, JSON and CSV are written.
+//! The columns of tables: one description of each, from which text, JSON and CSV are written.
 //!
 //! A view describes each [`Column`] once: its name in every format that has it, and its value in a row. [`Sheet::new`] takes the
 //! columns of one format and evaluates them; what writes the format knows values, and no view.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
@@ -159,16 +159,21 @@ pub fn rounded(percent: f64) -> f64 {
 
 /// A JSON object: the columns of a row that have a value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Object<'p>(Vec<(Cow<'static, str>, Value<'p>)>);
+pub struct Object<'p>(Vec<(ColumnName, Value<'p>)>);
 
 impl<'p> Object<'p> {
     /// The values of the columns that JSON has.
     pub fn new<R>(columns: &[Column<'p, R>], scope: &Scope<'p>, row: &R) -> Self {
         let named = columns.iter().filter_map(|column| {
             let name = column.name(OutputFormat::Json)?;
-            Some((Cow::Borrowed(name), (column.value)(scope, row)))
+            Some((name.clone(), column.value(scope, row)))
         });
         Self(named.collect())
+    }
+
+    /// An object of values whose names come from a recording.
+    pub fn named(values: impl IntoIterator<Item = (ColumnName, Value<'p>)>) -> Self {
+        Self(values.into_iter().collect())
     }
 
     /// An object of these values alone.
@@ -196,29 +201,61 @@ impl Serialize for Object<'_> {
     }
 }
 
+/// The name of a column or of a JSON key.
+pub type ColumnName = Cow<'static, str>;
+
+/// How a column gets its value from a row.
+enum ColumnValue<'p, R> {
+    OfRow(fn(&Scope<'p>, &R) -> Value<'p>),
+    /// Of the measure at this place among those that are shown.
+    OfMeasure(fn(&Scope<'p>, &R, usize) -> Value<'p>, usize),
+}
+
 /// A column of a table whose rows are of type `R`.
-#[derive(Debug)]
 pub struct Column<'p, R> {
-    /// The name in each format; none: the format does not have it.
-    text: Option<&'static str>,
-    json: Option<&'static str>,
-    csv: Option<&'static str>,
+    /// The name in each format; None: the format does not have it.
+    text: Option<ColumnName>,
+    json: Option<ColumnName>,
+    csv: Option<ColumnName>,
     /// Text has `-` for no or empty text.
     dash: bool,
-    value: fn(&Scope<'p>, &R) -> Value<'p>,
+    value: ColumnValue<'p, R>,
+}
+
+impl<R> fmt::Debug for Column<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = [&self.text, &self.json, &self.csv];
+        f.debug_tuple("Column").field(&names).finish()
+    }
 }
 
 impl<R> Clone for Column<'_, R> {
     fn clone(&self) -> Self {
-        *self
+        Self {
+            text: self.text.clone(),
+            json: self.json.clone(),
+            csv: self.csv.clone(),
+            dash: self.dash,
+            value: match self.value {
+                ColumnValue::OfRow(value) => ColumnValue::OfRow(value),
+                ColumnValue::OfMeasure(value, place) => ColumnValue::OfMeasure(value, place),
+            },
+        }
     }
 }
-
-impl<R> Copy for Column<'_, R> {}
 
 impl<'p, R> Column<'p, R> {
     /// A column that no format has yet.
     pub const fn new(value: fn(&Scope<'p>, &R) -> Value<'p>) -> Self {
+        Self::without_names(ColumnValue::OfRow(value))
+    }
+
+    /// The same of the measure at a place among those that are shown.
+    pub const fn of_measure(value: fn(&Scope<'p>, &R, usize) -> Value<'p>, place: usize) -> Self {
+        Self::without_names(ColumnValue::OfMeasure(value, place))
+    }
+
+    const fn without_names(value: ColumnValue<'p, R>) -> Self {
         Self {
             text: None,
             json: None,
@@ -228,58 +265,64 @@ impl<'p, R> Column<'p, R> {
         }
     }
 
+    /// Its value in a row.
+    fn value(&self, scope: &Scope<'p>, row: &R) -> Value<'p> {
+        match self.value {
+            ColumnValue::OfRow(value) => value(scope, row),
+            ColumnValue::OfMeasure(value, place) => value(scope, row, place),
+        }
+    }
+
     /// Text has it under this name.
-    pub const fn text(self, name: &'static str) -> Self {
-        let text = Some(name);
+    pub fn text(self, name: impl Into<ColumnName>) -> Self {
+        let text = Some(name.into());
         Self { text, ..self }
     }
 
     /// As [`Column::text`], with `-` where there is no value.
-    pub const fn text_or_dash(self, name: &'static str) -> Self {
-        let (text, dash) = (Some(name), true);
-        Self { text, dash, ..self }
+    pub fn text_or_dash(self, name: &'static str) -> Self {
+        let dash = true;
+        Self { dash, ..self }.text(name)
     }
 
     /// JSON has it under this name.
-    pub const fn json(self, name: &'static str) -> Self {
-        let json = Some(name);
+    pub fn json(self, name: impl Into<ColumnName>) -> Self {
+        let json = Some(name.into());
         Self { json, ..self }
     }
 
     /// CSV has it under this name.
-    pub const fn csv(self, name: &'static str) -> Self {
-        let csv = Some(name);
+    pub fn csv(self, name: impl Into<ColumnName>) -> Self {
+        let csv = Some(name.into());
         Self { csv, ..self }
     }
 
     /// JSON and CSV have it under this name.
-    pub const fn data(self, name: &'static str) -> Self {
+    pub fn data(self, name: &'static str) -> Self {
         self.json(name).csv(name)
     }
 
     /// Text does not have it.
-    pub const fn without_text(self) -> Self {
+    pub fn without_text(self) -> Self {
         let text = None;
         Self { text, ..self }
     }
 
-    /// Its name in a format; none: the format does not have it.
-    pub const fn name(&self, format: OutputFormat) -> Option<&'static str> {
+    /// Its name in a format; None: the format does not have it.
+    pub fn name(&self, format: OutputFormat) -> Option<&ColumnName> {
         match format {
-            OutputFormat::Text => self.text,
-            OutputFormat::Json => self.json,
-            OutputFormat::Csv => self.csv,
+            OutputFormat::Text => self.text.as_ref(),
+            OutputFormat::Json => self.json.as_ref(),
+            OutputFormat::Csv => self.csv.as_ref(),
         }
     }
 }
 
 /// The columns of a table, in the order of each part. Text has the shares first and the labels last, CSV and JSON the labels first.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Columns<'p, R> {
     /// What a row is.
     pub labels: Vec<Column<'p, R>>,
-    /// What was counted exactly; before the shares in CSV, behind them in JSON.
-    pub counts: Vec<Column<'p, R>>,
     /// What a row took.
     pub shares: Vec<Column<'p, R>>,
 }
@@ -287,15 +330,10 @@ pub struct Columns<'p, R> {
 impl<'p, R> Columns<'p, R> {
     /// The columns that a format has, in its order.
     pub fn of(self, format: OutputFormat) -> Vec<Column<'p, R>> {
-        let Self {
-            labels,
-            counts,
-            shares,
-        } = self;
+        let Self { labels, shares } = self;
         let parts = match format {
-            OutputFormat::Text => [shares, counts, labels],
-            OutputFormat::Json => [labels, shares, counts],
-            OutputFormat::Csv => [labels, counts, shares],
+            OutputFormat::Text => [shares, labels],
+            OutputFormat::Json | OutputFormat::Csv => [labels, shares],
         };
         let columns = parts.into_iter().flatten();
         columns
@@ -361,7 +399,7 @@ impl<'p> Sheet<'p> {
             role,
             intro: None,
             replacement: None,
-            header: named.map(Cow::Borrowed).collect(),
+            header: named.cloned().collect(),
             dashes: columns.iter().map(|column| column.dash).collect(),
             lines: Vec::new(),
             folded: None,
@@ -385,7 +423,7 @@ impl<'p> Sheet<'p> {
         inserted: Vec<Value<'p>>,
         format: OutputFormat,
     ) {
-        let values = columns.iter().map(|column| (column.value)(scope, row));
+        let values = columns.iter().map(|column| column.value(scope, row));
         let mut values: Vec<_> = values.collect();
         let place = inserted_at(values.len(), format);
         values.splice(place..place, inserted);
@@ -394,7 +432,7 @@ impl<'p> Sheet<'p> {
 
     /// Adds a row.
     pub fn push<R>(&mut self, columns: &[Column<'p, R>], scope: &Scope<'p>, row: &R) {
-        let values = columns.iter().map(|column| (column.value)(scope, row));
+        let values = columns.iter().map(|column| column.value(scope, row));
         self.lines.push(SheetLine::Cells(values.collect()));
     }
 
@@ -420,29 +458,22 @@ mod tests {
                 .text(name)
                 .data(name)
         };
-        let columns = Columns {
+        let columns = || Columns {
             labels: vec![
                 absent("label"),
                 Column::new(|_, ()| Value::True).json("flag"),
             ],
-            counts: vec![absent("count")],
             shares: vec![
                 absent("share"),
                 Column::new(|_, ()| Value::True).csv("period"),
             ],
         };
         let names = |format| {
-            let columns = columns.clone().of(format);
+            let columns = columns().of(format);
             Sheet::new(SheetRole::Rows, &columns, format).header
         };
-        assert_eq!(names(OutputFormat::Text), ["share", "count", "label"]);
-        assert_eq!(
-            names(OutputFormat::Json),
-            ["label", "flag", "share", "count"]
-        );
-        assert_eq!(
-            names(OutputFormat::Csv),
-            ["label", "count", "share", "period"]
-        );
+        assert_eq!(names(OutputFormat::Text), ["share", "label"]);
+        assert_eq!(names(OutputFormat::Json), ["label", "flag", "share"]);
+        assert_eq!(names(OutputFormat::Csv), ["label", "share", "period"]);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::weights::MAX_COUNTERS;
+
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -20,6 +22,36 @@ pub enum Error {
         /// The session's events.
         recorded: Vec<String>,
     },
+    /// No measure has a name that a view gives.
+    #[error("this session has no measure '{name}': it has {}{}", known.join(", "), how_to_count(name))]
+    NoMeasure {
+        /// The name.
+        name: String,
+        /// The session's measures.
+        known: Vec<String>,
+    },
+    /// A view shows a few measures side by side.
+    #[error("{0} measures are too many: a view shows up to {MAX_COUNTERS}")]
+    TooManyMeasures(usize),
+    /// A format has samples one by one, and a measure is a sum.
+    #[error("the format {what} has samples one by one: measures are in {}", formats.join(", "))]
+    OnlySamples {
+        /// The format.
+        what: &'static str,
+        /// Formats that can have the measures.
+        formats: Vec<&'static str>,
+    },
+    /// A format has one value for each stack.
+    #[error("the format {what} has one measure: name one, or take {}", formats.join(", "))]
+    OneMeasure {
+        /// The format.
+        what: &'static str,
+        /// Formats that can have the measures.
+        formats: Vec<&'static str>,
+    },
+    /// A comparison shows one measure.
+    #[error("a comparison is of one measure: name one")]
+    OneMeasureInDiff,
     /// A folder of the name options cannot be read.
     #[error("cannot look for symbols in {}: {source}", path.display())]
     Folder {
@@ -91,5 +123,15 @@ fn selection_of(selection: &str) -> String {
     match selection {
         "" => String::new(),
         selection => format!(" by {selection}"),
+    }
+}
+
+/// How a measure gets into a session, of those that a recording counts on request.
+fn how_to_count(name: &str) -> &'static str {
+    match name {
+        "calls" | "returns" | "unwinds" => {
+            "; 'varid record --mode count-calls' and 'varid start --mode count-calls' count calls"
+        }
+        _ => "",
     }
 }

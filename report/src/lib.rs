@@ -12,7 +12,7 @@
 //! # let target = SessionTarget { kind: TargetKind::All, value: String::new() };
 //! # SessionWriter::create(&folder, Manifest::new(event, SampleSource::Bpf, target, varid_model::MonotonicNs::ZERO))?.finish()?;
 //! use varid_recording::SessionReader;
-//! use varid_report::{OutputFormat, Options, Profile, ProfileCounter, View, render};
+//! use varid_report::{OutputFormat, Options, Profile, View, render};
 //!
 //! let session = SessionReader::open(&folder)?;
 //! let profile = Profile::from_session(&session, &Options::default())?;
@@ -20,12 +20,11 @@
 //!
 //! // The samples of each stack, with its frames from the leaf to the outermost.
 //! let event = profile.event(None)?.event;
-//! for row in profile.weights.rows([ProfileCounter::Samples(event)]) {
+//! for row in profile.weights.sample_rows(event) {
 //!     let frames = row.stack.into_iter().flat_map(|stack| profile.stacks.frames_of(stack));
 //!     let symbols = frames.filter_map(|frame| profile.frames.symbol_of(frame));
 //!     let names: Vec<&str> = symbols.map(|symbol| symbol.name.as_str()).collect();
-//!     let [samples] = row.weight.0;
-//!     println!("{samples} {}", names.join(" < "));
+//!     println!("{} {}", row.weight.samples(), names.join(" < "));
 //! }
 //! # std::fs::remove_dir_all(&folder)?;
 //! # Ok(())
@@ -40,8 +39,9 @@
 //! | which stacks of frames, which one is of a callchain | `stacks`, `stack_table_builder`, `callchains` |
 //! | which threads, processes and services | `tasks` |
 //! | how much does each stack weigh, in which counters | `weights` |
+//! | what are counters called, which of them does a view show | `measures` |
 //! | when was each sample taken | `samples` |
-//! | how often was each method called | `call_counts` |
+//! | what is counted exactly of calling contexts | `context_weights` |
 //! | what has a session recorded so far, while it is recorded | `live` |
 //! | in which frames were the threads, one by one | `sampled_frames` |
 //! | what is an address called, where do names come from | `naming`, `name_options` |
@@ -50,7 +50,7 @@
 //! | what is shown of which event | `view`, `scope` |
 //! | how do stacks branch | `call_tree` |
 //! | the report's first sentence | `finding` |
-//! | which rows and columns does a view have | `views`, `columns` |
+//! | which tables are there, which rows and columns do they have | `view`, `views`, `columns` |
 //! | how do they look | `render` |
 //! | how is a long name written in few columns | `short_name` |
 //! | what differs between sessions, and is that chance | `diff` |
@@ -82,10 +82,10 @@
 )]
 
 mod annotate;
-mod call_counts;
 mod call_tree;
 mod callchains;
 mod columns;
+mod context_weights;
 mod diff;
 mod error;
 mod export;
@@ -93,6 +93,7 @@ mod fast_hash;
 mod finding;
 mod frames;
 mod live;
+mod measures;
 mod missing_files;
 mod name_options;
 mod name_pattern;
@@ -133,6 +134,7 @@ pub use frames::{
 pub use live::{
     Amount, HALF_LIFE, LiveMethod, LiveProfile, LiveShare, LiveSpan, LiveThread, Progress,
 };
+pub use measures::Measure;
 pub use missing_files::{MissingFile, MissingPart, shell_word};
 pub use name_options::NameOptions;
 pub use name_pattern::{NamePattern, NamePatternError};
@@ -143,15 +145,21 @@ pub use render::render;
 pub use sampled_addresses::SampledAddress;
 pub use sampled_frames::{FrameMapping, SampledFrame};
 pub use samples::{ProfileSample, SampleTable};
-pub use shares::Share;
+pub use shares::{SampleShare, Share};
 pub use stack_filter::StackFilter;
 pub use stacks::{StackId, StackTable, StackTree, Visit};
 pub use tasks::{ExecutedProgram, ProgramId, ServiceId, Task, TaskId, TaskTable};
 pub use time_span::{TimeSpan, TimeSpanError};
-pub use view::{GroupBy, PercentOf, ReportTable, RowOrder, TextLimits, TreeDirection, View};
+pub use view::{
+    GroupBy, PercentOf, ReportTable, RowOrder, TableChoice, TableNeed, TextLimits, TreeDirection,
+    View,
+};
 pub use weights::{
-    CallWeight, EventId, ProfileCounter, SampleWeight, Weight, WeightRow, WeightTable,
+    EventId, MAX_COUNTERS, ProfileCounter, SampleWeight, Weight, WeightRow, WeightTable,
 };
 
-/// The version of the JSON that [`render`] writes; its schema is `schema/report.schema.json`. That of [`Diff::render`] is `schema/diff.schema.json`.
+/// The version of the JSON that [`render`] writes of samples; its schema is `schema/report.schema.json`. That of [`Diff::render`] is `schema/diff.schema.json`.
 pub const JSON_VERSION: u32 = 1;
+
+/// The version of the JSON that [`render`] writes of measures that are named: rows have them under `measures`.
+pub const JSON_VERSION_OF_MEASURES: u32 = 2;

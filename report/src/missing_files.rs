@@ -59,7 +59,7 @@ const MIN_PERCENT: u64 = 1;
 /// What is missing of the files of a profile, that which most samples miss first. `all`: what all samples weigh. `files` is by
 /// [`ImageId`]; `with_lines`: lines are missed, too.
 pub(crate) fn missing_files(
-    weights: &StackWeights<'_, 2>,
+    weights: &StackWeights<'_>,
     all: SampleWeight,
     frames: &FrameTable,
     files: &[Option<ImageFileState>],
@@ -80,7 +80,7 @@ pub(crate) fn missing_files(
     let all = all.samples();
     let of = |(id, share): (ImageId, Share)| {
         let state = files.get(usize::try_from(id.0).ok()?)?.as_ref()?;
-        let weight = share.total;
+        let weight = SampleWeight::from(share.total);
         let notable = weight.samples().saturating_mul(100) >= all.saturating_mul(MIN_PERCENT);
         let part = match &state.problem {
             Some(_) => MissingPart::File,

@@ -1,9 +1,9 @@
-//! What is known of a recording as a whole?
+//! A recording as tables, and what is known of it as a whole.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use varid_model::MonotonicNs;
-use varid_recording::{EventDesc, Manifest};
+use varid_recording::{ContextCounter, CounterId, EventDesc, Manifest};
 
 use crate::{
     error::{Error, Result},
@@ -16,7 +16,7 @@ use crate::{
     samples::SampleTable,
     stacks::StackTable,
     tasks::TaskTable,
-    weights::{EventId, ProfileCounter, SampleWeight, WeightTable},
+    weights::{EventId, SampleWeight, WeightTable},
 };
 
 /// A recording as tables: frames, stacks of frames, and their weights in tasks. Views are functions over these.
@@ -34,8 +34,10 @@ pub struct Profile {
     pub stacks: StackTable,
     /// Threads and processes.
     pub tasks: TaskTable,
-    /// What the stacks weigh in each event, and how often methods were called, where that was counted.
+    /// What the stacks weigh in each event, and in each counter of calling contexts.
     pub weights: WeightTable,
+    /// By [`CounterId`]: the counters of the session's calling contexts; empty: it has none.
+    pub contexts: Vec<ContextCounter>,
     /// The samples one by one, if [`Options::sample_table`] is set.
     pub samples: Option<SampleTable>,
     /// The events that [`Options::event`] selects, one at least.
@@ -125,10 +127,15 @@ impl Profile {
         events.get(event.index()).unwrap_or(&events.first)
     }
 
+    /// The counters of the session's calling contexts.
+    pub(crate) fn context_counters(&self) -> impl Iterator<Item = (CounterId, &ContextCounter)> {
+        (0..).map(CounterId).zip(&self.contexts)
+    }
+
     /// What the samples of an event that count weigh.
     #[must_use]
     pub fn weight(&self, event: EventId) -> SampleWeight {
-        self.weights.sum(ProfileCounter::of_samples(event))
+        self.weights.sample_sum(event)
     }
 }
 

@@ -1,4 +1,4 @@
-//! How does a session become a profile?
+//! Reads a session into a profile.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -8,8 +8,8 @@ use varid_recording::{
 };
 
 use crate::{
-    call_counts::CallCounts,
     callchains::{CallchainTable, ChainStack},
+    context_weights::{ContextWeights, ReadContexts},
     error::{Error, Result},
     frames::{FrameTable, ImageId},
     missing_files::missing_files,
@@ -23,7 +23,7 @@ use crate::{
     shares::StackWeights,
     stack_table_builder::StackTableBuilder,
     tasks::TaskTracker,
-    weights::{EventId, ProfileCounter, Weight, WeightTableBuilder},
+    weights::{EventId, ProfileCounter, SampleWeight, WeightTableBuilder},
 };
 
 impl Profile {
@@ -40,19 +40,18 @@ impl Profile {
     pub fn from_session(session: &SessionReader, options: &Options) -> Result<Self> {
         let mut builder = Builder::new(session, options)?;
         let mut damage = None;
-        let calls = session.calls().unwrap_or_else(|error| {
-            damage = Some(format!("{error}; no calls are shown"));
-            Vec::new()
-        });
-        let selected = calls
-            .into_iter()
-            .filter(|count| options.pid.is_none_or(|only| only == count.pid));
-        let mut calls = CallCounts::new(selected.collect());
+        let mut contexts = match session.contexts() {
+            Ok(contexts) => contexts.map(|read| ContextWeights::new(read, options.pid)),
+            Err(error) => {
+                damage = Some(format!("{error}; what was counted exactly is not shown"));
+                None
+            }
+        };
         let mut records = session.records()?;
         while let Some(record) = records.next_ref() {
             match record {
                 Ok(record) => {
-                    builder.calls(&mut calls, Some(record.time()));
+                    builder.contexts(contexts.as_mut(), Some(record.time()));
                     match record {
                         RecordRef::Sample(sample) => builder.sample(&sample),
                         RecordRef::Other(record) => builder.record(record),
@@ -61,8 +60,9 @@ impl Profile {
                 Err(error) => damage = Some(format!("{error}; what follows is left out")),
             }
         }
-        builder.calls(&mut calls, None);
-        Ok(builder.finish(damage))
+        builder.contexts(contexts.as_mut(), None);
+        let contexts = contexts.map(ContextWeights::finish).unwrap_or_default();
+        Ok(builder.finish(damage, contexts))
     }
 }
 
@@ -124,10 +124,12 @@ impl Builder {
         })
     }
 
-    /// Adds the counts of calls from before a time.
-    fn calls(&mut self, calls: &mut CallCounts, until: Option<MonotonicNs>) {
-        let tables = (&mut self.stacks, &mut self.weights);
-        calls.add_until(until, &mut self.resolver, tables);
+    /// Adds the calling contexts from before a time; None: all that are left.
+    fn contexts(&mut self, contexts: Option<&mut ContextWeights>, until: Option<MonotonicNs>) {
+        if let Some(contexts) = contexts {
+            let tables = (&mut self.stacks, &mut self.weights);
+            contexts.add_until(until, (&mut self.resolver, &mut self.tasks), tables);
+        }
     }
 
     fn record(&mut self, record: &SessionRecord) {
@@ -199,10 +201,10 @@ impl Builder {
             *count = count.saturating_add(1);
         }
         if self.options.sampled_frames {
-            let weight = Weight([1, sample.period.get()]);
+            let weight = SampleWeight::new(1, sample.period.get());
             event.sampled_frames.add(&mut self.resolver, sample, weight);
         }
-        let weight = Weight([1, sample.period.get()]);
+        let weight = SampleWeight::new(1, sample.period.get());
         match self.options.sampled_addresses {
             true => event.addresses.add(&self.resolver, sample, weight),
             false => event.addresses.add_leaf(&self.resolver, sample, weight),
@@ -221,7 +223,7 @@ impl Builder {
         }
     }
 
-    fn finish(self, damage: Option<String>) -> Profile {
+    fn finish(self, damage: Option<String>, contexts: ReadContexts) -> Profile {
         let Self {
             options,
             resolver,
@@ -249,6 +251,7 @@ impl Builder {
             .chain(configuration_changes(manifest))
             .chain(slowed)
             .chain(damage)
+            .chain(contexts.notes)
             .chain(names.notes)
             .collect();
         // A killed session's manifest may know of less than its records, and of more that
@@ -263,8 +266,7 @@ impl Builder {
                 sampled_frames,
                 addresses,
             } = event?;
-            let counters = ProfileCounter::of_samples(event_id);
-            let all = weights.sum(counters);
+            let all = weights.sample_sum(event_id);
             let selection = options.describe();
             let empty = !selection.is_empty() && all.samples() == 0 && recorded > 0;
             let empty = empty.then(|| {
@@ -277,7 +279,8 @@ impl Builder {
                     "no sample matches {selection}: {lasts}'varid report --by thread' lists the processes and threads that have samples"
                 )
             });
-            let stack_weights = StackWeights::new(&stacks, &weights, counters);
+            let counters = ProfileCounter::of_samples(event_id);
+            let stack_weights = StackWeights::new(&stacks, &weights, &counters);
             Some(EventSummary {
                 event: event_id,
                 recorded,
@@ -304,6 +307,7 @@ impl Builder {
             stacks,
             tasks: tasks.finish(),
             weights,
+            contexts: contexts.counters,
             samples,
             options,
         }

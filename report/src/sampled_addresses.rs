@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use varid_model::{Address, FrameAddress, Pid};
 use varid_recording::{Sample, remap};
 
-use crate::{frames::ImageId, naming::Resolver, shares::Share, weights::SampleWeight};
+use crate::{frames::ImageId, naming::Resolver, shares::SampleShare, weights::SampleWeight};
 
 /// An address at which there are samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct SampledAddress {
     /// The offset in the file: of a leaf its instruction, of a caller the last byte of its call or, of bytecode, the call.
     pub offset: u64,
     /// Own: the instruction itself ran. Total: it, or what it had called.
-    pub share: Share,
+    pub share: SampleShare,
     /// The part of the total in which the instruction is one near that which executed.
     pub approximate: SampleWeight,
 }
@@ -23,7 +23,7 @@ pub struct SampledAddress {
 /// Collects the sampled addresses of an event.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SampledAddresses {
-    by_place: HashMap<(ImageId, u64), (Share, SampleWeight)>,
+    by_place: HashMap<(ImageId, u64), (SampleShare, SampleWeight)>,
     /// Those of the sample that is read.
     seen: Vec<(ImageId, u64)>,
 }

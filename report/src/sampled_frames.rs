@@ -13,7 +13,7 @@ use crate::{
     fast_hash::FastMap,
     frames::{ImageId, ProfileFrame, ProfileSymbol},
     naming::Resolver,
-    shares::Share,
+    shares::SampleShare,
     weights::SampleWeight,
 };
 
@@ -54,7 +54,7 @@ pub struct SampledFrame {
     /// The mapping that the address is in; none: the kernel's, or an unknown one.
     pub mapping: Option<FrameMapping>,
     /// Own: the instruction itself ran. Total: it, or what it had called.
-    pub share: Share,
+    pub share: SampleShare,
     /// The part of the total in which the instruction is one near that which executed.
     pub approximate: SampleWeight,
 }
@@ -280,7 +280,7 @@ fn described(
         frame: key.frame,
         layer: symbol.map_or(Layer::Native, |symbol| symbol.layer),
         mapping: None,
-        share: Share::default(),
+        share: SampleShare::default(),
         approximate: SampleWeight::default(),
     }
 }

@@ -1,6 +1,6 @@
-//! What is a view of? One event of a profile.
+//! What a view is of: an event of a profile and its measures.
 
-use std::{collections::HashMap, hash::Hash};
+use std::{borrow::Cow, collections::HashMap, hash::Hash};
 
 use varid_model::perf;
 use varid_recording::EventDesc;
@@ -8,12 +8,13 @@ use varid_recording::EventDesc;
 use crate::{
     error::Result,
     frames::{FrameId, ProfileImage, ProfileSymbol, SymbolId},
+    measures::ShownMeasures,
     profile::{EventSummary, Profile},
     shares::{Share, StackWeights},
     stack_filter::has_name,
     stacks::StackId,
     view::View,
-    weights::{CallWeight, ProfileCounter, SampleWeight},
+    weights::{ProfileCounter, SampleWeight, Weight},
 };
 
 /// A profile with what a view shows of it, and what all its tables need.
@@ -25,10 +26,12 @@ pub(crate) struct Scope<'p> {
     /// What the event is called and how often it was sampled.
     pub description: &'p EventDesc,
     /// What all samples of the event weigh.
-    pub all: SampleWeight,
-    pub weights: StackWeights<'p, 2>,
-    /// How often symbols were called, where that was counted.
-    pub calls: HashMap<SymbolId, CallWeight>,
+    pub samples: SampleWeight,
+    /// What weights have the values of.
+    pub measures: ShownMeasures,
+    /// The sum of the weights.
+    pub all: Weight,
+    pub weights: StackWeights<'p>,
     /// By [`SymbolId`]: whether the view is of it. Empty: it is of all.
     selected: Vec<bool>,
     /// By [`SymbolId`]: the symbol that it counts as. Empty: each is one of its own.
@@ -38,34 +41,50 @@ pub(crate) struct Scope<'p> {
 impl<'p> Scope<'p> {
     /// # Errors
     ///
-    /// The view is of an event that the profile does not have.
+    /// The view is of an event or a measure that the profile does not have.
     pub fn new(profile: &'p Profile, view: &'p View) -> Result<Self> {
-        Ok(Self::of_event(profile, view, profile.event(view.event)?))
+        Self::of_event(profile, view, profile.event(view.event)?)
     }
 
     /// The same view of an event, whichever it names.
-    pub fn of_event(profile: &'p Profile, view: &'p View, event: &'p EventSummary) -> Self {
-        let counters = ProfileCounter::of_samples(event.event);
-        let (stacks, weights) = (&profile.stacks, &profile.weights);
-        let mut scope = Self {
+    ///
+    /// # Errors
+    ///
+    /// The view is of a measure that the profile does not have.
+    pub fn of_event(profile: &'p Profile, view: &'p View, event: &'p EventSummary) -> Result<Self> {
+        let named = match (&view.measures[..], view.table.measures) {
+            ([], of_table) => of_table.iter().map(|name| (*name).to_owned()).collect(),
+            (named, _) => named.to_vec(),
+        };
+        let measures = ShownMeasures::of(profile, event, &named, view.percent_of)?;
+        Ok(Self::of(profile, view, event, measures))
+    }
+
+    /// The same view of an event's samples, whichever event and measures it names.
+    pub fn of_samples(profile: &'p Profile, view: &'p View, event: &'p EventSummary) -> Self {
+        let measures = ShownMeasures::samples(profile, event, view.percent_of);
+        Self::of(profile, view, event, measures)
+    }
+
+    fn of(
+        profile: &'p Profile,
+        view: &'p View,
+        event: &'p EventSummary,
+        measures: ShownMeasures,
+    ) -> Self {
+        let (counters, weights) = (measures.counters(), &profile.weights);
+        Self {
             profile,
             view,
             event,
             description: profile.description(event.event),
-            all: weights.sum(counters),
-            weights: StackWeights::new(stacks, weights, counters),
-            calls: HashMap::new(),
+            samples: profile.weight(event.event),
+            all: weights.sum(&counters),
+            weights: StackWeights::new(&profile.stacks, weights, &counters),
+            measures,
             selected: selected_symbols(profile, view),
             merged: Vec::new(),
-        };
-        // A call counts for the method that was called: the leaf.
-        for row in weights.rows(ProfileCounter::CALLS) {
-            let frame = row.stack.and_then(|stack| stacks.frame(stack));
-            if let Some(symbol) = frame.and_then(|frame| scope.symbol_of(frame)) {
-                scope.calls.entry(symbol).or_default().add(row.weight);
-            }
         }
-        scope
     }
 
     /// Merges symbols with equal keys. A stack that has several of them counts once.
@@ -99,8 +118,7 @@ impl<'p> Scope<'p> {
             return None;
         }
         let mut elsewhere = SampleWeight::default();
-        let counters = ProfileCounter::of_samples(self.event.event);
-        for row in self.profile.weights.rows(counters) {
+        for row in self.profile.weights.sample_rows(self.event.event) {
             if !self.selects_leaf(row.stack) {
                 elsewhere.add(row.weight);
             }
@@ -123,10 +141,10 @@ impl<'p> Scope<'p> {
     }
 
     /// The weights of the stacks whose leaf is of the view's layer and symbols.
-    pub fn selected_weights(&self) -> StackWeights<'p, 2> {
-        let counters = ProfileCounter::of_samples(self.event.event);
+    pub fn selected_weights(&self) -> StackWeights<'p> {
+        let counters = self.measures.counters();
         let (stacks, weights) = (&self.profile.stacks, &self.profile.weights);
-        StackWeights::of_leaves(stacks, weights, counters, |stack| {
+        StackWeights::of_leaves(stacks, weights, &counters, |stack| {
             self.selects_leaf(Some(stack))
         })
     }
@@ -145,13 +163,38 @@ impl<'p> Scope<'p> {
     }
 
     /// The number that percentages are of, of a weight.
-    pub const fn value(&self, weight: SampleWeight) -> u64 {
+    pub fn value(&self, weight: Weight) -> u64 {
+        self.measures.value(weight)
+    }
+
+    /// The number that is shown beside a percentage, of a weight.
+    pub fn count(&self, weight: Weight) -> u64 {
+        self.measures.count(weight)
+    }
+
+    /// How many percent of the whole a weight is.
+    pub fn percent(&self, weight: Weight) -> f64 {
+        percent(self.value(weight), self.value(self.all))
+    }
+
+    /// The number that percentages of samples are of.
+    pub const fn sample_value(&self, weight: SampleWeight) -> u64 {
         self.view.percent_of.value(weight)
     }
 
-    /// How many percent of the whole event a weight is.
-    pub fn percent(&self, weight: SampleWeight) -> f64 {
-        percent(self.value(weight), self.value(self.all))
+    /// How many percent of the event's samples some are.
+    pub fn sample_percent(&self, weight: SampleWeight) -> f64 {
+        percent(self.sample_value(weight), self.sample_value(self.samples))
+    }
+
+    /// The weights of the event's samples, by stack.
+    pub fn sample_weights(&self) -> Cow<'_, StackWeights<'p>> {
+        if self.measures.are_samples() {
+            return Cow::Borrowed(&self.weights);
+        }
+        let counters = ProfileCounter::of_samples(self.event.event);
+        let (stacks, weights) = (&self.profile.stacks, &self.profile.weights);
+        Cow::Owned(StackWeights::new(stacks, weights, &counters))
     }
 
     /// What a period counts.

@@ -1,4 +1,4 @@
-//! How much did each line, symbol, image or layer take, by itself and with what it called?
+//! What each line, symbol, image and layer took, by itself and with what it called.
 
 use std::{cell::OnceCell, collections::HashMap, hash::Hash};
 
@@ -6,36 +6,77 @@ use crate::{
     fast_hash::FastMap,
     frames::FrameId,
     stacks::{StackId, StackTable, StackTree, Visit},
-    weights::{ProfileCounter, Weight, WeightTable},
+    weights::{MAX_COUNTERS, ProfileCounter, SampleWeight, Weight, WeightTable},
 };
 
 /// What something took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Share<const N: usize = 2> {
-    /// With samples whose leaf it was.
-    pub own: Weight<N>,
-    /// With samples in whose stack it was, each counted once however often it was there.
-    pub total: Weight<N>,
+pub struct Share<W = Weight> {
+    /// With samples whose leaf it was, or with what was counted of itself.
+    pub own: W,
+    /// With what it called, too. Each sample counts once, however often it is in the stack.
+    pub total: W,
+}
+
+/// What something took of an event's samples.
+pub type SampleShare = Share<SampleWeight>;
+
+/// Of weights of [`ProfileCounter::of_samples`].
+impl From<Share> for SampleShare {
+    fn from(share: Share) -> Self {
+        Self {
+            own: share.own.into(),
+            total: share.total.into(),
+        }
+    }
+}
+
+/// Weights by [`StackId`], with a value for each counter that is shown and no room for more.
+#[derive(Debug, Clone)]
+struct WeightList {
+    counters: usize,
+    values: Vec<u64>,
+}
+
+impl WeightList {
+    fn new(counters: usize, len: usize) -> Self {
+        let counters = counters.clamp(1, MAX_COUNTERS);
+        let values = vec![0; len.saturating_mul(counters)];
+        Self { counters, values }
+    }
+
+    fn place(&self, stack: StackId) -> std::ops::Range<usize> {
+        let start = stack.index().saturating_mul(self.counters);
+        start..start.saturating_add(self.counters)
+    }
+
+    fn get(&self, stack: StackId) -> Weight {
+        let values = self.values.get(self.place(stack)).unwrap_or_default();
+        Weight::new(values.iter().copied())
+    }
+
+    fn add(&mut self, stack: StackId, weight: Weight) {
+        let place = self.place(stack);
+        for (place, value) in self.values.get_mut(place).into_iter().flatten().enumerate() {
+            *value = value.saturating_add(weight.get(place));
+        }
+    }
 }
 
 /// The weights of every stack in some counters, alone and with what is below it.
 #[derive(Debug, Clone)]
-pub(crate) struct StackWeights<'s, const N: usize> {
+pub(crate) struct StackWeights<'s> {
     stacks: &'s StackTable,
-    /// By [`StackId`]: what each took by itself.
-    own: Vec<Weight<N>>,
+    /// What each took by itself.
+    own: WeightList,
     /// The same with what is below it.
-    totals: OnceCell<Vec<Weight<N>>>,
+    totals: OnceCell<WeightList>,
     /// Of the stacks that weigh anything: others are of other events.
     tree: OnceCell<StackTree<'s>>,
 }
 
-impl<'s, const N: usize> StackWeights<'s, N> {
-    pub fn new(
-        stacks: &'s StackTable,
-        weights: &WeightTable,
-        counters: [ProfileCounter; N],
-    ) -> Self {
+impl<'s> StackWeights<'s> {
+    pub fn new(stacks: &'s StackTable, weights: &WeightTable, counters: &[ProfileCounter]) -> Self {
         Self::of_leaves(stacks, weights, counters, |_| true)
     }
 
@@ -43,15 +84,13 @@ impl<'s, const N: usize> StackWeights<'s, N> {
     pub fn of_leaves(
         stacks: &'s StackTable,
         weights: &WeightTable,
-        counters: [ProfileCounter; N],
+        counters: &[ProfileCounter],
         test: impl Fn(StackId) -> bool,
     ) -> Self {
-        let mut own = vec![Weight::default(); stacks.len()];
+        let mut own = WeightList::new(counters.len(), stacks.len());
         for row in weights.rows(counters) {
-            let stack = row.stack.filter(|stack| test(*stack));
-            let weight = stack.and_then(|stack| own.get_mut(stack.index()));
-            if let Some(weight) = weight {
-                weight.add(row.weight);
+            if let Some(stack) = row.stack.filter(|stack| test(*stack)) {
+                own.add(stack, row.weight);
             }
         }
         Self {
@@ -63,23 +102,20 @@ impl<'s, const N: usize> StackWeights<'s, N> {
     }
 
     /// What a stack took by itself, and with what it called.
-    pub fn share(&self, stack: StackId) -> Share<N> {
-        let weight = |weights: &[Weight<N>]| weights.get(stack.index()).copied();
+    pub fn share(&self, stack: StackId) -> Share {
         Share {
-            own: weight(&self.own).unwrap_or_default(),
-            total: weight(self.totals()).unwrap_or_default(),
+            own: self.own.get(stack),
+            total: self.totals().get(stack),
         }
     }
 
-    fn totals(&self) -> &[Weight<N>] {
+    fn totals(&self) -> &WeightList {
         self.totals.get_or_init(|| {
             let mut totals = self.own.clone();
             for stack in self.stacks.ids().rev() {
-                let total = totals.get(stack.index()).copied();
-                let parent = self.stacks.parent(stack);
-                let parent = parent.and_then(|parent| totals.get_mut(parent.index()));
-                if let (Some(parent), Some(total)) = (parent, total) {
-                    parent.add(total);
+                if let Some(parent) = self.stacks.parent(stack) {
+                    let total = totals.get(stack);
+                    totals.add(parent, total);
                 }
             }
             totals
@@ -90,11 +126,7 @@ impl<'s, const N: usize> StackWeights<'s, N> {
     pub fn tree(&self) -> &StackTree<'s> {
         self.tree.get_or_init(|| {
             let totals = self.totals();
-            let weighs = |stack: StackId| {
-                let total = totals.get(stack.index());
-                total.is_some_and(|total| !total.is_zero())
-            };
-            self.stacks.tree_of(weighs)
+            self.stacks.tree_of(|stack| !totals.get(stack).is_zero())
         })
     }
 
@@ -102,7 +134,7 @@ impl<'s, const N: usize> StackWeights<'s, N> {
     pub fn by_frame<G: Copy + Eq + Hash>(
         &self,
         group: impl Fn(FrameId) -> Option<G>,
-    ) -> HashMap<G, Share<N>> {
+    ) -> HashMap<G, Share> {
         let mut numbers = GroupNumbers::default();
         // By frame: the number of its group, once it is known.
         let mut known: Vec<Option<u32>> = Vec::new();
@@ -126,7 +158,7 @@ impl<'s, const N: usize> StackWeights<'s, N> {
         &self,
         caller: impl Fn(FrameId) -> Option<Caller>,
         callee: impl Fn(FrameId) -> Option<Callee>,
-    ) -> HashMap<(Caller, Callee), Weight<N>> {
+    ) -> HashMap<(Caller, Callee), Weight> {
         let call = |stack| {
             let parent = self.stacks.parent(stack)?;
             Some((
@@ -138,7 +170,7 @@ impl<'s, const N: usize> StackWeights<'s, N> {
         let of_stack = |stack| numbers.of(call(stack));
         let groups: Vec<u32> = self.stacks.ids().map(of_stack).collect();
         let calls = self.grouped(numbers, &groups);
-        let total = |(pair, share): (_, Share<N>)| (pair, share.total);
+        let total = |(pair, share): (_, Share)| (pair, share.total);
         calls.into_iter().map(total).collect()
     }
 
@@ -147,7 +179,7 @@ impl<'s, const N: usize> StackWeights<'s, N> {
         &self,
         GroupNumbers(numbers): GroupNumbers<G>,
         groups: &[u32],
-    ) -> HashMap<G, Share<N>> {
+    ) -> HashMap<G, Share> {
         let shares = match numbers.len() <= MASK_BITS {
             true => self.few_groups(numbers.len(), groups),
             false => self.many_groups(numbers.len(), groups),
@@ -161,11 +193,12 @@ impl<'s, const N: usize> StackWeights<'s, N> {
     }
 
     /// By number of a group: what it took, where a word has a bit for each group.
-    fn few_groups(&self, count: usize, groups: &[u32]) -> Vec<Share<N>> {
-        let mut shares = vec![Share::<N>::default(); count];
+    fn few_groups(&self, count: usize, groups: &[u32]) -> Vec<Share> {
+        let mut shares = vec![Share::<Weight>::default(); count];
         // By stack: the groups that are in it.
         let mut masks: Vec<u64> = Vec::with_capacity(groups.len());
-        for ((stack, group), own) in self.stacks.ids().zip(groups).zip(&self.own) {
+        for (stack, group) in self.stacks.ids().zip(groups) {
+            let own = self.own.get(stack);
             let parent = self.stacks.parent(stack);
             let parent = parent.and_then(|parent| masks.get(parent.index()));
             let mut mask = parent.copied().unwrap_or_default();
@@ -175,11 +208,11 @@ impl<'s, const N: usize> StackWeights<'s, N> {
                 continue;
             }
             if let Some(share) = shares.get_mut(index(*group)) {
-                share.own.add(*own);
+                share.own.add(own);
             }
             while mask != 0 {
                 if let Some(share) = shares.get_mut(index(mask.trailing_zeros())) {
-                    share.total.add(*own);
+                    share.total.add(own);
                 }
                 mask &= mask.saturating_sub(1);
             }
@@ -188,8 +221,8 @@ impl<'s, const N: usize> StackWeights<'s, N> {
     }
 
     /// The same of any number of groups.
-    fn many_groups(&self, count: usize, groups: &[u32]) -> Vec<Share<N>> {
-        let mut shares = vec![Share::<N>::default(); count];
+    fn many_groups(&self, count: usize, groups: &[u32]) -> Vec<Share> {
+        let mut shares = vec![Share::<Weight>::default(); count];
         // How often each group is among the callers of the stack that the walk is at.
         let mut on_path = vec![0u32; count];
         self.tree().visit(|visit| {
@@ -274,8 +307,8 @@ mod tests {
         (table.finish(), weights.finish())
     }
 
-    fn weights((stacks, weights): &(StackTable, WeightTable)) -> StackWeights<'_, 2> {
-        StackWeights::new(stacks, weights, ProfileCounter::of_samples(EVENT))
+    fn weights((stacks, weights): &(StackTable, WeightTable)) -> StackWeights<'_> {
+        StackWeights::new(stacks, weights, &ProfileCounter::of_samples(EVENT))
     }
 
     #[test]
@@ -284,11 +317,11 @@ mod tests {
         let shares = weights(&tables).by_frame(Some);
         let samples = |frame| {
             let share = shares[&FrameId(frame)];
-            (share.own.samples(), share.total.samples())
+            (share.own.get(0), share.total.get(0))
         };
         assert_eq!((samples(1), samples(2)), ((0, 2), (2, 2)));
         let calls = weights(&tables).by_call(Some, Some);
-        let call = |from, to| calls[&(FrameId(from), FrameId(to))].samples();
+        let call = |from, to| calls[&(FrameId(from), FrameId(to))].get(0);
         assert_eq!((call(1, 2), call(2, 1), call(2, 2)), (2, 1, 1));
     }
 
@@ -297,7 +330,7 @@ mod tests {
         let tables = tables(&[(0..200_000).collect()]);
         assert_eq!(
             weights(&tables).by_frame(Some)[&FrameId(0)].total,
-            Weight([1, 10])
+            Weight::new([1, 10])
         );
     }
 
@@ -319,7 +352,7 @@ mod tests {
             let tables = tables(&stacks);
             let shares = weights(&tables).by_frame(Some);
             let calls = weights(&tables).by_call(Some, Some);
-            let all = tables.1.sum(ProfileCounter::of_samples(EVENT));
+            let all = tables.1.sample_sum(EVENT);
             prop_assert_eq!(all.samples(), stacks.len() as u64);
             prop_assert!(!shares.contains_key(&FrameId(99)));
             let count = |test: &dyn Fn(&Vec<u32>) -> bool| {
@@ -327,16 +360,16 @@ mod tests {
             };
             for symbol in 0..5 {
                 let share = shares.get(&FrameId(symbol)).copied().unwrap_or_default();
-                prop_assert_eq!(share.total.samples(), count(&|s| s.contains(&symbol)));
-                prop_assert_eq!(share.own.samples(), count(&|s| s.last() == Some(&symbol)));
-                prop_assert_eq!(share.own.period(), 10 * share.own.samples());
+                prop_assert_eq!(share.total.get(0), count(&|s| s.contains(&symbol)));
+                prop_assert_eq!(share.own.get(0), count(&|s| s.last() == Some(&symbol)));
+                prop_assert_eq!(share.own.get(1), 10 * share.own.get(0));
                 for callee in 0..5 {
                     let call = calls.get(&(FrameId(symbol), FrameId(callee)));
                     let expected = count(&|s| {
                         s.windows(2).map(|w| (w[0], w[1])).collect::<HashSet<_>>()
                             .contains(&(symbol, callee))
                     });
-                    prop_assert_eq!(call.map_or(0, |weight| weight.samples()), expected);
+                    prop_assert_eq!(call.map_or(0, |weight| weight.get(0)), expected);
                 }
             }
         }

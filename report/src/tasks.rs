@@ -1,4 +1,4 @@
-//! Which threads, processes and services does a profile have?
+//! The threads, processes and services of a profile.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,6 +10,9 @@ use crate::fast_hash::FastMap;
 /// A task of a [`TaskTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId(pub u32);
+
+/// The name of the task that has what was counted in all threads of a process together.
+const ALL_THREADS: &str = "[all threads]";
 
 /// A service of a [`TaskTable`]: a set of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -212,6 +215,18 @@ impl TaskTracker {
         })
     }
 
+    /// The task of what was counted in all threads of a process together.
+    pub fn process_task(&mut self, pid: Pid, time: MonotonicNs) -> TaskId {
+        let task = Task {
+            pid,
+            tid: Tid::new(pid.get()),
+            program: self.program(pid),
+            name: ALL_THREADS.into(),
+            service: self.memberships.at(pid, time),
+        };
+        self.intern(task)
+    }
+
     /// The task of a sample.
     pub fn task(&mut self, (pid, tid): (Pid, Tid), time: MonotonicNs) -> TaskId {
         let service = self.memberships.at(pid, time);
@@ -229,14 +244,18 @@ impl TaskTracker {
             name,
             service,
         };
-        let tasks = &mut self.table.tasks;
-        let next = TaskId(u32::try_from(tasks.len()).unwrap_or(u32::MAX));
-        let id = *self.ids.entry(task).or_insert_with_key(|task| {
-            tasks.push(task.clone());
-            next
-        });
+        let id = self.intern(task);
         self.thread((pid, tid)).task = Some((service, id));
         id
+    }
+
+    fn intern(&mut self, task: Task) -> TaskId {
+        let tasks = &mut self.table.tasks;
+        let next = TaskId(u32::try_from(tasks.len()).unwrap_or(u32::MAX));
+        *self.ids.entry(task).or_insert_with_key(|task| {
+            tasks.push(task.clone());
+            next
+        })
     }
 
     /// The tasks that were sampled so far.

@@ -1,11 +1,8 @@
-//! Which part of a profile is shown?
+//! What a view shows of a profile.
 
 use varid_model::Layer;
 
-use crate::{
-    name_pattern::NamePattern,
-    weights::{EventId, SampleWeight},
-};
+use crate::{name_pattern::NamePattern, weights::EventId};
 
 /// What to show. The default is everything of the first event: layers, images and symbols.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -13,7 +10,9 @@ pub struct View {
     /// Whose samples; none: the first of [`Profile::events`](crate::Profile::events).
     pub event: Option<EventId>,
     /// The table.
-    pub table: ReportTable,
+    pub table: &'static ReportTable,
+    /// Whether each row has the shares of all events, where the table has groups: [`ReportTable::group`].
+    pub side_by_side: bool,
     /// Only rows of this layer; of tables whose rows are no code only samples whose leaf is of it. Percentages stay those of the whole profile.
     pub layer: Option<Layer>,
     /// Only symbols with a matching name; of tables whose rows are no symbols only samples whose leaf has one. Percentages stay those of the whole profile.
@@ -22,11 +21,13 @@ pub struct View {
     pub order: RowOrder,
     /// At most so many rows.
     pub limit: Option<usize>,
-    /// Only rows whose total has at least so many percent, of counted calls whose calls are so many of
-    /// all; in call graphs, also only callers and callees that have so many percent of their method's total;
+    /// Only rows whose total has at least so many percent; in call graphs, also only callers and callees that have so many percent of their method's total;
     /// in trees only branches of so many percent.
     pub min_percent: f64,
-    /// What percentages and the order of rows are of.
+    /// The names of the measures that are shown, of [`Profile::measures`](crate::Profile::measures); empty: samples, with percentages of
+    /// [`percent_of`](Self::percent_of).
+    pub measures: Vec<String>,
+    /// What percentages and the order of rows are of, where samples are shown.
     pub percent_of: PercentOf,
     /// How text is made shorter.
     pub text: TextLimits,
@@ -52,27 +53,69 @@ impl TextLimits {
     }
 }
 
-/// What a view's rows are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ReportTable {
-    /// Layers, then images, then symbols; in JSON and CSV the rows are the symbols.
-    #[default]
-    Overview,
-    /// One table.
-    By(GroupBy),
-    /// One table with the shares of all events.
-    SideBySide(GroupBy),
-    /// Symbols with their callers and callees.
-    Callgraph,
-    /// The profile's events side by side.
-    Events,
-    /// Whole stacks as a tree.
-    Tree(TreeDirection),
-    /// The frames in which threads were sampled; known if [`Options::sampled_frames`](crate::Options::sampled_frames) is set.
-    SampledFrames,
+/// A table of a report. A table is a file in `views/` and a line in the list of tables there.
+#[derive(Debug)]
+pub struct ReportTable {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Other names on the command line.
+    pub aliases: &'static [&'static str],
+    /// What its rows are, for help texts.
+    pub about: &'static str,
+    /// How it is chosen.
+    pub choice: TableChoice,
+    /// What its rows are in JSON.
+    pub rows: &'static str,
+    /// What a profile needs for it.
+    pub needs: &'static [TableNeed],
+    /// What rows are groups of, where several events can stand side by side and sessions can be compared.
+    pub group: Option<GroupBy>,
+    /// The names of the measures that it shows if none are named; empty: samples.
+    pub measures: &'static [&'static str],
 }
 
-/// What the rows of a table are sorted by; those of counted calls are by these.
+/// How a table is chosen on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableChoice {
+    /// `--by NAME`.
+    ByName,
+    /// The same; help texts do not list it.
+    Hidden,
+    /// It has an option of its own, or is what is shown without one.
+    OwnOption,
+}
+
+/// What a table needs of a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableNeed {
+    /// Source lines: [`NameOptions::lines`](crate::NameOptions::lines).
+    Lines,
+    /// Functions that were compiled into their callers as frames: [`NameOptions::inlined`](crate::NameOptions::inlined).
+    Inlined,
+    /// [`Options::sampled_frames`](crate::Options::sampled_frames).
+    SampledFrames,
+    /// It has all events: for each event alone it would be the same again.
+    AllEvents,
+}
+
+impl ReportTable {
+    /// Returns true if it needs this of a profile.
+    #[must_use]
+    pub fn needs(&self, need: TableNeed) -> bool {
+        self.needs.contains(&need)
+    }
+}
+
+/// Tables are the same if they have the same name.
+impl PartialEq for ReportTable {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for ReportTable {}
+
+/// What the rows of a table are sorted by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RowOrder {
     /// What they took by themselves, the most first.
@@ -94,16 +137,6 @@ pub enum TreeDirection {
     BottomUp,
 }
 
-impl TreeDirection {
-    /// Its name in JSON.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::TopDown => "tree",
-            Self::BottomUp => "tree-bottom-up",
-        }
-    }
-}
-
 /// What a row of a table is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupBy {
@@ -121,8 +154,6 @@ pub enum GroupBy {
     Service,
     /// A layer.
     Layer,
-    /// A method whose calls were counted, those that were called most first.
-    Calls,
 }
 
 impl GroupBy {
@@ -136,7 +167,6 @@ impl GroupBy {
             Self::Process => "process",
             Self::Service => "service",
             Self::Layer => "layer",
-            Self::Calls => "calls",
         }
     }
 }
@@ -157,13 +187,6 @@ impl PercentOf {
         match self {
             Self::Period => "period",
             Self::Samples => "samples",
-        }
-    }
-
-    pub(crate) const fn value(self, weight: SampleWeight) -> u64 {
-        match self {
-            Self::Period => weight.period(),
-            Self::Samples => weight.samples(),
         }
     }
 }

@@ -1,6 +1,7 @@
-//! How much does each stack weigh, in how many counters?
+//! The weights of stacks: how much each took, in each counter.
 
 use varid_model::Period;
+use varid_recording::CounterId;
 
 use crate::{
     fast_hash::FastMap,
@@ -20,9 +21,7 @@ impl EventId {
     }
 }
 
-/// What a part of a weight counts.
-///
-/// Sampled and exactly counted profiles differ in their counters only: the same tables and views show them.
+/// What one number of a weight counts: a column of a [`WeightTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ProfileCounter {
@@ -30,36 +29,42 @@ pub enum ProfileCounter {
     Samples(EventId),
     /// The sum of the periods of an event's samples, in the event's unit: nanoseconds for cpu-clock.
     Period(EventId),
-    /// Calls of a method. Exact: every one was counted.
-    Invokes,
-    /// Returns of a method. Exact.
-    Returns,
-    /// Times that a method was left by an exception. Exact.
-    Unwinds,
+    /// A counter of the session's calling contexts. Exact: nothing is sampled.
+    Context(CounterId),
 }
 
 impl ProfileCounter {
-    /// What is counted of a sampled event, in the order of a [`SampleWeight`].
+    /// The counters of an event's samples.
     #[must_use]
     pub const fn of_samples(event: EventId) -> [Self; 2] {
         [Self::Samples(event), Self::Period(event)]
     }
-
-    /// What is counted of calls, in the order of a [`CallWeight`].
-    pub const CALLS: [Self; 3] = [Self::Invokes, Self::Returns, Self::Unwinds];
 }
 
-/// The values of some counters, in the order in which they were asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Weight<const N: usize>(pub [u64; N]);
+/// The most counters that a [`Weight`] has values of.
+pub const MAX_COUNTERS: usize = 4;
 
-/// Samples and the sum of their periods: [`ProfileCounter::of_samples`].
-pub type SampleWeight = Weight<2>;
+/// The values of up to [`MAX_COUNTERS`] counters, in the order in which these are listed. Values of further counters are 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Weight([u64; MAX_COUNTERS]);
 
-/// Calls, returns and exits by exception: [`ProfileCounter::CALLS`].
-pub type CallWeight = Weight<3>;
+impl Weight {
+    /// A weight of these values; those behind the [`MAX_COUNTERS`]th are left out.
+    #[must_use]
+    pub fn new(values: impl IntoIterator<Item = u64>) -> Self {
+        let mut weight = Self::default();
+        for (place, value) in weight.0.iter_mut().zip(values) {
+            *place = value;
+        }
+        weight
+    }
 
-impl<const N: usize> Weight<N> {
+    /// The value of a counter, by its place in the list.
+    #[must_use]
+    pub fn get(&self, place: usize) -> u64 {
+        self.0.get(place).copied().unwrap_or_default()
+    }
+
     /// Adds another. A sum that does not fit stays at the largest number.
     pub fn add(&mut self, other: Self) {
         for (value, other) in self.0.iter_mut().zip(other.0) {
@@ -67,67 +72,68 @@ impl<const N: usize> Weight<N> {
         }
     }
 
-    /// Whether nothing was counted.
+    /// Returns true if all values are 0.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.0.iter().all(|value| *value == 0)
     }
 }
 
-impl<const N: usize> Default for Weight<N> {
-    fn default() -> Self {
-        Self([0; N])
-    }
+/// Samples, and the sum of their periods.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SampleWeight {
+    samples: u64,
+    period: u64,
 }
 
 impl SampleWeight {
+    /// So many samples, with this sum of their periods.
+    #[must_use]
+    pub const fn new(samples: u64, period: u64) -> Self {
+        Self { samples, period }
+    }
+
     /// Samples.
     #[must_use]
     pub const fn samples(self) -> u64 {
-        let [samples, _] = self.0;
-        samples
+        self.samples
     }
 
     /// The sum of their periods.
     #[must_use]
     pub const fn period(self) -> u64 {
-        let [_, period] = self.0;
-        period
+        self.period
+    }
+
+    /// Adds another. A sum that does not fit stays at the largest number.
+    pub const fn add(&mut self, other: Self) {
+        self.samples = self.samples.saturating_add(other.samples);
+        self.period = self.period.saturating_add(other.period);
+    }
+
+    /// Returns true if there is no sample, and no period.
+    #[must_use]
+    pub const fn is_zero(&self) -> bool {
+        self.samples == 0 && self.period == 0
     }
 }
 
-impl CallWeight {
-    /// Calls.
-    #[must_use]
-    pub const fn invokes(self) -> u64 {
-        let [invokes, ..] = self.0;
-        invokes
-    }
-
-    /// Returns.
-    #[must_use]
-    pub const fn returns(self) -> u64 {
-        let [_, returns, _] = self.0;
-        returns
-    }
-
-    /// Exits by exception.
-    #[must_use]
-    pub const fn unwinds(self) -> u64 {
-        let [.., unwinds] = self.0;
-        unwinds
+/// Of a weight of [`ProfileCounter::of_samples`].
+impl From<Weight> for SampleWeight {
+    fn from(weight: Weight) -> Self {
+        Self::new(weight.get(0), weight.get(1))
     }
 }
 
 /// A row of a [`WeightTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WeightRow<const N: usize> {
-    /// Whose it is; none: of a whole process.
-    pub task: Option<TaskId>,
-    /// The stack whose leaf was sampled or counted; none: no frame is known.
+pub struct WeightRow<W = Weight> {
+    /// The thread.
+    pub task: TaskId,
+    /// The stack whose leaf was sampled or counted; None: no frame is known.
     pub stack: Option<StackId>,
     /// The values of the counters that were asked for.
-    pub weight: Weight<N>,
+    pub weight: W,
 }
 
 /// The weights of stacks in tasks: a row for each pair of a task and a leaf's stack, a column for each counter.
@@ -136,8 +142,8 @@ pub struct WeightRow<const N: usize> {
 #[derive(Debug, Clone, Default)]
 pub struct WeightTable {
     counters: Vec<ProfileCounter>,
-    /// By row; [`NONE`] of a whole process.
-    tasks: Vec<u32>,
+    /// By row.
+    tasks: Vec<TaskId>,
     /// By row; [`NONE`] for no stack.
     stacks: Vec<u32>,
     /// By counter.
@@ -206,38 +212,51 @@ impl WeightTable {
     }
 
     /// The rows that have a value in any of these counters. A counter that the table does not have is 0.
-    pub fn rows<const N: usize>(
-        &self,
-        counters: [ProfileCounter; N],
-    ) -> impl Iterator<Item = WeightRow<N>> {
-        let columns = counters.map(|counter| self.column(counter));
-        let known = |number: u32| Some(number).filter(|number| *number != NONE);
+    pub fn rows(&self, counters: &[ProfileCounter]) -> impl Iterator<Item = WeightRow> + use<'_> {
+        let columns = counters.iter().map(|counter| self.column(*counter));
+        let columns: Vec<_> = columns.take(MAX_COUNTERS).collect();
         let rows = self.tasks.iter().zip(&self.stacks).enumerate();
         rows.filter_map(move |(row, (&task, &stack))| {
-            let value = |column: Option<&Column>| column.map_or(0, |column| column.get(row));
-            let weight = Weight(columns.map(value));
+            let value = |column: &Option<&Column>| column.map_or(0, |column| column.get(row));
+            let weight = Weight::new(columns.iter().map(value));
             let row = WeightRow {
-                task: known(task).map(TaskId),
-                stack: known(stack).map(StackId::from_number),
+                task,
+                stack: (stack != NONE).then(|| StackId::from_number(stack)),
                 weight,
             };
             (!weight.is_zero()).then_some(row)
         })
     }
 
+    /// The rows that have samples of an event.
+    pub fn sample_rows(
+        &self,
+        event: EventId,
+    ) -> impl Iterator<Item = WeightRow<SampleWeight>> + use<'_> {
+        let rows = self.rows(&ProfileCounter::of_samples(event));
+        rows.map(|row| WeightRow {
+            task: row.task,
+            stack: row.stack,
+            weight: row.weight.into(),
+        })
+    }
+
     /// The sum of all rows.
     #[must_use]
-    pub fn sum<const N: usize>(&self, counters: [ProfileCounter; N]) -> Weight<N> {
-        Weight(counters.map(|counter| self.column(counter).map_or(0, Column::sum)))
+    pub fn sum(&self, counters: &[ProfileCounter]) -> Weight {
+        let sum = |counter: &ProfileCounter| self.column(*counter).map_or(0, Column::sum);
+        Weight::new(counters.iter().map(sum))
+    }
+
+    /// The sum of an event's samples.
+    #[must_use]
+    pub fn sample_sum(&self, event: EventId) -> SampleWeight {
+        self.sum(&ProfileCounter::of_samples(event)).into()
     }
 
     /// The weight of each stack by itself, by [`StackId`].
     #[must_use]
-    pub fn by_stack<const N: usize>(
-        &self,
-        stacks: &StackTable,
-        counters: [ProfileCounter; N],
-    ) -> Vec<Weight<N>> {
+    pub fn by_stack(&self, stacks: &StackTable, counters: &[ProfileCounter]) -> Vec<Weight> {
         let mut weights = vec![Weight::default(); stacks.len()];
         for row in self.rows(counters) {
             let stack = row.stack.and_then(|stack| weights.get_mut(stack.index()));
@@ -271,9 +290,9 @@ pub(crate) struct WeightTableBuilder {
     /// By stack, its first row, or [`NONE`]: most stacks are of one task, and new ones have the latest numbers.
     first_rows: Vec<u32>,
     /// Further rows by task and stack.
-    rows: FastMap<(u32, u32), u32>,
+    rows: FastMap<(TaskId, u32), u32>,
     /// The row that was used last.
-    last: Option<((u32, u32), u32)>,
+    last: Option<((TaskId, u32), u32)>,
 }
 
 impl WeightTableBuilder {
@@ -284,28 +303,25 @@ impl WeightTableBuilder {
         stack: Option<StackId>,
         (event, period): (EventId, Period),
     ) {
-        let counters = ProfileCounter::of_samples(event);
-        self.add(Some(task), stack, counters, Weight([1, period.get()]));
+        let [samples, periods] = ProfileCounter::of_samples(event);
+        let values = [(samples, 1), (periods, period.get())];
+        self.add(task, stack, values);
     }
 
-    /// Adds a weight to that of a stack in a task.
-    pub fn add<const N: usize>(
+    /// Adds values of counters to those of a stack in a task.
+    pub fn add(
         &mut self,
-        task: Option<TaskId>,
+        task: TaskId,
         stack: Option<StackId>,
-        counters: [ProfileCounter; N],
-        weight: Weight<N>,
+        values: impl IntoIterator<Item = (ProfileCounter, u64)>,
     ) {
-        let key = (
-            task.map_or(NONE, |task| task.0),
-            stack.map_or(NONE, StackId::number),
-        );
+        let key = (task, stack.map_or(NONE, StackId::number));
         let row = match self.last {
             Some((last, row)) if last == key => row,
             _ => self.row(key),
         };
         self.last = Some((key, row));
-        for (counter, value) in counters.into_iter().zip(weight.0) {
+        for (counter, value) in values {
             let column = self.column(counter);
             if let (Some(column), Ok(row)) =
                 (self.table.columns.get_mut(column), usize::try_from(row))
@@ -315,7 +331,7 @@ impl WeightTableBuilder {
         }
     }
 
-    fn row(&mut self, key: (u32, u32)) -> u32 {
+    fn row(&mut self, key: (TaskId, u32)) -> u32 {
         let (task, stack) = key;
         // There are fewer rows than bytes in the recording.
         let next = u32::try_from(self.table.len()).unwrap_or(NONE);
@@ -388,32 +404,32 @@ mod tests {
         ] {
             weights.add_sample(TaskId(task), stack, (event, Period::new(10)));
         }
-        weights.add(None, run, ProfileCounter::CALLS, Weight([3, 2, 1]));
+        let exact = [CounterId(0), CounterId(1)].map(ProfileCounter::Context);
+        weights.add(TaskId(2), run, exact.into_iter().zip([3, 2]));
         let (stacks, table) = (stacks.finish(), weights.finish());
         assert_eq!(table.len(), 4);
-        let of = ProfileCounter::of_samples;
-        assert_eq!(table.sum(of(cycles)), Weight([1, 10]));
-        assert_eq!(table.sum(of(misses)), Weight([3, 30]));
+        assert_eq!(table.sample_sum(cycles), SampleWeight::new(1, 10));
+        assert_eq!(table.sample_sum(misses), SampleWeight::new(3, 30));
         assert_eq!(
-            table.by_stack(&stacks, of(misses)),
-            [Weight([0, 0]), Weight([3, 30])]
+            table.by_stack(&stacks, &ProfileCounter::of_samples(misses)),
+            [Weight::default(), Weight::new([3, 30])]
         );
         assert_eq!(
-            table.by_stack(&stacks, ProfileCounter::CALLS),
-            [Weight([3, 2, 1]), Weight([0; 3])]
+            table.by_stack(&stacks, &exact),
+            [Weight::new([3, 2]), Weight::default()]
         );
-        let calls: Vec<_> = table
-            .rows(ProfileCounter::CALLS)
+        let counted: Vec<_> = table
+            .rows(&exact)
             .map(|row| (row.task, row.stack))
             .collect();
-        assert_eq!(calls, [(None, run)]);
-        assert_eq!(table.sum(of(EventId(3))), Weight([0, 0]));
+        assert_eq!(counted, [(TaskId(2), run)]);
+        assert_eq!(table.sample_sum(EventId(3)), SampleWeight::default());
     }
 
     #[test]
     fn a_sum_that_does_not_fit_stays_at_the_largest_number() {
-        let mut weight = Weight([u64::MAX, 1]);
-        weight.add(Weight([1, 1]));
-        assert_eq!(weight, Weight([u64::MAX, 2]));
+        let mut weight = Weight::new([u64::MAX, 1]);
+        weight.add(Weight::new([1, 1]));
+        assert_eq!(weight, Weight::new([u64::MAX, 2]));
     }
 }

@@ -1,6 +1,6 @@
 """Did varid count calls as the VM itself did? python3 tests/oracle/calls.py CALLS.csv TRUTH [PREFIX [only]]
 
-CALLS.csv: varid report --by calls --format csv. TRUTH: ART's method trace, or what shadowvm --counts printed. Methods
+CALLS.csv: varid report --measure calls,returns,unwinds --by symbol --format csv. TRUTH: ART's method trace, or what shadowvm --counts printed. Methods
 whose name starts with PREFIX must agree call for call, return for return, unwind for unwind, and none may be missing on
 either side. Other methods of a trace may have been called before it began: varid has them at least as often; with
 `only` it must not have them at all.
@@ -25,7 +25,7 @@ def counted(path):
         for row in csv.DictReader(file):
             name = re.sub(r"\(.*", "", row["symbol"])
             for event in EVENTS:
-                found[name, event] += int(row[event])
+                found[name, event] += int(row[f"{event} self"])
     return found
 
 

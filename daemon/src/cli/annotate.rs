@@ -1,6 +1,6 @@
 //! The arguments of `varid annotate`.
 
-use super::selection::{NameArgs, SampleArgs};
+use super::selection::{MeasureArgs, NameArgs, SampleArgs};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -31,9 +31,8 @@ pub struct AnnotateArgs {
     /// Samples of this event of the session, with or without its modifiers [default: the first].
     #[arg(short, long, value_name = "EVENT")]
     pub event: Option<String>,
-    /// Shares of the samples, not of the event's counts between them.
-    #[arg(long)]
-    pub by_samples: bool,
+    #[command(flatten)]
+    pub measures: MeasureArgs,
     /// On a terminal: whole lines, however wide they get, one below the other.
     #[arg(long)]
     pub wide: bool,

@@ -1,10 +1,10 @@
 //! The arguments of `varid diff`.
 
-use super::report::FormatArg;
-use super::selection::{NameArgs, SampleArgs};
-use clap::{Args, ValueEnum};
+use super::report::{FormatArg, table_parser};
+use super::selection::{MeasureArgs, NameArgs, SampleArgs};
+use clap::Args;
 use std::path::PathBuf;
-use varid_report::{GroupBy, ReportTable};
+use varid_report::ReportTable;
 
 /// `varid diff`.
 #[derive(Debug, Args)]
@@ -16,8 +16,8 @@ pub struct DiffArgs {
     #[arg(long, value_name = "SESSION", num_args = 1..)]
     pub against: Vec<PathBuf>,
     /// One table [default: layers, then symbols].
-    #[arg(long, value_enum)]
-    pub by: Option<DiffByArg>,
+    #[arg(long, value_parser = table_parser(|table| table.group.is_some()))]
+    pub by: Option<&'static ReportTable>,
     /// Compare what rows took with what they called [default: by themselves].
     #[arg(long)]
     pub total: bool,
@@ -45,9 +45,8 @@ pub struct DiffArgs {
         hide_default_value = true
     )]
     pub min_percent: f64,
-    /// Shares of the samples, not of the event's counts between them.
-    #[arg(long)]
-    pub by_samples: bool,
+    #[command(flatten)]
+    pub measures: MeasureArgs,
     /// Functions of one name are one row, in whichever file they are: for files that have another name in B.
     #[arg(long)]
     pub by_symbol_only: bool,
@@ -83,48 +82,10 @@ fn percent(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "a bound is a number of percent: 5, 2.5%".to_owned())
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum DiffByArg {
-    /// Dex files, libraries, programs.
-    #[value(alias = "dso")]
-    Image,
-    /// Methods and functions.
-    #[value(alias = "sym")]
-    Symbol,
-    /// Source lines.
-    #[value(alias = "srcline")]
-    Line,
-    /// Threads, by name.
-    #[value(alias = "comm")]
-    Thread,
-    /// Processes, by name.
-    #[value(alias = "pid")]
-    Process,
-    /// Services: the configuration's sets of processes.
-    Service,
-    /// App, framework, VM, native code, kernel.
-    Layer,
-}
-
-impl From<DiffByArg> for GroupBy {
-    fn from(by: DiffByArg) -> Self {
-        match by {
-            DiffByArg::Image => Self::Image,
-            DiffByArg::Symbol => Self::Symbol,
-            DiffByArg::Line => Self::Line,
-            DiffByArg::Thread => Self::Thread,
-            DiffByArg::Process => Self::Process,
-            DiffByArg::Service => Self::Service,
-            DiffByArg::Layer => Self::Layer,
-        }
-    }
-}
-
 impl DiffArgs {
     /// The table that the arguments mean.
-    pub fn table(&self) -> ReportTable {
-        let table = |by| ReportTable::By(GroupBy::from(by));
-        self.by.map_or(ReportTable::Overview, table)
+    pub fn table(&self) -> &'static ReportTable {
+        self.by.unwrap_or_default()
     }
 
     /// The sessions of A and those of B; none: they are not two.

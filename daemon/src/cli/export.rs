@@ -1,6 +1,6 @@
 //! The arguments of `varid export`.
 
-use super::selection::{InputArgs, NameArgs, SampleArgs};
+use super::selection::{InputArgs, MeasureArgs, NameArgs, SampleArgs};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
@@ -29,9 +29,8 @@ pub struct ExportArgs {
     /// Of html: no sources and no instructions; faster.
     #[arg(long, conflicts_with = "source_path")]
     pub no_code: bool,
-    /// Stacks weigh their samples, not the event's counts between them.
-    #[arg(long)]
-    pub by_samples: bool,
+    #[command(flatten)]
+    pub measures: MeasureArgs,
     #[command(flatten)]
     pub samples: SampleArgs,
     #[command(flatten)]

@@ -1,9 +1,10 @@
 //! The arguments of `varid report`.
 
-use super::selection::{InputArgs, NameArgs, SampleArgs};
+use super::selection::{InputArgs, MeasureArgs, NameArgs, SampleArgs};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use varid_report::{GroupBy, OutputFormat, ReportTable, RowOrder, TreeDirection};
+use varid_report::{GroupBy, OutputFormat, ReportTable, RowOrder, TableChoice, TreeDirection};
 
 /// `varid report`.
 #[derive(Debug, Args)]
@@ -11,8 +12,8 @@ pub struct ReportArgs {
     #[command(flatten)]
     pub input: InputArgs,
     /// One table, after that of layers [default: layers, images, symbols].
-    #[arg(long, value_enum, conflicts_with_all = ["callgraph", "tree"])]
-    pub by: Option<ByArg>,
+    #[arg(long, value_parser = table_parser(|_| true), conflicts_with_all = ["callgraph", "tree"])]
+    pub by: Option<&'static ReportTable>,
     /// Callers, then the method, then its callees, each with its share.
     #[arg(short = 'g', long, alias = "call-graph")]
     pub callgraph: bool,
@@ -31,7 +32,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "KEY", value_parser = sort_key, conflicts_with = "tree")]
     pub sort: Option<SortArg>,
     /// The shares of all events in one table, and of a group the ratios; by symbol, or what --by says.
-    #[arg(long, conflicts_with_all = ["callgraph", "tree"])]
+    #[arg(long, conflicts_with_all = ["callgraph", "tree", "measure"])]
     pub group: bool,
     /// The same as --sort total, as perf has it.
     #[arg(long, hide = true, conflicts_with_all = ["no_children", "tree"])]
@@ -49,12 +50,11 @@ pub struct ReportArgs {
     /// At most so many rows of a table, or lines of a tree.
     #[arg(short = 'n', long, value_name = "ROWS")]
     pub limit: Option<usize>,
-    /// Only rows of at least this share; with --by calls, of all calls [default: 0; of a tree 0.5].
+    /// Only rows of at least this share [default: 0; of a tree 0.5].
     #[arg(long, value_name = "PERCENT", visible_alias = "percent-limit")]
     pub min_percent: Option<f64>,
-    /// Shares of the samples, not of the event's counts between them.
-    #[arg(long)]
-    pub by_samples: bool,
+    #[command(flatten)]
+    pub measures: MeasureArgs,
     /// On a terminal: whole names, however wide the lines get.
     #[arg(long)]
     pub wide: bool,
@@ -95,7 +95,7 @@ pub enum TreeArg {
 #[derive(Debug, Clone, Copy)]
 pub enum SortArg {
     Order(RowOrder),
-    By(ByArg),
+    By(&'static ReportTable),
 }
 
 /// One key of ours, or perf's keys, separated by commas.
@@ -115,11 +115,11 @@ fn sort_key(text: &str) -> Result<SortArg, String> {
         .collect();
     keys.sort_unstable();
     let by = match keys[..] {
-        ["comm"] | ["tid"] | ["comm", "tid"] | ["comm", "pid"] => ByArg::Thread,
-        ["pid"] => ByArg::Process,
-        ["dso"] => ByArg::Image,
-        ["symbol"] | ["dso", "symbol"] => ByArg::Symbol,
-        ["srcline"] | ["srcline", "symbol"] | ["dso", "srcline", "symbol"] => ByArg::Line,
+        ["comm"] | ["tid"] | ["comm", "tid"] | ["comm", "pid"] => GroupBy::Thread,
+        ["pid"] => GroupBy::Process,
+        ["dso"] => GroupBy::Image,
+        ["symbol"] | ["dso", "symbol"] => GroupBy::Symbol,
+        ["srcline"] | ["srcline", "symbol"] | ["dso", "srcline", "symbol"] => GroupBy::Line,
         _ => {
             return Err(
                 "no table has these keys: there are self, total and name for an order, and comm, pid, dso, symbol, dso,symbol and \
@@ -128,37 +128,23 @@ fn sort_key(text: &str) -> Result<SortArg, String> {
             );
         }
     };
-    Ok(SortArg::By(by))
+    Ok(SortArg::By(ReportTable::by(by)))
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum ByArg {
-    /// Dex files, libraries, programs.
-    #[value(alias = "dso")]
-    Image,
-    /// Methods and functions.
-    #[value(alias = "sym")]
-    Symbol,
-    /// Source lines.
-    #[value(alias = "srcline")]
-    Line,
-    /// Threads.
-    #[value(alias = "comm")]
-    Thread,
-    /// Processes.
-    #[value(alias = "pid")]
-    Process,
-    /// Services: the configuration's sets of processes.
-    Service,
-    /// App, framework, VM, native code, kernel.
-    Layer,
-    /// Exact counts of calls, of 'varid record --mode count-calls'.
-    Calls,
-    /// The session's events side by side; of a group the ratios.
-    Event,
-    /// The VM's frames that were sampled, with their addresses, threads and mappings.
-    #[value(name = "vm-frame", alias = "dim")]
-    Dim,
+/// Parses the name of a table that passes a test.
+pub fn table_parser(
+    is_taken: fn(&ReportTable) -> bool,
+) -> impl TypedValueParser<Value = &'static ReportTable> {
+    let taken = ReportTable::all()
+        .filter(move |table| table.choice != TableChoice::OwnOption && is_taken(table));
+    let value = |table: &'static ReportTable| {
+        let value = PossibleValue::new(table.name).help(table.about);
+        value
+            .aliases(table.aliases.iter().copied())
+            .hide(table.choice == TableChoice::Hidden)
+    };
+    let names = PossibleValuesParser::new(taken.map(value));
+    names.try_map(|name| ReportTable::named(&name).ok_or("no table has this name"))
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -178,23 +164,6 @@ impl From<FormatArg> for OutputFormat {
     }
 }
 
-impl From<ByArg> for ReportTable {
-    fn from(by: ByArg) -> Self {
-        ReportTable::By(match by {
-            ByArg::Image => GroupBy::Image,
-            ByArg::Symbol => GroupBy::Symbol,
-            ByArg::Line => GroupBy::Line,
-            ByArg::Thread => GroupBy::Thread,
-            ByArg::Process => GroupBy::Process,
-            ByArg::Service => GroupBy::Service,
-            ByArg::Layer => GroupBy::Layer,
-            ByArg::Calls => GroupBy::Calls,
-            ByArg::Event => return ReportTable::Events,
-            ByArg::Dim => return ReportTable::SampledFrames,
-        })
-    }
-}
-
 impl From<TreeArg> for TreeDirection {
     fn from(tree: TreeArg) -> Self {
         match tree {
@@ -206,23 +175,23 @@ impl From<TreeArg> for TreeDirection {
 
 impl ReportArgs {
     /// The table that the arguments mean.
-    pub fn table(&self) -> ReportTable {
+    pub fn table(&self) -> &'static ReportTable {
         let by = match self.sort {
             Some(SortArg::By(by)) => self.by.or(Some(by)),
             _ => self.by,
         };
-        let table = by.map_or(ReportTable::By(GroupBy::Symbol), ReportTable::from);
-        if let (true, ReportTable::By(by)) = (self.group, table)
-            && by != GroupBy::Calls
-        {
-            return ReportTable::SideBySide(by);
-        }
         match (self.tree, by, self.callgraph) {
-            (Some(tree), ..) => ReportTable::Tree(tree.into()),
-            (None, _, true) => ReportTable::Callgraph,
-            (None, Some(by), false) => by.into(),
-            (None, None, false) => ReportTable::Overview,
+            (Some(tree), ..) => ReportTable::tree(tree.into()),
+            (None, _, true) => ReportTable::CALLGRAPH,
+            (None, Some(by), false) => by,
+            (None, None, false) if self.group => ReportTable::by(GroupBy::Symbol),
+            (None, None, false) => ReportTable::OVERVIEW,
         }
+    }
+
+    /// Whether each row has the shares of all events.
+    pub fn is_side_by_side(&self) -> bool {
+        self.group && self.table().group.is_some()
     }
 
     /// The order of the rows that the arguments mean.
@@ -261,23 +230,21 @@ mod tests {
 
     #[test]
     fn perf_s_words_for_a_table_mean_ours() {
-        let by = ReportTable::By;
+        let by = ReportTable::by;
         for (line, table) in [
             ("--sort dso", by(GroupBy::Image)),
             ("--sort sym,dso", by(GroupBy::Symbol)),
             ("--sort comm", by(GroupBy::Thread)),
             ("--by srcline", by(GroupBy::Line)),
-            ("--tree session", ReportTable::Tree(TreeDirection::TopDown)),
-            ("--tree=callee", ReportTable::Tree(TreeDirection::BottomUp)),
-            ("--no-children --stdio", ReportTable::Overview),
+            ("--tree session", ReportTable::tree(TreeDirection::TopDown)),
+            ("--tree=callee", ReportTable::tree(TreeDirection::BottomUp)),
+            ("--no-children --stdio", ReportTable::OVERVIEW),
             ("--no-children --sort symbol", by(GroupBy::Symbol)),
-            ("-g session", ReportTable::Callgraph),
-            ("--sort total", ReportTable::Overview),
-            ("--group", ReportTable::SideBySide(GroupBy::Symbol)),
-            (
-                "--group --sort dso",
-                ReportTable::SideBySide(GroupBy::Image),
-            ),
+            ("-g session", ReportTable::CALLGRAPH),
+            ("--sort total", ReportTable::OVERVIEW),
+            ("--by calls", ReportTable::named("calls").unwrap()),
+            ("--group", by(GroupBy::Symbol)),
+            ("--group --sort dso", by(GroupBy::Image)),
         ] {
             assert_eq!(parsed(line).unwrap().table(), table, "{line}");
         }

@@ -39,12 +39,46 @@ pub fn folder(session: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// What shares are of, with `--by-samples` or without.
-pub const fn percent_of(by_samples: bool) -> PercentOf {
-    match by_samples {
-        true => PercentOf::Samples,
-        false => PercentOf::Period,
+/// What stacks are weighed by.
+#[derive(Debug, Default, Args)]
+pub struct MeasureArgs {
+    /// What is shown: samples, period, or what was counted exactly, as calls; several are separated by commas [default: samples, as shares of the
+    /// event's counts between them].
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        conflicts_with = "by_samples"
+    )]
+    pub measure: Vec<String>,
+    /// Shares of the samples, not of the event's counts between them.
+    #[arg(long)]
+    pub by_samples: bool,
+}
+
+impl MeasureArgs {
+    /// What shares of samples are of.
+    pub fn percent_of(&self) -> PercentOf {
+        match self.by_samples || self.measure == ["samples"] {
+            true => PercentOf::Samples,
+            false => PercentOf::Period,
+        }
     }
+
+    /// Refuses measures where only samples can be shown.
+    pub fn check_samples(&self, what: &str) -> anyhow::Result<()> {
+        match self.measure.iter().find(|name| !is_sampled(name)) {
+            Some(name) => anyhow::bail!(
+                "{what} has samples: its measures are samples and period, and not {name}"
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns true if a measure is of samples, and was not counted exactly.
+fn is_sampled(measure: &str) -> bool {
+    ["samples", "period"].contains(&measure)
 }
 
 /// Which samples count.
@@ -81,14 +115,24 @@ pub struct SampleArgs {
 }
 
 impl SampleArgs {
-    /// Whether they choose by what is known of samples and not of processes.
-    pub const fn chooses_in_processes(&self) -> bool {
-        self.tid.is_some()
+    /// Refuses to choose by what is known of samples where something else is shown.
+    pub fn check(&self, named: &[String], of_table: &[&str]) -> anyhow::Result<()> {
+        let chooses_samples = self.tid.is_some()
             || self.thread.is_some()
             || self.app.is_some()
             || self.time.is_some()
             || self.focus.is_some()
-            || self.ignore.is_some()
+            || self.ignore.is_some();
+        let named = named.iter().map(String::as_str);
+        let exact = named
+            .chain(of_table.iter().copied())
+            .find(|name| !is_sampled(name));
+        match exact.filter(|_| chooses_samples) {
+            Some(exact) => anyhow::bail!(
+                "{exact} is counted for whole processes: choose by --pid, --layer and --symbol only"
+            ),
+            None => Ok(()),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use varid_report::{
 
 /// Prints the method's lines and instructions; or, with exit code 1, the methods that may be meant.
 pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
+    args.measures.check_samples("annotate")?;
     let session = SessionReader::open(&selection::folder(
         args.session.as_deref().or(args.input.as_deref()),
     )?)?;
@@ -21,7 +22,7 @@ pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
         layer: args.samples.layer.map(Layer::from),
         symbol: args.samples.symbol.clone(),
         event: None,
-        percent_of: selection::percent_of(args.by_samples),
+        percent_of: args.measures.percent_of(),
         sources: args.source_path,
         limit: args.limit,
         context: args.context,

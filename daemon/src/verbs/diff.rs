@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use varid_model::Layer;
 use varid_recording::SessionReader;
 use varid_report::{
-    Diff, DiffView, GroupBy, Options, OutputFormat, Profile, Quantity, ReportTable, RowOrder, Side,
+    Diff, DiffView, Options, OutputFormat, Profile, Quantity, RowOrder, Side, TableNeed,
     TotalChange, View,
 };
 
@@ -25,6 +25,7 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
         );
     };
     let sides = [(Side::A, a.to_vec()), (Side::B, b.to_vec())];
+    args.samples.check(&args.measures.measure, &[])?;
     let table = args.table();
     let format = OutputFormat::from(args.format);
     let terminal = (format == OutputFormat::Text && args.html.is_none())
@@ -42,7 +43,12 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
             },
             limit: args.limit,
             min_percent: args.min_percent,
-            percent_of: selection::percent_of(args.by_samples),
+            percent_of: args.measures.percent_of(),
+            // The shares of samples are of their periods.
+            measures: match &args.measures.measure[..] {
+                [one] if one == "period" => Vec::new(),
+                named => named.to_vec(),
+            },
             text: pager::limits(terminal, args.wide, args.all_rows, args.min_percent),
             ..View::default()
         },
@@ -55,7 +61,7 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
         by_symbol_only: args.by_symbol_only,
         flame_graph: args.html.is_some(),
     });
-    let lines = table == ReportTable::By(GroupBy::Line);
+    let lines = table.needs(TableNeed::Lines);
     let flame_graph = args.html.is_some();
     let inputs = args.names.files();
     let options = selection::options(
@@ -111,7 +117,7 @@ fn is_slower(diff: &Diff, bound: f64, level: f64) -> anyhow::Result<ExitCode> {
     let change: TotalChange = diff.total().context("--fail-if-slower")?;
     if change.probability.is_none() {
         bail!(
-            "--fail-if-slower: the number of waits says nothing of how long they take: give several sessions a side, as in diff A A2 A3 --against B B2 B3"
+            "--fail-if-slower: the number of waits says nothing of how long they take, and exact counts have no error of sampling: give several sessions a side, as in diff A A2 A3 --against B B2 B3"
         );
     }
     let is_slower = change.is_slower(bound, level);

@@ -15,6 +15,7 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     if format.content == Content::Binary && output_file::is_terminal(&args.output) {
         anyhow::bail!("this format is not text: name a file with -o FILE");
     }
+    args.samples.check(&args.measures.measure, &[])?;
     let session = SessionReader::open(&args.input.folder()?)?;
     let names_event = args.event.is_some();
     let lines = format.needs(Need::Lines) && !args.no_lines;
@@ -55,7 +56,8 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     }
     let request = ExportRequest {
         event: (!has_all).then_some(event.event),
-        weigh: selection::percent_of(args.by_samples),
+        weigh: args.measures.percent_of(),
+        measures: args.measures.measure,
         sources: args.source_path,
     };
     let write = |out: &mut dyn Write| -> varid_report::Result<()> {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use varid_model::Layer;
 use varid_recording::SessionReader;
 use varid_report::{
-    ExportFormat, GroupBy, Options, OutputFormat, Profile, ReportTable, TextLimits, View, render,
+    ExportFormat, Options, OutputFormat, Profile, TableNeed, TextLimits, View, render,
 };
 
 /// On a terminal, so many of the files that are missing are named.
@@ -25,29 +25,26 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
             no_lines: false,
             source_path: args.source_path,
             no_code: false,
-            by_samples: args.by_samples,
+            measures: args.measures,
         });
     }
-    let by_calls = args.table() == ReportTable::By(GroupBy::Calls);
-    if by_calls && args.samples.chooses_in_processes() {
-        anyhow::bail!(
-            "calls are counted for whole processes: choose by --pid, --layer and --symbol only"
-        );
-    }
+    let table = args.table();
+    args.samples.check(&args.measures.measure, table.measures)?;
+    let percent_of = args.measures.percent_of();
     let session = SessionReader::open(&args.input.folder()?)?;
-    let (table, order, min_percent) = (args.table(), args.order(), args.min_percent());
-    let sampled_frames = table == ReportTable::SampledFrames;
-    let by_line = [ReportTable::By, ReportTable::SideBySide].map(|table| table(GroupBy::Line));
-    let lines = sampled_frames || by_line.contains(&table);
-    let all_events = matches!(table, ReportTable::Events | ReportTable::SideBySide(_));
+    let (order, min_percent) = (args.order(), args.min_percent());
+    let side_by_side = args.is_side_by_side();
+    let all_events = side_by_side || table.needs(TableNeed::AllEvents);
     // Debug information is read only for views that show it.
-    let calls = matches!(table, ReportTable::Callgraph | ReportTable::Tree(_));
-    let inlined = !sampled_frames && (lines || calls);
+    let read = (
+        table.needs(TableNeed::Inlined),
+        table.needs(TableNeed::Lines),
+    );
     let layer = args.samples.layer.map(Layer::from);
     let symbol = args.samples.symbol.clone();
     let options = Options {
-        sampled_frames,
-        ..selection::options(args.event, args.samples, args.names, (inlined, lines))
+        sampled_frames: table.needs(TableNeed::SampledFrames),
+        ..selection::options(args.event, args.samples, args.names, read)
     };
     let profile = Profile::from_session(&session, &options)?;
     let format = OutputFormat::from(args.format);
@@ -58,12 +55,14 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     let view = View {
         event: None,
         table,
+        side_by_side,
         layer,
         symbol,
         limit: args.limit,
         order,
         min_percent,
-        percent_of: selection::percent_of(args.by_samples),
+        measures: args.measures.measure,
+        percent_of,
         text: TextLimits {
             missing: terminal.filter(|_| !args.all_rows).map(|_| MISSING),
             ..pager::limits(terminal, args.wide, args.all_rows, min_percent)

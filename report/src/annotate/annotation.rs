@@ -7,7 +7,7 @@ use varid_model::Layer;
 use crate::{
     name_pattern::NamePattern,
     scope::percent,
-    shares::Share,
+    shares::SampleShare,
     view::PercentOf,
     weights::{EventId, SampleWeight},
 };
@@ -137,7 +137,7 @@ pub struct AnnotatedLine {
     /// Whether it is of the method, not one between or around lines that are.
     pub is_of_method: bool,
     /// What it took.
-    pub share: Share,
+    pub share: SampleShare,
     /// The part of its samples of which the line is one near that which executed.
     pub approximate: SampleWeight,
     /// The lines of functions compiled into it.
@@ -171,7 +171,7 @@ pub struct AnnotatedInstruction {
     /// What it reads like.
     pub text: String,
     /// What it took.
-    pub share: Share,
+    pub share: SampleShare,
     /// The part of its samples of which the instruction is one near that which executed.
     pub approximate: SampleWeight,
 }

@@ -15,7 +15,7 @@ use crate::{
     error::Result,
     frames::{ImageId, SymbolId},
     scope::Scope,
-    shares::Share,
+    shares::SampleShare,
 };
 
 /// Why nothing is shown of a method that was compiled at run time but how much it took.
@@ -49,7 +49,7 @@ impl<'s, 'p> Annotator<'s, 'p> {
     /// # Errors
     ///
     /// A folder or file of the profile's options cannot be read.
-    pub fn annotate(&mut self, id: SymbolId, share: Share) -> Result<Annotation> {
+    pub fn annotate(&mut self, id: SymbolId, share: SampleShare) -> Result<Annotation> {
         let (scope, request) = (self.scope, self.request);
         let profile = scope.profile;
         let symbol = profile.frames.symbol(id);
@@ -97,7 +97,7 @@ impl<'s, 'p> Annotator<'s, 'p> {
         };
         let mut annotation = Annotation {
             method,
-            all: scope.all,
+            all: scope.samples,
             percent_of: request.percent_of,
             event: scope.description.name.clone(),
             session: profile.recording.session.clone(),

@@ -11,7 +11,7 @@ use crate::{
     frames::{ProfileSymbol, SymbolId},
     name_pattern::NamePattern,
     scope::Scope,
-    shares::Share,
+    shares::SampleShare,
     short_name::{compiled_function, own, plain},
     weights::SampleWeight,
 };
@@ -21,7 +21,7 @@ const MOST: usize = 40;
 
 /// Which methods are meant.
 pub enum Choice {
-    One(SymbolId, Share),
+    One(SymbolId, SampleShare),
     Several(Candidates),
 }
 
@@ -34,7 +34,7 @@ pub fn choose(scope: &Scope, request: &AnnotateRequest) -> Result<Choice> {
     let selected = selected(scope, request);
     let Some(text) = &request.method else {
         let hottest = selected.iter().max_by_key(|(id, symbol, share)| {
-            let own = scope.value(share.own);
+            let own = scope.sample_value(share.own);
             // Of equals the named one, then the first.
             (own, symbol.named, std::cmp::Reverse(*id))
         });
@@ -57,7 +57,7 @@ pub fn choose(scope: &Scope, request: &AnnotateRequest) -> Result<Choice> {
 }
 
 /// If all are one method that a runtime has compiled in several ways, the hottest of them, with what they took together.
-fn one_method(scope: &Scope, meant: &[Found]) -> Option<(SymbolId, Share)> {
+fn one_method(scope: &Scope, meant: &[Found]) -> Option<(SymbolId, SampleShare)> {
     let mut functions = meant.iter().map(|(_, symbol, _)| {
         let is_compiled = symbol.run_time && !symbol.inlined;
         compiled_function(&symbol.name).filter(|_| is_compiled)
@@ -70,23 +70,24 @@ fn one_method(scope: &Scope, meant: &[Found]) -> Option<(SymbolId, Share)> {
         let id = scope.symbol_of(frame)?;
         meant.iter().any(|(one, ..)| *one == id).then_some(())
     };
-    let share = scope.weights.by_frame(is_one).get(&()).copied()?;
+    let share = scope.weights.by_frame(is_one).get(&()).copied()?.into();
     let hottest = meant
         .iter()
-        .max_by_key(|(_, _, share)| scope.value(share.own))?;
+        .max_by_key(|(_, _, share)| scope.sample_value(share.own))?;
     Some((hottest.0, share))
 }
 
 /// The methods that took at least so many percent of all, by themselves or with what they called, those that took most by themselves first. None of the
 /// kernel, whose code no file has.
-pub fn hottest(scope: &Scope, (own, total): (f64, f64)) -> Vec<(SymbolId, Share)> {
+pub fn hottest(scope: &Scope, (own, total): (f64, f64)) -> Vec<(SymbolId, SampleShare)> {
     let mut found = selected(scope, &AnnotateRequest::default());
     found.retain(|(_, symbol, share)| {
-        let takes = scope.percent(share.own) >= own || scope.percent(share.total) >= total;
+        let takes =
+            scope.sample_percent(share.own) >= own || scope.sample_percent(share.total) >= total;
         symbol.layer != Layer::Kernel && takes
     });
     found.sort_by_key(|(id, _, share)| {
-        let value = |weight: SampleWeight| std::cmp::Reverse(scope.value(weight));
+        let value = |weight: SampleWeight| std::cmp::Reverse(scope.sample_value(weight));
         (value(share.own), value(share.total), *id)
     });
     found
@@ -95,7 +96,7 @@ pub fn hottest(scope: &Scope, (own, total): (f64, f64)) -> Vec<(SymbolId, Share)
         .collect()
 }
 
-type Found<'p> = (SymbolId, &'p ProfileSymbol, Share);
+type Found<'p> = (SymbolId, &'p ProfileSymbol, SampleShare);
 
 /// The methods with samples that the request's filters leave.
 fn selected<'p>(scope: &Scope<'p>, request: &AnnotateRequest) -> Vec<Found<'p>> {
@@ -121,17 +122,18 @@ fn selected<'p>(scope: &Scope<'p>, request: &AnnotateRequest) -> Vec<Found<'p>> 
 }
 
 /// What each symbol took. What functions took that were compiled into another one, that one took by itself, too.
-fn shares(scope: &Scope) -> HashMap<SymbolId, Share> {
+fn shares(scope: &Scope) -> HashMap<SymbolId, SampleShare> {
     let (frames, stacks) = (&scope.profile.frames, &scope.profile.stacks);
-    let mut shares: HashMap<SymbolId, Share> =
-        scope.weights.by_frame(|frame| scope.symbol_of(frame));
+    let found = scope.weights.by_frame(|frame| scope.symbol_of(frame));
+    let found = found.into_iter().map(|(id, share)| (id, share.into()));
+    let mut shares: HashMap<SymbolId, SampleShare> = found.collect();
     for (id, share) in &mut shares {
         if frames.symbol(*id).is_some_and(|symbol| !symbol.inlined) {
             share.own = SampleWeight::default();
         }
     }
     for stack in stacks.ids() {
-        let own = scope.weights.share(stack).own;
+        let own = SampleWeight::from(scope.weights.share(stack).own);
         if own.is_zero() {
             continue;
         }
@@ -203,14 +205,14 @@ fn not_found(text: &str, selected: &[Found]) -> String {
 
 fn candidates(scope: &Scope, text: &str, mut found: Vec<Found>) -> Candidates {
     found.sort_by_key(|(id, _, share)| {
-        let value = |weight: SampleWeight| std::cmp::Reverse(scope.value(weight));
+        let value = |weight: SampleWeight| std::cmp::Reverse(scope.sample_value(weight));
         (value(share.own), value(share.total), *id)
     });
     let more = found.len().saturating_sub(MOST);
     let candidate = |(id, _, share): &Found| Candidate {
         method: described(scope, *id, *share),
-        own_percent: scope.percent(share.own),
-        total_percent: scope.percent(share.total),
+        own_percent: scope.sample_percent(share.own),
+        total_percent: scope.sample_percent(share.total),
     };
     Candidates {
         name: text.to_owned(),
@@ -220,7 +222,7 @@ fn candidates(scope: &Scope, text: &str, mut found: Vec<Found>) -> Candidates {
 }
 
 /// What a profile knows of a symbol that took this.
-pub fn described(scope: &Scope, id: SymbolId, share: Share) -> AnnotatedMethod {
+pub fn described(scope: &Scope, id: SymbolId, share: SampleShare) -> AnnotatedMethod {
     let frames = &scope.profile.frames;
     let symbol = frames.symbol(id);
     let image = symbol.and_then(|symbol| frames.image(symbol.image));

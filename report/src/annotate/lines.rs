@@ -19,7 +19,7 @@ use crate::{
     naming::{NamedFunction, OpenImage},
     sampled_addresses::SampledAddress,
     scope::Scope,
-    shares::Share,
+    shares::SampleShare,
     weights::SampleWeight,
 };
 
@@ -65,7 +65,7 @@ impl<'s, 'p> Lines<'s, 'p> {
                 *key_of = Some(*keys.entry(key).or_insert(next));
             }
         }
-        let shares: HashMap<usize, Share> = scope.weights.by_frame(|frame| {
+        let shares = scope.weights.by_frame(|frame| {
             let index = usize::try_from(frame.0).ok()?;
             key_of.get(index).copied().flatten()
         });
@@ -74,7 +74,7 @@ impl<'s, 'p> Lines<'s, 'p> {
         for (key, number) in keys {
             let share = shares.get(&number).copied().unwrap_or_default();
             if !share.total.is_zero() {
-                lines.line(key).share = share;
+                lines.line(key).share = share.into();
             }
         }
         lines
@@ -104,7 +104,7 @@ impl<'s, 'p> Lines<'s, 'p> {
                 place,
                 len: found.len,
                 text: found.text.clone(),
-                share: Share::default(),
+                share: SampleShare::default(),
                 approximate: SampleWeight::default(),
             });
         }

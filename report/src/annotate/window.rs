@@ -14,7 +14,8 @@ pub fn select(annotation: &mut Annotation, request: &AnnotateRequest) {
         let mut values: Vec<(u64, u64)> = annotation
             .lines()
             .flat_map(|line| {
-                let of = |share: &crate::shares::Share| (value(share.own), value(share.total));
+                let of =
+                    |share: &crate::shares::SampleShare| (value(share.own), value(share.total));
                 match line.number {
                     Some(_) => vec![of(&line.share)],
                     None => line

@@ -1,4 +1,4 @@
-//! Which rows differ, and how surely?
+//! Which rows differ, and how surely.
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
@@ -12,8 +12,9 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    measures::Measure,
     view::GroupBy,
-    weights::SampleWeight,
+    weights::Weight,
 };
 
 /// Rows with fewer samples on both sides together are not tested: whatever becomes of so few could be chance.
@@ -65,7 +66,7 @@ pub struct TestResult {
 /// What a row took on a side: the mean of its sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct SideValue {
-    /// Of all sessions.
+    /// Samples, or the values of the measure, of all sessions.
     pub samples: u64,
     pub percent: f64,
     /// Milliseconds or millions of events.
@@ -117,6 +118,14 @@ impl<'d> Comparison<'d> {
         Ok(comparison)
     }
 
+    /// The measure that the view names; None: samples are compared.
+    pub fn measure(&self) -> Option<&'d Measure> {
+        let mut sessions = self.sides.iter().copied().flatten();
+        let measures = &sessions.next()?.measures;
+        let first = measures.list.first();
+        first.filter(|_| !measures.are_samples())
+    }
+
     /// What the tests are by.
     pub fn tested_by(&self) -> TestedBy {
         TestedBy::of(self.sides)
@@ -161,13 +170,13 @@ impl<'d> Comparison<'d> {
             weights.collect::<Vec<_>>()
         });
         let [of_a, of_b] = self.sides;
-        let value = |sessions: &[SessionShares], weights: &[SampleWeight]| SideValue {
-            samples: samples(weights),
+        let value = |sessions: &[SessionShares], weights: &[Weight]| SideValue {
+            samples: counted(sessions, weights),
             percent: mean(&self.values(sessions, weights, Quantity::Share)),
             absolute: (self.per.is_ok())
                 .then(|| mean(&self.values(sessions, weights, Quantity::Absolute))),
         };
-        let all = samples(&a).saturating_add(samples(&b));
+        let all = counted(of_a, &a).saturating_add(counted(of_b, &b));
         let probability = match all >= LEAST_SAMPLES {
             true => self.probability(&a, &b),
             false => None,
@@ -189,27 +198,25 @@ impl<'d> Comparison<'d> {
     fn values(
         &self,
         sessions: &[SessionShares],
-        weights: &[SampleWeight],
+        weights: &[Weight],
         quantity: Quantity,
     ) -> Vec<f64> {
-        let of = self.view.view.percent_of;
-        let value = |(session, weight): (&SessionShares, &SampleWeight)| match (quantity, &self.per)
-        {
-            (Quantity::Absolute, Ok(per)) => per.value(session, weight.period()),
-            _ => session.percent(*weight, of),
+        let value = |(session, weight): (&SessionShares, &Weight)| match (quantity, &self.per) {
+            (Quantity::Absolute, Ok(per)) => per.value(session, session.amount(*weight)),
+            _ => session.percent(*weight),
         };
         sessions.iter().zip(weights).map(value).collect()
     }
 
     /// How likely a difference as large as this is by chance; none: that cannot be said.
-    fn probability(&self, a: &[SampleWeight], b: &[SampleWeight]) -> Option<f64> {
+    fn probability(&self, a: &[Weight], b: &[Weight]) -> Option<f64> {
         let [of_a, of_b] = self.sides;
-        let (x, y) = (samples(a), samples(b));
+        let (x, y) = (counted(of_a, a), counted(of_b, b));
         let by_sample = match (self.view.quantity, &self.per) {
             (Quantity::Absolute, Ok(per)) => per.by_sample((x, of_a), (y, of_b)),
             _ => {
                 let all = |sessions: &[SessionShares]| {
-                    let samples = sessions.iter().map(|session| session.all.samples());
+                    let samples = sessions.iter().map(|session| session.count(session.all));
                     samples.fold(0, u64::saturating_add)
                 };
                 two_proportions((x, all(of_a)), (y, all(of_b)))
@@ -238,7 +245,9 @@ impl<'d> Comparison<'d> {
     }
 }
 
-fn samples(weights: &[SampleWeight]) -> u64 {
-    let samples = weights.iter().map(|weight| weight.samples());
-    samples.fold(0, u64::saturating_add)
+/// Samples, or the values of the measure, of all sessions of a side.
+fn counted(sessions: &[SessionShares], weights: &[Weight]) -> u64 {
+    let both = sessions.iter().zip(weights);
+    let counts = both.map(|(session, weight)| session.count(*weight));
+    counts.fold(0, u64::saturating_add)
 }

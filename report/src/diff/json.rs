@@ -1,4 +1,4 @@
-//! How does a comparison look to programs? A public interface: `schema/diff.schema.json`.
+//! Comparisons as JSON. A public interface: `schema/diff.schema.json`.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use super::{
     total::Total,
 };
 use crate::{
-    JSON_VERSION,
+    JSON_VERSION, JSON_VERSION_OF_MEASURES,
     columns::{Object, OutputFormat, rounded},
     view::{GroupBy, RowOrder},
 };
@@ -29,6 +29,8 @@ struct Document<'c> {
     by_leaf: bool,
     percent_of: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    measure: Option<DiffMeasure<'c>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     absolute: Option<Absolute>,
     #[serde(skip_serializing_if = "Option::is_none")]
     not_absolute: Option<&'c str>,
@@ -41,6 +43,14 @@ struct Document<'c> {
     rows: Vec<Object<'static>>,
     rows_hidden: usize,
     notes: Vec<String>,
+}
+
+/// The measure that the view names: `samples` and `period_sum` of sessions, and what rows have, are its values.
+#[derive(Serialize)]
+struct DiffMeasure<'c> {
+    name: &'c str,
+    unit: &'c str,
+    exact: bool,
 }
 
 #[derive(Serialize)]
@@ -87,8 +97,16 @@ pub fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let (first, last) = (comparison.tables.first(), comparison.tables.last());
     let layers = first.filter(|_| comparison.tables.len() > 1);
     let view = &comparison.view.view;
+    let measure = comparison.measure().map(|measure| DiffMeasure {
+        name: &measure.name,
+        unit: &measure.unit,
+        exact: measure.exact,
+    });
     let document = Document {
-        version: JSON_VERSION,
+        version: match measure {
+            Some(_) => JSON_VERSION_OF_MEASURES,
+            None => JSON_VERSION,
+        },
         a: sessions(Side::A),
         b: sessions(Side::B),
         event,
@@ -99,6 +117,7 @@ pub fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
         },
         by_leaf: view.order != RowOrder::Total,
         percent_of: view.percent_of.name(),
+        measure,
         absolute: absolute(comparison),
         not_absolute: comparison.per.as_ref().err().map(String::as_str),
         tested_by: comparison.tested_by().name(),
@@ -120,8 +139,8 @@ fn session(session: &SessionShares) -> Session<'_> {
         target: &session.target,
         start: &session.start,
         duration_ns: u64::try_from(session.duration.as_nanos()).unwrap_or(u64::MAX),
-        samples: session.all.samples(),
-        period_sum: session.all.period(),
+        samples: session.count(session.all),
+        period_sum: session.amount(session.all),
         unattributed: session.unattributed,
         lost: session.lost,
         throttled: session.throttled,

@@ -1,4 +1,4 @@
-//! What differs between the sessions of two sides, and is that more than chance?
+//! What differs between the sessions of two sides, and whether that is more than chance.
 //!
 //! | question | file |
 //! |---|---|
@@ -70,8 +70,8 @@ pub enum Quantity {
 /// What a comparison shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiffView {
-    /// Its table is [`ReportTable::Overview`](crate::ReportTable::Overview) for layers, then symbols, or one
-    /// [`ReportTable::By`](crate::ReportTable::By); its order says whether rows are compared by themselves or with what they called. Its event is not looked
+    /// Its table is [`ReportTable::OVERVIEW`](crate::ReportTable::OVERVIEW) for layers, then symbols, or one
+    /// of [`ReportTable::by`](crate::ReportTable::by); its order says whether rows are compared by themselves or with what they called. Its event is not looked
     /// at: profiles have one.
     pub view: View,
     /// What is compared.
@@ -120,7 +120,7 @@ impl Diff {
             });
         }
         if self.view.flame_graph {
-            self.tree.add(side, profile, self.view.view.percent_of)?;
+            self.tree.add(side, profile, &session.measures);
         }
         if let Some(sessions) = self.sides.get_mut(side.index()) {
             sessions.push(session);
@@ -176,8 +176,8 @@ impl Diff {
 
 /// The tables of a view.
 fn tables(view: &View) -> Vec<GroupBy> {
-    match view.table {
-        crate::ReportTable::By(by) | crate::ReportTable::SideBySide(by) => vec![by],
-        _ => vec![GroupBy::Layer, GroupBy::Symbol],
+    match view.table.group {
+        Some(by) => vec![by],
+        None => vec![GroupBy::Layer, GroupBy::Symbol],
     }
 }

@@ -1,4 +1,4 @@
-//! What did each row take in one session?
+//! What each row took in one session.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -8,12 +8,13 @@ use varid_recording::{Manifest, SessionState, TargetKind};
 use super::{DiffView, tables};
 use crate::{
     error::{Error, Result},
+    measures::ShownMeasures,
     profile::Profile,
-    scope::{Scope, Unit, is_wait_event, percent},
+    scope::{Scope, is_wait_event, percent},
     shares::Share,
-    view::{PercentOf, RowOrder},
+    view::RowOrder,
     views::rows::{self, Row},
-    weights::SampleWeight,
+    weights::Weight,
 };
 
 /// What is the same row in another session: names, and no addresses, processes or build-ids.
@@ -66,8 +67,11 @@ pub struct SessionShares {
     pub target: String,
     pub machine: String,
     pub start: String,
+    /// The event, or the measure that is named.
     pub event: String,
-    pub unit: &'static str,
+    /// The unit of absolute values.
+    pub unit: String,
+    pub measures: ShownMeasures,
     pub selection: String,
     /// The part of the recording that counts.
     pub duration: Duration,
@@ -81,17 +85,20 @@ pub struct SessionShares {
     pub lost: u64,
     pub throttled: u64,
     /// What all samples weigh.
-    pub all: SampleWeight,
+    pub all: Weight,
     /// What those weigh that the view's layer and symbols choose.
-    pub selected: SampleWeight,
+    pub selected: Weight,
     /// By the place of the table.
-    pub tables: Vec<BTreeMap<RowKey, SampleWeight>>,
+    pub tables: Vec<BTreeMap<RowKey, Weight>>,
 }
 
 impl SessionShares {
     pub fn new(profile: &Profile, diff: &DiffView) -> Result<Self> {
         let view = &diff.view;
-        let mut scope = Scope::of_event(profile, view, profile.event(None)?);
+        if view.measures.len() > 1 {
+            return Err(Error::OneMeasureInDiff);
+        }
+        let mut scope = Scope::of_event(profile, view, profile.event(None)?)?;
         // Functions of one name are one row.
         scope.merge_symbols(|symbol, image| {
             let image = image.filter(|_| !diff.by_symbol_only);
@@ -112,7 +119,7 @@ impl SessionShares {
         };
         let selected = scope.selected_share();
         let table = |by| {
-            let mut table: BTreeMap<RowKey, SampleWeight> = BTreeMap::new();
+            let mut table: BTreeMap<RowKey, Weight> = BTreeMap::new();
             for row in rows::selected(&scope, by, view) {
                 let weight = taken(row.share);
                 if !weight.is_zero() {
@@ -124,13 +131,18 @@ impl SessionShares {
             table
         };
         let time = profile.options.time;
+        let named = scope.measures.list.first();
+        let named = named.filter(|_| !scope.measures.are_samples());
+        let event = named.map_or(&scope.description.name, |measure| &measure.name);
+        let unit = named.map_or(scope.unit(), |measure| measure.unit.as_str());
         Ok(Self {
             folder: recording.session.clone(),
             target: manifest.target.value.clone(),
             machine: format!("{} {}", manifest.host.machine, manifest.host.kernel),
             start: manifest.wall_start.clone(),
-            event: scope.description.name.clone(),
-            unit: Unit::of(scope.description).name(),
+            event: event.clone(),
+            unit: unit.to_owned(),
+            measures: scope.measures.clone(),
             selection: profile.options.describe(),
             duration: time.map_or(recording.duration, |span| {
                 span.length_in(recording.duration)
@@ -149,15 +161,33 @@ impl SessionShares {
     }
 
     /// What a row took in a table.
-    pub fn weight(&self, table: usize, key: &RowKey) -> SampleWeight {
+    pub fn weight(&self, table: usize, key: &RowKey) -> Weight {
         let table = self.tables.get(table);
         let weight = table.and_then(|table| table.get(key));
         weight.copied().unwrap_or_default()
     }
 
     /// How many percent of the session a weight is.
-    pub fn percent(&self, weight: SampleWeight, of: PercentOf) -> f64 {
-        percent(of.value(weight), of.value(self.all))
+    pub fn percent(&self, weight: Weight) -> f64 {
+        percent(self.measures.value(weight), self.measures.value(self.all))
+    }
+
+    /// Samples, or the value of the measure that is named.
+    pub fn count(&self, weight: Weight) -> u64 {
+        self.measures.count(weight)
+    }
+
+    /// The absolute value of a weight: the sum of periods, or the value of the measure that is named.
+    pub fn amount(&self, weight: Weight) -> u64 {
+        match self.measures.are_samples() {
+            true => weight.get(1),
+            false => weight.get(0),
+        }
+    }
+
+    /// Returns true if the number of samples says how sure the values are.
+    pub fn varies_by_sample(&self) -> bool {
+        self.measures.are_samples() && !self.is_wait_event
     }
 }
 
@@ -174,6 +204,9 @@ fn not_absolute(scope: &Scope, manifest: &Manifest) -> Option<String> {
     if manifest.state != SessionState::Complete {
         return Some(format!("{folder} has no end"));
     }
+    if scope.measures.are_exact() {
+        return None;
+    }
     if lost > MOST_LOST {
         return Some(format!("{folder} has lost {lost:.1} % of its records"));
     }
@@ -185,7 +218,7 @@ fn not_absolute(scope: &Scope, manifest: &Manifest) -> Option<String> {
             "the event of {folder} had no counter for some of the time"
         ));
     }
-    if scope.all.period() == 0 {
+    if scope.samples.period() == 0 {
         return Some(format!("the samples of {folder} have no periods"));
     }
     None

@@ -1,4 +1,4 @@
-//! Which columns does the table of a comparison have?
+//! The columns of a comparison's table.
 
 use std::borrow::Cow;
 
@@ -105,7 +105,7 @@ fn filled(
 /// The name of the unit of absolute values, short.
 pub fn unit(comparison: &Comparison) -> &'static str {
     let mut sessions = comparison.sides.iter().copied().flatten();
-    match sessions.next().map(|session| session.unit) {
+    match sessions.next().map(|session| session.unit.as_str()) {
         Some("ns") => "ms",
         _ => "M",
     }
@@ -143,8 +143,15 @@ fn text_columns(comparison: &Comparison, by: GroupBy, is_wide: bool) -> Vec<Colu
                 _ => relative_change(comparison, row),
             }
         }));
-        columns.push(column("A samples", |_, row| row.a.samples.into()));
-        columns.push(column("B samples", |_, row| row.b.samples.into()));
+        let counted = comparison
+            .measure()
+            .map_or("samples", |measure| &measure.name);
+        columns.push(column(format!("A {counted}"), |_, row| {
+            row.a.samples.into()
+        }));
+        columns.push(column(format!("B {counted}"), |_, row| {
+            row.b.samples.into()
+        }));
     }
     columns.push(column("q", |_, row| {
         let Some(test) = row.test else {
@@ -180,8 +187,8 @@ fn text_labels(by: GroupBy, is_wide: bool) -> Vec<Column> {
     match by {
         GroupBy::Layer => vec![layer],
         GroupBy::Image => vec![layer, image_name],
-        GroupBy::Symbol | GroupBy::Calls if is_wide => vec![layer, image_name, symbol_name],
-        GroupBy::Symbol | GroupBy::Calls => vec![layer, symbol_name],
+        GroupBy::Symbol if is_wide => vec![layer, image_name, symbol_name],
+        GroupBy::Symbol => vec![layer, symbol_name],
         GroupBy::Line => {
             let source_line = column("source line", |_, row| {
                 let line = row.key.line.as_ref().map(|(file, line)| {
@@ -223,7 +230,7 @@ fn data_labels(by: GroupBy) -> Vec<Column> {
     match by {
         GroupBy::Layer => vec![layer],
         GroupBy::Image => vec![layer, image],
-        GroupBy::Symbol | GroupBy::Calls => vec![layer, image, symbol],
+        GroupBy::Symbol => vec![layer, image, symbol],
         GroupBy::Line => vec![
             layer,
             image,

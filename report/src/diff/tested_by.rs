@@ -1,4 +1,4 @@
-//! By what can differences be tested: by samples, by sessions, or by both?
+//! By what differences are tested: by samples, by sessions, or by both.
 
 use super::session::SessionShares;
 
@@ -9,9 +9,10 @@ pub enum TestedBy {
     Sample,
     /// Several sessions.
     SessionAndSample,
-    /// Several sessions of waits: a lock that is held for longer is waited for as often.
+    /// Several sessions, of waits or of exact counts. The number of waits says nothing of how long they take, and an exact count has no error
+    /// of sampling.
     Session,
-    /// One session of waits a side.
+    /// One session of these a side.
     Nothing,
 }
 
@@ -19,8 +20,8 @@ impl TestedBy {
     /// Of two sides.
     pub fn of(sides: [&[SessionShares]; 2]) -> Self {
         let mut all = sides.into_iter().flatten();
-        let is_wait_event = all.any(|session| session.is_wait_event);
-        match (sides.iter().any(|side| side.len() > 1), is_wait_event) {
+        let only_by_session = all.any(|session| !session.varies_by_sample());
+        match (sides.iter().any(|side| side.len() > 1), only_by_session) {
             (false, false) => Self::Sample,
             (true, false) => Self::SessionAndSample,
             (true, true) => Self::Session,

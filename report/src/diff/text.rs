@@ -1,4 +1,4 @@
-//! How does a comparison look to people?
+//! Comparisons as text for people.
 
 use std::io::{self, Write};
 
@@ -68,7 +68,10 @@ fn side(side: Side, sessions: &[SessionShares]) -> Vec<String> {
         let values = sessions.iter().map(of);
         values.fold(0, u64::saturating_add)
     };
-    let samples = sum(|session| session.all.samples());
+    let samples = sum(|session| session.count(session.all));
+    let unit = sessions
+        .first()
+        .map_or("", |session| session.measures.count_unit());
     let unattributed = sum(|session| session.unattributed);
     let lost = sum(|session| session.lost);
     let count = match sessions.len() {
@@ -82,7 +85,7 @@ fn side(side: Side, sessions: &[SessionShares]) -> Vec<String> {
         _ => String::new(),
     };
     let first = format!(
-        "{name}: {count}, {samples} samples, {unattributed} unattributed, {lost} lost{target}"
+        "{name}: {count}, {samples} {unit}, {unattributed} unattributed, {lost} lost{target}"
     );
     let folder = |session: &SessionShares| format!("   {}", session.folder.display());
     let folders = sessions.iter().map(folder);
@@ -93,7 +96,7 @@ fn compared(comparison: &Comparison) -> String {
     let Some(session) = comparison.sides.iter().copied().flatten().next() else {
         return String::new();
     };
-    let (event, unit) = (&session.event, session.unit);
+    let (event, unit) = (&session.event, session.unit.as_str());
     let leaf = match comparison.view.view.order {
         RowOrder::Total => "anywhere in the stack",
         RowOrder::Own | RowOrder::Name => "leaf",
@@ -110,6 +113,7 @@ fn compared(comparison: &Comparison) -> String {
             };
             format!("{unit} of {event} a {}", per.name())
         }
+        _ if comparison.measure().is_some() => format!("percent of a session's {event} ({unit})"),
         _ => match comparison.view.view.percent_of {
             PercentOf::Period => format!("percent of a session's {event} ({unit})"),
             PercentOf::Samples => format!("percent of a session's samples of {event}"),
@@ -143,7 +147,10 @@ fn significance(comparison: &Comparison) -> Vec<String> {
             .to_owned();
     let mut lines = match comparison.tested_by() {
         TestedBy::Nothing => {
-            let why = "Not tested: the number of waits says nothing of how long they take";
+            let why = match comparison.measure() {
+                Some(_) => "Not tested: exact counts have no error of sampling",
+                None => "Not tested: the number of waits says nothing of how long they take",
+            };
             return vec![why.to_owned(), several];
         }
         TestedBy::Sample => vec![

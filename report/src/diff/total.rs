@@ -12,7 +12,7 @@ use crate::columns::probability_text;
 /// What all samples that count took on a side, the mean of its sessions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Total {
-    /// Samples of all its sessions.
+    /// Samples, or the values of the measure, of all its sessions.
     pub samples: u64,
     /// Milliseconds or millions of events.
     pub value: f64,
@@ -124,7 +124,8 @@ impl Per {
     ) -> f64 {
         let exposure = |sessions: &[SessionShares]| {
             let of_session = |session: &SessionShares| {
-                self.count(session) * real(session.all.samples()) / real(session.all.period())
+                self.count(session) * real(session.count(session.all))
+                    / real(session.amount(session.all))
             };
             sessions.iter().map(of_session).sum::<f64>()
         };
@@ -135,11 +136,13 @@ impl Per {
 /// The totals of two sides.
 pub fn total_change([a, b]: [&[SessionShares]; 2], per: Per) -> TotalChange {
     let values = |sessions: &[SessionShares]| -> Vec<f64> {
-        let value = |session| per.value(session, session.selected.period());
+        let value = |session| per.value(session, session.amount(session.selected));
         sessions.iter().map(value).collect()
     };
     let samples = |sessions: &[SessionShares]| {
-        let samples = sessions.iter().map(|session| session.selected.samples());
+        let samples = sessions
+            .iter()
+            .map(|session| session.count(session.selected));
         samples.fold(0, u64::saturating_add)
     };
     let (of_a, of_b) = (values(a), values(b));

@@ -6,8 +6,7 @@ use varid_model::Layer;
 
 use super::{Side, session::file_name};
 use crate::{
-    error::Result, profile::Profile, scope::percent, shares::StackWeights, stacks::NONE,
-    view::PercentOf, weights::ProfileCounter,
+    measures::ShownMeasures, profile::Profile, scope::percent, shares::StackWeights, stacks::NONE,
 };
 
 /// A symbol as it is found again in another session.
@@ -50,17 +49,17 @@ pub struct DrawnNode<'t> {
 }
 
 impl DiffTree {
-    /// Adds a session's first event.
-    pub fn add(&mut self, side: Side, profile: &Profile, of: PercentOf) -> Result<()> {
-        let counters = ProfileCounter::of_samples(profile.event(None)?.event);
-        let weights = StackWeights::new(&profile.stacks, &profile.weights, counters);
-        let all = of.value(profile.weights.sum(counters));
+    /// Adds what a session's stacks weigh.
+    pub fn add(&mut self, side: Side, profile: &Profile, measures: &ShownMeasures) {
+        let counters = measures.counters();
+        let weights = StackWeights::new(&profile.stacks, &profile.weights, &counters);
+        let all = measures.value(profile.weights.sum(&counters));
         if let Some(sessions) = self.sessions.get_mut(side.index()) {
             *sessions += 1.0;
         }
         let mut nodes = vec![NONE; profile.stacks.len()];
         for stack in profile.stacks.ids() {
-            let total = of.value(weights.share(stack).total);
+            let total = measures.value(weights.share(stack).total);
             let frame = profile.stacks.frame(stack);
             let symbol = frame.and_then(|frame| profile.frames.symbol_of(frame));
             let (Some(symbol), true) = (symbol, total > 0) else {
@@ -86,7 +85,6 @@ impl DiffTree {
                 *sum += percent(total, all);
             }
         }
-        Ok(())
     }
 
     /// The contexts that have at least so many percent on either side, callers before callees, neighbours by name.

@@ -1,6 +1,6 @@
 //! How does a profile look to KCachegrind and callgrind_annotate? The callgrind format: costs of lines, and of calls from lines.
 //!
-//! A recording does not say how often a method was called: `calls=` is the number of samples in the call. A call of a method by
+//! A recording does not say how often a method was called: `calls=` is the number of samples in the call, or the value of the measure. A call of a method by
 //! itself is left out, for readers add what a call costs to what its caller does.
 
 use std::{
@@ -9,14 +9,14 @@ use std::{
 };
 
 use super::{
-    Content, ExportFormat, Need,
+    Content, ExportFormat, FormatMeasures, Need,
     walk::{SourceFiles, UNKNOWN, Walk, plain},
 };
 use crate::{
     frames::{FrameId, ImageId, SymbolId},
     scope::Unit,
     shares::StackWeights,
-    weights::SampleWeight,
+    weights::Weight,
 };
 
 /// What calls the outermost frames: a viewer takes what calls of a function cost for all that it costs.
@@ -26,7 +26,7 @@ const ALL: &str = "[all]";
 #[derive(Default)]
 struct Costs {
     own: BTreeMap<u32, u64>,
-    calls: BTreeMap<(u32, SymbolId), SampleWeight>,
+    calls: BTreeMap<(u32, SymbolId), Weight>,
 }
 
 /// Names that have been written: later only their numbers are.
@@ -45,6 +45,7 @@ pub static FORMAT: ExportFormat = ExportFormat {
     about: "KCachegrind, callgrind_annotate",
     endings: &[],
     needs: &[Need::Lines],
+    measures: FormatMeasures::One,
     content: Content::Text,
     write: |input, out| Ok(write(&input.walk, out)?),
 };
@@ -52,17 +53,17 @@ pub static FORMAT: ExportFormat = ExportFormat {
 /// Writes the functions with their lines and calls.
 fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let profile = walk.profile;
-    let weights = StackWeights::new(&profile.stacks, &profile.weights, walk.counters());
+    let weights = walk.weights();
     let event = match walk.unit() {
         Unit::Nanoseconds => "ns",
         Unit::Events => "events",
         Unit::Samples => "samples",
     };
-    let all = profile.weights.sum(walk.counters());
+    let all = walk.all();
     writeln!(out, "# callgrind format\nversion: 1\ncreator: varid")?;
     writeln!(out, "cmd: {}", walk.title())?;
     writeln!(out, "positions: line")?;
-    let shown = plain(&walk.description.name).replace(':', "_");
+    let shown = plain(walk.name()).replace(':', "_");
     writeln!(out, "event: {event} : {shown}")?;
     writeln!(out, "events: {event}\nsummary: {}\n", walk.value(all))?;
     let mut written = Written {
@@ -72,7 +73,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
         images: HashSet::new(),
         files: HashSet::new(),
     };
-    let mut roots: BTreeMap<SymbolId, SampleWeight> = BTreeMap::new();
+    let mut roots: BTreeMap<SymbolId, Weight> = BTreeMap::new();
     for stack in weights.tree().roots() {
         let symbol = profile
             .stacks
@@ -101,7 +102,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn costs(walk: &Walk, weights: &StackWeights<2>) -> BTreeMap<SymbolId, Costs> {
+fn costs(walk: &Walk, weights: &StackWeights) -> BTreeMap<SymbolId, Costs> {
     let mut functions: BTreeMap<SymbolId, Costs> = BTreeMap::new();
     for (frame, share) in weights.by_frame(Some) {
         let Some(frame) = walk.frame(frame) else {
@@ -132,11 +133,11 @@ impl Written<'_, '_> {
     fn call(
         &mut self,
         callee: SymbolId,
-        (line, weight): (u32, SampleWeight),
+        (line, weight): (u32, Weight),
         out: &mut dyn Write,
     ) -> io::Result<()> {
         self.position(("cob", "cfi", "cfn"), callee, out)?;
-        writeln!(out, "calls={} 0", weight.samples())?;
+        writeln!(out, "calls={} 0", self.walk.measures.count(weight))?;
         writeln!(out, "{line} {}", self.walk.value(weight))
     }
 

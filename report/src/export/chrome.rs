@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use super::{
-    Content, ExportFormat, Need,
+    Content, ExportFormat, FormatMeasures, Need,
     json::write as to_writer,
     walk::{Thread, Walk, plain},
 };
@@ -24,6 +24,7 @@ pub static FORMAT: ExportFormat = ExportFormat {
     about: "Trace events by time: chrome://tracing, Perfetto",
     endings: &[],
     needs: &[Need::Samples],
+    measures: FormatMeasures::Samples,
     content: Content::Text,
     write: |input, out| write(&input.walk, out),
 };

@@ -5,12 +5,12 @@ use std::{
     io::{self, Write},
 };
 
-use super::{Content, ExportFormat, palette::colours, walk::Walk};
+use super::{Content, ExportFormat, FormatMeasures, palette::colours, walk::Walk};
 use crate::{
     frames::{FrameId, SymbolId},
     scope::percent,
-    shares::{Share, StackWeights},
-    weights::SampleWeight,
+    shares::Share,
+    weights::Weight,
 };
 
 /// So many methods are drawn at most, those with the largest totals.
@@ -27,16 +27,15 @@ pub static FORMAT: ExportFormat = ExportFormat {
     about: "A call graph for graphviz",
     endings: &[".dot"],
     needs: &[],
+    measures: FormatMeasures::One,
     content: Content::Text,
     write: |input, out| Ok(write(&input.walk, out)?),
 };
 
 /// Writes the graph: letters as large as the method's own share, arrows as wide as the call's.
 fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
-    let profile = walk.profile;
-    let weights = StackWeights::new(&profile.stacks, &profile.weights, walk.counters());
-    let all = profile.weights.sum(walk.counters());
-    let share = |weight: SampleWeight| percent(walk.value(weight), walk.value(all));
+    let (weights, all) = (walk.weights(), walk.all());
+    let share = |weight: Weight| percent(walk.value(weight), walk.value(all));
     let symbol = |frame: FrameId| walk.frame(frame).map(|frame| frame.symbol);
     let found = weights.by_frame(symbol);
     let found_all = found.len();
@@ -46,9 +45,10 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
         out,
         "  graph [rankdir=TB, fontname=\"sans-serif\", labelloc=t, label={}];",
         quoted(&format!(
-            "{}: {} samples, {} of {found_all} methods",
+            "{}: {} {}, {} of {found_all} methods",
             walk.title(),
-            all.samples(),
+            walk.measures.count(all),
+            walk.measures.count_unit(),
             nodes.len(),
         ))
     )?;
@@ -82,7 +82,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
         let ends = (*ids.get(&caller)?, *ids.get(&callee)?);
         wide.then_some((ends, weight))
     };
-    let mut edges: Vec<((usize, usize), SampleWeight)> = calls.filter_map(edge).collect();
+    let mut edges: Vec<((usize, usize), Weight)> = calls.filter_map(edge).collect();
     edges.sort_by_key(|(ends, _)| *ends);
     for ((caller, callee), weight) in edges {
         let percent = share(weight);
@@ -98,9 +98,9 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
 
 /// The methods to draw, those with the largest totals first.
 fn nodes(
-    found: HashMap<SymbolId, Share<2>>,
-    percent: impl Fn(SampleWeight) -> f64,
-) -> Vec<(SymbolId, Share<2>)> {
+    found: HashMap<SymbolId, Share>,
+    percent: impl Fn(Weight) -> f64,
+) -> Vec<(SymbolId, Share)> {
     let found = found.into_iter();
     let mut nodes: Vec<_> = found
         .filter(|(_, share)| percent(share.total) >= MIN_NODE)

@@ -9,7 +9,7 @@ use varid_model::Layer;
 use varid_recording::terminal::one_line;
 
 use super::{
-    Content, ExportFormat,
+    Content, ExportFormat, FormatMeasures,
     markup::escape,
     palette::style_sheet,
     walk::{Walk, plain},
@@ -45,7 +45,7 @@ const SCRIPT: &str = include_str!("flamegraph.js");
 /// A frame to draw.
 struct Frame {
     stack: StackId,
-    share: Share<2>,
+    share: Share,
     /// Where its left side is, as a part of the whole.
     start: u64,
     depth: usize,
@@ -58,15 +58,19 @@ pub static FORMAT: ExportFormat = ExportFormat {
     about: "A flame graph in SVG; a browser zooms and searches in it",
     endings: &[".svg"],
     needs: &[],
+    measures: FormatMeasures::One,
     content: Content::Text,
     write: |input, out| Ok(write(&input.walk, out)?),
 };
 
 /// Writes the picture.
 fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
-    let profile = walk.profile;
-    let weights = StackWeights::new(&profile.stacks, &profile.weights, walk.counters());
-    let all = profile.weights.sum(walk.counters());
+    let (weights, all) = (walk.weights(), walk.all());
+    let counted = format!(
+        "{} {}",
+        walk.measures.count(all),
+        walk.measures.count_unit()
+    );
     let picture = Picture {
         walk,
         weights,
@@ -88,8 +92,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
 <style>{layers}{STYLE}</style>
 <rect class="paper" width="100%" height="100%"/>
 <text class="title" x="{BESIDE}" y="20">{heading}</text>
-<text class="facts" x="{BESIDE}" y="36">{} samples; stacks below {MIN_PERCENT} % are not drawn{}</text>"#,
-        all.samples(),
+<text class="facts" x="{BESIDE}" y="36">{counted}; stacks below {MIN_PERCENT} % are not drawn{}</text>"#,
         if deeper {
             format!(", nor what is deeper than {MAX_DEPTH} frames")
         } else {
@@ -106,7 +109,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
 <svg id="frames" x="{BESIDE}" y="0" width="{}" height="{height}">"#,
         WIDTH - 2 * BESIDE,
     )?;
-    let whole = format!("all\n{} samples, 100.00 %", all.samples());
+    let whole = format!("all\n{counted}, 100.00 %");
     picture.draw(out, ("all", "all", &whole), (0, picture.all), ABOVE)?;
     for frame in &frames {
         let row = frame.depth.saturating_add(1).saturating_mul(ROW);
@@ -120,7 +123,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
 
 struct Picture<'w, 'p> {
     walk: &'w Walk<'p>,
-    weights: StackWeights<'p, 2>,
+    weights: StackWeights<'p>,
     all: u64,
 }
 
@@ -148,13 +151,12 @@ impl Picture<'_, '_> {
 
     fn neighbours(&self, stacks: Vec<StackId>, start: u64, depth: usize) -> Vec<Frame> {
         let with_share = |stack| (stack, self.weights.share(stack));
-        let wide =
-            |share: &Share<2>| percent(self.walk.value(share.total), self.all) >= MIN_PERCENT;
+        let wide = |share: &Share| percent(self.walk.value(share.total), self.all) >= MIN_PERCENT;
         let mut stacks: Vec<_> = stacks.into_iter().map(with_share).collect();
         stacks.retain(|(_, share)| wide(share));
         stacks.sort_by_cached_key(|(stack, _)| self.name(*stack));
         let mut at = start;
-        let frame = |(stack, share): (StackId, Share<2>)| {
+        let frame = |(stack, share): (StackId, Share)| {
             let start = at;
             at = at.saturating_add(self.walk.value(share.total));
             Frame {
@@ -178,13 +180,18 @@ impl Picture<'_, '_> {
         let value = self.walk.value(weight);
         let layer = self.walk.layer(Some(frame.stack)).name();
         let name = plain(self.name(frame.stack));
-        let period = match Unit::of(self.walk.description) {
-            Unit::Nanoseconds => format!("{} ns", weight.period()),
-            Unit::Events | Unit::Samples => format!("{} events", weight.period()),
+        let measures = &self.walk.measures;
+        let (count, unit) = (measures.count(weight), measures.count_unit());
+        let period = match measures.are_samples() {
+            true => format!(
+                ", {} {}",
+                weight.get(1),
+                Unit::of(self.walk.description).name()
+            ),
+            false => String::new(),
         };
         let title = format!(
-            "{name}\n{layer}: {} samples, {:.2} %, {period}",
-            weight.samples(),
+            "{name}\n{layer}: {count} {unit}, {:.2} %{period}",
             percent(value, self.all),
         );
         self.draw(out, (layer, &name, &title), (frame.start, value), y)

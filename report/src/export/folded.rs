@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::{
-    Content, ExportFormat,
+    Content, ExportFormat, FormatMeasures,
     walk::{Row, UNKNOWN, Walk, plain},
 };
 
@@ -14,6 +14,7 @@ pub static FORMAT: ExportFormat = ExportFormat {
     about: "Folded stacks, a line for each: flamegraph.pl, inferno, speedscope",
     endings: &[".folded", ".collapsed"],
     needs: &[],
+    measures: FormatMeasures::One,
     content: Content::Text,
     write: |input, out| Ok(write(&input.walk, out)?),
 };

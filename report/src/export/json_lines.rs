@@ -6,7 +6,7 @@ use std::{borrow::Cow, io::Write};
 use serde::Serialize;
 
 use super::{
-    Content, ExportFormat, Need,
+    Content, ExportFormat, FormatMeasures, Need,
     json::write as to_writer,
     walk::{Walk, plain},
 };
@@ -66,6 +66,7 @@ pub static FORMAT: ExportFormat = ExportFormat {
     about: "JSON Lines: a sample a line",
     endings: &[".jsonl"],
     needs: &[Need::Samples, Need::Lines],
+    measures: FormatMeasures::Samples,
     content: Content::Text,
     write: |input, out| write(&input.walk, out),
 };

@@ -1,4 +1,4 @@
-//! How does a profile get into other viewers?
+//! Profiles in the file formats of other viewers.
 //!
 //! | question | file |
 //! |---|---|
@@ -34,7 +34,12 @@ pub(crate) use html::write_head;
 pub(crate) use markup::escape;
 use walk::Walk;
 
-use crate::{error::Result, profile::Profile, view::PercentOf, weights::EventId};
+use crate::{
+    error::{Error, Result},
+    profile::Profile,
+    view::PercentOf,
+    weights::EventId,
+};
 
 /// A file format of another program. A format is a file in this folder and a line in [`FORMATS`].
 #[derive(Debug)]
@@ -49,6 +54,8 @@ pub struct ExportFormat {
     pub endings: &'static [&'static str],
     /// What a profile needs for it.
     pub needs: &'static [Need],
+    /// Which measures it can have.
+    pub measures: FormatMeasures,
     /// Whether a terminal can show it.
     pub content: Content,
     /// Writes a profile.
@@ -66,6 +73,17 @@ pub enum Need {
     Code,
     /// All events of a session; other formats have one.
     AllEvents,
+}
+
+/// Which measures a format can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormatMeasures {
+    /// Samples only: it has them one by one.
+    Samples,
+    /// Samples, or one measure.
+    One,
+    /// Samples, or several measures.
+    Several,
 }
 
 /// What a file consists of.
@@ -114,6 +132,34 @@ impl ExportFormat {
         FORMATS.iter().copied().find(is_its)
     }
 
+    /// Refuses measures that the format cannot have.
+    fn check(&self, measures: &[String]) -> Result<()> {
+        let (what, several) = (self.name, measures.len() > 1);
+        let formats = || {
+            let can = |format: &&&Self| match format.measures {
+                FormatMeasures::Samples => false,
+                FormatMeasures::One => !several,
+                FormatMeasures::Several => true,
+            };
+            FORMATS
+                .iter()
+                .filter(can)
+                .map(|format| format.name)
+                .collect()
+        };
+        match (measures, self.measures) {
+            ([], _) | ([_], FormatMeasures::One) | (_, FormatMeasures::Several) => Ok(()),
+            (_, FormatMeasures::Samples) => Err(Error::OnlySamples {
+                what,
+                formats: formats(),
+            }),
+            (_, FormatMeasures::One) => Err(Error::OneMeasure {
+                what,
+                formats: formats(),
+            }),
+        }
+    }
+
     /// Returns true if it needs this of a profile.
     #[must_use]
     pub fn needs(&self, need: Need) -> bool {
@@ -133,7 +179,9 @@ struct Input<'p> {
 pub struct ExportRequest {
     /// Whose samples; none: those of the profile's first event; a page has all events, of which one is chosen in it.
     pub event: Option<EventId>,
-    /// What a stack's value is, in formats that have one only.
+    /// The names of the measures, of [`Profile::measures`]; empty: samples.
+    pub measures: Vec<String>,
+    /// What a stack's value is, of samples in formats that have one value only.
     pub weigh: PercentOf,
     /// Folders and archives that have the sources, for formats that have code.
     pub sources: Vec<PathBuf>,
@@ -143,14 +191,16 @@ pub struct ExportRequest {
 ///
 /// # Errors
 ///
-/// Writing fails; the profile does not have the event, or not the table of samples that the format needs; sources cannot be searched.
+/// Writing fails; the profile does not have the event, the measures, or the table of samples that the format needs; the format cannot have the
+/// measures; sources cannot be searched.
 pub fn export(
     profile: &Profile,
     request: &ExportRequest,
     format: &ExportFormat,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let walk = Walk::new(profile, request.event, request.weigh)?;
+    format.check(&request.measures)?;
+    let walk = Walk::new(profile, request.event, request)?;
     let input = Input {
         profile,
         request,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Content, ExportFormat, Need,
+    Content, ExportFormat, FormatMeasures, Need,
     interner::Interner,
     json::{List, write as to_writer},
     walk::{Thread, Walk, plain},
@@ -41,6 +41,7 @@ pub static FORMAT: ExportFormat = ExportFormat {
     about: "speedscope's JSON: speedscope.app",
     endings: &[".speedscope.json"],
     needs: &[Need::Samples],
+    measures: FormatMeasures::Samples,
     content: Content::Text,
     write: |input, out| write(&input.walk, out),
 };

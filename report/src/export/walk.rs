@@ -1,20 +1,22 @@
-//! What do all exports write? The samples of one event, with the frames, threads and layers that they have.
+//! What all exports write: the stacks of one event or measure, with their frames, threads and layers.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 use varid_model::{Layer, MonotonicNs, Pid, Rate, Tid};
 use varid_recording::{EventDesc, terminal::one_line};
 
+use super::ExportRequest;
 use crate::{
     error::{Error, Result},
     frames::{FrameId, ProfileFrame, ProfileImage, ProfileSymbol, SymbolId},
+    measures::ShownMeasures,
     profile::{EventSummary, Profile},
     samples::ProfileSample,
     scope::Unit,
+    shares::StackWeights,
     stacks::StackId,
     tasks::Task,
-    view::PercentOf,
-    weights::{EventId, ProfileCounter, SampleWeight},
+    weights::{EventId, ProfileCounter, Weight},
 };
 
 /// What stands for frames that are not known.
@@ -26,7 +28,8 @@ pub(crate) struct Walk<'p> {
     pub profile: &'p Profile,
     pub event: &'p EventSummary,
     pub description: &'p EventDesc,
-    weigh: PercentOf,
+    /// What a stack's values are of.
+    pub measures: ShownMeasures,
 }
 
 /// The samples of a thread that have the same stack, together.
@@ -35,7 +38,7 @@ pub(crate) struct Row<'p> {
     pub task: &'p Task,
     /// The leaf; none: no frame is known.
     pub stack: Option<StackId>,
-    pub weight: SampleWeight,
+    pub weight: Weight,
 }
 
 /// A thread with its samples by time.
@@ -53,29 +56,40 @@ pub(crate) struct Thread<'p> {
 impl<'p> Walk<'p> {
     /// # Errors
     ///
-    /// The profile does not have the event.
-    pub fn new(profile: &'p Profile, event: Option<EventId>, weigh: PercentOf) -> Result<Self> {
+    /// The profile does not have the event, or not the measures that the request names.
+    pub fn new(
+        profile: &'p Profile,
+        event: Option<EventId>,
+        request: &ExportRequest,
+    ) -> Result<Self> {
         let event = profile.event(event)?;
+        let measures = ShownMeasures::of(profile, event, &request.measures, request.weigh)?;
         Ok(Self {
             profile,
             event,
             description: profile.description(event.event),
-            weigh,
+            measures,
         })
     }
 
-    /// What is counted of the event's samples.
-    pub const fn counters(&self) -> [ProfileCounter; 2] {
-        ProfileCounter::of_samples(self.event.event)
+    /// The weights of all stacks.
+    pub fn weights(&self) -> StackWeights<'p> {
+        let (stacks, weights) = (&self.profile.stacks, &self.profile.weights);
+        StackWeights::new(stacks, weights, &self.measures.counters())
+    }
+
+    /// The sum of the weights.
+    pub fn all(&self) -> Weight {
+        self.profile.weights.sum(&self.measures.counters())
     }
 
     /// The sums of samples with the same thread and stack, in the order in which they were first seen.
     pub fn rows(&self) -> impl Iterator<Item = Row<'p>> {
         let profile = self.profile;
-        let rows = profile.weights.rows(self.counters());
+        let rows = profile.weights.rows(&self.measures.counters());
         rows.filter_map(|row| {
             Some(Row {
-                task: profile.tasks.task(row.task?)?,
+                task: profile.tasks.task(row.task)?,
                 stack: row.stack,
                 weight: row.weight,
             })
@@ -121,23 +135,32 @@ impl<'p> Walk<'p> {
     }
 
     /// The number that a weight is in formats that have one.
-    pub const fn value(&self, weight: SampleWeight) -> u64 {
-        self.weigh.value(weight)
+    pub fn value(&self, weight: Weight) -> u64 {
+        self.measures.value(weight)
     }
 
     /// The same of a sample.
-    pub const fn sample_value(&self, sample: &ProfileSample) -> u64 {
-        match self.weigh {
-            PercentOf::Period => sample.period.get(),
-            PercentOf::Samples => 1,
+    pub fn sample_value(&self, sample: &ProfileSample) -> u64 {
+        match self.unit() {
+            Unit::Samples => 1,
+            Unit::Nanoseconds | Unit::Events => sample.period.get(),
         }
     }
 
-    /// What [`value`](Self::value) counts.
+    /// The unit of [`value`](Self::value).
     pub fn unit(&self) -> Unit {
-        match self.weigh {
-            PercentOf::Period => Unit::of(self.description),
-            PercentOf::Samples => Unit::Samples,
+        match self.measures.lead().map(|measure| measure.counter) {
+            Some(ProfileCounter::Samples(_)) => Unit::Samples,
+            Some(ProfileCounter::Period(_)) => Unit::of(self.description),
+            Some(ProfileCounter::Context(_)) | None => Unit::Events,
+        }
+    }
+
+    /// What the values are called: by the event, or by the measure that is named.
+    pub fn name(&self) -> &str {
+        match self.measures.lead() {
+            Some(measure) if !self.measures.are_samples() => &measure.name,
+            _ => &self.description.name,
         }
     }
 
@@ -231,10 +254,10 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// The event and what was recorded, as a title.
+    /// The event or the measure, and what was recorded, as a title.
     pub fn title(&self) -> String {
         let target = &self.profile.recording.manifest.target.value;
-        one_line(&format!("{} of {target}", self.description.name))
+        one_line(&format!("{} of {target}", self.name()))
     }
 }
 

@@ -13,7 +13,6 @@ use crate::{
     frames::SymbolId,
     profile::Profile,
     scope::{Scope, percent},
-    weights::ProfileCounter,
 };
 
 /// With fewer samples a share has an error of some points.
@@ -60,7 +59,7 @@ impl<'p> Evidence<'p> {
         let callers = program.own_callers(profile);
         let ways = Ways::new(scope);
         let mut evidence = Self {
-            samples: scope.all.samples(),
+            samples: scope.samples.samples(),
             unattributed: scope.event.unattributed_samples(),
             lost: profile.recording.lost,
             all: scope.value(scope.all),
@@ -69,10 +68,7 @@ impl<'p> Evidence<'p> {
         };
         // First by id, which is cheaper than by name.
         let mut sums: HashMap<(SymbolId, Option<SymbolId>), u64> = HashMap::new();
-        for row in profile
-            .weights
-            .rows(ProfileCounter::of_samples(scope.event.event))
-        {
+        for row in profile.weights.rows(&scope.measures.counters()) {
             let value = scope.value(row.weight);
             let leaf = row.stack.and_then(|stack| profile.stacks.frame(stack));
             let caller = row.stack.and_then(|stack| callers.get(stack.index()));

@@ -37,7 +37,7 @@ pub fn hottest_line(scope: &Scope, id: SymbolId) -> Option<HottestLine> {
         .filter(|sampled| sampled.image == symbol.image)
         .filter_map(|sampled| {
             let address = opened.address(sampled.offset)?;
-            Some((scope.value(sampled.share.own), address))
+            Some((scope.sample_value(sampled.share.own), address))
         })
         .filter(|(value, _)| *value > 0)
         .collect();
@@ -62,6 +62,6 @@ pub fn hottest_line(scope: &Scope, id: SymbolId) -> Option<HottestLine> {
     Some(HottestLine {
         file: name.into(),
         line,
-        percent: crate::scope::percent(value, scope.value(scope.all)),
+        percent: crate::scope::percent(value, scope.sample_value(scope.samples)),
     })
 }

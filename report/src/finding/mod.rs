@@ -114,10 +114,11 @@ impl fmt::Display for Finding<'_> {
 }
 
 impl<'p> Finding<'p> {
-    /// What a view's samples show; none: nothing is clear, or nothing helps.
+    /// What a view's samples show; None: nothing is clear, nothing helps, or the view is of other measures.
     pub fn of(scope: &Scope<'p>) -> Option<Self> {
         // Every wait has its leaf in the kernel's scheduler, which says nothing of its cause.
-        if scope.all.samples() < evidence::MIN_SAMPLES || is_wait_event(scope.description) {
+        let is_enough = scope.samples.samples() >= evidence::MIN_SAMPLES;
+        if !scope.measures.are_samples() || !is_enough || is_wait_event(scope.description) {
             return None;
         }
         let program = Program::of(scope);

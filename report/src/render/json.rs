@@ -1,4 +1,4 @@
-//! How does a view look to programs? A public interface: `schema/report.schema.json`.
+//! Views as JSON. A public interface: `schema/report.schema.json`.
 
 use std::{
     borrow::Cow,
@@ -11,9 +11,10 @@ use varid_model::{Layer, Rate};
 use varid_recording::{SampleSource, SessionState, SessionTarget};
 
 use crate::{
-    JSON_VERSION,
+    JSON_VERSION, JSON_VERSION_OF_MEASURES,
     columns::{Object, OutputFormat, SheetRole, rounded},
     finding::{Finding, Place},
+    measures::Measure,
     missing_files::MissingFile,
     scope::Scope,
     views,
@@ -58,6 +59,8 @@ struct Report<'p> {
     filtered: &'p BTreeMap<String, u64>,
     throttled: u64,
     percent_of: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    measures: Vec<JsonMeasure<'p>>,
     layers: Vec<Object<'p>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     images: Option<Vec<Object<'p>>>,
@@ -66,6 +69,15 @@ struct Report<'p> {
     rows_hidden: usize,
     missing: Vec<JsonMissing<'p>>,
     notes: Vec<&'p String>,
+}
+
+/// A measure that the view names.
+#[derive(Serialize)]
+struct JsonMeasure<'p> {
+    name: &'p str,
+    unit: &'p str,
+    exact: bool,
+    sum: u64,
 }
 
 #[derive(Serialize)]
@@ -117,7 +129,10 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let share = scope.description.multiplexed();
     let several = manifest.events.len() > 1;
     let report = Report {
-        version: JSON_VERSION,
+        version: match scope.measures.are_samples() {
+            true => JSON_VERSION,
+            false => JSON_VERSION_OF_MEASURES,
+        },
         finding: Finding::of(scope).map(json_finding),
         session: recording.session.to_string_lossy().into_owned(),
         state: manifest.state,
@@ -127,7 +142,7 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
         event: &scope.description.name,
         rate: scope.description.rate,
         running_percent: share.map(|share| rounded(share * 100.0)),
-        period_estimate: share.and_then(|_| scope.description.estimate(scope.all.period())),
+        period_estimate: share.and_then(|_| scope.description.estimate(scope.samples.period())),
         events: manifest
             .events
             .iter()
@@ -139,10 +154,10 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
         recorded: scope.event.recorded,
         excluded: &scope.event.excluded,
         samples_elsewhere: scope.elsewhere().map(SampleWeight::samples),
-        samples: scope.all.samples(),
-        period_sum: scope.all.period(),
+        samples: scope.samples.samples(),
+        period_sum: scope.samples.period(),
         attributed: scope
-            .all
+            .samples
             .samples()
             .saturating_sub(scope.event.unattributed_samples()),
         unattributed: &scope.event.unattributed,
@@ -151,9 +166,10 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
         malformed: Some(manifest.counts.malformed).filter(|count| *count > 0),
         throttled: manifest.counts.throttled,
         percent_of: scope.view.percent_of.name(),
+        measures: measures(scope),
         layers: views::layers(scope, OutputFormat::Json).into_objects(),
         images,
-        by: views::rows_are(scope.view.table),
+        by: scope.view.table.rows,
         rows,
         rows_hidden,
         missing: scope
@@ -166,6 +182,19 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     };
     serde_json::to_writer_pretty(&mut *out, &report)?;
     writeln!(out)
+}
+
+/// The measures that the view names; empty: it shows samples.
+fn measures<'s>(scope: &'s Scope) -> Vec<JsonMeasure<'s>> {
+    let measures = scope.measures.list.iter().enumerate();
+    let measures = measures.filter(|_| !scope.measures.are_samples());
+    let measure = |(place, measure): (usize, &'s Measure)| JsonMeasure {
+        name: &measure.name,
+        unit: &measure.unit,
+        exact: measure.exact,
+        sum: scope.all.get(place),
+    };
+    measures.map(measure).collect()
 }
 
 fn json_finding(finding: Finding<'_>) -> JsonFinding<'_> {
@@ -197,7 +226,7 @@ fn json_missing<'p>(scope: &Scope, missing: &'p MissingFile) -> JsonMissing<'p> 
         why: &missing.why,
         samples: missing.weight.samples(),
         period: missing.weight.period(),
-        percent: rounded(scope.percent(missing.weight)),
+        percent: rounded(scope.sample_percent(missing.weight)),
         fetch: &missing.fetch,
     }
 }

@@ -4,15 +4,18 @@ use std::{cmp::Reverse, collections::HashMap};
 
 use super::{
     groups,
+    kind::TableKind,
+    measured,
     rows::{self, Row},
 };
 use crate::{
     columns::{Column, Columns, Object, OutputFormat, Sheet, SheetLine, SheetRole, Value},
     frames::SymbolId,
+    measures::{MeasureColumns, ShownMeasures},
     scope::{Scope, percent},
     shares::Share,
-    view::GroupBy,
-    weights::SampleWeight,
+    view::{GroupBy, ReportTable, TableChoice, TableNeed},
+    weights::Weight,
 };
 
 /// A method with its neighbours on stacks.
@@ -32,7 +35,7 @@ struct Neighbour<'p> {
     /// Without a share of its own.
     row: Row<'p>,
     /// The samples with the method and this one as caller and callee, each once however often it has the pair.
-    weight: SampleWeight,
+    weight: Weight,
 }
 
 /// The methods that a view shows, in the order of its table by symbol, and how many it hides.
@@ -57,12 +60,12 @@ fn methods<'p>(scope: &Scope<'p>) -> (Vec<Method<'p>>, usize) {
     (rows.shown.into_iter().map(method).collect(), rows.hidden)
 }
 
-type Neighbours = HashMap<SymbolId, Vec<(SymbolId, SampleWeight)>>;
+type Neighbours = HashMap<SymbolId, Vec<(SymbolId, Weight)>>;
 
 fn sorted<'p>(
     scope: &Scope<'p>,
-    found: Vec<(SymbolId, SampleWeight)>,
-    all: SampleWeight,
+    found: Vec<(SymbolId, Weight)>,
+    all: Weight,
 ) -> Vec<Neighbour<'p>> {
     let value = |neighbour: &Neighbour| scope.value(neighbour.weight);
     let mut neighbours: Vec<Neighbour> = found
@@ -91,7 +94,7 @@ struct Line<'m, 'p> {
     method: &'m Row<'p>,
     /// The neighbour, or the method itself.
     other: &'m Row<'p>,
-    weight: SampleWeight,
+    weight: Weight,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,8 +137,23 @@ impl<'m, 'p> Line<'m, 'p> {
     }
 }
 
+/// This table.
+pub static TABLE: TableKind = TableKind {
+    table: ReportTable {
+        name: "callgraph",
+        aliases: &[],
+        about: "Callers, then the method, then its callees",
+        choice: TableChoice::OwnOption,
+        rows: "symbol",
+        needs: &[TableNeed::Inlined],
+        group: None,
+        measures: &[],
+    },
+    sheets,
+};
+
 /// One sheet: in JSON the methods with lists of callers and callees, else the lines of the graph.
-pub fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
+fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
     let (methods, hidden) = methods(scope);
     let sheet = match format {
         OutputFormat::Text => text(scope, &methods),
@@ -148,7 +166,7 @@ pub fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
 /// In the manner of `opreport --callgraph`: callers indented above, the method, callees and
 /// the method's own samples indented below.
 fn text<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
-    let columns = line_columns().of(OutputFormat::Text);
+    let columns = line_columns(&scope.measures).of(OutputFormat::Text);
     let mut sheet = Sheet::new(SheetRole::Rows, &columns, OutputFormat::Text);
     sheet.intro = Some(
         "Callers stand above each method, callees below; their percentages are of the method's total",
@@ -171,7 +189,7 @@ fn text<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
                 .into_iter()
                 .map(|callee| line(Relation::Callee, callee)),
         );
-        if own.samples() > 0 {
+        if !own.is_zero() {
             lines.push(Line::own(method, Relation::Own));
         }
         lines.extend(
@@ -189,7 +207,7 @@ fn text<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
 
 /// A row for each pair of caller and callee, from the methods' callers and callees.
 fn csv<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
-    let columns = line_columns().of(OutputFormat::Csv);
+    let columns = line_columns(&scope.measures).of(OutputFormat::Csv);
     let mut sheet = Sheet::new(SheetRole::Rows, &columns, OutputFormat::Csv);
     for method in methods {
         let line = |relation, neighbour| Line::neighbour(method, relation, neighbour);
@@ -206,7 +224,7 @@ fn csv<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
 }
 
 /// The columns of the graph's lines.
-fn line_columns<'m, 'p: 'm>() -> Columns<'p, Line<'m, 'p>> {
+fn line_columns<'m, 'p: 'm>(measures: &ShownMeasures) -> Columns<'p, Line<'m, 'p>> {
     type LineColumn<'m, 'p> = Column<'p, Line<'m, 'p>>;
     let method: [LineColumn; 3] = [
         Column::new(|_, line: &Line<'m, 'p>| line.method.layer().map(|layer| layer.name()).into()),
@@ -248,12 +266,12 @@ fn line_columns<'m, 'p: 'm>() -> Columns<'p, Line<'m, 'p>> {
             Relation::Caller | Relation::Callee => Value::Branch { stem, name },
         }
     });
-    let samples_cell: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
-        let samples = line.weight.samples();
+    let value_cell: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
+        let value = scope.count(line.weight);
         if line.is_method() {
-            samples.into()
+            value.into()
         } else {
-            format!("  {samples}").into()
+            format!("  {value}").into()
         }
     });
     let percent_cell: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
@@ -263,8 +281,8 @@ fn line_columns<'m, 'p: 'm>() -> Columns<'p, Line<'m, 'p>> {
             line.percent(scope)
         })
     });
-    let total: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
-        let total = line.method.share.total.samples();
+    let total: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
+        let total = scope.count(line.method.share.total);
         line.is_method().then_some(total).into()
     });
     let total_percent: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
@@ -286,25 +304,57 @@ fn line_columns<'m, 'p: 'm>() -> Columns<'p, Line<'m, 'p>> {
             other_image.csv("other_image"),
             other_symbol.csv("other_symbol"),
         ],
-        counts: Vec::new(),
-        shares: vec![
-            samples_cell.text("samples"),
+        shares: [
+            value_cell.text(value_name(measures)),
             percent_cell.text("%"),
             total.text("total"),
             total_percent.text("%"),
-            Column::new(|_, line: &Line<'m, 'p>| line.weight.samples().into()).csv("samples"),
-            Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
-                Value::Percent(line.percent(scope))
-            })
-            .csv("percent"),
-            Column::new(|_, line: &Line<'m, 'p>| line.weight.period().into()).csv("period"),
-        ],
+        ]
+        .into_iter()
+        .chain(csv_values(measures))
+        .collect(),
     }
+}
+
+/// What text calls the values of the lines.
+fn value_name(measures: &ShownMeasures) -> String {
+    let first = measures.list.first();
+    first.map_or_else(String::new, |measure| measure.name.clone())
+}
+
+/// The values of a pair in CSV: samples with their percentage and period, or each measure with its percentage.
+fn csv_values<'m, 'p: 'm>(measures: &ShownMeasures) -> Vec<Column<'p, Line<'m, 'p>>> {
+    fn value<'p>(_: &Scope<'p>, line: &Line<'_, 'p>, place: usize) -> Value<'p> {
+        line.weight.get(place).into()
+    }
+    fn share<'p>(_: &Scope<'p>, line: &Line<'_, 'p>, place: usize) -> Value<'p> {
+        let all = line.method.share.total;
+        Value::Percent(percent(line.weight.get(place), all.get(place)))
+    }
+    if measures.are_samples() {
+        let percent = Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
+            Value::Percent(line.percent(scope))
+        });
+        return vec![
+            Column::of_measure(value, 0).csv("samples"),
+            percent.csv("percent"),
+            Column::of_measure(value, 1).csv("period"),
+        ];
+    }
+    let measures = measures.list.iter().enumerate();
+    measures
+        .flat_map(|(place, measure)| {
+            [
+                Column::of_measure(value, place).csv(measure.name.clone()),
+                Column::of_measure(share, place).csv(format!("{} percent", measure.name)),
+            ]
+        })
+        .collect()
 }
 
 /// The methods, each with the lists of its callers and callees.
 fn json<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
-    let row_columns = groups::symbol_columns().of(OutputFormat::Json);
+    let row_columns = groups::symbol_columns(&scope.measures).of(OutputFormat::Json);
     let mut sheet = Sheet::new(SheetRole::Rows, &row_columns, OutputFormat::Json);
     sheet.header.extend(["callers", "callees"].map(Into::into));
     for method in methods {
@@ -328,12 +378,17 @@ fn neighbour_object<'p>(
     method: &Method<'p>,
     neighbour: &Neighbour<'p>,
 ) -> Object<'p> {
-    let all = scope.value(method.row.share.total);
-    let share = percent(scope.value(neighbour.weight), all);
-    let weight = [
-        ("samples", neighbour.weight.samples().into()),
-        ("period", neighbour.weight.period().into()),
-        ("percent", Value::Percent(share)),
-    ];
-    Object::new(&groups::symbol_labels(), scope, &neighbour.row).with(weight)
+    let object = Object::new(&groups::symbol_labels(), scope, &neighbour.row);
+    let (weight, all) = (neighbour.weight, method.row.share.total);
+    match scope.measures.columns {
+        MeasureColumns::Samples => object.with([
+            ("samples", weight.get(0).into()),
+            ("period", weight.get(1).into()),
+            (
+                "percent",
+                Value::Percent(percent(scope.value(weight), scope.value(all))),
+            ),
+        ]),
+        MeasureColumns::Each => object.with([measured::of_neighbour(scope, (weight, all))]),
+    }
 }

@@ -1,10 +1,11 @@
 //! The events of a profile side by side, with what those of one group say together.
 
-use super::ratios::Ratios;
+use super::{kind::TableKind, ratios::Ratios};
 use crate::{
     columns::{Column, Columns, OutputFormat, Sheet, SheetRole},
     scope::Scope,
-    weights::{EventId, ProfileCounter, SampleWeight},
+    view::{ReportTable, TableChoice, TableNeed},
+    weights::{EventId, SampleWeight},
 };
 
 /// An event with what was counted of it.
@@ -17,8 +18,23 @@ struct Line<'p> {
     ratios: Ratios,
 }
 
+/// This table.
+pub static TABLE: TableKind = TableKind {
+    table: ReportTable {
+        name: "event",
+        aliases: &[],
+        about: "The session's events side by side; of a group the ratios",
+        choice: TableChoice::ByName,
+        rows: "event",
+        needs: &[TableNeed::AllEvents],
+        group: None,
+        measures: &[],
+    },
+    sheets,
+};
+
 /// One sheet: a row for each event, in the order of the recording.
-pub fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
+fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
     let columns = columns().of(format);
     let mut sheet = Sheet::new(SheetRole::Rows, &columns, format);
     let lines = lines(scope);
@@ -54,8 +70,7 @@ fn lines<'p>(scope: &Scope<'p>) -> Vec<Line<'p>> {
 /// What the samples of an event weigh whose leaf is of the view's layer and symbols.
 fn weight(scope: &Scope, event: EventId) -> SampleWeight {
     let mut sum = SampleWeight::default();
-    let counters = ProfileCounter::of_samples(event);
-    for row in scope.profile.weights.rows(counters) {
+    for row in scope.profile.weights.sample_rows(event) {
         if scope.selects_leaf(row.stack) {
             sum.add(row.weight);
         }
@@ -73,7 +88,6 @@ fn columns<'p>() -> Columns<'p, Line<'p>> {
     let per_thousand: LineColumn = Column::new(|_, line| line.ratios.per_thousand());
     Columns {
         labels: vec![name.text("event").data("event")],
-        counts: Vec::new(),
         shares: vec![
             samples.text("samples").data("samples"),
             period.text("count").data("period"),

@@ -1,23 +1,88 @@
-//! The tables by layer, image, symbol, line, thread, process, service, and of counted calls.
+//! The tables by layer, image, symbol, line, thread, process and service.
 
-use varid_recording::Tactic;
-
-use super::rows::{Row, Rows, rows};
+use super::{
+    kind::TableKind,
+    measured::{self, Measured},
+    rows::{Row, Rows, rows},
+};
 use crate::{
     columns::{Column, Columns, OutputFormat, Sheet, SheetRole, Value},
+    measures::{MeasureColumns, ShownMeasures},
     scope::Scope,
-    view::{GroupBy, View},
-    weights::{CallWeight, SampleWeight},
+    shares::Share,
+    view::{GroupBy, ReportTable, TableChoice, TableNeed, View},
+    weights::Weight,
 };
 
 /// The name of the column of images in text.
-const IMAGE: &str = "image name";
+const IMAGE_NAME: &str = "image name";
 
 /// From so many columns on a terminal has room for lines with their images.
 const WIDE: usize = 100;
 
+/// What is shown unless a table is chosen: images, then symbols.
+pub static OVERVIEW: TableKind = TableKind {
+    table: ReportTable {
+        name: "overview",
+        aliases: &[],
+        about: "Layers, images, symbols.",
+        choice: TableChoice::OwnOption,
+        rows: "symbol",
+        needs: &[],
+        group: None,
+        measures: &[],
+    },
+    sheets: overview,
+};
+
+/// A table of one kind of group.
+macro_rules! group {
+    ($name:ident: $group:ident, $aliases:expr, $needs:expr, $about:literal) => {
+        pub static $name: TableKind = TableKind {
+            table: ReportTable {
+                name: GroupBy::$group.name(),
+                aliases: &$aliases,
+                about: $about,
+                choice: TableChoice::ByName,
+                rows: GroupBy::$group.name(),
+                needs: &$needs,
+                group: Some(GroupBy::$group),
+                measures: &[],
+            },
+            sheets: |scope, format| sheets(scope, GroupBy::$group, format),
+        };
+    };
+}
+
+group!(IMAGE: Image, ["dso"], [], "Dex files, libraries, programs");
+group!(SYMBOL: Symbol, ["sym"], [], "Methods and functions");
+group!(
+    LINE: Line, ["srcline"], [TableNeed::Lines, TableNeed::Inlined], "Source lines"
+);
+group!(THREAD: Thread, ["comm"], [], "Threads");
+group!(PROCESS: Process, ["pid"], [], "Processes");
+group!(
+    SERVICE: Service, [], [], "Services: the configuration's sets of processes"
+);
+group!(LAYER: Layer, [], [], "App, framework, VM, native code, kernel");
+
+/// Methods with the calls that were counted: the symbols with other measures.
+pub static CALLS: TableKind = TableKind {
+    table: ReportTable {
+        name: "calls",
+        aliases: &[],
+        about: "Methods with exact counts of their calls",
+        choice: TableChoice::Hidden,
+        rows: GroupBy::Symbol.name(),
+        needs: &[],
+        group: None,
+        measures: &["calls", "returns", "unwinds"],
+    },
+    sheets: |scope, format| sheets(scope, GroupBy::Symbol, format),
+};
+
 /// Images, then symbols.
-pub fn overview<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
+fn overview<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
     let images = match format {
         OutputFormat::Text | OutputFormat::Json => {
             let sheet = sheet(scope, GroupBy::Image, scope.view, format);
@@ -31,7 +96,7 @@ pub fn overview<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
 }
 
 /// One table.
-pub fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<Sheet<'p>> {
+fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<Sheet<'p>> {
     match (by, format) {
         // Every report has it first.
         (GroupBy::Layer, OutputFormat::Text) => Vec::new(),
@@ -41,24 +106,20 @@ pub fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<S
 
 /// A table of the rows that a view shows.
 pub fn sheet<'p>(scope: &Scope<'p>, by: GroupBy, view: &View, format: OutputFormat) -> Sheet<'p> {
-    let mut columns = columns(by);
+    let mut columns = columns(by, &scope.measures);
     let is_narrow = view.text.width.is_some_and(|width| width < WIDE);
     if by == GroupBy::Line && is_narrow {
         // A line's file says as much.
         for column in &mut columns.labels {
-            if column.name(OutputFormat::Text) == Some(IMAGE) {
-                *column = column.without_text();
+            if is_named(column, IMAGE_NAME) {
+                *column = column.clone().without_text();
             }
         }
     }
     let columns = columns.of(format);
     let mut sheet = Sheet::new(SheetRole::Rows, &columns, format);
-    if by == GroupBy::Calls && format == OutputFormat::Text && scope.calls.is_empty() {
-        sheet.replacement = Some(no_calls(scope.profile.recording.manifest.tactic));
-        return sheet;
-    }
     let Rows { mut shown, hidden } = rows(scope, by, view);
-    if format == OutputFormat::Text && by != GroupBy::Calls {
+    if format == OutputFormat::Text {
         sheet.folded = fold(scope, view.text.fold_below, &mut shown);
     }
     for row in &shown {
@@ -68,14 +129,10 @@ pub fn sheet<'p>(scope: &Scope<'p>, by: GroupBy, view: &View, format: OutputForm
     sheet
 }
 
-fn no_calls(tactic: Tactic) -> String {
-    let why = match tactic {
-        Tactic::MethodInvoke => "the notes below may say why",
-        Tactic::LoadFromDex => {
-            "'varid start' and 'varid record' count them with --mode count-calls"
-        }
-    };
-    format!("No calls were counted: {why}")
+/// Returns true if text has a column under this name.
+pub fn is_named<R>(column: &Column<'_, R>, name: &str) -> bool {
+    let found = column.name(OutputFormat::Text);
+    found.is_some_and(|found| found == name)
 }
 
 /// Takes the rows with small totals out of a table; the line that stands for them.
@@ -86,7 +143,7 @@ fn fold(scope: &Scope<'_>, below: f64, shown: &mut Vec<Row<'_>>) -> Option<Strin
         return None;
     }
     let mut count = 0_usize;
-    let mut own = SampleWeight::default();
+    let mut own = Weight::default();
     shown.retain(|row| {
         let is_large = large(row);
         if !is_large {
@@ -95,30 +152,48 @@ fn fold(scope: &Scope<'_>, below: f64, shown: &mut Vec<Row<'_>>) -> Option<Strin
         }
         is_large
     });
-    let (samples, percent) = (own.samples(), scope.percent(own));
+    let (value, unit) = (scope.count(own), scope.measures.count_unit());
+    let percent = scope.percent(own);
     Some(format!(
-        "({count} rows below {below} %: {samples} samples, {percent:.2} %; --all-rows shows them)"
+        "({count} rows below {below} %: {value} {unit}, {percent:.2} %; --all-rows shows them)"
     ))
 }
 
 type RowColumn<'p> = Column<'p, Row<'p>>;
 
 /// The columns of a table.
-fn columns<'p>(by: GroupBy) -> Columns<'p, Row<'p>> {
-    // Threads and processes call nobody: their total would be the same again.
-    let shares = match by {
-        GroupBy::Process | GroupBy::Thread | GroupBy::Service => shares_without_total(),
-        _ => shares(),
+fn columns<'p>(by: GroupBy, measures: &ShownMeasures) -> Columns<'p, Row<'p>> {
+    let mut shares = match measures.columns {
+        MeasureColumns::Samples => sample_shares(),
+        MeasureColumns::Each => measured::columns(measures),
     };
+    // Threads and processes call nobody: their total would be the same again.
+    if let GroupBy::Process | GroupBy::Thread | GroupBy::Service = by {
+        let mut in_text = 0_u8;
+        for column in &mut shares {
+            let is_total = in_text >= 2;
+            if column.name(OutputFormat::Text).is_some() {
+                in_text = in_text.saturating_add(1);
+            }
+            if is_total {
+                *column = column.clone().without_text();
+            }
+        }
+    }
     Columns {
         labels: labels(by),
-        counts: counts(by),
         shares,
     }
 }
 
+impl Measured for Row<'_> {
+    fn share(&self) -> Share {
+        self.share
+    }
+}
+
 fn labels<'p>(by: GroupBy) -> Vec<RowColumn<'p>> {
-    let symbol_names = [image().text(IMAGE).data("image"), symbol_name()];
+    let symbol_names = [image().text(IMAGE_NAME).data("image"), symbol_name()];
     let symbol_parts = [
         symbol().json("symbol"),
         recorded().json("recorded_symbol"),
@@ -126,8 +201,11 @@ fn labels<'p>(by: GroupBy) -> Vec<RowColumn<'p>> {
     ];
     match by {
         GroupBy::Layer => vec![layer().text("layer").data("layer")],
-        GroupBy::Image => vec![layer().data("layer"), image().text(IMAGE).data("image")],
-        GroupBy::Symbol | GroupBy::Calls => {
+        GroupBy::Image => vec![
+            layer().data("layer"),
+            image().text(IMAGE_NAME).data("image"),
+        ],
+        GroupBy::Symbol => {
             let names = [layer().data("layer")].into_iter().chain(symbol_names);
             names.chain(symbol_parts).collect()
         }
@@ -139,8 +217,10 @@ fn labels<'p>(by: GroupBy) -> Vec<RowColumn<'p>> {
                 .data("file");
             let line = Column::new(|_, row: &Row<'p>| row.line().map(|line| line.line).into())
                 .data("line");
-            let approximate =
-                Column::new(|_, row: &Row<'p>| approximate(row.approximate)).data("approximate");
+            let approximate = Column::new(|scope: &Scope<'p>, row: &Row<'p>| {
+                approximate(scope.count(row.approximate))
+            })
+            .data("approximate");
             let names = [layer, source_line].into_iter().chain(symbol_names);
             let line = [file, line, approximate];
             names.chain(symbol_parts).chain(line).collect()
@@ -167,7 +247,6 @@ fn labels<'p>(by: GroupBy) -> Vec<RowColumn<'p>> {
 pub fn labels_alone<'p>(by: GroupBy) -> Columns<'p, Row<'p>> {
     Columns {
         labels: labels(by),
-        counts: Vec::new(),
         shares: Vec::new(),
     }
 }
@@ -178,8 +257,8 @@ pub fn symbol_labels<'p>() -> Vec<RowColumn<'p>> {
 }
 
 /// The columns of a method, as JSON has them.
-pub fn symbol_columns<'p>() -> Columns<'p, Row<'p>> {
-    columns(GroupBy::Symbol)
+pub fn symbol_columns<'p>(measures: &ShownMeasures) -> Columns<'p, Row<'p>> {
+    columns(GroupBy::Symbol, measures)
 }
 
 fn layer<'p>() -> RowColumn<'p> {
@@ -232,8 +311,8 @@ fn source_line<'p>(row: &Row<'p>) -> Value<'p> {
 }
 
 /// The samples of a row whose instruction is known approximately; absent if there are none.
-pub fn approximate<'p>(weight: SampleWeight) -> Value<'p> {
-    Some(weight.samples()).filter(|samples| *samples > 0).into()
+pub fn approximate<'p>(samples: u64) -> Value<'p> {
+    Some(samples).filter(|samples| *samples > 0).into()
 }
 
 fn process<'p>() -> [RowColumn<'p>; 2] {
@@ -245,54 +324,24 @@ fn process<'p>() -> [RowColumn<'p>; 2] {
     ]
 }
 
-/// Where calls were counted, JSON says it of the methods of every table.
-fn counts<'p>(by: GroupBy) -> Vec<RowColumn<'p>> {
-    let calls: [RowColumn; 3] = [
-        Column::new(|_, row| row.calls.map(CallWeight::invokes).into()),
-        Column::new(|_, row| row.calls.map(CallWeight::returns).into()),
-        Column::new(|_, row| row.calls.map(CallWeight::unwinds).into()),
-    ];
-    let names = [
-        ("calls", "calls"),
-        ("returns", "returns"),
-        ("exits by exception", "unwinds"),
-    ];
-    let named = calls
-        .into_iter()
-        .zip(names)
-        .map(|(column, (text, data))| match by {
-            GroupBy::Calls => column.text(text).data(data),
-            _ => column.json(data),
-        });
-    named.collect()
-}
-
-fn shares<'p>() -> Vec<RowColumn<'p>> {
-    let own = Column::new(|_, row: &Row| row.share.own.samples().into());
-    let total = Column::new(|_, row: &Row| row.share.total.samples().into());
+/// The columns of samples.
+fn sample_shares<'p>() -> Vec<RowColumn<'p>> {
+    let own = || Column::new(|_, row: &Row| row.share.own.get(0).into());
+    let total = || Column::new(|_, row: &Row| row.share.total.get(0).into());
     let own_percent =
         Column::new(|scope: &Scope, row: &Row| Value::Percent(scope.percent(row.share.own)));
     let total_percent =
         Column::new(|scope: &Scope, row: &Row| Value::Percent(scope.percent(row.share.total)));
-    let own_period = Column::new(|_, row: &Row| row.share.own.period().into());
-    let total_period = Column::new(|_, row: &Row| row.share.total.period().into());
+    let own_period = Column::new(|_, row: &Row| row.share.own.get(1).into());
+    let total_period = Column::new(|_, row: &Row| row.share.total.get(1).into());
     vec![
-        own.text("samples").data("self"),
+        own().text("samples").data("self"),
         // JSON has it before the percentages.
-        total.json("total"),
+        total().json("total"),
         own_percent.text("%").data("self_percent"),
-        total.text("total").csv("total"),
+        total().text("total").csv("total"),
         total_percent.text("%").data("total_percent"),
         own_period.data("self_period"),
         total_period.data("total_period"),
     ]
-}
-
-/// As [`shares`], but text has only the first two.
-fn shares_without_total<'p>() -> Vec<RowColumn<'p>> {
-    let mut columns = shares();
-    for column in columns.iter_mut().skip(3) {
-        *column = column.without_text();
-    }
-    columns
 }

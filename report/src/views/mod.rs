@@ -1,8 +1,10 @@
-//! Which tables does a view have? A file for each kind of view: its rows and its columns.
+//! The tables of views: a file for each kind, with its rows and its columns.
 
 mod callgraph;
 mod events;
 mod groups;
+mod kind;
+mod measured;
 mod ratios;
 pub mod rows;
 mod sampled_frames;
@@ -12,38 +14,96 @@ mod tree;
 use crate::{
     columns::{OutputFormat, Sheet},
     scope::Scope,
-    view::{GroupBy, ReportTable, View},
+    view::{GroupBy, ReportTable, TableChoice, TreeDirection, View},
 };
+use kind::TableKind;
+
+/// All tables, in the order of help texts.
+static TABLES: &[&TableKind] = &[
+    &groups::OVERVIEW,
+    &groups::IMAGE,
+    &groups::SYMBOL,
+    &groups::LINE,
+    &groups::THREAD,
+    &groups::PROCESS,
+    &groups::SERVICE,
+    &groups::LAYER,
+    &groups::CALLS,
+    &events::TABLE,
+    &sampled_frames::TABLE,
+    &callgraph::TABLE,
+    &tree::TOP_DOWN,
+    &tree::BOTTOM_UP,
+];
 
 /// The table of layers, which all reports have first. Nothing is cut from it.
 pub fn layers<'p>(scope: &Scope<'p>, format: OutputFormat) -> Sheet<'p> {
-    let everything = View {
-        percent_of: scope.view.percent_of,
-        ..View::default()
-    };
-    groups::sheet(scope, GroupBy::Layer, &everything, format)
+    groups::sheet(scope, GroupBy::Layer, &View::default(), format)
 }
 
 /// The tables of a view, in the order in which people are shown them.
 pub fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
-    match scope.view.table {
-        ReportTable::Overview => groups::overview(scope, format),
-        ReportTable::SideBySide(by) => side_by_side::sheets(scope, by, format),
-        ReportTable::By(by) => groups::sheets(scope, by, format),
-        ReportTable::Callgraph => callgraph::sheets(scope, format),
-        ReportTable::Events => events::sheets(scope, format),
-        ReportTable::Tree(direction) => tree::sheets(scope, direction, format),
-        ReportTable::SampledFrames => sampled_frames::sheets(scope, format),
+    let view = scope.view;
+    match view.table.group.filter(|_| view.side_by_side) {
+        Some(by) => side_by_side::sheets(scope, by, format),
+        None => {
+            let kind = TABLES.iter().find(|kind| kind.table == *view.table);
+            kind.map_or_else(Vec::new, |kind| (kind.sheets)(scope, format))
+        }
     }
 }
 
-/// What the rows of a view are called in JSON.
-pub const fn rows_are(table: ReportTable) -> &'static str {
-    match table {
-        ReportTable::By(by) | ReportTable::SideBySide(by) => by.name(),
-        ReportTable::Overview | ReportTable::Callgraph => GroupBy::Symbol.name(),
-        ReportTable::Events => "event",
-        ReportTable::Tree(direction) => direction.name(),
-        ReportTable::SampledFrames => "dim",
+impl ReportTable {
+    /// Layers, then images, then symbols; in JSON and CSV the rows are the symbols.
+    pub const OVERVIEW: &'static Self = &groups::OVERVIEW.table;
+    /// Symbols with their callers and callees.
+    pub const CALLGRAPH: &'static Self = &callgraph::TABLE.table;
+    /// The profile's events side by side.
+    pub const EVENTS: &'static Self = &events::TABLE.table;
+    /// The frames in which threads were sampled.
+    pub const VM_FRAMES: &'static Self = &sampled_frames::TABLE.table;
+
+    /// Returns all tables.
+    #[must_use]
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        TABLES.iter().map(|kind| &kind.table)
+    }
+
+    /// Returns the table that `--by` means by this name or alias.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        Self::all().find(|table| {
+            let is_named = table.name == name || table.aliases.contains(&name);
+            is_named && table.choice != TableChoice::OwnOption
+        })
+    }
+
+    /// Returns the table whose rows are these groups.
+    #[must_use]
+    pub const fn by(group: GroupBy) -> &'static Self {
+        match group {
+            GroupBy::Image => &groups::IMAGE.table,
+            GroupBy::Symbol => &groups::SYMBOL.table,
+            GroupBy::Line => &groups::LINE.table,
+            GroupBy::Thread => &groups::THREAD.table,
+            GroupBy::Process => &groups::PROCESS.table,
+            GroupBy::Service => &groups::SERVICE.table,
+            GroupBy::Layer => &groups::LAYER.table,
+        }
+    }
+
+    /// Returns the table with whole stacks as a tree.
+    #[must_use]
+    pub const fn tree(direction: TreeDirection) -> &'static Self {
+        match direction {
+            TreeDirection::TopDown => &tree::TOP_DOWN.table,
+            TreeDirection::BottomUp => &tree::BOTTOM_UP.table,
+        }
+    }
+}
+
+impl Default for &'static ReportTable {
+    fn default() -> Self {
+        ReportTable::OVERVIEW
     }
 }

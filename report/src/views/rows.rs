@@ -1,4 +1,4 @@
-//! Which rows does a table by image, symbol, thread and so on have?
+//! The rows of the tables by image, symbol, thread and so on.
 
 use std::{borrow::Cow, cmp::Ordering, collections::HashMap};
 
@@ -9,12 +9,12 @@ use crate::{
     name_pattern::NamePattern,
     naming::MARKERS,
     profile::Profile,
-    scope::{Scope, percent},
+    scope::Scope,
     shares::Share,
     stack_filter::has_name,
     tasks::Task,
     view::{GroupBy, RowOrder, View},
-    weights::{CallWeight, ProfileCounter, SampleWeight},
+    weights::Weight,
 };
 
 /// A row of a table.
@@ -25,9 +25,7 @@ pub struct Row<'p> {
     /// What that took.
     pub share: Share,
     /// Of a line: the part of the total in which it is one near that which executed.
-    pub approximate: SampleWeight,
-    /// How often the symbol was called, where that was counted.
-    pub calls: Option<CallWeight>,
+    pub approximate: Weight,
 }
 
 /// What a row is of.
@@ -204,37 +202,15 @@ pub fn compare(scope: &Scope, view: &View, one: &Row, other: &Row) -> Ordering {
     }
 }
 
-/// The rows of a table, in the view's order; of counted calls those with the most calls first.
+/// The rows of a table, in the view's order.
 pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
     let mut rows = selected(scope, by, view);
-    let calls = |row: &Row| match by {
-        GroupBy::Calls => row.calls.unwrap_or_default(),
-        _ => CallWeight::default(),
-    };
     rows.sort_by(|one, other| {
-        let by_calls = calls(other).cmp(&calls(one));
-        let by_calls = match view.order {
-            RowOrder::Name => Ordering::Equal,
-            RowOrder::Own | RowOrder::Total => by_calls,
-        };
-        let by_value = by_calls.then_with(|| compare(scope, view, one, other));
+        let by_value = compare(scope, view, one, other);
         by_value.then_with(|| one.key().cmp(&other.key()))
     });
     let found = rows.len();
-    let invokes = |calls: &CallWeight| calls.invokes();
-    let all = match by {
-        GroupBy::Calls => scope
-            .calls
-            .values()
-            .map(invokes)
-            .fold(0, u64::saturating_add),
-        _ => scope.value(scope.all),
-    };
-    let part = |row: &Row| match by {
-        GroupBy::Calls => calls(row).invokes(),
-        _ => scope.value(row.share.total),
-    };
-    rows.retain(|row| percent(part(row), all) >= view.min_percent);
+    rows.retain(|row| scope.percent(row.share.total) >= view.min_percent);
     rows.truncate(view.limit.unwrap_or(usize::MAX));
     Rows {
         hidden: found.saturating_sub(rows.len()),
@@ -261,7 +237,7 @@ fn all<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
             // Markers are in no file; they are shown only where one stands for a leaf.
             shares.retain(|id, share| {
                 let image = profile.frames.image(*id);
-                share.own.samples() > 0 || image.is_none_or(|image| image.name != MARKERS)
+                !share.own.is_zero() || image.is_none_or(|image| image.name != MARKERS)
             });
             made(shares, |id| Some(Subject::Image(profile.frames.image(id)?)))
         }
@@ -269,13 +245,6 @@ fn all<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
             let shares = scope.weights.by_frame(symbol_of);
             let rows = shares.into_iter();
             rows.filter_map(|(id, share)| symbol_row(scope, id, share))
-                .collect()
-        }
-        GroupBy::Calls => {
-            let mut shares = scope.weights.by_frame(symbol_of);
-            let counted = scope.calls.keys();
-            counted
-                .filter_map(|id| symbol_row(scope, *id, shares.remove(id).unwrap_or_default()))
                 .collect()
         }
         GroupBy::Line => {
@@ -328,8 +297,7 @@ pub fn symbol_row<'p>(scope: &Scope<'p>, id: SymbolId, share: Share) -> Option<R
     Some(Row {
         subject: Subject::Symbol(symbol),
         share,
-        approximate: SampleWeight::default(),
-        calls: scope.calls.get(&id).copied(),
+        approximate: Weight::default(),
     })
 }
 
@@ -341,8 +309,7 @@ fn made<'p, G>(
         Some(Row {
             subject: subject(group)?,
             share,
-            approximate: SampleWeight::default(),
-            calls: None,
+            approximate: Weight::default(),
         })
     };
     shares.into_iter().filter_map(row).collect()
@@ -350,13 +317,13 @@ fn made<'p, G>(
 
 /// A row for each group of tasks. Its samples are all its own, wherever their leaf was.
 fn by_task<'p>(scope: &Scope<'p>, subject: impl Fn(&'p Task) -> Subject<'p>) -> Vec<Row<'p>> {
-    let counters = ProfileCounter::of_samples(scope.event.event);
-    let mut tasks = vec![SampleWeight::default(); scope.profile.tasks.tasks.len()];
-    for row in scope.profile.weights.rows(counters) {
+    let counters = scope.measures.counters();
+    let mut tasks = vec![Weight::default(); scope.profile.tasks.tasks.len()];
+    for row in scope.profile.weights.rows(&counters) {
         if !scope.selects_leaf(row.stack) {
             continue;
         }
-        let task = row.task.and_then(|task| usize::try_from(task.0).ok());
+        let task = usize::try_from(row.task.0).ok();
         if let Some(weight) = task.and_then(|task| tasks.get_mut(task)) {
             weight.add(row.weight);
         }
@@ -370,8 +337,7 @@ fn by_task<'p>(scope: &Scope<'p>, subject: impl Fn(&'p Task) -> Subject<'p>) -> 
                 own: weight,
                 total: weight,
             },
-            approximate: SampleWeight::default(),
-            calls: None,
+            approximate: Weight::default(),
         })
         .collect();
     // Tasks of one process or service become one row.

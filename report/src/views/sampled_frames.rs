@@ -4,15 +4,31 @@ use std::collections::BTreeMap;
 
 use varid_model::Pid;
 
-use super::groups;
+use super::{groups, kind::TableKind};
 use crate::{
     columns::{Column, Columns, Object, OutputFormat, Sheet, SheetRole, Value},
     sampled_frames::{FrameMapping, SampledFrame},
     scope::Scope,
+    view::{ReportTable, TableChoice, TableNeed},
+};
+
+/// This table.
+pub static TABLE: TableKind = TableKind {
+    table: ReportTable {
+        name: "vm-frame",
+        aliases: &["dim"],
+        about: "The VM's frames that were sampled, with their addresses, threads and mappings",
+        choice: TableChoice::ByName,
+        rows: "dim",
+        needs: &[TableNeed::SampledFrames, TableNeed::Lines],
+        group: None,
+        measures: &[],
+    },
+    sheets,
 };
 
 /// The frames; in text behind them their mappings.
-pub fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
+fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
     let (rows, hidden) = rows(scope);
     let columns = frame_columns().of(format);
     let mut frames = Sheet::new(SheetRole::Rows, &columns, format);
@@ -37,7 +53,7 @@ fn rows<'p>(scope: &Scope<'p>) -> (Vec<&'p SampledFrame>, usize) {
     let frames = scope.event.sampled_frames.iter();
     let mut rows: Vec<_> = frames.filter(selected).collect();
     let found = rows.len();
-    rows.retain(|row| scope.percent(row.share.total) >= view.min_percent);
+    rows.retain(|row| scope.sample_percent(row.share.total) >= view.min_percent);
     rows.truncate(view.limit.unwrap_or(usize::MAX));
     let hidden = found.saturating_sub(rows.len());
     (rows, hidden)
@@ -73,7 +89,8 @@ fn frame_columns<'p>() -> Columns<'p, &'p SampledFrame> {
         true => Value::Signed(row.line),
         false => format!("~{}", row.line).into(),
     });
-    let approximate: FrameColumn = Column::new(|_, row| groups::approximate(row.approximate));
+    let approximate: FrameColumn =
+        Column::new(|_, row| groups::approximate(row.approximate.samples()));
     let depth: FrameColumn = Column::new(|_, row| row.depth.into());
     let frame: FrameColumn = Column::new(|_, row| Value::hex(row.frame.get()));
     let layer: FrameColumn = Column::new(|_, row| row.layer.name().into());
@@ -91,7 +108,7 @@ fn frame_columns<'p>() -> Columns<'p, &'p SampledFrame> {
     let own: FrameColumn = Column::new(|_, row| row.share.own.samples().into());
     let total: FrameColumn = Column::new(|_, row| row.share.total.samples().into());
     let percent: FrameColumn =
-        Column::new(|scope, row| Value::Percent(scope.percent(row.share.total)));
+        Column::new(|scope, row| Value::Percent(scope.sample_percent(row.share.total)));
     let own_period: FrameColumn = Column::new(|_, row| row.share.own.period().into());
     let total_period: FrameColumn = Column::new(|_, row| row.share.total.period().into());
     Columns {
@@ -116,7 +133,6 @@ fn frame_columns<'p>() -> Columns<'p, &'p SampledFrame> {
             mode.csv("map_mode"),
             mapped.csv("map_file"),
         ],
-        counts: Vec::new(),
         shares: vec![
             total.text("samples"),
             percent.text("%"),
@@ -165,7 +181,6 @@ fn mapping_columns<'p>() -> Columns<'p, ProcessMapping<'p>> {
             mode.text_or_dash("mode").json("mode"),
             file.text("mapped file name").json("file"),
         ],
-        counts: Vec::new(),
         shares: Vec::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! A table with the shares of all events in each row.
+//! A table with the shares of the samples of all events in each row.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -38,7 +38,7 @@ struct EventColumns<'s, 'p> {
 /// One sheet. Its rows are those of any event, in the order of the event that the view is of.
 pub fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<Sheet<'p>> {
     let events = scope.profile.events.iter();
-    let of_event = |event| Scope::of_event(scope.profile, scope.view, event);
+    let of_event = |event| Scope::of_samples(scope.profile, scope.view, event);
     let scopes: Vec<Scope<'p>> = events.map(of_event).collect();
     let (lines, hidden) = lines(scope, by, &scopes);
     let events: Vec<EventColumns> = (0..)
@@ -58,7 +58,7 @@ pub fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<S
     let mut labels = groups::labels_alone(by).of(format);
     let narrow = !scope.view.text.has_room_for_images();
     if format == OutputFormat::Text && narrow && labels.len() > 1 {
-        labels.retain(|label| label.name(format) != Some("image name"));
+        labels.retain(|label| !groups::is_named(label, "image name"));
     }
     let mut sheet = Sheet::new(SheetRole::Rows, &labels, format);
     let names = match format {
@@ -109,7 +109,7 @@ fn lines<'p>(scope: &Scope<'p>, by: GroupBy, scopes: &[Scope<'p>]) -> (Vec<Line<
         let counts: Vec<_> = scopes
             .iter()
             .zip(&line.shares)
-            .map(|(scope, share)| (scope.event.event, share.own.period()))
+            .map(|(scope, share)| (scope.event.event, share.own.get(1)))
             .collect();
         line.ratios = Ratios::of_group(scope.profile, &counts);
     }
@@ -189,12 +189,12 @@ impl<'p> EventColumns<'_, 'p> {
         let Share { own, total } = self.share(line);
         let ratios = self.ratios(line);
         let values = [
-            own.samples().into(),
-            total.samples().into(),
+            own.get(0).into(),
+            total.get(0).into(),
             Value::Percent(self.scope.percent(own)),
             Value::Percent(self.scope.percent(total)),
-            own.period().into(),
-            total.period().into(),
+            own.get(1).into(),
+            total.get(1).into(),
             ratios.per_cycle(),
             ratios.per_thousand(),
         ];

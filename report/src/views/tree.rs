@@ -2,13 +2,19 @@
 
 use std::borrow::Cow;
 
-use super::rows::{self, Row};
+use super::{
+    groups,
+    kind::TableKind,
+    measured::{self, Measured},
+    rows::{self, Row},
+};
 use crate::{
     call_tree::{CallTree, TreeNode},
     columns::{Column, Columns, OutputFormat, Sheet, SheetRole, Value},
+    measures::{MeasureColumns, ShownMeasures},
     scope::Scope,
     shares::Share,
-    view::TreeDirection,
+    view::{ReportTable, TableChoice, TableNeed, TreeDirection},
 };
 
 /// What stands left of a name, at most, before its left end is cut off.
@@ -24,16 +30,42 @@ struct Line<'t, 'p> {
     stem: String,
 }
 
+/// The tree that begins with the outermost callers.
+pub static TOP_DOWN: TableKind = TableKind {
+    table: ReportTable {
+        name: "tree",
+        aliases: &[],
+        about: "Whole stacks, the outermost callers first",
+        choice: TableChoice::OwnOption,
+        rows: "tree",
+        needs: &[TableNeed::Inlined],
+        group: None,
+        measures: &[],
+    },
+    sheets: |scope, format| sheets(scope, TreeDirection::TopDown, format),
+};
+
+/// The tree that begins with the leaves.
+pub static BOTTOM_UP: TableKind = TableKind {
+    table: ReportTable {
+        name: "tree-bottom-up",
+        aliases: &[],
+        about: "Whole stacks, the leaves first",
+        choice: TableChoice::OwnOption,
+        rows: "tree-bottom-up",
+        needs: &[TableNeed::Inlined],
+        group: None,
+        measures: &[],
+    },
+    sheets: |scope, format| sheets(scope, TreeDirection::BottomUp, format),
+};
+
 /// One sheet: a line for each node, in preorder.
-pub fn sheets<'p>(
-    scope: &Scope<'p>,
-    direction: TreeDirection,
-    format: OutputFormat,
-) -> Vec<Sheet<'p>> {
+fn sheets<'p>(scope: &Scope<'p>, direction: TreeDirection, format: OutputFormat) -> Vec<Sheet<'p>> {
     let tree = CallTree::new(scope, direction);
     let width = scope.view.text.width;
     let images = scope.view.text.has_room_for_images();
-    let columns = columns(direction, images).of(format);
+    let columns = columns(direction, images, &scope.measures).of(format);
     let mut sheet = Sheet::new(SheetRole::Rows, &columns, format);
     for line in lines(scope, &tree) {
         sheet.push(&columns, scope, &line);
@@ -50,10 +82,10 @@ pub fn sheets<'p>(
             }
         });
         sheet.folded = (hidden.nodes > 0).then(|| {
-            let (samples, percent) = (hidden.total.samples(), scope.percent(hidden.total));
+            let (value, unit) = (scope.count(hidden.total), scope.measures.count_unit());
+            let (nodes, percent) = (hidden.nodes, scope.percent(hidden.total));
             format!(
-                "(hidden by --percent-limit or -n: {} branches, {samples} samples, {percent:.2} %)",
-                hidden.nodes
+                "(hidden by --percent-limit or -n: {nodes} branches, {value} {unit}, {percent:.2} %)"
             )
         });
     } else {
@@ -121,7 +153,11 @@ fn cut_left(stem: String) -> String {
 
 type LineColumn<'t, 'p> = Column<'p, Line<'t, 'p>>;
 
-fn columns<'t, 'p: 't>(direction: TreeDirection, images: bool) -> Columns<'p, Line<'t, 'p>> {
+fn columns<'t, 'p: 't>(
+    direction: TreeDirection,
+    images: bool,
+    measures: &ShownMeasures,
+) -> Columns<'p, Line<'t, 'p>> {
     let depth: LineColumn = Column::new(|_, line: &Line<'t, 'p>| count(line.node.depth));
     let layer: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
         let layer = line.row.as_ref().and_then(Row::layer);
@@ -178,29 +214,30 @@ fn columns<'t, 'p: 't>(direction: TreeDirection, images: bool) -> Columns<'p, Li
             inlined.json("inlined"),
             frames.data("frames"),
         ],
-        counts: Vec::new(),
-        shares: shares(direction),
+        shares: match measures.columns {
+            MeasureColumns::Samples => sample_shares(direction),
+            MeasureColumns::Each => measure_shares(measures),
+        },
     }
 }
 
-fn shares<'t, 'p: 't>(direction: TreeDirection) -> Vec<LineColumn<'t, 'p>> {
-    let total: LineColumn = Column::new(|_, line: &Line<'t, 'p>| line.node.total.samples().into());
+fn sample_shares<'t, 'p: 't>(direction: TreeDirection) -> Vec<LineColumn<'t, 'p>> {
+    let total: LineColumn = Column::new(|_, line: &Line<'t, 'p>| line.node.total.get(0).into());
     let total_period: LineColumn =
-        Column::new(|_, line: &Line<'t, 'p>| line.node.total.period().into());
+        Column::new(|_, line: &Line<'t, 'p>| line.node.total.get(1).into());
     let total_percent: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'t, 'p>| {
         Value::Percent(scope.percent(line.node.total))
     });
-    let own: LineColumn = Column::new(|_, line: &Line<'t, 'p>| line.node.own.samples().into());
-    let own_period: LineColumn =
-        Column::new(|_, line: &Line<'t, 'p>| line.node.own.period().into());
+    let own: LineColumn = Column::new(|_, line: &Line<'t, 'p>| line.node.own.get(0).into());
+    let own_period: LineColumn = Column::new(|_, line: &Line<'t, 'p>| line.node.own.get(1).into());
     let own_percent: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'t, 'p>| {
         Value::Percent(scope.percent(line.node.own))
     });
     let hidden: LineColumn = Column::new(|_, line: &Line<'t, 'p>| count(line.node.hidden.nodes));
     let hidden_total: LineColumn =
-        Column::new(|_, line: &Line<'t, 'p>| line.node.hidden.total.samples().into());
+        Column::new(|_, line: &Line<'t, 'p>| line.node.hidden.total.get(0).into());
     let hidden_period: LineColumn =
-        Column::new(|_, line: &Line<'t, 'p>| line.node.hidden.total.period().into());
+        Column::new(|_, line: &Line<'t, 'p>| line.node.hidden.total.get(1).into());
     let own = match direction {
         TreeDirection::TopDown => [
             own.data("self"),
@@ -224,6 +261,35 @@ fn shares<'t, 'p: 't>(direction: TreeDirection) -> Vec<LineColumn<'t, 'p>> {
         hidden_period.data("hidden_period"),
     ];
     total.into_iter().chain(own).chain(hidden).collect()
+}
+
+impl Measured for Line<'_, '_> {
+    fn share(&self) -> Share {
+        Share {
+            own: self.node.own,
+            total: self.node.total,
+        }
+    }
+}
+
+/// The columns of named measures. Text has the percentages of the first one, as it has of samples.
+fn measure_shares<'t, 'p: 't>(measures: &ShownMeasures) -> Vec<LineColumn<'t, 'p>> {
+    let total: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'t, 'p>| {
+        Value::Percent(scope.percent(line.node.total))
+    });
+    let own: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'t, 'p>| {
+        Value::Percent(scope.percent(line.node.own))
+    });
+    let hidden: LineColumn = Column::new(|_, line: &Line<'t, 'p>| count(line.node.hidden.nodes));
+    let numbers = measured::columns(measures).into_iter().map(|column| {
+        match groups::is_named(&column, "%") || groups::is_named(&column, "total") {
+            true => column.without_text(),
+            false => column,
+        }
+    });
+    let percents = [total.text("total %"), own.text("self %")];
+    let columns = percents.into_iter().chain(numbers);
+    columns.chain([hidden.data("hidden")]).collect()
 }
 
 fn count<'p>(number: usize) -> Value<'p> {

@@ -159,7 +159,7 @@ fn tables_of_all_kinds_in_csv() {
     let (a, b) = ([recording(BEFORE)], [recording(AFTER)]);
     let csv = |by| {
         let mut view = view(80);
-        view.view.table = ReportTable::By(by);
+        view.view.table = ReportTable::by(by);
         let diff = diff(view, &Options::default(), [&a, &b]).unwrap();
         written(&diff, OutputFormat::Csv, [&a, &b])
     };
@@ -205,7 +205,7 @@ fn json_keeps_to_its_schema() {
                 quantity,
                 ..view(80)
             };
-            view.view.table = ReportTable::By(by);
+            view.view.table = ReportTable::by(by);
             let document = json(view, &Options::default(), [&a, &b]);
             valid(&schema, &schema, &document).unwrap_or_else(|wrong| panic!("{by:?}: {wrong}"));
         }
@@ -459,7 +459,7 @@ fn hostile_names_are_names_and_nothing_else() {
     assert!(page.contains("\\u003cscript>alert(1)"), "{page}");
     for by in [GroupBy::Symbol, GroupBy::Thread] {
         let mut view = view(160);
-        view.view.table = ReportTable::By(by);
+        view.view.table = ReportTable::by(by);
         let diff = diff(view, &Options::default(), [a, b]).unwrap();
         for format in [OutputFormat::Text, OutputFormat::Json, OutputFormat::Csv] {
             let out = written(&diff, format, [a, b]);

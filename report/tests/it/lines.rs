@@ -60,7 +60,7 @@ fn the_call_graph_marks_what_is_inlined() {
         ..all(native.fixture.dir.path())
     });
     let view = View {
-        table: ReportTable::Callgraph,
+        table: ReportTable::CALLGRAPH,
         symbol: Some(NamePattern::new("twice").unwrap()),
         ..View::default()
     };

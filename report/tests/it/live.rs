@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::common::{DRAW, FIB, Fixture, JNI, RUN, elf, slot};
 use varid_model::{Layer, MonotonicNs};
 use varid_recording::{ImageKind, SessionImage, SessionReader, remap};
-use varid_report::{LiveProfile, LiveSpan, NameOptions, Options, Profile, ProfileCounter};
+use varid_report::{LiveProfile, LiveSpan, NameOptions, Options, Profile};
 
 const START: (usize, LiveSpan, MonotonicNs) = (0, LiveSpan::SinceStart, MonotonicNs::MAX);
 
@@ -34,8 +34,8 @@ fn methods(live: &LiveProfile) -> BTreeMap<String, (u64, u64)> {
 fn reported(profile: &Profile) -> BTreeMap<String, (u64, u64)> {
     let mut methods: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let event = profile.event(None).unwrap().event;
-    for row in profile.weights.rows([ProfileCounter::Samples(event)]) {
-        let [samples] = row.weight.0;
+    for row in profile.weights.sample_rows(event) {
+        let samples = row.weight.samples();
         let frames = row.stack.into_iter();
         let frames = frames.flat_map(|stack| profile.stacks.frames_of(stack));
         let names = frames.filter_map(|frame| profile.frames.symbol_of(frame));

@@ -8,13 +8,13 @@ use varid_model::{Marker, MonotonicNs, Pid, Reason, Tid};
 use varid_recording::remap::address_of;
 use varid_recording::{SessionReader, SessionRecord};
 use varid_report::{
-    GroupBy, Options, OutputFormat, Profile, ProfileCounter, ReportTable, View, WeightTable, render,
+    GroupBy, Options, OutputFormat, Profile, ReportTable, View, WeightTable, render,
 };
 
 /// Self and total samples of every symbol of the two substitutes.
 fn methods(profile: &Profile) -> BTreeMap<String, (u64, u64)> {
     let view = View {
-        table: ReportTable::By(GroupBy::Symbol),
+        table: ReportTable::by(GroupBy::Symbol),
         ..View::default()
     };
     let mut report = Vec::new();
@@ -161,7 +161,7 @@ fn an_exec_unmaps_and_a_fork_inherits() {
     assert_eq!(methods(&profile)["org.example.Balls.fib(int)"], (2, 2));
     let rows = |by| {
         let view = View {
-            table: ReportTable::By(by),
+            table: ReportTable::by(by),
             ..View::default()
         };
         let csv = fixture.render(&options, &view, OutputFormat::Csv);
@@ -200,7 +200,7 @@ fn a_marker_is_in_the_table_of_images_only_as_a_leaf() {
         fixture.samples(1, (100, 100), chain);
         fixture.writer.finish().unwrap();
         let view = View {
-            table: ReportTable::By(GroupBy::Image),
+            table: ReportTable::by(GroupBy::Image),
             ..View::default()
         };
         let csv = fixture.render(&Options::default(), &view, OutputFormat::Csv);
@@ -243,14 +243,13 @@ fn the_samples_of_a_profile_add_up_to_its_weights_and_those_of_two_parts_of_time
         ..Options::default()
     });
     let event = profile.event(None).unwrap().event;
-    let counters = ProfileCounter::of_samples(event);
     let samples = profile.samples.as_ref().unwrap();
     let times: Vec<_> = samples.iter().map(|sample| sample.time).collect();
     assert!(times.is_sorted() && times.len() == 100);
     let (first, end) = (times[0], MonotonicNs::new(u64::MAX));
     let rows = |weights: &WeightTable| {
-        let rows = weights.rows(counters).map(|row| {
-            let key = (row.task.unwrap(), row.stack.unwrap());
+        let rows = weights.sample_rows(event).map(|row| {
+            let key = (row.task, row.stack.unwrap());
             (key, row.weight)
         });
         rows.collect::<BTreeMap<_, _>>()
@@ -258,8 +257,8 @@ fn the_samples_of_a_profile_add_up_to_its_weights_and_those_of_two_parts_of_time
     assert_eq!(rows(&samples.weights(first..end)), rows(&profile.weights));
     let (early, late) = (first..times[30], times[30]..end);
     let (early, late) = (samples.weights(early), samples.weights(late));
-    assert_eq!(early.sum(counters).samples(), 30);
-    assert_eq!(late.sum(counters).samples(), 70);
+    assert_eq!(early.sample_sum(event).samples(), 30);
+    assert_eq!(late.sample_sum(event).samples(), 70);
     assert!(fixture.profile(&Options::default()).samples.is_none());
 }
 
@@ -281,8 +280,8 @@ proptest! {
         fs::write(&path, &bytes).unwrap();
         let session = SessionReader::open(&fixture.session).unwrap();
         let profile = Profile::from_session(&session, &Options::default()).unwrap();
-        let tables = [GroupBy::Symbol, GroupBy::Line, GroupBy::Image, GroupBy::Layer, GroupBy::Thread, GroupBy::Process].map(ReportTable::By);
-        for table in tables.into_iter().chain([ReportTable::Overview, ReportTable::Callgraph]) {
+        let tables = [GroupBy::Symbol, GroupBy::Line, GroupBy::Image, GroupBy::Layer, GroupBy::Thread, GroupBy::Process].map(ReportTable::by);
+        for table in tables.into_iter().chain([ReportTable::OVERVIEW, ReportTable::CALLGRAPH]) {
             let view = View { table, ..View::default() };
             for format in [OutputFormat::Text, OutputFormat::Json, OutputFormat::Csv] {
                 render(&profile, &view, format, &mut std::io::sink()).unwrap();

@@ -352,8 +352,12 @@ fn without_the_tactic_nothing_is_counted() -> Result<()> {
     ensure!(varid.output()?.status.success());
     ensure!(!session.join("calls.tsv").exists());
     let mut report = testbed()?.varid();
-    report.args(["report", "--by", "calls", "-i"]).arg(&session);
-    let shown = printed(&mut report)?;
-    ensure!(shown.contains("No calls were counted"), "{shown}");
+    report.args(["report", "--measure", "calls", "-i"]).arg(&session);
+    let refused = report.output()?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    ensure!(
+        !refused.status.success() && said.contains("this session has no measure 'calls'"),
+        "{said}"
+    );
     Ok(())
 }

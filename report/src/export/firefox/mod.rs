@@ -13,7 +13,7 @@ use varid_model::Layer;
 use shape::{FirefoxThread, FrameTable, FuncTable, ResourceTable, Samples, StackTable};
 
 use super::{
-    Content, ExportFormat, Need,
+    Content, ExportFormat, FormatMeasures, Need,
     interner::Interner,
     json::write as to_writer,
     palette::colours,
@@ -41,6 +41,7 @@ pub static FORMAT: ExportFormat = ExportFormat {
     about: "The Firefox Profiler's JSON: profiler.firefox.com",
     endings: &[],
     needs: &[Need::Samples, Need::Lines],
+    measures: FormatMeasures::Samples,
     content: Content::Text,
     write: |input, out| write(&input.walk, out),
 };

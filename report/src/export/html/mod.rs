@@ -21,7 +21,7 @@ use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};
 
 use super::{
-    Content, ExportFormat, ExportRequest, Need,
+    Content, ExportFormat, ExportRequest, FormatMeasures, Need,
     palette::style_sheet,
     walk::{Walk, plain},
 };
@@ -64,18 +64,19 @@ pub static FORMAT: ExportFormat = ExportFormat {
     about: "A page with all views, for any browser, without network",
     endings: &[".html"],
     needs: &[Need::Samples, Need::Lines, Need::Code, Need::AllEvents],
+    measures: FormatMeasures::Samples,
     content: Content::Text,
     write: |input, out| write(input.profile, input.request, out),
 };
 
 /// Writes the page; all that was recorded is in base64. Each event has a block of data and, if the profile has the samples of addresses, a block of code.
 fn write(profile: &Profile, request: &ExportRequest, out: &mut dyn Write) -> Result<()> {
-    let first = Walk::new(profile, request.event, request.weigh)?;
+    let first = Walk::new(profile, request.event, request)?;
     let others = profile
         .events
         .iter()
         .filter(|other| request.event.is_none() && other.event != first.event.event)
-        .map(|other| Walk::new(profile, Some(other.event), request.weigh));
+        .map(|other| Walk::new(profile, Some(other.event), request));
     let walks: Vec<Walk> = std::iter::once(Ok(first))
         .chain(others)
         .collect::<Result<_>>()?;

@@ -20,7 +20,7 @@ use messages::{
 };
 
 use super::{
-    Content, ExportFormat, Need,
+    Content, ExportFormat, FormatMeasures, Need,
     interner::Interner,
     strings::Strings,
     walk::{Row, SourceFiles, Walk, plain},
@@ -38,6 +38,7 @@ pub static FORMAT: ExportFormat = ExportFormat {
     about: "OpenTelemetry's profiles, a schema in development",
     endings: &[],
     needs: &[Need::Lines],
+    measures: FormatMeasures::One,
     content: Content::Binary,
     write: |input, out| Ok(write(&input.walk, out)?),
 };
@@ -146,8 +147,8 @@ impl Tables<'_, '_> {
     fn sample_type(&mut self) -> ValueType {
         let walk = self.walk;
         let (kind, unit) = match walk.unit() {
-            Unit::Nanoseconds => (walk.description.name.as_str(), "nanoseconds"),
-            Unit::Events => (walk.description.name.as_str(), "count"),
+            Unit::Nanoseconds => (walk.name(), "nanoseconds"),
+            Unit::Events => (walk.name(), "count"),
             Unit::Samples => ("samples", "count"),
         };
         ValueType {

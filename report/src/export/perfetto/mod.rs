@@ -17,7 +17,7 @@ use messages::{
 };
 
 use super::{
-    Content, ExportFormat, Need,
+    Content, ExportFormat, FormatMeasures, Need,
     interner::Interner,
     message_writer::MessageWriter,
     walk::{Walk, plain},
@@ -45,6 +45,7 @@ pub static FORMAT: ExportFormat = ExportFormat {
     about: "Perfetto's protobuf: ui.perfetto.dev",
     endings: &[".perfetto-trace", ".pftrace"],
     needs: &[Need::Samples, Need::Lines],
+    measures: FormatMeasures::Samples,
     content: Content::Binary,
     write: |input, out| write(&input.walk, out),
 };

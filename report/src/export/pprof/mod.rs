@@ -11,7 +11,7 @@ use flate2::{Compression, write::GzEncoder};
 use messages::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 
 use super::{
-    Content, ExportFormat, Need,
+    Content, ExportFormat, FormatMeasures, Need,
     message_writer::MessageWriter,
     strings::Strings,
     walk::{Row, SourceFiles, Walk},
@@ -19,7 +19,8 @@ use super::{
 use crate::{
     fast_hash::FastSet,
     frames::{FrameId, ImageId, SymbolId},
-    scope::Unit,
+    measures::Measure,
+    weights::ProfileCounter,
 };
 
 /// This format.
@@ -29,11 +30,12 @@ pub static FORMAT: ExportFormat = ExportFormat {
     about: "pprof's protobuf, compressed: go tool pprof",
     endings: &[".pb.gz", ".pprof"],
     needs: &[Need::Lines],
+    measures: FormatMeasures::Several,
     content: Content::Binary,
     write: |input, out| Ok(write(&input.walk, out)?),
 };
 
-/// Writes the profile with two values for each stack: samples, and the event's periods.
+/// Writes the profile with a value of each measure for each stack; unless measures are named, these are samples and the event's periods.
 fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let mut writer = Writer {
         walk,
@@ -67,31 +69,33 @@ impl Writer<'_, '_> {
     fn head(&mut self) -> io::Result<()> {
         let walk = self.walk;
         let manifest = &walk.profile.recording.manifest;
-        let event = walk.description;
-        let unit = match Unit::of(event) {
-            Unit::Nanoseconds => "nanoseconds",
-            Unit::Events | Unit::Samples => "count",
+        let of = |measure: &Measure| match measure.counter {
+            // pprof has it under the event's name.
+            ProfileCounter::Period(_) if walk.measures.are_samples() => walk.name().to_owned(),
+            _ => measure.name.clone(),
         };
-        let samples = ValueType {
-            kind: self.string("samples"),
-            unit: self.string("count"),
-        };
-        let periods = ValueType {
-            kind: self.string(&event.name),
-            unit: self.string(unit),
-        };
-        let by_samples = walk.unit() == Unit::Samples;
-        let default = if by_samples { samples } else { periods };
-        let target = format!("varid: {} of {}", event.name, manifest.target.value);
+        let types: Vec<_> = (walk.measures.list.iter())
+            .map(|measure| ValueType {
+                kind: self.string(&of(measure)),
+                unit: self.string(match measure.unit.as_str() {
+                    "ns" => "nanoseconds",
+                    _ => "count",
+                }),
+            })
+            .collect();
+        let lead = walk.measures.lead().map_or_else(String::new, of);
+        let default = self.string(&lead);
+        let period_type = types.get(1).filter(|_| walk.measures.are_samples());
+        let target = format!("varid: {} of {}", walk.name(), manifest.target.value);
         let comment = vec![self.string(&target)];
         let duration = walk.profile.recording.duration.as_nanos();
         self.part(Profile {
-            sample_type: vec![samples, periods],
+            sample_type: types.clone(),
             time_nanos: walk.wall_start().saturating_mul(1_000_000_000),
             duration_nanos: i64::try_from(duration).unwrap_or(i64::MAX),
-            period_type: Some(periods),
+            period_type: period_type.copied(),
             comment,
-            default_sample_type: default.kind,
+            default_sample_type: default,
             ..Profile::default()
         })
     }
@@ -113,7 +117,9 @@ impl Writer<'_, '_> {
         self.part(Profile {
             sample: vec![Sample {
                 location_id: locations,
-                value: row.weight.0.map(signed).to_vec(),
+                value: (0..self.walk.measures.list.len())
+                    .map(|place| signed(row.weight.get(place)))
+                    .collect(),
                 label,
             }],
             ..Profile::default()

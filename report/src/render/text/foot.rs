@@ -1,4 +1,4 @@
-//! How complete is a report?
+//! What a report says of its own completeness.
 
 use std::io::{self, Write};
 
@@ -10,8 +10,8 @@ use crate::{
     missing_files::{MissingFile, MissingPart},
     naming::{Runtime, UNNAMED_JIT},
     scope::{Scope, percent},
-    view::{GroupBy, ReportTable},
-    weights::{ProfileCounter, SampleWeight},
+    view::TableNeed,
+    weights::SampleWeight,
 };
 
 /// A reason that more percent of the samples have is explained.
@@ -21,7 +21,7 @@ const MIN_REASON_PERCENT: f64 = 1.0;
 pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let recording = &scope.profile.recording;
     let counts = &recording.manifest.counts;
-    let samples = scope.all.samples();
+    let samples = scope.samples.samples();
     let unattributed = scope.event.unattributed_samples();
     let attributed = samples.saturating_sub(unattributed);
     let reasons = scope.event.unattributed.iter();
@@ -46,14 +46,14 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     }
     let unnamed = unnamed(scope);
     if unnamed.samples() > 0 {
-        let (samples, percent) = (unnamed.samples(), scope.percent(unnamed));
+        let (samples, percent) = (unnamed.samples(), scope.sample_percent(unnamed));
         writeln!(
             out,
             "unnamed       {samples}, {percent:.2} %, in code made at run time"
         )?;
     }
     for (runtime, weight) in unnamed_methods(scope) {
-        let (samples, percent) = (weight.samples(), scope.percent(weight));
+        let (samples, percent) = (weight.samples(), scope.sample_percent(weight));
         writeln!(
             out,
             "methods       {samples}, {percent:.2} %, run in {}, which names none of its program's functions",
@@ -67,7 +67,7 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     }
     let approximate = approximate(scope);
     if approximate.samples() > 0 {
-        let (samples, percent) = (approximate.samples(), scope.percent(approximate));
+        let (samples, percent) = (approximate.samples(), scope.sample_percent(approximate));
         writeln!(
             out,
             "approximate   {samples}, {percent:.2} %, at lines with ~: compiled code was between calls and checks that are at known lines"
@@ -124,7 +124,7 @@ fn excluded(scope: &Scope) -> Vec<String> {
         lines.push(format!("{sum}, {}", by.join(", ")));
     }
     if let Some(elsewhere) = scope.elsewhere() {
-        let (samples, percent) = (elsewhere.samples(), scope.percent(elsewhere));
+        let (samples, percent) = (elsewhere.samples(), scope.sample_percent(elsewhere));
         let view = scope.view;
         let layer = view.layer.map(|layer| format!("--layer {}", layer.name()));
         let symbol = view.symbol.as_ref();
@@ -142,10 +142,7 @@ fn excluded(scope: &Scope) -> Vec<String> {
 fn unnamed(scope: &Scope) -> SampleWeight {
     let profile = scope.profile;
     let mut sum = SampleWeight::default();
-    for row in profile
-        .weights
-        .rows(ProfileCounter::of_samples(scope.event.event))
-    {
+    for row in profile.weights.sample_rows(scope.event.event) {
         let frame = row.stack.and_then(|stack| profile.stacks.frame(stack));
         let symbol = frame.and_then(|frame| profile.frames.symbol_of(frame));
         let image = symbol.and_then(|symbol| profile.frames.image(symbol.image));
@@ -168,11 +165,11 @@ fn unnamed_methods(scope: &Scope) -> Vec<(Runtime, SampleWeight)> {
         let mut symbols = frames.symbols().iter();
         symbols.any(|symbol| symbol.name.starts_with(runtime.prefix()))
     };
-    let shares = scope.weights.by_frame(runtime).into_iter();
+    let shares = scope.sample_weights().by_frame(runtime).into_iter();
     let mut found: Vec<_> = shares
-        .map(|(runtime, share)| (runtime, share.total))
+        .map(|(runtime, share)| (runtime, SampleWeight::from(share.total)))
         .filter(|(runtime, weight)| {
-            scope.percent(*weight) > MIN_REASON_PERCENT && !has_names(*runtime)
+            scope.sample_percent(*weight) > MIN_REASON_PERCENT && !has_names(*runtime)
         })
         .collect();
     found.sort_by_key(|(runtime, _)| *runtime);
@@ -181,14 +178,12 @@ fn unnamed_methods(scope: &Scope) -> Vec<(Runtime, SampleWeight)> {
 
 /// The samples with a line that is known approximately, if lines are shown.
 fn approximate(scope: &Scope) -> SampleWeight {
-    let shows_lines = matches!(
-        scope.view.table,
-        ReportTable::By(GroupBy::Line) | ReportTable::SampledFrames
-    );
+    let shows_lines = scope.view.table.needs(TableNeed::Lines);
     let frames = &scope.profile.frames;
     let marked = |frame| (shows_lines && frames.is_approximate(frame)).then_some(());
-    let marked = scope.weights.by_frame(marked);
-    marked.get(&()).map(|share| share.total).unwrap_or_default()
+    let marked = scope.sample_weights().by_frame(marked);
+    let share = marked.get(&()).copied().unwrap_or_default();
+    share.total.into()
 }
 
 /// What is missing, how much of the profile it is missing from, and how to get it.
@@ -198,7 +193,10 @@ fn write_missing(scope: &Scope, missing: &MissingFile, out: &mut dyn Write) -> i
         MissingPart::Names => "names of",
         MissingPart::Lines => "lines of",
     };
-    let (samples, percent) = (missing.weight.samples(), scope.percent(missing.weight));
+    let (samples, percent) = (
+        missing.weight.samples(),
+        scope.sample_percent(missing.weight),
+    );
     let build_id = match missing.build_id.as_str() {
         "" => "no build-id",
         id => id,

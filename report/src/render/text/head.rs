@@ -1,4 +1,4 @@
-//! What is a report of?
+//! What a report is of.
 
 use std::io::{self, Write};
 
@@ -37,8 +37,9 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     };
     let start = one_line(&manifest.wall_start);
     writeln!(out, "Profile of {target}, {seconds} s from {start}{state}")?;
-    let (samples, period) = (scope.all.samples(), scope.all.period());
+    let (samples, period) = (scope.samples.samples(), scope.samples.period());
     let of = match scope.view.percent_of {
+        _ if !scope.measures.are_samples() => format!("each measure: {}", measures(scope)),
         PercentOf::Period => format!("{period} {} in {samples} samples", scope.unit()),
         PercentOf::Samples => format!("{samples} samples"),
     };
@@ -70,11 +71,29 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
             "It had a counter for {percent:.2} % of the time (multiplexed){estimate}"
         )?;
     }
-    writeln!(
-        out,
-        "A total counts each sample once that has the row anywhere in its stack"
-    )?;
-    writeln!(out)
+    let total = match scope.measures.are_samples() {
+        true => "A total counts each sample once that has the row anywhere in its stack",
+        false => {
+            "A total has what was counted in the row and in all that it called, once where it recurs"
+        }
+    };
+    writeln!(out, "{total}\n")
+}
+
+/// The measures that are shown, with their sums.
+fn measures(scope: &Scope) -> String {
+    let measures = scope.measures.list.iter().enumerate();
+    let sums = measures.map(|(place, measure)| {
+        let (name, unit) = (one_line(&measure.name), one_line(&measure.unit));
+        let unit = if name == unit {
+            String::new()
+        } else {
+            format!(" {unit}")
+        };
+        let exact = if measure.exact { "exact" } else { "sampled" };
+        format!("{name} {}{unit} ({exact})", scope.all.get(place))
+    });
+    sums.collect::<Vec<_>>().join(", ")
 }
 
 /// The event, and how often it was sampled.

@@ -1,4 +1,4 @@
-//! How does a view look to people?
+//! Views as text for people.
 
 mod emphasis;
 mod foot;
@@ -14,7 +14,7 @@ use crate::{columns::OutputFormat, scope::Scope, views};
 /// Writes head, layers, the view's tables, and foot.
 pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     // Where filters leave nothing, the event's notes say so, and there is nothing else to say.
-    let is_empty = scope.all.samples() == 0 && scope.calls.is_empty();
+    let is_empty = scope.samples.samples() == 0 && scope.all.is_zero();
     if is_empty && !scope.event.notes.is_empty() {
         for note in &scope.event.notes {
             writeln!(out, "{}", one_line(note))?;

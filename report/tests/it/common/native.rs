@@ -140,7 +140,7 @@ pub fn options(names: NameOptions) -> Options {
 
 pub fn by(by: GroupBy) -> View {
     View {
-        table: ReportTable::By(by),
+        table: ReportTable::by(by),
         ..View::default()
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 
 pub fn by_dim() -> View {
     View {
-        table: ReportTable::SampledFrames,
+        table: ReportTable::VM_FRAMES,
         ..View::default()
     }
 }

@@ -54,7 +54,7 @@ fn sample(event: usize, time: MonotonicNs, address: u64, period: u64) -> Session
 
 fn events() -> View {
     View {
-        table: ReportTable::Events,
+        table: ReportTable::EVENTS,
         ..View::default()
     }
 }
@@ -119,7 +119,8 @@ fn events_side_by_side_in_text() {
         ("threads_160", GroupBy::Thread, 160),
     ] {
         let view = View {
-            table: ReportTable::SideBySide(by),
+            table: ReportTable::by(by),
+            side_by_side: true,
             text: TextLimits {
                 width: Some(width),
                 ..TextLimits::default()
@@ -135,7 +136,8 @@ fn events_side_by_side_in_text() {
 fn a_row_has_the_shares_that_it_has_in_the_table_of_each_event() {
     let fixture = recorded();
     let side_by_side = View {
-        table: ReportTable::SideBySide(GroupBy::Symbol),
+        table: ReportTable::by(GroupBy::Symbol),
+        side_by_side: true,
         ..View::default()
     };
     let all = json(&fixture, &Options::default(), &side_by_side);

@@ -223,8 +223,7 @@ fn a_span_of_time_is_that_of_the_sample_table() {
     let (from, to) = (start.get() + 40_000_000, start.get() + 90_000_000);
     let table = profile.samples.as_ref().unwrap();
     let weights = table.weights(MonotonicNs::new(from)..MonotonicNs::new(to));
-    let counters = varid_report::ProfileCounter::of_samples(profile.events[0].event);
-    let expected = weights.sum(counters).samples();
+    let expected = weights.sample_sum(profile.events[0].event).samples();
     assert!(expected > 10 && expected < 90, "{expected}");
     let span: TimeSpan = "40ms..90ms".parse().unwrap();
     let time = Some(span);

@@ -1,11 +1,11 @@
 //! Do the views show what is in a recording, and stay as they are?
 
 mod approximate;
-mod calls;
 mod dim;
 mod events;
 mod filters;
 mod finding;
+mod measures;
 mod precise;
 mod run_time_code;
 pub mod schema;
@@ -24,14 +24,14 @@ use varid_report::{
 
 fn by(by: GroupBy) -> View {
     View {
-        table: ReportTable::By(by),
+        table: ReportTable::by(by),
         ..View::default()
     }
 }
 
 fn callgraph() -> View {
     View {
-        table: ReportTable::Callgraph,
+        table: ReportTable::CALLGRAPH,
         ..View::default()
     }
 }

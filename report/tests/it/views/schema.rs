@@ -18,15 +18,15 @@ fn json_keeps_to_its_schema() {
         GroupBy::Service,
         GroupBy::Layer,
     ]
-    .map(ReportTable::By);
+    .map(ReportTable::by);
     for table in tables
         .into_iter()
         .chain([
-            ReportTable::Overview,
-            ReportTable::Callgraph,
-            ReportTable::Events,
+            ReportTable::OVERVIEW,
+            ReportTable::CALLGRAPH,
+            ReportTable::EVENTS,
         ])
-        .chain([TreeDirection::TopDown, TreeDirection::BottomUp].map(ReportTable::Tree))
+        .chain([TreeDirection::TopDown, TreeDirection::BottomUp].map(ReportTable::tree))
     {
         for percent_of in [PercentOf::Period, PercentOf::Samples] {
             let view = View {
@@ -37,6 +37,17 @@ fn json_keeps_to_its_schema() {
             let report = json(&fixture, &Options::default(), &view);
             valid(&schema, &schema, &report).unwrap_or_else(|wrong| panic!("{table:?}: {wrong}"));
         }
+    }
+    let counted = super::measures::calls();
+    for table in [
+        ReportTable::OVERVIEW,
+        ReportTable::by(GroupBy::Thread),
+        ReportTable::CALLGRAPH,
+        ReportTable::tree(TreeDirection::TopDown),
+    ] {
+        let view = super::measures::named(&["calls", "samples"], table);
+        let report = json(&counted, &Options::default(), &view);
+        valid(&schema, &schema, &report).unwrap_or_else(|wrong| panic!("{table:?}: {wrong}"));
     }
     let report = json(&fixture, &dim_options(), &by_dim());
     assert!(report["rows"].as_array().is_some_and(|rows| rows.len() > 5));

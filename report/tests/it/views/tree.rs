@@ -8,7 +8,7 @@ use varid_report::TreeDirection;
 
 fn tree(direction: TreeDirection, width: Option<usize>) -> View {
     View {
-        table: ReportTable::Tree(direction),
+        table: ReportTable::tree(direction),
         text: TextLimits {
             width,
             missing: Some(0),

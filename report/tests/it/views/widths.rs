@@ -48,15 +48,15 @@ fn lines_fit_terminals() {
 
 #[test]
 fn counted_calls_fit_terminals() {
-    let fixture = calls::fixture();
-    let options = Options::default();
-    at_both_widths("calls", &fixture, &options, &by(GroupBy::Calls));
+    let fixture = measures::calls();
+    let view = measures::named(&["calls", "returns", "unwinds"], by(GroupBy::Symbol).table);
+    at_both_widths("calls", &fixture, &Options::default(), &view);
 }
 
 #[test]
 fn events_side_by_side_fit_terminals() {
     let view = View {
-        table: ReportTable::Events,
+        table: ReportTable::EVENTS,
         ..View::default()
     };
     at_both_widths("event", &events::recorded(), &Options::default(), &view);
@@ -72,7 +72,7 @@ fn call_graphs_and_trees_fit_terminals() {
     let (fixture, options) = (Fixture::full(), Options::default());
     at_both_widths("callgraph", &fixture, &options, &callgraph());
     let view = View {
-        table: ReportTable::Tree(TreeDirection::BottomUp),
+        table: ReportTable::tree(TreeDirection::BottomUp),
         ..View::default()
     };
     at_both_widths("bottom_up", &fixture, &options, &view);

@@ -75,7 +75,7 @@ fn counted_and_logged_calls_come_along() -> Result<()> {
     let events = ["calls", "returns", "unwinds"];
     let counts = rows
         .iter()
-        .flat_map(|row| events.map(|event| row[event].as_u64()));
+        .flat_map(|row| events.map(|event| row["measures"][event]["self"].as_u64()));
     let counted: u64 = counts.flatten().sum();
     let mut logged = 0;
     for entry in std::fs::read_dir(&folder)? {
