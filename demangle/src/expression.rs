@@ -1,4 +1,4 @@
-//! How are expressions and literals mangled?
+//! Parses expressions and literals.
 
 use crate::node::{Id, Node, Precedence};
 use crate::operators::{self, Kind, Operator};

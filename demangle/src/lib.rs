@@ -43,8 +43,8 @@ mod types;
 use node::Node;
 use parser::Parser;
 
-/// The C++ name that `mangled` stands for: `None` if it does not begin with `_Z`, is not a valid name, or expands to more
-/// than `max_length` bytes.
+/// Returns the C++ name of `mangled`. `None` if it does not begin with `_Z`, is not a valid name, or expands to more than `max_length`
+/// bytes.
 ///
 /// A suffix that a compiler adds to a part or copy of a function (`.cold`, `.isra.0`, `.llvm.123`) is printed in
 /// parentheses.

@@ -1,4 +1,4 @@
-//! How are the names of functions, members, local entities and special symbols mangled?
+//! Parses the names of functions, members, local entities and special symbols.
 
 use crate::node::{Function, Id, Node, Qualifiers};
 use crate::operators::{self, Kind};
@@ -8,7 +8,7 @@ impl<'s> Parser<'s> {
     /// `<encoding>`: a function with its parameters, or an object.
     pub(crate) fn encoding(&mut self) -> Option<Id> {
         self.nested(|parser| {
-            // A nested function has template parameters of its own.
+            // A nested function has its own template parameters.
             let outer = std::mem::take(&mut parser.parameters);
             let result = parser.encoding_here();
             parser.parameters = outer;
@@ -152,7 +152,7 @@ impl<'s> Parser<'s> {
         Some(())
     }
 
-    /// `<name>`. `state` is given where the name belongs to an encoding.
+    /// `<name>`. `state` is given if the name belongs to an encoding.
     pub(crate) fn name(&mut self, mut state: Option<&mut NameState>) -> Option<Id> {
         self.nested(|parser| {
             match parser.peek(0) {
@@ -198,7 +198,7 @@ impl<'s> Parser<'s> {
         let outer = std::mem::take(&mut self.parameters);
         let function = self.nested(Self::encoding_here)?;
         self.expect("E")?;
-        // A default argument's number.
+        // The number of a default argument.
         if self.eat("d") {
             self.digits(true);
             self.expect("_")?;
@@ -214,7 +214,7 @@ impl<'s> Parser<'s> {
         self.make(Node::Member(function, entity))
     }
 
-    /// `<discriminator>`: tells local names apart. It is not printed.
+    /// `<discriminator>`: distinguishes local names. It is not printed.
     fn discriminator(&mut self) {
         let before = self.rest;
         if self.eat("__") {
@@ -346,7 +346,7 @@ impl<'s> Parser<'s> {
         Some(name)
     }
 
-    /// A length in bytes and as many bytes.
+    /// A length in bytes, followed by that many bytes.
     pub(crate) fn identifier(&mut self) -> Option<&'s str> {
         let length: usize = self.digits(false).parse().ok()?;
         let (name, rest) = self.rest.split_at_checked(length)?;

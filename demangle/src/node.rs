@@ -1,4 +1,4 @@
-//! What are the parts of a C++ name?
+//! The nodes of a C++ name.
 
 /// A node's index.
 pub(crate) type Id = u32;
@@ -11,7 +11,7 @@ pub(crate) enum Node<'s> {
     /// An abbreviation of the standard library: its short form (`std::string`), its full form (`std::basic_string<char, …>`)
     /// and the name of its constructor (`basic_string`).
     Standard(&'static str, &'static str, &'static str),
-    /// The same where the full form is printed, as in front of a constructor: full form, name of the constructor.
+    /// The same, if the full form is printed, as before a constructor: the full form, and the name of the constructor.
     StandardInFull(&'static str, &'static str),
     /// Scope and member.
     Member(Id, Id),
@@ -26,7 +26,7 @@ pub(crate) enum Node<'s> {
     Expansion(Id),
     /// A name with an ABI tag.
     Tagged(Id, &'s str),
-    /// Of this class.
+    /// The constructor of this class.
     Constructor(Id),
     Destructor(Id),
     /// A literal operator.
@@ -69,7 +69,7 @@ pub(crate) enum Node<'s> {
 
     /// How the type is printed, and the digits; negative numbers begin with `n`.
     Integer(&'static str, &'s str),
-    /// A literal of a type that has no suffix.
+    /// A literal of a type without a suffix.
     Cast(Id, &'s str),
     /// A function's parameter in an expression.
     Parameter(&'s str),

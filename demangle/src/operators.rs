@@ -1,4 +1,4 @@
-//! Which operators exist, how are they mangled and what is their precedence?
+//! The operators, their codes and their precedence.
 
 use crate::node::Precedence::{self, *};
 
@@ -12,7 +12,7 @@ pub(crate) struct Operator {
     pub(crate) name: &'static str,
 }
 
-/// How an operator is written in an expression.
+/// The notation of an operator in an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Prefix,
@@ -31,7 +31,7 @@ pub(crate) enum Kind {
 }
 
 impl Operator {
-    /// Whether its operand is a type.
+    /// Returns true if its operand is a type.
     pub(crate) fn takes_type(&self) -> bool {
         matches!(self.code, "at" | "st" | "ti")
     }
@@ -43,7 +43,7 @@ impl Operator {
     }
 }
 
-/// The operator whose code is next.
+/// Returns the operator whose code comes next.
 pub(crate) fn find(rest: &str) -> Option<&'static Operator> {
     OPERATORS
         .iter()

@@ -1,4 +1,4 @@
-//! What has been read of a mangled name, and what is left of it?
+//! The state of the parser: what has been parsed of a mangled name, and the rest of it.
 
 use crate::node::{Id, Node, Qualifiers};
 
@@ -11,9 +11,9 @@ pub(crate) struct Parser<'s> {
     /// The input that has not been read.
     pub(crate) rest: &'s str,
     pub(crate) nodes: Vec<Node<'s>>,
-    /// What `S_`, `S0_` and so on refer to.
+    /// The nodes that `S_`, `S0_` and so on refer to.
     pub(crate) substitutions: Vec<Id>,
-    /// What `T_`, `T0_` and so on refer to; the outermost level is first.
+    /// The nodes that `T_`, `T0_` and so on refer to. The outermost level is first.
     pub(crate) parameters: Vec<Vec<Id>>,
     /// The template level of the lambda whose parameters are being read. Unknown parameters of this level are `auto`.
     pub(crate) lambda_level: Option<usize>,
@@ -26,7 +26,7 @@ pub(crate) struct Parser<'s> {
     depth: usize,
 }
 
-/// What a function's name says about its signature.
+/// The effects of a function's name on its signature.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct NameState {
     /// Constructors, destructors and conversions have no return type.
@@ -55,12 +55,12 @@ impl<'s> Parser<'s> {
         self.nodes.get(id as usize)
     }
 
-    /// The byte at offset `ahead` of the rest; 0 at the end.
+    /// The byte at offset `ahead` of the rest. 0 at the end.
     pub(crate) fn peek(&self, ahead: usize) -> u8 {
         self.rest.as_bytes().get(ahead).copied().unwrap_or_default()
     }
 
-    /// Consumes `text` if it is next, and says whether it was.
+    /// Consumes `text` if it is next. Returns true if it was.
     pub(crate) fn eat(&mut self, text: &str) -> bool {
         match self.rest.strip_prefix(text) {
             Some(rest) => {
@@ -71,7 +71,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Consumes `text`; fails if it is not next.
+    /// Consumes `text`. Fails if it is not next.
     pub(crate) fn expect(&mut self, text: &str) -> Option<()> {
         self.eat(text).then_some(())
     }
@@ -81,7 +81,7 @@ impl<'s> Parser<'s> {
         Some(())
     }
 
-    /// Consumes decimal digits. If `signed`, they may follow an `n`, which marks negative numbers and is returned, too.
+    /// Consumes decimal digits. If `signed`, an `n` may precede them. It marks negative numbers, and is returned as well.
     pub(crate) fn digits(&mut self, signed: bool) -> &'s str {
         let sign = usize::from(signed && self.peek(0) == b'n');
         let digits = self
@@ -111,7 +111,7 @@ impl<'s> Parser<'s> {
         index.checked_add(1)
     }
 
-    /// Calls `read` one level deeper; fails at the maximum depth.
+    /// Calls `read` one level deeper. Fails at the maximum depth.
     pub(crate) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         if self.depth >= MAX_DEPTH {
             return None;

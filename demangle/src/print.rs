@@ -1,8 +1,8 @@
-//! How is a C++ name printed?
+//! Prints C++ names.
 //!
 //! - `declaration`: names and types, around what they declare;
 //! - `expression`: expressions in template arguments;
-//! - `resolve`: the node behind packs, references and qualifiers.
+//! - `resolve`: the nodes that packs, references and qualifiers lead to.
 
 mod declaration;
 mod expression;
@@ -16,7 +16,7 @@ const MAX_STEPS: usize = 200_000;
 /// The maximum nesting of nodes.
 const MAX_DEPTH: usize = 320;
 
-/// Prints a name; `None` if it is longer than `max_length` bytes.
+/// Prints a name. `None` if it is longer than `max_length` bytes.
 pub(crate) fn print(nodes: &[Node<'_>], root: Id, max_length: usize) -> Option<String> {
     let mut printer = Printer {
         nodes,
@@ -31,7 +31,7 @@ pub(crate) fn print(nodes: &[Node<'_>], root: Id, max_length: usize) -> Option<S
     Some(printer.out)
 }
 
-/// Which element of a parameter pack is printed.
+/// The element of a parameter pack that is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expansion {
     /// No pattern is being expanded.
@@ -77,7 +77,7 @@ impl<'n, 's> Printer<'n, 's> {
         self.right(id)
     }
 
-    /// Prints an operand; in parentheses if its operator binds less strongly than `within`, or as strongly if not `strictly`.
+    /// Prints an operand. It gets parentheses if its operator binds less strongly than `within`, or as strongly if not `strictly`.
     fn operand(&mut self, id: Id, within: Precedence, strictly: bool) -> Option<()> {
         let own = self.precedence(id);
         if own > within || own == within && !strictly {

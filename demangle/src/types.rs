@@ -1,4 +1,4 @@
-//! How are types and template arguments mangled?
+//! Parses types and template arguments.
 
 use crate::node::{Function, Id, Node, Precedence};
 use crate::parser::{NameState, Parser};

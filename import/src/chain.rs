@@ -1,4 +1,4 @@
-//! Which frames does a sample of perf.data have?
+//! Makes the callchain of a sample of perf.data.
 
 use varid_model::perf::{PERF_CONTEXT_KERNEL, PERF_CONTEXT_USER};
 use varid_model::{Address, FrameAddress};
@@ -8,26 +8,26 @@ use crate::perfdata::SourceSample;
 /// `PERF_CONTEXT_HV`.
 const CONTEXT_HV: u64 = (-32i64).cast_unsigned();
 
-/// How a recorder writes callers.
+/// The form in which a recorder writes callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Callers {
     /// As return addresses, as the kernel does.
     Returns,
-    /// As addresses within the call: simpleperf does that to all callchains.
+    /// As addresses within the call. simpleperf does that for all callchains.
     Calls,
 }
 
-/// A sample's addresses as a session has them.
+/// A sample's addresses in the form of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Chain {
     pub(crate) kernel: Vec<Address>,
     pub(crate) user: Vec<Address>,
-    /// Frames that are neither the kernel's nor the user's: a guest's.
+    /// Number of frames that belong neither to the kernel nor to the user: those of a guest.
     pub(crate) others: u64,
 }
 
 impl Chain {
-    /// Takes the addresses of a sample's callchain; of one without, its instruction.
+    /// Takes the addresses of a sample's callchain, or its instruction if it has none.
     pub(crate) fn fill(&mut self, sample: &SourceSample<'_>, callers: Callers, in_kernel: bool) {
         self.kernel.clear();
         self.user.clear();
@@ -57,7 +57,7 @@ impl Chain {
             };
             frames.push(frame);
         }
-        // The processor's record of calls has all callers of the user's code, the kernel's callchain those with frame pointers.
+        // The branch stack has all callers of the user's code. The kernel's callchain only has those with frame pointers.
         if let Some(calls) = sample.calls.filter(|calls| !calls.is_empty())
             && !self.user.is_empty()
         {
@@ -130,7 +130,7 @@ mod tests {
             filled(&words, &branches),
             (kernel.clone(), addresses(&[30, 51, 61]))
         );
-        // The processor recorded none, and a thread of the kernel has no callers in the user's code.
+        // An empty branch stack is ignored. So is that of a kernel thread, which has no user code.
         assert_eq!(filled(&words, &[]), (kernel.clone(), addresses(&[30, 40])));
         assert_eq!(filled(&words[..3], &branches), (kernel, Vec::new()));
     }

@@ -1,6 +1,6 @@
-//! How does perf.data become a session?
+//! Converts perf.data to a session.
 //!
-//! Its records are put in order of time; `converter` says what becomes of each.
+//! The records are sorted by time. `converter` converts each of them.
 
 use varid_model::perf::{
     PERF_TYPE_TRACEPOINT,
@@ -17,7 +17,7 @@ use crate::{
     source_facts::{host, session_events, target},
 };
 
-/// The records of a file, and the latest time of those that were read; none: it has ended.
+/// The records of a file, and the latest time of those that were read. None at the end of the file.
 struct Stream<R> {
     reader: RecordReader<R>,
     latest: Option<u64>,
@@ -110,7 +110,7 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
         with_fields: &with_fields,
         build_ids: &source.features.build_ids,
     };
-    // The files of a folder are read side by side, by their times.
+    // The files of a folder are read in parallel, by time.
     while let Some(stream) = streams
         .iter_mut()
         .filter(|stream| stream.latest.is_some())
@@ -118,7 +118,7 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
     {
         match stream.reader.next() {
             Ok(Some(record)) if record.kind == FINISHED_ROUND => {
-                // Compressed records come behind the end of their round.
+                // Compressed records follow the end of their round.
                 if has_rounds && !stream.reader.is_compressed() {
                     sorter.end_round();
                 }

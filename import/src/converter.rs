@@ -1,6 +1,6 @@
-//! How does a record of perf.data become one of a session?
+//! Converts a record of perf.data to one of a session.
 //!
-//! Its addresses, mappings and times stay what they are; what a session's samples have and the source's have not stays unknown.
+//! Addresses, mappings and times stay unchanged. Fields that only a session's samples have stay unknown.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -40,22 +40,22 @@ use crate::{
     tally::Tally,
 };
 
-/// Files of a list of the manifest: those without a build-id, those of another layer than native code.
+/// The most files in a list of the manifest: those without a build-id, and those of another layer than native code.
 const MAX_FILES: usize = 1 << 12;
 
-/// The source's events, and where they are in the session.
+/// The source's events, and their indices in the session.
 pub(crate) struct Events<'a> {
     pub(crate) all: &'a [SourceEvent],
     pub(crate) index: &'a EventIndex,
-    /// None: it is never sampled.
+    /// None if the event is never sampled.
     pub(crate) places: &'a [Option<usize>],
-    /// Events of the session whose samples have a tracepoint's fields.
+    /// Whether the samples of each event of the session have a tracepoint's fields.
     pub(crate) with_fields: &'a [bool],
     pub(crate) build_ids: &'a HashMap<String, Vec<u8>>,
 }
 
 impl Events<'_> {
-    /// Whether an event of the session is a tracepoint whose fields perf shows.
+    /// Returns true if an event of the session is a tracepoint whose fields perf shows.
     fn describe_fields(&self, event: usize) -> bool {
         self.with_fields.get(event).is_some_and(|has| *has)
     }
@@ -72,7 +72,7 @@ impl Events<'_> {
     }
 }
 
-/// Writes the session of a perf.data.
+/// Writes the session of a perf.data file.
 pub(crate) struct Converter {
     writer: SessionWriter,
     names: SourceNames,
@@ -83,18 +83,19 @@ pub(crate) struct Converter {
     span: Span,
     tally: Tally,
     chain: Chain,
-    /// Files whose layer is not that of native code, by path.
+    /// Files whose layer is not native code, by path.
     layered: HashMap<PathBuf, SessionImage>,
     layered_room: ListRoom,
     /// Files without a build-id.
     files: HashSet<RecordedFile>,
     files_room: ListRoom,
-    /// Mappings of files that the manifest's lists have no room for.
+    /// Number of mappings of files for which the manifest's lists have no room.
     unlisted: u64,
 }
 
 impl Converter {
-    /// Begins a session of a recording by `callers`' recorder; `trusted_before`: when it ended, if it was made on this machine.
+    /// Begins a session. `callers` is the recorder's form of callers. `trusted_before` is the end of the recording, if it was made on this
+    /// machine.
     pub(crate) fn new(
         writer: SessionWriter,
         host: &Host,
@@ -120,7 +121,7 @@ impl Converter {
         }
     }
 
-    /// Takes the names that the source carries.
+    /// Adds the names in the source.
     pub(crate) fn take_names(
         &mut self,
         input: &Input,
@@ -131,12 +132,12 @@ impl Converter {
         self.names.write(&mut self.writer, input, arch)
     }
 
-    /// Adds what is to be known, as a sentence.
+    /// Adds a note, which is a sentence.
     pub(crate) fn note(&mut self, note: String) {
         self.tally.notes.push(note);
     }
 
-    /// Writes a record, of which none is older.
+    /// Writes a record. No later record is older than it.
     pub(crate) fn record(&mut self, events: &Events<'_>, record: &RawRecord) -> Result<()> {
         if record.kind == PERF_RECORD_SAMPLE {
             return self.sample(events, record);
@@ -175,7 +176,7 @@ impl Converter {
         let in_kernel = match record.misc & PERF_RECORD_MISC_CPUMODE_MASK {
             PERF_RECORD_MISC_KERNEL => true,
             PERF_RECORD_MISC_USER => false,
-            // 0 where it is not known, 3 of a hypervisor; 4 and 5 of a guest.
+            // 0 is unknown, 3 is a hypervisor, 4 and 5 are a guest.
             4 | 5 => {
                 self.tally.exclude("guest");
                 return Ok(());
@@ -187,7 +188,7 @@ impl Converter {
         let guests = &mut self.tally.guest_frames;
         *guests = guests.saturating_add(self.chain.others);
         if sample.stack.is_some_and(|stack| !stack.is_empty()) {
-            // Such an event records no callchain of the user's: at most the instruction stands there.
+            // Such an event records no user callchain: at most, the callchain has the instruction.
             let leaf = sample.ip.map(Address::new).filter(|_| !in_kernel);
             let (mask, user) = (event.layout.registers, &mut self.chain.user);
             self.unwinder.unwind(pid, &sample, mask, leaf, user);
@@ -235,7 +236,7 @@ impl Converter {
             self.writer.write_recorded_sample(&written, fields)?;
             return Ok(());
         };
-        // A sample that reads counts stands for what each of them has grown by.
+        // If a sample reads counts, it stands for the increase of each count.
         for count in counts.iter() {
             let counted = match count.id {
                 Some(id) => events.index.with_id(id),
@@ -360,7 +361,7 @@ impl Converter {
             record.mode = None;
             self.names.map_kernel(&path, mapping.start);
             let symbol = path.strip_prefix("[kernel.kallsyms]");
-            // simpleperf's is of all of the kernel's addresses, which tells nothing.
+            // That of simpleperf covers all of the kernel's addresses, so it has no information.
             if symbol.is_some_and(|symbol| !symbol.is_empty()) {
                 self.kernel.text = Some((mapping.start, mapping.build_id));
             }
@@ -383,7 +384,7 @@ impl Converter {
         Ok(self.writer.write(&SessionRecord::Mapping(record))?)
     }
 
-    /// Notes which file a path led to.
+    /// Records which file a path led to.
     fn note_file(&mut self, file: RecordedFile) {
         if self.files.contains(&file) {
             return;
@@ -396,7 +397,7 @@ impl Converter {
         self.writer.manifest_mut().files.push(file);
     }
 
-    /// Notes that a file is of another layer than native code.
+    /// Records that a file is in another layer than native code.
     fn layer(&mut self, path: &Path, shown: &str, build_id: &[u8]) {
         let layer = layers::of_image(shown);
         if layer != Layer::Native && !self.layered.contains_key(path) {
@@ -430,7 +431,7 @@ impl Converter {
         }
     }
 
-    /// Writes what is known when all records are written.
+    /// Finishes the session after all records have been written.
     pub(crate) fn finish(
         mut self,
         input: Input,

@@ -1,25 +1,25 @@
-//! How much has each event counted between two samples that read its count?
+//! Computes how much each event counted between two samples that read its count.
 //!
-//! As perf does it (`deliver_sample_value` of its session.c): the difference of an event's count to the one that was read before.
+//! As in perf (`deliver_sample_value` of its session.c), it is the difference between an event's count and the one that was read before.
 
 use std::collections::HashMap;
 
 use crate::perfdata::Count;
 
-/// Most counters whose last counts are kept: an event has one for each CPU or thread.
+/// The most counters whose last counts are kept. An event has one for each CPU or thread.
 const MAX_COUNTERS: usize = 1 << 20;
 
-/// A counter: the event's id and, where each thread has counts of its own, the thread.
+/// A counter: the event's id and, if each thread has its own counts, the thread.
 type Counter = (u64, Option<u32>);
 
-/// The counts that were read last.
+/// The last count of each counter.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     last: HashMap<Counter, u64>,
 }
 
 impl Counters {
-    /// What was counted since this counter was read last; none: there are too many counters.
+    /// Returns how much was counted since this counter was last read. None if there are too many counters.
     pub(crate) fn since_last(&mut self, count: Count, thread: Option<u32>) -> Option<u64> {
         let counter = (count.id.unwrap_or(0), thread);
         let is_full = self.last.len() >= MAX_COUNTERS;
@@ -27,7 +27,7 @@ impl Counters {
             return None;
         }
         let last = self.last.insert(counter, count.value).unwrap_or(0);
-        // What counts less than before has been opened anew.
+        // A lower count than before means that the event was opened again.
         Some(count.value.checked_sub(last).unwrap_or(count.value))
     }
 }

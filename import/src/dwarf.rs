@@ -1,7 +1,7 @@
-//! Which frames does a copy of the stack have?
+//! Unwinds the copy of the stack in a sample.
 //!
-//! perf's `--call-graph dwarf` records the user's registers and a copy of the stack, and unwinds when it reports. That needs the files
-//! that were mapped: they are taken where they are the recorded ones, by their build-ids.
+//! perf's `--call-graph dwarf` records the user's registers and a copy of the stack, and unwinds in its report. That needs the files that
+//! were mapped. A file is used if it is the recorded one according to its build-id.
 
 use std::{collections::HashMap, os::unix::fs::MetadataExt, path::PathBuf, time::SystemTime};
 
@@ -19,21 +19,21 @@ use crate::{
 /// `PROT_EXEC` of mmap(2).
 const PROT_EXEC: u32 = 4;
 
-/// A file that was mapped, read when it is first needed.
+/// A file that was mapped. It is read when it is first needed.
 #[derive(Debug)]
 struct MappedFile {
     path: PathBuf,
     build_id: Vec<u8>,
-    /// Which file it was, if the recording says so.
+    /// The identity of the recorded file, if the recording has it.
     recorded: Option<RecordedFile>,
     module: Option<Option<Module>>,
 }
 
-/// Unwinds the user's stacks of a recording.
+/// Unwinds the user stacks of a recording.
 #[derive(Debug)]
 pub(crate) struct Unwinder {
     machine: Option<Machine>,
-    /// Files without a build-id are the recorded ones if they are older than this.
+    /// Files without a build-id are accepted as the recorded ones if they are older than this.
     trusted_before: Option<SystemTime>,
     spaces: Spaces,
     files: Files,
@@ -43,13 +43,13 @@ pub(crate) struct Unwinder {
 
 #[derive(Debug, Default)]
 struct Files {
-    /// By path, build-id and inode.
+    /// Indices by path, build-id and inode.
     ids: HashMap<(Vec<u8>, Vec<u8>, u64), usize>,
     all: Vec<MappedFile>,
 }
 
 impl Unwinder {
-    /// For a recording of this machine; `trusted_before`: when it ended, if it was made here.
+    /// Makes an unwinder for a recording from `host`. `trusted_before` is the end of the recording, if it was made on this machine.
     pub(crate) fn new(host: &Host, trusted_before: Option<SystemTime>) -> Self {
         let machine = match host.arch.as_str() {
             "x86_64" => Some(Machine::X86_64),
@@ -71,7 +71,7 @@ impl Unwinder {
         self.unwound
     }
 
-    /// That mappings are missing, as a sentence.
+    /// Returns a note if mappings are missing.
     pub(crate) fn note(&self) -> Option<String> {
         let refused =
             Some(self.spaces.refused()).filter(|refused| *refused > 0 && self.unwound > 0)?;
@@ -80,7 +80,7 @@ impl Unwinder {
         ))
     }
 
-    /// A mapping appeared.
+    /// Adds a mapping.
     pub(crate) fn map(&mut self, mapping: &SourceMapping) {
         if mapping.kernel || mapping.len == 0 {
             return;
@@ -110,25 +110,25 @@ impl Unwinder {
         self.spaces.map(mapping.pid, range, place);
     }
 
-    /// A process was forked.
+    /// Handles the fork of a process.
     pub(crate) fn fork(&mut self, parent: u32, child: u32) {
         self.spaces.fork(parent, child);
     }
 
-    /// A thread has ended; with its main thread a process is taken to end.
+    /// Handles the exit of a thread. A process is assumed to end with its main thread.
     pub(crate) fn end(&mut self, (pid, tid): (u32, u32)) {
         if pid == tid {
             self.spaces.end(pid);
         }
     }
 
-    /// Another program runs in a process.
+    /// Handles an exec: another program runs in the process.
     pub(crate) fn clear(&mut self, pid: u32) {
         self.spaces.remove(pid);
     }
 
-    /// Adds the frames of a sample's copy of the stack; where they end early, a marker says why. `leaf`: the instruction, if the user's
-    /// code executed.
+    /// Adds the frames of a sample's stack copy. If they end early, a marker gives the reason. `leaf` is the instruction, if the sample is
+    /// from user code.
     pub(crate) fn unwind(
         &mut self,
         pid: u32,
@@ -172,7 +172,7 @@ impl Unwinder {
     }
 }
 
-/// A sample's registers, if all that are needed were recorded.
+/// Returns a sample's registers, if all necessary ones were recorded.
 fn registers(machine: Machine, abi: u64, words: &[[u8; 8]], mask: u64) -> Option<Regs> {
     let mut needed = Vec::new();
     for bit in 0..u64::BITS {
@@ -189,14 +189,15 @@ fn registers(machine: Machine, abi: u64, words: &[[u8; 8]], mask: u64) -> Option
 
 /// The code that a process has mapped.
 struct ProcessCode<'a> {
-    /// None: none of its mappings is known.
+    /// None if no mapping of the process is known.
     space: Option<&'a IntervalMap<FilePlace>>,
     files: &'a mut Vec<MappedFile>,
     trusted_before: Option<SystemTime>,
 }
 
 impl ProcessCode<'_> {
-    /// The module at an address, and the address in its own numbers; none within: there is code without a file.
+    /// Returns the module at an address, and the address in that module. The inner None means that there is code, but no usable file for
+    /// it.
     fn module(&mut self, pc: Address) -> Option<Option<(&mut Module, Address)>> {
         let mapped = self.space?.get(pc)?;
         if mapped.value.access == Access::Data {
@@ -238,7 +239,7 @@ impl UnwindInfo for ProcessCode<'_> {
     }
 }
 
-/// The unwind information of a file, if it is the recorded one.
+/// Reads the unwind information of a file, if it is the recorded one.
 fn open(mapped: &MappedFile, trusted_before: Option<SystemTime>) -> Option<Module> {
     let build_id = mapped.build_id.as_slice();
     let file = open_regular(&mapped.path).ok()?;

@@ -1,10 +1,10 @@
-//! How is a text encoded?
+//! Detects and converts the encoding of texts.
 //!
-//! Editors and shells of Windows write UTF-16, and a byte order mark before UTF-8. A text is read as UTF-8 without a mark.
+//! Windows editors and shells write UTF-16, and a byte order mark before UTF-8. A text without a mark is read as UTF-8.
 
 use std::io::{self, Read, Write};
 
-/// The order of bytes in a text of UTF-16.
+/// The byte order of a text in UTF-16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Utf16 {
     Little,
@@ -12,10 +12,10 @@ pub(crate) enum Utf16 {
 }
 
 impl Utf16 {
-    /// Of a text that starts with these bytes, if a byte order mark says that it is one.
+    /// Returns the byte order of a text with these first bytes, if they are a byte order mark of UTF-16.
     pub(crate) fn of_start(start: &[u8]) -> Option<Self> {
         match start {
-            // The mark of UTF-32 starts with that of UTF-16.
+            // The mark of UTF-32 begins with that of UTF-16.
             [0xff, 0xfe, 0, 0, ..] => None,
             [0xff, 0xfe, ..] => Some(Self::Little),
             [0xfe, 0xff, ..] => Some(Self::Big),
@@ -31,7 +31,7 @@ impl Utf16 {
     }
 }
 
-/// A text of UTF-16 as UTF-8, without its byte order mark. What is no character is replaced.
+/// Converts a text from UTF-16 to UTF-8, without its byte order mark. Invalid characters are replaced.
 pub(crate) fn to_utf8(
     source: &mut dyn Read,
     order: Utf16,
@@ -43,7 +43,7 @@ pub(crate) fn to_utf8(
         let mut byte = || source.next().transpose();
         match (byte(), byte()) {
             (Ok(Some(first)), Ok(Some(second))) => Some(order.unit([first, second])),
-            // A last byte without its other half is dropped.
+            // An incomplete code unit at the end is dropped.
             (Ok(_), Ok(_)) => None,
             (Err(error), _) | (_, Err(error)) => {
                 failed = Some(error);
@@ -78,7 +78,7 @@ mod tests {
             };
             let mut encoded: Vec<u8> = text.encode_utf16().flat_map(bytes).collect();
             assert_eq!(Utf16::of_start(&encoded), Some(order));
-            // A surrogate alone, and half a unit.
+            // A lone surrogate, and half a code unit.
             encoded.extend(bytes(0xd834));
             encoded.push(1);
             let mut decoded = Vec::new();

@@ -1,4 +1,4 @@
-//! Why is a source not imported?
+//! The errors of an import.
 
 use std::{io, path::PathBuf};
 
@@ -12,22 +12,22 @@ pub enum Error {
     /// A file operation failed.
     #[error("cannot {action} {path}: {source}", path = .path.display())]
     Io {
-        /// What was being done, as a verb.
+        /// The attempted operation, as a verb.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// The system's reason.
+        /// The system's error.
         source: io::Error,
     },
-    /// The content is of a format that is known and not imported.
+    /// The content has a known format that is not imported.
     #[error("{path} is not imported: it is {what}", path = .path.display())]
     OtherFormat {
         /// The file.
         path: PathBuf,
-        /// What it is, and what would help.
+        /// The name of the format, and what would help.
         what: &'static str,
     },
-    /// The content is of no format that is known.
+    /// The content has no known format.
     #[error(
         "{path} is neither perf.data nor text of 'perf script' or folded stacks (it starts with {start:?}): --format names its format if it is one of these",
         path = .path.display()
@@ -35,41 +35,41 @@ pub enum Error {
     UnknownFormat {
         /// The file.
         path: PathBuf,
-        /// What it starts with.
+        /// The beginning of the content.
         start: String,
     },
-    /// Nothing of perf.data can be read.
+    /// No part of a perf.data file can be read.
     #[error("{path}, offset {offset:#x}: {reason}", path = .path.display())]
     Data {
         /// The file.
         path: PathBuf,
-        /// Where in it, or in what it is when decompressed.
+        /// Offset in the file, or in the decompressed file.
         offset: u64,
-        /// What is wrong there, and what would help.
+        /// The problem there, and what would help.
         reason: &'static str,
     },
-    /// Nothing of a text can be read.
+    /// No part of a text can be read.
     #[error("{path}, line {line}: {reason}", path = .path.display())]
     Text {
         /// The file.
         path: PathBuf,
         /// Line, from 1.
         line: u64,
-        /// What is wrong there, and what would help.
+        /// The problem there, and what would help.
         reason: &'static str,
     },
-    /// The session would take its own source's place.
+    /// The session would replace its own source.
     #[error("{path} holds what is imported: name another folder with -o", path = .path.display())]
     HoldsSource {
         /// The session's folder.
         path: PathBuf,
     },
-    /// There is nothing to import.
+    /// The source has no samples.
     #[error("{path} has no samples: {why}", path = .path.display())]
     NoSamples {
         /// The file.
         path: PathBuf,
-        /// What was there instead.
+        /// What it has instead.
         why: String,
     },
     /// The session cannot be written.
@@ -81,7 +81,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Makes a function that turns an [`io::Error`] into this crate's.
+    /// Returns a function that converts an [`io::Error`] to this crate's error.
     pub(crate) fn io(
         action: &'static str,
         path: impl Into<PathBuf>,

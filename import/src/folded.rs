@@ -1,8 +1,8 @@
-//! What do folded stacks say?
+//! Imports folded stacks.
 //!
-//! A line is a stack, its frames from the outermost to the leaf with semicolons between them, and a number. Brendan Gregg's
-//! stackcollapse scripts write them, async-profiler, and `varid export -f folded`. `--annotate-*` of the former and `-a` of the latter
-//! mark frames: `_[k]` the kernel's, `_[j]` code made at run time, `_[i]` inlined.
+//! A line is a stack and a number. The frames of the stack are listed from the outermost to the leaf, separated by semicolons. Brendan
+//! Gregg's stackcollapse scripts, async-profiler and `varid export -f folded` write this format. With `--annotate-*` of the scripts and
+//! `-a` of async-profiler, frames are marked: `_[k]` kernel, `_[j]` code generated at run time, `_[i]` inlined.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ use crate::{
 
 /// The longest line that is read.
 const MAX_LINE: usize = 4 << 20;
-/// The process that all stacks are of; its threads follow.
+/// The process of all stacks. The ids of its threads follow.
 const PROCESS: u32 = 1;
 /// Imports folded stacks.
 pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
@@ -114,7 +114,7 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
     finish(session, input, notes)
 }
 
-/// Whether a stack begins with what is marked as a frame: async-profiler, for one, writes threads only if it is asked to.
+/// Returns true if the first entry of a stack is marked as a frame. async-profiler, for example, writes threads only with an option.
 fn first_is_marked(input: &Input) -> Result<bool> {
     let mut lines = Lines::new(input.reader()?, MAX_LINE);
     while let Some((_, line, _)) = lines.next().map_err(Error::io("read", &input.path))? {
@@ -127,7 +127,7 @@ fn first_is_marked(input: &Input) -> Result<bool> {
     Ok(false)
 }
 
-/// Puts a stack's frames into the session; of a thread without any its own name is the only one there is.
+/// Adds a stack's frames to the session. If there are none, the thread's name becomes the only frame.
 fn push(session: &mut TextSession, thread: &str, frames: Option<&str>) {
     let mut callees: Vec<NamedFrame<'_>> = Vec::new();
     let mut caller = Layer::Native;
@@ -150,11 +150,11 @@ fn push(session: &mut TextSession, thread: &str, frames: Option<&str>) {
     }
 }
 
-/// The threads' ids by their names.
+/// The ids of threads by name.
 #[derive(Default)]
 struct Threads {
     ids: HashMap<String, u32>,
-    /// Samples of threads beyond those that have ids.
+    /// Number of samples of threads beyond those that have ids.
     unnamed: u64,
 }
 
@@ -173,7 +173,7 @@ impl Threads {
         id
     }
 
-    /// That threads are missing, as a sentence.
+    /// Returns a note if threads are missing.
     fn note(&self) -> Option<String> {
         (self.unnamed > 0).then(|| {
             format!(

@@ -1,8 +1,8 @@
-//! What does a line of folded stacks say?
+//! Parses a line of folded stacks.
 
 use varid_model::Layer;
 
-/// A line's stack and its number; none: it is no folded stack.
+/// Splits a line into the stack and its number. None if it is not a folded stack.
 pub(crate) fn split(line: &str) -> Option<(&str, u64)> {
     let (stack, count) = line.trim_end().rsplit_once([' ', '\t'])?;
     // Some weights have a fraction.
@@ -14,7 +14,7 @@ pub(crate) fn split(line: &str) -> Option<(&str, u64)> {
     Some((stack, whole.parse().unwrap_or(u64::MAX)))
 }
 
-/// Whether a line is no stack by its first character. A thread's name may begin with it, too.
+/// Returns true if a line is a comment by its first character. A thread's name may begin with that character, too.
 pub(crate) fn is_comment(line: &str) -> bool {
     let comment = line.strip_prefix('#');
     comment.is_some_and(|comment| {
@@ -23,12 +23,12 @@ pub(crate) fn is_comment(line: &str) -> bool {
     })
 }
 
-/// The function and the layer of a frame. `caller`: the layer of the frame that called it.
+/// Returns the function and the layer of a frame. `caller` is the layer of its caller.
 pub(crate) fn frame(text: &str, caller: Layer) -> (&str, Layer) {
     for (mark, layer) in [
         ("_[k]", Layer::Kernel),
         ("_[j]", Layer::App),
-        // async-profiler's: interpreted, compiled by C1.
+        // Marks of async-profiler: interpreted, compiled by C1.
         ("_[0]", Layer::App),
         ("_[1]", Layer::App),
         ("_[i]", caller),
@@ -40,13 +40,13 @@ pub(crate) fn frame(text: &str, caller: Layer) -> (&str, Layer) {
     (text, Layer::Native)
 }
 
-/// Whether an entry has a frame's mark.
+/// Returns true if an entry is marked as a frame.
 pub(crate) fn is_marked(text: &str) -> bool {
     frame(text, Layer::Native).0.len() < text.len()
 }
 
-/// Whether a line looks like folded stacks, where the user has not named the format. A line of a table, or of other text that ends in a
-/// number, does not.
+/// Returns true if a line looks like folded stacks, for sources without a format from the user. A line of a table, or of other text that
+/// ends in a number, does not.
 pub(crate) fn is_likely(line: &str) -> bool {
     let is_blank = |c: char| c == ' ' || c == '\t';
     let Some((stack, _)) = split(line) else {
@@ -59,7 +59,7 @@ pub(crate) fn is_likely(line: &str) -> bool {
     !stack.starts_with(is_blank) && !has_columns && stack.contains(char::is_alphabetic)
 }
 
-/// What the image of a layer is called.
+/// The image name for a layer.
 pub(crate) const fn image(layer: Layer) -> &'static str {
     match layer {
         Layer::Kernel => "[kernel]",

@@ -1,15 +1,15 @@
-//! Which format does a source have?
+//! The formats of sources, and their detection.
 
 use crate::{folded_line, other_format, script_samples::is_script};
 
 /// A format that is imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceFormat {
-    /// perf.data of perf or simpleperf, a file or what `perf record -o -` writes.
+    /// perf.data of perf or simpleperf: a file, or the output of `perf record -o -`.
     PerfData,
-    /// What `perf script` prints.
+    /// The output of `perf script`.
     PerfScript,
-    /// Folded stacks: a line for each stack, as stackcollapse scripts and async-profiler write them.
+    /// Folded stacks: one line for each stack, as written by stackcollapse scripts and async-profiler.
     Folded,
 }
 
@@ -24,7 +24,7 @@ impl SourceFormat {
         }
     }
 
-    /// The format of what starts with these bytes; none if it has none of them.
+    /// Detects the format of content with this beginning. None if it has no known format.
     #[must_use]
     pub fn detect(start: &[u8]) -> Option<Self> {
         if start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP") {
@@ -34,7 +34,7 @@ impl SourceFormat {
             return None;
         }
         let text = String::from_utf8_lossy(start);
-        // The last line may be cut.
+        // The last line may be incomplete.
         let whole = text.rfind('\n').map_or(&*text, |end| text.split_at(end).0);
         let whole = whole.trim_start_matches('\u{feff}');
         if is_script(whole) {
@@ -48,7 +48,7 @@ impl SourceFormat {
             .filter(|line| !line.trim().is_empty() && !folded_line::is_comment(line));
         let (likely, others): (Vec<_>, Vec<_>) =
             lines.partition(|line| folded_line::is_likely(line));
-        // Without a caller anywhere, sentences that end in a number would be stacks.
+        // Without a caller in any line, sentences that end in a number would look like stacks.
         let has_stack = likely.iter().any(|line| line.contains(';'));
         let is_word =
             |line: &&str| folded_line::split(line).is_some_and(|(stack, _)| !stack.contains(' '));
@@ -81,7 +81,7 @@ mod tests {
                 Some(SourceFormat::PerfScript),
             ),
             (b"main;f 3\nodd\nmain;g 2\n", Some(SourceFormat::Folded)),
-            // A number at the end of a line or two is in many files.
+            // Many files have a line or two that end in a number.
             (b"hello there\nworld 3\n", None),
             (b"version = 3\n\n[[package]]\nname = \"a\"\nchapter 12\n", None),
             (b"the worker took 12\nthe other one 15\n", None),

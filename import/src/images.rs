@@ -1,4 +1,4 @@
-//! Which files name what a source names itself?
+//! Files of the session for images whose functions the source names.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use varid_symbolizer::{
 
 use crate::{error::Result, input::Input};
 
-/// The largest offset of a symbol: more than any library has, and a sparse file of it fits any file system.
+/// The largest offset of a symbol: larger than in any library, and small enough for a sparse file on any file system.
 pub(crate) const MAX_OFFSET: u64 = 1 << 36;
 
-/// Most bytes of the names of an image's functions: substitutes take no more than 64 MB.
+/// The most bytes of the names of an image's functions. Substitutes accept no more than 64 MB.
 pub(crate) const MAX_NAMES: usize = 48 << 20;
 
 /// An image whose functions the source names.
@@ -31,16 +31,16 @@ pub(crate) struct NamedImage {
     pub(crate) slots: Vec<Slot>,
 }
 
-/// A file of the session that stands for an image.
+/// A file of the session for an image.
 #[derive(Debug, Clone)]
 pub(crate) struct ImageFile {
-    /// As mappings have it.
+    /// Its path in mappings.
     pub(crate) path: PathBuf,
     pub(crate) build_id: [u8; 20],
     name: String,
 }
 
-/// The file of the image with this number. Its build-id names the session's file, not its content.
+/// Returns the file for the image with this number. Its build-id identifies the session's file, not the content.
 pub(crate) fn file(writer: &SessionWriter, input: &Input, number: usize) -> ImageFile {
     let name = format!("import-{number}.elf");
     let path = writer.symbols().join(&name);
@@ -58,7 +58,7 @@ pub(crate) fn file(writer: &SessionWriter, input: &Input, number: usize) -> Imag
     }
 }
 
-/// Writes an image's file and adds it to the manifest.
+/// Writes an image's file and adds the image to the manifest.
 pub(crate) fn write(
     writer: &mut SessionWriter,
     file: &ImageFile,
@@ -88,7 +88,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// The functions in order, each ending where the next one starts, if not before; one without a size reaches to the next.
+/// Sorts the functions. Each ends at the start of the next one at the latest. One without a size extends to the next one.
 fn disjoint(mut slots: Vec<Slot>) -> Vec<Slot> {
     slots.retain(|slot| slot.offset < MAX_OFFSET && !slot.name.is_empty());
     slots.sort_by_key(|slot| slot.offset);
@@ -111,7 +111,7 @@ fn disjoint(mut slots: Vec<Slot>) -> Vec<Slot> {
     slots
 }
 
-/// The machine that readers of the files expect.
+/// The machine that tools expect for these files.
 fn machine(arch: &str) -> TargetMachine {
     match arch {
         "x86_64" => TargetMachine::X86_64,

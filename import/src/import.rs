@@ -1,4 +1,4 @@
-//! How does a source become a session, whatever its format?
+//! Imports a source of any format into a session.
 
 use crate::{
     convert,
@@ -10,15 +10,15 @@ use crate::{
     summary::ImportSummary,
 };
 
-/// Enough of a source to know its format by.
+/// Enough bytes of a source to detect its format.
 const START: u64 = 64 << 10;
 
 /// Writes the session of a source.
 ///
 /// # Errors
 ///
-/// The source cannot be read, has another format or no samples; the session cannot be written. What was begun of it is removed, and a
-/// session that was in its folder before is still there.
+/// The source cannot be read, has another format or no samples, or the session cannot be written. An incomplete session is removed, and a
+/// session that existed in the folder before is kept.
 pub fn import(mut request: ImportRequest) -> Result<ImportSummary> {
     if request.input.lies_in(&request.output) {
         let path = request.output;

@@ -1,4 +1,4 @@
-//! How is a source read: from a file, from a pipe, compressed?
+//! Opens a source: from a file or a pipe, compressed or not.
 
 use std::{
     fs::{self, File},
@@ -18,33 +18,35 @@ use crate::{
     zstd::{ZstdFrames, is_zstd},
 };
 
-/// Most bytes of what is decompressed: it is kept on the disk while it is imported.
+/// The most bytes of a decompressed source, which is kept on the disk during the import.
 const MAX_COPY: u64 = 64 << 30;
-/// Most bytes of what is read from a pipe.
+/// The most bytes that are read from a pipe.
 const MAX_PIPE: u64 = 8 << 30;
-/// What is read at once.
+/// Bytes that are read at once.
 const READ_AHEAD: usize = 1 << 16;
-/// A file may become so large when it is decompressed, or so many times as large: recordings and text become 5 to 100 times as large.
+/// A file may decompress to this size, or to [`MAX_RATIO`] times its own size if that is larger. Recordings and text have ratios of 5 to
+/// 100.
 const MAX_UNPACKED: u64 = 1 << 30;
 const MAX_RATIO: u64 = 500;
 
-/// A source, which can be read at any offset.
+/// A source that can be read at any offset.
 #[derive(Debug)]
 pub struct Input {
-    /// What it is called in messages and in the session.
+    /// Its name in messages and in the session.
     pub(crate) path: PathBuf,
     file: File,
     pub(crate) len: u64,
-    /// Of a recording that is a folder, where the records of its other files lie.
+    /// The ranges of the other files' records, if the recording is a folder.
     pub(crate) parts: Vec<Range<u64>>,
-    /// A sentence about files of the recording that are missing, if some are.
+    /// A note about missing files of the recording, if there are any.
     pub(crate) missing: Option<String>,
-    /// When the file was last written, which is when its recording ended unless it was copied.
+    /// When the file was last written. That is the end of the recording, unless the file was copied.
     pub(crate) modified: SystemTime,
 }
 
 impl Input {
-    /// Opens a file, or standard input for `-`. What is compressed with gzip or zstd is decompressed into a file without a name.
+    /// Opens a file, or standard input for `-`. Content that is compressed with gzip or zstd is decompressed into a temporary file without
+    /// a name.
     ///
     /// # Errors
     ///
@@ -74,11 +76,11 @@ impl Input {
         Self::of_file(path.to_owned(), file, modified)
     }
 
-    /// A source that has been opened.
+    /// Makes a source from an open file.
     ///
     /// # Errors
     ///
-    /// As of [`open`](Self::open).
+    /// As for [`open`](Self::open).
     pub fn of_file(path: PathBuf, mut file: File, modified: SystemTime) -> Result<Self> {
         let start = start_of(&mut file, 4).map_err(Error::io("read", &path))?;
         let packed = file.metadata().map_err(Error::io("read", &path))?.len();
@@ -102,7 +104,7 @@ impl Input {
         })
     }
 
-    /// Reads it from its start. Readers do not disturb each other.
+    /// Returns a reader from the start. Readers are independent of each other.
     pub(crate) fn reader(&self) -> Result<BufReader<FileReader>> {
         let file = self
             .file
@@ -112,20 +114,20 @@ impl Input {
         Ok(BufReader::with_capacity(READ_AHEAD, reader))
     }
 
-    /// Whether it is a file in this folder.
+    /// Returns true if it is a file in this folder.
     pub(crate) fn lies_in(&self, folder: &Path) -> bool {
         let file = fs::canonicalize(&self.path);
         let folder = fs::canonicalize(folder);
         matches!((file, folder), (Ok(file), Ok(folder)) if file.parent() == Some(&folder))
     }
 
-    /// Its first bytes, at most so many.
+    /// Reads its first bytes, at most `bytes` of them.
     pub(crate) fn start(&mut self, bytes: u64) -> Result<Vec<u8>> {
         start_of(&mut self.file, bytes).map_err(Error::io("read", &self.path))
     }
 }
 
-/// The file, or a copy of it as UTF-8 if it is a text of UTF-16.
+/// Returns the file, or a copy in UTF-8 if it is a text in UTF-16.
 fn of_utf8(mut file: File, path: &Path) -> Result<File> {
     let start = start_of(&mut file, 4).map_err(Error::io("read", path))?;
     let Some(order) = Utf16::of_start(&start) else {
@@ -138,7 +140,7 @@ fn of_utf8(mut file: File, path: &Path) -> Result<File> {
     Ok(copy)
 }
 
-/// A reader of a file with a position of its own.
+/// A reader of a file with its own position.
 #[derive(Debug)]
 pub(crate) struct FileReader {
     file: File,
@@ -165,7 +167,7 @@ impl Seek for FileReader {
     }
 }
 
-/// The first bytes of a file, from which it is read again.
+/// Reads the first bytes of a file, then rewinds it.
 fn start_of(file: &mut File, bytes: u64) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     file.rewind()?;
@@ -174,13 +176,13 @@ fn start_of(file: &mut File, bytes: u64) -> io::Result<Vec<u8>> {
     Ok(start)
 }
 
-/// How large what is compressed to so many bytes may be.
+/// The largest size to which `packed` bytes may decompress.
 fn max_unpacked(packed: u64) -> u64 {
     let most = packed.saturating_mul(MAX_RATIO);
     most.clamp(MAX_UNPACKED, MAX_COPY)
 }
 
-/// A file without a name that holds what `source` gives, which may be so many bytes.
+/// Copies `source` into a file without a name. It may have at most `most` bytes.
 fn copy(source: &mut dyn Read, path: &Path, most: u64) -> Result<File> {
     let mut file = tempfile::tempfile().map_err(Error::io("make a copy of", path))?;
     let copied = io::copy(&mut source.take(most.saturating_add(1)), &mut file)

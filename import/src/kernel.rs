@@ -1,4 +1,4 @@
-//! What do the kernel's addresses mean, which are others after every boot?
+//! The names of the kernel's functions, whose addresses change with every boot.
 
 use std::{fmt::Write as _, io::Write as _, os::unix::fs::OpenOptionsExt};
 
@@ -17,23 +17,23 @@ pub(crate) struct KernelFunction {
     pub(crate) start: u64,
     pub(crate) size: u64,
     pub(crate) name: String,
-    /// Empty: the kernel itself.
+    /// Empty for the kernel itself.
     pub(crate) module: String,
 }
 
 /// The kernel's functions that a session keeps.
 #[derive(Debug, Default)]
 pub(crate) struct KernelNames {
-    /// What the source says.
+    /// The functions in the source.
     pub(crate) functions: Vec<KernelFunction>,
-    /// Where the kernel starts, and its build-id.
+    /// The kernel's start address and its build-id.
     pub(crate) text: Option<(u64, Vec<u8>)>,
     /// The addresses that were sampled.
     addresses: Ids<u64>,
 }
 
 impl KernelNames {
-    /// A sample has these addresses, leaf first.
+    /// Records the addresses of a sample, leaf first.
     pub(crate) fn sampled(&mut self, addresses: &[Address]) {
         let frames = addresses.iter().enumerate();
         for (depth, address) in frames {
@@ -42,8 +42,8 @@ impl KernelNames {
         }
     }
 
-    /// Writes the names of the functions that were sampled. Those that the source does not name have the running kernel's, if it is the
-    /// recorded one. A note if there are none.
+    /// Writes the names of the functions that were sampled. If the source has no names, those of the running kernel are used, if it is the
+    /// recorded one. Returns a note if there are no names.
     pub(crate) fn write(self, writer: &SessionWriter, recorded: &Host) -> Result<Option<String>> {
         if self.addresses.is_empty() {
             return Ok(None);
@@ -57,7 +57,7 @@ impl KernelNames {
                     // Writing to memory does not fail.
                     let _ = symbols.write(Some(&addresses), &mut text);
                 }
-                // Without a file the report says why there are no names.
+                // Without the file, the report explains why there are no names.
                 Err(why) => return Ok(Some(why)),
             }
         } else {
@@ -77,7 +77,7 @@ impl KernelNames {
     }
 }
 
-/// The functions that have one of these addresses, in order.
+/// Returns the functions that contain one of these addresses, in order.
 fn sampled(mut functions: Vec<KernelFunction>, mut addresses: Vec<u64>) -> Vec<KernelFunction> {
     addresses.sort_unstable();
     functions.sort_by_key(|function| function.start);
@@ -85,7 +85,7 @@ fn sampled(mut functions: Vec<KernelFunction>, mut addresses: Vec<u64>) -> Vec<K
     functions.retain_mut(|function| {
         let next = starts.partition_point(|start| *start <= function.start);
         if function.size == 0 {
-            // It reaches to the next one.
+            // It extends to the next one.
             let end = starts.get(next).copied().unwrap_or(u64::MAX);
             function.size = end.saturating_sub(function.start);
         }
@@ -96,20 +96,20 @@ fn sampled(mut functions: Vec<KernelFunction>, mut addresses: Vec<u64>) -> Vec<K
     functions
 }
 
-/// A line for each function, as `kernel.sym` has it.
+/// Formats a line for each function, as in `kernel.sym`.
 fn lines(functions: Vec<KernelFunction>) -> String {
     let mut lines = String::new();
     for function in functions {
         let plain = |text: &str| text.replace(char::is_control, "\u{fffd}");
         let (name, module) = (plain(&function.name), plain(&function.module));
         let (start, size) = (function.start, function.size);
-        // Writing to a text does not fail.
+        // Writing to a String never fails.
         let _ = writeln!(lines, "{start:x}\t{size:x}\t{name}\t{module}");
     }
     lines
 }
 
-/// The running kernel's symbols, if it is the recorded one at the same place.
+/// Returns the running kernel's symbols, if it is the recorded kernel at the same address.
 fn running(recorded: &Host, text: Option<&(u64, Vec<u8>)>) -> Result<KernelSymbols, String> {
     let other = "the kernel's functions have no names: they were recorded on another kernel or another boot of it".to_owned();
     if recorded.kernel != Host::this_machine().kernel {

@@ -1,11 +1,11 @@
-//! Which layer is a file of?
+//! Determines the layer of a file.
 //!
-//! A recording of varid knows the VM's boot class path. Another one knows paths only, so this is a rule over paths, which
-//! docs/session-format.md describes.
+//! A recording of varid contains the VM's boot class path. Other recordings only have paths, so this is a rule over paths.
+//! docs/session-format.md describes it.
 
 use varid_model::Layer;
 
-/// Where Android has the code of its framework: dex files, and what ART has compiled of them.
+/// The folders of Android's framework: dex files, and their code compiled by ART.
 const FRAMEWORK: [&str; 6] = [
     "/system/framework/",
     "/system_ext/framework/",
@@ -15,10 +15,11 @@ const FRAMEWORK: [&str; 6] = [
     "/data/misc/apexdata/",
 ];
 
-/// Where Android has ART.
+/// The folders of ART on Android.
 const VM_FOLDERS: [&str; 2] = ["/apex/com.android.art/", "/apex/com.android.art.debug/"];
 
-/// Libraries of ART that are in other folders before Android 11 and on other systems (`art/build/apex/art_apex_test.py`), and of other VMs.
+/// Libraries of ART, which are in other folders before Android 11 and on other systems (`art/build/apex/art_apex_test.py`), and of other
+/// VMs.
 const VM_LIBRARIES: [&str; 22] = [
     "libart",
     "libartd",
@@ -44,13 +45,13 @@ const VM_LIBRARIES: [&str; 22] = [
     "libjvm",
 ];
 
-/// What the kernel and perf call memory of a process that is no file's.
+/// Names that the kernel and perf give memory of a process without a file.
 const USER_MEMORY: [&str; 12] = [
     "anon", "vdso", "vdso32", "vdsox32", "vvar", "vsyscall", "vectors", "sigpage", "uprobes",
     "heap", "stack", "unknown",
 ];
 
-/// The layer of a file of managed code: dex, or compiled ahead.
+/// The layer of a file of managed code: dex, or compiled ahead of time.
 pub(crate) fn of_managed(path: &str) -> Layer {
     let in_cache = path.contains("/system@framework@") || path.contains("/apex@");
     if in_cache || FRAMEWORK.iter().any(|folder| path.starts_with(folder)) {
@@ -70,7 +71,7 @@ pub(crate) fn of_native(path: &str) -> Layer {
         return of_managed(path);
     }
     let in_vm_folder = VM_FOLDERS.iter().any(|folder| path.starts_with(folder));
-    // Some systems put a version behind it.
+    // Some systems append a version.
     let library = name.split_once(".so").and_then(|(library, version)| {
         (version.is_empty() || version.starts_with('.')).then_some(library)
     });
@@ -80,16 +81,16 @@ pub(crate) fn of_native(path: &str) -> Layer {
     }
 }
 
-/// The layer of a file that a process has mapped.
+/// The layer of a mapped file.
 pub(crate) fn of_image(path: &str) -> Layer {
     if let Some(layer) = of_code_cache(path) {
         return layer;
     }
-    // What perf makes of a jitdump, and what names code that was made at run time.
+    // Files that perf makes from a jitdump, and files that name code generated at run time.
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_jit = name.starts_with("jitted-") && name.ends_with(".so")
         || name.starts_with("perf-") && name.ends_with(".map");
-    // What executes in an .apk is a native library.
+    // Code in an .apk is a native library.
     let is_managed = [".dex", ".vdex", ".jar"]
         .iter()
         .any(|end| name.ends_with(end));
@@ -100,7 +101,7 @@ pub(crate) fn of_image(path: &str) -> Layer {
     }
 }
 
-/// The layer of memory that ART's JIT has its code in (`jit_memory_region.cc`): `/memfd:jit-cache (deleted)`, before Android 11
+/// The layer of memory in which ART's JIT keeps its code (`jit_memory_region.cc`): `/memfd:jit-cache (deleted)`; before Android 11
 /// `[anon:dalvik-jit-code-cache]` and `/dev/ashmem/dalvik-jit-code-cache (deleted)`.
 fn of_code_cache(path: &str) -> Option<Layer> {
     let name = path.strip_suffix(" (deleted)").unwrap_or(path);
@@ -117,10 +118,10 @@ fn of_code_cache(path: &str) -> Option<Layer> {
     }
 }
 
-/// The layer of a file, or of what is none, as `perf script` and simpleperf name it.
+/// The layer of an image by its name in `perf script` and simpleperf. It need not be a file.
 pub(crate) fn of_named(image: &str) -> Layer {
     if image.starts_with("[JIT] ") {
-        // perf's name for what a perf map names.
+        // perf's name for functions of a perf map.
         return Layer::App;
     }
     let bracketed = image
@@ -133,7 +134,7 @@ pub(crate) fn of_named(image: &str) -> Layer {
         Some(name) if name.starts_with("kernel.") || name.starts_with("guest.kernel.") => {
             Layer::Kernel
         }
-        // The kernel, or a module; other memory of a process has a colon in its name.
+        // The kernel, or a module. Other memory of a process has a colon in its name.
         Some(name) if name.bytes().all(is_module_character) => Layer::Kernel,
         Some(_) => of_image(image),
         None => match image.ends_with(".ko") || image.starts_with("bpf_prog_") {
@@ -143,7 +144,7 @@ pub(crate) fn of_named(image: &str) -> Layer {
     }
 }
 
-/// A character of a module's name.
+/// Returns true for a character of a module's name.
 const fn is_module_character(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }

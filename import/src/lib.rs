@@ -5,32 +5,33 @@
 //! | question | file |
 //! |---|---|
 //! | what is imported, and where to | [`import`], [`ImportRequest`] |
-//! | what became of it | [`ImportSummary`] |
+//! | what was imported and what was not | [`ImportSummary`] |
 //! | which format does a file have | [`SourceFormat`] |
 //! | how is it read: from a file, a pipe, compressed | `input`, `zstd` |
-//! | which files has a recording that is a folder | `recording_folder` |
-//! | what does perf.data say | `perfdata` |
+//! | which files does a recording folder have | `recording_folder` |
+//! | what is in perf.data | `perfdata` |
 //! | what does simpleperf add to it | `simpleperf` |
-//! | how does perf.data become a session | `convert`, `converter`, `chain` |
+//! | how is perf.data converted to a session | `convert`, `converter`, `chain` |
 //! | how much was counted between two samples | `counters` |
-//! | what is counted meanwhile | `tally` |
-//! | what does it say of its recording | `source_facts` |
-//! | which names does it carry | `source_names` |
+//! | what is counted during the import | `tally` |
+//! | which facts does a source have about its recording | `source_facts` |
+//! | which names does a source have | `source_names` |
 //! | which frames does a copy of the stack have | `dwarf`, `spaces` |
 //! | what do the kernel's addresses mean | `kernel` |
 //! | how is a text encoded | `encoding` |
 //! | what is a file of another format | `other_format` |
-//! | what do lines of `perf script` and folded stacks say | `lines`, `script_header`, `recorder_options`, `script_line`, `script_frame`, `folded_line` |
+//! | how are lines of `perf script` and folded stacks parsed | `lines`, `script_header`, `recorder_options`, `script_line`, `script_frame`, `folded_line` |
 //! | which samples does `perf script` have | `script_samples` |
-//! | how do they become a session | `perf_script`, `folded` |
-//! | how do names without addresses become a session | `text`, `text_names` |
+//! | how are these samples imported | `perf_script`, `folded` |
+//! | how are names without addresses imported | `text`, `text_names` |
 //! | which threads has a text, and which images have their processes | `text_tasks` |
-//! | how much is kept of what a source names | `limits` |
+//! | how many names of a source are kept | `limits` |
 //! | which files name what the source names | `images` |
 //! | which layer is a file of | `layers` |
 //!
-//! Nothing in a source is trusted. What is held in memory is bounded by a multiple of the source, and for perf.data's records by
-//! [`perfdata::MAX_HELD`]; a source that is wrong is an error that says where, or, behind readable samples, a note of the session.
+//! Nothing in a source is trusted. Memory is bounded by a multiple of the source's size, and for the records of perf.data by
+//! [`perfdata::MAX_HELD`]. An invalid source is an error with its position. If readable samples precede the problem, it is a note of the
+//! session instead.
 //!
 //! # Non-goals
 //!

@@ -1,24 +1,24 @@
-//! How much is kept of what a source names?
+//! The limits for names of a source.
 //!
-//! A session's manifest has names of a source, and a reader takes no manifest beyond 64 MB. A byte of a name takes six in JSON at most.
+//! A session's manifest has names of a source, and readers reject a manifest above 64 MB. A byte of a name takes at most six in JSON.
 
-/// Most bytes of a path, of a command line and of a function's name.
+/// The most bytes of a path, of a command line and of a function's name.
 pub(crate) const MAX_NAME: usize = 4_096;
-/// Most bytes of the name of an event, a thread or a machine: as a session's records have them.
+/// The most bytes of the name of an event, a thread or a machine, as in a session's records.
 pub(crate) const MAX_SHORT_NAME: usize = 256;
-/// Most bytes of the names in a list of the manifest.
+/// The most bytes of the names in a list of the manifest.
 const MAX_LIST: usize = 2 << 20;
 
-/// The first bytes of a text, at most so many.
+/// Returns the beginning of a text, at most `most` bytes.
 pub(crate) fn cut(text: &str, most: usize) -> &str {
     let ends = (0..=most.min(text.len())).rev();
-    // A character has four bytes at most.
+    // A character has at most four bytes.
     ends.take(4)
         .find_map(|end| text.get(..end))
         .unwrap_or_default()
 }
 
-/// What a list of names in the manifest has room for.
+/// The remaining room in a list of names in the manifest.
 #[derive(Debug)]
 pub(crate) struct ListRoom {
     entries: usize,
@@ -26,7 +26,7 @@ pub(crate) struct ListRoom {
 }
 
 impl ListRoom {
-    /// Room for so many names.
+    /// Makes room for this many names.
     pub(crate) const fn new(entries: usize) -> Self {
         Self {
             entries,
@@ -34,12 +34,12 @@ impl ListRoom {
         }
     }
 
-    /// Whether a name of so many bytes fits.
+    /// Returns true if a name of this many bytes fits.
     pub(crate) const fn fits(&self, bytes: usize) -> bool {
         self.entries > 0 && bytes <= self.bytes
     }
 
-    /// Takes the room of a name of so many bytes, if it fits.
+    /// Takes the room for a name of this many bytes. Returns false if it does not fit.
     pub(crate) const fn take(&mut self, bytes: usize) -> bool {
         let fits = self.fits(bytes);
         if fits {

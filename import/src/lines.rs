@@ -1,14 +1,15 @@
-//! Which lines does a text have?
+//! Reads the lines of a text.
 
 use std::{
     borrow::Cow,
     io::{self, BufRead},
 };
 
-/// Of UTF-8.
+/// The mark in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The lines of a text with their numbers, from 1, without a byte order mark. What is not UTF-8 is replaced; a line that is longer than so many bytes is cut.
+/// The lines of a text with their numbers from 1, without a byte order mark. Invalid UTF-8 is replaced. Lines longer than `max` bytes are
+/// cut.
 pub(crate) struct Lines<R> {
     reader: R,
     max: usize,
@@ -26,7 +27,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The next line, and whether it is whole.
+    /// Returns the next line, and whether it is complete.
     pub(crate) fn next(&mut self) -> io::Result<Option<(u64, Cow<'_, str>, bool)>> {
         self.line.clear();
         self.number = self.number.saturating_add(1);

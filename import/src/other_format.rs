@@ -1,6 +1,6 @@
-//! What is a file that is not imported?
+//! Recognizes formats that are not imported.
 
-/// What files of other formats start with, and what they are.
+/// The beginnings of files in other formats, and descriptions of the formats.
 const STARTS: [(&str, &str); 9] = [
     (
         "SIMPLEPERF",
@@ -19,7 +19,7 @@ const STARTS: [(&str, &str); 9] = [
     ("--- Heap", "a listing of Xcode's Instruments"),
 ];
 
-/// What is on one of the first lines of texts of other formats, and what they are.
+/// Parts of the first lines of texts in other formats, and descriptions of the formats.
 const LINES: [(&str, &str); 5] = [
     ("creator: callgrind", "a profile of callgrind"),
     ("Time and Allocation Profiling Report", "a profile of GHC"),
@@ -31,7 +31,7 @@ const LINES: [(&str, &str); 5] = [
     ("\"traceEvents\"", "a trace of Chrome"),
 ];
 
-/// What a file is that starts with these bytes, if it is of a format that is known and not imported.
+/// Returns the description of a file with this beginning, if it has a known format that is not imported.
 pub(crate) fn of_start(start: &[u8]) -> Option<&'static str> {
     let begins = STARTS
         .iter()
@@ -50,7 +50,7 @@ pub(crate) fn of_start(start: &[u8]) -> Option<&'static str> {
     if begins("events:") && (begins("fn=") || begins("fl=")) {
         return Some("a profile in the format of callgrind");
     }
-    // Of folded stacks a thread's name in brackets may be the first thing.
+    // Folded stacks may begin with a thread's name in brackets.
     let list = text.strip_prefix('[').map(str::trim_start);
     let is_list = list.is_some_and(|list| list.starts_with(['{', '[', '"', ']']));
     if text.starts_with('{') || is_list {
@@ -60,7 +60,7 @@ pub(crate) fn of_start(start: &[u8]) -> Option<&'static str> {
             false => "JSON",
         });
     }
-    // DTrace's ustack(): indented frames of MODULE`FUNCTION+0xOFFSET, then an indented number alone.
+    // DTrace's ustack(): indented frames of MODULE`FUNCTION+0xOFFSET, then an indented number on its own line.
     let is_ustack = lines().any(|line| line.starts_with(' ') && line.contains('`'));
     is_ustack.then_some("the output of DTrace: stackcollapse.pl makes folded stacks of it")
 }

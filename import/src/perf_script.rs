@@ -1,6 +1,7 @@
-//! How does the text of `perf script` become a session?
+//! Imports the text of `perf script`.
 //!
-//! It is read twice: which names there are, and since when, is known before the first sample is written, for times may go back.
+//! The text is read twice: all names, and the times since which they are valid, must be known before the first sample is written, because
+//! times may go back.
 
 use std::{collections::HashMap, io::BufRead};
 
@@ -23,11 +24,11 @@ use crate::{
 
 /// The longest line that is read.
 const MAX_LINE: usize = 1 << 20;
-/// Most events, as of a session.
+/// The most events, as in a session.
 const MAX_EVENTS: usize = 1_000;
-/// What the event of a text without events is called.
+/// The name of the event if a text has no events.
 const NO_EVENT: &str = "samples";
-/// What is in the names of the kernel's clocks: cpu-clock, task-clock.
+/// A part of the names of the kernel's clock events: cpu-clock, task-clock.
 const CLOCK: &str = "-clock";
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
@@ -36,10 +37,10 @@ const SECOND: u64 = 1_000_000_000;
 #[derive(Debug)]
 struct ScriptEvent {
     name: String,
-    /// What a sample stands for that has no period.
+    /// The weight of a sample without a period.
     period: u64,
     rate: Rate,
-    /// Its periods are nanoseconds.
+    /// Periods are in nanoseconds.
     is_clock: bool,
 }
 
@@ -48,9 +49,9 @@ struct ScriptEvent {
 enum Periods {
     /// No sample has one.
     Absent,
-    /// All have this one.
+    /// All samples have this one.
     Same(u64),
-    /// They differ, or some have none.
+    /// The periods differ, or some samples have none.
     Various,
 }
 
@@ -63,17 +64,17 @@ impl Periods {
     }
 }
 
-/// What the first reading finds.
+/// The result of the first pass.
 #[derive(Debug, Default)]
 struct Survey {
-    /// By their names, with the periods of their samples.
+    /// The names of events, with the periods of their samples.
     events: Vec<(String, Periods)>,
     by_name: HashMap<String, usize>,
     names: TextNames,
     tasks: TextTasks,
-    /// Samples so far.
+    /// Number of samples so far.
     number: u64,
-    /// The time of the first sample.
+    /// The earliest time of a sample.
     start: Option<u64>,
     has_times: bool,
     header: ScriptHeader,
@@ -173,17 +174,17 @@ fn samples(input: &Input) -> Result<ScriptSamples<impl BufRead + use<>>> {
     Ok(ScriptSamples::new(Lines::new(input.reader()?, MAX_LINE)))
 }
 
-/// Why a sample is not imported.
+/// Returns the reason if a sample is not imported.
 fn excluded(sample: &ScriptSample) -> Option<&'static str> {
     if sample.is_cut {
         return Some("too-many-frames");
     }
-    // Prose may look like the first line of a sample without a time; a tracepoint has a colon in its name.
+    // Prose may look like the first line of a sample without a time. The name of a tracepoint has a colon.
     let is_doubtful = sample.time.is_none() && !sample.event_name().contains(':');
     (is_doubtful && sample.frames.is_empty()).then_some("without-frame")
 }
 
-/// The frames of a sample, leaf first: at least one.
+/// Returns the frames of a sample, leaf first. There is at least one.
 fn frames(sample: &ScriptSample) -> impl Iterator<Item = NamedFrame<'_>> {
     const UNKNOWN: &str = "[unknown]";
     let of_frames = sample.frames.iter().map(|frame| NamedFrame {
@@ -225,7 +226,7 @@ impl Survey {
         survey.header = samples.header;
         survey.odd = samples.odd;
         survey.first_line = samples.first_line;
-        // Events that the header does not have come last.
+        // Events that are not in the header come last.
         let Self { header, events, .. } = &mut survey;
         events.sort_by_key(|(name, _)| header.place(name).unwrap_or(usize::MAX));
         let places = survey.events.iter().enumerate();
@@ -267,7 +268,7 @@ impl Survey {
         self.tasks.add(task, &sample.comm, time, &images);
     }
 
-    /// What an event's samples without a period stand for: nanoseconds, if it is a clock and the header says how often it ticks.
+    /// Determines the weight of an event's samples without a period: nanoseconds if it is a clock and the header has its frequency.
     fn event(&self, (name, periods): &(String, Periods)) -> ScriptEvent {
         let is_clock = name.contains(CLOCK);
         let said = self.header.rate(name);
@@ -279,7 +280,7 @@ impl Survey {
             (_, Periods::Same(period @ 1..)) | (Some(Rate::Period(period @ 1..)), _) => {
                 (Rate::Period(period), Some(period))
             }
-            // A period of 0 is none.
+            // A period of 0 means that there is none.
             (Some(Rate::Period(0)) | None, _) => (Rate::Period(1), None),
         };
         let has_weights = *periods != Periods::Absent || unsaid.is_some();
@@ -291,7 +292,7 @@ impl Survey {
         }
     }
 
-    /// Writes which threads and mappings there are, as of the first sample's time.
+    /// Writes the threads and mappings as of the first sample's time.
     fn introduce(&self, session: &mut TextSession, input: &Input) -> Result<()> {
         let start = self.start.unwrap_or(0);
         for (task, name) in self.tasks.first_names() {

@@ -1,8 +1,8 @@
-//! How often did a `perf record` sample, by its command line?
+//! Finds the sampling rate in the command line of `perf record`.
 
 use varid_model::Rate;
 
-/// perf's options whose value may be the next word (`perf record -h`). The others have none, or have it behind `=`.
+/// Options of perf whose value may be the next word (`perf record -h`). Other options have no value, or have it after `=`.
 const SHORT_WITH_VALUE: &[u8] = b"cCDeFGjkmoprtu";
 const LONG_WITH_VALUE: [&str; 29] = [
     "affinity",
@@ -36,8 +36,8 @@ const LONG_WITH_VALUE: [&str; 29] = [
     "uid",
 ];
 
-/// `perf record -F 99` or `-c 10000`, with long names and without blanks, too. What follows the first word that is no option is the
-/// profiled program with its own.
+/// Parses `perf record -F 99` or `-c 10000`, also with long names and without blanks. The first word that is not an option begins the
+/// profiled program and its own options.
 pub(crate) fn rate_of_command(command: &str) -> Option<Rate> {
     let mut words = command.split_whitespace();
     words.find(|word| ["record", "rec"].contains(word))?;
@@ -59,7 +59,7 @@ pub(crate) fn rate_of_command(command: &str) -> Option<Rate> {
     None
 }
 
-/// A word of options: the last of those that it has, without the dashes.
+/// A word of options, reduced to its last option, without dashes.
 struct RecorderOption<'a> {
     name: &'a str,
     value: Value<'a>,
@@ -68,12 +68,12 @@ struct RecorderOption<'a> {
 enum Value<'a> {
     None,
     Here(&'a str),
-    /// It is the next word.
+    /// The value is the next word.
     Next,
 }
 
 impl<'a> RecorderOption<'a> {
-    /// None: the word is no option, or ends them.
+    /// None if the word is not an option, or ends the options.
     fn of(word: &'a str) -> Option<Self> {
         if let Some(long) = word.strip_prefix("--") {
             if let Some((name, value)) = long.split_once('=') {
@@ -87,7 +87,7 @@ impl<'a> RecorderOption<'a> {
             };
             return Some(Self { name, value });
         }
-        // Several may stand together, the last one with a value: `-agF99`.
+        // Short options may be combined, the last one with a value: `-agF99`.
         let short = word.strip_prefix('-').filter(|short| !short.is_empty())?;
         let with_value = short
             .bytes()

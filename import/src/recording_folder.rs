@@ -1,6 +1,6 @@
-//! Which files has a recording that is a folder: what `perf record --threads` and `--kcore` write?
+//! Opens a recording that is a folder, as `perf record --threads` and `--kcore` write.
 //!
-//! `data` is a perf.data file. Beside it, `data.0` and so on have the records of one reader of ring buffers each, without a header.
+//! `data` is a perf.data file. `data.0` and so on beside it have the records of one reader of ring buffers each, without a header.
 
 use std::{
     fs::{self, File},
@@ -16,23 +16,23 @@ use crate::error::{Error, Result};
 
 /// The file with the header.
 const DATA: &str = "data";
-/// Most files of records: perf has one for a CPU at most.
+/// The most files with records. perf has at most one for each CPU.
 const MAX_FILES: u32 = 1 << 14;
 
-/// A recording's files as one.
+/// The files of a recording combined into one.
 #[derive(Debug)]
 pub(crate) struct RecordingFolder {
-    /// `data`, with the records of the others behind it.
+    /// `data`, with the records of the other files appended.
     pub(crate) file: File,
-    /// Where the records of the others lie in it.
+    /// The ranges of the other files' records in it.
     pub(crate) parts: Vec<Range<u64>>,
-    /// When the last of them was written.
+    /// The time of the last write to any of them.
     pub(crate) modified: SystemTime,
-    /// Which of the others are not there, as a sentence.
+    /// A note on missing files, if there are any.
     pub(crate) missing: Option<String>,
 }
 
-/// Reads the folder's files, which may have so many bytes together.
+/// Reads the folder's files, which may have at most `most` bytes together.
 pub(crate) fn open(path: &Path, most: u64) -> Result<RecordingFolder> {
     let wrong = |message| {
         let error = io::Error::new(io::ErrorKind::IsADirectory, message);
@@ -64,7 +64,7 @@ pub(crate) fn open(path: &Path, most: u64) -> Result<RecordingFolder> {
             None => whole.insert(copy_of(&mut first, &data, most)?),
         };
         let start = whole.stream_position().map_err(Error::io("copy", &part))?;
-        // One byte more tells that there are more.
+        // Try to copy one more byte, to detect that the limit is exceeded.
         let room = most.saturating_sub(start).saturating_add(1);
         let copied = io::copy(&mut Read::by_ref(&mut source).take(room), whole)
             .map_err(Error::io("copy", &part))?;
@@ -82,21 +82,21 @@ pub(crate) fn open(path: &Path, most: u64) -> Result<RecordingFolder> {
     })
 }
 
-/// The numbers of the files of records, in order: as perf it takes all that are there.
+/// The numbers of the files with records, in order. As in perf, all existing files are used.
 fn numbers(path: &Path) -> io::Result<Vec<u32>> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
         let number = name.to_str().and_then(|name| name.strip_prefix("data."));
         let number = number.and_then(|number| number.parse::<u32>().ok());
-        // `data.01` is none of perf's.
+        // perf does not write `data.01`.
         numbers.extend(number.filter(|number| *name == *format!("{DATA}.{number}")));
     }
     numbers.sort_unstable();
     Ok(numbers)
 }
 
-/// Which numbers before the last one are missing.
+/// Returns a note if numbers before the last one are missing.
 fn missing(numbers: &[u32]) -> Option<String> {
     let last = *numbers.last()?;
     let mut missing = (0..last).filter(|number| numbers.binary_search(number).is_err());
@@ -114,7 +114,7 @@ fn written(file: &File) -> Option<SystemTime> {
     file.metadata().and_then(|about| about.modified()).ok()
 }
 
-/// A file without a name that holds what `source` holds, which may be so many bytes.
+/// Copies `source` into a file without a name. It may have at most `most` bytes.
 fn copy_of(source: &mut File, path: &Path, most: u64) -> Result<File> {
     let mut copy = tempfile::tempfile().map_err(Error::io("make a copy of", path))?;
     let copied = io::copy(&mut source.take(most.saturating_add(1)), &mut copy);

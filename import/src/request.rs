@@ -1,4 +1,4 @@
-//! What is imported, and where to?
+//! The description of an import.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,28 +19,28 @@ use crate::{
     summary::ImportSummary,
 };
 
-/// `PERF_TYPE_RAW`: the session's perf.data needs an event, of which no reader takes the numbers for times.
+/// `PERF_TYPE_RAW`: the session's perf.data needs an event whose periods no reader shows as times.
 pub(crate) const RAW_EVENT: u32 = 4;
 
-/// What is imported, and how.
+/// The source of an import, and its options.
 #[derive(Debug)]
 pub struct ImportRequest {
     /// The source.
     pub input: Input,
-    /// Its format; none: it is found by the content.
+    /// Its format. None: it is detected from the content.
     pub format: Option<SourceFormat>,
     /// The session's folder.
     pub output: PathBuf,
-    /// Names that the source carries are not taken: files name its addresses, as in a session that varid recorded.
+    /// Ignore names in the source: addresses are named from files, as in a session that varid recorded.
     pub without_names: bool,
     /// The first entry of a folded stack is a frame, not the thread's name.
     pub first_is_frame: bool,
 }
 
-/// A session that is written, what became of its source, and what that was called.
+/// A session that has been written, the summary of its source, and the source's path.
 pub(crate) type Imported = ((SessionWriter, ImportSummary), PathBuf);
 
-/// What a manifest says of a source, whatever its format.
+/// The description of a source in the manifest.
 pub(crate) struct Origin<'a> {
     pub(crate) input: &'a Input,
     pub(crate) format: SourceFormat,
@@ -51,7 +51,7 @@ pub(crate) struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    /// Begins its session in a folder.
+    /// Begins a session in a folder.
     pub(crate) fn session(mut self, output: &Path) -> Result<SessionWriter> {
         let start = MonotonicNs::ZERO;
         self.cut_names();
@@ -67,7 +67,7 @@ impl Origin<'_> {
         Ok(SessionWriter::create_to_replace(output, manifest)?)
     }
 
-    /// Leaves no name of the source longer than those of a manifest.
+    /// Cuts the names of the source to the limits of a manifest.
     fn cut_names(&mut self) {
         let shorten = |name: &mut String, most| name.truncate(cut(name, most).len());
         shorten(&mut self.target.value, MAX_NAME);
@@ -80,7 +80,7 @@ impl Origin<'_> {
     }
 }
 
-/// When and how long a recording was, as far as its samples and its end tell.
+/// The start and the duration of a recording, according to its samples and its end.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Span {
     first: Option<u64>,
@@ -88,13 +88,13 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// A record was at this time.
+    /// Adds the time of a record.
     pub(crate) fn add(&mut self, time: u64) {
         self.first = Some(self.first.map_or(time, |first| first.min(time)));
         self.last = self.last.max(time);
     }
 
-    /// Writes it into a manifest. The recording ended at `end`, by the wall clock.
+    /// Writes the span to a manifest. `end` is the end of the recording by the wall clock.
     pub(crate) fn write(self, manifest: &mut Manifest, end: SystemTime) {
         let start = self.first.unwrap_or(0);
         let duration = self.last.saturating_sub(start);

@@ -1,18 +1,18 @@
-//! What does a frame's line of `perf script` say?
+//! Parses a frame's line of `perf script`.
 //!
 //! ```text
 //! ADDRESS [FUNCTION[+0xOFFSET]] [(FILE)]
 //! ```
 //!
-//! Functions and files may have blanks and parentheses: the file is found from the right, by the parenthesis that the last one closes.
+//! Functions and files may contain blanks and parentheses. The file begins at the parenthesis that the last one closes.
 
-/// A frame, or a function that is inlined in the frame behind it.
+/// A frame, or a function that is inlined into the frame after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Frame<'a> {
     pub(crate) address: u64,
-    /// Empty: it has no name.
+    /// Empty if it has no name.
     pub(crate) function: &'a str,
-    /// None: the text has no files.
+    /// None if the text has no files.
     pub(crate) file: Option<&'a str>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// A function and its file: what stands in the last parentheses, if that is a word of its own.
+/// Splits a function and its file, which is in the last parentheses, if these are a separate word.
 fn split_file(text: &str) -> (&str, Option<&str>) {
     let file = text.strip_suffix(')').and_then(|inner| {
         let at = opening(inner)?;
@@ -51,7 +51,7 @@ fn split_file(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Where the parenthesis is that is closed behind this text. In a path they need not come in pairs, in a function's name they do: there
+/// Finds the parenthesis that is closed after this text. Parentheses are balanced in a function's name, but not necessarily in a path: then
 /// it is the first one before a path.
 fn opening(text: &str) -> Option<usize> {
     let paired = paired_opening(text).filter(|at| {
@@ -140,7 +140,7 @@ mod tests {
                 "f(int)",
                 Some("/opt/a (b/prog"),
             ),
-            // A name that begins with a parenthesis, with a file and without.
+            // A name that begins with a parenthesis, with and without a file.
             (
                 "4005 (*Conn).Close+0x1 (/bin/a)",
                 0x4005,

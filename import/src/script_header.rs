@@ -1,4 +1,4 @@
-//! What does `perf script --header` say of the recording, before its samples?
+//! Parses the comments of `perf script --header` about the recording, which precede the samples.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,22 +10,22 @@ use crate::{
     recorder_options::rate_of_command,
 };
 
-/// Most events that are remembered, as of a session.
+/// The most events that are kept, as in a session.
 const MAX_EVENTS: usize = 1_000;
 
-/// What the comments of a text say. What they do not say is empty.
+/// The information in the comments of a text. Missing information is empty.
 #[derive(Debug, Default)]
 pub(crate) struct ScriptHeader {
     pub(crate) command: String,
     pub(crate) host: Host,
-    /// When the recording ended: perf takes the time of its file.
+    /// The end of the recording: perf uses the modification time of its file.
     pub(crate) captured: Option<SystemTime>,
-    /// The events in their order, and how often they are sampled, if that is said.
+    /// The events in order, with their sampling rates if they are known.
     events: Vec<(String, Option<Rate>)>,
 }
 
 impl ScriptHeader {
-    /// Takes what a comment says.
+    /// Adds the information in a comment.
     pub(crate) fn comment(&mut self, comment: &str) {
         let Some((key, value)) = comment.split_once(':') else {
             return;
@@ -42,7 +42,7 @@ impl ScriptHeader {
         }
     }
 
-    /// How often an event is sampled, as its own line says, else the recorder's command line.
+    /// The sampling rate of an event, from its own line or else from the recorder's command line.
     pub(crate) fn rate(&self, event: &str) -> Option<Rate> {
         let of_event = self
             .place(event)
@@ -50,7 +50,7 @@ impl ScriptHeader {
         of_event.or_else(|| rate_of_command(&self.command))
     }
 
-    /// The place of an event among those of the recording.
+    /// The index of an event in the recording.
     pub(crate) fn place(&self, event: &str) -> Option<usize> {
         self.events.iter().position(|(name, _)| name == event)
     }
@@ -75,7 +75,7 @@ fn event(value: &str) -> Option<(String, Option<Rate>)> {
     Some((cut(name, MAX_SHORT_NAME).to_owned(), rate))
 }
 
-/// A time as ctime(3) has it: `Tue Feb 21 03:35:44 2017`. Its zone is not said, and taken to be UTC.
+/// Parses a time in the format of ctime(3): `Tue Feb 21 03:35:44 2017`. Its time zone is unknown and assumed to be UTC.
 fn time(text: &str) -> Option<SystemTime> {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -93,7 +93,7 @@ fn time(text: &str) -> Option<SystemTime> {
     if !(1970..10_000).contains(&year) || !(1..32).contains(&day) {
         return None;
     }
-    // Years begin in March here, so that a leap day ends one.
+    // Let years begin in March, so that a leap day is the last day of a year.
     let months = (month as u64).checked_add(10)? % 12;
     let year = year.checked_sub(u64::from(month < 2))?;
     let leap_days = (year / 4)
@@ -105,7 +105,7 @@ fn time(text: &str) -> Option<SystemTime> {
         .checked_add(leap_days)?
         .checked_add(of_months)?
         .checked_add(day)?
-        // Days from March of the year 0 to 1970.
+        // The days from March of the year 0 to 1970.
         .checked_sub(719_469)?;
     let of_day = hours
         .checked_mul(3_600)?
@@ -164,7 +164,7 @@ mod tests {
             Some(Rate::Frequency(4_000))
         );
         assert_eq!(header.rate("cpu-clock"), Some(Rate::Frequency(99)));
-        // A period of 0 is none.
+        // A period of 0 means that there is none.
         header.comment(" event : name = dummy, , id = { 8 }, type = 1, { sample_period, sample_freq } = 0, freq = 0");
         assert_eq!(header.rate("dummy"), Some(Rate::Frequency(99)));
     }

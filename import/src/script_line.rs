@@ -1,11 +1,11 @@
-//! What does the first line of a sample of `perf script` say?
+//! Parses the first line of a sample of `perf script`.
 //!
 //! ```text
 //! COMM TASK [CPU] [FLAGS] [TIME:] [PERIOD] [EVENT:] REST
 //! ```
 //!
-//! with `TID` or `PID/TID` for `TASK`. Names of threads may have blanks, and what looks like other fields. A time or, in a text without
-//! times, an event tells where the task before it is.
+//! with `TID` or `PID/TID` for `TASK`. Names of threads may contain blanks, and parts that look like other fields. The task is found before
+//! the time, or before the event in a text without times.
 
 use crate::script_frame::Frame;
 
@@ -16,16 +16,16 @@ pub(crate) struct Head<'a> {
     pub(crate) pid: u32,
     pub(crate) tid: u32,
     pub(crate) cpu: u32,
-    /// In nanoseconds; none: the text has no times.
+    /// Time in nanoseconds. None if the text has no times.
     pub(crate) time: Option<u64>,
     pub(crate) period: Option<u64>,
-    /// None: the text has no events.
+    /// None if the text has no events.
     pub(crate) event: Option<&'a str>,
-    /// What follows: the frame of a sample without callchain, or what a tracepoint says.
+    /// The rest of the line: the frame of a sample without a callchain, or a tracepoint's fields.
     pub(crate) rest: &'a str,
 }
 
-/// Who was sampled: what stands before the time or the event.
+/// The sampled thread: the part before the time or the event.
 struct Task<'a> {
     comm: &'a str,
     pid: u32,
@@ -36,7 +36,7 @@ struct Task<'a> {
 type Word<'a> = (usize, &'a str);
 
 impl<'a> Head<'a> {
-    /// The head of a sample in a text with times.
+    /// Parses the first line of a sample in a text with times.
     pub(crate) fn parse(line: &'a str) -> Option<Self> {
         let words = words(line);
         let times = words.iter().enumerate();
@@ -54,12 +54,12 @@ impl<'a> Head<'a> {
             })
     }
 
-    /// The head of a sample in a text without times: `COMM TASK [CPU] [PERIOD] EVENT: REST`. Prose may look like one.
+    /// Parses the first line of a sample in a text without times: `COMM TASK [CPU] [PERIOD] EVENT: REST`. Prose may look like one.
     pub(crate) fn parse_without_time(line: &'a str) -> Option<Self> {
         let words = words(line);
         let has_slash = |(_, (_, word)): &(usize, &Word<'_>)| word.contains('/');
         let places = || words.iter().enumerate().skip(1);
-        // A name may end in a number: both ids are told from one.
+        // A thread's name may end in a number, so words with both ids are tried first.
         let ids = places()
             .filter(has_slash)
             .chain(places().filter(|place| !has_slash(place)));
@@ -95,8 +95,8 @@ impl<'a> Head<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// The thread that these first words of a line are of. With -F flags or +iflags there are more words in brackets or of letters and
-    /// dots behind its ids.
+    /// Finds the thread in these first words of a line. With -F flags or +iflags, more words follow its ids: in brackets, or of letters and
+    /// dots.
     fn parse(line: &'a str, words: &[Word<'a>]) -> Option<Self> {
         let mut cpu = 0;
         for (at, word) in words.iter().rev() {
@@ -119,12 +119,12 @@ impl<'a> Task<'a> {
     }
 }
 
-/// The period and the event that these words begin with, and what follows on the line.
+/// Parses the period and the event at the beginning of these words, and returns the rest of the line.
 fn event<'a>(line: &'a str, words: &[Word<'a>]) -> Option<(Option<u64>, &'a str, &'a str)> {
     let named = |word: &Word<'a>| {
         let (_, text) = *word;
         let name = text.strip_suffix(':')?;
-        // What `--show-task-events` and its like print of other records is no sample.
+        // Other records, as printed with `--show-task-events` and the like, are not samples.
         let name =
             Some(name).filter(|name| !name.is_empty() && !name.starts_with("PERF_RECORD_"))?;
         let rest = line.get(end(word)..)?.trim();
@@ -139,7 +139,7 @@ fn event<'a>(line: &'a str, words: &[Word<'a>]) -> Option<(Option<u64>, &'a str,
     Some((Some(period), name, rest))
 }
 
-/// What follows the time in a text without events: nothing, a period, a frame or both.
+/// Parses the part after the time in a text without events: nothing, a period, a frame or both.
 fn without_event(rest: &str) -> Option<(Option<u64>, Option<&str>, &str)> {
     if rest.is_empty() || Frame::parse(rest).is_some_and(|frame| frame.file.is_some()) {
         let (number, frame) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -153,16 +153,16 @@ fn without_event(rest: &str) -> Option<(Option<u64>, Option<&str>, &str)> {
     Some((Some(period), None, ""))
 }
 
-/// Where a word ends.
+/// The end of a word.
 const fn end((at, word): &Word<'_>) -> usize {
     at.saturating_add(word.len())
 }
 
-/// The words of a line with their places.
+/// The words of a line with their offsets.
 fn words(line: &str) -> Vec<Word<'_>> {
     let mut words = Vec::new();
     let mut rest = line;
-    // What follows the event is never needed as words; a name with more blanks is none.
+    // Words after the event are not needed, and no name has this many blanks.
     while words.len() < 64 {
         let start = rest.find(|c: char| !c.is_ascii_whitespace());
         let Some((_, word)) = start.and_then(|start| rest.split_at_checked(start)) else {
@@ -179,20 +179,20 @@ fn words(line: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// A letter, digit or dot of `-F +flags`, such as `d..1.`.
+/// Returns true for a letter, digit or dot of `-F +flags`, such as `d..1.`.
 fn is_flag(byte: u8) -> bool {
     b".#+dDnNuUhHsSlLbBp".contains(&byte) || byte.is_ascii_digit()
 }
 
-/// `[cpu]`.
+/// Parses `[cpu]`.
 fn cpu_of(word: &str) -> Option<u32> {
     word.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
 }
 
-/// `pid/tid`, or the only id that there is.
+/// Parses `pid/tid`, or the only id.
 fn ids_of(word: &str) -> Option<(u32, u32)> {
     let (pid, tid) = word.split_once('/').unwrap_or((word, word));
-    // Tasks that are gone have -1.
+    // Threads that have exited have -1.
     let id = |text: &str| match text {
         "-1" => Some(u32::MAX),
         text => text.parse().ok(),
@@ -200,12 +200,12 @@ fn ids_of(word: &str) -> Option<(u32, u32)> {
     Some((id(pid)?, id(tid)?))
 }
 
-/// A time and a colon.
+/// Parses a time with a colon after it.
 fn time(word: &str) -> Option<u64> {
     nanoseconds(word.strip_suffix(':')?)
 }
 
-/// Seconds with a fraction, in nanoseconds.
+/// Parses seconds with a fraction, and returns nanoseconds.
 fn nanoseconds(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

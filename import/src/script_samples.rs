@@ -1,6 +1,6 @@
-//! Which samples does a text of `perf script` have?
+//! Reads the samples in a text of `perf script`.
 //!
-//! A sample is a line of the thread, the time and the event, then a line for each frame, then an empty one:
+//! A sample is a line with the thread, the time and the event, then a line for each frame, then an empty line:
 //!
 //! ```text
 //! prog 1234/1235 [001] 5.123456:     250000 cpu-clock:u:
@@ -8,8 +8,8 @@
 //!         55d0c41 main+0x25 (/usr/bin/prog)
 //! ```
 //!
-//! Without callchains the frame is on the first line, and tracepoints have what they say there. Each first line is a sample, whether it
-//! has frames or not.
+//! Without callchains, the frame is on the first line. Tracepoints have their fields there. Each first line is a sample, with or without
+//! frames.
 
 use std::io::{self, BufRead};
 
@@ -21,14 +21,14 @@ use crate::{
     script_line::Head,
 };
 
-/// Most frames of a sample, as of a session.
+/// The most frames of a sample, as in a session.
 const MAX_FRAMES: usize = 8_000;
 
 /// A frame that a text names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScriptFrame {
     pub(crate) function: String,
-    /// The file; of a function that is inlined, that of the frame it is inlined in.
+    /// The file. For an inlined function, it is the file of the frame that it is inlined into.
     pub(crate) file: String,
 }
 
@@ -42,39 +42,39 @@ pub(crate) struct ScriptSample {
     pub(crate) time: Option<u64>,
     pub(crate) period: Option<u64>,
     pub(crate) event: Option<String>,
-    /// The first frame's address.
+    /// The address of the first frame.
     pub(crate) ip: Option<u64>,
-    /// Leaf first.
+    /// The frames, leaf first.
     pub(crate) frames: Vec<ScriptFrame>,
-    /// There are more frames than a session's sample has.
+    /// There were more frames than a session's sample can have.
     pub(crate) is_cut: bool,
-    /// Frames at the end whose file is not known yet.
+    /// Number of frames at the end whose file is not known yet.
     inlined: usize,
 }
 
-/// Whether the samples of a text have times: all of them do, or none.
+/// Whether the samples of a text have times. Either all of them do, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Times {
     Present,
     Absent,
 }
 
-/// Lines that are neither the first of a sample nor a frame.
+/// Lines that are neither the first line of a sample nor a frame.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct OddLines {
     pub(crate) count: u64,
-    /// The first of them.
+    /// Number of the first such line.
     pub(crate) first: u64,
 }
 
-/// Reads the samples of a text one after the other.
+/// Reads the samples of a text in order.
 pub(crate) struct ScriptSamples<R> {
     lines: Lines<R>,
     current: Option<ScriptSample>,
     times: Option<Times>,
     pub(crate) header: ScriptHeader,
     pub(crate) odd: OddLines,
-    /// The first line that says something.
+    /// Number of the first line that is neither empty nor a comment.
     pub(crate) first_line: u64,
 }
 
@@ -90,7 +90,7 @@ impl<R: BufRead> ScriptSamples<R> {
         }
     }
 
-    /// The next sample.
+    /// Returns the next sample.
     pub(crate) fn next(&mut self) -> io::Result<Option<ScriptSample>> {
         while let Some((number, line, whole)) = self.lines.next()? {
             if let Some(comment) = line.strip_prefix('#')
@@ -108,7 +108,7 @@ impl<R: BufRead> ScriptSamples<R> {
             if self.first_line == 0 {
                 self.first_line = number;
             }
-            // A thread's name may look like an address, but no line of a thread begins with a tab.
+            // A thread's name may look like an address, but the line of a thread never begins with a tab.
             let is_frame = self.current.is_some() && line.starts_with('\t');
             let head = match is_frame || !whole {
                 true => None,
@@ -138,19 +138,19 @@ impl<R: BufRead> ScriptSamples<R> {
     }
 }
 
-/// The first line of a sample in a text that has times or not.
+/// Parses the first line of a sample, with or without a time.
 fn head(line: &str, times: Option<Times>) -> Option<(Head<'_>, Times)> {
     let timed = || Head::parse(line).map(|head| (head, Times::Present));
     let untimed = || Head::parse_without_time(line).map(|head| (head, Times::Absent));
     match times {
         Some(Times::Present) => timed(),
-        // What seemed to be a sample without a time may have been prose.
+        // An apparent sample without a time may have been prose.
         Some(Times::Absent) | None => timed().or_else(untimed),
     }
 }
 
-/// Whether a line that begins as a comment is the first of a sample, whose thread's name begins so. What stands before the samples with a
-/// blank behind its first character is a header.
+/// Returns true if a line that begins like a comment is the first line of a sample, because the thread's name begins with `#`. Before the
+/// samples, a line with a blank after the `#` is a header.
 fn is_named_so(line: &str, comment: &str, times: Option<Times>) -> bool {
     let may_be_name = times.is_some() || !comment.starts_with([' ', '\t', '#']);
     match times {
@@ -159,7 +159,7 @@ fn is_named_so(line: &str, comment: &str, times: Option<Times>) -> bool {
     }
 }
 
-/// Whether a text may be one of `perf script`: a sample with a time, or one without it that has a frame.
+/// Returns true if a text may be from `perf script`: it has a sample with a time, or one without a time that has a frame.
 pub(crate) fn is_script(text: &str) -> bool {
     let reader = Lines::new(text.as_bytes(), text.len());
     let mut samples = ScriptSamples::new(reader);
@@ -218,7 +218,7 @@ impl ScriptSample {
         self.frames.push(ScriptFrame { function, file });
     }
 
-    /// The functions before are inlined in a frame of this file.
+    /// Sets the file of the preceding inlined functions, which are inlined into a frame of this file.
     fn place_inlined(&mut self, file: &str) {
         for frame in self.frames.iter_mut().rev().take(self.inlined) {
             file.clone_into(&mut frame.file);

@@ -1,4 +1,4 @@
-//! What does a perf.data say of its recording, in a session's terms?
+//! Converts what a perf.data file has about its recording to the terms of a session.
 
 use varid_model::Rate;
 use varid_model::perf::{
@@ -11,17 +11,17 @@ use crate::{
     perfdata::{Features, SourceEvent},
 };
 
-/// The events of the session, and which of them each event of the source is. None: none of them is sampled.
+/// The events of the session, and the index in it for each event of the source. None if no event is sampled.
 ///
-/// An event without samples of its own is there if it is read with the samples of one before it. Tracepoints whose fields the source does
-/// not describe are what varid's own are, events of which perf does not show the fields.
+/// An event without samples of its own is included if it is read with the samples of an event before it. Tracepoints whose fields the
+/// source does not describe become events like varid's own, for which perf shows no fields.
 pub(crate) fn session_events(
     all: &[SourceEvent],
     tracing_data: &[u8],
 ) -> Option<(SessionEvents, Vec<Option<usize>>)> {
     let mut events = Vec::new();
     let mut places = Vec::new();
-    // The last event that reads the counts of its group.
+    // The last event whose samples have the counts of its group.
     let mut leader = None;
     for event in all {
         let is_read_only = event.is_read_only();
@@ -57,7 +57,7 @@ pub(crate) fn session_events(
     Some((events, places))
 }
 
-/// The machine of a recording. It is this one if its name, kernel and architecture are.
+/// The machine of a recording. It is this machine if name, kernel and architecture are equal.
 pub(crate) fn host(features: &Features) -> Host {
     let here = Host::this_machine();
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -76,7 +76,7 @@ pub(crate) fn host(features: &Features) -> Host {
     }
 }
 
-/// What was recorded, as far as the recorder's command line tells.
+/// The target of the recording, according to the recorder's command line.
 pub(crate) fn target(features: &Features, input: &Input) -> SessionTarget {
     let package = features.meta_info.get("app_package_name");
     if let Some(package) = package.filter(|package| !package.is_empty()) {
@@ -95,7 +95,7 @@ pub(crate) fn target(features: &Features, input: &Input) -> SessionTarget {
     }
 }
 
-/// Samples that simpleperf itself has lost; what the kernel lost has records.
+/// The number of samples that simpleperf itself lost. Losses of the kernel have records.
 pub(crate) fn recorder_lost(features: &Features) -> u64 {
     let stat = features.meta_info.get("record_stat");
     let fields = stat.map_or("", String::as_str).split(',');

@@ -1,6 +1,7 @@
-//! Which names does a recording of simpleperf carry, and what are they names of?
+//! The names in a recording of simpleperf, and the images to which they belong.
 //!
-//! Functions of files become the session's own files, whose addresses are offsets of the original; the kernel's go to `kernel.sym`.
+//! Functions of files become files of the session, whose addresses are file offsets of the original. Those of the kernel go to
+//! `kernel.sym`.
 
 use std::collections::HashMap;
 
@@ -19,44 +20,44 @@ use crate::{
     simpleperf::{self, FileKind, JitCache, SourceFile},
 };
 
-/// What the files of a code cache are shown as.
+/// The names that are shown for the files of a code cache.
 const JIT: &str = "[jit]";
 const JIT_ZYGOTE: &str = "[jit-zygote]";
-/// Between the parts of an image that stands for several files: a mapping may start so far before the first function.
+/// The gap between the parts of an image that stands for several files. A mapping may start this far before the first function.
 const MARGIN: u64 = 1 << 20;
 
-/// Where the addresses of a mapping are in an image.
+/// How addresses of a mapping are converted to addresses of an image.
 #[derive(Debug, Clone, Copy)]
 enum Place {
-    /// At their offset in the file.
+    /// The address is the offset in the file.
     Offset,
-    /// At their distance from the mapping's start.
+    /// The address is the distance from the mapping's start.
     Distance,
-    /// Symbols have addresses of the process: those from the first to the last are in the image from `at` on.
+    /// Symbols have addresses of the process. Those from `first` to `end` are in the image from `at` on.
     Address { first: u64, end: u64, at: u64 },
 }
 
-/// Most files of the session: a phone's processes map some thousand.
+/// The most files of the session. The processes of a phone map a few thousand.
 const MAX_FILES: usize = 1 << 14;
-/// A mapping's offset at which no image has a function.
+/// A mapping offset at which no image has a function.
 const NOWHERE: u64 = MAX_OFFSET * 2;
 
-/// The names that a source carries.
+/// The names in a source.
 #[derive(Debug, Default)]
 pub(crate) struct SourceNames {
-    /// By the path in a mapping: which image, and where.
+    /// The image and the conversion of addresses, by the path in a mapping.
     places: HashMap<String, (usize, Place)>,
     images: Vec<NamedImage>,
     files: Vec<ImageFile>,
     kernel: Vec<KernelFunction>,
-    /// Modules that have not been seen in memory.
+    /// Modules whose mapping has not been seen yet.
     modules: HashMap<String, SourceFile>,
-    /// Which image the files of a code cache are, and where the next one goes.
+    /// The image of each code cache, and the end of its last part.
     caches: HashMap<&'static str, (usize, u64)>,
 }
 
 impl SourceNames {
-    /// The names that a file's features have.
+    /// Reads the names from a file's features.
     pub(crate) fn new(features: &Features, notes: &mut Vec<String>) -> Self {
         let mut names = Self::default();
         let mut files = Vec::new();
@@ -96,17 +97,17 @@ impl SourceNames {
         names
     }
 
-    /// How many files have names.
+    /// Number of files with names.
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Adds a file. Whether it is of a kind whose addresses are known.
+    /// Adds a file. Returns false if it is of a kind whose addresses are unknown.
     fn add(&mut self, file: SourceFile, build_id: Vec<u8>) -> bool {
         match file.kind {
             FileKind::Kernel => {
                 let functions = file.functions.into_iter().map(|function| {
-                    // Those of a module are `name [module]`.
+                    // Functions of a module are called `name [module]`.
                     let split = function.name.strip_suffix(']');
                     let (name, module) = split
                         .and_then(|name| name.rsplit_once(" ["))
@@ -158,9 +159,9 @@ impl SourceNames {
         });
     }
 
-    /// Adds a file that holds code that was made at run time: one image has those of a cache.
+    /// Adds a file with code that was generated at run time. All files of a cache share one image.
     ///
-    /// The symbols of such a file are at addresses of the process (`PROT_JIT_SYMFILE_MAP` in simpleperf's `thread_tree.cpp`).
+    /// The symbols of such a file have addresses of the process (`PROT_JIT_SYMFILE_MAP` in simpleperf's `thread_tree.cpp`).
     fn add_to_cache(&mut self, cache: JitCache, mut file: SourceFile) -> bool {
         let (name, layer) = match cache {
             JitCache::App => (JIT, Layer::App),
@@ -224,14 +225,14 @@ impl SourceNames {
         Ok(())
     }
 
-    /// The session's file for a mapping of this path, and the mapping's offset in it.
+    /// The session's file for a mapping of this path, and the mapping's offset in that file.
     pub(crate) fn place(&self, path: &str, start: u64, pgoff: u64) -> Option<(&ImageFile, u64)> {
         let (image, place) = self.places.get(path)?;
         let pgoff = match place {
             Place::Offset => pgoff,
             Place::Distance => 0,
             Place::Address { first, end, at } if start < *end => {
-                // One that starts further before holds none of the functions.
+                // A mapping that starts even earlier contains none of the functions.
                 let before = first.saturating_sub(MARGIN.min(*first));
                 match start.checked_sub(before) {
                     Some(into) => at
@@ -245,7 +246,7 @@ impl SourceNames {
         Some((self.files.get(*image)?, pgoff))
     }
 
-    /// The kernel mapped a module, or itself.
+    /// Handles a mapping of a kernel module, or of the kernel itself.
     pub(crate) fn map_kernel(&mut self, path: &str, start: u64) {
         let Some(file) = self.modules.remove(path) else {
             return;
@@ -265,13 +266,13 @@ impl SourceNames {
         }
     }
 
-    /// The kernel's functions.
+    /// Takes the functions of the kernel.
     pub(crate) fn take_kernel(&mut self) -> Vec<KernelFunction> {
         std::mem::take(&mut self.kernel)
     }
 }
 
-/// A file's functions by their offsets.
+/// A file's functions by their file offsets.
 fn slots(file: &SourceFile) -> Vec<Slot> {
     let is_dex = file.kind == FileKind::Dex;
     let offset = |address: u64| match is_dex {
@@ -285,7 +286,7 @@ fn slots(file: &SourceFile) -> Vec<Slot> {
         Some(Slot {
             offset: Some(offset).filter(|offset| *offset < MAX_OFFSET)?,
             size: function.size.into(),
-            // Bionic's linker has its copies of other libraries' functions under names of their own.
+            // Bionic's linker prefixes the names of its copies of other libraries' functions.
             name: match function.name.strip_prefix("__dl_") {
                 Some(name) => name.to_owned(),
                 None => function.name.clone(),

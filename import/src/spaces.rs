@@ -1,4 +1,4 @@
-//! Which files do processes have mapped?
+//! The files that processes have mapped.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -8,16 +8,16 @@ use std::{
 
 use varid_model::{Address, IntervalMap, IntervalValue};
 
-/// Mappings of all processes together that are kept.
+/// The most mappings of all processes together.
 const MAX_MAPPINGS: usize = 1 << 20;
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FilePlace {
-    /// The file's number.
+    /// The index of the file.
     pub(crate) file: usize,
     pub(crate) offset: u64,
-    /// Whether the process may execute what is there.
+    /// Whether the process may execute the mapping.
     pub(crate) access: Access,
 }
 
@@ -39,13 +39,13 @@ impl IntervalValue for FilePlace {
     }
 }
 
-/// The mappings of a process. Those of a child are its parent's until one of both changes.
+/// The mappings of a process. A child shares those of its parent until one of them changes.
 type Mappings = Rc<IntervalMap<FilePlace>>;
 
 #[derive(Debug, Default)]
 struct Space {
     mappings: Mappings,
-    /// Which end of a process was its own; none: it runs.
+    /// The number of the process's exit. None if it is running.
     ended: Option<u64>,
 }
 
@@ -53,14 +53,14 @@ struct Space {
 #[derive(Debug)]
 pub(crate) struct Spaces {
     by_pid: HashMap<u32, Space>,
-    /// How many mappings they have together, shared ones counted once.
+    /// Total number of mappings. Shared ones are counted once.
     len: usize,
-    /// How many there may be.
+    /// The most mappings.
     max: usize,
-    /// Processes by their ends. Their mappings are kept while there is room: their threads may run on.
+    /// Processes in the order of their exits. Their mappings are kept while there is room, because other threads may still run.
     ended: VecDeque<(u64, u32)>,
     ends: u64,
-    /// Mappings that there was no room for.
+    /// Number of mappings for which there was no room.
     refused: u64,
 }
 
@@ -87,12 +87,12 @@ impl Spaces {
         self.by_pid.get(&pid).map(|space| &*space.mappings)
     }
 
-    /// How many mappings there was no room for.
+    /// Number of mappings for which there was no room.
     pub(crate) const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// A process has mapped a file.
+    /// Handles a mapping of a file.
     pub(crate) fn map(&mut self, pid: u32, range: Range<Address>, place: FilePlace) {
         while self.len >= self.max {
             let Some((end, ended)) = self.ended.pop_front() else {
@@ -105,7 +105,7 @@ impl Spaces {
             }
         }
         let mappings = &mut self.by_pid.entry(pid).or_default().mappings;
-        // A child's are a copy from its first own one on.
+        // A child's first own mapping makes a copy of the shared ones.
         let before = match Rc::get_mut(mappings) {
             Some(mappings) => mappings.len(),
             None => 0,
@@ -118,12 +118,12 @@ impl Spaces {
             .saturating_add(mappings.len());
     }
 
-    /// A process was forked.
+    /// Handles the fork of a process.
     pub(crate) fn fork(&mut self, parent: u32, child: u32) {
         if parent == child {
             return;
         }
-        // What had this number before has ended.
+        // An earlier process with this id has ended.
         self.remove(child);
         if let Some(Space { mappings, .. }) = self.by_pid.get(&parent) {
             let mappings = Rc::clone(mappings);
@@ -132,7 +132,7 @@ impl Spaces {
         }
     }
 
-    /// A process has ended.
+    /// Handles the exit of a process.
     pub(crate) fn end(&mut self, pid: u32) {
         if let Some(space) = self.by_pid.get_mut(&pid)
             && space.ended.is_none()
@@ -143,7 +143,7 @@ impl Spaces {
         }
     }
 
-    /// A process has no mappings any more.
+    /// Removes all mappings of a process.
     pub(crate) fn remove(&mut self, pid: u32) {
         let space = self.by_pid.remove(&pid);
         let alone = space.and_then(|space| Rc::into_inner(space.mappings));
@@ -181,7 +181,7 @@ mod tests {
                 map(&mut spaces, pid, start);
             }
             assert!(has(&spaces, pid, 0x2000), "{pid}");
-            // Its threads may run on while there is room.
+            // Other threads may still run, so the mappings are kept while there is room.
             spaces.end(pid);
             spaces.end(pid);
             assert!(has(&spaces, pid, 0x1000), "{pid}");
@@ -202,7 +202,7 @@ mod tests {
         spaces.end(1);
         map(&mut spaces, 2, 0x1000);
         assert!(has(&spaces, 2, 0x1000) && !has(&spaces, 1, 0x1000));
-        // A program that another one replaces gives back what it has.
+        // A program that is replaced by exec frees its mappings.
         spaces.remove(2);
         assert_eq!(spaces.len, 0);
     }
@@ -218,11 +218,11 @@ mod tests {
         map(&mut spaces, 2, 0x3000);
         assert_eq!(spaces.len, 5);
         assert!(has(&spaces, 2, 0x1000) && !has(&spaces, 1, 0x3000));
-        // What replaces a mapping counts for it.
+        // A mapping that replaces another one does not add to the count.
         map(&mut spaces, 2, 0x3000);
         assert_eq!(spaces.len, 5);
         spaces.end(2);
-        // Another process with its number does not end with it.
+        // A new process with the same id does not end with the old one.
         spaces.fork(1, 2);
         assert_eq!(spaces.len, 2);
         for start in [0x4000, 0x5000, 0x6000, 0x7000, 0x8000, 0x9000, 0xa000] {

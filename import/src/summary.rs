@@ -1,26 +1,26 @@
-//! What became of a source?
+//! The result of an import.
 
 use std::collections::BTreeMap;
 
 use crate::format::SourceFormat;
 
-/// What was imported and what was not.
+/// What was imported, and what was not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportSummary {
-    /// What the source is.
+    /// The format of the source.
     pub format: SourceFormat,
-    /// The program that wrote it, if it is known: `perf`, `simpleperf`.
+    /// The program that wrote the source, if it is known: `perf`, `simpleperf`.
     pub writer: Option<String>,
-    /// Samples of the session.
+    /// Number of samples in the session.
     pub samples: u64,
-    /// Samples of the source that are not in the session, by the reason.
+    /// Number of samples of the source that are not in the session, by reason.
     pub excluded: BTreeMap<String, u64>,
-    /// What the source says was lost when it was recorded.
+    /// Number of losses that the source reports.
     pub lost: u64,
-    /// Stacks that were unwound from copies.
+    /// Number of stacks that were unwound from copies.
     pub unwound: u64,
-    /// Files whose names the session keeps, because the source carried them.
+    /// Number of files whose names the session has because the source had them.
     pub named_images: usize,
-    /// What else is to be known, as sentences.
+    /// Notes, as sentences.
     pub notes: Vec<String>,
 }

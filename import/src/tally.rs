@@ -1,34 +1,34 @@
-//! What is to be known of an imported recording besides its records?
+//! Counts and notes of an import, besides its records.
 
 use std::collections::BTreeMap;
 
-/// Counts of what is not in the session as it was recorded, and notes.
+/// Counts of what was lost or left out, and notes.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Samples that are not imported, by the reason.
+    /// Samples that are not imported, by reason.
     pub(crate) excluded: BTreeMap<String, u64>,
     pub(crate) notes: Vec<String>,
     /// Frames of virtual machines.
     pub(crate) guest_frames: u64,
     losses: Losses,
-    /// Samples that the recorder's filter let go.
+    /// Samples that the recorder's filter dropped.
     filtered_out: u64,
-    /// Records that were older than one before.
+    /// Records that were older than an earlier one.
     late: u64,
     latest: u64,
 }
 
-/// What ring buffers had no room for, by two counts of the same.
+/// Losses of ring buffers, by two counts of the same losses.
 #[derive(Debug, Default)]
 struct Losses {
-    /// The kernel's, while it recorded: none of what it lost last.
+    /// The kernel's reports during the recording. They do not include the last losses.
     told: u64,
-    /// The recorder's at its end.
+    /// The recorder's totals at its end.
     in_all: u64,
 }
 
 impl Tally {
-    /// With these notes.
+    /// Makes a tally with these notes.
     pub(crate) fn new(notes: Vec<String>) -> Self {
         Self {
             notes,
@@ -41,7 +41,7 @@ impl Tally {
         self.latest
     }
 
-    /// A record of this time is written.
+    /// Adds the time of a record that is written.
     pub(crate) fn passed(&mut self, time: u64) {
         if time < self.latest {
             add(&mut self.late, 1);
@@ -49,32 +49,32 @@ impl Tally {
         self.latest = self.latest.max(time);
     }
 
-    /// A sample is not imported.
+    /// Counts a sample that is not imported.
     pub(crate) fn exclude(&mut self, reason: &str) {
         add(self.excluded.entry(reason.to_owned()).or_default(), 1);
     }
 
-    /// The kernel told of so many lost records.
+    /// Adds lost records that the kernel reported.
     pub(crate) fn lost(&mut self, count: u64) {
         add(&mut self.losses.told, count);
     }
 
-    /// The recorder counted so many lost records of an event in all.
+    /// Adds the recorder's total of an event's lost records.
     pub(crate) fn lost_in_all(&mut self, count: u64) {
         add(&mut self.losses.in_all, count);
     }
 
-    /// What was lost and the kernel did not tell.
+    /// The losses that the kernel did not report.
     pub(crate) const fn unreported(&self) -> u64 {
         self.losses.in_all.saturating_sub(self.losses.told)
     }
 
-    /// The recorder's filter let so many samples go.
+    /// Adds samples that the recorder's filter dropped.
     pub(crate) fn filtered_out(&mut self, count: u64) {
         add(&mut self.filtered_out, count);
     }
 
-    /// Adds notes of what was counted.
+    /// Adds notes on the counts.
     pub(crate) fn note_counts(&mut self) {
         let Self {
             late,
@@ -112,7 +112,7 @@ mod tests {
         tally.lost(5);
         tally.lost(3);
         assert_eq!(tally.unreported(), 0);
-        // Of two events, the last losses of which the kernel did not tell.
+        // Two events. The kernel did not report the last losses.
         tally.lost_in_all(6);
         tally.lost_in_all(4);
         assert_eq!(tally.unreported(), 2);

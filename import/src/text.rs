@@ -1,4 +1,4 @@
-//! How do named stacks without addresses become a session?
+//! Imports stacks that have names, but no addresses.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::SystemTime;
@@ -25,7 +25,7 @@ pub(crate) struct TextSample {
     pub(crate) task: Task,
     pub(crate) cpu: u32,
     pub(crate) period: u64,
-    /// The instruction, if the text has it.
+    /// The instruction pointer, if the text has it.
     pub(crate) ip: Option<u64>,
 }
 
@@ -36,20 +36,20 @@ pub(crate) struct TextSession {
     pub(crate) excluded: BTreeMap<String, u64>,
     names: TextNames,
     files: Vec<ImageFile>,
-    /// Which image a process has mapped.
+    /// The images that each process has mapped.
     mapped: HashSet<(u32, usize)>,
-    /// Threads by their ids: since when they have their current names.
+    /// For each thread, the time since which it has its current name.
     threads: HashMap<Task, u64>,
     /// The frames of the current sample.
     frames: Vec<Address>,
-    /// The images that they are in.
+    /// The images of these frames.
     used: Vec<usize>,
-    /// Frames whose functions are beyond the names that are kept.
+    /// Number of frames whose functions are beyond the limit of names.
     unnamed: u64,
 }
 
 impl TextSession {
-    /// A session with the names that are known of its text.
+    /// Makes a session with the names that are known of its text.
     pub(crate) fn new(writer: SessionWriter, names: TextNames) -> Self {
         Self {
             writer,
@@ -69,7 +69,7 @@ impl TextSession {
         let place = self.names.place(frame);
         self.unnamed = self.unnamed.saturating_add(u64::from(place.is_of_others));
         self.used.push(place.image);
-        // A caller's address lies behind the call.
+        // A caller's address is a return address.
         let address = match self.frames.is_empty() {
             true => place.address,
             false => FrameAddress::calling_at(place.address).recorded(),
@@ -77,7 +77,7 @@ impl TextSession {
         self.frames.push(address);
     }
 
-    /// Writes a sample of the current stack, which is forgotten.
+    /// Writes a sample with the current stack, then clears the stack.
     pub(crate) fn sample(&mut self, input: &Input, sample: &TextSample) -> Result<()> {
         let time = MonotonicNs::new(sample.time);
         let (pid, tid) = sample.task;
@@ -108,12 +108,12 @@ impl TextSession {
         Ok(())
     }
 
-    /// The images that the current stack is in.
+    /// The images of the current stack.
     pub(crate) fn images(&self) -> &[usize] {
         &self.used
     }
 
-    /// The next sample is of a thread with this name, which it has since `time` or before.
+    /// Writes the name of a thread, which it has since `time` at the latest. The next sample is one of this thread.
     pub(crate) fn name(&mut self, task: Task, name: ThreadName<'_>, time: u64) -> Result<()> {
         if self.threads.insert(task, name.since) == Some(name.since) {
             return Ok(());
@@ -129,7 +129,7 @@ impl TextSession {
         Ok(())
     }
 
-    /// A process has mapped an image since this time or before.
+    /// Writes a mapping of an image, which the process has since this time at the latest.
     pub(crate) fn map(
         &mut self,
         input: &Input,
@@ -163,7 +163,7 @@ impl TextSession {
         Ok(())
     }
 
-    /// Counts a sample that is not imported; the current stack is forgotten.
+    /// Counts a sample that is not imported, and clears the current stack.
     pub(crate) fn exclude(&mut self, reason: &str) {
         let count = self.excluded.entry(reason.to_owned()).or_default();
         *count = count.saturating_add(1);
@@ -175,11 +175,11 @@ impl TextSession {
         self.used.clear();
     }
 
-    /// Writes the images; the session can be finished. How many there are.
+    /// Writes the images, so that the session can be finished. Returns their number.
     fn write_images(&mut self, arch: &str) -> Result<usize> {
         let names = std::mem::take(&mut self.names);
         let files = std::mem::take(&mut self.files);
-        // An image without a file has no frame of a sample.
+        // An image without a file has no frames in samples.
         let mut count = 0usize;
         for (file, image) in files.iter().zip(names.into_images()) {
             images::write(&mut self.writer, file, image, arch)?;
@@ -188,8 +188,8 @@ impl TextSession {
         Ok(count)
     }
 
-    /// Ends the session: its writer, and what was imported. `source`: the text's format, and the program that wrote it, if it is known;
-    /// `span` and `end`: when its samples were taken, and by the wall clock when the recording ended.
+    /// Ends the session. Returns its writer and the summary. `source` is the text's format and the program that wrote it, if it is known.
+    /// `span` is the time span of the samples, and `end` is the end of the recording by the wall clock.
     pub(crate) fn finish(
         mut self,
         (format, writer): (SourceFormat, Option<&str>),

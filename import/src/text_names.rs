@@ -1,8 +1,8 @@
-//! Which addresses stand for the names of a text, which has none that can be looked up?
+//! Assigns addresses to the names of a text, which has no addresses that can be looked up.
 //!
-//! Each file that the text names is an image of the session, each function of it has 16 bytes, in the order in which they come. An image
-//! is mapped at the same place in every process that has a frame in it. How many names there are is bounded, whatever a text has: the
-//! others are one function.
+//! Each file that the text names is an image of the session. Each function has 16 bytes in it, in the order of occurrence. An image is
+//! mapped at the same address in every process that has a frame in it. The number of names is bounded: those beyond the limit are one
+//! function.
 
 use std::collections::HashMap;
 
@@ -15,53 +15,53 @@ use crate::{
     limits::{ListRoom, MAX_NAME, cut},
 };
 
-/// Where the first image is mapped, and how far apart they are.
+/// The address of the first image, and the distance between images.
 const BASE: u64 = 0x5000_0000_0000;
-/// Addresses of an image.
+/// Size of an image in bytes.
 pub(crate) const WINDOW: u64 = 1 << 32;
-/// Bytes of a function.
+/// Size of a function in bytes.
 const SLOT: u64 = 16;
-/// The first function's offset: before it lie headers.
+/// The offset of the first function, after the headers.
 const FIRST: u64 = 0x1000;
-/// Most images; one more has what belongs to others.
+/// The most images. One more holds the functions beyond the limits.
 const MAX_IMAGES: usize = 4_000;
-/// Most functions of all images, and most bytes of their names.
+/// The most functions of all images, and the most bytes of their names.
 const MAX_FUNCTIONS: usize = 1 << 19;
 const MAX_BYTES: usize = 64 << 20;
-/// What stands for all functions beyond these.
+/// Stands for all functions beyond these limits.
 const OTHERS: NamedFrame<'_> = NamedFrame {
     name: "[names beyond the limit]",
     image: "[others]",
     layer: Layer::Native,
 };
 
-/// A frame that is named.
+/// A frame with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NamedFrame<'a> {
     /// The function.
     pub(crate) name: &'a str,
-    /// The file it is in.
+    /// The file of the function.
     pub(crate) image: &'a str,
     /// Its layer.
     pub(crate) layer: Layer,
 }
 
-/// Where a function is.
+/// The position of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FunctionPlace {
-    /// The number of its image.
+    /// The index of its image.
     pub(crate) image: usize,
     pub(crate) address: Address,
-    /// It stands for functions that there are too many of.
+    /// It stands for functions beyond the limits.
     pub(crate) is_of_others: bool,
 }
 
-/// An image with its functions' addresses.
+/// An image with the addresses of its functions.
 #[derive(Debug)]
 struct TextImage {
     named: NamedImage,
     functions: HashMap<String, Address>,
-    /// Bytes of the functions' names: a substitute takes no more than so many.
+    /// Size of the functions' names in bytes, which a substitute limits.
     bytes: usize,
 }
 
@@ -69,9 +69,9 @@ struct TextImage {
 #[derive(Debug)]
 pub(crate) struct TextNames {
     images: Vec<TextImage>,
-    /// What the list of images has room for.
+    /// The remaining room in the list of images.
     room: ListRoom,
-    /// The images of a file: the next one begins where one is full.
+    /// The images of each file. When one is full, the next begins.
     by_name: HashMap<Layer, HashMap<String, Vec<usize>>>,
     functions: usize,
     bytes: usize,
@@ -90,7 +90,7 @@ impl Default for TextNames {
 }
 
 impl TextNames {
-    /// Where the function of a frame is.
+    /// Returns the position of a frame's function, and adds the function if it is new.
     pub(crate) fn place(&mut self, frame: NamedFrame<'_>) -> FunctionPlace {
         let known = self.known(frame);
         let place = known.or_else(|| self.has_room(frame).then(|| self.add(frame)));
@@ -104,12 +104,12 @@ impl TextNames {
         }
     }
 
-    /// Where an image starts.
+    /// The start address of an image.
     pub(crate) fn start(image: usize) -> Address {
         Address::new(BASE.saturating_add(WINDOW.saturating_mul(image as u64)))
     }
 
-    /// The images in order of their numbers, with their functions.
+    /// The images in order of their indices, with their functions.
     pub(crate) fn into_images(self) -> impl Iterator<Item = NamedImage> {
         self.images.into_iter().map(|image| image.named)
     }
@@ -146,14 +146,14 @@ impl TextNames {
         (number, address)
     }
 
-    /// Whether a further function, and its image if that is new, are within the limits.
+    /// Returns true if another function, and its image if that is new, are within the limits.
     fn has_room(&self, frame: NamedFrame<'_>) -> bool {
         let has_image =
             self.open_image(frame).is_some() || self.room.fits(short(frame.image).len());
         has_image && self.functions < MAX_FUNCTIONS && self.bytes < MAX_BYTES
     }
 
-    /// The image of a frame's file that has room for names.
+    /// The image of a frame's file that still has room for names.
     fn open_image(&self, frame: NamedFrame<'_>) -> Option<usize> {
         let of_layer = self.by_name.get(&frame.layer)?;
         let last = of_layer.get(short(frame.image))?.last()?;
@@ -161,7 +161,7 @@ impl TextNames {
         (image.bytes < MAX_NAMES).then_some(*last)
     }
 
-    /// The image that a function of this file goes to.
+    /// The image for a new function of this file.
     fn image(&mut self, frame: NamedFrame<'_>) -> usize {
         if let Some(known) = self.open_image(frame) {
             return known;
@@ -186,7 +186,7 @@ impl TextNames {
     }
 }
 
-/// A name that is not too long; a function without one is `[unknown]`.
+/// Cuts a name that is too long. An empty name becomes `[unknown]`.
 fn short(name: &str) -> &str {
     match cut(name, MAX_NAME).trim() {
         "" => "[unknown]",
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn functions_beyond_the_limits_are_one() {
-        // The names' number is reached first, or their bytes.
+        // First the limit of the number of names, then the limit of their bytes.
         for (len, kept) in [(8, MAX_FUNCTIONS), (MAX_NAME, MAX_BYTES / MAX_NAME)] {
             let mut names = TextNames::default();
             let first = names.place(frame("first"));
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn functions_of_files_beyond_the_limit_are_in_no_other_file() {
-        // The files' number is reached first, or the bytes of their names.
+        // First the limit of the number of files, then the limit of the bytes of their names.
         for (len, kept) in [(8, MAX_IMAGES), (MAX_NAME, (2 << 20) / MAX_NAME)] {
             let mut names = TextNames::default();
             let files: Vec<_> = (0..kept + 5)

@@ -1,6 +1,6 @@
-//! Which threads has a text, what are they called, and which images have their processes?
+//! The threads of a text, their names, and the images of their processes.
 //!
-//! How many there are is bounded, whatever a text has: what is beyond counts for one thread of one process.
+//! Their number is bounded. Threads beyond the limits count as one thread of one process.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,14 +9,14 @@ use crate::limits::{MAX_SHORT_NAME, cut};
 /// A process and a thread of it.
 pub(crate) type Task = (u32, u32);
 
-/// What stands for all threads beyond the limits: Linux has no process with this id (`PID_MAX_LIMIT`).
+/// Stands for all threads beyond the limits. Linux has no process with this id (`PID_MAX_LIMIT`).
 pub(crate) const OTHERS: Task = (1 << 22, 1 << 22);
 const OTHERS_NAME: &str = "[threads beyond the limit]";
-/// Most threads.
+/// The most threads.
 pub(crate) const MAX_THREADS: usize = 1 << 16;
-/// Most pairs of a process and an image that it has.
+/// The most pairs of a process and one of its images.
 const MAX_MAPS: usize = 1 << 18;
-/// Most names of all threads, each from a time on.
+/// The most names of all threads, each from a time on.
 const MAX_NAMES: usize = 1 << 18;
 
 /// A thread's name, from a time on.
@@ -26,23 +26,23 @@ pub(crate) struct ThreadName<'a> {
     pub(crate) since: u64,
 }
 
-/// The names of a thread: each from its first sample to its last, by the first.
+/// The names of a thread: each from its first to its last sample, keyed by the time of the first.
 type Names = BTreeMap<u64, (u64, String)>;
 
 /// The threads of a text.
 #[derive(Debug, Default)]
 pub(crate) struct TextTasks {
     threads: HashMap<Task, Names>,
-    /// Which images a process has.
+    /// Pairs of a process and one of its images.
     maps: HashSet<(u32, usize)>,
-    /// How many names the threads have together.
+    /// Number of names of all threads.
     names: usize,
-    /// Samples whose threads have another name than is kept.
+    /// Number of samples whose thread's name is not kept.
     unnamed: u64,
 }
 
 impl TextTasks {
-    /// Adds a sample: its thread, what that is called at its time, and the images that its frames are in.
+    /// Adds a sample: its thread, the thread's name at that time, and the images of its frames.
     pub(crate) fn add(&mut self, task: Task, name: &str, time: u64, images: &[usize]) {
         let (task, name) = match self.of(task, images) {
             OTHERS => (OTHERS, OTHERS_NAME),
@@ -53,7 +53,7 @@ impl TextTasks {
         self.name(task, name, time);
     }
 
-    /// The thread that a sample counts for.
+    /// The thread to which a sample is assigned.
     pub(crate) fn of(&self, task: Task, images: &[usize]) -> Task {
         let (pid, _) = task;
         let has_thread = self.threads.contains_key(&task) || self.threads.len() < MAX_THREADS;
@@ -66,7 +66,7 @@ impl TextTasks {
         }
     }
 
-    /// What a thread is called at a time.
+    /// The name of a thread at a time.
     pub(crate) fn name_at(&self, task: Task, time: u64) -> Option<ThreadName<'_>> {
         let (since, (_, name)) = self.threads.get(&task)?.range(..=time).next_back()?;
         Some(ThreadName {
@@ -75,7 +75,7 @@ impl TextTasks {
         })
     }
 
-    /// The threads, each with its first name.
+    /// All threads with their first names.
     pub(crate) fn first_names(&self) -> Vec<(Task, ThreadName<'_>)> {
         let threads = self.threads.iter().filter_map(|(task, names)| {
             let (since, (_, name)) = names.first_key_value()?;
@@ -87,19 +87,19 @@ impl TextTasks {
         threads
     }
 
-    /// The images that processes have.
+    /// The images of all processes.
     pub(crate) fn maps(&self) -> Vec<(u32, usize)> {
         let mut maps: Vec<_> = self.maps.iter().copied().collect();
         maps.sort_unstable();
         maps
     }
 
-    /// How many samples are of threads that had more names than are kept.
+    /// Number of samples whose thread had more names than are kept.
     pub(crate) const fn unnamed(&self) -> u64 {
         self.unnamed
     }
 
-    /// A thread has this name at this time. Texts need not be in order of time.
+    /// Records that a thread has this name at this time. Texts need not be in order of time.
     fn name(&mut self, task: Task, name: &str, time: u64) {
         let names = self.threads.entry(task).or_default();
         if let Some((first, (last, known))) = names.range_mut(..=time).next_back() {
@@ -117,7 +117,7 @@ impl TextTasks {
         }
         let before = names.len();
         let mut last = time;
-        // What it is called between two of its samples goes on behind this one.
+        // If this sample is between two samples with another name, that name continues after it.
         if let Some((_, (end, known))) = names.range_mut(..time).next_back()
             && *end > time
         {
@@ -182,13 +182,13 @@ mod tests {
         assert_eq!(tasks.of((7, MAX_THREADS as u32), &[0]), OTHERS);
         assert_eq!(tasks.name_at(OTHERS, 9).unwrap().name, OTHERS_NAME);
         assert_eq!(tasks.maps(), [(7, 0), (OTHERS.0, 0)]);
-        // Of a process with too many images what has one of the others.
+        // A sample of a process with too many images counts for the others.
         for image in 1..MAX_MAPS + 9 {
             tasks.add((7, 5), "name", 1, &[image]);
         }
         assert_eq!(tasks.of((7, 5), &[9]), (7, 5));
         assert_eq!(tasks.of((7, 5), &[9, MAX_MAPS]), OTHERS);
-        // The pairs of those beyond are as many as there are images.
+        // For threads beyond the limits, there are at most as many pairs as images.
         assert!(tasks.maps().len() < MAX_MAPS + 16);
     }
 

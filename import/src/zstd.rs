@@ -1,4 +1,4 @@
-//! What do the frames of a zstd file hold?
+//! Decompresses the frames of a zstd file.
 
 use std::io::{self, BufRead, Read};
 
@@ -7,10 +7,10 @@ use ruzstd::decoding::{
     errors::{FrameDecoderError, ReadFrameHeaderError},
 };
 
-/// Most bytes that a frame may make its reader keep.
+/// The largest window of a frame, in bytes.
 const MAX_WINDOW: u64 = 128 << 20;
 
-/// Whether what starts with these bytes is a zstd file.
+/// Returns true if content with this beginning is a zstd file.
 pub(crate) const fn is_zstd(start: &[u8]) -> bool {
     matches!(
         start,
@@ -18,7 +18,7 @@ pub(crate) const fn is_zstd(start: &[u8]) -> bool {
     )
 }
 
-/// Reads what all frames of a file hold, one behind the other, as zstd(1) does; frames of applications are skipped.
+/// Decompresses all frames of a file in order, as zstd(1) does. Skippable frames are skipped.
 pub(crate) struct ZstdFrames<R> {
     source: R,
     decoder: FrameDecoder,
@@ -31,7 +31,7 @@ impl<R: BufRead> ZstdFrames<R> {
         Self { source, decoder }
     }
 
-    /// Begins the next frame. Whether there is one.
+    /// Begins the next frame. Returns false if there is none.
     fn begin(&mut self) -> io::Result<bool> {
         loop {
             if self.source.fill_buf()?.is_empty() {

@@ -1,4 +1,4 @@
-//! Where is a frame, and which instruction is it at?
+//! Addresses, and the addresses of frames.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Address(u64);
 
 impl Address {
-    /// The address with this number.
+    /// Makes the address with this number.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)
@@ -19,19 +19,19 @@ impl Address {
         self.0
     }
 
-    /// The address so many bytes further on, modulo 2^64 as a machine computes it.
+    /// Adds bytes modulo 2^64, as a machine does.
     #[must_use]
     pub const fn wrapping_add(self, bytes: u64) -> Self {
         Self(self.0.wrapping_add(bytes))
     }
 
-    /// The address at this distance, modulo 2^64 as a machine computes it.
+    /// Adds a signed distance modulo 2^64, as a machine does.
     #[must_use]
     pub const fn wrapping_add_signed(self, bytes: i64) -> Self {
         Self(self.0.wrapping_add_signed(bytes))
     }
 
-    /// How many bytes it lies above another address; None: it lies below.
+    /// The distance in bytes from a lower address. None if `start` is higher than this address.
     #[must_use]
     pub const fn offset_from(self, start: Self) -> Option<u64> {
         self.0.checked_sub(start.0)
@@ -50,11 +50,11 @@ impl fmt::LowerHex for Address {
     }
 }
 
-/// What is known of the instruction that a frame is at.
+/// The address of a frame: an instruction or a return address.
 ///
-/// A callchain in perf.data has the instruction itself for the leaf and return addresses for all other frames, and its
-/// readers subtract one from these before they look for a function or a line: a return address may lie behind
-/// the last instruction of a function that never returns. [`FrameAddress::lookup`] is that subtraction.
+/// A callchain in perf.data has the instruction itself for the leaf and return addresses for all other frames. Readers subtract one from
+/// return addresses before they look up a function or a line: a return address may be after the last instruction of a function that never
+/// returns. [`FrameAddress::lookup`] does this subtraction.
 ///
 /// ```
 /// use varid_model::{Address, FrameAddress};
@@ -66,14 +66,14 @@ impl fmt::LowerHex for Address {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameAddress {
-    /// The instruction that executes: a sample's, or one that a signal interrupted.
+    /// The instruction that is executed: that of a sample, or one that a signal interrupted.
     Instruction(Address),
-    /// Where a call returns to: behind the call.
+    /// The return address of a call: the address after the call instruction.
     Return(Address),
 }
 
 impl FrameAddress {
-    /// The frame at this depth of a callchain as perf.data has it; the leaf is at 0.
+    /// Makes the frame at this depth of a callchain in perf.data. The leaf is at depth 0.
     #[must_use]
     pub const fn in_callchain(depth: usize, recorded: Address) -> Self {
         match depth {
@@ -82,13 +82,13 @@ impl FrameAddress {
         }
     }
 
-    /// The frame of a caller of which an address within the call instruction is known, and not where that returns to.
+    /// Makes the frame of a caller from an address within its call instruction, if the return address is not known.
     #[must_use]
     pub const fn calling_at(call: Address) -> Self {
         Self::Return(Address(call.0.saturating_add(1)))
     }
 
-    /// The address that tells which function and line this is.
+    /// The address for looking up the function and the line.
     #[must_use]
     pub const fn lookup(self) -> Address {
         match self {
@@ -97,7 +97,7 @@ impl FrameAddress {
         }
     }
 
-    /// The address that a callchain in perf.data has for it.
+    /// The address in a callchain of perf.data.
     #[must_use]
     pub const fn recorded(self) -> Address {
         match self {
@@ -105,7 +105,7 @@ impl FrameAddress {
         }
     }
 
-    /// Whether it is the instruction itself.
+    /// Returns true if it is the instruction itself.
     #[must_use]
     pub const fn is_instruction(self) -> bool {
         matches!(self, Self::Instruction(_))

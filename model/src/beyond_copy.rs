@@ -1,20 +1,20 @@
-//! What lies outside of a copy of a stack, where frame pointers lead out of it?
+//! The parts of a stack that frame pointers lead to, outside of the stack's copies.
 
 use crate::Address;
 
-/// The two words to which a frame pointer leads, as code that keeps one leaves them.
+/// The two words that a frame pointer points to, in code that maintains one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameLink {
     /// The frame pointer: the address of the first word.
     pub at: Address,
     /// The caller's frame pointer.
     pub caller_fp: u64,
-    /// The return address, at the word behind. On arm64 it may be signed.
+    /// The return address, in the next word. On arm64 it may be signed.
     pub return_address: u64,
 }
 
 impl FrameLink {
-    /// The word at an address, if it is one of the two.
+    /// The word at an address. None if it is neither of the two.
     fn word(&self, address: Address) -> Option<u64> {
         match address.offset_from(self.at)? {
             0 => Some(self.caller_fp),
@@ -24,12 +24,12 @@ impl FrameLink {
     }
 }
 
-/// What a sample has of a stack outside of its copies, of a machine with words of 8 bytes.
+/// The parts of a stack that a sample has outside of its copies, for a machine with words of 8 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BeyondCopy {
-    /// Where frame pointers lead, innermost first.
+    /// The links that frame pointers lead to, innermost first.
     pub links: Vec<FrameLink>,
-    /// The bytes from the first link on, as many as there are.
+    /// The bytes from the first link on, as many as could be read.
     pub bytes: Vec<u8>,
 }
 
@@ -44,13 +44,13 @@ impl BeyondCopy {
         copied.or_else(|| self.links.iter().find_map(|link| link.word(address)))
     }
 
-    /// Whether a frame pointer leads there.
+    /// Returns true if a frame pointer leads to this address.
     #[must_use]
     pub fn has_link(&self, at: Address) -> bool {
         self.links.iter().any(|link| link.at == at)
     }
 
-    /// Empties it, and keeps its memory.
+    /// Clears the contents and keeps the allocations.
     pub fn clear(&mut self) {
         self.links.clear();
         self.bytes.clear();

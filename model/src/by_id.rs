@@ -1,15 +1,15 @@
-//! Maps whose keys are numbers that the kernel or a VM gives out, looked up with every sample.
+//! Maps whose keys are numbers assigned by the kernel or a VM. They are used for every sample.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by numbers.
+/// A map with numbers as keys.
 pub type ById<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 /// A set of numbers.
 pub type Ids<K> = HashSet<K, BuildHasherDefault<NumberHasher>>;
 
-/// Spreads numbers over a table: one multiplication by 2^64 divided by the golden ratio (Knuth,
-/// The Art of Computer Programming, 6.4), the product's halves joined.
+/// Distributes numbers over a table: multiplies by 2^64 divided by the golden ratio (Knuth, The Art of Computer Programming, 6.4), and
+/// combines the halves of the product.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct NumberHasher(u64);
 

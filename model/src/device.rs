@@ -1,16 +1,16 @@
-//! Which device is a file on?
+//! The device of a file.
 
-/// A device, as `stat` and memory maps number it.
+/// A device by its numbers, as in `stat` and memory maps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Device {
-    /// The driver; 0: no device, but a file system of its own, as tmpfs, overlayfs or FUSE.
+    /// The number of the driver. 0 for a file system without a device, such as tmpfs, overlayfs or FUSE.
     pub major: u32,
-    /// Which one of the driver's.
+    /// The number of the device within the driver.
     pub minor: u32,
 }
 
 impl Device {
-    /// The device of a file's `st_dev`, decoded as `gnu_dev_major` and `gnu_dev_minor` do.
+    /// Decodes a file's `st_dev`, like `gnu_dev_major` and `gnu_dev_minor`.
     #[must_use]
     pub const fn of_number(number: u64) -> Self {
         Self {

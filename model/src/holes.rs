@@ -1,24 +1,24 @@
-//! Which pages of a copy of a stack are missing?
+//! The pages that are missing in a copy of a stack.
 
 use crate::Address;
 
-/// Bytes of a page of a copy: what the sampler copies at once (`VARID_PAGE`).
+/// Size in bytes of the pages of a copy, which the sampler copies at once (`VARID_PAGE`).
 const PAGE: u64 = 4096;
 
-/// Pages of a copy of a stack that were not in memory: most likely parts of a buffer that nothing has been stored in yet. The copy has
-/// zeros there, which are no values.
+/// Pages of a copy of a stack that were not resident, most likely because they belong to a buffer that has not been written yet. The copy
+/// has zeros there, which are not values of the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Holes(u16);
 
 impl Holes {
-    /// Bit `n` is the page `n` of a copy, counted from the one that it begins in.
+    /// Bit `n` stands for page `n` of a copy. Page 0 contains the start of the copy.
     #[must_use]
     pub const fn of_bits(bits: u16) -> Self {
         Self(bits)
     }
 
-    /// The bytes of a copy, whose first one is at `start`, from an address on, up to the next hole. None: the copy does not reach there, or the
-    /// address is in a hole.
+    /// Returns the bytes of a copy from an address up to the next hole. `start` is the address of the copy. None if the copy does not
+    /// contain the address, or the address is in a hole.
     #[inline]
     #[must_use]
     pub fn bytes_from(self, start: Address, bytes: &[u8], address: Address) -> Option<&[u8]> {
@@ -31,7 +31,7 @@ impl Holes {
             .filter(|there| is_end || !there.is_empty())
     }
 
-    /// How many of the `len` bytes from an address on are there, up to the next hole; of a copy that begins at `start`.
+    /// Returns how many of the `len` bytes at an address are present up to the next hole. `start` is the address of the copy.
     #[inline]
     #[must_use]
     fn before_next(self, start: Address, address: Address, len: usize) -> usize {

@@ -1,16 +1,16 @@
-//! Which process, which thread?
+//! Ids of processes and threads.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A process, by its id in the initial pid namespace unless a function says otherwise.
+/// A process id, in the initial pid namespace unless a function says otherwise.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct Pid(u32);
 
-/// A thread, by its id in the initial pid namespace unless a function says otherwise.
+/// A thread id, in the initial pid namespace unless a function says otherwise.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -18,7 +18,7 @@ pub struct Pid(u32);
 pub struct Tid(u32);
 
 impl Pid {
-    /// The kernel itself, as perf writes it in the records of its mappings.
+    /// The kernel itself, as in the records of its mappings.
     pub const KERNEL: Self = Self(u32::MAX);
 
     /// The process with this id.
@@ -53,7 +53,7 @@ impl Tid {
         self.0
     }
 
-    /// Whether it is the first thread of the process.
+    /// Returns true if it is the first thread of the process.
     #[must_use]
     pub const fn is_main_thread_of(self, pid: Pid) -> bool {
         self.0 == pid.0

@@ -1,13 +1,13 @@
-//! Which value holds at this address? Disjoint ranges of addresses, as the mappings of a process are.
+//! A map from disjoint address ranges, such as the mappings of a process, to values.
 
 use std::cell::Cell;
 use std::ops::Range;
 
 use crate::Address;
 
-/// A value of an [`IntervalMap`], which can be cut where a later range overlaps its own.
+/// A value of an [`IntervalMap`]. A later range that overlaps the value's range can cut it.
 pub trait IntervalValue: Clone {
-    /// The value of the part of the range that starts so many bytes behind the range's start; at 0 the end is cut off.
+    /// Returns the value of a part of the range, which starts `offset` bytes after the range's start. At 0, only the end was cut.
     ///
     /// ```
     /// use varid_model::IntervalValue;
@@ -31,14 +31,14 @@ pub trait IntervalValue: Clone {
 pub struct Interval<V> {
     /// First address.
     pub start: Address,
-    /// First address behind it.
+    /// The address after the last one.
     pub end: Address,
-    /// What is there.
+    /// The value.
     pub value: V,
 }
 
 impl<V> Interval<V> {
-    /// Whether an address is in the range.
+    /// Returns true if the range contains an address.
     #[must_use]
     pub fn contains(&self, address: Address) -> bool {
         self.start <= address && address < self.end
@@ -47,19 +47,19 @@ impl<V> Interval<V> {
 
 /// Disjoint ranges of addresses with a value each. A new range replaces what it overlaps, as mmap(2) does.
 ///
-/// Lookups try the range that the last lookup found, as the next address is often in it; else they take two binary searches.
-/// The ranges lie in chunks of at most 512: inserting one moves a chunk's ranges, and the chunks' headers
-/// where a chunk is split.
+/// A lookup first tries the range that the last lookup found, because it often contains the next address, too. Otherwise it takes two
+/// binary searches. The ranges are stored in chunks of at most 512. An insertion moves the ranges of one chunk, and the chunks' headers if
+/// a chunk is split.
 #[derive(Debug, Clone)]
 pub struct IntervalMap<V> {
-    /// By address. No chunk is empty.
+    /// Chunks by address. None of them is empty.
     chunks: Vec<Vec<Interval<V>>>,
     len: usize,
-    /// The chunk and the place in it that the last lookup found. It is only a guess.
+    /// The chunk and the index in it that the last lookup found. It is only a hint.
     last_hit: Cell<(usize, usize)>,
 }
 
-/// Ranges in a chunk.
+/// The most ranges in a chunk.
 const MAX_CHUNK: usize = 512;
 
 impl<V> Default for IntervalMap<V> {
@@ -79,20 +79,20 @@ impl<V> IntervalMap<V> {
         self.len
     }
 
-    /// Whether there is no range.
+    /// Returns true if there are no ranges.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The range that holds an address.
+    /// The range that contains an address.
     #[must_use]
     pub fn get(&self, address: Address) -> Option<&Interval<V>> {
         let (chunk, place) = self.find(address)?;
         self.chunks.get(chunk)?.get(place)
     }
 
-    /// The value of the range that holds an address.
+    /// The value of the range that contains an address.
     pub fn get_mut(&mut self, address: Address) -> Option<&mut V> {
         let (chunk, place) = self.find(address)?;
         let interval = self.chunks.get_mut(chunk)?.get_mut(place)?;
@@ -110,7 +110,7 @@ impl<V> IntervalMap<V> {
         intervals.map(|interval| &mut interval.value)
     }
 
-    /// The values of the ranges that overlap this one, by address.
+    /// The values of the ranges that overlap `range`, by address.
     pub fn overlapping_mut(&mut self, range: Range<Address>) -> impl Iterator<Item = &mut V> {
         let first = self.first_chunk_behind(range.start);
         let chunks = self.chunks.get_mut(first..).unwrap_or_default();
@@ -154,14 +154,14 @@ impl<V> IntervalMap<V> {
 }
 
 impl<V: IntervalValue> IntervalMap<V> {
-    /// Gives a range a value. What it overlaps of other ranges is removed; an empty range changes nothing.
+    /// Sets the value of a range. The overlapped parts of other ranges are removed. An empty range changes nothing.
     pub fn insert(&mut self, range: Range<Address>, value: V) {
         let Range { start, end } = range;
         if start >= end {
             return;
         }
         self.remove(start..end);
-        // The chunk of the range before it, or the first one.
+        // The chunk of the preceding range, or the first chunk.
         let at = self
             .chunks
             .partition_point(|chunk| chunk.first().is_some_and(|first| first.start < start))
@@ -170,7 +170,7 @@ impl<V: IntervalValue> IntervalMap<V> {
             self.chunks.push(Vec::new());
         }
         let Some(chunk) = self.chunks.get_mut(at) else {
-            return; // there is one
+            return; // the map has at least one chunk
         };
         let place = chunk.partition_point(|interval| interval.start < start);
         chunk.insert(place, Interval { start, end, value });
@@ -178,7 +178,7 @@ impl<V: IntervalValue> IntervalMap<V> {
         self.split_if_full(at);
     }
 
-    /// Removes the addresses of a range. Whether any of them had a value.
+    /// Removes the addresses of a range. Returns true if any of them had a value.
     pub fn remove(&mut self, range: Range<Address>) -> bool {
         let Range { start, end } = range;
         if start >= end {
@@ -212,7 +212,7 @@ impl<V: IntervalValue> IntervalMap<V> {
             });
             chunk.splice(overlapping, left.into_iter().chain(right));
             self.len = self.len.saturating_sub(before).saturating_add(chunk.len());
-            // Emptied chunks are neighbours: a part is left in the first and in the last one only.
+            // Emptied chunks are neighbours: only the first and the last chunk can keep a part.
             if chunk.is_empty() {
                 let from = if emptied.is_empty() {
                     at
@@ -225,7 +225,7 @@ impl<V: IntervalValue> IntervalMap<V> {
         }
         self.chunks.drain(emptied);
         if changed {
-            // A range that was cut in two has one more.
+            // If a range was cut in two, the chunk has one more.
             self.split_if_full(first);
         }
         changed
@@ -241,7 +241,7 @@ impl<V: IntervalValue> IntervalMap<V> {
     }
 }
 
-/// Which ranges of a chunk overlap a range.
+/// Returns the indices of a chunk's ranges that overlap a range.
 fn overlapping<V>(chunk: &[Interval<V>], range: &Range<Address>) -> Range<usize> {
     let from = chunk.partition_point(|interval| interval.end <= range.start);
     let to = chunk.partition_point(|interval| interval.start < range.end);
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A stretch of a file, and whether it is as it was inserted.
+    /// A part of a file. Tests whether it is still as it was inserted.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     struct Stretch {
         file: u64,
@@ -341,10 +341,10 @@ mod tests {
         }
     }
 
-    /// From where to where, at which offset of which file; none: removed.
+    /// Start, end, and the offset and file that were inserted. None if the range was removed.
     type Change = (u64, u64, Option<(u64, u64)>);
 
-    /// Addresses of the model; the map has many times this number of ranges elsewhere, so that there are several chunks.
+    /// Number of addresses in the model. The map has many more ranges, so that there are several chunks.
     const ADDRESSES: u64 = 64;
 
     fn changes() -> impl Strategy<Value = Vec<Change>> {
@@ -359,7 +359,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_address_has_the_value_that_it_was_given_last(changes in changes(), scale in 1..40u64) {
-            // Each address of the model is `scale` ranges of the map where nothing else is.
+            // Each address of the model stands for `scale` ranges of the map.
             let mut map = IntervalMap::default();
             let mut model = vec![None; ADDRESSES as usize];
             for at in 0..ADDRESSES * scale {

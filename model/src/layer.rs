@@ -1,4 +1,4 @@
-//! Whose code is it: the app's, its VM's, the kernel's?
+//! The layers of a vertical profile: app, VM, kernel and so on.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ impl Layer {
         Self::Kernel,
     ];
 
-    /// Its place in [`ALL`](Self::ALL).
+    /// Its index in [`ALL`](Self::ALL).
     #[must_use]
     pub const fn place(self) -> usize {
         self as usize

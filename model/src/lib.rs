@@ -1,25 +1,25 @@
-//! The vocabulary of a profile: what its parts are called, wherever they are sampled, written or shown.
+//! The basic types of a profile, which are used wherever it is sampled, written or shown.
 //!
-//! Types of this crate know nothing of files, processes or the kernel; everything else may use them.
+//! The types of this crate do not depend on files, processes or the kernel. Every other crate may use them.
 //!
 //! | question | file |
 //! |---|---|
-//! | where is a frame, and which instruction is it at | `address` |
-//! | how are numbers that the kernel or a VM gives out looked up | `by_id` |
+//! | what is the address of a frame | `address` |
+//! | how are numbers from the kernel or a VM used as keys | `by_id` |
 //! | which process, which thread | `id` |
 //! | which device is a file on | `device` |
-//! | which value holds at an address | `interval_map` |
-//! | whose code is it | `layer` |
+//! | which value does an address have | `interval_map` |
+//! | which layer does code belong to | `layer` |
 //! | when, how much, how far | `measure` |
 //! | what may a process do with a mapping | `mode` |
-//! | which mappings are memory of a process's own | `own_memory` |
+//! | which mappings are memory of the process itself | `own_memory` |
 //! | what does the kernel's perf interface look like | [`perf`] |
-//! | what does a line of `/proc/PID/maps` say | `proc_maps` |
-//! | how well is the instruction known that a managed frame executes | `precision` |
+//! | how is a line of `/proc/PID/maps` parsed | `proc_maps` |
+//! | how precisely is the instruction of a managed frame known | `precision` |
 //! | how often is an event sampled | `rate` |
-//! | why is something missing of a sample | `reason` |
+//! | why is a part of a sample missing | `reason` |
 //! | which registers does a sample have, on which machine | `registers` |
-//! | which known word did a misspelt one mean | `spelling` |
+//! | which known word is similar to a misspelt one | `spelling` |
 //! | how much of a stack is recorded | `stack` |
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -1,4 +1,4 @@
-//! When, how much, how far: times, event counts, distances in bytecode.
+//! Times, event counts, and distances in bytecode.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,13 +12,13 @@ use std::time::Duration;
 pub struct MonotonicNs(u64);
 
 impl MonotonicNs {
-    /// The clock's start. Records that hold for the whole recording have it.
+    /// The start of the clock. Records that hold for the whole recording have this time.
     pub const ZERO: Self = Self(0);
 
-    /// Later than every moment of a recording.
+    /// A time later than any in a recording.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The moment at this many nanoseconds.
+    /// Makes the time at this many nanoseconds.
     #[must_use]
     pub const fn new(nanoseconds: u64) -> Self {
         Self(nanoseconds)
@@ -30,14 +30,14 @@ impl MonotonicNs {
         self.0
     }
 
-    /// The time from an earlier moment to this one; zero if that is later.
+    /// The time since an earlier moment. Zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// How much of an event a sample stands for, in the event's own unit.
+/// The weight of a sample, in the event's own unit.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -45,7 +45,7 @@ impl MonotonicNs {
 pub struct Period(u64);
 
 impl Period {
-    /// A period of this many events.
+    /// Makes a period of this many events.
     #[must_use]
     pub const fn new(count: u64) -> Self {
         Self(count)
@@ -63,7 +63,7 @@ impl Period {
 pub struct CodeUnits(u32);
 
 impl CodeUnits {
-    /// A distance of this many units.
+    /// Makes a distance of this many units.
     #[must_use]
     pub const fn new(units: u32) -> Self {
         Self(units)
@@ -75,7 +75,7 @@ impl CodeUnits {
         self.0
     }
 
-    /// The distance in bytes, of units of this size.
+    /// The distance in bytes, for units of this size.
     #[must_use]
     pub const fn to_bytes(self, unit: u8) -> u64 {
         (self.0 as u64).saturating_mul(unit as u64)

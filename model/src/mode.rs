@@ -1,8 +1,8 @@
-//! What may a process do with the bytes of a mapping?
+//! The access mode of a mapping.
 
 use std::fmt;
 
-/// A mapping's mode, as `/proc/PID/maps` writes it: `r-xp`.
+/// A mapping's mode. It is displayed as in `/proc/PID/maps`: `r-xp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[allow(clippy::struct_excessive_bools)] // four questions, each with its own answer
 pub struct Mode {
@@ -12,7 +12,7 @@ pub struct Mode {
     pub write: bool,
     /// It may be executed.
     pub execute: bool,
-    /// What is written is seen by all who map it.
+    /// Writes are visible to all processes that map it.
     pub shared: bool,
 }
 
@@ -22,7 +22,7 @@ const PROT_EXEC: u32 = 4;
 const MAP_SHARED: u32 = 1;
 
 impl Mode {
-    /// What mmap(2) calls protection and flags.
+    /// Makes the mode from the protection and flags of mmap(2).
     #[must_use]
     pub const fn from_mmap(prot: u32, flags: u32) -> Self {
         Self {

@@ -1,12 +1,12 @@
-//! Which mappings are memory of a process's own?
+//! Recognizes mappings of memory that is not a file on a disk.
 
 use std::path::Path;
 
-/// Whether a mapping with this path is memory of the process's own, which may hold code that it makes.
+/// Returns true if a mapping with this path is the process's own memory, which may contain generated code.
 #[must_use]
 pub fn is_own_memory(path: &Path) -> bool {
     let path = path.to_string_lossy();
-    // Every process has that page of the kernel's.
+    // The kernel maps this page into every process.
     !(path.starts_with('/') || path == "[vsyscall]")
         || [
             "//anon",

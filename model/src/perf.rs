@@ -1,17 +1,17 @@
-//! What does the kernel's perf interface look like (linux/perf_event.h)?
+//! The kernel's perf interface (linux/perf_event.h).
 //!
-//! What the kernel takes and gives, and what perf.data has of it. It is alike on every processor but for the size of pointers.
-//! Each constant and offset is compared with the kernel's header, of every processor that a compiler is installed for.
+//! Contains the structures and constants of the interface, and those of perf.data. They are the same on every processor, except for the
+//! size of pointers. Tests compare each constant and offset with the kernel's header, for every processor with an installed compiler.
 //!
 //! | question | file |
 //! |---|---|
-//! | which numbers does it use | `abi` |
-//! | what is asked for when an event is opened | `attr` |
-//! | which numbers of perf.data are perf's own | `file` |
-//! | how are a record's fields taken from its bytes | `fields` |
-//! | what are events called | `names` |
-//! | what does a record say that is no sample | `record` |
-//! | what does a sample say | `sample` |
+//! | which constants does it have | `abi` |
+//! | how is an event opened | `attr` |
+//! | which constants of perf.data are perf's own | `file` |
+//! | how are the fields of a record read | `fields` |
+//! | what are the names of events | `names` |
+//! | how are records other than samples parsed | `record` |
+//! | how are samples parsed | `sample` |
 
 mod abi;
 mod attr;

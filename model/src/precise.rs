@@ -1,31 +1,32 @@
-//! Where does the sampled instruction of a precise event belong in its callchain?
+//! Puts the sampled instruction of a precise event into its callchain.
 //!
-//! The interrupt of a precise event (PEBS, SPE) comes some instructions after the one that is sampled, and the callchain starts there. It
-//! may have come in another function: one that the instruction has called, or one that it has returned to.
+//! The interrupt of a precise event (PEBS, SPE) occurs some instructions after the sampled one, and the callchain starts at the interrupt.
+//! That may be in another function: one that the instruction has called, or one that it has returned to.
 
 use crate::{Address, FrameAddress};
 
-/// A return address lies no further behind a call: x86 has no longer instructions.
+/// The length of the longest x86 instruction in bytes. A return address is at most this far after the start of its call.
 const MAX_INSTRUCTION: u64 = 15;
 
-/// Where the sampled instruction is, seen from where the interrupt came.
+/// The position of the sampled instruction relative to the interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrecisePlace {
-    /// In the same frame, or in a function that has jumped into the interrupted one, as stubs of dynamic linking and tail calls do: it
-    /// takes the place of the chain's first address.
+    /// In the same frame, or in a function that jumped into the interrupted one, as PLT stubs and tail calls do. The instruction replaces
+    /// the first address of the chain.
     SameFrame,
-    /// In the caller's frame, about to call: it takes the place of the first two addresses.
+    /// In the caller's frame, at the call. The instruction replaces the first two addresses.
     Caller,
-    /// In a function that has returned to the chain's first address: it comes before that.
+    /// In a function that returned to the first address of the chain. The instruction precedes that address.
     Callee,
 }
 
-/// A jump leads to a function's first instruction, or behind the one that marks it as a target (endbr64): a return never does.
+/// A jump leads to the first instruction of a function, or to the one after its endbr64, which a return never does. This is the size of
+/// endbr64 plus one byte.
 const ENTRY: u64 = 5;
 
 impl PrecisePlace {
-    /// Where the sampled instruction `ip` is. `leaf` and `callers`: the interrupt's callchain, of which there may be nothing; `function`: what
-    /// two addresses have in common if they lie in one function; None: it is not known.
+    /// Finds the position of the sampled instruction `ip`. `leaf` and `callers` are the interrupt's callchain, which may be empty.
+    /// `function` returns the same value for two addresses in the same function, or None if the function is not known.
     pub fn of<F: PartialEq>(
         ip: Address,
         (leaf, callers): (Option<Address>, &[Address]),
@@ -37,7 +38,7 @@ impl PrecisePlace {
         let is_call = callers.first().is_some_and(|returns| {
             let behind = returns.offset_from(ip);
             let is_near = behind.is_some_and(|bytes| (1..=MAX_INSTRUCTION).contains(&bytes));
-            // The call has not been reached yet, in a recursion.
+            // In a recursion, the call may not have been reached yet.
             is_near && !(ip..*returns).contains(&leaf)
         });
         let mut has_returned = || {
@@ -63,7 +64,7 @@ impl PrecisePlace {
                 chain.remove(0);
             }
             Self::Callee => {
-                // Where the interrupt came is not the address behind a call.
+                // The interrupted address is an instruction. As a caller, it must have the form of a return address.
                 if let Some(leaf) = chain.first_mut() {
                     *leaf = FrameAddress::calling_at(*leaf).recorded();
                 }
@@ -86,21 +87,22 @@ mod tests {
         // Functions of 0x100 bytes.
         let function = |address: Address| (address.get() < 0x900).then_some(address.get() >> 8);
         for (ip, chain, expected) in [
-            // The same function, and no interrupt that came later at all.
+            // The same function, without and with skid.
             (0x110, &[0x118, 0x205][..], &[0x110, 0x205][..]),
             (0x110, &[0x110, 0x205], &[0x110, 0x205]),
-            // The function that was interrupted is called there.
+            // The call to the interrupted function.
             (0x200, &[0x101, 0x205, 0x305], &[0x200, 0x305]),
             (0x200, &[0x101, 0x205], &[0x200]),
-            // It returned to the function that was interrupted.
+            // The last instruction of a function that returned to the interrupted one.
             (0x1ff, &[0x225, 0x305], &[0x1ff, 0x226, 0x305]),
             (0x1ff, &[0x225], &[0x1ff, 0x226]),
-            // It jumped there: the first instruction, and the one behind endbr64; and a function that is not known.
+            // A jump to the interrupted function: to its first instruction, and to the one after endbr64. Then functions that are not
+            // known.
             (0x1ff, &[0x200, 0x305], &[0x1ff, 0x305]),
             (0x1ff, &[0x204, 0x305], &[0x1ff, 0x305]),
             (0x1ff, &[0x925, 0x305], &[0x1ff, 0x305]),
             (0x91f, &[0x225, 0x305], &[0x91f, 0x305]),
-            // A recursion that has not been entered again, and one that has.
+            // A recursion before and after the next call.
             (0x110, &[0x112, 0x117, 0x117], &[0x110, 0x117, 0x117]),
             (0x112, &[0x100, 0x117, 0x117], &[0x112, 0x117]),
             (0x110, &[], &[0x110]),

@@ -1,18 +1,18 @@
-//! How well is the instruction known that a managed frame executes?
+//! How precisely the bytecode instruction of a managed frame is known.
 
-/// How well the bytecode instruction is known that a frame executes.
+/// How precisely the bytecode instruction of a frame is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Precision {
-    /// It is that instruction.
+    /// It is exactly that instruction.
     #[default]
     Exact,
-    /// It is one of the same method that a compiler noted down nearby: compiled code says of its calls which instructions they are, and
-    /// not of what lies between them.
+    /// It is a nearby instruction of the same method: compilers only record the bytecode instructions of calls, not those of the code
+    /// between them.
     Approximate,
 }
 
 impl Precision {
-    /// Whether it is not known for certain.
+    /// Returns true if it is not exact.
     #[must_use]
     pub const fn is_approximate(self) -> bool {
         matches!(self, Self::Approximate)

@@ -1,6 +1,6 @@
-//! What does a line of `/proc/PID/maps` say?
+//! Parses the lines of `/proc/PID/maps`.
 //!
-//! It is read as bytes: whoever maps a file chooses its name, which need not be text.
+//! Lines are parsed as bytes: a file's name can be anything, and need not be UTF-8.
 
 use crate::{Address, Device, Mode};
 use std::ops::Range;
@@ -10,20 +10,20 @@ use std::ops::Range;
 pub struct MapsEntry<'a> {
     /// Its addresses.
     pub range: Range<Address>,
-    /// What the process may do with it.
+    /// The access mode.
     pub mode: Mode,
     /// Offset in the file, in bytes.
     pub offset: u64,
     /// The file's device.
     pub device: Device,
-    /// The file's inode; 0: memory without a file.
+    /// The file's inode. 0 for memory without a file.
     pub inode: u64,
-    /// The file's path as the process's root sees it, a name in brackets, or nothing.
+    /// The file's path relative to the process's root, a name in brackets, or empty.
     pub path: &'a [u8],
 }
 
 impl<'a> MapsEntry<'a> {
-    /// None: the line is not one of a memory map.
+    /// None if the line does not have the format of a memory map.
     fn parse(line: &'a [u8]) -> Option<Self> {
         let mut rest = line;
         let mut word = || {
@@ -63,7 +63,7 @@ impl<'a> MapsEntry<'a> {
     }
 }
 
-/// The entries of a memory map. Other lines are left out.
+/// The entries of a memory map. Invalid lines are left out.
 pub fn maps_entries(maps: &[u8]) -> impl Iterator<Item = MapsEntry<'_>> {
     maps.split(|byte| *byte == b'\n')
         .filter_map(MapsEntry::parse)

@@ -1,19 +1,18 @@
-//! How often is an event sampled?
+//! The sampling rate of an event.
 
 use serde::{Deserialize, Serialize};
 
-/// How often an event is sampled.
+/// The sampling rate of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rate {
-    /// Samples per second that the kernel steers for.
+    /// The number of samples per second that the kernel aims at.
     Frequency(u64),
-    /// Event counts between two samples; 0: the event is not sampled, its count is read with
-    /// every sample of its leader.
+    /// The event count between two samples. 0: the event is not sampled, and its count is read with every sample of its leader.
     Period(u64),
 }
 
 impl Rate {
-    /// Of an event that is read with its leader's samples.
+    /// The rate of an event that is read with its leader's samples.
     pub const READ: Self = Self::Period(0);
 }

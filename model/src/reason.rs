@@ -1,29 +1,31 @@
-//! Why is something missing of a sample, and what stands in its place?
+//! Why a part of a sample is missing, and the marker that stands for it.
 
-/// Why a sample is not, or not fully, attributed. The numbers are the slots of its marker: append only. (3 was never written.)
+/// Why a sample is not attributed, or only partly. The numbers are the slots of the markers, so reasons may only be appended. (3 was never
+/// written.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// An address lay in no mapping that is known of its process.
+    /// An address is in no known mapping of its process.
     UnknownMapping = 1,
-    /// The managed frames were in the middle of a change, or contradicted themselves.
+    /// The managed frames were being changed, or were inconsistent.
     TornFrames = 2,
     /// The record had no room for all frames.
     Truncated = 4,
-    /// The process had ended before a method of it could be read.
+    /// The process had ended before one of its methods could be read.
     VmGone = 5,
-    /// The VM had not started up, or its layout had not been read yet.
+    /// The VM had not started yet, or its layout had not been read yet.
     VmNotReady = 6,
     /// A native frame's code has no unwind information.
     NoUnwindInfo = 7,
-    /// A stretch of native stack was not where its registers said.
+    /// A part of a native stack was not where its registers pointed.
     StackUnreadable = 8,
-    /// A managed frame's method could not be named from its dex file.
+    /// A managed frame's method could not be found in its dex file.
     UnknownMethod = 9,
     /// The VM's build or layout is not known, or failed its check.
     UnknownVm = 10,
-    /// The method or the instruction of a compiled frame, or of an interpreter frame like one, is not known. The name `art-quick` is from when only ART had such frames.
+    /// The method or the instruction of a compiled frame, or of a similar interpreter frame, is not known. The name `art-quick` is from the
+    /// time when only ART had such frames.
     UnknownCompiledCode = 11,
-    /// Of a wait off the CPU only the leaf is known: its stacks were not captured.
+    /// For a wait off the CPU, only the leaf is known: the stacks were not captured.
     NotCaptured = 12,
 }
 
@@ -43,7 +45,7 @@ impl Reason {
         Self::NotCaptured,
     ];
 
-    /// The stable name, in kebab case: in manifests, reports and JSON.
+    /// The stable name in kebab case, as in manifests, reports and JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,7 +63,7 @@ impl Reason {
         }
     }
 
-    /// What it means, in words.
+    /// A description of the reason.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -98,12 +100,12 @@ impl Reason {
     }
 }
 
-/// A frame that stands where knowledge is missing.
+/// A frame that stands for missing frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Marker {
     /// Native frames that were left out on purpose (`--stack vertical`).
     Native,
-    /// Frames that could not be had.
+    /// Frames that are missing for a reason.
     Reason(Reason),
 }
 
@@ -113,7 +115,7 @@ impl Marker {
         std::iter::once(Self::Native).chain(Reason::ALL.into_iter().map(Self::Reason))
     }
 
-    /// Its number among the slots for markers.
+    /// Its number in the slots for markers.
     #[must_use]
     pub const fn slot(self) -> u64 {
         match self {
@@ -129,7 +131,7 @@ impl Marker {
         Self::all().find(|marker| marker.slot() == slot)
     }
 
-    /// The symbol that it has in `symbols/remap.elf` and in reports.
+    /// Its symbol in `symbols/remap.elf` and in reports.
     #[must_use]
     pub const fn symbol(self) -> &'static str {
         match self {

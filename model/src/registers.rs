@@ -1,25 +1,25 @@
-//! The register map: which register stands where in a record, by DWARF number, for each machine.
+//! The register map: the position of registers in a record, by DWARF number, for each machine.
 
-/// Registers that a sample's record has room for; unused ones are zero.
+/// Number of registers in a sample's record. Unused ones are zero.
 pub const RECORD_REGS: usize = 16;
 
-/// A machine whose registers a record may hold: that of the profiled process.
+/// The machine of the profiled process, whose registers a record has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Machine {
     /// x86-64.
     X86_64,
     /// AArch64.
     Aarch64,
-    /// 32-bit x86: a process under an x86-64 kernel.
+    /// 32-bit x86: a process on an x86-64 kernel.
     X86,
-    /// 32-bit ARM: of a 32-bit kernel, or a process under an AArch64 one.
+    /// 32-bit ARM: a process on a 32-bit or an AArch64 kernel.
     Arm,
 }
 
 /// One register of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegInfo {
-    /// DWARF number, as CFI and the tunnel's layouts name it.
+    /// DWARF number, as in CFI and in the tunnel's layouts.
     pub dwarf: u16,
     /// Bit in perf's `sample_regs_user` (arch/*/include/uapi/asm/perf_regs.h) of the machine's own kernel.
     pub perf: u8,
@@ -29,7 +29,7 @@ const fn reg(dwarf: u16, perf: u8) -> RegInfo {
     RegInfo { dwarf, perf }
 }
 
-/// Registers in record order: what a callee saves, and r9 and r11, which lead ART's nterp to a frame that it is making; then sp, then ip.
+/// Registers in record order: the callee-saved ones, and r9 and r11, which lead to a frame that ART's nterp is building; then sp, then ip.
 /// `varid_x86_reg`.
 const X86_64: &[RegInfo] = &[
     reg(3, 1),   // rbx
@@ -44,7 +44,7 @@ const X86_64: &[RegInfo] = &[
     reg(16, 8),  // rip, the return address' column
 ];
 
-/// `varid_i386_reg`. edx is no callee's, but an interpreter loop may keep its pc there.
+/// `varid_i386_reg`. edx is not callee-saved, but an interpreter loop may keep its pc in it.
 const X86: &[RegInfo] = &[
     reg(2, 3), // edx
     reg(3, 1), // ebx
@@ -88,8 +88,8 @@ const ARM: &[RegInfo] = &[
     reg(15, 15),
 ];
 
-/// The low bits of an address of a process: what lies above is no part of it on any machine
-/// here (a tag, where the processor ignores the top byte).
+/// The bits of an address in a process. Higher bits are not part of the address on any machine here (but a tag, if the processor ignores
+/// the top byte).
 pub const ADDRESS_MASK: u64 = (1 << 56) - 1;
 
 impl Machine {
@@ -102,7 +102,7 @@ impl Machine {
         Self::Arm
     };
 
-    /// The machine of an ELF file's header (`e_machine`).
+    /// Returns the machine for the `e_machine` of an ELF header.
     pub fn of_elf(e_machine: u16) -> Option<Self> {
         match e_machine {
             3 => Some(Self::X86),
@@ -113,7 +113,7 @@ impl Machine {
         }
     }
 
-    /// Its registers as they stand in a record.
+    /// Its registers in the order of a record.
     #[inline]
     pub fn regs(self) -> &'static [RegInfo] {
         match self {
@@ -124,7 +124,7 @@ impl Machine {
         }
     }
 
-    /// Bytes of a pointer.
+    /// Size of a pointer in bytes.
     #[inline]
     pub fn word(self) -> u8 {
         match self {
@@ -133,7 +133,7 @@ impl Machine {
         }
     }
 
-    /// DWARF number of the instruction pointer, as records name it.
+    /// DWARF number of the instruction pointer in records.
     #[inline]
     pub fn ip(self) -> u16 {
         match self {
@@ -166,7 +166,7 @@ impl Machine {
         }
     }
 
-    /// DWARF number of the register in which a call leaves its return address, where it does not push it.
+    /// DWARF number of the register for the return address of a call. None if calls push it.
     #[inline]
     pub fn link(self) -> Option<u16> {
         match self {
@@ -176,13 +176,13 @@ impl Machine {
         }
     }
 
-    /// Column of the return address in call frame information.
+    /// The column of the return address in call frame information.
     #[inline]
     pub fn return_address(self) -> u16 {
         self.link().unwrap_or(self.ip())
     }
 
-    /// The machine of the processes whose registers are not this one's own: a 64-bit kernel runs them, too.
+    /// The machine of processes that a 64-bit kernel of this machine also runs, but that have other registers.
     pub fn compat(self) -> Option<Self> {
         match self {
             Self::X86_64 => Some(Self::X86),
@@ -191,9 +191,9 @@ impl Machine {
         }
     }
 
-    /// Where this machine's kernel has a register of a process of `machine`: its bit in `sample_regs_user`.
+    /// The bit in this machine's `sample_regs_user` for a register of a process of `machine`.
     fn perf_bit(self, machine: Self, reg: &RegInfo) -> u8 {
-        // arch/arm64/kernel/perf_regs.c: a 32-bit process' last registers are where a 64-bit one has its own.
+        // arch/arm64/kernel/perf_regs.c: the last registers of a 32-bit process have the positions of the 64-bit ones.
         match (self, machine, reg.dwarf) {
             (Self::Aarch64, Self::Arm, 14) => 30,
             (Self::Aarch64, Self::Arm, 13) => 31,
@@ -202,7 +202,7 @@ impl Machine {
         }
     }
 
-    /// The registers to ask this machine's kernel for, as `sample_regs_user` has them: those of every process it runs.
+    /// The registers to request from this machine's kernel, as `sample_regs_user`: those of all processes that it runs.
     pub fn perf_mask(self) -> u64 {
         std::iter::once(self)
             .chain(self.compat())
@@ -215,11 +215,11 @@ impl Machine {
             .fold(0, |mask, bit| mask | 1 << bit)
     }
 
-    /// The place in a record of a register known by its DWARF number.
+    /// The index of a register in a record, by its DWARF number.
     #[inline]
     pub fn index(self, dwarf: u16) -> Option<usize> {
         let regs = self.regs();
-        // Most numbers follow one another.
+        // Most numbers are consecutive.
         let first = regs.first().map_or(0, |reg| reg.dwarf);
         let likely = usize::from(dwarf.wrapping_sub(first));
         let is_at = |index: &usize| regs.get(*index).is_some_and(|reg| reg.dwarf == dwarf);
@@ -229,13 +229,13 @@ impl Machine {
     }
 }
 
-/// The user registers of a sample, those of a record: some may be unknown.
+/// The user registers of a sample, as in a record. Some may be unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Regs {
     machine: Machine,
-    /// A bit for each that is known.
+    /// Bit mask of the registers that are known.
     known: u16,
-    /// Zero where it is not.
+    /// Zero if the register is not known.
     values: [u64; RECORD_REGS],
 }
 
@@ -246,7 +246,7 @@ impl Default for Regs {
 }
 
 impl Regs {
-    /// No register of a machine is known.
+    /// Makes a set of registers that are all unknown.
     pub fn unknown(machine: Machine) -> Self {
         Self {
             machine,
@@ -255,7 +255,7 @@ impl Regs {
         }
     }
 
-    /// All registers of a record are known.
+    /// Makes a set of registers that are all known.
     #[inline]
     pub fn from_record(machine: Machine, values: &[u64; RECORD_REGS]) -> Self {
         let count = machine.regs().len();
@@ -272,8 +272,8 @@ impl Regs {
         regs
     }
 
-    /// What the kernel of `host` wrote for [`Machine::perf_mask`], with the ABI word that came before (none: there are no
-    /// user registers).
+    /// Parses the registers that the kernel of `host` wrote for [`Machine::perf_mask`]. `abi` is the word before them. It is zero if there
+    /// are no user registers.
     pub fn from_perf(host: Machine, abi: u64, words: &[u64]) -> Self {
         const ABI_NONE: u64 = 0;
         const ABI_32: u64 = 1;
@@ -287,7 +287,7 @@ impl Regs {
         }
         let mask = host.perf_mask();
         for (place, reg) in machine.regs().iter().enumerate() {
-            // The kernel writes the registers of the mask by their numbers.
+            // The kernel writes the registers of the mask in ascending order of their bits.
             let bit = u32::from(host.perf_bit(machine, reg));
             let lower = !(u64::MAX << bit);
             let before = (mask & lower).count_ones();
@@ -299,7 +299,7 @@ impl Regs {
         regs
     }
 
-    /// Whose registers these are.
+    /// The machine of these registers.
     #[inline]
     pub fn machine(&self) -> Machine {
         self.machine
@@ -311,7 +311,7 @@ impl Regs {
         self.at(self.machine.index(dwarf)?)
     }
 
-    /// The register in this place of a record.
+    /// The register at this index of a record.
     #[inline]
     pub fn at(&self, index: usize) -> Option<u64> {
         let value = self.values.get(index)?;
@@ -326,7 +326,7 @@ impl Regs {
         }
     }
 
-    /// Sets the register in this place of a record.
+    /// Sets the register at this index of a record.
     #[inline]
     pub fn set_at(&mut self, index: usize, value: Option<u64>) {
         if let Some(slot) = self.values.get_mut(index) {
@@ -356,7 +356,7 @@ impl Regs {
         self.last_but(0)
     }
 
-    /// Every sample's are asked for: they are known to be a record's last.
+    /// Returns a register by its distance from the last one. Samples need the last ones most often, and their index is known.
     #[inline]
     fn last_but(&self, behind: usize) -> Option<u64> {
         let count = self.machine.regs().len();

@@ -1,6 +1,6 @@
-//! Which known word did a misspelt one mean?
+//! Finds the known word that is most similar to a misspelt one.
 
-/// The known word that is most similar to what was written; None: none is similar.
+/// Returns the known word that is most similar to `written`. None if no word is similar.
 #[must_use]
 pub fn nearest<'k>(written: &str, known: &[&'k str]) -> Option<&'k str> {
     let distances = known.iter().map(|word| (distance(written, word), *word));
@@ -9,7 +9,7 @@ pub fn nearest<'k>(written: &str, known: &[&'k str]) -> Option<&'k str> {
     (distance.saturating_mul(3) <= word.len().max(3)).then_some(word)
 }
 
-/// The Levenshtein distance in characters. The length of `one` where it is much longer than `other`, so that long names cost little.
+/// The Levenshtein distance in characters. If `one` is much longer than `other`, it is the length of `one`, so that long names are cheap.
 fn distance(one: &str, other: &str) -> usize {
     if one.len() > other.len().saturating_mul(2).saturating_add(8) {
         return one.len();

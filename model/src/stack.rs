@@ -1,12 +1,12 @@
-//! How much of a stack is recorded?
+//! How much of a stack is recorded.
 
 use serde::{Deserialize, Serialize};
 
-/// How much of the stack was asked for.
+/// How much of a stack is recorded, as requested.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stack {
-    /// Managed frames, and native ones down to the first of them.
+    /// Managed frames, and native frames down to the first managed one.
     #[default]
     Vertical,
     /// Every frame.

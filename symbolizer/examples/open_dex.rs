@@ -1,8 +1,8 @@
-//! Measures what opening a dex file costs, its index included, beside a copy of its bytes.
+//! Measures the cost of opening a dex file and building its index, compared with copying its bytes.
 //!
 //! usage: open_dex FILE
 //!
-//! Prints the nanoseconds of both, in a process that has done neither before.
+//! Prints the nanoseconds of both. Each runs for the first time in its process.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use varid_symbolizer::dex::{DexFile, MethodIndex};
 fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args_os().nth(1).ok_or("usage: open_dex FILE")?;
     let bytes = std::fs::read(file)?;
-    // Its pages are there, as those of the bytes are.
+    // Touch the pages of the copy first: those of `bytes` are already resident.
     let mut copy = vec![1u8; bytes.len()];
     let start = Instant::now();
     copy.copy_from_slice(black_box(&bytes));

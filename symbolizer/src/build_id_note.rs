@@ -1,8 +1,8 @@
-//! What does the note look like that holds an ELF file's build-id?
+//! Builds the note that holds an ELF file's build-id.
 
 use object::{Endian, Endianness, elf};
 
-/// The note that holds a build-id, in a file of that byte order.
+/// Returns the note for a build-id, in a file with the given byte order.
 pub(crate) fn build_id_note(build_id: &[u8], endian: Endianness) -> Vec<u8> {
     let mut note = Vec::with_capacity(build_id.len().saturating_add(20));
     let size = u32::try_from(build_id.len()).unwrap_or_default();

@@ -1,16 +1,16 @@
-//! Is a file ELF, and are its tables of a size that is read? Object files of other systems are refused: nothing here runs them.
+//! Parses ELF files whose tables have a reasonable size. Object files of other systems are rejected: they cannot run here.
 
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, File, FileKind, ReadRef, elf};
 
-/// The most bytes that a file's headers, symbols and notes may take: `object` reads each of them whole.
+/// The most bytes that a file's headers, symbols and notes may have: `object` reads each of them completely.
 const MAX_TABLES: u64 = 1 << 28;
 
-/// Why an ELF file is not read.
+/// Why an ELF file is rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElfFileError {
-    /// It is no ELF file, or its headers do not fit it.
+    /// It is not an ELF file, or its headers are inconsistent with it.
     #[error(transparent)]
     Format(#[from] object::Error),
     /// A sparse file can claim tables of any size.
@@ -18,11 +18,11 @@ pub enum ElfFileError {
     TooLarge(u64),
 }
 
-/// Reads the headers of an ELF file of either class. [`File::parse`] would link the parsers of all formats that any crate
-/// enables, and take the memory that the headers claim.
+/// Reads the headers of an ELF file of either class. [`File::parse`] would link the parsers of all formats that any crate enables, and
+/// allocate as much memory as the headers claim.
 ///
 /// # Errors
-/// It is no ELF file, its headers do not fit it, or its headers, symbols and notes take more than 256 MB.
+/// It is not an ELF file, its headers are inconsistent with it, or its headers, symbols and notes take more than 256 MB.
 pub fn parse_elf<'data, R: ReadRef<'data>>(data: R) -> Result<File<'data, R>, ElfFileError> {
     match FileKind::parse(data)? {
         FileKind::Elf32 => Ok(File::Elf32(parse(data)?)),
@@ -62,7 +62,7 @@ where
     Ok(ElfFile::parse(data)?)
 }
 
-/// The sum of these numbers of bytes, if so many are read.
+/// Returns the sum of these sizes in bytes, if it is within the limit.
 fn within_bounds(sizes: impl IntoIterator<Item = u64>) -> Result<u64, ElfFileError> {
     let sum = sizes.into_iter().fold(0, u64::saturating_add);
     match sum <= MAX_TABLES {
@@ -80,7 +80,7 @@ mod tests {
     fn elf_files_alone_are_read() {
         let own = std::fs::read("/proc/self/exe").unwrap();
         assert!(parse_elf(&*own).unwrap().is_64());
-        // A Mach-O header, and one of a PE file.
+        // The magic numbers of a Mach-O file and of a PE file.
         for magic in [&b"\xcf\xfa\xed\xfe"[..], b"MZ"] {
             let mut other = magic.to_vec();
             other.resize(4096, 0);

@@ -1,44 +1,44 @@
-//! What can go wrong while symbols are read or written.
+//! Errors of reading and writing symbols.
 
 use std::path::{Path, PathBuf};
 
-/// What can go wrong while symbols are read or written.
+/// Errors of reading and writing symbols.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A dex file breaks its format.
+    /// A dex file violates its format.
     #[error("dex file: {field} at offset {offset:#x}: {problem}")]
     Dex {
-        /// The field or item, as the dex format's documentation names it.
+        /// The field or item, by its name in the dex format's documentation.
         field: &'static str,
-        /// Offset in the file of the field that is wrong.
+        /// File offset of the invalid field.
         offset: u64,
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A file that holds dex files breaks its format, or holds none.
+    /// A file that should hold dex files violates its format, or holds none.
     #[error("{file}: {field} at offset {offset:#x}: {problem}")]
     Container {
-        /// The file, or the name it was given.
+        /// The file, or the name that it was given.
         file: String,
-        /// The field or item, as the format's documentation names it.
+        /// The field or item, by its name in the format's documentation.
         field: &'static str,
-        /// Offset in the file of the field that is wrong.
+        /// File offset of the invalid field.
         offset: u64,
         /// What is wrong with it.
         problem: String,
     },
-    /// An ELF file breaks its format.
+    /// An ELF file violates its format.
     #[error("{file}: not a usable ELF file: {part}: {problem}")]
     Elf {
-        /// The file, or the name it was given.
+        /// The file, or the name that it was given.
         file: String,
         /// The part that was being read.
         part: &'static str,
         /// What is wrong with it.
         problem: String,
     },
-    /// A file is not what R8 or ProGuard write about the names that they have changed.
+    /// A file is not a mapping of renamed classes and members, as R8 and ProGuard write it.
     #[error("mapping file, line {line}: {problem}: give the mapping.txt of the app's own build")]
     Mapping {
         /// Line, from 1.
@@ -46,7 +46,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A line of a kernel symbol table breaks its format.
+    /// A line of a kernel symbol table violates its format.
     #[error("kernel symbols, line {line}: {problem}")]
     Kernel {
         /// Line, from 1.
@@ -54,13 +54,13 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// The kernel shows its symbols with their addresses hidden.
+    /// The kernel shows its symbols, but hides their addresses.
     #[error(
         "the kernel hides its symbols' addresses from this process: run as root or with CAP_SYSLOG, \
          or set kernel.kptr_restrict to 0 and kernel.perf_event_paranoid to 1"
     )]
     KernelHidden,
-    /// What a program says about the code that it makes breaks its format.
+    /// What a program publishes about its generated code violates its format.
     #[error("{what}, at {offset:#x}: {problem}")]
     Jit {
         /// What was being read: a jitdump file, the GDB JIT interface.
@@ -70,10 +70,10 @@ pub enum Error {
         /// What is wrong.
         problem: &'static str,
     },
-    /// A substitute ELF file cannot be made from what was given.
+    /// A substitute ELF file cannot be made from the input.
     #[error("substitute ELF file: {problem}")]
     Substitute {
-        /// Why not.
+        /// The reason.
         problem: String,
     },
     /// A file could not be read or written.
@@ -81,15 +81,15 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried, as a verb.
+        /// The attempted operation, as a verb.
         doing: &'static str,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
 impl Error {
-    /// For `map_err` on what touches the file system.
+    /// Returns a function for `map_err` that makes an error of a file operation.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io {

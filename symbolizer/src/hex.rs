@@ -1,6 +1,6 @@
-//! How do tools write a build-id?
+//! Formats build-ids.
 
-/// Bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

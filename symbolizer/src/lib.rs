@@ -2,19 +2,18 @@
 //!
 //! | question | look in |
 //! |---|---|
-//! | what must a file of bytecode answer, whatever its format | [`bytecode`] |
+//! | what does a bytecode file provide, whatever its format | [`bytecode`] |
 //! | which dex files are in this APK, .vdex or .odex file | [`container`] |
 //! | which method and line is at this offset of a dex file, what do its instructions read like | [`dex`] |
 //! | which function is at this address of a library | [`elf`] |
 //! | which function is at this address of the kernel | [`kernel`] |
-//! | which function did a program make while it ran | [`jit`] |
+//! | which function did a program generate at run time | [`jit`] |
 //! | how do perf, gdb and addr2line learn a method's name | [`substitute`] |
-//! | what does another program answer, within limits | [`program`] |
+//! | how is another program run within limits | [`program`] |
 //! | what was this method called before R8 or ProGuard renamed it | [`retrace`] |
 //!
-//! Everything here is a pure function of bytes, except the functions that take a
-//! path. All bytes are hostile: a parser returns an [`Error`] that says field and
-//! offset, never panics and never allocates what the input merely claims.
+//! Everything here is a pure function of bytes, except the functions that take a path. All input is untrusted: a parser returns an
+//! [`Error`] with the field and the offset, never panics, and never allocates a size that the input merely claims.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

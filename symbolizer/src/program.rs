@@ -1,29 +1,29 @@
-//! What does another program answer, if it answers in time and not without end?
+//! Runs another program and reads its output, within limits of time and size.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether a program that has closed its output has ended.
+/// The polling interval for the exit of a program that has closed its output.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What a program may take for its answer.
+/// The limits for a program's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnswerLimits {
-    /// Bytes of its output, and of its errors.
+    /// The most bytes of its standard output, and of its standard error.
     pub bytes: usize,
-    /// From its start to its end.
+    /// The longest time from its start to its exit.
     pub time: Duration,
 }
 
-/// Why there is no answer. A program that was running has been ended.
+/// Why there is no output. If the program was running, it has been killed.
 #[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
-    /// It cannot be started, or not be read.
+    /// It cannot be started, or its output cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It said too much.
+    /// Its output is too long.
     #[error("its answer is longer than {0} bytes")]
     TooLong(usize),
     /// It took too long.
@@ -31,29 +31,29 @@ pub enum NoAnswer {
     TooLate(Duration),
 }
 
-/// A program that is ended with this.
+/// A running program, which is killed when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Which of a program's streams.
+/// A stream of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stream {
     Output,
     Errors,
 }
 
-/// Runs a program to its end, as [`Command::output`] does, within limits.
+/// Runs a program until it exits, like [`Command::output`], within limits.
 ///
 /// # Errors
 ///
-/// It cannot be started, or does not keep to the limits.
+/// It cannot be started, or exceeds the limits.
 pub fn output(command: &mut Command, limits: AnswerLimits) -> Result<Output, NoAnswer> {
     let deadline = Instant::now().checked_add(limits.time);
     let left = || {
@@ -93,7 +93,7 @@ pub fn output(command: &mut Command, limits: AnswerLimits) -> Result<Output, NoA
     })
 }
 
-/// Reads a stream to its end, or a byte more than it may have, and sends what there was.
+/// Reads a stream to its end, or up to one byte more than the limit, and sends what was read.
 fn read(
     from: impl Read + Send + 'static,
     stream: Stream,
@@ -103,14 +103,14 @@ fn read(
     let most = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     let read = move || {
         let mut bytes = Vec::new();
-        // What came before an error is the answer; nobody waits for it any more if the time is over.
+        // The output before a read error is used. If the time is over, nothing receives it any more.
         let _ = from.take(most).read_to_end(&mut bytes);
         let _ = sender.send((stream, bytes));
     };
     std::thread::Builder::new().spawn(read).map(drop)
 }
 
-/// Waits for a program that has closed its streams; None: the time is over.
+/// Waits for a program that has closed its streams. None if the time is over.
 fn wait(child: &mut Child, left: impl Fn() -> Duration) -> io::Result<Option<ExitStatus>> {
     loop {
         let status = child.try_wait()?;

@@ -1,4 +1,4 @@
-//! How are names and types printed?
+//! Prints names and types.
 //!
 //! A declaration surrounds the declared name. `int (*name)[3]` has a left part, `int (*`, and a right part, `)[3]`.
 
@@ -184,7 +184,7 @@ impl<'n, 's> Printer<'n, 's> {
         }
     }
 
-    /// What comes before the `*` or `&` of a pointer or reference.
+    /// Prints the part before the `*` or `&` of a pointer or reference.
     fn before_pointer(&mut self, to: Id) -> Option<()> {
         self.left(to)?;
         match self.shape(to) {
@@ -194,7 +194,7 @@ impl<'n, 's> Printer<'n, 's> {
         }
     }
 
-    /// What comes after the `*` or `&` of a pointer or reference.
+    /// Prints the part after the `*` or `&` of a pointer or reference.
     fn after_pointer(&mut self, to: Id) -> Option<()> {
         if self.shape(to) != Shape::Plain {
             self.push(")")?;

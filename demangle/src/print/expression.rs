@@ -1,4 +1,4 @@
-//! How are expressions printed? Operands get parentheses only where precedence requires them.
+//! Prints expressions. Operands get parentheses only if precedence requires them.
 
 use super::Printer;
 use crate::node::{Id, Node, Precedence};

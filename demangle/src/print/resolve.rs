@@ -1,9 +1,9 @@
-//! Which node is behind packs, references and qualifiers?
+//! Finds the nodes that packs, references and qualifiers lead to.
 
 use super::{Expansion, Printer};
 use crate::node::{Id, Node};
 
-/// Which right part a type has.
+/// The kind of a type's right part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Plain,
@@ -26,14 +26,14 @@ impl<'n, 's> Printer<'n, 's> {
                     self.write(pattern)?;
                 }
             }
-            // The pack is one of function parameters, whose length the name does not say.
+            // It is a pack of function parameters. The mangled name does not contain its length.
             Expansion::NoPack | Expansion::Outside => self.push("...")?,
         }
         self.expansion = outer;
         Some(())
     }
 
-    /// The element of a pack that is printed now; `None` if the pack has none.
+    /// Returns the element of a pack that is being printed. `None` if the pack has no such element.
     pub(crate) fn pack_element(&mut self, pack: &Node<'_>) -> Option<Id> {
         let Node::Pack(elements) = pack else {
             return None;
@@ -46,12 +46,12 @@ impl<'n, 's> Printer<'n, 's> {
         }
         match self.expansion {
             Expansion::Element { index, .. } => elements.get(index).copied(),
-            // As llvm does.
+            // As in llvm.
             Expansion::NoPack | Expansion::Outside => elements.first().copied(),
         }
     }
 
-    /// The type that a reference to references refers to, and whether it is an rvalue reference: `& &&` collapses to `&`.
+    /// Returns the type that a reference to references refers to, and whether it is an rvalue reference: `& &&` collapses to `&`.
     pub(crate) fn collapse_references(&mut self, node: &'n Node<'s>) -> Option<(Id, bool)> {
         let &Node::Reference(mut to, mut rvalue) = node else {
             return None;
@@ -73,7 +73,7 @@ impl<'n, 's> Printer<'n, 's> {
         }
     }
 
-    /// The shape of a type behind qualifiers and template parameters.
+    /// Returns the shape of a type without qualifiers and template parameters.
     pub(crate) fn shape(&mut self, mut id: Id) -> Shape {
         loop {
             if self.step().is_none() {
@@ -92,7 +92,7 @@ impl<'n, 's> Printer<'n, 's> {
         }
     }
 
-    /// Whether a type has a right part.
+    /// Returns true if a type has a right part.
     pub(crate) fn has_right(&mut self, mut id: Id) -> bool {
         loop {
             if self.step().is_none() {
@@ -116,7 +116,7 @@ impl<'n, 's> Printer<'n, 's> {
         }
     }
 
-    /// Prints a class's unqualified name, which its constructors have.
+    /// Prints the unqualified name of a class, which is the name of its constructors.
     pub(crate) fn base_name(&mut self, mut id: Id) -> Option<()> {
         loop {
             self.step()?;

@@ -1,11 +1,11 @@
-//! Does any name make the demangler panic, run away or overflow the stack?
+//! Tests that no name makes the demangler panic, run for too long or overflow the stack.
 
 use varid_demangle::demangle;
 
-/// The maximum length of the names that are made here.
+/// The maximum length of the names that are generated here.
 const MAX_LENGTH: usize = 8192;
 
-/// A small generator of numbers, the same at every run.
+/// A small pseudorandom generator, which gives the same numbers in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -55,7 +55,7 @@ fn deep_nesting_does_not_overflow_the_stack() {
 
 #[test]
 fn arguments_that_double_are_bounded() {
-    // Each argument doubles the one before, in empty packs that print nothing.
+    // Each argument doubles the one before, with empty packs that print nothing.
     let mut name = String::from("_Z1fIJEE");
     for _ in 0..60 {
         name.push_str("1aIDpT_S_S_E");

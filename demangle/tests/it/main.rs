@@ -1,4 +1,4 @@
-//! Are names those of binutils and llvm, and does no name do harm?
+//! Compares names with binutils and llvm, and tests that no name does harm.
 #![allow(missing_docs)]
 
 mod hostile;

@@ -1,6 +1,6 @@
-//! Which differences between two names are mere notation?
+//! Removes differences in notation between demanglers.
 //!
-//! Demanglers write one name in several ways. [`plain`] rewrites all of them to one. What still differs is another name.
+//! Demanglers print the same name in several notations. [`plain`] converts all of them to one. If the results differ, the names differ.
 
 /// The abbreviations of the standard library that have members, and their full forms.
 const ABBREVIATIONS: [(&str, &str); 4] = [
@@ -13,7 +13,7 @@ const ABBREVIATIONS: [(&str, &str); 4] = [
     ("iostream", "basic_iostream<char,std::char_traits<char>>"),
 ];
 
-/// Types of literals, and the suffixes that stand for them.
+/// Types of literals, and their suffixes.
 const LITERALS: [(&str, &str); 6] = [
     ("(unsignedlonglong)", "ull"),
     ("(longlong)", "ll"),
@@ -23,7 +23,7 @@ const LITERALS: [(&str, &str); 6] = [
     ("(int)", ""),
 ];
 
-/// A name in the one notation that names are compared in.
+/// Converts a name to the notation in which names are compared.
 pub fn plain(name: &str) -> String {
     let name: String = name.split_whitespace().collect();
     full_forms(&literals(&unnamed(&lambdas(&special(&name)))))
@@ -59,7 +59,7 @@ fn special(name: &str) -> String {
     name.to_owned()
 }
 
-/// llvm counts from `''` over `'0'`, the others from 1.
+/// llvm counts `''`, `'0'`, `'1'`; the others count from 1.
 fn number(digits: &str) -> usize {
     digits.parse::<usize>().map_or(1, |number| number + 2)
 }

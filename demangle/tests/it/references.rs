@@ -1,6 +1,6 @@
-//! How many names of real libraries are wrong, by two independent demanglers: those of this crate, and those of cpp_demangle?
+//! Counts the wrong names of this crate and of cpp_demangle for real libraries, according to two independent demanglers.
 //!
-//! A name is wrong if binutils' `c++filt` and llvm's `llvm-cxxfilt` agree on it in all but notation, and it says something else.
+//! A name is wrong if binutils' `c++filt` and llvm's `llvm-cxxfilt` agree on it except for notation, and it differs from theirs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -18,19 +18,19 @@ const LIBRARIES: [(&str, &str); 2] = [
     ("/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "libstdc++6"),
 ];
 
-/// What a demangler did with the names.
+/// The results of a demangler for the names.
 #[derive(Debug, Default)]
 struct Tally {
     names: usize,
-    /// The references agree, and this is none of their names.
+    /// The references agree, and the result differs from theirs.
     wrong: Vec<String>,
-    /// The references disagree, and this is none of their names.
+    /// The references disagree, and the result differs from both.
     disputed: usize,
-    /// The name stays mangled though a reference demangles it.
+    /// The name stays mangled although a reference demangles it.
     mangled: usize,
 }
 
-/// What `program` prints for `input`; `None`, with a reason, if it cannot be run.
+/// Returns the output of `program` for `input`. `None` if it cannot be run; the reason is printed.
 fn filter(program: &str, input: &str) -> Option<Vec<String>> {
     let child = Command::new(program)
         .stdin(Stdio::piped())
@@ -52,7 +52,7 @@ fn filter(program: &str, input: &str) -> Option<Vec<String>> {
     Some(printed.lines().map(str::to_owned).collect())
 }
 
-/// The C++ names of the dynamic symbols; `None`, with a reason, if a library is missing.
+/// Returns the C++ names of the dynamic symbols. `None` if a library is missing; the reason is printed.
 fn mangled_names() -> Option<Vec<String>> {
     let mut names = BTreeSet::new();
     for (library, package) in LIBRARIES {
@@ -73,7 +73,7 @@ fn mangled_names() -> Option<Vec<String>> {
     Some(names.into_iter().collect())
 }
 
-/// What kind of mistake a wrong name has.
+/// The kind of mistake in a wrong name.
 fn mistake(wrong: &str, right: &str) -> &'static str {
     let without = |text: &str, removed: &str| text.replace(removed, "");
     if wrong.contains("const<") {
@@ -143,7 +143,7 @@ fn no_name_of_libart_or_libstdcxx_is_wrong_and_cpp_demangle_is_not_good_enough()
     });
     assert_eq!(ours.wrong, Vec::<String>::new());
     assert_eq!((ours.disputed, ours.mangled), (0, 0));
-    // docs/adr/0014: below 0.5 % cpp_demangle replaces this crate.
+    // docs/adr/0014: if less than 0.5 % are wrong, cpp_demangle replaces this crate.
     assert!(
         theirs.wrong.len() * 200 > theirs.names,
         "cpp_demangle is good enough now: see docs/adr/0014"

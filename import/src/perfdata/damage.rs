@@ -1,10 +1,10 @@
-//! What is wrong with a perf.data file?
+//! A problem of a perf.data file.
 
-/// What is wrong with the file, and where.
+/// A problem of the file, with its position.
 #[derive(Debug)]
 pub struct Damage {
-    /// Bytes from the start of the file; of a compressed record's content, where that record is.
+    /// Offset in the file, in bytes. For the content of a compressed record, it is the offset of that record.
     pub offset: u64,
-    /// What is wrong.
+    /// The problem.
     pub reason: &'static str,
 }

@@ -1,20 +1,20 @@
-//! Which event is of an id, and which is a sample of?
+//! Finds the event of an id, and the event of a sample.
 
 use std::collections::HashMap;
 
 use super::{events::SourceEvent, layout::RecordLayout};
 
-/// Tells which event a sample is of.
+/// Finds the event of a sample.
 #[derive(Debug, Default)]
 pub struct EventIndex {
-    /// perf gives all events of a file one place for their ids.
+    /// In all events of a file, perf puts the id at the same position.
     layout: RecordLayout,
     by_id: HashMap<u64, usize>,
     is_only: bool,
 }
 
 impl EventIndex {
-    /// For the events of a file.
+    /// Makes the index for the events of a file.
     #[must_use]
     pub fn new(events: &[SourceEvent]) -> Self {
         let ids = events
@@ -28,7 +28,7 @@ impl EventIndex {
         }
     }
 
-    /// The place of the event that a sample with this body is of; none: it has none of the ids.
+    /// The index of the event for a sample with this body. None if the sample has no known id.
     #[must_use]
     pub fn event_of(&self, body: &[u8]) -> Option<usize> {
         if self.is_only {
@@ -38,13 +38,13 @@ impl EventIndex {
         self.with_id(id?)
     }
 
-    /// The place of the event that has this id.
+    /// The index of the event with this id.
     #[must_use]
     pub fn with_id(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
 
-    /// The fields of records that are no samples.
+    /// The fields of records other than samples.
     #[must_use]
     pub const fn layout(&self) -> RecordLayout {
         self.layout

@@ -1,4 +1,4 @@
-//! Which events does a perf.data file have?
+//! The events of a perf.data file.
 
 use std::{
     collections::HashMap,
@@ -18,9 +18,9 @@ use super::{
     layout::RecordLayout,
 };
 
-/// Most events of a file, as of a session.
+/// The most events of a file, as in a session.
 const MAX_EVENTS: usize = 1_000;
-/// Most ids of all events: an event has one for each CPU and thread.
+/// The most ids of all events. An event has one for each CPU and thread.
 const MAX_IDS: u64 = 1 << 20;
 /// The first published size of `struct perf_event_attr`.
 const ATTR_SIZE_V0: usize = 64;
@@ -28,41 +28,41 @@ const ATTR_SIZE_V0: usize = 64;
 /// An event of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceEvent {
-    /// As perf names it.
+    /// Its name in perf.
     pub name: String,
-    /// How often it is sampled.
+    /// Its sampling rate.
     pub rate: Rate,
     /// `perf_event_attr.type`.
     pub kind: u32,
     /// `perf_event_attr.config`.
     pub config: u64,
-    /// The ids that its samples have.
+    /// The ids of its samples.
     pub ids: Vec<u64>,
     /// The fields of its records.
     pub layout: RecordLayout,
-    /// `perf_event_attr.inherit`: each thread has counts of its own.
+    /// `perf_event_attr.inherit`: each thread has its own counts.
     pub inherits: bool,
-    /// What perf writes behind the event's name, with a colon.
+    /// The modifiers that perf appends to the event's name after a colon.
     modifiers: String,
 }
 
-/// A period in which no event counts so much: simpleperf's `INFINITE_SAMPLE_PERIOD`, of the counters that `--add-counter` names.
+/// A period that no event reaches: simpleperf's `INFINITE_SAMPLE_PERIOD`, for the counters of `--add-counter`.
 const NEVER: u64 = 1 << 62;
 
 impl SourceEvent {
-    /// Whether it has no samples of its own: it is read with those of another event.
+    /// Returns true if it has no samples of its own and is read with those of another event.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.rate == Rate::READ || matches!(self.rate, Rate::Period(NEVER..))
     }
 
-    /// Whether its samples have the counts of its group.
+    /// Returns true if its samples have the counts of its group.
     #[must_use]
     pub const fn reads_group(&self) -> bool {
         self.layout.has(PERF_SAMPLE_READ) && self.layout.reads(PERF_FORMAT_GROUP)
     }
 
-    /// Whether it only carries records that are no samples.
+    /// Returns true if it only carries records other than samples.
     #[must_use]
     pub const fn is_dummy(&self) -> bool {
         self.kind == PERF_TYPE_SOFTWARE && self.config == PERF_COUNT_SW_DUMMY as u64
@@ -73,7 +73,7 @@ impl SourceEvent {
         let mut fields = Fields::new(attr);
         let kind = fields.u32()?;
         let size = fields.u32()?;
-        // A later perf's attribute may be longer; simpleperf's of before had no size.
+        // The attribute of a later perf may be longer. Early versions of simpleperf have no size.
         let size = match usize::try_from(size) {
             Ok(size @ ATTR_SIZE_V0..) => size.min(attr.len()),
             _ => attr.len(),
@@ -107,7 +107,7 @@ impl SourceEvent {
         })
     }
 
-    /// Parses a record that stands for an attribute of the header.
+    /// Parses a record that replaces an attribute of the header.
     fn of_record(body: &[u8], offset: u64) -> Result<Self, Damage> {
         let size = body.get(4..8).and_then(|size| size.first_chunk::<4>());
         let size = size.map_or(0, |size| u32::from_le_bytes(*size));
@@ -132,11 +132,11 @@ fn words(bytes: &[u8]) -> Vec<u64> {
     words.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
-/// The events of a file as they are found, no more of them than a session may have.
+/// Collects the events of a file, at most as many as a session may have.
 #[derive(Debug)]
 pub(super) struct EventList {
     events: Vec<SourceEvent>,
-    /// How many ids there is room for.
+    /// How many more ids are accepted.
     room: u64,
 }
 
@@ -150,7 +150,7 @@ impl Default for EventList {
 }
 
 impl EventList {
-    /// Makes room for so many ids of an event that the file has at `offset`.
+    /// Takes room for the ids of an event at `offset` of the file.
     fn reserve(&mut self, ids: u64, offset: u64) -> Result<(), Damage> {
         let damage = |reason| Damage { offset, reason };
         if self.events.len() >= MAX_EVENTS {
@@ -163,7 +163,7 @@ impl EventList {
         Ok(())
     }
 
-    /// Adds the event of a record that stands for an attribute of the header.
+    /// Adds the event of a record that replaces an attribute of the header.
     pub(super) fn add_record(&mut self, body: &[u8], offset: u64) -> Result<(), Damage> {
         let event = SourceEvent::of_record(body, offset)?;
         self.reserve(event.ids.len() as u64, offset)?;
@@ -171,13 +171,13 @@ impl EventList {
         Ok(())
     }
 
-    /// All of them.
+    /// Returns all events.
     pub(super) fn into_events(self) -> Vec<SourceEvent> {
         self.events
     }
 }
 
-/// The events of the header's attributes, without their names.
+/// Reads the events from the header's attributes, without their names.
 pub(super) fn read(
     file: &mut (impl Read + Seek),
     header: &Header,
@@ -210,7 +210,8 @@ pub(super) fn read(
     Ok(list.into_events())
 }
 
-/// Gives each event without one a name: that in its place of simpleperf's, that of a tracepoint with its id, or perf's for its numbers.
+/// Gives each unnamed event a name: simpleperf's name for its index, the name of the tracepoint with its id, or perf's name for its
+/// numbers.
 pub(super) fn complete<'a>(
     events: &mut [SourceEvent],
     names: impl Iterator<Item = &'a str>,
@@ -229,7 +230,7 @@ pub(super) fn complete<'a>(
     }
 }
 
-/// What perf calls an event.
+/// perf's name for an event.
 fn generic_name(event: &SourceEvent) -> String {
     let name = match (event_name(event.kind, event.config), event.kind) {
         (Some(name), _) => name.to_owned(),
@@ -242,7 +243,7 @@ fn generic_name(event: &SourceEvent) -> String {
     }
 }
 
-/// The modifiers that an attribute's flags are, as perf has them (`evsel__add_modifiers` of its evsel.c).
+/// The modifiers for an attribute's flags, as in perf (`evsel__add_modifiers` of its evsel.c).
 fn modifiers(flags: u64) -> String {
     let has = |bit: u32| flags.checked_shr(bit).is_some_and(|rest| rest & 1 != 0);
     let (user, kernel, hypervisor) = (has(4), has(5), has(6));
@@ -259,7 +260,7 @@ fn modifiers(flags: u64) -> String {
     for _ in 0..precise {
         add('p', false);
     }
-    // Those of an event with other modifiers are the host's by default.
+    // An event with other modifiers counts only the host by default.
     if host || guest == (excludes || precise > 0) {
         add('H', host);
         add('G', guest);
@@ -281,7 +282,7 @@ pub(super) mod tests {
         }
     }
 
-    /// An attribute's record of an event with so many ids.
+    /// The attribute record of an event with this many ids.
     fn record(ids: usize) -> Vec<u8> {
         let mut body = vec![0; ATTR_SIZE_V0];
         body.resize(ATTR_SIZE_V0 + ids * 8, 7);

@@ -1,4 +1,4 @@
-//! What does a perf.data file say of its recording?
+//! The features of a perf.data file, which describe its recording.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use varid_model::perf::{
 
 use super::{damage::Damage, event_index::EventIndex, events::SourceEvent};
 
-/// Features of perf's, and simpleperf's own behind them (`record_file.h`).
+/// The features of perf, and after them those of simpleperf (`record_file.h`).
 mod bit {
     pub(super) use varid_model::perf::file::feature::*;
     pub(super) const FILE: u32 = 128;
@@ -17,10 +17,10 @@ mod bit {
     pub(super) const FILE2: u32 = 132;
 }
 
-/// A feature: its bit, its bytes, and where they are in the file.
+/// A feature: its bit, its bytes, and their offset in the file.
 pub(super) type Section = (u32, Vec<u8>, u64);
 
-/// Whether a feature is of interest.
+/// Returns true if a feature is used.
 pub(super) const fn is_read(feature: u32) -> bool {
     matches!(
         feature,
@@ -39,44 +39,44 @@ pub(super) const fn is_read(feature: u32) -> bool {
     )
 }
 
-/// What the file says of its recording. What it does not say is empty.
+/// The description of the recording. Missing information is empty.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Features {
     /// The machine's name.
     pub host_name: String,
     /// The kernel's release.
     pub kernel: String,
-    /// The machine, as uname(2) has it.
+    /// The machine as in uname(2).
     pub arch: String,
-    /// CPUs that were online.
+    /// Number of CPUs that were online.
     pub cpus: u32,
     /// The recorder's command line.
     pub command: Vec<String>,
-    /// What the raw data of tracepoints means: the formats of their fields, as perf keeps them.
+    /// The format of the tracepoints' raw data, as perf keeps it.
     pub tracing_data: Vec<u8>,
-    /// The recording is a folder, in which other files have records, too.
+    /// The recording is a folder, in which other files also have records.
     pub is_folder: bool,
     /// Build-ids by path.
     pub build_ids: HashMap<String, Vec<u8>>,
-    /// What simpleperf says of its recording.
+    /// Information that simpleperf has about its recording.
     pub meta_info: HashMap<String, String>,
-    /// simpleperf's files with their symbols: the bytes, and whether they are of the first version.
+    /// simpleperf's files with their symbols: the bytes, and whether they have the first version of the format.
     pub files: Vec<(Vec<u8>, bool)>,
 }
 
-/// The feature that a record of a pipe holds.
+/// Returns the feature in a record of a pipe.
 pub(super) fn of_record(body: Vec<u8>, offset: u64) -> Option<Section> {
     let bit = u64::from_le_bytes(*body.first_chunk::<8>()?);
     let rest = body.get(8..)?.to_vec();
     Some((u32::try_from(bit).ok()?, rest, offset))
 }
 
-/// The feature of tracepoints that a record of a pipe holds.
+/// Returns the feature of tracepoints in a record of a pipe.
 pub(super) const fn tracing_data(content: Vec<u8>, offset: u64) -> Section {
     (bit::TRACING_DATA, content, offset)
 }
 
-/// A record of a build-id as the feature has it: with a header, whose size says that it is the last one.
+/// Converts a build-id record to the feature's form: with a header, whose size covers only this record.
 pub(super) fn build_id_record(body: Vec<u8>, offset: u64) -> Section {
     let size = body.len().saturating_add(RECORD_HEADER);
     let mut record = HEADER_BUILD_ID.to_le_bytes().to_vec();
@@ -87,7 +87,7 @@ pub(super) fn build_id_record(body: Vec<u8>, offset: u64) -> Section {
 }
 
 impl Features {
-    /// Whether simpleperf wrote the file.
+    /// Returns true if simpleperf wrote the file.
     #[must_use]
     pub fn is_simpleperf(&self) -> bool {
         !self.meta_info.is_empty()
@@ -97,11 +97,11 @@ impl Features {
     pub fn event_types(&self) -> impl Iterator<Item = &str> {
         let types = self.meta_info.get("event_type_info");
         let lines = types.map_or("", String::as_str).lines();
-        // A name may have commas of its own.
+        // A name may contain commas.
         lines.map(|line| line.rsplitn(3, ',').nth(2).unwrap_or(line))
     }
 
-    /// Adds what a section says; events get the names that it has for them, found by their `index`.
+    /// Adds the content of a section. Events that the section names get these names: `index` finds them by id.
     pub(super) fn add(
         &mut self,
         feature: u32,
@@ -144,7 +144,7 @@ impl Features {
         Ok(())
     }
 
-    /// Records of a process, a build-id and a path.
+    /// Parses records of a process, a build-id and a path.
     fn add_build_ids(&mut self, fields: &mut Fields<'_>) -> Result<(), Malformed> {
         while !fields.is_empty() {
             let short = fields.malformed("a record smaller than its header");
@@ -182,7 +182,7 @@ fn string(fields: &mut Fields<'_>) -> Result<String, Malformed> {
     Ok(String::from_utf8_lossy(text).into_owned())
 }
 
-/// The events' names, by their ids or, where they have none, by their order.
+/// Sets the names of events, by their ids, or by their order if they have none.
 fn event_names(
     fields: &mut Fields<'_>,
     events: &mut [SourceEvent],

@@ -1,4 +1,4 @@
-//! Where is what in a perf.data file?
+//! Reads the header of a perf.data file, which has the positions of its parts.
 
 use std::{
     io::{Read, Seek, SeekFrom},
@@ -13,23 +13,23 @@ use super::damage::Damage;
 const PIPE_HEADER: u64 = 16;
 /// `struct perf_file_section`.
 pub(super) const SECTION: u64 = 16;
-/// Bits of features in the header.
+/// Number of words of feature bits in the header.
 const FEATURE_WORDS: usize = 4;
 
-/// The header of a perf.data file, every range of which lies within the file.
+/// The header of a perf.data file. All its ranges are within the file.
 #[derive(Debug)]
 pub(super) struct Header {
-    /// The file has records only, some of which say what a header would.
+    /// The file only has records, some of which replace the header.
     pub(super) is_pipe: bool,
-    /// The recorder did not get to write how many bytes of records there are.
+    /// The recorder ended before it could write the size of the records.
     pub(super) is_unfinished: bool,
     /// The events' attributes.
     pub(super) attrs: Range<u64>,
-    /// Bytes of each, with the section of its ids.
+    /// Size of each attribute, including the section of its ids, in bytes.
     pub(super) attr_size: u64,
     /// The records.
     pub(super) records: Range<u64>,
-    /// Which features are behind the records.
+    /// Bits of the features that follow the records.
     features: [u64; FEATURE_WORDS],
 }
 
@@ -79,7 +79,7 @@ impl Header {
         if data > len {
             return Err(damage(40, "the records lie outside the file"));
         }
-        // What a cut file has of them can be read; a recorder that was killed has left the size at 0.
+        // The records of a truncated file are read as far as they go. If the recorder was killed, the size is 0.
         let end = match data_size {
             0 => len,
             size => data.saturating_add(size).min(len),
@@ -98,13 +98,13 @@ impl Header {
     }
 }
 
-/// The range of so many bytes, if it lies within the file.
+/// Returns the range at `start` with this size, if it is within the file.
 pub(super) fn range(start: u64, size: u64, len: u64) -> Option<Range<u64>> {
     let end = start.checked_add(size).filter(|end| *end <= len)?;
     Some(start..end)
 }
 
-/// Each feature's bit and where it is. Nothing follows an error.
+/// Returns each feature's bit and range. The list ends after an error.
 pub(super) fn feature_sections(
     file: &mut (impl Read + Seek),
     header: &Header,
@@ -141,7 +141,7 @@ pub(super) fn feature_sections(
     sections
 }
 
-/// The bytes of a range that lies within the file.
+/// Reads the bytes of a range, which must be within the file.
 pub(super) fn bytes(file: &mut (impl Read + Seek), range: &Range<u64>) -> Result<Vec<u8>, Damage> {
     let mut bytes = Vec::new();
     let size = range.end.saturating_sub(range.start);

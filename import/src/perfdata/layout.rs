@@ -1,4 +1,4 @@
-//! Which fields do the records of an event have, and in which order?
+//! The fields of an event's records, and their order.
 
 use varid_model::perf::{
     Fields, Malformed, PERF_FORMAT_LOST, PERF_SAMPLE_ADDR, PERF_SAMPLE_BRANCH_CALL_STACK,
@@ -6,7 +6,7 @@ use varid_model::perf::{
     PERF_SAMPLE_IP, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
 };
 
-/// `PERF_SAMPLE_BRANCH_COUNTERS`, which older headers of the kernel lack.
+/// `PERF_SAMPLE_BRANCH_COUNTERS`, which is missing in older kernel headers.
 const BRANCH_COUNTERS: u32 = 1 << 19;
 
 /// The fields of an event's records.
@@ -20,18 +20,18 @@ pub struct RecordLayout {
     pub registers: u64,
     /// `perf_event_attr.branch_sample_type`.
     pub branches: u64,
-    /// Records that are no samples end with the fields of `sample_id_all`.
+    /// Records other than samples end with the fields of `sample_id_all`.
     pub has_id: bool,
 }
 
-/// Who and when, at the end of a record that is no sample.
+/// The task and the time at the end of a record other than a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct RecordId {
     pub(super) time: Option<u64>,
 }
 
 impl RecordLayout {
-    /// The layout of an event with these attributes.
+    /// Makes the layout of an event with these attributes.
     pub(super) const fn new(
         sample_type: u64,
         read_format: u64,
@@ -48,13 +48,13 @@ impl RecordLayout {
         }
     }
 
-    /// Whether a sample has a field: `PERF_SAMPLE_*`.
+    /// Returns true if samples have a field: `PERF_SAMPLE_*`.
     #[must_use]
     pub const fn has(self, field: u32) -> bool {
         self.sample_type & field as u64 != 0
     }
 
-    /// Whether what a sample reads has a value: `PERF_FORMAT_*`.
+    /// Returns true if the counts that a sample reads have a value: `PERF_FORMAT_*`.
     pub(super) const fn reads(self, value: u32) -> bool {
         self.read_format & value as u64 != 0
     }
@@ -63,27 +63,27 @@ impl RecordLayout {
         self.branches & field as u64 != 0
     }
 
-    /// Whether branch stacks hold the calls that have not returned.
+    /// Returns true if branch stacks have the calls that have not returned.
     pub(super) const fn has_call_stack(self) -> bool {
         self.has_of_branches(PERF_SAMPLE_BRANCH_CALL_STACK)
     }
 
-    /// Whether branch stacks start with an index.
+    /// Returns true if branch stacks start with an index.
     pub(super) const fn has_branch_index(self) -> bool {
         self.has_of_branches(PERF_SAMPLE_BRANCH_HW_INDEX)
     }
 
-    /// Whether each branch has a word of counters behind them all.
+    /// Returns true if a branch stack is followed by a word of counters for each branch.
     pub(super) const fn has_branch_counters(self) -> bool {
         self.has_of_branches(BRANCH_COUNTERS)
     }
 
-    /// Whether the recorder reads how much of each event was lost.
+    /// Returns true if the recorder reads how many samples of each event were lost.
     pub(super) const fn reads_lost(self) -> bool {
         self.reads(PERF_FORMAT_LOST)
     }
 
-    /// A sample's identifier or id, and its time.
+    /// Reads a sample's identifier or id, and its time.
     pub(crate) fn sample_key(self, body: &[u8]) -> Result<(Option<u64>, Option<u64>), Malformed> {
         let mut fields = Fields::new(body);
         let mut id = None;
@@ -109,7 +109,7 @@ impl RecordLayout {
         Ok((id, time))
     }
 
-    /// Splits a record that is no sample into its own fields and what `sample_id_all` has appended.
+    /// Splits a record other than a sample into its own fields and those of `sample_id_all`.
     pub(super) fn split(self, body: &[u8]) -> Result<(Fields<'_>, RecordId), Malformed> {
         let all = Fields::new(body);
         if !self.has_id {

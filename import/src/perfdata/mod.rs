@@ -1,19 +1,19 @@
-//! What does a perf.data file of any origin say?
+//! Reads perf.data files of any recorder.
 //!
 //! Sources: `tools/perf/Documentation/perf.data-file-format.txt`, `tools/perf/util/header.c` and linux/perf_event.h of the kernel.
 //!
 //! | question | file |
 //! |---|---|
-//! | where is what in the file | `header` |
+//! | where are the parts of the file | `header` |
 //! | what is wrong with it | `damage` |
 //! | which events does it have, with which fields | `events`, `layout` |
-//! | which event is a sample of | `event_index` |
-//! | what does it say of its recording | `features` |
+//! | which event does a sample belong to | `event_index` |
+//! | how is the recording described | `features` |
 //! | which tracepoints does it describe | `tracing_data` |
-//! | which records follow one another, compressed or not | `records` |
-//! | in which order were they | `sorter` |
-//! | what does a record say | `record` |
-//! | what does a sample say | `sample` |
+//! | how are the records read, compressed or not | `records` |
+//! | how are they sorted by time | `sorter` |
+//! | what is in a record | `record` |
+//! | what is in a sample | `sample` |
 
 mod damage;
 mod event_index;
@@ -48,27 +48,27 @@ use events::EventList;
 use features::Section;
 use header::{Header, bytes};
 
-/// The head of a perf.data file: all but its records.
+/// The head of a perf.data file: everything but its records.
 #[derive(Debug)]
 pub struct PerfData {
     /// Its events, in order.
     pub events: Vec<SourceEvent>,
-    /// Which of them a sample is of.
+    /// Finds the event of a sample.
     pub index: EventIndex,
-    /// What it says of its recording.
+    /// The description of its recording.
     pub features: Features,
-    /// Where its records are.
+    /// The range of its records.
     pub records: Range<u64>,
-    /// What is incomplete, as sentences.
+    /// Notes on incomplete parts, as sentences.
     pub notes: Vec<String>,
 }
 
 impl PerfData {
-    /// Reads the head of a file of so many bytes.
+    /// Reads the head of a file of `len` bytes.
     ///
     /// # Errors
     ///
-    /// It is no perf.data of a little-endian machine, or its header does not fit it.
+    /// It is not perf.data of a little-endian machine, or its header is inconsistent with it.
     pub fn read(file: &mut (impl Read + Seek), len: u64) -> Result<Self, Damage> {
         let header = Header::read(file, len)?;
         let mut notes = Vec::new();
@@ -113,7 +113,7 @@ impl PerfData {
     }
 }
 
-/// The features behind the records.
+/// Reads the features, which follow the records.
 fn sections(
     file: &mut (impl Read + Seek),
     header: &Header,
@@ -139,14 +139,14 @@ fn sections(
     Ok(sections)
 }
 
-/// The events and features that records of a pipe have.
+/// Reads the events and features from the records of a pipe.
 fn of_pipe(
     file: &mut (impl Read + Seek),
     header: &Header,
 ) -> Result<(Vec<SourceEvent>, Vec<Section>), Damage> {
     let mut events = EventList::default();
     let mut sections = Vec::new();
-    // Records may be compressed, which these never are.
+    // Records may be compressed, but those of the description never are, so together they are not larger than the file.
     let mut room = header.records.end;
     let mut reader = RecordReader::new(file, header.records.clone());
     while let Ok(Some(record)) = reader.next() {

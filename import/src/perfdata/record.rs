@@ -1,4 +1,4 @@
-//! What does a record say that is no sample?
+//! Parses records other than samples.
 
 use varid_model::Device;
 use varid_model::perf::{
@@ -11,10 +11,10 @@ use varid_recording::RecordedFile;
 
 use super::layout::RecordLayout;
 
-/// Bytes of the largest build-id in a record of a mapping.
+/// The largest build-id in a mapping record, in bytes.
 const MAX_BUILD_ID: usize = 20;
 
-/// A mapping of a source.
+/// A mapping in a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceMapping {
     /// The process.
@@ -23,24 +23,24 @@ pub struct SourceMapping {
     pub tid: u32,
     /// First address.
     pub start: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub len: u64,
     /// Offset of `start` in the file.
     pub pgoff: u64,
-    /// Protection and flags, as mmap(2) takes them, where the record has them.
+    /// Protection and flags as in mmap(2), if the record has them.
     pub access: Option<(u32, u32)>,
-    /// The kernel's own.
+    /// It is a mapping of the kernel.
     pub kernel: bool,
-    /// The file's device and inode, where the record has them.
+    /// The file's device and inode, if the record has them.
     pub file: Option<(Device, u64)>,
     /// The file's path.
     pub path: Vec<u8>,
-    /// Its build-id; empty: the record has none.
+    /// Its build-id. Empty if the record has none.
     pub build_id: Vec<u8>,
 }
 
 impl SourceMapping {
-    /// Which file it is of, if the record says so.
+    /// The identity of its file, if the record has it.
     pub fn recorded_file(&self) -> Option<RecordedFile> {
         let (device, inode) = self.file?;
         let path = String::from_utf8_lossy(&self.path).into_owned();
@@ -48,16 +48,16 @@ impl SourceMapping {
     }
 }
 
-/// A record that is no sample.
+/// A record other than a sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceRecord {
     /// A process mapped a file or memory.
     Mapping(SourceMapping),
-    /// A thread took a name.
+    /// A thread got a name.
     Comm {
         /// The process and the thread.
         task: (u32, u32),
-        /// The name came with an exec.
+        /// The name was set by an exec.
         exec: bool,
         /// The name.
         name: Vec<u8>,
@@ -78,22 +78,22 @@ pub enum SourceRecord {
     },
     /// There was no room for this many records in a ring buffer.
     Lost(u64),
-    /// The processor's buffer held this many samples that could not be told apart.
+    /// The processor's buffer held this many samples whose events could not be distinguished.
     Mixed(u64),
-    /// `LOST_SAMPLES`: the event's total. It includes what [`Lost`](Self::Lost) records reported, except the last ones.
+    /// `LOST_SAMPLES`: the event's total. [`Lost`](Self::Lost) records report the same losses, except the last ones.
     LostInAll(u64),
-    /// `perf record --filter` let this many samples go.
+    /// `perf record --filter` dropped this many samples.
     FilteredOut(u64),
-    /// The event was stopped for a while because it came too often.
+    /// The event was stopped for a while because it occurred too often.
     Throttle,
 }
 
 impl SourceRecord {
-    /// Parses the body of a record of the kernel, and its time. None: a kind that says nothing of samples.
+    /// Parses the body of a record of the kernel. Returns it with its time, or None for kinds that do not matter for samples.
     ///
     /// # Errors
     ///
-    /// The record is not what the kernel's ABI says.
+    /// The record violates the kernel's ABI.
     pub fn parse(
         layout: RecordLayout,
         kind: u32,
@@ -140,7 +140,7 @@ impl SourceRecord {
             }
             PERF_RECORD_LOST_SAMPLES => {
                 let count = fields.u64()?;
-                // perf writes such records when it ends, at no time: `record__read_lost_samples` of its builtin-record.c.
+                // perf writes such records when it ends, with a time of zero: `record__read_lost_samples` of its builtin-record.c.
                 let of_recorder = layout.reads_lost() && time.unwrap_or(0) == 0;
                 if misc & MISC_LOST_SAMPLES_BPF != 0 {
                     time = None;
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn losses_sums_of_losses_and_filtered_samples_are_distinguished() {
         let layout = |read_format| RecordLayout {
-            // TIME, which records that are no samples have at their end.
+            // TIME, which is at the end of records other than samples.
             sample_type: 1 << 2,
             read_format,
             has_id: true,

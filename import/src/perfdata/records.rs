@@ -1,4 +1,4 @@
-//! Which records follow one another in a perf.data file, compressed or not?
+//! Reads the records of a perf.data file, compressed or not.
 
 use std::{
     io::{Read, Seek, SeekFrom},
@@ -13,68 +13,69 @@ use varid_model::perf::{
 
 use super::damage::Damage;
 
-/// Bytes of a zstd block's header.
+/// Size of a zstd block's header in bytes.
 const BLOCK_HEADER: usize = 3;
-/// What is decompressed at once: more than the largest record.
+/// Bytes that are decompressed at once: more than the largest record.
 const CHUNK: usize = 1 << 17;
-/// Most bytes of records that are decompressed, and how many more for each byte of what was compressed: perf's become a tenth or a twentieth.
+/// The most bytes of decompressed records: a fixed number, and more for each compressed byte. perf's records compress to a tenth or a
+/// twentieth.
 const MAX_PLAIN: u64 = 64 << 20;
 const MAX_RATIO: u64 = 256;
-/// Most bytes that a zstd stream may make its reader keep; perf's are of 8 MB and less.
+/// The largest window of a zstd stream in bytes. perf's windows have at most 8 MB.
 const MAX_WINDOW: u64 = 32 << 20;
 
-/// A record, not parsed.
+/// An unparsed record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawRecord {
     /// `PERF_RECORD_*`.
     pub kind: u32,
     /// `PERF_RECORD_MISC_*`.
     pub misc: u16,
-    /// What lies behind its header.
+    /// The bytes after its header.
     pub body: Vec<u8>,
-    /// Where it is in the file; of one that was compressed, where the record is that it was in.
+    /// Its offset in the file. If it was compressed, it is the offset of the compressed record.
     pub offset: u64,
 }
 
 /// Reads the records of a range of a file, in the order of the file.
 ///
-/// It holds one record, and 128 KB and a zstd window where records are compressed.
+/// Holds one record. If records are compressed, also holds 128 KB and a zstd window.
 pub struct RecordReader<R> {
     file: R,
     at: u64,
     end: u64,
     started: bool,
     compressed: Option<Compressed>,
-    /// What ends the records early, once those before it are delivered.
+    /// The problem that ends the records, which is returned after the records before it.
     damage: Option<Damage>,
 }
 
-/// The compressed records so far.
+/// The state of decompression.
 struct Compressed {
     decoder: Box<FrameDecoder>,
-    /// What is not decompressed yet.
+    /// Compressed bytes.
     packed: Vec<u8>,
-    /// How much of that has been.
+    /// How many of them have been decompressed.
     taken: usize,
-    /// What is, and is no whole record yet.
+    /// Decompressed bytes.
     plain: Vec<u8>,
-    /// How much of that has been delivered.
+    /// How many of them have been delivered as records.
     delivered: usize,
-    /// Where the last of them is in the file.
+    /// Offset of the last compressed record in the file.
     offset: u64,
-    /// There are no more.
+    /// There are no more compressed records.
     ended: bool,
     /// How many bytes may still be decompressed.
     room: u64,
 }
 
 impl<R: Read + Seek> RecordReader<R> {
-    /// Whether a record so far was compressed: such records come late, behind those that end their round.
+    /// Returns true if a record so far was compressed. Such records are late: they follow the record that ends their round.
     pub const fn is_compressed(&self) -> bool {
         self.compressed.is_some()
     }
 
-    /// Reads what lies in this range, which must be within the file.
+    /// Makes a reader for this range, which must be within the file.
     pub const fn new(file: R, range: Range<u64>) -> Self {
         Self {
             file,
@@ -86,11 +87,11 @@ impl<R: Read + Seek> RecordReader<R> {
         }
     }
 
-    /// The next record; none: there are no more.
+    /// Returns the next record, or None at the end.
     ///
     /// # Errors
     ///
-    /// The data is not what it should be. Nothing can be read behind that.
+    /// The data is invalid. Nothing after that can be read.
     #[allow(clippy::should_implement_trait)] // It may fail.
     pub fn next(&mut self) -> Result<Option<RawRecord>, Damage> {
         loop {
@@ -109,7 +110,7 @@ impl<R: Read + Seek> RecordReader<R> {
             });
             let Some(record) = stored else {
                 match &mut self.compressed {
-                    // What lies before damage is still in the decoder's window.
+                    // Data before the problem is still in the decoder's window.
                     Some(compressed) if !compressed.ended => compressed.end(),
                     _ => return self.damage.take().map_or(Ok(None), Err),
                 }
@@ -134,7 +135,7 @@ impl<R: Read + Seek> RecordReader<R> {
         }
     }
 
-    /// The next record as the file has it.
+    /// Reads the next record without decompression.
     fn stored(&mut self) -> Result<Option<RawRecord>, Damage> {
         let offset = self.at;
         let damage = |reason| Damage { offset, reason };
@@ -165,7 +166,7 @@ impl<R: Read + Seek> RecordReader<R> {
             .read_exact(&mut body)
             .map_err(|_| damage("the file ends within a record"))?;
         self.at = offset.saturating_add(size as u64);
-        // simpleperf's has its content within.
+        // In simpleperf's files, the content is part of the record.
         if header.kind == HEADER_TRACING_DATA
             && len <= size_of::<u64>()
             && let Some(size) = body.first_chunk()
@@ -191,7 +192,7 @@ impl<R: Read + Seek> RecordReader<R> {
 }
 
 impl<R: Read> RecordReader<R> {
-    /// What follows the record of tracing data: so many bytes, up to a whole word.
+    /// Reads the tracing data that follows its record: `size` bytes, which include the padding to a word.
     fn tracing_data(&mut self, size: u64) -> Result<Vec<u8>, Damage> {
         let cut = Damage {
             offset: self.at,
@@ -226,19 +227,19 @@ impl Compressed {
         }
     }
 
-    /// perf does not end its stream, and the decoder keeps a window until that is done: here it is, by a last block of no bytes.
+    /// perf does not finish its stream, and the decoder keeps a window until the end. An empty last block ends the stream here.
     fn end(&mut self) {
         const LAST_BLOCK: [u8; 3] = [1, 0, 0];
         const CHECKSUM: [u8; 4] = [0; 4];
         self.ended = true;
-        // Of a block that is cut nothing can be had.
+        // An incomplete block cannot be decompressed.
         self.packed.truncate(self.taken);
         if !self.decoder.is_finished() {
             self.add(&[&LAST_BLOCK[..], &CHECKSUM].concat(), self.offset);
         }
     }
 
-    /// More of the stream.
+    /// Adds a part of the stream.
     fn add(&mut self, packed: &[u8], offset: u64) {
         self.packed.drain(..self.taken.min(self.packed.len()));
         self.taken = 0;
@@ -248,7 +249,7 @@ impl Compressed {
         self.offset = offset;
     }
 
-    /// The next record that is whole.
+    /// Returns the next complete record.
     fn next(&mut self) -> Result<Option<RawRecord>, Damage> {
         loop {
             let rest = self.plain.get(self.delivered..).unwrap_or_default();
@@ -275,14 +276,14 @@ impl Compressed {
         }
     }
 
-    /// Decompresses more. Whether there was anything.
+    /// Decompresses more bytes. Returns false if there are none.
     fn decompress(&mut self) -> Result<bool, Damage> {
         self.plain.drain(..self.delivered.min(self.plain.len()));
         self.delivered = 0;
         let source = self.packed.get(self.taken..).unwrap_or_default();
-        // A new frame may follow one that has ended.
+        // Another frame may follow a finished one.
         if self.decoder.is_finished() && self.decoder.can_collect() == 0 {
-            // What ends an unfinished stream is no frame of its own.
+            // The bytes that end an unfinished stream are not another frame.
             if source.is_empty() || self.ended {
                 return Ok(false);
             }
@@ -291,7 +292,7 @@ impl Compressed {
             begun.map_err(|_| self.wrong())?;
             self.taken = self.packed.len().saturating_sub(rest.len());
         }
-        // The decoder reads all blocks at once that it is given: one of them is 128 KB at most.
+        // The decoder decompresses all blocks in its input, so it gets one at a time: that is 128 KB at most.
         let source = self.packed.get(self.taken..).unwrap_or_default();
         if source.len() < BLOCK_HEADER && self.decoder.can_collect() == 0 {
             return Ok(false);
@@ -301,7 +302,7 @@ impl Compressed {
                 let header = u32::from_le_bytes([*b0, *b1, *b2, 0]);
                 let is_last = header & 1 != 0;
                 let len = match header >> 1 & 3 {
-                    // One byte that is repeated.
+                    // A run of one byte.
                     1 => 1,
                     _ => usize::try_from(header >> 3).unwrap_or(usize::MAX),
                 };
@@ -350,7 +351,7 @@ mod tests {
         [&header.concat(), body].concat()
     }
 
-    /// What is read of a file, and whether that ends in damage.
+    /// Reads all records of a file, and the problem at the end, if there is one.
     fn read(file: Vec<u8>) -> (Vec<(u32, Vec<u8>)>, Option<Damage>) {
         let len = file.len() as u64;
         let mut reader = RecordReader::new(Cursor::new(file), 0..len);
@@ -383,7 +384,7 @@ mod tests {
                 assert!(damage.is_none());
                 assert_eq!(records, bodies());
             }
-            // The second form says how many of its bytes are filled.
+            // The second form has the number of bytes that are filled.
             let pieces = packed.chunks(60_000).map(|piece| {
                 let size = piece.len() as u64;
                 record(COMPRESSED2, &[&size.to_le_bytes(), piece, &[0; 5]].concat())
@@ -416,7 +417,7 @@ mod tests {
             .flat_map(|(kind, body)| record(*kind, body))
             .collect();
         let packed = compress_to_vec(&plain[..], CompressionLevel::Fastest);
-        // perf does not end its stream.
+        // perf does not finish its stream.
         let packed = record(COMPRESSED, &packed[..packed.len() - 8]);
         let (before, damage) = read(packed.clone());
         assert!(before.len() > 150 && damage.is_none());
@@ -461,7 +462,7 @@ mod tests {
 
     #[test]
     fn little_data_does_not_become_records_without_end() {
-        // A frame with a window of 1 MB and blocks that repeat a byte 128 KB times: records of 0x808 bytes of type 0x8080808.
+        // A frame with a window of 1 MB, and blocks that repeat a byte 128 K times: records of 0x808 bytes with type 0x8080808.
         let mut packed = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0x50];
         let header = (1u32 << 17) << 3 | 1 << 1;
         let [b0, b1, b2, _] = header.to_le_bytes();

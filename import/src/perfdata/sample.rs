@@ -1,7 +1,7 @@
-//! What does a sample of any event say?
+//! Parses samples of any event.
 //!
-//! Its fields in the order of linux/perf_event.h (`PERF_RECORD_SAMPLE`). `varid_model::perf::SampleFields` knows those of the events
-//! that varid opens; here all fields may be there that any recorder asks for.
+//! The fields have the order of linux/perf_event.h (`PERF_RECORD_SAMPLE`). `varid_model::perf::SampleFields` parses those of the events
+//! that varid opens. This parser accepts all fields that any recorder requests.
 
 use varid_model::Address;
 use varid_model::perf::{
@@ -15,51 +15,51 @@ use varid_model::perf::{
 
 use super::layout::RecordLayout;
 
-/// A sample's fields; none: the event has no such field.
+/// A sample's fields. None if the event does not have the field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SourceSample<'a> {
     /// The instruction.
     pub ip: Option<u64>,
     /// The process and the thread.
     pub task: Option<(u32, u32)>,
-    /// When.
+    /// The time.
     pub time: Option<u64>,
     /// The CPU.
     pub cpu: Option<u32>,
-    /// How much it stands for.
+    /// The weight.
     pub period: Option<u64>,
-    /// What it counted until then, where it reads that.
+    /// The counts that it reads.
     pub counts: Option<Counts<'a>>,
-    /// What a tracepoint says.
+    /// The tracepoint's fields.
     pub raw: Option<&'a [u8]>,
     /// The callchain.
     pub callchain: Option<CallchainEntries<'a>>,
-    /// The ABI of the user's registers, and these by the bits of the event's mask.
+    /// The ABI of the user's registers, and the registers by the bits of the event's mask.
     pub registers: Option<(u64, &'a [[u8; 8]])>,
-    /// What could be copied of the user's stack.
+    /// The copy of the user's stack, as much of it as could be copied.
     pub stack: Option<&'a [u8]>,
-    /// The calls that have not returned, innermost first, where the processor recorded these.
+    /// The calls that have not returned, innermost first, if the processor recorded them.
     pub calls: Option<Calls<'a>>,
 }
 
-/// Calls of a branch stack: from where, to where and what it was.
+/// Calls of a branch stack: source, target and flags of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Calls<'a>(&'a [[u8; 8]]);
 
 impl<'a> Calls<'a> {
-    /// The calls of a branch stack's entries.
+    /// Makes the calls from a branch stack's entries.
     #[must_use]
     pub const fn new(entries: &'a [[u8; 8]]) -> Self {
         Self(entries)
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The addresses of the calls.
+    /// The addresses of the call instructions.
     pub fn addresses(&self) -> impl Iterator<Item = Address> {
         let (entries, _) = self.0.as_chunks();
         let from = entries
@@ -149,23 +149,23 @@ impl<'a> SourceSample<'a> {
     }
 }
 
-/// What an event has counted so far.
+/// The count of an event so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
-    /// Which event it is; none: the sample's own.
+    /// The id of the event. None for the sample's own event.
     pub id: Option<u64>,
-    /// Since the event was opened.
+    /// The count since the event was opened.
     pub value: u64,
 }
 
 /// The counts that a sample reads: `struct read_format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts<'a> {
-    /// The sample's own event alone.
+    /// The count of the sample's own event, if it reads no group.
     one: Option<Count>,
-    /// Of each event of a group its count and, if it is there, its id behind it; more words may follow.
+    /// For each event of a group its count and, if present, its id, then possibly more words.
     group: &'a [[u8; 8]],
-    /// How many words each event of a group has.
+    /// Number of words for each event of a group.
     each: usize,
     has_id: bool,
 }
@@ -199,7 +199,7 @@ impl<'a> Counts<'a> {
         })
     }
 
-    /// Each event's.
+    /// Returns the counts of all events.
     pub fn iter(self) -> impl Iterator<Item = Count> + use<'a> {
         let group = self.group.chunks_exact(self.each).filter_map(move |words| {
             let word = |place: usize| words.get(place).map(|word| u64::from_le_bytes(*word));
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn all_fields_that_a_recorder_may_ask_for_are_passed_over() {
         let layout = RecordLayout {
-            // All up to STACK_USER, and IDENTIFIER.
+            // All bits up to STACK_USER, and IDENTIFIER.
             sample_type: ((1 << 14) - 1) | (1 << 16),
             read_format: u64::from(
                 PERF_FORMAT_GROUP
@@ -238,7 +238,7 @@ mod tests {
             &[2, PERF_CONTEXT_USER, 0x1000],
             // Four bytes of raw data.
             &[0xabcd << 32 | 4],
-            // Two branches, an index before and counters behind.
+            // Two branches, with an index before and counters after them.
             &[2, 9, 0x2000, 2, 3, 0, 5, 6, 30, 31],
             &[2, 100, 101, 103],
             &[16, 1, 2, 8],

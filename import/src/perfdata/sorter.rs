@@ -1,31 +1,31 @@
-//! In which order were the records?
+//! Sorts records by time.
 //!
-//! perf writes rounds: a record of a round is not older than any of the round before the last. simpleperf, and perf's compressed
-//! files as they are read here, have none; there every 32 MB are a round.
+//! perf writes rounds: a record of a round is not older than any record of the second-last round. simpleperf's files, and perf's compressed
+//! files as they are read here, have no rounds. There, every 32 MB count as a round.
 
 use std::mem::size_of;
 
 use super::records::RawRecord;
 
-/// Most bytes of records that are held until nothing older can follow.
+/// The most bytes of records that are held until no older record can follow.
 pub const MAX_HELD: usize = 64 << 20;
 
-/// Puts records in order of time.
+/// Sorts records by time.
 #[derive(Debug, Default)]
 pub struct RecordSorter {
-    /// Not in order.
+    /// Unsorted records with their times.
     waiting: Vec<(u64, RawRecord)>,
-    /// In the opposite order of time, so that the last one is the next.
+    /// In descending order of time, so that the next record is the last one.
     ready: Vec<RawRecord>,
-    /// Bytes that came since the last round ended.
+    /// Bytes that were added since the last round ended.
     of_round: usize,
-    /// The latest time of the rounds before the current one, and of all.
+    /// The latest time before the current round, and the latest time overall.
     previous_round: u64,
     latest: u64,
 }
 
 impl RecordSorter {
-    /// Adds a record; one without a time follows those before it.
+    /// Adds a record. A record without a time follows those before it.
     pub fn add(&mut self, time: Option<u64>, record: RawRecord) {
         let time = time.unwrap_or(self.latest);
         self.latest = self.latest.max(time);
@@ -36,24 +36,24 @@ impl RecordSorter {
         }
     }
 
-    /// A round has ended.
+    /// Ends a round.
     pub fn end_round(&mut self) {
         self.release(self.previous_round);
         self.previous_round = self.latest;
         self.of_round = 0;
     }
 
-    /// The records have ended.
+    /// Ends the records.
     pub fn end(&mut self) {
         self.release(u64::MAX);
     }
 
-    /// The next record in order.
+    /// The next record in order of time.
     pub fn next_ready(&mut self) -> Option<RawRecord> {
         self.ready.pop()
     }
 
-    /// Makes ready what waits and is not later; records of the same time stay in the order of the file.
+    /// Moves the records up to a time to `ready`. Records with the same time keep the order of the file.
     fn release(&mut self, time: u64) {
         let all = std::mem::take(&mut self.waiting);
         let (mut ready, waiting): (Vec<_>, Vec<_>) =
@@ -66,7 +66,7 @@ impl RecordSorter {
     }
 }
 
-/// What a record takes while it waits.
+/// The memory that a waiting record takes, in bytes.
 const fn bytes(record: &RawRecord) -> usize {
     record
         .body

@@ -1,4 +1,4 @@
-//! Which tracepoints does the tracing data of a perf.data file describe?
+//! Reads the names of tracepoints from the tracing data of a perf.data file.
 //!
 //! Source: `tools/perf/util/trace-event-info.c`, which writes it.
 
@@ -6,15 +6,15 @@ use std::collections::HashMap;
 
 use varid_model::perf::{Fields, Malformed};
 
-/// What it starts with.
+/// The beginning of the tracing data.
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
-/// Bytes of a subsystem's name; each of its events' names begins with it.
+/// The most bytes of a subsystem's name. It is the prefix of the names of its events.
 const MAX_NAME: usize = 256;
 
-/// The tracepoints' names, `SYSTEM:NAME`, by their ids, up to what is not as perf writes it.
+/// Returns the names of tracepoints, `SYSTEM:NAME`, by id, up to the first part that differs from perf's format.
 pub(super) fn names(tracing_data: &[u8]) -> HashMap<u64, String> {
     let mut names = HashMap::new();
-    // What was found before it ends early counts.
+    // The names before a problem are used.
     let _ = read(tracing_data, &mut names);
     names
 }
@@ -51,14 +51,14 @@ fn read(tracing_data: &[u8], names: &mut HashMap<u64, String>) -> Result<(), Mal
     Ok(())
 }
 
-/// A text with the NUL that ends it.
+/// Reads a NUL-terminated string.
 fn terminated(fields: &mut Fields<'_>) -> Result<String, Malformed> {
     let text = String::from_utf8_lossy(fields.text()?).into_owned();
     fields.bytes(1)?;
     Ok(text)
 }
 
-/// The content of a file with its size before it.
+/// Reads the content of a file, which follows its size.
 fn file<'a>(fields: &mut Fields<'a>) -> Result<&'a [u8], Malformed> {
     let long = fields.malformed("a file that is longer than the tracing data");
     let size = usize::try_from(fields.u64()?).map_err(|_| long)?;

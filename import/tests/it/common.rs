@@ -1,4 +1,4 @@
-//! What do the tests of imports share?
+//! Helpers for the tests of imports.
 
 use std::{
     io::{Seek, Write},
@@ -17,7 +17,7 @@ pub struct Imported {
     pub summary: ImportSummary,
 }
 
-/// A frame as exports have it.
+/// A frame of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     pub symbol: String,
@@ -25,13 +25,13 @@ pub struct Frame {
     pub layer: String,
 }
 
-/// A sample as exports have it.
+/// A sample of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
     pub time: u64,
     pub period: u64,
     pub thread: String,
-    /// Leaf first.
+    /// The frames, leaf first.
     pub frames: Vec<Frame>,
 }
 
@@ -66,7 +66,7 @@ pub fn input(bytes: &[u8]) -> varid_import::Result<Input> {
     Input::of_file("source".into(), file, SystemTime::now())
 }
 
-/// Imports a source into a folder of its own.
+/// Imports a source into a temporary folder.
 pub fn import_with(
     input: Input,
     change: impl FnOnce(&mut ImportRequest),
@@ -84,7 +84,7 @@ pub fn import_with(
     Ok(Imported { folder, summary })
 }
 
-/// The same of bytes, in the format that they have or in this one.
+/// Imports bytes, with the format detected or given.
 pub fn import_bytes(bytes: &[u8], format: Option<SourceFormat>) -> varid_import::Result<Imported> {
     import_with(input(bytes)?, |request| request.format = format)
 }

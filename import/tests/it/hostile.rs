@@ -1,4 +1,4 @@
-//! Does a source that is wrong do no harm?
+//! Tests that an invalid source does no harm.
 
 use crate::common::{fixture, import_bytes};
 use varid_import::{Error, SourceFormat};
@@ -7,7 +7,7 @@ fn recorded() -> Vec<u8> {
     std::fs::read(fixture("simpleperf/perf.data")).unwrap()
 }
 
-/// A sequence of numbers, the same each time (xorshift).
+/// A sequence of pseudorandom numbers, which is the same in every run (xorshift).
 fn numbers() -> impl FnMut(usize) -> usize {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     move |below| {
@@ -29,7 +29,7 @@ fn a_changed_file_is_imported_or_refused_and_what_is_imported_is_read() {
             let at = next(bytes.len());
             let value = [0, 1, 0x7f, 0x80, 0xff][next(5)];
             bytes[at] = value;
-            // Words that are sizes and offsets.
+            // Words that can be sizes and offsets.
             if next(4) == 0 {
                 let at = at / 8 * 8;
                 bytes[at..at + 8].fill(value);
@@ -75,7 +75,7 @@ fn what_a_cut_file_still_has_is_imported_with_a_note() {
 #[test]
 fn a_size_that_a_file_claims_is_not_allocated() {
     let whole = recorded();
-    // attr_size, the attributes' size, the records' size.
+    // attr_size, the size of the attributes, the size of the records.
     for at in [16, 32, 48] {
         for value in [0, 1, u64::MAX, 1 << 60] {
             let mut bytes = whole.clone();
@@ -131,7 +131,7 @@ fn a_session_stays_until_an_import_into_its_folder_succeeds() {
     assert_eq!(samples(), (2, 2));
     import(b"main;f 1\n").unwrap();
     assert_eq!(samples(), (1, 1));
-    // Its names are found where it is.
+    // The session's only image file is the one of the new import.
     let files = std::fs::read_dir(output.join("symbols")).unwrap();
     assert_eq!(files.count(), 1);
 }

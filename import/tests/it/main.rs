@@ -1,4 +1,4 @@
-//! Do sessions of other profilers' recordings say what these say?
+//! Compares imported sessions with their sources.
 
 mod common;
 mod hostile;

@@ -1,4 +1,4 @@
-//! Do sessions have the samples that another reader of perf.data finds?
+//! Compares the samples of sessions with those that another reader of perf.data finds.
 
 use std::{collections::BTreeMap, fs::File, io::BufReader, path::Path};
 
@@ -21,10 +21,10 @@ const PROT_READ: u32 = 1;
 const PROT_WRITE: u32 = 2;
 const PROT_EXEC: u32 = 4;
 
-/// Time, process, thread, and the callchain without contexts.
+/// Time, process, thread, and the callchain without context entries.
 type Found = (u64, u32, u32, Vec<u64>);
 
-/// The linux-perf-data crate.
+/// Reads the samples with the linux-perf-data crate.
 fn by_crate(path: &Path) -> Vec<Found> {
     let file = BufReader::new(File::open(path).unwrap());
     let PerfFileReader {
@@ -51,7 +51,7 @@ fn by_crate(path: &Path) -> Vec<Found> {
     found
 }
 
-/// A report believes a file without a build-id only if it is the one that was mapped.
+/// A report uses a file without a build-id only if it is the one that was mapped.
 #[test]
 fn the_inodes_of_files_without_build_ids_are_those_that_the_crate_reads() {
     let path = fixture("simpleperf/perf.data");
@@ -96,7 +96,7 @@ fn samples_are_those_that_the_linux_perf_data_crate_reads() {
         });
     let found: Vec<Found> = samples
         .map(|sample| {
-            // simpleperf's callers lie within their calls, a session's behind them.
+            // simpleperf has addresses within the calls, a session has return addresses.
             let parts = [&sample.kernel, &sample.user];
             let chain = parts.into_iter().flat_map(|part| {
                 let addresses = part.iter().enumerate();
@@ -110,7 +110,7 @@ fn samples_are_those_that_the_linux_perf_data_crate_reads() {
     assert_eq!(found, expected);
 }
 
-/// The sampled instruction, the kernel's and the user's frames of each sample.
+/// The sampled instruction, the kernel frames and the user frames of each sample.
 fn frames(imported: &Imported) -> Vec<(u64, Vec<u64>, Vec<u64>)> {
     let numbers = |chain: &[Address]| chain.iter().map(|address| address.get()).collect();
     let records = imported.session().records().unwrap();
@@ -140,10 +140,10 @@ fn a_precise_event_s_instruction_is_the_leaf_and_its_callchain_stays() {
     .concat();
     let samples = [
         (IN_USER, user, &of_user[..]),
-        // The interrupt came in the kernel.
+        // The interrupt occurred in the kernel.
         (IN_USER, user, &of_both),
         (IN_KERNEL, kernel, &of_both),
-        // The kernel had been left, or its chain was not asked for.
+        // The kernel had already returned, or its callchain was not requested.
         (IN_KERNEL, kernel, &of_user),
     ];
     for (time, (misc, ip, chain)) in (1..).zip(samples) {
@@ -159,7 +159,7 @@ fn a_precise_event_s_instruction_is_the_leaf_and_its_callchain_stays() {
             (kernel, vec![kernel], of_user[1..].to_vec()),
         ];
         assert_eq!(frames(&imported), expected);
-        // Readers of perf.data find what its recorder has written.
+        // Readers of the session's perf.data find the callchains of the recorder.
         let session = imported.folder().join("perf.data");
         let chains = by_crate(&session).into_iter().map(|(.., chain)| chain);
         let recorded = samples.map(|(_, _, chain)| {
@@ -172,7 +172,7 @@ fn a_precise_event_s_instruction_is_the_leaf_and_its_callchain_stays() {
 
 #[test]
 fn data_is_not_taken_for_code_that_a_stack_returns_into() {
-    // perf's registers of --call-graph dwarf: the stack pointer is bit 7, the instruction bit 8.
+    // The registers of perf's --call-graph dwarf: the stack pointer is bit 7, the instruction pointer is bit 8.
     const REGISTERS: u64 = 0xff_0fff;
     let (ip, heap) = (0x40_1cc1, 0x7000_1010);
     let event = Event {
@@ -181,7 +181,7 @@ fn data_is_not_taken_for_code_that_a_stack_returns_into() {
     };
     for (prot, frames) in [
         (PROT_READ | PROT_WRITE, 1),
-        // Code that was made at run time.
+        // Code that was generated at run time.
         (PROT_READ | PROT_EXEC, 2),
     ] {
         let mut file = PerfFile::new(std::slice::from_ref(&event));
@@ -211,10 +211,10 @@ fn data_is_not_taken_for_code_that_a_stack_returns_into() {
     }
 }
 
-/// `PERF_SAMPLE_READ` of a group, with ids.
+/// The read format for `PERF_SAMPLE_READ` of a group, with ids.
 const READS_GROUP: u64 = 1 << 3 | 1 << 2;
 
-/// Each event's samples and the sum of their periods.
+/// The number of samples and the sum of their periods for each event.
 fn weights(imported: &Imported) -> Vec<(String, u64, u64)> {
     let session = imported.session();
     let events = session.manifest().events.iter();
@@ -252,13 +252,13 @@ fn counts_that_are_read_with_another_event_s_samples_are_samples() {
             file.sample(7, IN_USER, (5, time), 0x40_1000, &rest);
         }
         let imported = import_bytes(&file.to_bytes(), None).unwrap();
-        // As perf script has them: the difference to the count before; what has not grown is no sample.
+        // As in perf script: the difference from the previous count. A count that has not grown is not a sample.
         let expected = [("cycles", 3, 3_000), ("instructions", 2, 4_000)];
         let expected = expected.map(|(name, samples, sum)| (name.to_owned(), samples, sum));
         assert_eq!(weights(&imported), expected);
         assert!(imported.summary.notes.is_empty());
     }
-    // An event that no other one's samples have counts of is noted, and no event of the session.
+    // An event whose counts are in no other event's samples gets a note, and is not an event of the session.
     let alone = Event::new(7, "cycles", field::PERIOD);
     let member = Event {
         period: 0,
@@ -316,12 +316,12 @@ fn tracepoints_keep_what_they_say_and_what_that_means() {
             .collect::<Vec<_>>();
         assert_eq!(kinds, [2, 0]);
     }
-    // A source without names of events, as pipes of older perfs are, has a tracepoint's in the formats.
+    // If the source has no event names, as with pipes of older versions of perf, the name of a tracepoint comes from the formats.
     let mut unnamed = file.clone();
     unnamed.features.remove(&feature::EVENT_DESC);
     let imported = import_bytes(&unnamed.to_pipe(), None).unwrap();
     assert_eq!(weights(&imported)[0].0, "sched:sched_switch");
-    // Without the formats perf shows no fields, and reads the session.
+    // Without the formats, perf can read the session, but shows no fields.
     file.features.remove(&feature::TRACING_DATA);
     let imported = import_bytes(&file.to_bytes(), None).unwrap();
     assert_eq!(imported.session().manifest().events.first.kind, 1);
@@ -344,7 +344,7 @@ fn a_folder_of_several_files_has_the_samples_of_all() {
         }
         std::fs::write(folder.path().join(format!("data.{part}")), records.records).unwrap();
     }
-    // The last file of a recording is written at its end, the folder is made at its start.
+    // The last file of a recording is written at its end. The folder is created at its start.
     let hour = std::time::Duration::from_secs(3_600);
     let end = std::time::SystemTime::UNIX_EPOCH + 400_000 * hour + hour / 7_200;
     for (part, modified) in [
@@ -369,7 +369,7 @@ fn a_folder_of_several_files_has_the_samples_of_all() {
         "{:?}",
         imported.summary.notes
     );
-    // Without one of its files, those behind it are there.
+    // If one of its files is missing, those after it are still read.
     std::fs::rename(folder.path().join("data.0"), folder.path().join("data.2")).unwrap();
     let gap = import_with(Input::open(folder.path()).unwrap(), |_| {}).unwrap();
     let notes = &gap.summary.notes;
@@ -378,7 +378,7 @@ fn a_folder_of_several_files_has_the_samples_of_all() {
         "{notes:?}"
     );
     assert_eq!(gap.summary.samples, 5);
-    // One of its files alone is not all there is.
+    // A single file of the folder is incomplete, which is noted.
     let imported = import_bytes(&file.to_bytes(), None).unwrap();
     let notes = &imported.summary.notes;
     assert!(notes[0].contains("perf record --threads"), "{notes:?}");

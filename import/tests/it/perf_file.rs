@@ -1,4 +1,4 @@
-//! Writes perf.data files as perf does: `tools/perf/util/header.c` and linux/perf_event.h.
+//! Writes perf.data files in perf's format: `tools/perf/util/header.c` and linux/perf_event.h.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub const IN_USER: u16 = 2;
 const SAMPLE: u32 = 9;
 const ATTR_SIZE: usize = 112;
 
-/// An event; all its samples have the same fields.
+/// An event. All its samples have the same fields.
 #[derive(Clone)]
 pub struct Event {
     pub name: &'static str,
@@ -46,7 +46,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event of the CPU with a fixed period; its samples have an id, their instruction, thread and time, and these fields.
+    /// An event of the CPU with a fixed period. Its samples have an id, their instruction, thread and time, and these fields.
     pub fn new(id: u64, name: &'static str, fields: u64) -> Self {
         use field::{IDENTIFIER, IP, TID, TIME};
         Self {
@@ -62,7 +62,7 @@ impl Event {
     }
 
     fn attr(&self) -> Vec<u8> {
-        // sample_id_all.
+        // The flag sample_id_all.
         let flags = 1 << 18;
         let mut words = vec![
             u64::from(self.kind) | (ATTR_SIZE as u64) << 32,
@@ -108,7 +108,7 @@ pub fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
     [&header.concat(), body].concat()
 }
 
-/// What raw data of so many bytes is in a sample: its size, itself, and zeros up to a word.
+/// Raw data in a sample: the size, the content, and padding to a word.
 pub fn raw(content: &[u8]) -> Vec<u8> {
     let words = (content.len() + 4).div_ceil(8);
     let size = u32::try_from(words * 8 - 4).unwrap();
@@ -117,7 +117,7 @@ pub fn raw(content: &[u8]) -> Vec<u8> {
     raw
 }
 
-/// What perf keeps of a tracepoint's format: `tools/perf/util/trace-event-info.c`.
+/// The format of a tracepoint as perf stores it: `tools/perf/util/trace-event-info.c`.
 pub fn tracing_data(id: u64, system: &str, name: &str) -> Vec<u8> {
     let file = |content: &str| [&bytes(&[content.len() as u64]), content.as_bytes()].concat();
     let one = 1u32.to_le_bytes();
@@ -126,7 +126,7 @@ pub fn tracing_data(id: u64, system: &str, name: &str) -> Vec<u8> {
         &file("a page")[..],
         b"header_event\0",
         &file("an event"),
-        // No files of ftrace itself, one system with one event.
+        // No files of ftrace itself, and one subsystem with one event.
         &0u32.to_le_bytes(),
         &one,
         system.as_bytes(),
@@ -160,7 +160,7 @@ impl PerfFile {
         self.records.extend(record(kind, misc, body));
     }
 
-    /// What `sample_id_all` appends.
+    /// The fields that `sample_id_all` appends.
     fn id(&self, pid: u32) -> Vec<u8> {
         let task = u64::from(pid) | u64::from(pid) << 32;
         bytes(&[task, 0, self.events[0].id])
@@ -174,7 +174,7 @@ impl PerfFile {
         self.add(3, 0, &body);
     }
 
-    /// A mapping of a process, with the protection of mmap(2).
+    /// Adds a mapping of a process, with the protection of mmap(2).
     pub fn map(&mut self, pid: u32, start: u64, len: u64, prot: u32, path: &str) {
         let mut text = path.as_bytes().to_vec();
         text.resize((path.len() + 1).next_multiple_of(8), 0);
@@ -185,14 +185,14 @@ impl PerfFile {
         self.add(10, IN_USER, &body);
     }
 
-    /// A sample of an event: what the event's fields are behind the time.
+    /// Adds a sample of an event. `rest` has the event's fields after the time.
     pub fn sample(&mut self, id: u64, misc: u16, (pid, time): (u32, u64), ip: u64, rest: &[u8]) {
         let task = u64::from(pid) | u64::from(pid) << 32;
         let fields = bytes(&[id, ip, task, time]);
         self.add(SAMPLE, misc, &[&fields, rest].concat());
     }
 
-    /// As `perf record -o FILE` writes it.
+    /// The file as written by `perf record -o FILE`.
     pub fn to_bytes(&self) -> Vec<u8> {
         const HEADER: u64 = 104;
         const ENTRY: u64 = ATTR_SIZE as u64 + 16;
@@ -221,7 +221,7 @@ impl PerfFile {
         file
     }
 
-    /// As `perf record -o -` writes it.
+    /// The output of `perf record -o -`.
     pub fn to_pipe(&self) -> Vec<u8> {
         const HEADER_ATTR: u32 = 64;
         const HEADER_TRACING_DATA: u32 = 66;
@@ -233,7 +233,7 @@ impl PerfFile {
         }
         for (bit, section) in &self.features {
             if *bit == feature::TRACING_DATA {
-                // Its content lies behind the record, filled up to a word.
+                // The content follows the record, padded to a word.
                 let mut content = section.clone();
                 content.resize(section.len().next_multiple_of(8), 0);
                 let size = bytes(&[content.len() as u64]);

@@ -1,4 +1,4 @@
-//! Does a session of simpleperf's recording say what simpleperf says?
+//! Compares a session with the report of simpleperf.
 
 use crate::common::{Imported, fixture, import_bytes, import_with, input};
 use crate::simpleperf_file::{FileKind, SimpleperfFile, SourceFile, Symbol};
@@ -18,7 +18,7 @@ fn every_sample_has_the_stack_that_simpleperf_reports() {
     for (sample, line) in samples.iter().zip(stacks.lines()) {
         let (time, symbols) = line.split_once('\t').unwrap();
         assert_eq!((start + sample.time).to_string(), time);
-        // What has no symbol: `*libc.so.6[+27249]`, of which a report makes one row for each file.
+        // An address without a symbol: `*libc.so.6[+27249]`. A report makes one row of these for each file.
         let symbols = symbols.split('\t').map(|symbol| {
             let unnamed = symbol.strip_prefix('*').unwrap_or(symbol);
             match unnamed.split_once("[+") {
@@ -46,7 +46,7 @@ fn a_session_says_what_it_was_made_of() {
     );
     assert_eq!(manifest.events.first.name, "cpu-clock");
     assert_eq!(manifest.host.arch, "x86_64");
-    // simpleperf writes down when its recording ended.
+    // simpleperf records the end of its recording.
     let samples = manifest.counts.samples;
     assert_eq!((samples, manifest.counts.attributed), (samples, samples));
 }
@@ -57,13 +57,13 @@ fn without_its_names_files_name_the_addresses() {
     let imported = import_with(input, |request| request.without_names = true).unwrap();
     assert!(imported.session().manifest().images.is_empty());
     let samples = imported.samples();
-    // The program is gone.
+    // The recorded program no longer exists.
     let leaf = &samples[0].frames[0];
     assert_eq!(leaf.image, "work");
     assert!(leaf.symbol.starts_with("work+0x"), "{leaf:?}");
 }
 
-/// A recording of an app: interpreted, compiled by the JIT and ahead, native and the kernel's frames.
+/// A recording of an app with interpreted frames, frames compiled by the JIT and ahead of time, native frames and kernel frames.
 fn app() -> SimpleperfFile {
     let mut file = SimpleperfFile::new(&[
         ("app_package_name", "org.example.app"),
@@ -139,7 +139,7 @@ fn app() -> SimpleperfFile {
             kind: FileKind::Elf,
             min_vaddr: 0,
             place: 0,
-            // At addresses of the process.
+            // The symbols have addresses of the process.
             symbols: vec![symbol(
                 0x7300_0010,
                 0x40,
@@ -161,7 +161,7 @@ fn app() -> SimpleperfFile {
             symbols: vec![symbol(0xffff_ff80_0000_1000, 0x40, "do_futex")],
         },
     ];
-    // The callers' addresses lie within their calls, and here are the first of their functions.
+    // The callers' addresses are within the calls. Here they are the first addresses of their functions.
     let user = [
         0x7200_0100,
         0x7000_0100,
@@ -238,7 +238,7 @@ fn losses_that_perf_sums_up_count_once_and_what_it_filters_is_none() {
     file.lost_in_all(0, 6);
     file.lost_in_all(1 << 15, 100);
     let summary = import_bytes(&file.to_bytes(), None).unwrap().summary;
-    // simpleperf's own losses are others.
+    // The losses of simpleperf itself are added.
     assert_eq!(summary.lost, 6 + 3);
     let [note] = &summary.notes[..] else {
         panic!("{:?}", summary.notes);
@@ -249,7 +249,7 @@ fn losses_that_perf_sums_up_count_once_and_what_it_filters_is_none() {
 #[test]
 fn an_unnamed_address_between_methods_keeps_its_place() {
     let mut file = app();
-    // Behind the JIT's function, and in no function of the library.
+    // After the JIT's function, and in no function of the library.
     file.sample(7, 30, &[], &[0x7300_0080, 0x7200_0800]);
     let imported = import_bytes(&file.to_bytes(), None).unwrap();
     let samples = imported.samples();

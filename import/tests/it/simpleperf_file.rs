@@ -1,4 +1,4 @@
-//! Writes a perf.data file as simpleperf does: `record_file_writer.cpp` of system/extras/simpleperf.
+//! Writes a perf.data file in simpleperf's format: `record_file_writer.cpp` of system/extras/simpleperf.
 
 /// `enum DsoType`.
 #[derive(Clone, Copy)]
@@ -19,7 +19,7 @@ pub struct SourceFile {
     pub path: &'static str,
     pub kind: FileKind,
     pub min_vaddr: u64,
-    /// Where `min_vaddr` is in the file.
+    /// The file offset of `min_vaddr`.
     pub place: u64,
     pub symbols: Vec<Symbol>,
 }
@@ -46,7 +46,7 @@ fn pair(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
-/// A text with its NUL, filled up to words.
+/// A NUL-terminated text, padded to words.
 fn padded(text: &str) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     bytes.resize((bytes.len() + 1).next_multiple_of(8), 0);
@@ -92,17 +92,17 @@ impl SimpleperfFile {
         self.records.extend(body);
     }
 
-    /// What `sample_id_all` appends: task, time, id, CPU.
+    /// The fields that `sample_id_all` appends: task, time, id, CPU.
     fn id(pid: u32) -> Vec<u8> {
         words(&[pair(pid, pid), 0, ID, 0])
     }
 
-    /// The kernel lost so many records before this time.
+    /// Adds a record: the kernel lost `count` records before this time.
     pub fn lost(&mut self, time: u64, count: u64) {
         self.record(2, 0, &words(&[ID, count, 0, time, ID, 0]));
     }
 
-    /// What perf writes of losses when it ends; `misc`: why.
+    /// Adds a record of losses as perf writes it when it ends. `misc` gives the reason.
     pub fn lost_in_all(&mut self, misc: u16, count: u64) {
         self.record(13, misc, &[words(&[count]), Self::id(0)].concat());
     }
@@ -169,7 +169,7 @@ impl SimpleperfFile {
         let attrs_at = HEADER + 8;
         let data_at = attrs_at + ATTR + 16;
         let mut bits = [0u64; 4];
-        // META_INFO and FILE2.
+        // The bits of META_INFO and FILE2.
         bits[2] = 1 << (129 - 128) | 1 << (132 - 128);
         let header = [
             u64::from_le_bytes(*b"PERFILE2"),
@@ -182,7 +182,7 @@ impl SimpleperfFile {
             0,
             0,
         ];
-        // A frequency, with sample_id_all; CPU cycles.
+        // Flags for a frequency and for sample_id_all. The event is CPU cycles.
         let flags = 1 << 10 | 1 << 18;
         let mut attr = vec![pair(0, 112), 0, 4_000, SAMPLE_TYPE, FORMAT_LOST, flags];
         attr.resize(14, 0);

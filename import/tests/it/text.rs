@@ -1,4 +1,4 @@
-//! Do sessions of texts say what the texts say?
+//! Compares imported sessions with their texts.
 
 use std::io::Write;
 
@@ -178,7 +178,7 @@ fn a_thread_has_its_name_also_where_times_go_back() {
         .map(|(name, ..)| name)
         .collect();
     assert_eq!(names, ["first", "early", "late"]);
-    // The names of a thread alternate, and what comes last in the text is not what comes last in time.
+    // The names of a thread alternate, and the last line in the text is not the latest in time.
     let text = [
         sample(1, "worker", 13),
         sample(9, "worker", 13),
@@ -285,9 +285,9 @@ fn samples_of_a_clock_weigh_what_the_header_says() {
             Rate::Period(1_000),
             1,
         ),
-        // Nobody says it: a sample is one, and no nanosecond.
+        // Without a rate, a sample counts as one, not as a nanosecond.
         ("", 1, Rate::Period(1), 4),
-        // The samples themselves do.
+        // The samples themselves have periods.
         (
             "app 12 5.000001: 500 cpu-clock: \n\t4005 f (/bin/a)\n\n",
             500,
@@ -356,7 +356,7 @@ fn a_first_entry_with_a_frame_s_mark_makes_first_entries_frames() {
 
 #[test]
 fn names_beyond_the_limit_are_one_row_that_is_counted() {
-    // Short names, and enough of them to pass the limit of their number.
+    // Short names, enough to exceed the limit of their number.
     let mut text = String::new();
     for number in 0..600_000 {
         text.push_str(&format!("a;f{number} 1\n"));

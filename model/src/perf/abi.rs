@@ -1,4 +1,4 @@
-//! Which numbers does the kernel's perf interface use (linux/perf_event.h)?
+//! The constants of the kernel's perf interface (linux/perf_event.h).
 
 /// Constants, each compared with the kernel's header by the tests of `perf`.
 macro_rules! constants {
@@ -77,7 +77,7 @@ constants! {
         PERF_EVENT_IOC_DISABLE = 0x2401,
         PERF_EVENT_IOC_PERIOD = 0x4008_2404,
         PERF_EVENT_IOC_SET_OUTPUT = 0x2405,
-        // Its number holds the size of a pointer, although what it writes is a word of eight bytes.
+        // Its number contains the size of a pointer, although it writes a word of eight bytes.
         PERF_EVENT_IOC_ID = 0x8000_2407 | ((size_of::<usize>() as u32) << 16),
     }
     u64 {
@@ -96,14 +96,14 @@ constants! {
     }
 }
 
-/// Bytes of `perf_event_header`: the kind of a record (4), what else there is to know (2), its size (2).
+/// Size of `perf_event_header` in bytes: the kind of a record (4), the misc flags (2), the size (2).
 pub const RECORD_HEADER: usize = 8;
 
-/// `PERF_ATTR_SIZE_VER5`: bytes of an [`EventAttr`](super::EventAttr), the smallest that has the clock.
+/// `PERF_ATTR_SIZE_VER5`: size of an [`EventAttr`](super::EventAttr) in bytes. It is the first version with `clockid`.
 pub const ATTR_SIZE: usize = 112;
 
-/// Where a ring's control page has `data_head`, eight bytes.
+/// The offset of `data_head`, eight bytes, in a ring's control page.
 pub const DATA_HEAD: usize = 1024;
 
-/// Where a ring's control page has `data_tail`, eight bytes.
+/// The offset of `data_tail`, eight bytes, in a ring's control page.
 pub const DATA_TAIL: usize = 1032;

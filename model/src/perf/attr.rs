@@ -1,49 +1,49 @@
-//! What is the kernel asked for when an event is opened?
+//! The attributes with which an event is opened.
 
 use super::abi::ATTR_SIZE;
 
-/// `struct perf_event_attr` as of Linux 4.8 (`PERF_ATTR_SIZE_VER5`). Older kernels take it as long as what they do not
-/// know is zero; nothing that came later is used. perf_event_open(2) tells what each field is.
+/// `struct perf_event_attr` as of Linux 4.8 (`PERF_ATTR_SIZE_VER5`). Older kernels accept it if the fields that they do not know are zero.
+/// No later fields are used. perf_event_open(2) describes each field.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventAttr {
     /// `PERF_TYPE_*`, or the number of a PMU.
     pub type_: u32,
-    /// Bytes of this structure.
+    /// Size of this structure in bytes.
     pub size: u32,
-    /// Which event of its type.
+    /// The event, depending on its type.
     pub config: u64,
-    /// Or the frequency, if `freq` is set.
+    /// The period, or the frequency if `freq` is set.
     pub sample_period: u64,
     /// `PERF_SAMPLE_*`.
     pub sample_type: u64,
     /// `PERF_FORMAT_*`.
     pub read_format: u64,
-    /// The fields of one bit: see the setters.
+    /// The one-bit fields: see the setters.
     pub flags: u64,
-    /// Bytes, if `watermark` is set, else events.
+    /// In bytes if `watermark` is set, else in events.
     pub wakeup_watermark: u32,
-    /// Of breakpoints.
+    /// The type of a breakpoint.
     pub bp_type: u32,
     /// More of the event's configuration.
     pub config1: u64,
-    /// Still more of it.
+    /// Still more of the event's configuration.
     pub config2: u64,
-    /// Of branch stacks.
+    /// For branch stacks.
     pub branch_sample_type: u64,
-    /// Which registers, by their bits.
+    /// The registers to record, as a bit mask.
     pub sample_regs_user: u64,
-    /// Bytes of a copy of the stack.
+    /// Size of the stack copy in bytes.
     pub sample_stack_user: u32,
-    /// Whose times samples have, if `use_clockid` is set.
+    /// The clock of the samples' times, if `use_clockid` is set.
     pub clockid: i32,
-    /// Which registers of the interrupt.
+    /// The registers at the interrupt to record.
     pub sample_regs_intr: u64,
-    /// Of AUX areas.
+    /// For AUX areas.
     pub aux_watermark: u32,
-    /// Most frames of a callchain; 0: the system's limit.
+    /// The most frames of a callchain. 0: the system's limit.
     pub sample_max_stack: u16,
-    /// Zero.
+    /// Must be zero.
     pub reserved_2: u16,
 }
 
@@ -89,7 +89,7 @@ flags! {
 }
 
 impl Default for EventAttr {
-    /// No event, but its size.
+    /// An attribute without an event. Only its size is set.
     fn default() -> Self {
         Self {
             type_: 0,
@@ -118,7 +118,7 @@ impl Default for EventAttr {
 impl EventAttr {
     const PRECISE_IP: u64 = 3 << 15;
 
-    /// Sets `precise_ip`: 0 (any skid) to 3 (none).
+    /// Sets `precise_ip`: 0 (any skid) to 3 (no skid).
     pub fn set_precise_ip(&mut self, precise: u8) {
         self.flags = self.flags & !Self::PRECISE_IP | u64::from(precise.min(3)) << 15;
     }
@@ -129,7 +129,7 @@ impl EventAttr {
         (self.flags >> 15 & 3) as u8
     }
 
-    /// Its bytes, as the kernel takes it and perf.data has it, on a little-endian machine.
+    /// Its bytes in the format of the kernel and of perf.data, on a little-endian machine.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; ATTR_SIZE] {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;

@@ -1,13 +1,13 @@
-//! How are a record's fields taken from its bytes?
+//! Reads the fields of a record.
 
 use std::fmt;
 
-/// What is wrong with a record, and where in it.
+/// A problem of a record, and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed {
-    /// Bytes behind the record's header.
+    /// Bytes after the record's header.
     pub at: usize,
-    /// What is wrong there.
+    /// The problem.
     pub reason: &'static str,
 }
 
@@ -19,7 +19,7 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// The fields of a record's body from one on, all little-endian.
+/// The remaining fields of a record's body, all little-endian.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a> {
     rest: &'a [u8],
@@ -27,25 +27,25 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of a whole body: what lies behind a record's header.
+    /// Makes the fields of a whole body, which is everything after a record's header.
     #[must_use]
     pub const fn new(body: &'a [u8]) -> Self {
         Self { rest: body, at: 0 }
     }
 
-    /// Bytes between the record's header and the next field.
+    /// The offset of the next field after the record's header, in bytes.
     #[must_use]
     pub const fn position(&self) -> usize {
         self.at
     }
 
-    /// Whether no byte is left.
+    /// Returns true if no byte is left.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// A reason for refusing the next field.
+    /// Makes an error at the next field.
     #[must_use]
     pub const fn malformed(&self, reason: &'static str) -> Malformed {
         Malformed {
@@ -54,38 +54,38 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The next eight bytes.
+    /// Reads the next eight bytes.
     ///
     /// # Errors
     ///
-    /// The record ends before.
+    /// The record ends before that.
     pub fn u64(&mut self) -> Result<u64, Malformed> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    /// The next four bytes.
+    /// Reads the next four bytes.
     ///
     /// # Errors
     ///
-    /// The record ends before.
+    /// The record ends before that.
     pub fn u32(&mut self) -> Result<u32, Malformed> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    /// The next two fields of four bytes.
+    /// Reads the next two fields of four bytes each.
     ///
     /// # Errors
     ///
-    /// The record ends before.
+    /// The record ends before that.
     pub fn pair(&mut self) -> Result<(u32, u32), Malformed> {
         Ok((self.u32()?, self.u32()?))
     }
 
-    /// The next `N` bytes.
+    /// Reads the next `N` bytes.
     ///
     /// # Errors
     ///
-    /// The record ends before.
+    /// The record ends before that.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (taken, rest) = self
             .rest
@@ -96,11 +96,11 @@ impl<'a> Fields<'a> {
         Ok(*taken)
     }
 
-    /// The next `len` bytes.
+    /// Reads the next `len` bytes.
     ///
     /// # Errors
     ///
-    /// The record ends before.
+    /// The record ends before that.
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self
             .rest
@@ -111,11 +111,11 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
-    /// The next `count` words of eight bytes.
+    /// Reads the next `count` words of eight bytes.
     ///
     /// # Errors
     ///
-    /// The record ends before.
+    /// The record ends before that.
     pub fn words(&mut self, count: u64) -> Result<&'a [[u8; 8]], Malformed> {
         let len = usize::try_from(count)
             .ok()
@@ -124,22 +124,22 @@ impl<'a> Fields<'a> {
         Ok(words)
     }
 
-    /// The text before the next NUL.
+    /// Reads the text before the next NUL.
     ///
     /// # Errors
     ///
-    /// The record has no NUL.
+    /// There is no NUL.
     pub fn text(&mut self) -> Result<&'a [u8], Malformed> {
         let len = self.rest.iter().position(|byte| *byte == 0);
         let len = len.ok_or_else(|| self.malformed("a string without its end"))?;
         self.bytes(len)
     }
 
-    /// What lies before the last `len` bytes, and those.
+    /// Splits off the last `len` bytes.
     ///
     /// # Errors
     ///
-    /// There are not so many.
+    /// There are fewer bytes.
     pub fn split_end(self, len: usize) -> Result<(Self, Self), Malformed> {
         let before = self
             .rest

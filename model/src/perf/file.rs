@@ -1,17 +1,17 @@
-//! Which numbers of perf.data are perf's own, and not the kernel's?
+//! The constants of perf.data that are perf's own, and not the kernel's.
 //!
 //! Sources: `tools/perf/Documentation/perf.data-file-format.txt`, `tools/lib/perf/include/perf/event.h` and `tools/perf/util/header.h`.
 
-/// Bytes of `struct perf_file_header`: magic, size, attr_size, attrs, data, event_types, 256 feature bits.
+/// Size of `struct perf_file_header` in bytes: magic, size, attr_size, attrs, data, event_types, 256 feature bits.
 pub const HEADER_SIZE: u64 = 104;
 
-/// The kind of the first record that is perf's own; the kernel's are below.
+/// The first record kind of perf's own. Those of the kernel are lower.
 pub const FIRST_KIND: u32 = 64;
 
 /// `PERF_RECORD_HEADER_ATTR`: an event's attribute, in a pipe.
 pub const HEADER_ATTR: u32 = 64;
 
-/// `PERF_RECORD_HEADER_TRACING_DATA`: what tracepoints' raw data means, in a pipe; it follows the record.
+/// `PERF_RECORD_HEADER_TRACING_DATA`: the format of tracepoints' raw data, in a pipe. It follows the record.
 pub const HEADER_TRACING_DATA: u32 = 66;
 
 /// `PERF_RECORD_HEADER_BUILD_ID`: a file's build-id.
@@ -29,13 +29,13 @@ pub const HEADER_FEATURE: u32 = 80;
 /// `PERF_RECORD_COMPRESSED`: whole records, as part of a zstd stream.
 pub const COMPRESSED: u32 = 81;
 
-/// `PERF_RECORD_COMPRESSED2`: the same, with its size in a field of its own.
+/// `PERF_RECORD_COMPRESSED2`: the same, with the size in a separate field.
 pub const COMPRESSED2: u32 = 83;
 
-/// `PERF_RECORD_MISC_BUILD_ID_SIZE`: in build-id records the byte behind the build-id is its size.
+/// `PERF_RECORD_MISC_BUILD_ID_SIZE`: in build-id records, the byte after the build-id is its size.
 pub const MISC_BUILD_ID_SIZE: u16 = 1 << 15;
 
-/// `PERF_RECORD_MISC_LOST_SAMPLES_BPF`: a BPF program has left the samples out.
+/// `PERF_RECORD_MISC_LOST_SAMPLES_BPF`: the samples were left out by a BPF program.
 pub const MISC_LOST_SAMPLES_BPF: u16 = 1 << 15;
 
 /// Bits of features (`HEADER_*`).

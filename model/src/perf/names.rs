@@ -1,11 +1,11 @@
-//! What does perf call the events that have a number in the kernel's ABI?
+//! perf's names for the events that have a number in the kernel's ABI.
 
 use super::abi::*;
 
 const HARDWARE: u32 = PERF_TYPE_HARDWARE;
 const SOFTWARE: u32 = PERF_TYPE_SOFTWARE;
 
-/// Name, type and config. Of several names of an event perf shows the first.
+/// Name, type and config. If an event has several names, perf shows the first one.
 #[rustfmt::skip]
 pub const EVENT_NAMES: &[(&str, u32, u32)] = &[
     ("cycles", HARDWARE, PERF_COUNT_HW_CPU_CYCLES),
@@ -36,7 +36,7 @@ pub const EVENT_NAMES: &[(&str, u32, u32)] = &[
     ("emulation-faults", SOFTWARE, PERF_COUNT_SW_EMULATION_FAULTS),
 ];
 
-/// What perf calls an event of the kernel's; none of others.
+/// Returns perf's name for an event of the kernel. None for other events.
 #[must_use]
 pub fn event_name(kind: u32, config: u64) -> Option<&'static str> {
     let is_it =

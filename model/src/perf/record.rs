@@ -1,6 +1,6 @@
-//! What does a record of the kernel say that is no sample?
+//! Parses records of the kernel other than samples.
 //!
-//! The same in a ring and in perf.data. Sources: linux/perf_event.h, `enum perf_event_type`, and perf_event_open(2).
+//! They are the same in a ring buffer and in perf.data. Sources: linux/perf_event.h, `enum perf_event_type`, and perf_event_open(2).
 
 use super::abi::{
     PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST,
@@ -10,19 +10,19 @@ use super::abi::{
 use super::fields::{Fields, Malformed};
 use crate::{Address, MonotonicNs, Pid, Tid};
 
-/// `struct perf_event_header`: what a record starts with.
+/// `struct perf_event_header`, the beginning of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// `PERF_RECORD_*`.
     pub kind: u32,
     /// `PERF_RECORD_MISC_*`.
     pub misc: u16,
-    /// Bytes of the record, with this header.
+    /// Size of the record in bytes, including this header.
     pub size: u16,
 }
 
 impl Header {
-    /// The header in these bytes.
+    /// Parses a header.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; super::abi::RECORD_HEADER]) -> Self {
         let [k0, k1, k2, k3, m0, m1, s0, s1] = bytes;
@@ -34,19 +34,19 @@ impl Header {
     }
 }
 
-/// Bytes of what `sample_id_all` appends to a record: pid, tid, time, cpu, a reserved word, id.
+/// Size in bytes of the fields that `sample_id_all` appends to a record: pid, tid, time, cpu, a reserved word, id.
 const SAMPLE_ID: usize = 32;
-/// Where the time lies in them.
+/// The offset of the time in them.
 const SAMPLE_ID_TIME: usize = 8;
-/// Bytes of the largest build-id in a record of a mapping.
+/// The largest build-id in a mapping record, in bytes.
 const MAX_BUILD_ID: usize = 20;
 
-/// A record that is no sample, of an event with `sample_id_all` and the fields TID, TIME, CPU and IDENTIFIER.
+/// A record other than a sample, of an event with `sample_id_all` and the fields TID, TIME, CPU and IDENTIFIER.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelRecord<'a> {
     /// A process mapped a file or memory.
     Mmap2(Mmap2Record<'a>),
-    /// A thread took a name.
+    /// A thread got a name.
     Comm(CommRecord<'a>),
     /// A process or thread was created.
     Fork(TaskRecord),
@@ -54,7 +54,7 @@ pub enum KernelRecord<'a> {
     Exit(TaskRecord),
     /// There was no room for this many records.
     Lost(u64),
-    /// The event was stopped for a while because it came too often.
+    /// The event was stopped for a while because it occurred too often.
     Throttle,
 }
 
@@ -67,24 +67,24 @@ pub struct Mmap2Record<'a> {
     pub tid: Tid,
     /// First address.
     pub start: Address,
-    /// Bytes.
+    /// Size in bytes.
     pub len: u64,
     /// Offset of `start` in the file.
     pub pgoff: u64,
-    /// Which file.
+    /// The identity of the file.
     pub file: MappedFile<'a>,
-    /// Protection, as mmap(2) takes it.
+    /// Protection, as in mmap(2).
     pub prot: u32,
-    /// Flags, as mmap(2) takes them.
+    /// Flags, as in mmap(2).
     pub flags: u32,
     /// The file's path, or a name in brackets or `//anon`.
     pub path: &'a [u8],
 }
 
-/// How a mapping tells which file it is of.
+/// The identity of a mapped file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MappedFile<'a> {
-    /// By its place in a file system.
+    /// Its device and inode.
     Inode {
         /// The device's major number.
         major: u32,
@@ -93,7 +93,7 @@ pub enum MappedFile<'a> {
         /// The inode's number.
         inode: u64,
     },
-    /// By its GNU build-id, at most 20 bytes (`PERF_RECORD_MISC_MMAP_BUILD_ID`).
+    /// Its GNU build-id, at most 20 bytes (`PERF_RECORD_MISC_MMAP_BUILD_ID`).
     BuildId(&'a [u8]),
 }
 
@@ -104,7 +104,7 @@ pub struct CommRecord<'a> {
     pub pid: Pid,
     /// The thread.
     pub tid: Tid,
-    /// The name came with an exec (`PERF_RECORD_MISC_COMM_EXEC`).
+    /// The name was set by an exec (`PERF_RECORD_MISC_COMM_EXEC`).
     pub exec: bool,
     /// The name.
     pub name: &'a [u8],
@@ -121,16 +121,17 @@ pub struct TaskRecord {
     pub tid: Tid,
     /// Its parent thread.
     pub ptid: Tid,
-    /// When.
+    /// The time.
     pub time: MonotonicNs,
 }
 
 impl<'a> KernelRecord<'a> {
-    /// Parses a record's body, which is all that lies behind its header, and the time at its end. `None`: a kind that has no variant here.
+    /// Parses a record's body, which is everything after its header. Returns it with the time at its end. `None` if its kind has no variant
+    /// here.
     ///
     /// # Errors
     ///
-    /// The record is not what the kernel's ABI says.
+    /// The record violates the kernel's ABI.
     pub fn parse(
         kind: u32,
         misc: u16,

@@ -1,6 +1,6 @@
-//! What does a sample say?
+//! Parses samples.
 //!
-//! Its fields, in the order of linux/perf_event.h (`PERF_RECORD_SAMPLE`); which there are the event's `sample_type` tells.
+//! The fields have the order of linux/perf_event.h (`PERF_RECORD_SAMPLE`). The event's `sample_type` determines which fields are present.
 
 use super::abi::{
     PERF_CONTEXT_MAX, PERF_SAMPLE_ADDR, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_IP, PERF_SAMPLE_PERIOD,
@@ -9,48 +9,48 @@ use super::abi::{
 use super::fields::{Fields, Malformed};
 use crate::{Address, MonotonicNs, Period, Pid, Tid};
 
-/// Which fields samples of an event have beside IDENTIFIER, TID, TIME and CPU, which all have.
+/// The fields of an event's samples besides IDENTIFIER, TID, TIME and CPU, which all samples have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleLayout {
-    /// `perf_event_attr.sample_type`, or its lower bits where what follows is not of interest.
+    /// `perf_event_attr.sample_type`, or only its lower bits if the fields after these are not needed.
     pub sample_type: u32,
-    /// How many registers REGS_USER has.
+    /// Number of registers in REGS_USER.
     pub registers: u32,
 }
 
-/// A sample's fields. Those that the layout has not are empty or zero.
+/// A sample's fields. Those that are not in the layout are empty or zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SampleFields<'a> {
-    /// Where it was taken.
+    /// The sampled instruction.
     pub ip: Address,
     /// The process.
     pub pid: Pid,
     /// The thread.
     pub tid: Tid,
-    /// When.
+    /// The time.
     pub time: MonotonicNs,
-    /// The address that the event is about.
+    /// The address that the event is about (`PERF_SAMPLE_ADDR`).
     pub addr: u64,
     /// The CPU.
     pub cpu: u32,
-    /// How much it stands for.
+    /// The weight.
     pub period: Period,
-    /// Values of the events of its group.
+    /// The counts of the events in its group.
     pub values: GroupValues<'a>,
-    /// The callchain, contexts among its addresses.
+    /// The callchain, including context entries.
     pub callchain: CallchainEntries<'a>,
-    /// What a BPF program or perf.data's writer has put into it.
+    /// Raw data from a BPF program or the writer of perf.data.
     pub raw: &'a [u8],
     /// `PERF_SAMPLE_REGS_ABI_*`.
     pub registers_abi: u64,
-    /// The user's registers by their bits, eight bytes each; none if the ABI is 0.
+    /// The user's registers by their bits, eight bytes each. Empty if the ABI is 0.
     pub registers: &'a [[u8; 8]],
-    /// What could be read of the user's stack, from its pointer on.
+    /// The part of the user's stack that could be read, from the stack pointer on.
     pub stack: &'a [u8],
 }
 
 impl<'a> SampleFields<'a> {
-    /// Parses a sample's fields behind its identifier, by which the layout is known.
+    /// Parses a sample's fields after the identifier, which determines the layout.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl<'a> SampleFields<'a> {
     }
 }
 
-/// The part of a copy of the stack that the kernel could read.
+/// Returns the part of a stack copy that the kernel could read.
 fn stack<'a>(fields: &mut Fields<'a>) -> Result<&'a [u8], Malformed> {
     let size = fields.u64()?;
     if size == 0 {
@@ -111,18 +111,18 @@ fn stack<'a>(fields: &mut Fields<'a>) -> Result<&'a [u8], Malformed> {
     used.ok_or(short)
 }
 
-/// The addresses of a callchain, leaf first, behind the context that each run of them is of.
+/// The addresses of a callchain, leaf first. A context entry precedes each run of addresses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallchainEntries<'a>(&'a [[u8; 8]]);
 
 impl<'a> CallchainEntries<'a> {
-    /// The entries of a callchain, in the order of the record.
+    /// Makes the entries of a callchain, in the order of the record.
     #[must_use]
     pub const fn new(entries: &'a [[u8; 8]]) -> Self {
         Self(entries)
     }
 
-    /// Each address with its context, `PERF_CONTEXT_*`; `None`: it has none.
+    /// Each address with its context, `PERF_CONTEXT_*`. The context is `None` if no entry precedes the address.
     pub fn addresses(self) -> impl Iterator<Item = (Option<u64>, Address)> + use<'a> {
         let mut context = None;
         self.0.iter().filter_map(move |word| {
@@ -136,7 +136,7 @@ impl<'a> CallchainEntries<'a> {
     }
 }
 
-/// Values of the events of a group: `PERF_SAMPLE_READ` with `PERF_FORMAT_GROUP`, `ID` and both times.
+/// The counts of the events in a group: `PERF_SAMPLE_READ` with `PERF_FORMAT_GROUP`, `ID` and both times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GroupValues<'a>(&'a [[u8; 8]]);
 
@@ -148,7 +148,7 @@ impl<'a> GroupValues<'a> {
         Ok(Self(fields.words(count.saturating_mul(2))?))
     }
 
-    /// Each event's identifier and its value.
+    /// The identifier and the count of each event.
     pub fn iter(self) -> impl ExactSizeIterator<Item = (u64, u64)> + use<'a> {
         let (pairs, _) = self.0.as_chunks();
         pairs.iter().map(|[value, id]| {

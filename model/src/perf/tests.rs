@@ -1,4 +1,4 @@
-//! Is the interface that of the kernel's header, on every processor that varid runs on?
+//! Compares the interface with the kernel's header, for every processor that varid runs on.
 
 use super::abi::CONSTANTS;
 use super::attr::FLAGS;
@@ -8,19 +8,19 @@ use std::mem::offset_of;
 use std::path::Path;
 use std::process::Command;
 
-/// What a compiler is called and what the tool that takes its objects apart, and the bytes of a pointer.
+/// The names of a compiler and its objcopy, and the size of a pointer in bytes.
 const COMPILERS: [(&str, &str, u64); 3] = [
     ("cc", "objcopy", size_of::<usize>() as u64),
     ("aarch64-linux-gnu-gcc", "aarch64-linux-gnu-objcopy", 8),
     ("arm-linux-gnueabihf-gcc", "arm-linux-gnueabihf-objcopy", 4),
 ];
 
-/// Constant expressions of C, and what they are here.
+/// Constant expressions in C, and their values here.
 fn expected(pointer: u64) -> Vec<(String, u64)> {
     let mut expected: Vec<(String, u64)> = CONSTANTS
         .iter()
         .map(|(name, value)| match *name {
-            // The one number with the size of a pointer in it.
+            // The only number that contains the size of a pointer.
             "PERF_EVENT_IOC_ID" => (*name, 0x8000_2407 | pointer << 16),
             _ => (*name, *value),
         })
@@ -51,7 +51,7 @@ fn expected(pointer: u64) -> Vec<(String, u64)> {
     expected
 }
 
-/// A source whose object has those expressions in section `numbers`, and in `flags` an attribute for each of its flags.
+/// A C source. Its object has the values of the expressions in section `numbers`, and an attribute for each flag in section `flags`.
 fn source(expected: &[(String, u64)]) -> String {
     let mut c = String::from(
         "#include <linux/perf_event.h>\n#include <stddef.h>\n\

@@ -1,34 +1,34 @@
-//! Which offsets stand for instructions that several methods share, once for each of these methods?
+//! Copies of instructions that several methods share: one range of offsets for each of these methods.
 //!
-//! A compiler writes equal instructions once, so their offset does not tell which method executes them. Each of their
-//! methods has a copy of its own: a range of offsets behind the image's end, as long as the instructions. A profiler that
-//! knows the method records an instruction of its copy, and names, lines and bytecode are those of that method.
+//! A compiler writes equal instructions once, so their offset does not say which method executes them. Each of their methods has a copy of
+//! its own: a range of offsets after the image's end, with the length of the instructions. A profiler that knows the method records an
+//! offset in its copy. Names, lines and bytecode at that offset are those of the method.
 
 use std::ops::Range;
 
 use super::method::MethodCode;
 
-/// Copies start at a multiple of this, so that they can be mapped apart from the image.
+/// Copies start at a multiple of this, so that they can be mapped separately from the image.
 const PAGE: u32 = 1 << 12;
 
-/// The copy of a method's instructions.
+/// The copy of one method's instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeCopy {
-    /// Offsets that stand for the instructions; behind the image's end.
+    /// The copy's offsets, after the image's end.
     pub code: Range<u32>,
-    /// The method; its instructions are where the image has them.
+    /// The method, with the range of its instructions in the image.
     pub method: MethodCode,
 }
 
 impl CodeCopy {
-    /// The offset in the image of what an offset of the copy stands for.
+    /// Returns the offset in the image for an offset in the copy.
     #[must_use]
     pub fn original(&self, offset: u32) -> u32 {
         let within = offset.wrapping_sub(self.code.start);
         self.method.code.start.wrapping_add(within)
     }
 
-    /// The offset of the copy that stands for an offset of the method's instructions.
+    /// Returns the offset in the copy for an offset of the method's instructions.
     #[must_use]
     pub fn copied(&self, offset: u32) -> u32 {
         let within = offset.wrapping_sub(self.method.code.start);
@@ -38,12 +38,12 @@ impl CodeCopy {
 
 /// The copies of an image, by ascending index of their methods, and by ascending offset.
 ///
-/// They lie one behind the other from the first multiple of 4096 at or behind the image's end, and take together no more
-/// bytes than the image: methods beyond that have none.
+/// They follow each other from the first multiple of 4096 at or after the image's end. Together they take no more bytes than the image:
+/// methods beyond that have no copy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CodeCopies {
     copies: Vec<CodeCopy>,
-    /// Their places, by where the instructions are in the image.
+    /// Indices of the copies, sorted by where the instructions are in the image.
     by_original: Vec<u32>,
 }
 
@@ -54,8 +54,8 @@ impl CodeCopies {
         by_original: Vec::new(),
     };
 
-    /// The copies of an image of `len` bytes. `methods`: [`super::BytecodeImage::methods`]; `definitions`: each method
-    /// that has code.
+    /// Makes the copies of an image of `len` bytes. `methods`: see [`super::BytecodeImage::methods`]. `definitions`: each method that has
+    /// code.
     pub(crate) fn of(
         len: usize,
         methods: &[MethodCode],
@@ -98,18 +98,18 @@ impl CodeCopies {
         }
     }
 
-    /// Whether there are none: no two methods share their instructions.
+    /// Returns true if there are no copies, because no two methods share their instructions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.copies.is_empty()
     }
 
-    /// All of them.
+    /// Returns all copies.
     pub fn iter(&self) -> impl Iterator<Item = &CodeCopy> {
         self.copies.iter()
     }
 
-    /// The copies of the instructions that begin at an offset of the image, one for each method that shares them.
+    /// Returns the copies of the instructions that begin at an offset of the image, one for each method that shares them.
     pub fn sharing(&self, start: u32) -> impl Iterator<Item = &CodeCopy> {
         let start_of = |at: &u32| start_of(&self.copies, *at);
         let first = self.by_original.partition_point(|at| start_of(at) < start);
@@ -119,7 +119,7 @@ impl CodeCopies {
             .filter_map(|at| self.copies.get(*at as usize))
     }
 
-    /// The offsets of all copies; empty: there are none.
+    /// The offsets of all copies. Empty if there are none.
     #[must_use]
     pub fn range(&self) -> Range<u32> {
         let (first, last) = (self.copies.first(), self.copies.last());
@@ -127,7 +127,7 @@ impl CodeCopies {
         start..last.map_or(start, |copy| copy.code.end)
     }
 
-    /// The copy of method `index`; None: it shares its instructions with no other, or there was no room.
+    /// Returns the copy of method `index`. None if it shares its instructions with no other method, or there was no room for a copy.
     #[must_use]
     pub fn of_method(&self, index: u32) -> Option<&CodeCopy> {
         let by_index = |copy: &CodeCopy| copy.method.index;
@@ -135,7 +135,7 @@ impl CodeCopies {
         self.copies.get(at.ok()?)
     }
 
-    /// The copy that an offset is in.
+    /// Returns the copy that contains an offset.
     #[must_use]
     pub fn at(&self, offset: u32) -> Option<&CodeCopy> {
         let copies = &self.copies;
@@ -145,7 +145,7 @@ impl CodeCopies {
     }
 }
 
-/// Where the instructions of a copy are in the image.
+/// Returns the start in the image of the instructions of copy `at`.
 fn start_of(copies: &[CodeCopy], at: u32) -> u32 {
     let copy = copies.get(at as usize);
     copy.map_or(u32::MAX, |copy| copy.method.code.start)
@@ -176,7 +176,7 @@ mod tests {
             method(4, 100..110, 0),
             method(5, 100..110, 0),
             method(0, 110..120, 0),
-            // It reaches into what another one is found to begin with.
+            // Its code item reaches past the start of another method's instructions.
             method(2, 120..140, 0),
             method(1, 100..110, 0),
             method(3, 120..140, 0),

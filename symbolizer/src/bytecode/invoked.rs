@@ -1,19 +1,19 @@
-//! Which method does an instruction invoke?
+//! The method that an instruction invokes.
 
-/// The method that an instruction names, and how the one is found that is executed.
+/// The method that an instruction references, and how the executed method is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Invoked {
-    /// Index of the method that is named. What is executed has its name and its descriptor.
+    /// Index of the referenced method. The executed method has the same name and descriptor.
     pub index: u32,
-    /// How the class is found whose method is executed.
+    /// How the class of the executed method is found.
     pub dispatch: Dispatch,
 }
 
-/// How the class is found whose method is executed.
+/// How the class of the executed method is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dispatch {
-    /// It is the class that is named, if that declares the method, else one that this inherits from.
+    /// It is the referenced class if that declares the method, else one that it inherits from.
     Named,
-    /// It depends on the class of the object whose method is invoked.
+    /// It depends on the class of the receiver.
     Receiver,
 }

@@ -1,19 +1,19 @@
-//! Which line of the source is an instruction from?
+//! Rows of a line table: the source line of an instruction.
 
-/// From this instruction on, up to the next row's, the source is here.
+/// The source line of the instructions from this one up to the next row's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeLine {
     /// Offset in the image of the first instruction.
     pub offset: u32,
-    /// Line, from 1; zero: the instructions are from no line.
+    /// Line, from 1. Zero if the instructions have no line.
     pub line: u32,
-    /// The source file, as [`super::BytecodeImage::line_source`] knows it; None: it is not known.
+    /// The source file, for [`super::BytecodeImage::line_source`]. None if it is not known.
     pub source: Option<u32>,
 }
 
-/// The row that the instruction at `offset` is from; `offset_of` is where a row begins, and rows are sorted by it.
+/// Returns the row for the instruction at `offset`. `offset_of` returns where a row begins. The rows are sorted by it.
 ///
-/// As ART has it: of several rows for the very instruction the first, after it the last.
+/// As in ART: among several rows at exactly `offset`, the first one; among several rows before it, the last one.
 pub(crate) fn row_at<T>(rows: &[T], offset: u32, offset_of: impl Fn(&T) -> u32) -> Option<&T> {
     let at = rows.partition_point(|row| offset_of(row) < offset);
     match rows.get(at) {

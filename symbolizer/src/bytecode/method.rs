@@ -1,4 +1,4 @@
-//! Where a method's instructions are.
+//! The location of a method's instructions.
 
 use std::ops::Range;
 
@@ -7,19 +7,19 @@ use std::ops::Range;
 pub struct MethodCode {
     /// Offsets of the instructions in the image.
     pub code: Range<u32>,
-    /// The method's index: [`super::BytecodeImage::method_name`] has its name. Where several methods share their
-    /// instructions, the lowest.
+    /// The method's index, for [`super::BytecodeImage::method_name`]. If several methods share their instructions, this is the lowest
+    /// index.
     pub index: u32,
     /// How many other methods share the instructions.
     pub others: u32,
     /// Access flags, as dex and class files have them.
     pub access_flags: u32,
-    /// The class that defines the method: a number of the image's own. Methods of one class have the same.
+    /// The class that defines the method, by a number that the image assigns. Methods of one class have the same number.
     pub class: u32,
 }
 
 impl MethodCode {
-    /// Whether `next` has the same instructions: then it is counted in.
+    /// If `next` has the same instructions, counts it as a method that shares them. Returns whether it has.
     pub(crate) fn absorb(&mut self, next: &Self) -> bool {
         let is_shared = self.code.start == next.code.start;
         if is_shared {

@@ -1,8 +1,7 @@
-//! What must a file of bytecode answer, so that its methods can be sampled, named and shown by other tools?
+//! The interface through which methods of a bytecode file are sampled, named and shown by other tools.
 //!
-//! [`BytecodeImage`] is the question list. [`crate::dex::DexBytecode`] answers it for dex files. Whoever attributes
-//! samples, fills the remap table or writes substitute ELF files takes `&dyn BytecodeImage` and knows no format; a new
-//! format is one `impl`:
+//! [`BytecodeImage`] is that interface. [`crate::dex::DexBytecode`] implements it for dex files. Code that attributes samples, fills the
+//! remap table or writes substitute ELF files takes `&dyn BytecodeImage` and knows no format. A new format is one `impl`:
 //!
 //! ```
 //! use varid_symbolizer::bytecode::{BytecodeImage, CodeLine, MethodCode};
@@ -62,7 +61,7 @@
 //! let image: &dyn BytecodeImage = &toy;
 //! assert_eq!(image.frame(166).unwrap().function, "toy.Box.shut");
 //!
-//! // perf, gdb and addr2line find the same in the file that stands in for it.
+//! // perf, gdb and addr2line find the same in the substitute ELF file.
 //! let path = std::env::temp_dir().join(format!("toy-{}.elf", std::process::id()));
 //! Substitute::of_bytecode(image).write(&path)?;
 //! let elf = ElfSource::open(&path, &DebugFiles::none());

@@ -1,15 +1,15 @@
-//! What is a class called without its package, and code that several methods share?
+//! Names of classes without their package, and of code that several methods share.
 
-/// What a class is called whose name is broken.
+/// Stands for a class name that is broken.
 pub(crate) const NO_CLASS: &str = "??";
 
-/// The class without its package; never empty.
+/// The class's name without its package. Never empty.
 pub(crate) fn unqualified(class: &str) -> &str {
     let simple = class.rsplit_once('.').map_or(class, |(_, simple)| simple);
     if simple.is_empty() { NO_CLASS } else { simple }
 }
 
-/// The name of code that `others` more methods have than the named one.
+/// Returns the name of code that the named method shares with `others` more.
 pub(crate) fn shared_name(name: String, others: u32) -> String {
     match others {
         0 => name,
@@ -17,7 +17,7 @@ pub(crate) fn shared_name(name: String, others: u32) -> String {
     }
 }
 
-/// The method that [`super::BytecodeImage::code_name`] names, and what is said of others: empty, or ` and 41 more`.
+/// Splits a [`super::BytecodeImage::code_name`] into the name of the method and the suffix about others: empty, or ` and 41 more`.
 #[must_use]
 pub fn split_shared_name(name: &str) -> (&str, &str) {
     let method = name

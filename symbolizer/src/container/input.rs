@@ -1,12 +1,12 @@
-//! Numbers and extents of dex files, read from a file that is not trusted.
+//! Reads numbers and extents of dex files from an untrusted file.
 
 use crate::{Error, Result};
 use object::ReadRef;
 
-/// Bytes of a dex header that its extent is read from.
+/// The bytes of a dex header that are needed for its extent.
 const DEX_HEADER: u64 = 0x70;
 
-/// A file that is being read, with the name that errors give it.
+/// A file that is being read, with its name for errors.
 #[derive(Clone, Copy)]
 pub(super) struct Input<'f, R> {
     pub(super) file: &'f str,
@@ -29,14 +29,14 @@ impl<'d, R: ReadRef<'d>> Input<'_, R> {
         }
     }
 
-    /// Number of bytes there are.
+    /// Size of the file in bytes.
     pub(super) fn len(&self) -> u64 {
         self.data.len().unwrap_or(0)
     }
 
     /// The `len` bytes at `offset`.
     pub(super) fn bytes(&self, field: &'static str, offset: u64, len: u64) -> Result<&'d [u8]> {
-        // Checked first: a reader of files would allocate what the file merely claims.
+        // Check first: a reader of files would allocate whatever size the file claims.
         offset
             .checked_add(len)
             .filter(|end| *end <= self.len())
@@ -52,7 +52,7 @@ impl<'d, R: ReadRef<'d>> Input<'_, R> {
             .map_or(0, |bytes| u32::from_le_bytes(*bytes)))
     }
 
-    /// The number that three digits and a zero at `offset` stand for.
+    /// Reads a version: three decimal digits and a zero byte at `offset`.
     pub(super) fn version(&self, field: &'static str, offset: u64) -> Result<u32> {
         match self.bytes(field, offset, 4)? {
             [digits @ .., 0] if digits.iter().all(u8::is_ascii_digit) => {
@@ -66,14 +66,14 @@ impl<'d, R: ReadRef<'d>> Input<'_, R> {
         }
     }
 
-    /// The extent that the dex file at `offset` claims; an error if it reaches `limit`.
+    /// The extent that the dex file at `offset` claims. It is an error if it reaches beyond `limit`.
     pub(super) fn dex(&self, offset: u64, limit: u64) -> Result<Extent> {
         let at = |field_offset: u64| offset.saturating_add(field_offset);
         let number = |name, field_offset| self.u32(name, at(field_offset)).map(u64::from);
         let header = self.bytes("dex header", offset, DEX_HEADER)?;
         let file_size = number("file_size", 0x20)?;
         let (name, field_offset, own, whole) = match header.first_chunk::<8>() {
-            // A container of several, of which this is the first.
+            // A container of several dex files, of which this must be the first.
             Some([b'd', b'e', b'x', b'\n', b'0', b'4', b'1'..=b'9', 0]) => {
                 if number("header_offset", 0x74)? != 0 {
                     return Err(self.bad(
@@ -88,7 +88,7 @@ impl<'d, R: ReadRef<'d>> Input<'_, R> {
             Some([b'd', b'e', b'x', b'\n', _, _, _, 0]) => {
                 ("file_size", 0x20, file_size, file_size)
             }
-            // Its data may lie elsewhere, shared with the other files of the same container.
+            // Its data may be elsewhere, shared with the other files of the same container.
             Some([b'c', b'd', b'e', b'x', _, _, _, 0]) => {
                 let (size, data) = (number("data_size", 0x68)?, number("data_off", 0x6c)?);
                 let reach = data.saturating_add(size).max(file_size);
@@ -110,10 +110,10 @@ impl<'d, R: ReadRef<'d>> Input<'_, R> {
     }
 }
 
-/// How many bytes a dex file takes.
+/// The size of a dex file.
 pub(super) struct Extent {
-    /// Until the next may begin.
+    /// Bytes up to where the next dex file may begin.
     pub(super) own: u64,
-    /// Until the end of its data.
+    /// Bytes up to the end of its data.
     pub(super) whole: u64,
 }

@@ -1,17 +1,17 @@
-//! Which dex files are in a file of any kind, what are they called, where do they lie?
+//! Finds the dex files in a file of any kind, their names and their positions.
 //!
 //! | file | recognised by | dex files | read from real files |
 //! |---|---|---|---|
 //! | dex, compact dex | `dex\n`, `cdex` | itself | dex: yes; compact: no |
 //! | ZIP: APK, JAR, AAR, and such files in it | `PK` | entries named `*.dex` | yes, of build tools and of Python |
-//! | .vdex of Android 8 and later | `vdex` | all of them | 010, of Android 8.1; 021: Android 11's libart finds the same ones in what our own writer made, compact ones included; the others: only our own writer's |
-//! | oat (.odex, .oat) of Android 5 to 7 | ELF, symbol `oatdata` | all of them | only our own writer's; one of Android 8.1 is told from them |
+//! | .vdex of Android 8 and later | `vdex` | all of them | 010, of Android 8.1; 021: Android 11's libart finds the same files in the output of our own writer, including compact ones; the others: only our own writer's |
+//! | oat (.odex, .oat) of Android 5 to 7 | ELF, symbol `oatdata` | all of them | only our own writer's; a file of Android 8.1 is distinguished from them |
 //! | Dalvik's optimized dex (.odex) | `dey\n` | the one in it | only our own writer's |
 //!
-//! [`entries`] reads no more than directories and headers, and takes anything that [`object::ReadRef`] does: bytes, or
-//! a file of any size. [`dex_files`] goes into archives in archives, and inflates.
+//! [`entries`] reads only directories and headers. It accepts anything that implements [`object::ReadRef`]: bytes, or a file of any size.
+//! [`dex_files`] also reads archives within archives, and inflates.
 //!
-//! Every entry is checked on its own: a broken one is an [`crate::Error::Container`] in its place, and the others stay usable.
+//! Entries are checked one by one. A broken entry is an [`crate::Error::Container`] in its place, and the others stay usable.
 
 mod input;
 mod oat;
@@ -28,47 +28,48 @@ use std::borrow::Cow;
 const MAX_INFLATED: u64 = 1 << 28;
 /// The most bytes to which all entries of a file together are inflated.
 const MAX_INFLATED_IN_ALL: u64 = 1 << 30;
-/// A small file is inflated to less: to so many bytes, and so many for each of its own. Dex files become two to five times as large.
+/// The limit for a small file: this many bytes, plus [`INFLATED_RATIO`] for each byte of the file. Dex files inflate to two to five times
+/// their size.
 const INFLATED_AT_LEAST: u64 = 16 << 20;
 const INFLATED_RATIO: u64 = 64;
-/// How deep archives are nested at most: a bundle of APKs, an APK, a library in it.
+/// The maximum depth of nested archives: a bundle of APKs, an APK, a library in it.
 const MAX_DEPTH: u32 = 3;
 
-/// A part of a file: where it lies, and how it is compressed.
+/// A part of a file: its position and compression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerEntry {
-    /// The entry's name in an archive, `classes.dex`, `classes2.dex` and so on where there are no names, or the path
-    /// that an oat file has noted down.
+    /// The entry's name in an archive, the path that an oat file has recorded, or `classes.dex`, `classes2.dex` and so on in files without
+    /// names.
     pub name: String,
-    /// Of its first byte in the file.
+    /// Offset of its first byte in the file.
     pub offset: u64,
     /// Number of its bytes in the file.
     pub len: u64,
-    /// How many of them belong to it alone: compact dex files share the data behind the last of them.
+    /// How many of these bytes are only its own. Compact dex files share the data after the last of them.
     pub own_len: u64,
-    /// None: it lies there as it is.
+    /// None if it is stored uncompressed.
     pub compression: Option<Compression>,
-    /// An archive in an archive, by its name: it may hold dex files in turn.
+    /// It is an archive in an archive, by its name, and may hold dex files.
     pub is_archive: bool,
 }
 
-/// What a ZIP archive says of a deflated entry.
+/// What a ZIP archive's directory says of a deflated entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compression {
     /// Bytes after inflation.
     pub size: u64,
-    /// Checksum of them.
+    /// Checksum of the inflated bytes.
     crc32: u32,
 }
 
-/// A dex file that was found; from version 041 on it may be a container of several.
+/// A dex file. From version 041 on it may be a container of several.
 #[derive(Debug, Clone)]
 pub struct DexEntry<'d> {
-    /// [`ContainerEntry::name`]; in an archive within an archive `inner.jar!classes.dex`.
+    /// [`ContainerEntry::name`]. In an archive within an archive, it is `inner.jar!classes.dex`.
     pub name: String,
-    /// Where it lies in the file; None: it is compressed there.
+    /// Its offset in the file. None if it is compressed there.
     pub offset: Option<u64>,
-    /// The dex file, of a compact one with the data that it shares with others.
+    /// The dex file. A compact one includes the data that it shares with others.
     pub bytes: Cow<'d, [u8]>,
 }
 
@@ -84,12 +85,12 @@ impl ContainerEntry {
         }
     }
 
-    /// Its bytes, inflated if they are compressed.
+    /// Reads the entry's bytes, and inflates them if they are compressed.
     ///
-    /// Takes memory for what is there, not for what is claimed, and no more than 256 MB.
+    /// Allocates by the bytes that are present, not by the size that is claimed, and no more than 256 MB.
     ///
     /// # Errors
-    /// [`crate::Error::Container`] if the file is shorter, or its content not what its directory says.
+    /// [`crate::Error::Container`] if the file is shorter, or the content does not match its directory.
     pub fn read<'d, R: ReadRef<'d>>(&self, file: &str, data: R) -> Result<Cow<'d, [u8]>> {
         let input = Input { file, data };
         let bytes = input.bytes("entry", self.offset, self.len)?;
@@ -125,8 +126,8 @@ impl ContainerEntry {
 }
 
 impl DexEntry<'_> {
-    /// The dex files that its bytes are, with their names: one, except in a container of version 041, where the others
-    /// are called `classes.dex!classes2.dex` and so on, as ART calls them.
+    /// The dex files in these bytes, with their names. There is one, except in a container of version 041, where the others are called
+    /// `classes.dex!classes2.dex` and so on, as in ART.
     pub fn dex_files(&self) -> impl Iterator<Item = (String, Result<DexFile<'_>>)> {
         let mut next = Some(0);
         (0u64..).map_while(move |index| {
@@ -141,7 +142,7 @@ impl DexEntry<'_> {
     }
 }
 
-/// What a build tool calls the dex file with this index.
+/// The name that build tools give the dex file with this index.
 fn classes_dex(index: u64) -> String {
     match index {
         0 => "classes.dex".to_owned(),
@@ -161,17 +162,17 @@ fn is_archive(name: &str) -> bool {
     has_suffix(name, &ARCHIVES)
 }
 
-/// Whether a file that starts with these bytes may hold dex files at other places than its start.
+/// Returns true if a file that starts with these bytes may hold dex files elsewhere than at its start.
 #[must_use]
 pub fn is_container(first: &[u8]) -> bool {
     const MAGICS: [&[u8]; 4] = [b"PK\x03\x04", b"vdex", b"dey\n", b"\x7fELF"];
     MAGICS.iter().any(|magic| first.starts_with(magic))
 }
 
-/// Where a file's dex files are, and the archives in an archive.
+/// Finds a file's dex files, and the archives in an archive.
 ///
 /// # Errors
-/// [`crate::Error::Container`] if the file is of no format that holds dex files, or its own header is broken.
+/// [`crate::Error::Container`] if the file's format cannot hold dex files, or its own header is broken.
 pub fn entries<'d, R: ReadRef<'d>>(file: &str, data: R) -> Result<Vec<Result<ContainerEntry>>> {
     let input = Input { file, data };
     let first = input.bytes("magic", 0, 4)?;
@@ -184,7 +185,7 @@ pub fn entries<'d, R: ReadRef<'d>>(file: &str, data: R) -> Result<Vec<Result<Con
         b"dey\n" => Ok(vec![Ok(optimized(&input)?)]),
         b"vdex" => vdex::entries(&input),
         b"\x7fELF" => oat::entries(&input),
-        // Anything may precede an archive, which is found by its end.
+        // Any bytes may precede an archive: it is found from its end.
         _ => zip::entries(file, data, |name| {
             has_suffix(name, &["dex"]) || is_archive(name)
         })
@@ -195,7 +196,7 @@ pub fn entries<'d, R: ReadRef<'d>>(file: &str, data: R) -> Result<Vec<Result<Con
     }
 }
 
-/// The dex file in one that Dalvik has optimized.
+/// The dex file within one that Dalvik has optimized.
 fn optimized<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<ContainerEntry> {
     if input.bytes("dey magic", 0, 8)? != b"dey\n036\0" {
         return Err(input.bad("dey magic", 0, "not version 036"));
@@ -209,7 +210,7 @@ fn optimized<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<ContainerEntry>
     Ok(ContainerEntry::plain(classes_dex(0), offset, extent.whole))
 }
 
-/// Two entries that share bytes contradict each other: the one that starts later is an error.
+/// Makes an entry that overlaps an earlier one an error.
 fn refuse_overlaps<'d, R: ReadRef<'d>>(
     input: &Input<'_, R>,
     mut entries: Vec<Result<ContainerEntry>>,
@@ -234,12 +235,12 @@ fn refuse_overlaps<'d, R: ReadRef<'d>>(
     entries
 }
 
-/// Every dex file in `bytes`, the content of a file of any kind, with those in archives in archives.
+/// Reads every dex file in `bytes`, the content of a file of any kind, including those in nested archives.
 ///
-/// `file`: its name, for errors.
+/// `file` is the name that errors give.
 ///
 /// # Errors
-/// As [`entries`]. An entry that cannot be read is an error in its place.
+/// As for [`entries`]. An entry that cannot be read is an error in its place.
 pub fn dex_files<'d>(file: &str, bytes: &'d [u8]) -> Result<Vec<Result<DexEntry<'d>>>> {
     let mut left = INFLATED_RATIO
         .saturating_mul(bytes.len() as u64)
@@ -248,7 +249,7 @@ pub fn dex_files<'d>(file: &str, bytes: &'d [u8]) -> Result<Vec<Result<DexEntry<
     dex_entries(file, bytes, 0, &mut left)
 }
 
-/// `left`: how many bytes may still be inflated.
+/// `left` is the number of bytes that may still be inflated.
 fn dex_entries<'d>(
     file: &str,
     bytes: &'d [u8],
@@ -292,7 +293,7 @@ fn dex_entries<'d>(
             Cow::Borrowed(content) => dex_entries(&inner_file, content, depth, left),
             Cow::Owned(content) => dex_entries(&inner_file, &content, depth, left).map(|inner| {
                 let mut own = |dex: DexEntry<'_>| {
-                    // Compact ones may all claim the same data.
+                    // Compact files may all claim the same data, so it is counted for each.
                     spend(left, dex.bytes.len() as u64, &input, entry.offset)?;
                     Ok(dex.into_owned())
                 };
@@ -314,7 +315,7 @@ fn dex_entries<'d>(
     Ok(found)
 }
 
-/// Takes `size` bytes from those that may still be inflated.
+/// Takes `size` from the bytes that may still be inflated.
 fn spend(left: &mut u64, size: u64, input: &Input<'_, &[u8]>, offset: u64) -> Result<()> {
     *left = left.checked_sub(size).ok_or_else(|| {
         let problem = "more dex files than are inflated";
@@ -324,7 +325,7 @@ fn spend(left: &mut u64, size: u64, input: &Input<'_, &[u8]>, offset: u64) -> Re
 }
 
 impl<'d> DexEntry<'d> {
-    /// The same, of what has been inflated.
+    /// Returns the same entry with bytes and names of its own. It has been inflated, so it has no offset.
     fn into_owned<'o>(self) -> DexEntry<'o> {
         DexEntry {
             name: self.name,
@@ -333,7 +334,7 @@ impl<'d> DexEntry<'d> {
         }
     }
 
-    /// The same, seen from the file that the archive lies in.
+    /// Returns the same entry as seen from the outer file that holds the archive.
     fn within(self, archive: &ContainerEntry) -> Self {
         Self {
             name: format!("{}!{}", archive.name, self.name),

@@ -1,25 +1,25 @@
-//! Which dex files are in an oat file, the ELF file that Android 5 to 7 compile an app into?
+//! Finds the dex files in an oat file, the ELF file into which Android 5 to 7 compile an app.
 //!
-//! The dynamic symbol `oatdata` says where ART's own header is, an OatDexFile for each dex file follows it, and the
-//! files themselves lie in the same section. From Android 8 on they are in the .vdex file beside it.
+//! The dynamic symbol `oatdata` points to ART's own header. An OatDexFile for each dex file follows it, and the dex files are in the same
+//! section. From Android 8 on, they are in the .vdex file beside the oat file.
 
 use super::ContainerEntry;
 use super::input::Input;
 use crate::Result;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadRef};
 
-/// The layout of a version's headers.
+/// The layout of the headers in a version of the format.
 struct Layout {
     /// Bytes of the header before the key-value store.
     header: u64,
-    /// What follows the offset of each dex file.
+    /// What follows the offset of the dex file in an OatDexFile.
     after: After,
 }
 
 enum After {
     /// A 32-bit number for each of its classes.
     PerClass,
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
 }
 
@@ -33,7 +33,7 @@ pub(super) fn entries<'d, R: ReadRef<'d>>(
         return Err(input.bad("oat magic", start, "there is no oat header here"));
     }
     let layout = match input.version("oat version", at(4))? {
-        // Android 5.0 and 5.1, with three entry points more.
+        // Android 5.0 and 5.1, with three additional entry points.
         39 | 45 => Layout {
             header: 84,
             after: After::PerClass,
@@ -74,7 +74,7 @@ pub(super) fn entries<'d, R: ReadRef<'d>>(
     Ok(super::refuse_overlaps(input, entries))
 }
 
-/// The OatDexFile at `cursor`, which moves behind it. The outer error: the next one cannot be found.
+/// Reads the OatDexFile at `cursor` and advances it. The outer error means that the next one cannot be found.
 fn one<'d, R: ReadRef<'d>>(
     input: &Input<'_, R>,
     layout: &Layout,
@@ -82,7 +82,7 @@ fn one<'d, R: ReadRef<'d>>(
     end: u64,
     cursor: &mut u64,
 ) -> Result<Result<ContainerEntry>> {
-    /// The longest path that a system has.
+    /// The longest path on Linux (PATH_MAX).
     const MAX_LOCATION: u32 = 4096;
     let len = input.u32("dex_file_location_size", *cursor)?;
     if len > MAX_LOCATION {
@@ -91,7 +91,7 @@ fn one<'d, R: ReadRef<'d>>(
     }
     let location_at = cursor.saturating_add(4);
     let location = input.bytes("dex_file_location", location_at, len.into())?;
-    // A checksum lies between.
+    // A checksum precedes the offset.
     let offset_at = location_at.saturating_add(len.into()).saturating_add(4);
     let offset = start.saturating_add(input.u32("dex_file_offset", offset_at)?.into());
     *cursor = offset_at.saturating_add(4);
@@ -112,7 +112,7 @@ fn one<'d, R: ReadRef<'d>>(
     }
 }
 
-/// Where the symbol `oatdata` is in the file, and where its segment ends.
+/// The file offset of the symbol `oatdata`, and the end of its segment.
 fn oatdata<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<(u64, u64)> {
     let elf = crate::parse_elf(input.data)
         .map_err(|error| input.bad("ELF header", 0, error.to_string()))?;

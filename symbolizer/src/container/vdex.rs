@@ -1,34 +1,34 @@
-//! Which dex files are in a .vdex file, where Android 8 and later keep what they have verified?
+//! Finds the dex files in a .vdex file, in which Android 8 and later keep what they have verified.
 //!
 //! | version | Android | what holds the dex files |
 //! |---|---|---|
-//! | 006, 010 | 8.0, 8.1 | all that follows the header and a checksum each |
+//! | 006, 010 | 8.0, 8.1 | everything after the header and one checksum for each |
 //! | 019 | 9 | a section of version 002, each file after the offset of its quickening table |
 //! | 021 to 026 | 10, 11 | the same, after a longer header |
 //! | 027 | 12 and later | a section named in a table |
 //!
-//! From 019 on the files may be compact, and share the data that follows the last of them. The app's own .vdex file
-//! of Android 10 and later has mostly none: then the VM uses the APK's.
+//! From 019 on, the files may be compact, and share the data that follows the last of them. On Android 10 and later, an app's own .vdex
+//! file usually has no dex files: the VM then uses those of the APK.
 
 use super::ContainerEntry;
 use super::input::Input;
 use crate::Result;
 use object::ReadRef;
 
-/// The kind of a section that holds dex files, and of one that holds a checksum for each of them.
+/// The kinds of the sections that hold the dex files, and a checksum for each of them.
 const DEX_SECTION: u32 = 1;
 const CHECKSUM_SECTION: u32 = 0;
 
-/// Where the dex files are, one after the other.
+/// The region that holds the dex files, one after the other.
 struct Files {
-    /// Of the first, or of what precedes it.
+    /// Offset of the first, including its prefix.
     start: u64,
-    /// Of what follows the last.
+    /// Offset after the last.
     end: u64,
-    /// Of the data that they share.
+    /// End of the data that they share.
     data_end: u64,
     count: u64,
-    /// Bytes that precede each.
+    /// Size of the prefix of each file, in bytes.
     prefix: u64,
 }
 
@@ -94,7 +94,7 @@ fn section_after<'d, R: ReadRef<'d>>(input: &Input<'_, R>, header: u64) -> Resul
 }
 
 fn section_table<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<Option<Files>> {
-    /// Four kinds are known; a table of more is none.
+    /// Four kinds are known. A larger table is rejected.
     const MAX_SECTIONS: u32 = 64;
     let sections = input.u32("number_of_sections", 8)?;
     if sections > MAX_SECTIONS {
@@ -123,9 +123,9 @@ fn section_table<'d, R: ReadRef<'d>>(input: &Input<'_, R>) -> Result<Option<File
 }
 
 impl Files {
-    /// Each file's end is the next one's start: behind a broken one nothing can be found.
+    /// The end of each file is the start of the next one, so nothing can be found after a broken one.
     fn walk<'d, R: ReadRef<'d>>(&self, input: &Input<'_, R>) -> Vec<Result<ContainerEntry>> {
-        /// Compact dex files whose data all of the section is; an app has no more.
+        /// The most compact dex files that may each claim the whole section as their data. Apps have fewer.
         const MAX_SHARING: u64 = 64;
         let mut entries = Vec::new();
         let mut at = self.start;
@@ -147,7 +147,7 @@ impl Files {
             match extent {
                 Ok(extent) => {
                     let name = super::classes_dex(index);
-                    // Nobody shares the data of the only one.
+                    // The data of the only file is not shared.
                     let own_len = if self.count == 1 {
                         extent.whole
                     } else {

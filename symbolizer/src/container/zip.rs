@@ -1,7 +1,7 @@
-//! Which files are in a ZIP archive (APK, JAR, AAR), where and how compressed?
+//! Lists the files in a ZIP archive (APK, JAR, AAR) with their position and compression.
 //!
-//! The central directory is believed, as VMs do, except where it contradicts itself. What an entry's flags say of
-//! encryption is not looked at, as VMs do not either: some packers set it on plain entries to mislead readers.
+//! The central directory is trusted, as VMs do, except where it contradicts itself. The encryption flag of entries is ignored, as VMs do:
+//! some packers set it on plain entries to mislead readers.
 
 use super::input::Input;
 use super::{Compression, ContainerEntry};
@@ -10,10 +10,10 @@ use object::ReadRef;
 use rawzip::{CompressionMethod, MAX_CENTRAL_DIRECTORY_RECORD_SIZE, ReaderAt, ZipLocator};
 use std::io;
 
-/// No more entries of an archive are read.
+/// The most entries of an archive that are read.
 const MAX_ENTRIES: usize = 1 << 16;
 
-/// What rawzip reads from.
+/// The reader that rawzip uses.
 struct At<R>(R);
 
 impl<'d, R: ReadRef<'d>> ReaderAt for At<R> {
@@ -35,8 +35,8 @@ impl<'d, R: ReadRef<'d>> ReaderAt for At<R> {
 /// The entries of an archive whose names `accept` accepts, in the order of the central directory.
 ///
 /// # Errors
-/// [`crate::Error::Container`] if there is no central directory. An entry that contradicts the file, or overlaps one
-/// before it, is an error in its place; what follows a record that cannot be read, or 65,536 entries, is lost.
+/// [`crate::Error::Container`] if there is no central directory. An entry that contradicts the file, or overlaps an earlier one, is an
+/// error in its place. Entries after a record that cannot be read, or after 65,536 entries, are lost.
 pub fn entries<'d, R: ReadRef<'d>>(
     file: &str,
     data: R,
@@ -100,7 +100,7 @@ pub fn entries<'d, R: ReadRef<'d>>(
                 offset: range.0,
                 len,
                 own_len: len,
-                // Android takes each method but deflate for stored: some packers write another one to mislead readers.
+                // Android treats every method but deflate as stored: some packers write another one to mislead readers.
                 compression: (method == CompressionMethod::DEFLATE).then_some(Compression {
                     size,
                     crc32: record.crc32(),
@@ -126,7 +126,7 @@ mod tests {
     /// An archive of empty stored files, all called `a.dex`.
     fn archive(count: usize) -> Vec<u8> {
         const NAME: &[u8] = b"a.dex";
-        // After the signature and what versions, method and time there are: nothing is in it.
+        // After the signature come version, method, time and sizes, all zero: the entry is empty.
         let name_len = [NAME.len() as u8, 0];
         let local = [b"PK\x03\x04".as_slice(), &[0; 22], &name_len, &[0; 2], NAME].concat();
         let mut bytes = local.repeat(count);
@@ -161,7 +161,7 @@ mod tests {
         );
     }
 
-    /// A directory takes 51 bytes for an entry; what is said of it takes more memory.
+    /// The directory has 51 bytes for an entry. The result takes more memory than that.
     #[test]
     fn an_archive_of_endless_entries_is_not_read_to_its_end() {
         let few = entries("few.zip", archive(3).as_slice(), |_| true).unwrap();

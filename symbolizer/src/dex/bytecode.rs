@@ -9,7 +9,7 @@ use super::method::DexMethodId;
 use crate::bytecode::{BytecodeImage, CodeCopies, CodeLine, Dispatch, Invoked, MethodCode};
 use crate::{Error, Location, Result};
 
-// Opcodes; invoke-direct lies between invoke-super and invoke-static. Those of ranges of registers are the others.
+// Opcodes. invoke-direct is between invoke-super and invoke-static. The `_RANGE` ones take a range of registers.
 const INVOKE_VIRTUAL: u8 = 0x6e;
 const INVOKE_SUPER: u8 = 0x6f;
 const INVOKE_STATIC: u8 = 0x71;
@@ -19,8 +19,8 @@ const INVOKE_SUPER_RANGE: u8 = 0x75;
 const INVOKE_STATIC_RANGE: u8 = 0x77;
 const INVOKE_INTERFACE_RANGE: u8 = 0x78;
 
-/// A dex file with its methods by the place of their instructions; of a container (version 041), all dex files in it
-/// that can be read, their methods numbered one file after the other.
+/// A dex file with its methods sorted by the position of their instructions. A container (version 041) includes all dex files in it that
+/// can be read. Their methods are numbered one file after the other.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,9 +37,9 @@ const INVOKE_INTERFACE_RANGE: u8 = 0x78;
 #[derive(Debug)]
 pub struct DexBytecode<'a> {
     dex: DexFile<'a>,
-    /// What follows the first file of a container.
+    /// The dex files after the first, in a container.
     others: Vec<Other>,
-    /// All files' methods, with the numbers that they have here.
+    /// The methods of all files, numbered across the files.
     index: MethodIndex,
     copies: CodeCopies,
     method_count: u32,
@@ -50,12 +50,12 @@ pub struct DexBytecode<'a> {
 /// A dex file that follows the first of a container.
 #[derive(Debug)]
 struct Other {
-    /// The number of its first method.
+    /// The number of its first method in the image.
     first: u32,
     header: Header,
 }
 
-/// The last question of a slot of the cache of [`BytecodeImage::instruction_before`], and its answer.
+/// A slot of the cache of [`BytecodeImage::instruction_before`]: the last question and its answer.
 #[derive(Debug, Default)]
 struct Before {
     question: Option<(u32, u8)>,
@@ -103,20 +103,19 @@ impl<'a> DexBytecode<'a> {
         })
     }
 
-    /// The dex file; of a container the first one.
+    /// The dex file. In a container, it is the first one.
     #[must_use]
     pub fn dex(&self) -> &DexFile<'a> {
         &self.dex
     }
 
-    /// The first thing that was wrong with what was left out: classes that are broken, instructions that reach into
-    /// another method's.
+    /// The first error among the parts that were left out: broken classes, and instructions that overlap those of another method.
     #[must_use]
     pub fn problem(&self) -> Option<&Error> {
         self.index.problem()
     }
 
-    /// Asks the dex file that method `index` belongs to, in which the method has another index.
+    /// Calls `question` with the dex file that method `index` belongs to, and the method's index in that file.
     fn ask<T>(&self, index: u32, question: impl FnOnce(&DexFile<'_>, u32) -> T) -> T {
         match self.other_of(index) {
             None => question(&self.dex, index),
@@ -127,13 +126,13 @@ impl<'a> DexBytecode<'a> {
         }
     }
 
-    /// The dex file that method `index` belongs to; None: the first.
+    /// The dex file that method `index` belongs to. None if it is the first.
     fn other_of(&self, index: u32) -> Option<&Other> {
         let after = self.others.partition_point(|other| other.first <= index);
         self.others.get(after.checked_sub(1)?)
     }
 
-    /// As [`DexBytecode::ask`], of a method with code.
+    /// Like [`DexBytecode::ask`], for a method with code.
     fn ask_code<T>(
         &self,
         method: &MethodCode,
@@ -152,7 +151,7 @@ impl<'a> DexBytecode<'a> {
         answer.ok()
     }
 
-    /// As [`DexBytecode::ask`], for a name of the method.
+    /// Like [`DexBytecode::ask`], for a name of the method.
     fn name(
         &self,
         index: u32,
@@ -242,13 +241,13 @@ impl BytecodeImage for DexBytecode<'_> {
     }
 
     fn instruction_before(&self, offset: u32, opcode: u8) -> Option<u32> {
-        /// So many answers are kept: finding one takes a walk through the method.
+        /// Number of answers that are cached. Finding one takes a walk through the method.
         const KEPT: usize = 1 << 10;
         let mut known = self.before.borrow_mut();
         if known.is_empty() {
             known.resize_with(KEPT, Before::default);
         }
-        // An instruction's offset is even.
+        // The offset of an instruction is even.
         let slot = known.get_mut((offset / 2) as usize % KEPT)?;
         if slot.question != Some((offset, opcode)) {
             slot.question = Some((offset, opcode));

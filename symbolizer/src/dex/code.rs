@@ -1,4 +1,4 @@
-//! What does a code_item say about a method's instructions?
+//! Reads code_items: the sizes and the instructions of a method.
 
 use std::ops::Range;
 
@@ -7,23 +7,23 @@ use super::read::{bad, u16_at, u32_at, uleb128};
 use crate::Result;
 use crate::bytecode::MethodCode;
 
-/// Bytes of a standard code_item before its instructions.
+/// Size of a standard code_item before its instructions, in bytes.
 const HEADER: usize = 16;
-/// Bytes of a compact code_item between its place and its instructions.
+/// Size of a compact code_item before its instructions, in bytes.
 const COMPACT_HEADER: usize = 4;
-/// Methods for which a compact file's table has one entry.
+/// Number of methods for each entry of a compact file's debug information table.
 const PER_BLOCK: u32 = 16;
 
 /// The code_item of a method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeItem {
-    /// Registers of a frame, the arguments' included.
+    /// Number of registers of the frame, including the arguments.
     pub registers: u16,
-    /// Registers of the arguments: the last ones of the frame.
+    /// Number of registers of the arguments, which are the last ones of the frame.
     pub ins: u16,
-    /// Registers that the method needs to call others.
+    /// Number of registers for the arguments of the methods that it calls.
     pub outs: u16,
-    /// Try ranges: [`DexFile::tries`] has them.
+    /// Number of try ranges: see [`DexFile::tries`].
     pub tries: u16,
     /// File offset of the debug_info_item.
     pub debug_info: Option<u32>,
@@ -72,10 +72,10 @@ impl DexFile<'_> {
         })
     }
 
-    /// Offset of the debug_info_item of method `index` of a compact dex file, zero for none.
+    /// Returns the offset of the debug_info_item of method `index` of a compact dex file, or zero if it has none.
     ///
-    /// The table has one entry for each sixteen methods, where their block is: two bytes say
-    /// which of them have debug information, then each one's distance from the one before.
+    /// The table has the position of a block for every sixteen methods. A block has two bytes that say which methods have debug
+    /// information, then the distance of each one from the one before.
     fn compact_debug_info(&self, index: u32) -> Result<u32> {
         let Some(compact) = self.compact() else {
             return Ok(0);
@@ -94,14 +94,14 @@ impl DexFile<'_> {
         let up_to = present & (u16::MAX >> 15u32.saturating_sub(place));
         let mut offset = compact.base;
         for _ in 0..up_to.count_ones() {
-            // As ART has it, sums wrap.
+            // Sums wrap, as in ART.
             offset = offset.wrapping_add(uleb128(data, &mut at, "debug_info_offsets delta")?);
         }
         Ok(offset)
     }
 }
 
-/// The numbers that begin a code_item.
+/// The sizes at the beginning of a code_item.
 struct Sizes {
     registers: u16,
     ins: u16,
@@ -110,8 +110,8 @@ struct Sizes {
     units: u32,
 }
 
-/// Reads the packed numbers of the compact code_item at `item`: four bits each, the rest of those that
-/// need more lies before the item, backwards, in the order here.
+/// Reads the packed sizes of the compact code_item at `item`. The item has four bits of each. The remaining bits of larger sizes precede
+/// the item, going backwards in the order of the reads below.
 fn compact_sizes(data: &[u8], item: usize) -> Result<Sizes> {
     let fields = u16_at(data, item, "code_item fields")?;
     let count = u16_at(data, item.saturating_add(2), "insns_count_and_flags")?;
@@ -125,7 +125,7 @@ fn compact_sizes(data: &[u8], item: usize) -> Result<Sizes> {
             .ok_or_else(|| bad("code_item preheader", item, "lies before the file"))?;
         u16_at(data, at, "code_item preheader")
     };
-    // The instructions' number has two words: the flag is looked at twice.
+    // The number of instructions has two such words, under one flag each.
     let low = before(4)?;
     let high = before(4)?;
     let mut size = |flag: u32, shift: u32| -> Result<u16> {
@@ -151,7 +151,7 @@ fn compact_sizes(data: &[u8], item: usize) -> Result<Sizes> {
     })
 }
 
-/// The instructions of the code_item that a class_data_item says is at `offset`.
+/// Returns the range of the instructions of the code_item at `offset`, the code_off of a class_data_item.
 pub(super) fn code_range(dex: &DexFile<'_>, offset: u32) -> Result<Option<Range<u32>>> {
     if offset == 0 {
         return Ok(None);
@@ -172,7 +172,7 @@ pub(super) fn code_range(dex: &DexFile<'_>, offset: u32) -> Result<Option<Range<
     insns(data, item.saturating_add(header), units, compact).map(Some)
 }
 
-/// Where `units` code units from `start` are.
+/// Returns the file offsets of `units` code units from `start` on.
 fn insns(data: &[u8], start: usize, units: u32, compact: bool) -> Result<Range<u32>> {
     (units as usize)
         .checked_mul(2)

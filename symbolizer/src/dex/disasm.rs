@@ -1,4 +1,4 @@
-//! What do a method's instructions read like?
+//! Disassembles the instructions of a method.
 
 mod flow;
 
@@ -11,21 +11,21 @@ use super::read::{bad, u16_at, u32_at};
 use crate::Result;
 use crate::bytecode::MethodCode;
 
-/// No-ops that begin a table by having something in their high byte.
+/// The no-ops that begin a table: their high byte is not zero.
 const PACKED_SWITCH: u16 = 0x0100;
 const SPARSE_SWITCH: u16 = 0x0200;
 const ARRAY_DATA: u16 = 0x0300;
 
-/// An instruction, or one of the tables that lie among them. Displays as dexdump writes it:
+/// An instruction, or one of the tables between the instructions. Displays as in dexdump:
 /// `invoke-virtual {v0, v1}, Lorg/example/Balls;.draw:(I)V // method@0011`.
 ///
-/// Places that it refers to are in code units from the method's first instruction. Names
-/// that are broken read `<method?>`, and in strings what would break the line is escaped.
+/// Branch targets are in code units from the method's first instruction. Broken names are shown as `<method?>`, and line breaks in strings
+/// are escaped.
 #[derive(Debug, Clone, Copy)]
 pub struct Instruction<'d> {
     dex: &'d DexFile<'d>,
     opcode: &'static Opcode,
-    /// Place in the method, in code units.
+    /// Offset in the method, in code units.
     pc: u32,
     /// File offset.
     pub offset: u32,
@@ -44,14 +44,13 @@ pub struct Instructions<'d> {
 }
 
 impl DexFile<'_> {
-    /// The instructions of `method`, one after the other. An instruction that reaches beyond the
-    /// method's end is an error, and the last item.
+    /// Returns the instructions of `method` in order. An instruction that reaches beyond the method's end is an error, and the last item.
     #[must_use]
     pub fn disassemble(&self, method: &MethodCode) -> Instructions<'_> {
         self.disassemble_as(method, Dialect::Art)
     }
 
-    /// As [`DexFile::disassemble`], with another VM's opcodes.
+    /// Like [`DexFile::disassemble`], with the opcodes of another VM.
     #[must_use]
     pub fn disassemble_as(&self, method: &MethodCode, dialect: Dialect) -> Instructions<'_> {
         Instructions {
@@ -121,35 +120,35 @@ impl<'d> Instructions<'d> {
 }
 
 impl Instruction<'_> {
-    /// Code unit `index` of it; zero beyond the file.
+    /// Code unit `index` of the instruction. Zero beyond the file.
     fn unit(&self, index: usize) -> u16 {
         let at = (self.offset as usize).saturating_add(index.saturating_mul(2));
         u16_at(self.dex.bytes(), at, "instruction").unwrap_or(0)
     }
 
-    /// Its high byte.
+    /// The high byte of the first code unit.
     fn aa(&self) -> u8 {
         let [_, high] = self.unit(0).to_le_bytes();
         high
     }
 
-    /// The lower half of its high byte.
+    /// The lower half of that byte.
     fn a(&self) -> u8 {
         self.aa() & 0xf
     }
 
-    /// The upper half of its high byte.
+    /// The upper half of that byte.
     fn b(&self) -> u8 {
         self.aa() >> 4
     }
 
-    /// The 32 bits from code unit `index` on.
+    /// The 32 bits at code unit `index`.
     fn wide(&self, index: usize) -> u32 {
         let high = self.unit(index.saturating_add(1));
         u32::from(high) << 16 | u32::from(self.unit(index))
     }
 
-    /// The place that is `distance` code units from here.
+    /// The branch target `distance` code units from here.
     fn target(&self, distance: i32) -> Target {
         Target {
             place: self.pc.wrapping_add_signed(distance),
@@ -158,7 +157,7 @@ impl Instruction<'_> {
     }
 }
 
-/// The place that a branch leads to.
+/// The target of a branch.
 struct Target {
     place: u32,
     distance: i32,
@@ -269,7 +268,7 @@ impl<'d> Instruction<'d> {
         f.write_str("}")
     }
 
-    /// What its operand `index` refers to.
+    /// What the operand `index` refers to.
     fn reference(&self, index: u32) -> Reference<'d> {
         Reference {
             dex: self.dex,
@@ -287,14 +286,14 @@ impl<'d> Instruction<'d> {
     }
 }
 
-/// An index, and what it is the index of.
+/// An index, and the kind of its table.
 struct Reference<'d> {
     dex: &'d DexFile<'d>,
     kind: Index,
     index: u32,
-    /// The prototype that a polymorphic call has as well.
+    /// The prototype that a polymorphic call has in addition.
     proto: u16,
-    /// Digits of the index.
+    /// Number of digits of the index.
     width: usize,
 }
 
@@ -343,7 +342,7 @@ impl fmt::Display for Reference<'_> {
     }
 }
 
-/// A string on one line.
+/// A string, escaped so that it stays on one line.
 struct Escaped<'t>(&'t str);
 
 impl fmt::Display for Escaped<'_> {

@@ -1,4 +1,4 @@
-//! Where do a dex file's tables lie, and what do their items hold?
+//! The tables of a dex file, and their items.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -8,9 +8,9 @@ use super::read::{bad, u16_at, u32_at, uleb128};
 use super::{MAX_NAME, mutf8};
 use crate::Result;
 
-/// The value that stands for "no index".
+/// The value for "no index".
 const NO_INDEX: u32 = u32::MAX;
-/// Offset of what the SHA-1 signature covers.
+/// Offset of the first byte that the SHA-1 signature covers.
 const SIGNED_FROM: usize = 0x20;
 
 /// A dex file. All addresses are offsets from the start of its bytes.
@@ -20,10 +20,10 @@ pub struct DexFile<'a> {
     header: Header,
 }
 
-/// What a class_def_item says that matters here.
+/// The fields of a class_def_item that are needed here.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ClassDef {
-    /// string index of the source file.
+    /// String index of the source file.
     pub(super) source_file: Option<u32>,
     /// File offset of the class_data_item.
     pub(super) class_data: Option<usize>,
@@ -38,31 +38,30 @@ pub(super) struct MethodItem {
 }
 
 impl DexFile<'static> {
-    /// As [`DexFile::parse`], keeping the bytes.
+    /// Like [`DexFile::parse`], but owns the bytes.
     ///
     /// # Errors
-    /// As [`DexFile::parse`].
+    /// As for [`DexFile::parse`].
     pub fn from_vec(bytes: Vec<u8>) -> Result<Self> {
         Self::new(Cow::Owned(bytes), 0)
     }
 }
 
 impl<'a> DexFile<'a> {
-    /// Reads the header and checks that every table lies within the file.
+    /// Reads the header and checks that every table is within the file.
     ///
-    /// `bytes` may be longer than the file, as a mapping is. Takes no time to speak
-    /// of; items are read when they are asked for.
+    /// `bytes` may be longer than the file, as a mapping is. This takes little time: items are read on demand.
     ///
     /// # Errors
-    /// [`crate::Error::Dex`], naming the header's field that is wrong.
+    /// [`crate::Error::Dex`], which names the wrong field of the header.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         Self::new(Cow::Borrowed(bytes), 0)
     }
 
-    /// The dex file whose header is at `header` in a container (version 041): see [`DexFile::next_header`].
+    /// Parses the dex file whose header is at `header` in a container (version 041): see [`DexFile::next_header`].
     ///
     /// # Errors
-    /// As [`DexFile::parse`].
+    /// As for [`DexFile::parse`].
     pub fn parse_at(container: &'a [u8], header: u32) -> Result<Self> {
         Self::new(Cow::Borrowed(container), header as usize)
     }
@@ -76,33 +75,34 @@ impl<'a> DexFile<'a> {
         Ok(Self { data, header })
     }
 
-    /// The file's bytes, without what may follow it; from version 041 the container's.
+    /// The file's bytes, without any that follow it. From version 041 on, these are the container's.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.data
     }
 
-    /// The format's version: 35 to 41, or 1 in a compact dex file: see [`DexFile::is_compact`].
+    /// The format's version: 35 to 41. It is 1 for a compact dex file: see [`DexFile::is_compact`].
     #[must_use]
     pub fn version(&self) -> u16 {
         self.header.version
     }
 
-    /// Offset of the header; zero except in containers.
+    /// Offset of the header. Zero except in containers.
     #[must_use]
     pub fn header_offset(&self) -> u32 {
         u32::try_from(self.header.at).unwrap_or(u32::MAX)
     }
 
-    /// Where the container's next header is said to be, for [`DexFile::parse_at`].
+    /// The claimed offset of the container's next header, for [`DexFile::parse_at`].
     #[must_use]
     pub fn next_header(&self) -> Option<u32> {
         self.header.next
     }
 
-    /// The dex files that follow this one in its container, up to one that is broken.
+    /// The dex files that follow this one in its container, up to the first broken one.
     ///
-    /// Each has tables of its own: those that would take more than the container share them to be read without end.
+    /// Each has tables of its own. The list ends where the tables together would be larger than the container: they overlap, so that
+    /// reading them would take very long.
     pub(super) fn others(&self) -> Vec<DexFile<'_>> {
         let container = self.bytes();
         let next = |dex: &DexFile<'_>| DexFile::parse_at(container, dex.next_header()?).ok();
@@ -116,12 +116,12 @@ impl<'a> DexFile<'a> {
             .collect()
     }
 
-    /// What was read of the header, for [`DexFile::sibling`].
+    /// Returns the parsed header, for [`DexFile::sibling`].
     pub(super) fn into_header(self) -> Header {
         self.header
     }
 
-    /// The dex file of the same container that has this header.
+    /// Returns the dex file of the same container that has this header.
     pub(super) fn sibling(&self, header: &Header) -> DexFile<'_> {
         DexFile {
             data: Cow::Borrowed(self.data.get(..header.size).unwrap_or_default()),
@@ -129,7 +129,7 @@ impl<'a> DexFile<'a> {
         }
     }
 
-    /// The same dex file, without a copy of its bytes.
+    /// Returns the same dex file without copying its bytes.
     pub(crate) fn borrowed(&self) -> DexFile<'_> {
         DexFile {
             data: Cow::Borrowed(&self.data),
@@ -139,20 +139,20 @@ impl<'a> DexFile<'a> {
 
     /// SHA-1 of the file's content, over the bytes that the header's signature covers.
     ///
-    /// An honest file's signature says the same; this one is computed.
+    /// The signature in the header is not trusted: the hash is computed.
     #[must_use]
     pub fn content_sha1(&self) -> [u8; 20] {
         let signed = self.data.get(SIGNED_FROM..).unwrap_or_default();
         sha1_smol::Sha1::from(signed).digest().bytes()
     }
 
-    /// Number of method ids: indices below it have a name, whether the method is defined here or elsewhere.
+    /// Number of method ids. Each lower index has a name, whether the method is defined here or elsewhere.
     #[must_use]
     pub fn method_count(&self) -> u32 {
         self.header.methods.count()
     }
 
-    /// Bytes of the tables that name methods and define classes: reading all methods takes no longer than these suggest.
+    /// Size in bytes of the tables that name methods and define classes. It bounds the time to read all methods.
     fn tables_size(&self) -> usize {
         let header = &self.header;
         header
@@ -162,21 +162,21 @@ impl<'a> DexFile<'a> {
             .saturating_add(header.classes.size())
     }
 
-    /// Whether this is a compact dex file (`cdex001`), as ART 9 to 13 keeps it in a vdex file.
+    /// Returns true if this is a compact dex file (`cdex001`), as ART 9 to 13 keeps it in a vdex file.
     ///
-    /// Such a file's own part is followed, not always at once, by a data section that it
-    /// may share with others: [`DexFile::bytes`] reaches from its header to the section's end.
+    /// The file's own part is followed, with or without a gap, by a data section that it may share with others. [`DexFile::bytes`] reaches
+    /// from its header to the end of that section.
     #[must_use]
     pub fn is_compact(&self) -> bool {
         self.header.compact.is_some()
     }
 
-    /// How compact dex files find debug information.
+    /// The location of debug information in compact dex files.
     pub(super) fn compact(&self) -> Option<&Compact> {
         self.header.compact.as_ref()
     }
 
-    /// File offset of what the format's `offset` refers to.
+    /// The file offset for an `offset` that the format counts from the data section.
     pub(super) fn data_at(&self, offset: u32) -> usize {
         self.header.data.saturating_add(offset as usize)
     }
@@ -190,7 +190,7 @@ impl<'a> DexFile<'a> {
         self.string(u32_at(&self.data, at, "descriptor_idx")?)
     }
 
-    /// Number of classes defined.
+    /// Number of classes that the file defines.
     pub(super) fn class_count(&self) -> u32 {
         self.header.classes.count()
     }
@@ -247,7 +247,7 @@ impl<'a> DexFile<'a> {
         Ok(mutf8::decode(text.to_bytes()))
     }
 
-    /// Where the text of string `index` lies in the file.
+    /// The file offset of the text of string `index`.
     fn string_at(&self, index: u32) -> Result<usize> {
         let at = self.header.strings.at(index)?;
         let mut at = self.data_at(u32_at(&self.data, at, "string_data_off")?);
@@ -255,8 +255,8 @@ impl<'a> DexFile<'a> {
         Ok(at)
     }
 
-    /// The index of the method that a VM knows by pointers into this file: to its class's
-    /// descriptor, to its name, and by the index of its prototype.
+    /// The index of the method that a VM identifies by pointers into this file, to its class's descriptor and its name, and by the index of
+    /// its prototype.
     #[must_use]
     pub fn method_named_at(&self, descriptor: usize, name: usize, proto: u32) -> Option<u32> {
         let is_named = |index: u32| -> Result<bool> {
@@ -270,7 +270,7 @@ impl<'a> DexFile<'a> {
         (0..self.method_count()).find(|index| is_named(*index).unwrap_or(false))
     }
 
-    /// Field `index` as dexdump writes it: `Lorg/example/Balls;.x:D`.
+    /// Field `index` in the notation of dexdump: `Lorg/example/Balls;.x:D`.
     pub(super) fn field_reference(&self, index: u32) -> Result<String> {
         let at = self.header.fields.at(index)?;
         let class = u16_at(&self.data, at, "class_idx")?;
@@ -284,7 +284,7 @@ impl<'a> DexFile<'a> {
         ))
     }
 
-    /// Method `index` as dexdump writes it: `Lorg/example/Balls;.draw:(I)V`.
+    /// Method `index` in the notation of dexdump: `Lorg/example/Balls;.draw:(I)V`.
     pub(super) fn method_reference(&self, index: u32) -> Result<String> {
         let method = self.method_item(index)?;
         Ok(format!(
@@ -295,7 +295,7 @@ impl<'a> DexFile<'a> {
         ))
     }
 
-    /// Prototype `index` as dex writes it: `(I[J)V`.
+    /// Prototype `index` in the notation of dex: `(I[J)V`.
     pub(super) fn prototype(&self, index: u32) -> Result<String> {
         let mut text = String::from("(");
         self.parameter_descriptors(index, |descriptor| text.push_str(&descriptor))?;
@@ -310,9 +310,9 @@ impl<'a> DexFile<'a> {
         self.type_descriptor(u32_at(&self.data, at.saturating_add(4), "return_type_idx")?)
     }
 
-    /// Calls `take` with the descriptor of each of prototype `index`'s parameters.
+    /// Calls `take` with the descriptor of each parameter of prototype `index`.
     ///
-    /// Gives up when they are more than a method can have or longer than a name may be.
+    /// Fails if there are more than a method can have, or they are longer than a name may be.
     pub(super) fn parameter_descriptors(
         &self,
         index: u32,

@@ -1,4 +1,4 @@
-//! What does a dex file's header say, and is it true?
+//! Reads and validates the header of a dex file.
 
 use super::read::{bad, u32_at};
 use crate::Result;
@@ -8,7 +8,7 @@ const HEADER_SIZE: usize = 0x70;
 /// Size of a compact dex file's header.
 const COMPACT_HEADER_SIZE: usize = 0x88;
 
-/// A table of fixed-size items, verified to lie within the file.
+/// A table of fixed-size items, checked to be within the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Table {
     offset: usize,
@@ -18,12 +18,12 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Items.
+    /// Number of items.
     pub(super) fn count(&self) -> u32 {
         self.count
     }
 
-    /// Bytes of all items.
+    /// Size of all items in bytes.
     pub(super) fn size(&self) -> usize {
         (self.count as usize).saturating_mul(self.item)
     }
@@ -43,18 +43,18 @@ impl Table {
     }
 }
 
-/// A header whose claims about places hold.
+/// A header whose offsets and sizes have been validated.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
     pub(super) version: u16,
-    /// Where the header itself is.
+    /// Offset of the header.
     pub(super) at: usize,
-    /// Bytes of the file, or of the container that it is a part of.
+    /// Size of the file, or of the container that it belongs to, in bytes.
     pub(super) size: usize,
     pub(super) next: Option<u32>,
-    /// What offsets other than the tables' count from.
+    /// The base of offsets other than those of the tables.
     pub(super) data: usize,
-    /// What only compact dex files have.
+    /// Fields that only compact dex files have.
     pub(super) compact: Option<Compact>,
     pub(super) strings: Table,
     pub(super) types: Table,
@@ -64,19 +64,18 @@ pub(super) struct Header {
     pub(super) classes: Table,
 }
 
-/// Where a compact dex file keeps what a code_item there has no place for: the offset of each method's debug
-/// information, by the method's index.
+/// Where a compact dex file keeps the offset of each method's debug information, by the method's index: its code_item has no field for it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Compact {
     /// File offset of the blocks.
     pub(super) blocks: usize,
-    /// File offset of the table that says which block is where among them.
+    /// File offset of the table of the blocks' positions.
     pub(super) table: usize,
-    /// What is added to each block's first offset.
+    /// Added to the first offset of each block.
     pub(super) base: u32,
 }
 
-/// What kind of dex file the magic number is of.
+/// The kind of dex file, from the magic number.
 enum Kind {
     Standard(u16),
     Compact,
@@ -102,9 +101,8 @@ impl Header {
         if !container && at != 0 {
             return Err(bad("magic", at, "a dex version that has no containers"));
         }
-        // Up to 040 the file is all there is. From 041 it is a part of its container, and all
-        // offsets count from the container's start. A compact file ends with its data section,
-        // which lies behind it and may be shared with others.
+        // Up to 040, the file is everything. From 041 on, it is a part of its container, and all offsets count from the container's start.
+        // A compact file ends with its data section, which follows it and may be shared with others.
         let (size, size_field, size_at) = match kind {
             Kind::Standard(41..) => {
                 if field(0x74, "header_offset")? as usize != at {

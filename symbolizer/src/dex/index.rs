@@ -1,4 +1,4 @@
-//! Which method's instructions is this offset in?
+//! Finds the method whose instructions contain an offset.
 
 use super::file::DexFile;
 use super::method::DexMethod;
@@ -6,7 +6,7 @@ use super::read::bad;
 use crate::bytecode::{MethodCode, method_at};
 use crate::{Error, Result};
 
-/// The methods of a dex file that have code, by where it lies. 24 bytes a method.
+/// The methods of a dex file that have code, sorted by its position. Takes 24 bytes for each method.
 #[derive(Debug)]
 pub struct MethodIndex {
     methods: Vec<MethodCode>,
@@ -16,17 +16,17 @@ pub struct MethodIndex {
 impl MethodIndex {
     /// Reads all classes once.
     ///
-    /// Classes that are broken are left out, and methods that overlap end where the next begins:
-    /// see [`MethodIndex::problem`]. One bad class does not take away the names of the others.
+    /// Broken classes are left out, and a method that overlaps the next one ends where that begins: see [`MethodIndex::problem`]. A broken
+    /// class does not affect the names of others.
     ///
     /// # Errors
-    /// The first thing that is wrong, if nothing at all could be read.
+    /// The first problem, if nothing could be read.
     pub fn new(dex: &DexFile<'_>) -> Result<Self> {
         let code = |method: Result<DexMethod<'_>>| method.map(|method| method.method_code());
         Self::of(dex.methods().filter_map(|method| code(method).transpose())).or_problem()
     }
 
-    /// Sorts the methods that were found; the first error is the [`MethodIndex::problem`].
+    /// Sorts the methods. The first error is the [`MethodIndex::problem`].
     pub(super) fn of(found: impl IntoIterator<Item = Result<MethodCode>>) -> Self {
         let mut methods = Vec::new();
         let mut problem = None;
@@ -40,7 +40,7 @@ impl MethodIndex {
         }
         methods.sort_unstable_by_key(|method| (method.code.start, method.index));
         methods.dedup_by(|next, method| method.absorb(next));
-        // Instructions that reach into another method's are not both's: what begins there owns them.
+        // If instructions overlap those of another method, the bytes belong to the method that begins there.
         let mut next = u32::MAX;
         for method in methods.iter_mut().rev() {
             if method.code.end > next {
@@ -59,7 +59,7 @@ impl MethodIndex {
         Self { methods, problem }
     }
 
-    /// The first thing that is wrong, if nothing at all could be read.
+    /// Returns the first problem as an error if nothing could be read.
     pub(super) fn or_problem(mut self) -> Result<Self> {
         match self.problem.take_if(|_| self.methods.is_empty()) {
             Some(error) => Err(error),
@@ -73,13 +73,13 @@ impl MethodIndex {
         method_at(&self.methods, offset)
     }
 
-    /// The first thing that was wrong with what was left out.
+    /// The first problem among the parts that were left out.
     #[must_use]
     pub fn problem(&self) -> Option<&Error> {
         self.problem.as_ref()
     }
 
-    /// All of them, by ascending offset; one per code_item.
+    /// All methods by ascending offset, one for each code_item.
     #[must_use]
     pub fn methods(&self) -> &[MethodCode] {
         &self.methods

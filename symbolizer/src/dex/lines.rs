@@ -1,4 +1,4 @@
-//! Which line of the source is an instruction from?
+//! Runs the line programs of dex files: the source line of each instruction.
 
 use super::file::DexFile;
 use super::index::MethodIndex;
@@ -8,7 +8,7 @@ use crate::{Error, Frame, Location, Result};
 
 /// The most parameters that a method can have.
 const MAX_PARAMETERS: u32 = 255;
-/// What a line program may take for each code unit of its method: compilers take a few.
+/// The most steps of a line program for each code unit of its method. Compilers need a few.
 const MAX_STEPS: u32 = 64;
 
 const DBG_END_SEQUENCE: u8 = 0;
@@ -25,19 +25,19 @@ const DBG_FIRST_SPECIAL: u8 = 10;
 const DBG_LINE_BASE: i32 = -4;
 const DBG_LINE_RANGE: u8 = 15;
 
-/// From this instruction on, up to the next row's, the source is here.
+/// The source line of the instructions from this one up to the next row's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineRow {
     /// File offset of the first instruction.
     pub offset: u32,
-    /// Line, from 1; zero where the compiler says that there is none, or something that cannot be.
+    /// Line, from 1. Zero if the compiler says that there is none, or the value is impossible.
     pub line: u32,
-    /// The source file as [`DexFile::string`] has it: the class's own, or the one
-    /// that the debug information has changed to; none if it is not known.
+    /// The source file, for [`DexFile::string`]: that of the class, or the one that the debug information has changed to. None if it is not
+    /// known.
     pub source: Option<u32>,
-    /// Whether a debugger is to stop here first in the method.
+    /// A debugger should set the method's first breakpoint here.
     pub prologue_end: bool,
-    /// Whether the way out of the method begins here.
+    /// The epilogue of the method begins here.
     pub epilogue_begin: bool,
 }
 
@@ -50,29 +50,28 @@ pub struct LineTable {
 }
 
 impl LineTable {
-    /// The rows, by ascending offset; several may have the same. None if the method has
-    /// no debug information: Android then shows the offset of the instruction
-    /// in the method, in code units, in place of a line, and so do R8's mapping files.
+    /// The rows by ascending offset. Several may have the same offset. Empty if the method has no debug information: then Android and R8's
+    /// mapping files have the offset of the instruction in the method, in code units, instead of a line.
     #[must_use]
     pub fn rows(&self) -> &[LineRow] {
         &self.rows
     }
 
-    /// The row that the instruction at `offset` of the file is from.
+    /// Returns the row for the instruction at `offset` of the file.
     ///
-    /// As ART has it: of several rows for the very instruction the first, after it the last.
+    /// As in ART: among several rows at exactly `offset`, the first one; among several rows before it, the last one.
     #[must_use]
     pub fn lookup(&self, offset: u32) -> Option<&LineRow> {
         row_at(&self.rows, offset, |row| row.offset)
     }
 
-    /// The parameters' names as [`DexFile::string`] has them, without `this`; none where one has no name.
+    /// The names of the parameters without `this`, for [`DexFile::string`]. None for a parameter without a name.
     #[must_use]
     pub fn parameters(&self) -> &[Option<u32>] {
         &self.parameters
     }
 
-    /// The first thing that was wrong. From there on, or for that row alone, the line is zero.
+    /// The first problem. The lines from there on, or only the one of that row, are zero.
     #[must_use]
     pub fn problem(&self) -> Option<&Error> {
         self.problem.as_ref()
@@ -80,14 +79,13 @@ impl LineTable {
 }
 
 impl DexFile<'_> {
-    /// The lines of `method`; empty if it has no debug information.
+    /// The lines of `method`. Empty if it has no debug information.
     ///
-    /// Debug information that breaks off leaves the rows before it and one of line zero: see
-    /// [`LineTable::problem`]. Rows beyond the method's end are left out: methods may share the
-    /// information of the longest of them.
+    /// If the debug information breaks off, the rows before are kept, followed by one of line zero: see [`LineTable::problem`]. Rows beyond
+    /// the method's end are left out, because methods may share the information of the longest of them.
     ///
     /// # Errors
-    /// [`Error::Dex`] if not even its beginning can be read.
+    /// [`Error::Dex`] if the beginning cannot be read.
     pub fn lines(&self, method: &MethodCode) -> Result<LineTable> {
         let Some(mut program) = LineProgram::new(self, method)? else {
             return Ok(LineTable::default());
@@ -101,7 +99,7 @@ impl DexFile<'_> {
         Ok(table)
     }
 
-    /// The name of the source file that the method's class is from.
+    /// The name of the source file of the method's class.
     ///
     /// # Errors
     /// [`Error::Dex`] if the name is broken.
@@ -111,8 +109,8 @@ impl DexFile<'_> {
             .transpose()
     }
 
-    /// What the source file of a line of the method is called, as [`LineRow::source`] has it; one without a name is called
-    /// as the class: a line of an unknown file still tells two lines apart.
+    /// The name of the source file for a [`LineRow::source`] of the method. If it has no name, the class's name is used, so that equal
+    /// lines of different unknown files stay distinct.
     ///
     /// # Errors
     /// [`Error::Dex`] if the name is broken.
@@ -125,7 +123,7 @@ impl DexFile<'_> {
         Ok(unqualified(&class).to_owned())
     }
 
-    /// The method and the line of the instruction at `offset`; none if no method that `index` has is there.
+    /// The method and the line of the instruction at `offset`. None if no method of `index` is there.
     #[must_use]
     pub fn frame(&self, index: &MethodIndex, offset: u32) -> Option<Frame<'static>> {
         let method = index.lookup(offset)?;
@@ -169,11 +167,11 @@ impl DexFile<'_> {
     }
 }
 
-/// A debug_info_item being run: an iterator over its rows.
+/// An iterator over the rows of a debug_info_item.
 struct LineProgram<'d> {
     data: &'d [u8],
     at: usize,
-    /// File offset of the method's first instruction, and of what is behind its last.
+    /// File offsets of the method's instructions.
     code: std::ops::Range<u32>,
     /// The registers of the state machine: the address is in code units.
     address: u32,
@@ -184,7 +182,7 @@ struct LineProgram<'d> {
 }
 
 impl<'d> LineProgram<'d> {
-    /// Ready to read the parameters' names; none if the method has no debug information.
+    /// Starts the program, ready to read the parameters' names. None if the method has no debug information.
     fn new(dex: &'d DexFile<'_>, method: &MethodCode) -> Result<Option<Self>> {
         let Some(debug_info) = dex.code_item(method)?.debug_info else {
             return Ok(None);
@@ -212,7 +210,7 @@ impl<'d> LineProgram<'d> {
         }))
     }
 
-    /// Reads the parameters' names, which are before the first row.
+    /// Reads the parameters' names, which precede the first row.
     fn parameters(&mut self) -> Result<Vec<Option<u32>>> {
         let start = self.at;
         let count = uleb128(self.data, &mut self.at, "parameters_size")?;
@@ -228,9 +226,9 @@ impl<'d> LineProgram<'d> {
             .collect()
     }
 
-    /// Runs on to the next row; none at the end.
+    /// Runs the program up to the next row. None at the end.
     fn run(&mut self) -> Result<Option<LineRow>> {
-        // Unless it comes to a row nothing can follow.
+        // The program has ended unless it reaches a row.
         self.done = true;
         loop {
             let start = self.at;
@@ -247,7 +245,7 @@ impl<'d> LineProgram<'d> {
                 DBG_END_SEQUENCE => return Ok(None),
                 DBG_ADVANCE_PC => {
                     let distance = self.number("DBG_ADVANCE_PC")?;
-                    // Beyond any method there is nothing to go back from.
+                    // Saturate: no address beyond the method can lead back into it.
                     self.address = self.address.saturating_add(distance);
                 }
                 DBG_ADVANCE_LINE => {
@@ -275,7 +273,7 @@ impl<'d> LineProgram<'d> {
         }
     }
 
-    /// The row that the opcode at `start` has made.
+    /// Makes the row that the opcode at `start` appends.
     fn finish_row(&mut self, start: usize) -> Result<Option<LineRow>> {
         let offset = self
             .address
@@ -293,7 +291,7 @@ impl<'d> LineProgram<'d> {
             ..row
         };
         if row.line > i32::MAX.cast_unsigned() {
-            // Java has no such line. The register wraps as in VMs: lines after it are right.
+            // Java has no such line. The register wraps as in VMs, so later lines are right.
             row.line = 0;
             self.problem.get_or_insert(bad(
                 "debug_info_item line",
@@ -325,7 +323,7 @@ impl Iterator for LineProgram<'_> {
         }
         self.run().unwrap_or_else(|error| {
             self.problem.get_or_insert(error);
-            // What is known of the last row's instruction says nothing of those behind it.
+            // The line is known only for the instruction of the last row, not for those after it.
             let offset = self.row.offset.saturating_add(2);
             (offset < self.code.end).then_some(LineRow {
                 offset,

@@ -1,4 +1,4 @@
-//! Which methods does a dex file define, and what is each called?
+//! The methods that a dex file defines, and their names.
 
 use std::ops::Range;
 
@@ -10,22 +10,22 @@ use crate::Result;
 use crate::bytecode::{MethodCode, shared_name};
 
 impl DexFile<'_> {
-    /// All methods that the file's classes define, class by class, with and without code.
+    /// Returns all methods that the file's classes define, class by class, with and without code.
     #[must_use]
     pub fn methods(&self) -> DexMethods<'_> {
         DexMethods::new(self)
     }
 
-    /// For each class that the file defines the indices of its methods, as its class_data_item lists them: the direct ones, then
-    /// the virtual ones. ART numbers the methods of a class so.
+    /// Returns for each class that the file defines the indices of its methods, in the order of its class_data_item: the direct methods,
+    /// then the virtual ones. ART numbers the methods of a class in the same way.
     ///
-    /// Of a class whose class_data_item is broken these are the methods before the first that is.
+    /// If a class_data_item is broken, the methods before the first broken one are listed.
     pub fn class_methods(&self) -> impl Iterator<Item = Vec<u32>> {
         let mut methods = DexMethods::new(self);
         (0..self.class_count()).map(move |class| methods.indices_of(class))
     }
 
-    /// The method that `index` names, whether it is defined here or elsewhere.
+    /// Returns the method with this index, whether it is defined here or elsewhere.
     ///
     /// # Errors
     /// [`crate::Error::Dex`] if there is no such index.
@@ -41,11 +41,11 @@ impl DexFile<'_> {
         self.method_id(index)?.display_name()
     }
 
-    /// The name of what runs there: [`DexFile::method_name`], and where other methods have the same instructions, how
-    /// many: `org.example.A.<init> and 41 more`.
+    /// The name of the code: [`DexFile::method_name`], and the number of other methods that share the instructions:
+    /// `org.example.A.<init> and 41 more`.
     ///
     /// # Errors
-    /// As [`DexFile::method_name`].
+    /// As for [`DexFile::method_name`].
     pub fn code_name(&self, method: &MethodCode) -> Result<String> {
         Ok(shared_name(self.method_name(method.index)?, method.others))
     }
@@ -68,7 +68,7 @@ impl<'d> DexMethodId<'d> {
         })
     }
 
-    /// Index in the file's method_ids: what ART calls the dex method index.
+    /// Index in the file's method_ids, ART's dex method index.
     #[must_use]
     pub fn index(&self) -> u32 {
         self.index
@@ -77,7 +77,7 @@ impl<'d> DexMethodId<'d> {
     /// The class: `org.example.Balls`.
     ///
     /// # Errors
-    /// [`crate::Error::Dex`] if the name is broken; so in all that follow.
+    /// [`crate::Error::Dex`] if the name is broken.
     pub fn class_name(&self) -> Result<String> {
         let descriptor = self.dex.type_descriptor(self.item.class.into())?;
         Ok(match descriptor.starts_with('[') {
@@ -116,7 +116,7 @@ impl<'d> DexMethodId<'d> {
         Ok(type_name(&descriptor))
     }
 
-    /// The prototype as dex writes it: `(I[J)V`.
+    /// The prototype in the notation of dex: `(I[J)V`.
     ///
     /// # Errors
     /// [`crate::Error::Dex`] if a name is broken.
@@ -124,7 +124,7 @@ impl<'d> DexMethodId<'d> {
         self.dex.prototype(self.item.proto.into())
     }
 
-    /// The whole signature as dex tools write it: `Lorg/example/Balls;->draw(I)V`.
+    /// The whole signature in the notation of dex tools: `Lorg/example/Balls;->draw(I)V`.
     ///
     /// # Errors
     /// [`crate::Error::Dex`] if a name is broken.
@@ -137,10 +137,8 @@ impl<'d> DexMethodId<'d> {
         ))
     }
 
-    /// The name that profiles show: `org.example.Balls.draw`, and with parameter types,
-    /// `org.example.Balls.draw(int)`, where this file names several methods of that
-    /// class and name. A bridge that differs from its method in the return type only
-    /// shares its name.
+    /// The name that profiles show: `org.example.Balls.draw`. If this file names several methods with that class and name, parameter types
+    /// are added: `org.example.Balls.draw(int)`. A bridge method that differs from its target only in the return type has the same name.
     ///
     /// # Errors
     /// [`crate::Error::Dex`] if a name is broken.
@@ -156,8 +154,8 @@ impl<'d> DexMethodId<'d> {
         Ok(name)
     }
 
-    /// Whether another method id has the same class and name. Method ids are sorted by
-    /// class, then name, so only the neighbours can.
+    /// Returns true if another method id has the same class and name. Method ids are sorted by class, then name, so it can only be a
+    /// neighbour.
     fn is_overloaded(&self) -> bool {
         [self.index.checked_sub(1), self.index.checked_add(1)]
             .into_iter()
@@ -170,19 +168,18 @@ impl<'d> DexMethodId<'d> {
 /// A method that a class of the file defines.
 #[derive(Debug, Clone)]
 pub struct DexMethod<'d> {
-    /// What it is called.
+    /// Its id, which has its names.
     pub id: DexMethodId<'d>,
     /// Access flags, as in the dex format.
     pub access_flags: u32,
-    /// File offsets of its instructions, without the code_item's header; none for
-    /// native and abstract methods.
+    /// File offsets of its instructions, without the code_item's header. None for native and abstract methods.
     pub code: Option<Range<u32>>,
     /// Index of its class among those that the file defines.
     class: u32,
 }
 
 impl DexMethod<'_> {
-    /// What [`super::MethodIndex`] keeps of it; none without code.
+    /// Returns the entry for [`super::MethodIndex`]. None if the method has no code.
     #[must_use]
     pub fn method_code(&self) -> Option<MethodCode> {
         Some(MethodCode {
@@ -209,9 +206,8 @@ impl DexMethod<'_> {
 
 /// The methods of a dex file, class by class: see [`DexFile::methods`].
 ///
-/// A broken method is reported, the next one follows; a broken class_data_item is reported
-/// once and skipped, the next class follows. A file
-/// that defines more methods or fields than it names is lying, and ends there.
+/// A broken method is reported, and the next one follows. A broken class_data_item is reported once, and the next class follows. A file
+/// that defines more methods or fields than it references is invalid: the iterator ends there.
 #[derive(Debug, Clone)]
 pub struct DexMethods<'d> {
     dex: &'d DexFile<'d>,
@@ -240,19 +236,19 @@ impl<'d> DexMethods<'d> {
         }
     }
 
-    /// Stops for good.
+    /// Ends the iterator.
     fn end(&mut self) {
         self.next_class = self.dex.class_count();
         self.skip_class();
     }
 
-    /// Goes on with the next class.
+    /// Continues with the next class.
     fn skip_class(&mut self) {
         self.direct = 0;
         self.virtuals = 0;
     }
 
-    /// Enters the next class: reads past its fields.
+    /// Enters the next class and reads past its fields.
     fn enter_class(&mut self) -> Result<()> {
         self.class = self.next_class;
         self.next_class = self.class.saturating_add(1);
@@ -333,12 +329,12 @@ impl<'d> DexMethods<'d> {
             .unwrap_or(0)
             .checked_add(diff)
             .ok_or_else(|| bad("method_idx_diff", start, "the index overflows"))?;
-        // The virtual methods' indices start anew.
+        // The indices of the virtual methods start from zero again.
         self.index = (!last_direct).then_some(index);
         Ok((index, access_flags, code))
     }
 
-    /// What an encoded_method is about: if that is broken, those behind it need not be.
+    /// Makes the method of an encoded_method. If that is broken, those after it may still be valid.
     fn method(&self, (index, access_flags, code): (u32, u32, u32)) -> Result<DexMethod<'d>> {
         Ok(DexMethod {
             id: DexMethodId::new(self.dex, index)?,

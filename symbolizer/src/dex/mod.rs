@@ -1,13 +1,11 @@
-//! Which method and source line is at this offset of a dex file, and what do its instructions read like?
+//! Reads dex files: the method and source line at an offset, and the disassembly of instructions.
 //!
-//! Reads standard dex files, versions 035 to 041, and compact ones (`cdex001`), from a file or
-//! as a VM has mapped them (bytes after the file's own are ignored, checksums are not
-//! looked at). Nothing is copied until a name is asked for. Section names in the documentation here are those of the dex
-//! format's own documentation (<https://source.android.com/docs/core/runtime/dex-format>).
+//! Reads standard dex files, versions 035 to 041, and compact ones (`cdex001`), from a file or from a VM's mapping. Bytes after the end of
+//! the file are ignored, and checksums are not verified. Nothing is copied until a name is requested. Section names in the documentation
+//! here are those of the dex format's own documentation (<https://source.android.com/docs/core/runtime/dex-format>).
 //!
-//! Compact files have been read only as this project's tests make them after ART's description of
-//! the layout; ART 11's own reader finds the same in them. None from a phone has been seen, nor
-//! a container (version 041) that a compiler made.
+//! Compact files were tested only with files that this project's tests make from ART's description of the layout; ART 11's own reader gives
+//! the same results for them. No compact file from a phone was tested, and no container (version 041) from a compiler.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -56,5 +54,5 @@ pub use tries::{CatchHandler, TryRange};
 
 pub use crate::bytecode::{MethodCode, split_shared_name};
 
-/// The longest name that is made, in bytes: what a class file can hold in one constant.
+/// The longest name in bytes: the limit of a constant in a class file.
 const MAX_NAME: usize = 65_535;

@@ -1,9 +1,8 @@
-//! How does modified UTF-8 read as text?
+//! Decodes modified UTF-8.
 
-/// Text of a modified UTF-8 string (two-byte NUL, surrogates encoded one by one).
+/// Decodes a modified UTF-8 string (two-byte NUL, surrogates encoded one by one).
 ///
-/// What is not valid becomes U+FFFD, so that a name with one broken character is
-/// still a name.
+/// Invalid parts become U+FFFD, so that a name with one broken character is still a name.
 pub(super) fn decode(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.to_owned();

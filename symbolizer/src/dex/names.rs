@@ -1,8 +1,8 @@
-//! What do types read like in Java's notation?
+//! Converts descriptors to Java's notation of types.
 
 /// Java's notation of a class descriptor: `Lorg/example/Balls;` is `org.example.Balls`.
 ///
-/// What is not a class descriptor stays as it is.
+/// Any other text is returned unchanged.
 #[must_use]
 pub fn class_name(descriptor: &str) -> String {
     match descriptor
@@ -16,7 +16,7 @@ pub fn class_name(descriptor: &str) -> String {
 
 /// Java's notation of a type descriptor: `I` is `int`, `[Ljava/lang/String;` is `java.lang.String[]`.
 ///
-/// What is not a type descriptor stays as it is.
+/// Any other text is returned unchanged.
 #[must_use]
 pub fn type_name(descriptor: &str) -> String {
     let element = descriptor.trim_start_matches('[');

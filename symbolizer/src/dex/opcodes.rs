@@ -1,4 +1,4 @@
-//! What is each opcode called, and how are its operands packed?
+//! The names of opcodes, and the formats of their operands.
 
 use Format::{
     F3rc, F4rcc, F10t, F10x, F11n, F11x, F12x, F20bc, F20t, F21c, F21h, F21hw, F21s, F21t, F22b,
@@ -9,18 +9,18 @@ use Index::{
     String, Type, Vtable,
 };
 
-/// Whose opcodes are in a file: they differ in what a VM has put in place of standard ones.
+/// The VM whose opcodes a file has. VMs replace standard opcodes by their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dialect {
-    /// Standard ones, and those that ART up to 11 quickens them to in vdex files.
+    /// The standard opcodes, and those that ART up to 11 writes into vdex files by quickening.
     #[default]
     Art,
-    /// Standard ones up to version 036, and those that Dalvik 4 optimizes them to in odex files.
+    /// The standard opcodes up to version 036, and those that Dalvik 4 writes into odex files by optimization.
     Dalvik,
 }
 
 impl Dialect {
-    /// What `code` is.
+    /// Returns the description of `code`.
     pub(super) fn opcode(self, code: u8) -> &'static Opcode {
         const UNKNOWN: Opcode = op("unknown", F10x, No);
         let of_dalvik = match self {
@@ -35,7 +35,7 @@ impl Dialect {
     }
 }
 
-/// An opcode.
+/// The description of an opcode.
 #[derive(Debug)]
 pub(super) struct Opcode {
     pub(super) name: &'static str,
@@ -51,7 +51,7 @@ const fn op(name: &'static str, format: Format, index: Index) -> Opcode {
     }
 }
 
-/// How the operands are packed: the names are the format's own, their first digit is the number of code units.
+/// How the operands are packed. The names are those of the dex format. Their first digit is the number of code units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     F10x,
@@ -65,7 +65,7 @@ pub(super) enum Format {
     F21t,
     F21s,
     F21h,
-    /// As 21h, of a pair of registers.
+    /// As 21h, for a pair of registers.
     F21hw,
     F21c,
     F23x,
@@ -86,7 +86,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// Code units of an instruction.
+    /// Size of an instruction in code units.
     pub(super) fn units(self) -> u32 {
         match self {
             F10x | F12x | F11n | F11x | F10t => 1,
@@ -99,7 +99,7 @@ impl Format {
     }
 }
 
-/// What the number among the operands refers to.
+/// What the index among the operands refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Index {
     No,
@@ -111,17 +111,17 @@ pub(super) enum Index {
     CallSite,
     MethodHandle,
     Proto,
-    /// Bytes from an object's start.
+    /// Offset in an object, in bytes.
     FieldOffset,
-    /// Place among a class's virtual methods.
+    /// Index in a class's table of virtual methods.
     Vtable,
-    /// Place among the VM's own methods.
+    /// Index in the VM's table of inlined native methods.
     Inline,
-    /// A type, field or method, as the other operand says.
+    /// A type, field or method, depending on the other operand.
     Any,
 }
 
-/// Those of ART 11.
+/// The opcodes of ART 11.
 static ART: [Opcode; 256] = [
     op("nop", F10x, No),
     op("move", F12x, No),
@@ -381,10 +381,10 @@ static ART: [Opcode; 256] = [
     op("const-method-type", F21c, Proto),
 ];
 
-/// The first opcode that Dalvik has for itself.
+/// The first opcode that is Dalvik's own.
 const DALVIK_FROM: u8 = 0xe3;
 
-/// Those from there on.
+/// Dalvik's opcodes from there on.
 static DALVIK: [Opcode; 29] = [
     op("iget-volatile", F22c, Field),
     op("iput-volatile", F22c, Field),

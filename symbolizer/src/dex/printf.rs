@@ -1,6 +1,6 @@
-//! How does C's `%g` write a number?
+//! Formats numbers as C's `%g` does.
 
-/// `number` in six significant digits, as C does: `0.1`, `1e+10`, `3.14159`, `-nan`.
+/// Formats `number` with six significant digits, as C does: `0.1`, `1e+10`, `3.14159`, `-nan`.
 pub(super) fn general(number: f64) -> String {
     let sign = if number.is_sign_negative() { "-" } else { "" };
     if number.is_nan() {
@@ -9,7 +9,7 @@ pub(super) fn general(number: f64) -> String {
     if number.is_infinite() {
         return format!("{sign}inf");
     }
-    // Rounded to six digits first: that decides which notation it is.
+    // Round to six digits first: that determines the notation.
     let scientific = format!("{number:.5e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -22,7 +22,7 @@ pub(super) fn general(number: f64) -> String {
     }
 }
 
-/// Without the zeros at its end.
+/// Removes trailing zeros after the decimal point.
 fn trimmed(number: &str) -> &str {
     match number.contains('.') {
         true => number.trim_end_matches('0').trim_end_matches('.'),

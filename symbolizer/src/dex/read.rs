@@ -1,4 +1,4 @@
-//! Reading numbers from bytes that may lie.
+//! Reads numbers from untrusted bytes.
 
 use crate::{Error, Result};
 
@@ -33,9 +33,9 @@ pub(super) fn u32_at(data: &[u8], offset: usize, field: &'static str) -> Result<
     array(data, offset, field).map(u32::from_le_bytes)
 }
 
-/// The uleb128 number at `*offset`, which moves behind it.
+/// Reads the uleb128 number at `*offset` and advances the offset.
 ///
-/// As VMs do, the fifth byte's high bits are ignored; a sixth byte does not exist.
+/// As in VMs, the high bits of the fifth byte are ignored. A sixth byte is an error.
 pub(super) fn uleb128(data: &[u8], offset: &mut usize, field: &'static str) -> Result<u32> {
     let mut value = 0u32;
     for shift in [0u32, 7, 14, 21, 28] {
@@ -53,7 +53,7 @@ pub(super) fn uleb128(data: &[u8], offset: &mut usize, field: &'static str) -> R
     ))
 }
 
-/// The uleb128p1 number at `*offset`, which moves behind it; none for the one that stands for -1.
+/// Reads the uleb128p1 number at `*offset` and advances the offset. None stands for -1.
 pub(super) fn uleb128p1(
     data: &[u8],
     offset: &mut usize,
@@ -62,12 +62,12 @@ pub(super) fn uleb128p1(
     uleb128(data, offset, field).map(|value| value.checked_sub(1))
 }
 
-/// The sleb128 number at `*offset`, which moves behind it; as [`uleb128`] in what it takes.
+/// Reads the sleb128 number at `*offset` and advances the offset. The limits are those of [`uleb128`].
 pub(super) fn sleb128(data: &[u8], offset: &mut usize, field: &'static str) -> Result<i32> {
     let start = *offset;
     let value = uleb128(data, offset, field)?;
     let bits = offset.saturating_sub(start).saturating_mul(7);
-    // The highest bit that is there is the sign.
+    // The highest bit that is present is the sign.
     let unused = 32usize.saturating_sub(bits);
     Ok((value << unused).cast_signed() >> unused)
 }

@@ -1,4 +1,4 @@
-//! Which instructions are in a try block, and where does an exception lead to?
+//! The try blocks of a method, and the handlers of their exceptions.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::read::{bad, sleb128, u16_at, u32_at, uleb128};
 use crate::Result;
 use crate::bytecode::MethodCode;
 
-/// Bytes of a try_item.
+/// Size of a try_item in bytes.
 const TRY_ITEM: usize = 8;
 
 /// Instructions whose exceptions are caught.
@@ -15,21 +15,21 @@ const TRY_ITEM: usize = 8;
 pub struct TryRange {
     /// File offsets of the instructions.
     pub code: Range<u32>,
-    /// What catches, in the order in which it is asked.
+    /// The handlers, in the order in which they are tried.
     pub handlers: Vec<CatchHandler>,
 }
 
-/// What catches an exception.
+/// A handler of an exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatchHandler {
-    /// The class of exceptions as [`DexFile::type_descriptor`] has it; none: all.
+    /// The class of exceptions, for [`DexFile::type_descriptor`]. None if it catches all.
     pub exception: Option<u32>,
-    /// File offset of its first instruction.
+    /// File offset of the handler's first instruction.
     pub offset: u32,
 }
 
 impl DexFile<'_> {
-    /// The try ranges of `method`, as they stand in its code_item: each broken one is an error of its own.
+    /// Returns the try ranges of `method` in the order of its code_item. Each broken one is a separate error.
     ///
     /// # Errors
     /// [`crate::Error::Dex`] if its code_item is broken.
@@ -49,7 +49,7 @@ impl DexFile<'_> {
         }))
     }
 
-    /// The try_item at `at`, whose handlers are in the list at `handlers`.
+    /// Reads the try_item at `at`. Its handlers are in the list at `handlers`.
     fn try_range(&self, at: usize, handlers: usize, code: Range<u32>) -> Result<TryRange> {
         let data = self.bytes();
         let place = |units: u32, field, at| {
@@ -67,7 +67,7 @@ impl DexFile<'_> {
         let end = place(end, "insn_count", at.saturating_add(4))?;
         let mut at = handlers.saturating_add(list.into());
         let size = sleb128(data, &mut at, "encoded_catch_handler size")?;
-        // Each class is caught once at most.
+        // A class is caught at most once.
         if size.unsigned_abs() > self.type_count() {
             return Err(bad(
                 "encoded_catch_handler size",

@@ -1,4 +1,4 @@
-//! Which bytes are a function's instructions, and of which instruction set are they?
+//! Reads the instructions of a function, and finds their instruction set.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::parts::Section;
 use super::reader::ElfReader;
 use crate::{Result, hex};
 
-/// The most bytes of one function that are read: the loops of interpreters have some 100 KB.
+/// The most bytes of one function that are read. The loops of interpreters have about 100 KB.
 const MAX_CODE: u64 = 1 << 20;
 
 /// The most marks of one symbol table that are kept.
@@ -23,20 +23,20 @@ pub enum InstructionSet {
     X64,
     /// 32-bit x86.
     X86,
-    /// ARM's 64-bit one.
+    /// AArch64.
     A64,
-    /// ARM's 32-bit one with instructions of four bytes.
+    /// ARM's 32-bit instruction set with instructions of four bytes.
     A32,
-    /// ARM's 32-bit one with instructions of two or four bytes: Thumb.
+    /// ARM's 32-bit instruction set with instructions of two or four bytes: Thumb.
     T32,
 }
 
-/// What a stretch of a function's bytes is.
+/// The kind of content in a part of a function's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeKind {
     /// Instructions.
     Instructions(InstructionSet),
-    /// Constants among them.
+    /// Constants between the instructions.
     Data,
 }
 
@@ -47,16 +47,17 @@ pub struct MachineCode {
     pub start: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// What they are, each from an address on, by ascending address; the first begins at or before `start`.
+    /// Addresses at which the kind changes, with the kind from there on, by ascending address. The first is at or before `start`.
     pub kinds: Vec<(u64, CodeKind)>,
 }
 
 impl MachineCode {
-    /// Reads the bytes of an address range of the file at `path`, or of the library `entry` of an archive. Of ranges above 1 MB the begin is read.
+    /// Reads the bytes of an address range of the file at `path`, or of the library `entry` of an archive. Of a range above 1 MB, only the
+    /// beginning is read.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if the file cannot be read; [`Error::Elf`](crate::Error::Elf) if it is not a usable ELF file, has another build-id than `build_id` (empty: any
-    /// is right), has no instructions there, or they are of another machine than x86 and ARM.
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read. [`Error::Elf`](crate::Error::Elf) if it is not a usable ELF file, has
+    /// another build-id than `build_id` (empty: any is accepted), has no instructions there, or its machine is neither x86 nor ARM.
     pub fn read(
         (path, entry): (&Path, Option<&str>),
         build_id: &[u8],
@@ -81,7 +82,7 @@ impl MachineCode {
         })
     }
 
-    /// What is at an address.
+    /// The kind of content at an address.
     #[must_use]
     pub fn kind_at(&self, address: u64) -> CodeKind {
         let after = self.kinds.partition_point(|(start, _)| *start <= address);
@@ -89,7 +90,7 @@ impl MachineCode {
         kind.map_or(CodeKind::Data, |(_, kind)| *kind)
     }
 
-    /// Where what is at an address ends, at the end of the bytes at the latest.
+    /// The end of the content of the same kind at an address, at most the end of the bytes.
     #[must_use]
     pub fn kind_end(&self, address: u64) -> u64 {
         let after = self.kinds.partition_point(|(start, _)| *start <= address);
@@ -99,7 +100,7 @@ impl MachineCode {
     }
 }
 
-/// Where the byte at an address is in the file, and in which section, if there are sections.
+/// The file offset of the byte at an address, and its section, if the file has sections.
 fn place<'i>(image: &'i ElfReader<'_>, address: u64) -> Result<(u64, Option<&'i Section>)> {
     let within = |start: u64, size: u64| address.checked_sub(start).filter(|&within| within < size);
     let mut sections = image.sections.iter();
@@ -128,7 +129,7 @@ fn place<'i>(image: &'i ElfReader<'_>, address: u64) -> Result<(u64, Option<&'i 
     Ok((offset, None))
 }
 
-/// What the bytes of a range are.
+/// The kinds of content in a range.
 fn kinds(
     image: &ElfReader<'_>,
     section: Option<&Section>,
@@ -150,7 +151,7 @@ fn kinds(
         read_marks(image, kind, &mut marks);
     }
     marks.sort_by_key(|mark| (mark.address, mark.rank));
-    // Before the first mark of the section nothing is known.
+    // The kind is unknown before the first mark of the section.
     let from = section.map_or(range.start, |section| section.address);
     let mut found: Vec<(u64, CodeKind)> = Vec::new();
     for mark in marks {
@@ -176,16 +177,16 @@ fn kinds(
     Ok(found)
 }
 
-/// What begins at an address, as a symbol says.
+/// The kind of content from an address on, from a symbol.
 struct Mark {
     address: u64,
-    /// Of several at an address the last counts.
+    /// Among several marks at an address, the last one counts.
     rank: u8,
     kind: CodeKind,
 }
 
-/// Reads the marks of a symbol table of an ARM file: mapping symbols (`$x` and `$d`, in 32-bit files `$a`, `$t` and `$d`), and in 32-bit files
-/// functions, the lowest bit of whose address says Thumb. A broken table has none.
+/// Reads the marks of a symbol table of an ARM file: mapping symbols (`$x` and `$d`; in 32-bit files `$a`, `$t` and `$d`), and in 32-bit
+/// files also functions, where the lowest bit of the address means Thumb. A broken table has no marks.
 fn read_marks(image: &ElfReader<'_>, kind: u32, marks: &mut Vec<Mark>) {
     let Ok(Some(table)) = image.symbol_table(kind) else {
         return;

@@ -1,4 +1,4 @@
-//! Where are an ELF file's bytes, and how many of them may still be read?
+//! The bytes of an ELF file, with a limit on how many are read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,14 +7,13 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The most that is read of a file, and made of its compressed sections, in bytes: a sparse
-/// file can claim sections of any size.
+/// The most bytes that are read of a file or unpacked from its compressed sections, in total. A sparse file can claim sections of any size.
 const MAX_READ: u64 = 1 << 30;
 
-/// How many bytes are read at once: memory grows with what is there.
+/// How many bytes are read at once, so that memory grows only with the bytes that exist.
 const PIECE: usize = 1 << 20;
 
-/// The bytes of an ELF file, within bounds: none behind its end, and no more than [`MAX_READ`] in all.
+/// The bytes of an ELF file. Reads beyond its end fail, and so do reads beyond [`MAX_READ`] in total.
 #[derive(Debug)]
 pub(super) struct Data<'d> {
     place: Place<'d>,
@@ -22,7 +21,7 @@ pub(super) struct Data<'d> {
     left: AtomicU64,
 }
 
-/// In memory, or in a stretch of a file.
+/// In memory, or in a part of a file.
 #[derive(Debug)]
 enum Place<'d> {
     Memory(Cow<'d, [u8]>),
@@ -33,12 +32,12 @@ enum Place<'d> {
     },
 }
 
-/// A file that is read at any offset.
+/// A file that can be read at any offset.
 pub trait FileBytes: fmt::Debug {
-    /// Fills a buffer with the bytes from an offset on.
+    /// Fills a buffer with the bytes at an offset.
     ///
     /// # Errors
-    /// The file ends before, or cannot be read.
+    /// The file ends too early, or cannot be read.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 }
 
@@ -61,7 +60,7 @@ pub(super) enum Problem {
     BeyondEnd,
     #[error("more than is read of one file")]
     TooMuch,
-    /// It breaks its format: how.
+    /// It violates its format. The text says how.
     #[error("{0}")]
     Format(String),
     #[error(transparent)]
@@ -75,7 +74,7 @@ impl From<object::Error> for Problem {
 }
 
 impl<'d> Data<'d> {
-    /// The bytes of a file from `start` on, as many as `size`.
+    /// Reads a file from `start` on, `size` bytes.
     pub(super) fn in_file(file: Box<dyn FileBytes + 'd>, start: u64, size: u64) -> Self {
         Self::new(Place::File { file, start, size })
     }
@@ -91,7 +90,7 @@ impl<'d> Data<'d> {
         }
     }
 
-    /// Where in the file that is mapped this one begins: not at 0 in an archive.
+    /// The offset of the ELF file in the file that is mapped. It is not 0 in an archive.
     pub(super) fn start(&self) -> u64 {
         match self.place {
             Place::Memory(_) => 0,
@@ -99,7 +98,7 @@ impl<'d> Data<'d> {
         }
     }
 
-    /// How many bytes there are.
+    /// The size in bytes.
     pub(super) fn size(&self) -> u64 {
         match &self.place {
             Place::Memory(bytes) => bytes.len() as u64,
@@ -125,7 +124,7 @@ impl<'d> Data<'d> {
         }
     }
 
-    /// Counts `bytes` against what may still be read.
+    /// Subtracts `bytes` from what may still be read.
     pub(super) fn take(&self, bytes: u64) -> Result<(), Problem> {
         self.left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
@@ -136,7 +135,7 @@ impl<'d> Data<'d> {
     }
 }
 
-/// The `size` bytes at `at` of a file.
+/// Reads `size` bytes at `at` of a file.
 fn read_pieces(file: &dyn FileBytes, mut at: u64, size: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(size)?;

@@ -1,4 +1,4 @@
-//! Where is the debug information of a library that has been stripped?
+//! Finds the debug information of a stripped library.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,31 +14,30 @@ use super::reader::ElfReader;
 use crate::hex;
 use crate::program::{self, AnswerLimits, NoAnswer};
 
-/// What debuginfod-find may take: it says a path. A large file comes slowly.
+/// Limits for debuginfod-find. It prints a path. Downloading a large file takes long.
 const ANSWER: AnswerLimits = AnswerLimits {
     bytes: 1 << 16,
     time: Duration::from_secs(3_600),
 };
 
-/// Where distributions put debug files.
+/// The folder in which distributions put debug files.
 const SYSTEM_ROOT: &str = "/usr/lib/debug";
 
-/// How many files and folders of a symbol folder are looked at.
+/// The most files and folders of a symbol folder that are read.
 const MAX_FILES: usize = 1_000_000;
 
-/// How deep folders in a symbol folder may lie.
+/// The maximum depth of folders in a symbol folder.
 const MAX_DEPTH: usize = 32;
 
-/// Where separate debug files are looked for, in this order; within each kind, in the order in which they were added.
+/// The places where separate debug files are searched, in this order. Within each kind, they are searched in the order in which they were
+/// added.
 ///
-/// 1. roots, as gdb's debug-file-directory: `ROOT/.build-id/ab/cdef.debug`, or `cdef` for the
-///    library itself, and the name that its `.gnu_debuglink` has, whose checksum must agree;
-/// 2. symbol folders: trees in which any file may be the library's unstripped copy or its
-///    debug file;
-/// 3. debuginfod servers, by `debuginfod-find`, which shares gdb's and perf's cache.
+/// 1. roots, like gdb's debug-file-directory: `ROOT/.build-id/ab/cdef.debug`, or `cdef` for the library itself, and the name in its
+///    `.gnu_debuglink`, whose checksum must match;
+/// 2. symbol folders: trees in which any file may be the library's unstripped copy or its debug file;
+/// 3. debuginfod servers, through `debuginfod-find`, which shares the cache of gdb and perf.
 ///
-/// A file with another build-id than the library's is never taken. Clones share what they have
-/// found and what is missing.
+/// A file with another build-id than the library's is never used. Clones share the results of searches.
 #[derive(Debug, Clone, Default)]
 pub struct DebugFiles(Arc<Places>);
 
@@ -47,19 +46,19 @@ struct Places {
     roots: Vec<PathBuf>,
     folders: Vec<PathBuf>,
     servers: bool,
-    /// What the symbol folders hold, by build-id: read when first needed.
+    /// The files in the symbol folders by build-id, read when first needed.
     by_build_id: OnceLock<HashMap<Vec<u8>, PathBuf>>,
     missing: Mutex<Vec<MissingDebug>>,
 }
 
-/// Debug information that was looked for and not found.
+/// Debug information that was not found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MissingDebug {
     /// The library, or the file that another one's debug information refers to.
     pub file: String,
-    /// Its build-id in hexadecimal digits; none if it has none.
+    /// Its build-id in hexadecimal digits. None if it has none.
     pub build_id: Option<String>,
-    /// Why it was not found, if the reason is not just that no place has it.
+    /// Why it was not found. None if no place has it.
     pub reason: Option<String>,
 }
 
@@ -88,40 +87,39 @@ impl fmt::Display for MissingDebug {
 }
 
 impl DebugFiles {
-    /// Looks nowhere: only the library's own debug information is used.
+    /// Searches nowhere: only the library's own debug information is used.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Looks where the system's debuggers do: `/usr/lib/debug`, and debuginfod's servers
-    /// where the environment variable DEBUGINFOD_URLS names some.
+    /// Searches where the system's debuggers do: `/usr/lib/debug`, and the debuginfod servers in the environment variable DEBUGINFOD_URLS.
     #[must_use]
     pub fn system() -> Self {
         let servers = std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty());
         Self::none().with_root(SYSTEM_ROOT).with_servers(servers)
     }
 
-    /// Looks into a root, too.
+    /// Adds a root.
     #[must_use]
     pub fn with_root(self, root: impl Into<PathBuf>) -> Self {
         self.changed(|places| places.roots.push(root.into()))
     }
 
-    /// Looks into a symbol folder, too.
+    /// Adds a symbol folder.
     #[must_use]
     pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
         self.changed(|places| places.folders.push(folder.into()))
     }
 
-    /// Asks the debuginfod servers that DEBUGINFOD_URLS names, or does not.
+    /// Sets whether the debuginfod servers in DEBUGINFOD_URLS are asked.
     #[must_use]
     pub fn with_servers(self, ask: bool) -> Self {
         self.changed(|places| places.servers = ask)
     }
 
-    /// The file that has this build-id: of the symbol folders, or a root's `.build-id/ab/cdef`.
-    /// The library itself, or its unstripped copy.
+    /// Returns the file with this build-id, which is the library itself or its unstripped copy: from the symbol folders, or
+    /// `.build-id/ab/cdef` in a root.
     #[must_use]
     pub fn file_with(&self, build_id: &[u8]) -> Option<PathBuf> {
         let indexed = self
@@ -134,7 +132,7 @@ impl DebugFiles {
             .or_else(|| self.in_roots(build_id, "").find(|path| path.is_file()))
     }
 
-    /// Where the roots have the file of a build-id, whose name ends in `suffix`.
+    /// Candidates in the roots for the file of a build-id, with the `suffix` of its name.
     fn in_roots(&self, build_id: &[u8], suffix: &str) -> impl Iterator<Item = PathBuf> {
         let digits = hex(build_id);
         let name = digits
@@ -145,7 +143,7 @@ impl DebugFiles {
             .flat_map(move |name| roots.clone().map(move |root| root.join(&name)))
     }
 
-    /// What has been looked for so far and not found.
+    /// The debug information that was not found so far.
     #[must_use]
     pub fn missing(&self) -> Vec<MissingDebug> {
         self.0
@@ -166,7 +164,7 @@ impl DebugFiles {
         Self(Arc::new(places))
     }
 
-    /// The file with the debug information of `library`, which has none itself; or with its symbols, if there is no more.
+    /// Returns the file with the debug information of `library`, which has none itself, or a file with only its symbols.
     pub(super) fn of(&self, library: &ElfReader<'_>) -> Option<ElfReader<'static>> {
         let by_id = library.build_id.as_deref().into_iter();
         let by_id = by_id.flat_map(|id| self.by_id(id));
@@ -175,7 +173,7 @@ impl DebugFiles {
         self.or_from_servers(found, &library.name, library.build_id.as_deref())
     }
 
-    /// The file with the parts that `debug` shares with others, if it says that there is one.
+    /// Returns the supplementary file that `debug` refers to (`.gnu_debugaltlink`), if it does.
     pub(super) fn shared_by(&self, debug: &ElfReader<'_>) -> Option<ElfReader<'static>> {
         let link = debug.bytes_of(".gnu_debugaltlink").ok()?;
         let name = c_string(&link);
@@ -187,7 +185,7 @@ impl DebugFiles {
         self.or_from_servers(found, &name, Some(build_id))
     }
 
-    /// Candidates for the file that `name` says holds a unit's functions.
+    /// Candidates for the split DWARF file `name` that holds a unit's functions.
     pub(super) fn split(&self, library: &str, name: &Path) -> Vec<PathBuf> {
         let mut candidates = vec![name.to_owned()];
         if let Some(file) = name.file_name() {
@@ -197,7 +195,7 @@ impl DebugFiles {
         candidates
     }
 
-    /// Notes that debug information is missing.
+    /// Records that debug information is missing.
     pub(super) fn note_missing(&self, file: &str, build_id: Option<&[u8]>, reason: Option<String>) {
         let missing = MissingDebug {
             file: file.to_owned(),
@@ -228,7 +226,7 @@ impl DebugFiles {
         let name = c_string(&link);
         let at = name.len().checked_add(1)?.checked_next_multiple_of(4)?;
         let sum = library.encoding().u32(&link, at)?;
-        // A name, not a path: it cannot lead out of the folders.
+        // Use only the file name, so that a path cannot lead out of the folders.
         let name = Path::new(std::str::from_utf8(name).ok()?).file_name()?;
         let folder = fs::canonicalize(&library.name).ok()?.parent()?.to_owned();
         let inside = folder.strip_prefix("/").ok()?;
@@ -243,7 +241,7 @@ impl DebugFiles {
         }))
     }
 
-    /// Fetches from the servers what has not been found. Debug information that they have not got either is noted as missing.
+    /// Fetches a file from the servers if no debug information was found locally. If they do not have it either, it is recorded as missing.
     fn or_from_servers(
         &self,
         found: Option<ElfReader<'static>>,
@@ -267,11 +265,11 @@ impl DebugFiles {
     }
 }
 
-/// What a file adds to a library's own names; the last is the best.
+/// What a file adds to a library's own names, from the worst to the best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Content {
     Nothing,
-    /// `.symtab` without debug information: a library that was not stripped, Android's `.so.sym`.
+    /// `.symtab` without debug information: an unstripped library, or Android's `.so.sym`.
     Symbols,
     DebugInformation,
 }
@@ -289,7 +287,7 @@ impl Content {
     }
 }
 
-/// The first file with debug information, or else with symbols. No more files are opened than it takes.
+/// Returns the first file with debug information, or else the first with symbols. Opens no more files than necessary.
 fn best(files: impl Iterator<Item = ElfReader<'static>>) -> Option<ElfReader<'static>> {
     let mut with_symbols = None;
     for file in files {
@@ -302,14 +300,14 @@ fn best(files: impl Iterator<Item = ElfReader<'static>>) -> Option<ElfReader<'st
     with_symbols
 }
 
-/// Whether a file has debug information.
+/// Returns true if a file has debug information.
 pub(super) fn has_debug(image: &ElfReader<'_>) -> bool {
     image
         .section(".debug_info")
         .is_some_and(|section| section.kind != object::elf::SHT_NOBITS)
 }
 
-/// Opens a regular file: nothing else, as a pipe would block.
+/// Opens a regular file. Others are refused: a pipe would block.
 fn regular(path: &Path) -> Option<File> {
     fs::metadata(path).ok()?.is_file().then_some(())?;
     File::open(path).ok()
@@ -325,7 +323,7 @@ fn with_id(path: &Path, build_id: &[u8]) -> Option<ElfReader<'static>> {
     open(path).filter(|image| image.build_id.as_deref() == Some(build_id))
 }
 
-/// The checksum of a file, as `.gnu_debuglink` has it.
+/// The checksum of a file, as in `.gnu_debuglink`.
 fn crc32(mut file: &File) -> Option<u32> {
     let mut sum = crc32fast::Hasher::new();
     let mut buffer = vec![0; 1 << 16];
@@ -337,13 +335,12 @@ fn crc32(mut file: &File) -> Option<u32> {
     }
 }
 
-/// The path of what is called `name` as seen from the folder that a file is in.
+/// Returns the path of `name` in the folder of a file.
 fn beside(file: &str, name: impl AsRef<Path>) -> Option<PathBuf> {
     Some(fs::canonicalize(file).ok()?.parent()?.join(name))
 }
 
-/// Has `debuginfod-find` fetch a debug file; why it could not, if there is more to say than
-/// that no server has it.
+/// Fetches a debug file with `debuginfod-find`. The error has a reason if it is not just that no server has the file.
 fn fetch(build_id: &[u8]) -> Result<ElfReader<'static>, Option<String>> {
     let mut program = Command::new("debuginfod-find");
     program
@@ -370,8 +367,8 @@ fn fetch(build_id: &[u8]) -> Result<ElfReader<'static>, Option<String>> {
     ))
 }
 
-/// Which build-ids the files in these folders have. Of several with the same one, the first with the best content
-/// counts.
+/// Finds the build-ids of the files in these folders. Among several files with the same build-id, the first one with the best content is
+/// used.
 fn index(folders: &[PathBuf]) -> HashMap<Vec<u8>, PathBuf> {
     let mut found: HashMap<Vec<u8>, (Content, PathBuf)> = HashMap::new();
     let mut open_folders: Vec<(usize, PathBuf)> = folders

@@ -1,4 +1,4 @@
-//! What is the C++ or Rust name behind a mangled one?
+//! Demangles C++ and Rust names.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 /// The maximum length of a demangled name, in bytes. Short mangled names can expand to unbounded ones.
 const MAX_DEMANGLED: usize = 8192;
 
-/// The C++ or Rust name that `mangled` stands for; `mangled` itself if it is neither.
+/// Returns the C++ or Rust name of `mangled`, or `mangled` itself if it is neither.
 #[must_use]
 pub fn demangle(mangled: &str) -> Cow<'_, str> {
     rust(mangled)

@@ -1,8 +1,7 @@
-//! Which parts has a file whose section headers are gone, by its program headers?
+//! Finds the parts of a file without section headers from its program headers.
 //!
-//! A program is loaded without section headers, so tools for small files and packers leave them out or fill them with
-//! junk. What the dynamic linker needs of a library is found as it finds it: symbols by `PT_DYNAMIC`, unwind information by
-//! `PT_GNU_EH_FRAME`.
+//! A program is loaded without section headers, so tools for small files and packers remove them or fill them with junk. The parts that the
+//! dynamic linker needs are found in the same way as it finds them: symbols from `PT_DYNAMIC`, unwind information from `PT_GNU_EH_FRAME`.
 
 use gimli::{BaseAddresses, EhFrameHdr, EndianSlice};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
@@ -11,14 +10,14 @@ use object::{Endianness, elf, pod};
 use super::data::Data;
 use super::parts::{Encoding, Section, Segment};
 
-/// Bytes of a dynamic table that are read, and of a header of unwind information.
+/// The most bytes that are read of a dynamic table, and of an `.eh_frame_hdr`.
 const MAX_TABLE: u64 = 1 << 16;
-/// Bytes of the buckets of a hash table that are read.
+/// The most bytes that are read of the buckets of a hash table.
 const MAX_BUCKETS: u64 = 1 << 26;
-/// Bytes of a hash table's last chain that are read.
+/// The most bytes that are read of the last chain of a hash table.
 const MAX_CHAIN: u64 = 1 << 16;
 
-/// The sections that program headers tell, the first one null; `before` is the number of sections that precede them.
+/// Makes sections from the program headers. The first one is null. `before` is the number of sections that precede them.
 pub(super) fn sections<Elf: FileHeader<Endian = Endianness>>(
     data: &Data<'_>,
     endian: Endianness,
@@ -63,14 +62,14 @@ pub(super) fn sections<Elf: FileHeader<Endian = Endianness>>(
     sections
 }
 
-/// What of the file is loaded.
+/// The loaded part of the file.
 struct Loaded<'l> {
     data: &'l Data<'l>,
     segments: &'l [Segment],
     encoding: Encoding,
 }
 
-/// What a dynamic table says of symbols: addresses.
+/// The entries of a dynamic table for symbols, as addresses.
 #[derive(Default)]
 struct DynamicTable {
     symbols: Option<u64>,
@@ -109,12 +108,12 @@ impl Loaded<'_> {
         Some(table)
     }
 
-    /// The symbols and their names, which are section `link`.
+    /// Makes the sections of the symbols and of their names. The latter has index `link`.
     fn symbols(&self, table: &DynamicTable, entry_size: u64, link: u32) -> Vec<Section> {
         let found = || {
             let names = self.section(".dynstr", elf::SHT_STRTAB, table.names?, table.names_size)?;
             let count = match (table.hash, table.gnu_hash) {
-                // The number of chains: one for each symbol.
+                // The number of chains, which is the number of symbols.
                 (Some(hash), _) => u64::from(self.word(hash.checked_add(4)?)?),
                 (None, hash) => self.symbols_of_gnu_hash(hash?)?,
             };
@@ -125,7 +124,7 @@ impl Loaded<'_> {
         found().unwrap_or_default()
     }
 
-    /// The number of symbols that a GNU hash table has: the last one is the end of the chain of the last bucket.
+    /// Returns the number of symbols of a GNU hash table: the last symbol is the end of the chain of the last bucket.
     fn symbols_of_gnu_hash(&self, hash: u64) -> Option<u64> {
         let buckets = self.word(hash)?;
         let first = self.word(hash.checked_add(4)?)?;
@@ -160,7 +159,7 @@ impl Loaded<'_> {
         let gimli::Pointer::Direct(address) = parsed.eh_frame_ptr() else {
             return None;
         };
-        // It ends by an entry without a length.
+        // Its end is marked by an entry with zero length.
         let (_, left) = self.locate(address)?;
         self.section(".eh_frame", elf::SHT_PROGBITS, address, left)
     }
@@ -196,7 +195,7 @@ impl Loaded<'_> {
         )
     }
 
-    /// The offset in the file of an address, and how many bytes of the file are loaded from there on.
+    /// Returns the file offset of an address, and how many bytes of the file are loaded from there on.
     fn locate(&self, address: u64) -> Option<(u64, u64)> {
         self.segments.iter().find_map(|segment| {
             let within = address.checked_sub(segment.address)?;

@@ -1,4 +1,4 @@
-//! Where do functions start and end, whether they have names or not?
+//! Finds the bounds of functions, with or without names.
 
 use std::collections::HashMap;
 
@@ -15,32 +15,31 @@ type Slice<'d> = EndianSlice<'d, RunTimeEndian>;
 /// Start and end of each function.
 type Bounds = Vec<(u64, u64)>;
 
-/// Where functions are.
+/// The bounds of functions.
 #[derive(Debug)]
 pub(super) struct Functions {
     /// Sorted by start.
     bounds: Bounds,
-    /// Whether each is one function: not so in ARM's table, whose neighbours with equal
-    /// unwind instructions linkers make one.
+    /// False if an entry can stand for several functions: in ARM's table, linkers merge neighbours with equal unwind instructions.
     exact: bool,
 }
 
 impl Functions {
-    /// All bounds: start, end, sorted by start.
+    /// All bounds (start and end), sorted by start.
     pub(super) fn all(&self) -> &[(u64, u64)] {
         &self.bounds
     }
 
-    /// Those that are one function each.
+    /// The bounds that stand for one function each.
     pub(super) fn exact(&self) -> &[(u64, u64)] {
         if self.exact { &self.bounds } else { &[] }
     }
 }
 
-/// The bounds that a file and those that belong to it have, from `.eh_frame` and
-/// `.debug_frame`, or else `.ARM.exidx`.
+/// Reads the bounds of functions from a file and the files that belong to it: from `.eh_frame` and `.debug_frame`, or else from
+/// `.ARM.exidx`.
 ///
-/// A broken entry is left out. A broken section ends the list; what was read before is used.
+/// A broken entry is left out. A broken section ends the list, and the entries before are used.
 pub(super) fn of(images: &[&ElfReader<'_>]) -> Functions {
     let mut bounds = read(images, ".eh_frame", eh_frame);
     bounds.extend(read(images, ".debug_frame", debug_frame));
@@ -53,7 +52,7 @@ pub(super) fn of(images: &[&ElfReader<'_>]) -> Functions {
     Functions { bounds, exact }
 }
 
-/// The bounds in the first section of that name that has some.
+/// The bounds in the first section with that name that has any.
 fn read(
     images: &[&ElfReader<'_>],
     name: &str,
@@ -62,7 +61,7 @@ fn read(
     let of = |image: &&ElfReader<'_>| {
         let section = image.section(name)?;
         let mut bounds = read(image, section, &image.bytes(section).ok()?);
-        // A linker that dropped a function leaves its entry at zero.
+        // For a function that was dropped, the linker leaves an entry with address zero.
         bounds.retain(|&(start, end)| start != 0 && start < end);
         Some(bounds).filter(|bounds| !bounds.is_empty())
     };
@@ -87,7 +86,7 @@ fn debug_frame(image: &ElfReader<'_>, _: &Section, bytes: &[u8]) -> Bounds {
 
 fn entries<'d, S: UnwindSection<Slice<'d>>>(frames: &S, bases: &BaseAddresses) -> Bounds {
     let mut found = Vec::new();
-    // What functions have in common comes before them, and is read once.
+    // CIEs precede the FDEs that refer to them, so each is read once.
     let mut common = HashMap::new();
     let mut entries = frames.entries(bases);
     while let Ok(Some(entry)) = entries.next() {
@@ -110,14 +109,14 @@ fn entries<'d, S: UnwindSection<Slice<'d>>>(frames: &S, bases: &BaseAddresses) -
     found
 }
 
-/// ARM's index has where each function starts, as a distance from the entry itself; it ends
-/// where the next one starts, the last one with its section.
+/// ARM's index has the start of each function as a distance from the entry itself. A function ends at the start of the next one, the last
+/// one at the end of its section.
 fn exidx(image: &ElfReader<'_>, section: &Section, bytes: &[u8]) -> Bounds {
     let starts: Vec<u64> = bytes
         .chunks_exact(8)
         .zip((section.address..).step_by(8))
         .filter_map(|(entry, address)| {
-            // A number of 31 bits with a sign; bit 0 says Thumb.
+            // A signed number of 31 bits. Bit 0 means Thumb.
             let distance = image.encoding().u32(entry, 0)?;
             let distance = i64::from(((distance << 1) as i32) >> 1);
             Some(address.wrapping_add_signed(distance) & 0xffff_fffe)

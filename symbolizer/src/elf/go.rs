@@ -1,8 +1,8 @@
-//! Which functions does Go's own table list?
+//! Reads the function table of Go programs (pclntab).
 //!
-//! Each program of Go has a table of its functions, for its own stack traces, which stays when symbols are stripped. Its layout is
-//! that of `runtime/symtab.go` and `debug/gosym/pclntab.go`: it changed with Go 1.16, 1.18 and 1.20; since Go 1.26 the table does
-//! not say where the code begins, which the program's module data does.
+//! Each Go program has a table of its functions for its own stack traces. It remains when symbols are stripped. Its layout is that of
+//! `runtime/symtab.go` and `debug/gosym/pclntab.go`. It changed with Go 1.16, 1.18 and 1.20. Since Go 1.26 the table does not have the
+//! start of the code: the program's module data has it.
 
 use std::borrow::Cow;
 
@@ -11,22 +11,22 @@ use object::elf;
 use super::parts::{Encoding, Section};
 use super::reader::ElfReader;
 
-/// Names of the table's section: the second one in programs that can be loaded anywhere, before Go 1.26.
+/// The names of the table's section. The second one is for position-independent programs before Go 1.26.
 const SECTIONS: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
-/// What other linkers than Go's own make of the second one, with other data.
+/// The section into which other linkers than Go's merge the second one, with other data.
 const MERGED: &str = ".data.rel.ro";
-/// A section of every program of Go since 1.13.
+/// A section of every Go program since 1.13.
 const BUILD_INFO: &str = ".go.buildinfo";
-/// Where in other data a table may begin, and so large that data is searched.
+/// The alignment of a table within other data, and the largest section of other data that is searched, in bytes.
 const ALIGNMENT: usize = 8;
 const MAX_MERGED: u64 = 256 << 20;
 /// The section of the module data, since Go 1.26.
 const MODULE_DATA: &str = ".go.module";
-/// The word of it that says where the code begins: behind a pointer, six slices and three addresses.
+/// The index of the word in it with the start of the code: after a pointer, six slices and three addresses.
 const MODULE_TEXT: u64 = 22;
-/// The longest section of relocations that is searched.
+/// The largest relocation section that is searched, in bytes.
 const MAX_RELOCATIONS: u64 = 64 << 20;
-/// More functions are not read.
+/// The most functions that are read.
 const MAX_FUNCTIONS: usize = 1 << 21;
 
 /// A function of the table.
@@ -43,13 +43,13 @@ pub(super) struct GoFunction {
 /// The functions of a table.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct GoFunctions {
-    /// By ascending address.
+    /// The functions by ascending address.
     pub(super) functions: Vec<GoFunction>,
-    /// What their names are in, each with a NUL behind it.
+    /// The bytes of the names, each terminated by NUL.
     pub(super) names: Box<[u8]>,
 }
 
-/// The functions that a file's table lists; None: it has no table, or none of a known version.
+/// Returns the functions in a file's table. None if it has no table, or none of a known version.
 pub(super) fn functions(image: &ElfReader<'_>) -> Option<GoFunctions> {
     let (section, bytes) = table_of(image)?;
     let table = Table::new(image, &bytes)?;
@@ -79,7 +79,7 @@ pub(super) fn functions(image: &ElfReader<'_>) -> Option<GoFunctions> {
     })
 }
 
-/// The section that holds a file's table as the table alone.
+/// Returns the section with a file's table, cut to start at the table, and its bytes.
 fn table_of<'i>(image: &'i ElfReader<'_>) -> Option<(Section, Cow<'i, [u8]>)> {
     if let Some(section) = SECTIONS.iter().find_map(|name| image.section(name)) {
         return Some((section.clone(), image.bytes(section).ok()?));
@@ -104,7 +104,7 @@ fn table_of<'i>(image: &'i ElfReader<'_>) -> Option<(Section, Cow<'i, [u8]>)> {
     Some((table, bytes.get(at..)?.to_vec().into()))
 }
 
-/// Whether a table of a known version begins there.
+/// Returns true if a table of a known version begins there.
 fn is_header(encoding: Encoding, bytes: &[u8]) -> bool {
     let version = encoding.u32(bytes, 0).and_then(Version::of);
     let sizes = [encoding.address_size()];
@@ -116,19 +116,19 @@ fn is_header(encoding: Encoding, bytes: &[u8]) -> bool {
         && bytes.get(7..8) == Some(&sizes)
 }
 
-/// How a table is laid out.
+/// The layout of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
-    /// From Go 1.2 on: all offsets are from the table's start.
+    /// From Go 1.2 on: all offsets count from the table's start.
     Go12,
-    /// From Go 1.16 on: parts have offsets of their own.
+    /// From Go 1.16 on: the parts have separate offsets.
     Go116,
-    /// From Go 1.18 on, and from 1.20 on with another number: addresses are distances from the start of the code.
+    /// From Go 1.18 on, and from 1.20 on with another magic number: addresses are relative to the start of the code.
     Go118,
 }
 
 impl Version {
-    /// That of a table's first number.
+    /// The version for a table's magic number.
     const fn of(magic: u32) -> Option<Self> {
         match magic {
             0xffff_fffb => Some(Self::Go12),
@@ -139,13 +139,13 @@ impl Version {
     }
 }
 
-/// A table, and where its parts are.
+/// A table, and the offsets of its parts.
 struct Table<'t> {
     bytes: &'t [u8],
     encoding: Encoding,
     version: Version,
     count: usize,
-    /// Where the names are, the pairs of an address and the place of a function's description, and what these places count from.
+    /// The offsets of the names, of the pairs of an address and a function description's offset, and of the base of those offsets.
     names: usize,
     pairs: usize,
     functions: usize,
@@ -181,19 +181,19 @@ impl<'t> Table<'t> {
         Some(table)
     }
 
-    /// Where a word of the header is.
+    /// Offset of a word of the header.
     fn header_at(&self, index: usize) -> Option<usize> {
         let size = usize::from(self.encoding.address_size());
         index.checked_mul(size)?.checked_add(8)
     }
 
-    /// A word of the header, as an offset.
+    /// A word of the header, read as an offset.
     fn header(&self, index: usize) -> Option<usize> {
         let word = self.encoding.address(self.bytes, self.header_at(index)?)?;
         usize::try_from(word).ok()
     }
 
-    /// Bytes of a number in the pairs.
+    /// Size of a number in the pairs, in bytes.
     fn number_size(&self) -> usize {
         match self.version {
             Version::Go12 | Version::Go116 => self.encoding.address_size().into(),
@@ -201,7 +201,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// A number in the pairs, or in front of a description.
+    /// Reads a number in the pairs, or the one that precedes a description.
     fn number(&self, at: usize) -> Option<u64> {
         match self.number_size() {
             4 => self.encoding.u32(self.bytes, at).map(u64::from),
@@ -209,7 +209,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// A function, its addresses as the table has them. It ends where the next one begins; the last pair is the end alone.
+    /// Returns a function with the addresses as they are in the table. It ends where the next one begins. The last pair is only an end.
     fn function(&self, index: usize) -> Option<GoFunction> {
         let size = self.number_size();
         let at = |number: usize| {
@@ -228,7 +228,7 @@ impl<'t> Table<'t> {
     }
 }
 
-/// Where the code of a program begins whose table has distances from there: in the table's header, or in the program's module data.
+/// Finds the start of the code for a table with relative addresses: in the table's header, or in the program's module data.
 fn text_start(image: &ElfReader<'_>, section: &Section, table: &Table<'_>) -> Option<u64> {
     let word_size = u64::from(image.encoding().address_size());
     let in_header = table.header_at(2)?;
@@ -241,7 +241,7 @@ fn text_start(image: &ElfReader<'_>, section: &Section, table: &Table<'_>) -> Op
     word_of(image, section, offset).or_else(of_module)
 }
 
-/// A word of a section as it is once the program is loaded where it is linked; None: it is zero.
+/// Reads a word of a section as it is when the program is loaded at its link address. None if it is zero.
 fn word_of(image: &ElfReader<'_>, section: &Section, offset: u64) -> Option<u64> {
     let bytes = image.bytes(section).ok()?;
     let word = image
@@ -252,9 +252,9 @@ fn word_of(image: &ElfReader<'_>, section: &Section, offset: u64) -> Option<u64>
         .or_else(|| relocated(image, section.address.checked_add(offset)?))
 }
 
-/// What a program that can be loaded anywhere has at an address, by its relocation relative to where it is loaded.
+/// Returns the value at an address of a position-independent program, from its relative relocation.
 fn relocated(image: &ElfReader<'_>, address: u64) -> Option<u64> {
-    /// Bytes of a relocation: the address, the kind, the addend.
+    /// Size of a relocation in bytes: the address, the kind, the addend.
     const ENTRY: usize = 24;
     let relative = match image.machine {
         elf::EM_X86_64 => elf::R_X86_64_RELATIVE,

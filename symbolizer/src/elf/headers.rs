@@ -1,4 +1,4 @@
-//! What do an ELF file's headers say?
+//! Parses the headers of an ELF file.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -12,22 +12,22 @@ use super::data::{Data, Problem};
 use super::dynamic;
 use super::parts::{Packing, Section, Segment, c_string};
 
-/// How many notes sections or segments are searched for the build-id, and how many bytes of each.
+/// The most notes sections or segments that are searched for the build-id, and the most bytes of each.
 const MAX_NOTES: (usize, u64) = (64, 65_536);
 
-/// The longest name of a section that is looked at, in bytes.
+/// The longest section name that is read, in bytes.
 const MAX_SECTION_NAME: usize = 64;
 
-/// How many sections and program headers a file may have: a sparse file can claim any number of them, and what is made of each takes
-/// more than its header.
+/// The most sections and program headers that a file may have. A sparse file can claim any number of them, and the parsed form of each
+/// takes more memory than its header.
 const MAX_SECTIONS: usize = elf::SHN_LORESERVE as usize;
 const MAX_PROGRAMS: usize = elf::PN_XNUM as usize;
 
-/// How many bytes of the names of sections are read.
+/// The most bytes of section names that are read.
 const MAX_SECTION_NAMES: u64 = 16 << 20;
 
-/// How many reads parsing the headers takes: the magic number, the file's header, both tables, and five times the first
-/// section header, which has the numbers that do not fit into the file's header.
+/// The most reads that parsing the headers takes: the magic number, the file header, both tables, and up to five times the first section
+/// header, which has the numbers that do not fit into the file header.
 const MAX_READS: usize = 10;
 
 /// The headers of an ELF file.
@@ -35,17 +35,17 @@ const MAX_READS: usize = 10;
 pub(super) struct Headers {
     pub(super) endian: Endianness,
     pub(super) is_64: bool,
-    /// `ET_DYN`, say.
+    /// For example `ET_DYN`.
     pub(super) kind: u16,
     pub(super) machine: u16,
     pub(super) sections: Vec<Section>,
-    /// Why the section headers cannot be used, if they cannot; `sections` are then those that program headers tell.
+    /// Why the section headers cannot be used, or None. If they cannot, `sections` are made from the program headers.
     pub(super) unusable_sections: Option<Problem>,
     pub(super) segments: Vec<Segment>,
     pub(super) build_id: Option<Vec<u8>>,
 }
 
-/// Which part of the headers cannot be used, and why.
+/// The part of the headers that cannot be used, and the reason.
 pub(super) type HeaderProblem = (&'static str, Problem);
 
 impl Headers {
@@ -73,12 +73,12 @@ impl Headers {
     }
 }
 
-/// What `object` reads of a file while it parses the headers, kept until it has done so.
+/// The bytes that `object` reads while it parses the headers, kept until it is done.
 struct HeaderReads<'d> {
     data: &'d Data<'d>,
     kept: [OnceCell<Cow<'d, [u8]>>; MAX_READS],
     used: Cell<usize>,
-    /// Why the last read failed: `object` does not pass it on.
+    /// Why the last read failed: `object` does not pass the reason on.
     problem: Cell<Option<Problem>>,
 }
 
@@ -95,7 +95,7 @@ impl<'r> ReadRef<'r> for &'r HeaderReads<'_> {
         Ok(slot.get_or_init(|| bytes))
     }
 
-    /// No header has a text.
+    /// No header contains a string.
     fn read_bytes_at_until(self, _: Range<u64>, _: u8) -> Result<&'r [u8], ()> {
         Err(())
     }
@@ -130,7 +130,7 @@ impl HeaderReads<'_> {
             .collect();
         let (mut sections, mut unusable_sections) = match sections {
             Ok(sections) => (self.sections(header, endian, sections), None),
-            // What is loaded can be used without sections.
+            // The loaded segments can be used without sections.
             Err((_, problem)) if !segments.is_empty() => (Vec::new(), Some(problem)),
             Err(problem) => return Err(problem),
         };
@@ -145,7 +145,7 @@ impl HeaderReads<'_> {
             .iter()
             .filter(|program| program.p_type(endian) == elf::PT_NOTE)
             .map(|program| program.file_range(endian));
-        // A file without program headers (an object file, a debug file of some tools) has its notes in sections.
+        // A file without program headers (an object file, or a debug file of some tools) has its notes in sections.
         let in_sections = sections
             .iter()
             .filter(|section| section.kind == elf::SHT_NOTE)
@@ -206,7 +206,7 @@ impl HeaderReads<'_> {
         sections.iter().map(section).collect()
     }
 
-    /// The GNU build-id among the notes there. They are aligned to four bytes, as the kernel and perf have it.
+    /// Finds the GNU build-id in the notes there. Notes are aligned to four bytes, as the kernel and perf expect.
     fn build_id<Elf: FileHeader<Endian = Endianness>>(
         &self,
         endian: Endianness,
@@ -223,7 +223,7 @@ impl HeaderReads<'_> {
     }
 }
 
-/// Refuses a table with more entries than are read.
+/// Rejects a table with more than `most` entries.
 fn at_most(most: usize, part: &'static str, count: usize) -> Result<(), HeaderProblem> {
     match count <= most {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! What do an ELF file and the files that belong to it hold that names addresses?
+//! Loads what names addresses from an ELF file and the files that belong to it.
 
 use std::cmp::Reverse;
 use std::fs::File;
@@ -17,8 +17,7 @@ use super::tables::{CodeSymbol, Extents, SymbolTable};
 use crate::{Error, Result};
 
 impl ElfSymbols {
-    /// Reads a file. Only headers, symbols and unwind tables are read, not the whole
-    /// file, and at most 1 GB of it.
+    /// Reads a file. Only headers, symbols and unwind tables are read, and at most 1 GB.
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be opened, [`Error::Elf`] if it is not a usable ELF file.
@@ -26,8 +25,8 @@ impl ElfSymbols {
         load(&ElfReader::open(path)?, None)
     }
 
-    /// As [`ElfSymbols::open`], for a file that is already open (a mapped file that has been
-    /// deleted, or is in another mount namespace). `name` is what it is called.
+    /// Like [`ElfSymbols::open`], for a file that is already open (a mapped file that has been deleted, or is in another mount namespace).
+    /// `name` is used in messages.
     ///
     /// # Errors
     /// [`Error::Elf`] if it is not a usable ELF file.
@@ -38,7 +37,7 @@ impl ElfSymbols {
         load(&ElfReader::from_file(file, name)?, None)
     }
 
-    /// Reads a file's bytes. `name` is what it is called.
+    /// Reads a file from its bytes. `name` is used in messages.
     ///
     /// # Errors
     /// [`Error::Elf`] if it is not a usable ELF file.
@@ -47,7 +46,7 @@ impl ElfSymbols {
     }
 }
 
-/// Reads the symbols and function bounds of a file, and those that its debug file adds.
+/// Reads the symbols and function bounds of a file, including those of its debug file.
 pub(super) fn load(image: &ElfReader<'_>, debug: Option<&ElfReader<'_>>) -> Result<ElfSymbols> {
     if image.kind == elf::ET_REL {
         let problem =
@@ -75,7 +74,7 @@ pub(super) fn load(image: &ElfReader<'_>, debug: Option<&ElfReader<'_>>) -> Resu
             problems.extend(broken);
         }
     }
-    // Its names are those of the symbols.
+    // Go's table has the same names as the symbols, so it is only needed without them.
     let is_stripped = |image: &ElfReader<'_>| {
         let mut sections = image.sections.iter();
         sections.all(|section| section.kind != elf::SHT_SYMTAB)
@@ -138,35 +137,35 @@ pub(super) fn load(image: &ElfReader<'_>, debug: Option<&ElfReader<'_>>) -> Resu
     })
 }
 
-/// Bytes of a function's name that its local labels begin with: assembly has no longer ones.
+/// The longest prefix of a function's name that is compared with local labels. Assembly has no longer names.
 const MAX_FUNCTION_NAME: usize = 1024;
 
-/// A function symbol before its neighbours have been looked at.
+/// A function symbol before it is compared with its neighbours.
 #[derive(Debug)]
 struct Candidate {
     named: Named,
     kind: CodeSymbol,
     is_local: bool,
-    /// Of several symbols at one address the smallest rank counts: sized before
-    /// unsized, functions before labels, global before weak before local, few leading underscores before many, names before those with
-    /// a version, long names before short ones as in perf.
+    /// Among several symbols at one address, the smallest rank is used: sized before unsized, functions before labels, global before weak
+    /// before local, few leading underscores before many, names before those with a version, long names before short ones as in perf.
     rank: (bool, bool, u8, usize, bool, Reverse<usize>, u8),
     /// The end of its section or segment.
     extent_end: u64,
 }
 
-/// The function symbols of some files.
+/// The function symbols of several files.
 #[derive(Debug, Default)]
 struct Symbols {
     found: Vec<Candidate>,
-    /// The string tables that their names lie in.
+    /// The string tables of their names.
     strings: Vec<Box<[u8]>>,
-    /// Whether all symbols of the library's code are among them: local ones are the first to be stripped.
+    /// Whether all symbols of the library's code are present. Local ones are the first to be stripped.
     complete: bool,
 }
 
 impl Symbols {
-    /// Adds a file's `.symtab` and `.dynsym`, and says which of them cannot be read. `loaded` are the segments of the library.
+    /// Adds a file's `.symtab` and `.dynsym`, and returns the problems of those that cannot be read. `loaded` are the segments of the
+    /// library.
     fn add(&mut self, image: &ElfReader<'_>, loaded: &[Segment]) -> Vec<String> {
         let mut problems = Vec::new();
         for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
@@ -182,7 +181,7 @@ impl Symbols {
         problems
     }
 
-    /// Adds the functions of Go's own table. Symbols of the same addresses come before them.
+    /// Adds the functions of Go's own table. Symbols at the same addresses are preferred.
     fn add_go(&mut self, table: GoFunctions) {
         let Ok(index) = u8::try_from(self.strings.len()) else {
             return;
@@ -215,7 +214,7 @@ impl Symbols {
         let Ok(index) = u8::try_from(self.strings.len()) else {
             return;
         };
-        // Bit 0 of an ARM function's address says Thumb.
+        // Bit 0 of an ARM function's address means Thumb.
         let thumb = u64::from(image.machine == elf::EM_ARM);
         let extents = Extents::new(image, loaded);
         for symbol in table.symbols() {
@@ -226,7 +225,7 @@ impl Symbols {
             };
             self.complete |= kind == elf::SHT_SYMTAB && symbol.is_own_local();
             let start = symbol.value & !thumb;
-            // Only the start of a name matters here.
+            // Only the beginning of the name matters here.
             let text = table.name(&symbol, 8);
             self.found.push(Candidate {
                 named: Named {
@@ -258,7 +257,7 @@ impl Symbols {
     }
 }
 
-/// Drops the local labels that assemblers name after the function that they are in: NASM's `main.loop`. `name` is a symbol's.
+/// Drops local labels that assemblers name after their function, such as NASM's `main.loop`. `name` returns the name of a symbol.
 fn without_local_labels<'s>(
     found: Vec<Candidate>,
     name: impl Fn(&Named) -> &'s [u8],
@@ -280,7 +279,7 @@ fn without_local_labels<'s>(
         .collect()
 }
 
-/// Drops the labels inside of functions: where `.eh_frame` has a function around the label that begins with another symbol.
+/// Drops labels inside functions: `.eh_frame` has a function around the label, and another symbol is at its start.
 fn without_inner_labels(found: Vec<Candidate>, functions: &[(u64, u64)]) -> Vec<Candidate> {
     let starts: Vec<u64> = found
         .iter()
@@ -299,12 +298,10 @@ fn without_inner_labels(found: Vec<Candidate>, functions: &[(u64, u64)]) -> Vec<
         .collect()
 }
 
-/// Gives symbols without a size, as assembly leaves them, one where it is certain, and
-/// drops the others.
+/// Gives symbols without a size, as assembly leaves them, a size where it is certain, and drops the others.
 ///
-/// It is certain for the function that `.eh_frame` has at its start; and, where the file lists
-/// all its symbols (`complete`), everything up to the next one. A symbol in the
-/// midst of a sized one is a label.
+/// It is certain if `.eh_frame` has a function that starts at the symbol. If the file lists all its symbols (`complete`), it is also
+/// certain up to the next function. A symbol within a sized one is a label.
 fn bound_unsized(found: Vec<Candidate>, functions: &[(u64, u64)], complete: bool) -> Vec<Named> {
     let next_starts: Vec<u64> = found
         .iter()
@@ -405,7 +402,7 @@ mod tests {
             .iter()
             .map(|candidate| names[usize::from(candidate.named.table)])
             .collect();
-        // A label behind another function than its own names code of its own.
+        // A label that follows a function which it is not named after has code of its own.
         let expected: [&[u8]; 5] = [b"f", b"f2", b"f.out", b"f2.loop", b"g.part"];
         assert_eq!(kept, expected);
     }
@@ -413,7 +410,7 @@ mod tests {
     #[test]
     fn a_symbol_without_a_size_ends_where_it_is_certain() {
         let functions = [(100, 200), (200, 260), (320, 350)];
-        // Without a full table there may be functions between that have no name.
+        // Without a full table, there may be unnamed functions in between.
         assert_eq!(bounds(&functions, false), [(100, 200), (200, 260)]);
         assert_eq!(
             bounds(&functions, true),

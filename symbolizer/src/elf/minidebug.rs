@@ -1,4 +1,4 @@
-//! Which symbols has a stripped library kept in `.gnu_debugdata`?
+//! Unpacks the symbols that a stripped library keeps in `.gnu_debugdata`.
 
 use std::io::Read;
 
@@ -7,11 +7,10 @@ use super::reader::ElfReader;
 /// The largest symbol table that is unpacked, in bytes.
 const MAX_UNPACKED: u64 = 256 << 20;
 
-/// The most memory that unpacking may need, in KiB: what the largest preset of xz does.
+/// The most memory that unpacking may need, in KiB: that of the largest preset of xz.
 const MAX_MEMORY: u32 = 70 << 10;
 
-/// The ELF file, with symbols only, that lies compressed in a stripped one: as Fedora's and
-/// Android's libraries have it.
+/// Returns the compressed ELF file, with symbols only, that a stripped one contains, as in libraries of Fedora and Android.
 pub(super) fn unpack(image: &ElfReader<'_>) -> Option<ElfReader<'static>> {
     let packed = image.bytes_of(".gnu_debugdata").ok()?;
     if packed.is_empty() {

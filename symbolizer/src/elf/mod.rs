@@ -1,19 +1,16 @@
-//! Which functions and which source line are at this address of a library?
+//! Finds the functions and the source line at an address of a library.
 //!
-//! Symbols come from `.symtab` and `.dynsym`; where a library has been stripped, the
-//! functions without a name are told apart by `.eh_frame`: each is one row,
-//! `libart.so+0x7b2d80`, and never takes the name of an exported neighbour. A stripped program of Go
-//! has names in a table of its own.
+//! Symbols come from `.symtab` and `.dynsym`. If a library has been stripped, its functions without a name are distinguished by
+//! `.eh_frame`: each is one row, `libart.so+0x7b2d80`, and never has the name of an exported neighbour. A stripped Go program has names in
+//! a table of its own.
 //!
-//! Which source lines are there, and which functions were inlined, [`ElfSource`] answers; it
-//! finds debug information that is kept apart in [`DebugFiles`].
+//! [`ElfSource`] finds source lines and inlined functions. Separate debug information is found through [`DebugFiles`].
 //!
-//! What of a file names its addresses, [`SymbolFile`] writes as a file by itself: a session keeps it.
+//! [`SymbolFile`] writes the parts of a file that name its addresses into a separate file, which a session keeps.
 //!
-//! What a function's bytes are, [`MachineCode`] reads. Where in the file a function of a name lies, [`CodePlaces`] says.
+//! [`MachineCode`] reads the bytes of a function. [`CodePlaces`] finds the file offset of a function by its name.
 //!
-//! Addresses are those the file itself uses (ELF virtual addresses).
-//! [`ElfSymbols::vaddr`] makes one of an offset in the file.
+//! Addresses are those that the file itself uses (ELF virtual addresses). [`ElfSymbols::vaddr`] converts an offset in the file into one.
 
 mod code;
 mod data;

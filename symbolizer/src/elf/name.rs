@@ -1,15 +1,15 @@
-//! A symbol's name, demangled once.
+//! A symbol's name that is demangled once.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use super::demangle::demangle;
 
-/// A function's name, made readable when it is first asked for.
+/// A function's name, which is demangled when it is first needed.
 #[derive(Debug, Clone)]
 pub(super) struct Name {
     raw: Box<str>,
-    /// None: it is readable as it is.
+    /// None if the name is not mangled.
     shown: OnceLock<Option<Box<str>>>,
 }
 
@@ -21,7 +21,7 @@ impl Name {
         }
     }
 
-    /// As profiles show it.
+    /// The name as profiles show it.
     pub(super) fn shown(&self) -> &str {
         self.shown
             .get_or_init(|| match demangle(&self.raw) {

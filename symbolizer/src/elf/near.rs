@@ -1,9 +1,9 @@
-//! Which names are most like one that nothing has?
+//! Finds names that are similar to an unknown one.
 
-/// Names longer than this are not compared letter by letter.
+/// Longer names are not compared by edit distance.
 const MAX_COMPARED: usize = 64;
 
-/// The names that are most like `name`, the best first: those that differ in few letters, and those that hold it.
+/// Returns the names that are most similar to `name`, best first: those within a small edit distance, and those that contain it.
 pub(super) fn nearest<'n>(
     name: &str,
     known: impl Iterator<Item = &'n str>,
@@ -12,7 +12,7 @@ pub(super) fn nearest<'n>(
     let few = name.len().checked_div(3).unwrap_or_default().max(1);
     let mut found: Vec<(usize, usize, &str)> = known
         .filter_map(|known| {
-            // A name in its own language has arguments.
+            // A demangled name has arguments.
             let bare = known.split('(').next().unwrap_or(known);
             let differs = distance(name, bare).filter(|differs| *differs <= few);
             let differs = differs.or_else(|| known.contains(name).then_some(few))?;
@@ -25,7 +25,7 @@ pub(super) fn nearest<'n>(
     best.map(|(.., known)| known.to_owned()).collect()
 }
 
-/// How many letters have to be put in, left out or changed; None: the names are too long for that.
+/// The edit distance in bytes. None if a name is too long.
 fn distance(one: &str, other: &str) -> Option<usize> {
     if one.len().max(other.len()) > MAX_COMPARED {
         return None;
@@ -41,7 +41,7 @@ fn distance(one: &str, other: &str) -> Option<usize> {
             *cell = left;
         }
     }
-    // The first cell stands for nothing of the other name; only one without letters ends there.
+    // The loop does not update the first cell, which would be the result for an empty `other`.
     if other.is_empty() {
         return Some(one.len());
     }

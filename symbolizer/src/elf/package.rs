@@ -1,4 +1,4 @@
-//! Which library is mapped at this offset of a file, which may be an APK? Which one has this name there?
+//! Opens a library in an archive (APK) by the offset at which it is mapped, or by its name.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,11 +9,11 @@ use super::reader::ElfReader;
 use crate::container::{ContainerEntry, zip};
 use crate::{Error, Result};
 
-/// The largest library that is read from an archive by its name, in bytes.
+/// The largest library that is read from an archive by name, in bytes.
 const MAX_LIBRARY: u64 = 1 << 28;
 
-/// Opens the ELF file that has the byte at `offset` of a file: the file itself, or what lies
-/// uncompressed in an archive, as Android maps libraries. It is then called `base.apk!lib/…/libx.so`.
+/// Opens the ELF file that contains the byte at `offset` of a file: the file itself, or an uncompressed entry of an archive, as Android
+/// maps libraries. The name of such an entry is `base.apk!lib/…/libx.so`.
 pub(super) fn open_at(path: &Path, offset: u64) -> Result<ElfReader<'static>> {
     let holds = |entry: &ContainerEntry| {
         offset
@@ -29,7 +29,7 @@ pub(super) fn open_at(path: &Path, offset: u64) -> Result<ElfReader<'static>> {
     }
 }
 
-/// The same by the name in the archive. Offsets count from where the library begins.
+/// Opens an ELF file by its name in the archive. Offsets count from the start of the library.
 pub(super) fn open_entry(path: &Path, entry: &str) -> Result<ElfReader<'static>> {
     let is_named = |found: &ContainerEntry| found.name == entry;
     match find(path, is_named, || format!("called {entry}"))? {
@@ -46,7 +46,7 @@ pub(super) fn open_entry(path: &Path, entry: &str) -> Result<ElfReader<'static>>
     }
 }
 
-/// The bytes of a library in an archive, where it lies uncompressed, or of the file if it is none.
+/// Returns the bytes of an uncompressed library in an archive, or of the file itself if it is not an archive.
 ///
 /// # Errors
 /// [`Error::Io`] if it cannot be read, [`Error::Elf`] or [`Error::Container`] if the archive has no such library.
@@ -60,11 +60,11 @@ pub fn library_in(path: &Path, entry: &str) -> Result<Vec<u8>> {
     }
 }
 
-/// What was asked for.
+/// The ELF file, or the entry that holds it.
 enum Found {
-    /// The file is no archive.
+    /// The file is not an archive.
     File(ElfReader<'static>),
-    /// A part of the file, and what to call it.
+    /// A part of the file, and its name.
     Entry(File, ContainerEntry, String),
 }
 
@@ -84,7 +84,7 @@ fn find(
         zip::entries(&name, &data, |_| true)
     };
     let Ok(entries) = entries else {
-        // It is neither ELF nor an archive: the first error says more.
+        // It is neither ELF nor an archive. The first error is more helpful.
         return whole.map(Found::File);
     };
     entries

@@ -1,11 +1,11 @@
-//! What is a part of an ELF file: a section, a segment, a number, a text?
+//! The parts of an ELF file: sections, segments, numbers, strings.
 
 use object::{Endianness, U32, U64, elf};
 
 /// A section header.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Section {
-    /// Of a packed `.zdebug_info` it is `.debug_info`.
+    /// For a packed `.zdebug_info`, it is `.debug_info`.
     pub(super) name: String,
     pub(super) kind: u32,
     pub(super) flags: u64,
@@ -21,25 +21,25 @@ pub(super) struct Section {
 pub(super) enum Packing {
     #[default]
     Plain,
-    /// Behind a compression header (`SHF_COMPRESSED`).
+    /// After a compression header (`SHF_COMPRESSED`).
     Header,
-    /// A `.zdebug_*` section of GNU's older tools and of Go before 1.19: behind `ZLIB` and the size.
+    /// A `.zdebug_*` section of GNU's older tools and of Go before 1.19: after `ZLIB` and the size.
     Zlib,
 }
 
 impl Section {
-    /// Whether it is part of the program in memory.
+    /// Returns true if it is part of the program in memory.
     pub(super) fn is_loaded(&self) -> bool {
         self.flags & u64::from(elf::SHF_ALLOC) != 0
     }
 
-    /// Whether it holds instructions.
+    /// Returns true if it holds instructions.
     pub(super) fn is_executable(&self) -> bool {
         self.flags & u64::from(elf::SHF_EXECINSTR) != 0
     }
 }
 
-/// A part of the file that is loaded.
+/// A loaded part of the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment {
     pub(super) offset: u64,
@@ -48,7 +48,7 @@ pub(super) struct Segment {
     pub(super) executable: bool,
 }
 
-/// How numbers are laid out.
+/// The encoding of numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Encoding {
     pub(super) endian: Endianness,

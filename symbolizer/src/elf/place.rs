@@ -1,4 +1,4 @@
-//! Where in an ELF file is the code of a function that is called so, or of an address?
+//! Finds the position of code in an ELF file, by a function's name or by address.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -15,39 +15,39 @@ use crate::Result;
 
 /// The longest symbol name that is compared, in bytes.
 const MAX_NAME: usize = 4096;
-/// Similar names that an error shows.
+/// The most similar names that an error shows.
 const MAX_NEAR: usize = 5;
 
-/// The functions of an ELF file by their names, and where its code lies in it.
+/// The functions of an ELF file by name, and the file offsets of its code.
 #[derive(Debug, Clone, Default)]
 pub struct CodePlaces {
     segments: Vec<Segment>,
     functions: Vec<NamedFunction>,
 }
 
-/// A function symbol. Several may be of one address.
+/// A function symbol. Several may have the same address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct NamedFunction {
-    /// As the file has it, without a version: mangled.
+    /// The mangled name as in the file, without a version.
     name: String,
     address: u64,
-    /// It is what chooses the function, when the program starts (`STT_GNU_IFUNC`).
+    /// It is a resolver, which chooses the function when the program starts (`STT_GNU_IFUNC`).
     chooses: bool,
 }
 
-/// Why a file has no such place.
+/// Why a name or an address has no position.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlaceError {
-    /// No function is called so.
+    /// No function has this name.
     #[error("no function is called '{name}'{}", similar(.near))]
     NoFunction {
         /// The name.
         name: String,
-        /// The names that are most like it.
+        /// The most similar names.
         near: Vec<String>,
     },
-    /// Several functions are called so.
+    /// Several functions have this name.
     #[error("'{name}' is the name of several functions, at {}: give the address of one", hexadecimal(.addresses))]
     Several {
         /// The name.
@@ -63,7 +63,7 @@ pub enum PlaceError {
     Chosen {
         /// The name.
         name: String,
-        /// Names that hold it.
+        /// Names that contain it.
         near: Vec<String>,
     },
     /// No code is loaded at the address.
@@ -103,18 +103,17 @@ impl CodePlaces {
             functions: Vec::new(),
         };
         places.add(&image)?;
-        // The file's own tables may be whole though these are not.
+        // The tables of the file itself may be usable although these are not.
         if let Some(mini) = minidebug::unpack(&image) {
             let _ = places.add(&mini);
         }
         Ok(places)
     }
 
-    /// The address of the function of this name, which is its symbol's, or what that means in its own language, with or without
-    /// arguments.
+    /// Returns the address of the function with this name: a symbol, or a demangled name with or without arguments.
     ///
     /// # Errors
-    /// There is none, or not one alone.
+    /// There is no such function, or more than one, or it is an IFUNC.
     pub fn function(&self, name: &str) -> Result<u64, PlaceError> {
         let exact = self.functions.iter().filter(|known| known.name == name);
         let mut found: Vec<&NamedFunction> = exact.collect();
@@ -145,10 +144,10 @@ impl CodePlaces {
         }
     }
 
-    /// The offset in the file of the code that is loaded at an address.
+    /// Returns the file offset of the code that is loaded at an address.
     ///
     /// # Errors
-    /// There is none.
+    /// No code is loaded there.
     pub fn offset(&self, address: u64) -> Result<u64, PlaceError> {
         let code = self.segments.iter().filter(|segment| segment.executable);
         let mut offsets = code.filter_map(|segment| {
@@ -161,7 +160,7 @@ impl CodePlaces {
 
     fn near(&self, name: &str) -> Vec<String> {
         let others = self.functions.iter().filter(|known| known.name != name);
-        // The names of another language are compared as they are written.
+        // Names without `::` are compared in their mangled form.
         let raw = others.clone().map(|known| known.name.as_str());
         let found = nearest(name, raw, MAX_NEAR);
         if !name.contains("::") {
@@ -172,7 +171,7 @@ impl CodePlaces {
     }
 
     fn add(&mut self, image: &ElfReader<'_>) -> Result<()> {
-        // Bit 0 of an ARM function's address says Thumb.
+        // Bit 0 of an ARM function's address means Thumb.
         let thumb = u64::from(image.machine == elf::EM_ARM);
         let extents = Extents::new(image, &self.segments);
         let mut problem = None;
@@ -191,7 +190,7 @@ impl CodePlaces {
                     continue;
                 }
                 let name = String::from_utf8_lossy(table.name(&symbol, MAX_NAME));
-                // memcpy@@GLIBC_2.14
+                // Cut the version: memcpy@@GLIBC_2.14.
                 let name = name.split('@').next().unwrap_or_default();
                 if name.is_empty() {
                     continue;
@@ -203,7 +202,7 @@ impl CodePlaces {
                 });
             }
         }
-        // The other table may have what is looked for.
+        // The other table may be sufficient.
         match problem {
             Some(problem) if self.functions.is_empty() => Err(problem),
             _ => Ok(()),

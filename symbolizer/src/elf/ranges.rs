@@ -1,12 +1,12 @@
-//! Which of many ranges, nested ones among them, holds an address?
+//! Finds the range that contains an address. Ranges may be nested.
 
-/// Ranges with a value each, flattened so that none overlaps: where ranges overlap, the one that starts last wins.
+/// Ranges with a value each, flattened so that none overlap. Where ranges overlap, the one that starts last wins.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ranges<T> {
     parts: Vec<Part<T>>,
 }
 
-/// A stretch of addresses that one range answers for.
+/// A part of the address space with the value of one range.
 #[derive(Debug, Clone, Copy)]
 struct Part<T> {
     start: u64,
@@ -15,7 +15,7 @@ struct Part<T> {
 }
 
 impl<T: Copy> Ranges<T> {
-    /// Flattens `(start, end, value)`, which is sorted by start; of ranges with the same start the first one counts.
+    /// Flattens `(start, end, value)`, which must be sorted by start. Among ranges with the same start, the first one wins.
     pub(super) fn new(sorted: impl IntoIterator<Item = (u64, u64, T)>) -> Self {
         let mut last_start = None;
         Self::nested(
@@ -25,10 +25,10 @@ impl<T: Copy> Ranges<T> {
         )
     }
 
-    /// Flattens `(start, end, value)`, which is sorted by start, the outer of two with the same start first.
+    /// Flattens `(start, end, value)`, which must be sorted by start. Of two ranges with the same start, the outer one must be first.
     pub(super) fn nested(sorted: impl IntoIterator<Item = (u64, u64, T)>) -> Self {
         let mut parts: Vec<Part<T>> = Vec::new();
-        // Ranges that are open at the place reached, innermost last.
+        // The ranges that contain `at`, innermost last.
         let mut open: Vec<(u64, T)> = Vec::new();
         let mut at = 0u64;
         for (start, end, value) in sorted {
@@ -44,12 +44,12 @@ impl<T: Copy> Ranges<T> {
         Self { parts }
     }
 
-    /// The stretches that have a value: start, end.
+    /// The parts that have a value: start and end.
     pub(super) fn stretches(&self) -> impl Iterator<Item = (u64, u64)> {
         self.parts.iter().map(|part| (part.start, part.end))
     }
 
-    /// Writes what the open ranges answer for between `at` and `to`.
+    /// Appends the parts of the open ranges between `at` and `to`.
     fn advance(parts: &mut Vec<Part<T>>, open: &mut Vec<(u64, T)>, mut at: u64, to: u64) {
         while let Some(&(end, value)) = open.last() {
             let until = end.min(to);
@@ -68,7 +68,7 @@ impl<T: Copy> Ranges<T> {
         }
     }
 
-    /// The value whose range holds `address`.
+    /// The value of the range that contains `address`.
     pub(super) fn get(&self, address: u64) -> Option<T> {
         let after = self.parts.partition_point(|part| part.start <= address);
         self.parts

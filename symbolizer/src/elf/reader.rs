@@ -1,4 +1,4 @@
-//! What are the parts of an ELF file, and what bytes are in them?
+//! Reads the parts of an ELF file and their bytes.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -14,21 +14,22 @@ use super::headers::Headers;
 use super::parts::{Encoding, Packing, Section, Segment};
 use crate::{Error, Result};
 
-/// A section is unpacked to so many bytes, and so many for each of its own: debug information becomes two to ten times as large.
+/// The limit for unpacking a section: this many bytes, plus [`UNPACKED_RATIO`] for each packed byte. Debug information unpacks to two to
+/// ten times its size.
 const UNPACKED_AT_LEAST: u64 = 16 << 20;
 const UNPACKED_RATIO: u64 = 64;
 
-/// An ELF file whose headers have been read; sections are read when they are asked for.
+/// An ELF file with parsed headers. Sections are read on demand.
 #[derive(Debug)]
 pub(super) struct ElfReader<'d> {
     pub(super) name: String,
     data: Data<'d>,
     encoding: Encoding,
-    /// `ET_DYN`, say.
+    /// For example `ET_DYN`.
     pub(super) kind: u16,
     pub(super) machine: u16,
     pub(super) sections: Vec<Section>,
-    /// Why the section headers cannot be used, if they cannot; `sections` are then those that program headers tell.
+    /// Why the section headers cannot be used, or None. If they cannot, `sections` are made from the program headers.
     pub(super) unusable_sections: Option<String>,
     pub(super) segments: Vec<Segment>,
     pub(super) build_id: Option<Vec<u8>>,
@@ -52,7 +53,7 @@ impl ElfReader<'static> {
 }
 
 impl<'d> ElfReader<'d> {
-    /// Reads the headers of the ELF file that lies in a stretch of a file.
+    /// Reads the headers of an ELF file within a part of a file.
     pub(super) fn from_part(
         file: Box<dyn FileBytes + 'd>,
         part: Range<u64>,
@@ -62,7 +63,7 @@ impl<'d> ElfReader<'d> {
         Self::new(Data::in_file(file, part.start, size), name)
     }
 
-    /// Reads the headers of a file's bytes.
+    /// Reads the headers from a file's bytes.
     pub(super) fn from_bytes(bytes: impl Into<Cow<'d, [u8]>>, name: &str) -> Result<Self> {
         Self::new(Data::in_memory(bytes), name)
     }
@@ -90,12 +91,12 @@ impl<'d> ElfReader<'d> {
         self.encoding
     }
 
-    /// The error that `part` of this file cannot be used.
+    /// Makes an error: `part` of this file cannot be used.
     pub(super) fn wrong(&self, part: &'static str, problem: impl ToString) -> Error {
         unusable(&self.name, part, Problem::Format(problem.to_string()))
     }
 
-    /// Whether a section lies in the file with all of its bytes.
+    /// Returns true if all bytes of a section are in the file.
     pub(super) fn is_whole(&self, section: &Section) -> bool {
         let end = section.offset.checked_add(section.size);
         end.is_some_and(|end| end <= self.data.size())
@@ -106,7 +107,7 @@ impl<'d> ElfReader<'d> {
         self.sections.iter().find(|section| section.name == name)
     }
 
-    /// What is in a section, unpacked if the file has it compressed.
+    /// Returns the content of a section, unpacked if it is compressed.
     pub(super) fn bytes(&self, section: &Section) -> Result<Cow<'_, [u8]>> {
         if section.kind == elf::SHT_NOBITS {
             return Ok(Cow::Borrowed(&[]));
@@ -121,7 +122,7 @@ impl<'d> ElfReader<'d> {
             (Packing::Header, false) => self.unpack::<elf::FileHeader32<Endianness>>(&bytes),
             (Packing::Zlib, _) => match bytes.split_first_chunk() {
                 Some((b"ZLIB", rest)) => self.unpack_zlib(rest),
-                // A section that would not have become smaller.
+                // The section is stored plain, because compression would not have made it smaller.
                 _ => return Ok(bytes),
             },
         };
@@ -130,20 +131,20 @@ impl<'d> ElfReader<'d> {
             .map_err(|problem| unusable(&self.name, "compressed section", problem))
     }
 
-    /// The bytes of a stretch of the file.
+    /// Returns the bytes of a part of the file.
     pub(super) fn stretch(&self, offset: u64, size: u64) -> Result<Cow<'_, [u8]>> {
         self.data
             .read(offset, size)
             .map_err(|problem| unusable(&self.name, "text", problem))
     }
 
-    /// What is in the section of that name; nothing if there is none.
+    /// Returns the content of the section of that name. Empty if there is none.
     pub(super) fn bytes_of(&self, name: &str) -> Result<Cow<'_, [u8]>> {
         self.section(name)
             .map_or(Ok(Cow::Borrowed(&[])), |section| self.bytes(section))
     }
 
-    /// Where in the file that is mapped this one begins: not at 0 in an archive.
+    /// The offset of the ELF file in the file that is mapped. It is not 0 in an archive.
     pub(super) fn start(&self) -> u64 {
         self.data.start()
     }
@@ -159,7 +160,7 @@ impl<'d> ElfReader<'d> {
         self.unpack_bytes(packed, size, header.ch_type(self.encoding.endian))
     }
 
-    /// Unpacks what follows `ZLIB` in a `.zdebug_*` section: the size, big-endian, and the packed bytes.
+    /// Unpacks what follows `ZLIB` in a `.zdebug_*` section: the size in big-endian order, then the packed bytes.
     fn unpack_zlib(&self, bytes: &[u8]) -> Result<Vec<u8>, Problem> {
         let (size, packed) = bytes.split_first_chunk().ok_or_else(cut_header)?;
         self.unpack_bytes(packed, u64::from_be_bytes(*size), elf::ELFCOMPRESS_ZLIB)
@@ -202,7 +203,7 @@ fn cut_header() -> Problem {
     Problem::Format("ends within its header".to_owned())
 }
 
-/// The error that `part` of a file cannot be used.
+/// Makes an error: `part` of a file cannot be used.
 fn unusable(file: &str, part: &'static str, problem: Problem) -> Error {
     match problem {
         Problem::Io(error) => Error::io("read", Path::new(file))(error),

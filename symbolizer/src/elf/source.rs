@@ -1,4 +1,4 @@
-//! Which functions, inlined ones among them, and which source lines are at an address of a library?
+//! Finds the functions at an address of a library, inlined ones included, and the source lines.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -15,17 +15,17 @@ use crate::{Frame, Result};
 
 /// An ELF file with its debug information.
 ///
-/// Holds what it has read and the files open that it may still read. Debug information is
-/// read at the first question: which units there are, and each unit when an address in it
-/// is first asked for. Answers borrow what is kept, so that they cost two searches.
+/// Keeps what it has read, and keeps files open that it may still read. Debug information is read on demand: the list of units at the first
+/// lookup, and each unit at the first lookup of an address in it. Results borrow from these tables, so that a lookup is two binary
+/// searches.
 #[derive(Debug)]
 pub struct ElfSource {
     symbols: ElfSymbols,
-    /// The symbols' names, by number.
+    /// The names of the symbols, by index.
     names: Vec<OnceLock<Name>>,
-    /// The file that has the debug information: itself, or a separate one.
+    /// The file with the debug information: the file itself, or a separate one.
     image: ElfReader<'static>,
-    /// The file that it shares parts with.
+    /// The supplementary file that it shares parts with.
     shared: Option<ElfReader<'static>>,
     debug: OnceLock<DebugFile>,
     /// The file's path.
@@ -43,34 +43,33 @@ impl ElfSource {
         Self::new(ElfReader::open(path)?, debug_files)
     }
 
-    /// As [`ElfSource::open`], for a file of which the byte at `offset` is mapped: where it is an
-    /// archive (an APK), the library in it that has this byte.
+    /// Like [`ElfSource::open`], for a file whose byte at `offset` is mapped. If it is an archive (an APK), opens the library in it that
+    /// contains the byte.
     ///
     /// # Errors
-    /// As [`ElfSource::open`], and if the archive has no library there.
+    /// As for [`ElfSource::open`], and if the archive has no library there.
     pub fn open_at(path: &Path, offset: u64, debug_files: &DebugFiles) -> Result<Self> {
         Self::new(package::open_at(path, offset)?, debug_files)
     }
 
-    /// As [`ElfSource::open`], for a library by its name in an archive (an APK), whose offsets count from where it begins
-    /// there; or the file itself, if it is no archive.
+    /// Like [`ElfSource::open`], for a library by its name in an archive (an APK). Offsets count from the start of the library. If the file
+    /// is not an archive, opens the file itself.
     ///
     /// # Errors
-    /// As [`ElfSource::open`], and if the archive has no such library, uncompressed.
+    /// As for [`ElfSource::open`], and if the archive has no such uncompressed library.
     pub fn open_entry(path: &Path, entry: &str, debug_files: &DebugFiles) -> Result<Self> {
         Self::new(package::open_entry(path, entry)?, debug_files)
     }
 
-    /// As [`ElfSource::open`], for a file that is already open. `name` is its path, or what
-    /// it is called.
+    /// Like [`ElfSource::open`], for a file that is already open. `name` is its path, or a name for messages.
     ///
     /// # Errors
-    /// As [`ElfSource::open`].
+    /// As for [`ElfSource::open`].
     pub fn from_file(file: File, name: &str, debug_files: &DebugFiles) -> Result<Self> {
         Self::new(ElfReader::from_file(file, name)?, debug_files)
     }
 
-    /// As [`ElfSource::open`], for a file's bytes: those of the vdso, say.
+    /// Like [`ElfSource::open`], for a file's bytes, for example those of the vdso.
     ///
     /// # Errors
     /// [`Error::Elf`](crate::Error::Elf) if it is not a usable ELF file.
@@ -97,16 +96,16 @@ impl ElfSource {
         })
     }
 
-    /// The functions at `address`, innermost first; none if nothing is known of it.
+    /// Returns the functions at `address`, innermost first. Empty if nothing is known about it.
     ///
-    /// The outermost one is named by the symbol at the address if there is one, or else by
-    /// its debug information, or else by its place, as [`ElfSymbols::lookup`] does.
+    /// The name of the outermost function comes from the symbol at the address, or else from its debug information, or else from its
+    /// address, as in [`ElfSymbols::lookup`].
     #[must_use]
     pub fn frames(&self, address: u64) -> Vec<Frame<'_>> {
         let mut frames = self.debug().frames(address);
         let unnamed = frames.last().is_none_or(|frame| frame.function.is_empty());
         let name = self.symbol(address).or_else(|| {
-            // A name made of the address is used only where debug information has none.
+            // A name made from the address is only used if debug information has none.
             let symbol = self.symbols.lookup(address).filter(|_| unnamed)?;
             (symbol.origin == SymbolOrigin::Unnamed).then_some(symbol.raw)
         });
@@ -123,8 +122,7 @@ impl ElfSource {
         frames
     }
 
-    /// The functions at an offset of the file, as a mapping has it; in an archive that is
-    /// the archive's.
+    /// Returns the functions at a file offset, such as that of a mapping. In an archive, it is an offset in the archive.
     #[must_use]
     pub fn frames_at_offset(&self, offset: u64) -> Vec<Frame<'_>> {
         self.symbols
@@ -133,13 +131,13 @@ impl ElfSource {
             .unwrap_or_default()
     }
 
-    /// The file's symbols, those of its separate debug file among them.
+    /// The symbols of the file, including those of its separate debug file.
     #[must_use]
     pub fn symbols(&self) -> &ElfSymbols {
         &self.symbols
     }
 
-    /// The path of the file, of a library in an archive followed by `!` and its name there.
+    /// The path of the file. For a library in an archive, `!` and its name there follow.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path

@@ -1,8 +1,8 @@
-//! Which part of an ELF file names its addresses, and what is that part as a file by itself?
+//! Writes the part of an ELF file that names its addresses into a separate file.
 //!
-//! It is what `objcopy --only-keep-debug` makes, but for the program headers: those are the original's, so that the offsets of a mapping lead
-//! to the same addresses. Sections that are left out keep their headers, without content, with the original's offsets: by these perf before 6.0
-//! takes the addresses of a program's symbols for those of its file. Only those of code keep their names.
+//! The result is like that of `objcopy --only-keep-debug`, except for the program headers: those are the original's, so that the file
+//! offsets of a mapping lead to the same addresses. Sections that are left out keep their headers with the original's offsets, but without
+//! content: perf before 6.0 uses them to convert a program's symbols to file addresses. Only code sections keep their names.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -20,13 +20,13 @@ use super::reader::ElfReader;
 use crate::build_id_note::build_id_note;
 use crate::{Error, Result};
 
-/// Alignment of what is kept: that of the entries of symbol tables.
+/// Alignment of the kept content: that of symbol table entries.
 const ALIGNMENT: usize = 8;
-/// Bytes that are read and written at once.
+/// Bytes that are copied at once.
 const PIECE: u64 = 1 << 20;
-/// Where readers look for the build-id first.
+/// The section in which readers first search the build-id.
 const BUILD_ID_SECTION: &[u8] = b".note.gnu.build-id";
-/// Sections that name addresses, or lead to files that do, beside the tables of symbols.
+/// Sections, other than the symbol tables, that name addresses or lead to files that do.
 const NAMING: [&str; 6] = [
     ".gnu_debuglink",
     ".gnu_debugaltlink",
@@ -36,7 +36,7 @@ const NAMING: [&str; 6] = [
     ".ARM.exidx",
 ];
 
-/// How much of an ELF file is kept, in bytes.
+/// The most bytes of an ELF file that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SymbolFileLimits {
     /// Headers, symbols, and the bounds of functions.
@@ -49,18 +49,18 @@ pub struct SymbolFileLimits {
 #[derive(Debug)]
 pub struct SymbolFile<'d> {
     image: ElfReader<'d>,
-    /// By a section's number: whether its content is kept.
+    /// Whether the content of a section is kept, by its index.
     kept: Vec<bool>,
-    /// Bytes of these contents and of the headers, at most.
+    /// Upper bound of the size of these contents and the headers, in bytes.
     size: u64,
     cut: bool,
 }
 
 impl SymbolFile<'static> {
-    /// That of the file at a path, or of the library `entry` of an archive.
+    /// Selects that part of the file at a path, or of the library `entry` of an archive.
     ///
     /// # Errors
-    /// It cannot be read, is no ELF file, none that is loaded as it is, or one whose headers exceed the limit of names.
+    /// It cannot be read, is not an ELF file, is not loaded as it is, or its headers exceed the limit of names.
     pub fn open((path, entry): (&Path, Option<&str>), limits: SymbolFileLimits) -> Result<Self> {
         let image = match entry {
             Some(entry) => package::open_entry(path, entry)?,
@@ -71,10 +71,10 @@ impl SymbolFile<'static> {
 }
 
 impl<'d> SymbolFile<'d> {
-    /// That of the ELF file that lies in a part of a file; `name`: what it is called in errors.
+    /// Selects that part of the ELF file in a part of a file. `name` is used in errors.
     ///
     /// # Errors
-    /// It cannot be read, is no ELF file, none that is loaded as it is, or one whose headers exceed the limit of names.
+    /// It cannot be read, is not an ELF file, is not loaded as it is, or its headers exceed the limit of names.
     pub fn of_part(
         file: impl FileBytes + 'd,
         part: Range<u64>,
@@ -84,10 +84,10 @@ impl<'d> SymbolFile<'d> {
         Self::new(ElfReader::from_part(Box::new(file), part, name)?, limits)
     }
 
-    /// That of a file's bytes; `name`: what it is called in errors.
+    /// Selects that part from a file's bytes. `name` is used in errors.
     ///
     /// # Errors
-    /// It is no ELF file, none that is loaded as it is, or one whose headers exceed the limit of names.
+    /// It is not an ELF file, is not loaded as it is, or its headers exceed the limit of names.
     pub fn of_bytes(
         bytes: impl Into<Cow<'d, [u8]>>,
         name: &str,
@@ -125,7 +125,7 @@ impl<'d> SymbolFile<'d> {
                 selection.add(&[number], &mut left);
             });
         }
-        // Parts of it are worth nothing without the others.
+        // Debug sections are useless without each other.
         let debug: Vec<usize> = (0..)
             .zip(&image.sections)
             .filter(|(_, section)| section.name.starts_with(".debug_"))
@@ -144,13 +144,13 @@ impl<'d> SymbolFile<'d> {
         })
     }
 
-    /// Whether a limit has left out something that names addresses.
+    /// Returns true if a limit left out something that names addresses.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// Bytes that it takes as a file, at most.
+    /// Upper bound of the size of the file, in bytes.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
@@ -159,7 +159,7 @@ impl<'d> SymbolFile<'d> {
     /// Writes it as an ELF file.
     ///
     /// # Errors
-    /// The original cannot be read, or the file not be written.
+    /// The original cannot be read, or the output cannot be written.
     pub fn write(&self, out: impl Write) -> Result<()> {
         let mut out = StreamingBuffer::new(out);
         let written = self.write_into(&mut out);
@@ -176,7 +176,7 @@ impl<'d> SymbolFile<'d> {
         let build_id = image.build_id.as_deref();
         let note = build_id.map(|id| build_id_note(id, encoding.endian));
         let note = note.unwrap_or_default();
-        // Readers take it that a section which they find by its name has content: perf of notes and relocations.
+        // Readers assume that a section has content if they find it by name, as perf does for notes and relocations.
         let names: Vec<Option<Vec<u8>>> = (0..)
             .zip(&image.sections)
             .map(|(number, section)| {
@@ -313,7 +313,7 @@ impl<'d> SymbolFile<'d> {
         self.kept.get(number) == Some(&true)
     }
 
-    /// Copies the content of a section as the file has it.
+    /// Copies the content of a section unchanged.
     fn copy(&self, section: &Section, writer: &mut Writer<'_>) -> Result<()> {
         let (mut at, mut left) = (section.offset, section.size);
         while left > 0 {
@@ -325,7 +325,7 @@ impl<'d> SymbolFile<'d> {
     }
 }
 
-/// Sections that are kept within limits.
+/// The sections that are kept within limits.
 #[derive(Debug)]
 struct Selection<'i, 'd> {
     image: &'i ElfReader<'d>,
@@ -348,12 +348,12 @@ impl<'i, 'd> Selection<'i, 'd> {
         self.kept.get(number) == Some(&true)
     }
 
-    /// Adds sections that belong together, all or none of them, and takes their sizes from what is `left`. A section that is not whole in the
-    /// file is never kept.
+    /// Adds sections that belong together, all or none of them, and subtracts their sizes from `left`. A section that is not completely in
+    /// the file is never kept.
     fn add(&mut self, numbers: &[usize], left: &mut u64) {
         let new = numbers.iter().filter_map(|&number| {
             let section = self.image.sections.get(number)?;
-            // The first one is none.
+            // Section 0 is the null section.
             let has_content = number > 0 && section.kind != elf::SHT_NOBITS;
             let is_new = has_content && !self.has(number) && self.image.is_whole(section);
             is_new.then_some((number, section.size))
@@ -375,7 +375,7 @@ impl<'i, 'd> Selection<'i, 'd> {
     }
 }
 
-/// Bytes that the headers, the names of sections, the build-id and the alignment of all contents take, at most.
+/// Upper bound of the size of the headers, the section names, the build-id and the alignment of all contents, in bytes.
 fn size_of_headers(image: &ElfReader<'_>) -> u64 {
     let alignment = ALIGNMENT as u64;
     let file = size_of::<elf::FileHeader64<Endianness>>() as u64;
@@ -384,7 +384,7 @@ fn size_of_headers(image: &ElfReader<'_>) -> u64 {
     let added = [BUILD_ID_SECTION, b".shstrtab"];
     let build_id = image.build_id.as_deref();
     let note = build_id.map_or(0, |id| build_id_note(id, image.encoding().endian).len());
-    // Each name has an end, and that of a packed section one more letter.
+    // Each name has a terminating NUL, and that of a packed section is one letter longer.
     let names = image.sections.iter().map(|section| section.name.len());
     let names = names.chain(added.map(<[u8]>::len));
     let names = names.map(|name| (name as u64).saturating_add(2));
@@ -395,13 +395,13 @@ fn size_of_headers(image: &ElfReader<'_>) -> u64 {
         programs.saturating_mul(program),
         sections.saturating_mul(section),
         note as u64,
-        // Of the note and of the table of section headers.
+        // The alignment of the note and of the section header table.
         alignment.saturating_mul(2),
     ];
     names.chain(parts).fold(0, u64::saturating_add)
 }
 
-/// The name of a section as the file has it.
+/// The name of a section in the file.
 fn name_of(section: &Section) -> Vec<u8> {
     let name = match (section.packing, section.name.strip_prefix(".debug_")) {
         (Packing::Zlib, Some(rest)) => format!(".zdebug_{rest}"),
@@ -410,13 +410,13 @@ fn name_of(section: &Section) -> Vec<u8> {
     name.into_bytes()
 }
 
-/// Bytes of an entry of a table of symbols, by which readers count them; 0: it is no such table.
+/// Size of a symbol or relocation table's entry in bytes, from which readers compute the number of entries. 0 for other sections.
 fn entry_size(kind: u32, is_64: bool) -> u64 {
     match kind {
         elf::SHT_SYMTAB | elf::SHT_DYNSYM if is_64 => 24,
         elf::SHT_SYMTAB | elf::SHT_DYNSYM => 16,
         elf::SHT_SYMTAB_SHNDX => 4,
-        // perf divides by it, whether there are any or not.
+        // perf divides by this even if there are no relocations.
         elf::SHT_RELA if is_64 => 24,
         elf::SHT_RELA => 12,
         elf::SHT_REL if is_64 => 16,

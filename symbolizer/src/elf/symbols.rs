@@ -1,4 +1,4 @@
-//! What is the function at this address called, and where does it start and end?
+//! Finds the name and the bounds of the function at an address.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,7 +12,7 @@ const MAX_SYMBOL: usize = 65_536;
 
 /// The functions of an ELF file.
 ///
-/// Holds its own tables: the file is closed and may change or go away afterwards.
+/// It has its own tables: the file is closed and may change or be deleted afterwards.
 #[derive(Debug, Clone, Default)]
 pub struct ElfSymbols {
     pub(super) module: String,
@@ -27,43 +27,43 @@ pub struct ElfSymbols {
     pub(super) problems: Vec<String>,
 }
 
-/// A symbol; its name lies in one of the string tables.
+/// A symbol. Its name is in one of the string tables.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Named {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) table: u8,
     pub(super) name: u32,
-    /// Its number among the file's symbols.
+    /// Its index among the file's symbols.
     pub(super) index: u32,
 }
 
-/// Where a name comes from.
+/// The source of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SymbolOrigin {
     /// The table given to [`ElfSymbols::with_extra`].
     Extra,
     /// The file's `.symtab` or `.dynsym`.
     Symbol,
-    /// The file's `.eh_frame`: a function without a name.
+    /// The file's `.eh_frame`, for a function without a name.
     Unnamed,
 }
 
 /// A function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElfSymbol<'a> {
-    /// Its name as the file has it: mangled.
+    /// Its mangled name, as in the file.
     pub raw: Cow<'a, str>,
     /// First address.
     pub start: u64,
     /// The address after its last byte.
     pub end: u64,
-    /// Where the name comes from.
+    /// The source of the name.
     pub origin: SymbolOrigin,
 }
 
 impl ElfSymbol<'_> {
-    /// Its name in its own language.
+    /// Its demangled name.
     #[must_use]
     pub fn name(&self) -> Cow<'_, str> {
         match self.origin {
@@ -74,8 +74,7 @@ impl ElfSymbol<'_> {
 }
 
 impl ElfSymbols {
-    /// Adds names that the file does not have: `(start, end, name)`, each end exclusive.
-    /// They come before the file's own.
+    /// Adds names that are not in the file: `(start, end, name)` with an exclusive end. They take precedence over the file's own.
     #[must_use]
     pub fn with_extra(mut self, names: impl IntoIterator<Item = (u64, u64, String)>) -> Self {
         self.extra.extend(
@@ -89,9 +88,8 @@ impl ElfSymbols {
 
     /// The function at `address`.
     ///
-    /// A symbol answers only for the bytes that it covers. Where there is none but
-    /// `.eh_frame` knows a function, its name is the module's and the function's
-    /// address: `libart.so+0x7b2d80`.
+    /// A symbol is found only for the bytes that it covers. If there is no symbol but `.eh_frame` has a function, the name is the module's
+    /// name and the function's address: `libart.so+0x7b2d80`.
     #[must_use]
     pub fn lookup(&self, address: u64) -> Option<ElfSymbol<'_>> {
         self.extra(address)
@@ -113,13 +111,13 @@ impl ElfSymbols {
             })
     }
 
-    /// The number of the symbol at `address`, and its mangled name.
+    /// Returns the index of the symbol at `address`, and its mangled name.
     pub(super) fn numbered(&self, address: u64) -> Option<(u32, Cow<'_, str>)> {
         let named = self.symbols.get(address)?;
         Some((named.index, self.name(&named)))
     }
 
-    /// The function at an offset of the file, as a mapping has it: `lookup(vaddr(offset))`.
+    /// Returns the function at a file offset, such as that of a mapping: `lookup(vaddr(offset))`.
     #[must_use]
     pub fn lookup_offset(&self, offset: u64) -> Option<ElfSymbol<'_>> {
         self.lookup(self.vaddr(offset)?)
@@ -144,7 +142,7 @@ impl ElfSymbols {
             .checked_add(segment.address)
     }
 
-    /// The bounds of the function at `address` as `.eh_frame` has them.
+    /// The bounds of the function at `address` according to `.eh_frame`.
     #[must_use]
     pub fn function_bounds(&self, address: u64) -> Option<Range<u64>> {
         self.functions.get(address).map(|(start, end)| start..end)
@@ -156,7 +154,7 @@ impl ElfSymbols {
         self.build_id.as_deref()
     }
 
-    /// Which parts of the file cannot be used, and why; the others are used.
+    /// Parts of the file that cannot be used, with the reasons. The other parts are used.
     #[must_use]
     pub fn problems(&self) -> &[String] {
         &self.problems
@@ -168,13 +166,13 @@ impl ElfSymbols {
         &self.module
     }
 
-    /// How many functions have a symbol.
+    /// Number of functions with a symbol.
     #[must_use]
     pub fn symbol_count(&self) -> usize {
         self.symbol_count
     }
 
-    /// How many functions `.eh_frame` knows.
+    /// Number of functions in `.eh_frame`.
     #[must_use]
     pub fn function_count(&self) -> usize {
         self.function_count
@@ -202,7 +200,7 @@ impl ElfSymbols {
     }
 }
 
-/// The name that lies at `offset` of a string table.
+/// The name at `offset` of a string table.
 fn name_at(table: &[u8], offset: u32) -> &[u8] {
     let bytes = table.get(offset as usize..).unwrap_or_default();
     c_string(bytes.get(..MAX_SYMBOL).unwrap_or(bytes))

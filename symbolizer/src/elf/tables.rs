@@ -1,4 +1,4 @@
-//! Which symbols do an ELF file's tables list?
+//! Reads the symbol tables of an ELF file.
 
 use std::borrow::Cow;
 
@@ -15,37 +15,37 @@ pub(super) struct SymbolTable<'i> {
     encoding: Encoding,
     machine: u16,
     entries: Cow<'i, [u8]>,
-    /// The string table that the names lie in.
+    /// The string table with the names.
     pub(super) names: Cow<'i, [u8]>,
 }
 
-/// A symbol as its table has it.
+/// A symbol in a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     /// Offset of its name in the string table.
     pub(super) name: u32,
-    /// Its address; bit 0 of an ARM function's says Thumb.
+    /// Its address. Bit 0 of an ARM function's address means Thumb.
     pub(super) value: u64,
     pub(super) size: u64,
-    /// `STT_FUNC`, say.
+    /// For example `STT_FUNC`.
     pub(super) kind: u8,
-    /// `STB_GLOBAL`, say.
+    /// For example `STB_GLOBAL`.
     pub(super) binding: u8,
-    /// `STV_HIDDEN`, say: a linker makes such a symbol local.
+    /// For example `STV_HIDDEN`: a linker makes such a symbol local.
     pub(super) visibility: u8,
     pub(super) section: u16,
 }
 
-/// What a symbol of code is.
+/// The kind of a symbol in code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CodeSymbol {
     /// A function by its type.
     Function,
-    /// An address in code that has a name and no type, as assembly without `.type` leaves it.
+    /// An address in code with a name but no type, as assembly without `.type` leaves it.
     Label,
 }
 
-/// The part of the program that a symbol lies in.
+/// The section or segment of a symbol.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent {
     /// The address after its last byte.
@@ -54,7 +54,7 @@ pub(super) struct Extent {
 }
 
 impl<'d> ElfReader<'d> {
-    /// The table of that kind (`SHT_SYMTAB`, `SHT_DYNSYM`); None: the file has none.
+    /// Returns the table of that kind (`SHT_SYMTAB`, `SHT_DYNSYM`). None if the file has none.
     pub(super) fn symbol_table(&self, kind: u32) -> Result<Option<SymbolTable<'_>>> {
         let Some(section) = self.sections.iter().find(|section| section.kind == kind) else {
             return Ok(None);
@@ -85,16 +85,16 @@ impl<'d> ElfReader<'d> {
     }
 }
 
-/// The sections and segments that symbols may lie in.
+/// The sections and segments that symbols may be in.
 #[derive(Debug)]
 pub(super) struct Extents<'i> {
     sections: &'i [Section],
-    /// Of the file itself, and of the program: a debug file need not have any. By address.
+    /// The segments of the file itself and of the program, by address. A debug file may have no segments.
     segments: [Vec<Segment>; 2],
 }
 
 impl<'i> Extents<'i> {
-    /// Those of a file; `loaded` are the segments of the program.
+    /// Collects those of a file. `loaded` are the segments of the program.
     pub(super) fn new(image: &'i ElfReader<'_>, loaded: &[Segment]) -> Self {
         let by_address = |segments: &[Segment]| {
             let mut segments = segments.to_vec();
@@ -107,7 +107,7 @@ impl<'i> Extents<'i> {
         }
     }
 
-    /// The section that a symbol lies in; where the section is not known, the segment. None: the symbol is outside of both.
+    /// Returns the section of a symbol, or the segment if the section is not known. None if the symbol is outside of both.
     pub(super) fn of(&self, symbol: &Entry) -> Option<Extent> {
         let holds = |start: u64, size: u64| {
             let within = symbol.value.checked_sub(start);
@@ -122,7 +122,7 @@ impl<'i> Extents<'i> {
                     executable: section.is_executable(),
                 });
             }
-            // A symbol that marks its section's end.
+            // The symbol marks the end of its section.
             if symbol.value == end {
                 return None;
             }
@@ -140,7 +140,7 @@ impl<'i> Extents<'i> {
 }
 
 impl SymbolTable<'_> {
-    /// Its symbols, without the first one, which is none.
+    /// The symbols, without the null symbol at the beginning.
     pub(super) fn symbols(&self) -> Box<dyn Iterator<Item = Entry> + '_> {
         match self.encoding.is_64 {
             true => Box::new(self.entries::<elf::Sym64<Endianness>>()),
@@ -148,13 +148,13 @@ impl SymbolTable<'_> {
         }
     }
 
-    /// A symbol's name, or the first `most` bytes of it: many symbols can share one long name.
+    /// A symbol's name, cut to `most` bytes: many symbols can share one long name.
     pub(super) fn name(&self, symbol: &Entry, most: usize) -> &[u8] {
         let name = self.names.get(symbol.name as usize..).unwrap_or_default();
         c_string(name.get(..most).unwrap_or(name))
     }
 
-    /// What a symbol of code is; None: it is undefined or of something else. `extent` is where it lies.
+    /// Returns the kind of a symbol in code. None if it is undefined, or not in code. `extent` is its section or segment.
     pub(super) fn code_symbol(
         &self,
         symbol: &Entry,
@@ -169,7 +169,7 @@ impl SymbolTable<'_> {
         }
         match symbol.kind {
             elf::STT_FUNC | elf::STT_GNU_IFUNC => Some(CodeSymbol::Function),
-            // Names with a dot are of compilers and their plugins: `.L12`, `.annobin_start`.
+            // Names that start with a dot are those of compilers and their plugins: `.L12`, `.annobin_start`.
             elf::STT_NOTYPE
                 if symbol.section != elf::SHN_ABS
                     && name.first() != Some(&b'.')
@@ -199,15 +199,15 @@ impl SymbolTable<'_> {
 }
 
 impl Entry {
-    /// Whether it is local in the source that it is of: a strip of local symbols removes those, and a linker keeps others that it makes
-    /// local itself.
+    /// Returns true if it is local in its source file. Stripping local symbols removes these, while linkers keep others that they make
+    /// local themselves.
     pub(super) const fn is_own_local(&self) -> bool {
         self.binding == elf::STB_LOCAL && self.visibility == elf::STV_DEFAULT
     }
 }
 
-/// Whether a name says what follows (instructions of a set, or data) and is of no function. ARM's tools
-/// write `$a`, `$t`, `$d` and `$x`, armcc `$b`, `$f`, `$p` and `$m` as well, also as functions; RISC-V's `$xrv64i2p1`.
+/// Returns true if a name marks the kind of what follows (an instruction set, or data) and not a function. ARM's tools write `$a`, `$t`,
+/// `$d` and `$x`. armcc also writes `$b`, `$f`, `$p` and `$m`, also as functions. RISC-V's are like `$xrv64i2p1`.
 fn is_mapping_symbol(machine: u16, name: &[u8]) -> bool {
     match (machine, name) {
         (elf::EM_ARM | elf::EM_AARCH64, [b'$', b'a'..=b'z', rest @ ..]) => {

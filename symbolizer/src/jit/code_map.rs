@@ -1,4 +1,4 @@
-//! Which function was at this address at this time?
+//! Finds the function that was at an address at a time.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -6,32 +6,32 @@ use std::sync::Arc;
 
 use crate::Frame;
 
-/// Functions that a map takes in; a V8 that runs for days makes some 100,000.
+/// The most functions in a map. A V8 that runs for days makes about 100,000.
 const MAX_CODES: usize = 1 << 20;
-/// Bytes that all names of a map may take.
+/// The most bytes of all names in a map.
 const MAX_NAMES: usize = 1 << 26;
-/// Functions that are looked at in one look-up; a place that has been reused more often is
-/// not named.
+/// The most functions that a lookup searches. An address that has been reused more often has no name.
 const MAX_VERSIONS: usize = 1 << 10;
 
-/// A function that a program made while it ran.
+/// A function that a program generated at run time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JitFunction {
     /// Its addresses.
     pub range: Range<u64>,
-    /// Its name as its producer says it.
+    /// Its name according to its producer.
     pub name: Arc<str>,
-    /// When it was put there, in nanoseconds of the producer's clock (CLOCK_MONOTONIC as a
-    /// rule); 0: before the first listing of its producer.
+    /// When it was placed there, in nanoseconds of the producer's clock (usually CLOCK_MONOTONIC). 0: before the first listing of its
+    /// producer.
     pub from: u64,
-    /// When it was freed or moved away; `u64::MAX`: not yet.
+    /// When it was freed or moved. `u64::MAX` if it has not been.
     pub until: u64,
-    /// A section `.eh_frame` that describes its frames as if it lay behind the code, at the next multiple of 8; empty: there is none.
+    /// An `.eh_frame` section that describes its frames, with addresses as if the section were after the code, at the next multiple of 8.
+    /// Empty if there is none.
     pub eh_frame: Arc<[u8]>,
 }
 
 impl JitFunction {
-    /// A function at `range` since `from`.
+    /// Makes a function at `range` that exists since `from`.
     #[must_use]
     pub fn new(range: Range<u64>, name: impl Into<Arc<str>>, from: u64) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl JitFunction {
         }
     }
 
-    /// The frame of an address in it. Source lines of its producer are not kept.
+    /// The frame for an address in it. Source lines of its producer are not kept.
     #[must_use]
     pub fn frame(&self) -> Frame<'_> {
         Frame {
@@ -53,26 +53,26 @@ impl JitFunction {
     }
 }
 
-/// Addresses that have another function from a time on.
+/// Addresses that belong to another function from a time on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replacement {
     /// The addresses of the new function.
     pub range: Range<u64>,
-    /// Its first time, in nanoseconds of its producer's clock.
+    /// When it begins, in nanoseconds of its producer's clock.
     pub from: u64,
 }
 
-/// Code by address and time: of those that hold an address, the one that came last counts.
+/// Code by address and time. Among several functions at an address, the latest one counts.
 #[derive(Debug, Clone, Default)]
 pub struct CodeMap {
     codes: Vec<JitFunction>,
-    /// Bytes of their names.
+    /// Size of all names in bytes.
     names: usize,
     /// Size class (its longest size is 2^class - 1), first address, index in `codes`.
     by_start: BTreeSet<(u32, u64, usize)>,
-    /// Size classes that there are: the bit below their number.
+    /// Bit set of the size classes in use: bit `class - 1`.
     classes: u64,
-    /// How many of `codes` were known at the end of the last listing, and its time.
+    /// The number of `codes` at the end of the last listing, and its time.
     last_listing: (usize, u64),
 }
 
@@ -108,7 +108,7 @@ impl CodeMap {
         let (known, before) = self.last_listing;
         let mut replaced = Vec::new();
         for mut code in codes {
-            // There is nothing to be replaced in a map that was empty.
+            // An empty map has nothing to replace.
             let overlapping = match known {
                 0 => Some(Vec::new()),
                 _ => self.overlapping(&code.range),
@@ -141,18 +141,18 @@ impl CodeMap {
         replaced
     }
 
-    /// Ends a listing: all that the producer listed at `time` has been added.
+    /// Ends a listing: everything that the producer listed at `time` has been added.
     pub const fn finish_listing(&mut self, time: u64) {
         self.last_listing = (self.codes.len(), time);
     }
 
-    /// The time of the last listing; 0: there was none.
+    /// The time of the last listing. 0 if there was none.
     #[must_use]
     pub const fn last_listing(&self) -> u64 {
         self.last_listing.1
     }
 
-    /// Ends the function that starts at `start` and is there at `time`.
+    /// Ends the function that starts at `start` and exists at `time`.
     pub fn unload(&mut self, start: u64, time: u64) {
         let at = start..start.saturating_add(1);
         for index in self.overlapping(&at).unwrap_or_default() {
@@ -176,19 +176,19 @@ impl CodeMap {
         self.codes.get(best?.1)
     }
 
-    /// What was at `address` at `time`.
+    /// The frame of the function that was at `address` at `time`.
     #[must_use]
     pub fn frame(&self, time: u64, address: u64) -> Option<Frame<'_>> {
         self.lookup(time, address).map(JitFunction::frame)
     }
 
-    /// All functions, in the order in which they came.
+    /// All functions, in the order in which they were added.
     #[must_use]
     pub fn codes(&self) -> &[JitFunction] {
         &self.codes
     }
 
-    /// Whether any of these addresses has ever been a function's.
+    /// Returns true if any of these addresses ever belonged to a function.
     #[must_use]
     pub fn holds_any(&self, range: &Range<u64>) -> bool {
         self.overlapping(range)
@@ -201,7 +201,7 @@ impl CodeMap {
         }
     }
 
-    /// The functions that share an address with `range`, at any time; None: they are more than are searched.
+    /// The functions that overlap `range` at any time. None if there are more than are searched.
     fn overlapping(&self, range: &Range<u64>) -> Option<Vec<usize>> {
         let mut found = Vec::new();
         let mut searched = 0usize;
@@ -226,7 +226,7 @@ impl CodeMap {
     }
 }
 
-/// The bits that a size takes; none: no size.
+/// The number of bits of a size. None if the size is zero.
 fn class_of(range: &Range<u64>) -> Option<u32> {
     let size = range.end.checked_sub(range.start)?;
     Some(64u32.saturating_sub(size.leading_zeros())).filter(|class| *class > 0)

@@ -1,4 +1,4 @@
-//! Which functions does a jitdump file describe?
+//! Reads the functions in a jitdump file.
 //!
 //! The format is `tools/perf/Documentation/jitdump-specification.txt` of the kernel: a header,
 //! then records, each with its size and time, in the byte order of the machine that wrote it.
@@ -9,13 +9,13 @@ use std::sync::Arc;
 use super::{CodeMap, JitFunction, Replacement, shown};
 use crate::{Error, Frame, Result};
 
-/// `JiTD` as the writing machine wrote it.
+/// `JiTD` in the byte order of the writing machine.
 const MAGIC: u32 = 0x4A69_5444;
-/// Its only version.
+/// The only version.
 const VERSION: u32 = 1;
-/// Flag of the header: times are the machine's own counter, not nanoseconds.
+/// Flag of the header: times are counts of the machine's own counter, not nanoseconds.
 const ARCH_TIMESTAMP: u64 = 1;
-/// A record's own header: its kind, its size with this, its time.
+/// Size of a record's header in bytes: its kind, its size including this header, its time.
 const PREFIX: usize = 16;
 
 const CODE_LOAD: u32 = 0;
@@ -23,12 +23,12 @@ const CODE_MOVE: u32 = 1;
 const CODE_CLOSE: u32 = 3;
 const CODE_UNWINDING_INFO: u32 = 4;
 
-/// Bytes of unwinding information that are kept; code that is loaded later has none.
+/// The most bytes of unwind information that are kept. Code that is loaded later has none.
 const MAX_UNWINDING: usize = 1 << 26;
-/// Bytes of that of a function; one with more has none. V8 and CPython write fewer than 500.
+/// The most bytes of unwind information for a function. If there is more, it is dropped. V8 and CPython write fewer than 500.
 const MAX_EH_FRAME: usize = 1 << 14;
 
-/// A jitdump file as far as it has been read.
+/// A jitdump file, up to the point to which it has been read.
 #[derive(Debug, Clone)]
 pub struct JitDump {
     big_endian: bool,
@@ -36,21 +36,21 @@ pub struct JitDump {
     flags: u64,
     pid: u32,
     map: CodeMap,
-    /// Functions by their producer's number, as they were last loaded or moved.
+    /// Functions by their producer's index, as they were last loaded or moved.
     by_index: HashMap<u64, JitFunction>,
     /// The `.eh_frame` of the function that is loaded next.
     next_eh_frame: Arc<[u8]>,
-    /// Bytes of all of them.
+    /// Size of all unwind information in bytes.
     unwinding: usize,
     broken: usize,
     is_closed: bool,
 }
 
 impl JitDump {
-    /// Reads a file's header; [`JitDump::feed`] takes in what follows it.
+    /// Reads a file's header. [`JitDump::feed`] reads the records that follow it.
     ///
     /// # Errors
-    /// [`Error::Jit`] if it is no jitdump file of a version that is known.
+    /// [`Error::Jit`] if it is not a jitdump file of a known version.
     pub fn new(bytes: &[u8]) -> Result<Self> {
         let magic = bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
         let big_endian = match magic {
@@ -88,19 +88,18 @@ impl JitDump {
         })
     }
 
-    /// Reads a file as a whole; a record that is cut off at its end is not read.
+    /// Reads a whole file. A record that is truncated at its end is not read.
     ///
     /// # Errors
-    /// [`Error::Jit`] if it is no jitdump file of a version that is known.
+    /// [`Error::Jit`] if it is not a jitdump file of a known version.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let mut dump = Self::new(bytes)?;
         dump.feed(bytes.get(dump.header..).unwrap_or_default());
         Ok(dump)
     }
 
-    /// Takes in the records that follow the header, or those taken in last. Returns how many
-    /// bytes were read (those of a record that is not whole were not), and what was
-    /// replaced.
+    /// Reads records that follow the header or the records of the previous call. Returns how many bytes were read, without those of an
+    /// incomplete record, and what was replaced.
     pub fn feed(&mut self, bytes: &[u8]) -> (usize, Vec<Replacement>) {
         let (mut rest, mut replaced) = (bytes, Vec::new());
         while !self.is_closed {
@@ -110,7 +109,7 @@ impl JitDump {
             };
             let size = size as usize;
             if size < PREFIX {
-                // Where the next one starts is not known any more.
+                // The start of the next record is unknown.
                 self.broken = self.broken.saturating_add(1);
                 self.is_closed = true;
                 break;
@@ -129,37 +128,37 @@ impl JitDump {
         (bytes.len().saturating_sub(rest.len()), replaced)
     }
 
-    /// What is at an address at a time of the file's clock.
+    /// The frame at an address at a time of the file's clock.
     #[must_use]
     pub fn lookup(&self, time: u64, address: u64) -> Option<Frame<'_>> {
         self.map.frame(time, address)
     }
 
-    /// Its functions.
+    /// The functions.
     #[must_use]
     pub const fn map(&self) -> &CodeMap {
         &self.map
     }
 
-    /// Bytes of its header: where the first record starts.
+    /// Size of the header in bytes, which is the offset of the first record.
     #[must_use]
     pub const fn header_size(&self) -> usize {
         self.header
     }
 
-    /// The process that wrote it, as that knows itself.
+    /// The process id, in the namespace of the process that wrote the file.
     #[must_use]
     pub const fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Its times are not nanoseconds but counts of the machine's own clock.
+    /// Returns true if times are counts of the machine's own clock instead of nanoseconds.
     #[must_use]
     pub const fn has_machine_times(&self) -> bool {
         self.flags & ARCH_TIMESTAMP != 0
     }
 
-    /// How many records contradict themselves.
+    /// Number of invalid records.
     #[must_use]
     pub const fn broken(&self) -> usize {
         self.broken
@@ -172,13 +171,13 @@ impl JitDump {
         }
     }
 
-    /// What a record has replaced; None: it is broken.
+    /// Reads a record and returns what it replaced. The outer None means that the record is broken.
     fn record(&mut self, kind: u32, time: u64, mut body: Read<'_>) -> Option<Option<Replacement>> {
         match kind {
             CODE_LOAD => {
                 let eh_frame = std::mem::take(&mut self.next_eh_frame);
                 let (_pid, _tid) = (body.u32()?, body.u32()?);
-                // Where it was made, which is where it is unless it runs elsewhere: perf goes by the latter.
+                // `_made_at` is where the code was generated. It equals `address` unless the code runs elsewhere. perf uses `address`.
                 let (_made_at, address, size, index) =
                     (body.u64()?, body.u64()?, body.u64()?, body.u64()?);
                 let name = body.string()?;
@@ -220,7 +219,7 @@ impl JitDump {
             CODE_UNWINDING_INFO => {
                 self.next_eh_frame = Arc::default();
                 let (size, of_hdr, _mapped) = (body.u64()?, body.u64()?, body.u64()?);
-                // Behind `.eh_frame` lies its `.eh_frame_hdr`.
+                // `.eh_frame_hdr` follows `.eh_frame`.
                 let size = usize::try_from(size.checked_sub(of_hdr)?).ok()?;
                 let eh_frame = body.bytes.get(..size)?;
                 let unwinding = self.unwinding.saturating_add(size);
@@ -229,7 +228,7 @@ impl JitDump {
                 }
                 Some(None)
             }
-            // Source lines, which no profile has room for, and whatever is added to the format.
+            // Ignore source lines, which profiles cannot show, and later additions to the format.
             _ => Some(None),
         }
     }
@@ -244,7 +243,7 @@ impl JitDump {
     }
 }
 
-/// What is left to read of a record.
+/// The unread part of a record.
 #[derive(Debug, Clone, Copy)]
 struct Read<'a> {
     bytes: &'a [u8],
@@ -274,7 +273,7 @@ impl<'a> Read<'a> {
         })
     }
 
-    /// Up to the zero that ends it.
+    /// Reads a NUL-terminated string.
     fn string(&mut self) -> Option<&'a [u8]> {
         let end = self.bytes.iter().position(|&byte| byte == 0)?;
         let (text, rest) = self.bytes.split_at_checked(end)?;

@@ -1,31 +1,30 @@
-//! Which ELF or dex files does a program keep in its memory for GDB to read?
+//! Reads the lists of ELF and dex files that a program keeps in its memory for GDB.
 //!
-//! GDB's JIT interface: a variable, `__jit_debug_descriptor`, leads to a linked list of
-//! entries, each with the place and size of an ELF file. ART has a second such list,
-//! `__dex_debug_descriptor`, for dex files, and fields of its own behind GDB's: sequence locks, because its
-//! readers do not stop it, and times.
+//! GDB's JIT interface: the variable `__jit_debug_descriptor` points to a linked list of entries, each with the address and size of an ELF
+//! file. ART has a second such list for dex files, `__dex_debug_descriptor`, and additional fields after GDB's: sequence locks, because its
+//! readers do not stop the process, and times.
 //!
-//! The program changes the list while it is read, and may be hostile: a list ends after
-//! [`MAX_ENTRIES`], or where it meets itself.
+//! The program may change the list while it is read, and may be hostile. Reading ends after [`MAX_ENTRIES`], or at an entry that was read
+//! before.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::{Error, Result};
 
-/// Entries of a list that are read; ART packs its own into some hundred.
+/// The most entries of a list that are read. ART packs its own entries into a few hundred.
 const MAX_ENTRIES: usize = 1 << 16;
-/// How often a list is read that changes meanwhile.
+/// How often reading is attempted if the list changes meanwhile.
 const ATTEMPTS: usize = 4;
 
-/// How a program lays its structures out. All of them are little-endian.
+/// The layout of the program's structures. All are little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JitAbi {
-    /// Pointers of 64 bits.
+    /// 64-bit pointers.
     Bits64,
-    /// Pointers of 32 bits, `uint64_t` aligned to 8 bytes: ARM and most others.
+    /// 32-bit pointers, `uint64_t` aligned to 8 bytes: ARM and most others.
     Bits32,
-    /// Pointers of 32 bits, `uint64_t` aligned to 4 bytes: x86.
+    /// 32-bit pointers, `uint64_t` aligned to 4 bytes: x86.
     X86,
 }
 
@@ -45,17 +44,17 @@ impl JitAbi {
     }
 }
 
-/// A JIT descriptor as it was found in memory.
+/// A JIT descriptor that was read from memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JitDescriptor {
     abi: JitAbi,
     address: u64,
-    /// Address of the first entry; 0: there is none.
+    /// Address of the first entry. 0 if there is none.
     first_entry: u64,
-    /// ART's sequence lock over the whole list: it changes with every change of the list.
-    /// None: the program keeps none, and who wants to know of changes must read the list.
+    /// ART's sequence lock over the whole list, which changes with every change of the list. None if the program has none: then changes can
+    /// only be detected by reading the list.
     pub seqlock: Option<u32>,
-    /// Whether entries have locks, too.
+    /// Whether each entry has a lock, too.
     entries_lock: bool,
 }
 
@@ -64,27 +63,26 @@ pub struct JitDescriptor {
 pub struct JitEntry {
     /// Address of the entry.
     pub address: u64,
-    /// Where the file lies. Nothing is said of what is there.
+    /// The addresses of the file. Its content has not been checked.
     pub symfile: Range<u64>,
-    /// When it was registered, in nanoseconds of CLOCK_MONOTONIC, if the program (ART) says so.
+    /// When it was registered, in nanoseconds of CLOCK_MONOTONIC. None if the program does not say so; ART does.
     pub time: Option<u64>,
 }
 
 /// The entries of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JitList {
-    /// From the first to the last, or to where it broke off.
+    /// The entries from the first to the last, or up to where reading ended.
     pub entries: Vec<JitEntry>,
-    /// False: it changed while it was read, could not be read to its end, or has none.
+    /// False if the list changed while it was read, could not be read to its end, or has no end.
     pub is_whole: bool,
 }
 
 impl JitDescriptor {
-    /// Reads the descriptor at `address`; `read` fills in bytes of the program's memory, or
-    /// says that they are not there.
+    /// Reads the descriptor at `address`. `read` fills a buffer with bytes of the program's memory, or returns false if it cannot.
     ///
     /// # Errors
-    /// [`Error::Jit`] if it cannot be read, is not initialised, or is of a version that is not known.
+    /// [`Error::Jit`] if it cannot be read, is not initialised, or has an unknown version.
     pub fn read(
         abi: JitAbi,
         address: u64,
@@ -121,7 +119,7 @@ impl JitDescriptor {
         Ok(descriptor)
     }
 
-    /// Reads the list. One that changes meanwhile is read a few times over.
+    /// Reads the list. If it changes meanwhile, it is read again a few times.
     pub fn list(&self, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> JitList {
         let mut list = JitList::default();
         for _ in 0..ATTEMPTS {
@@ -157,7 +155,7 @@ impl JitDescriptor {
         list
     }
 
-    /// An entry, if it is valid, and the address of the next one.
+    /// Reads an entry, or None if it is not valid, and the address of the next one.
     fn entry(
         &self,
         address: u64,
@@ -185,7 +183,7 @@ impl JitDescriptor {
         Some((entry(Some(time)).filter(|_| valid), next))
     }
 
-    /// Where an entry's own lock lies: behind three pointers, a size and a time.
+    /// Offset of an entry's own lock: after three pointers, a size and a time.
     const fn lock_offset(&self) -> usize {
         let pointers = self.abi.pointer().saturating_mul(3);
         let size = pointers.next_multiple_of(self.abi.align_of_u64());
@@ -193,17 +191,17 @@ impl JitDescriptor {
     }
 }
 
-/// Reads a structure's fields, one after the other.
+/// Reads the fields of a structure in order.
 struct Memory<'r> {
     abi: JitAbi,
     start: u64,
     address: u64,
-    /// What a structure holds, read at once; None: it ends where memory does, most likely.
+    /// The bytes of the structure, read at once. None if that failed: the structure is probably at the end of readable memory.
     whole: Option<[u8; LARGEST]>,
     read: &'r mut dyn FnMut(u64, &mut [u8]) -> bool,
 }
 
-/// Bytes of the largest structure.
+/// Size of the largest structure in bytes.
 const LARGEST: usize = 48;
 
 impl<'r> Memory<'r> {
@@ -263,7 +261,7 @@ impl<'r> Memory<'r> {
 mod tests {
     use super::*;
 
-    /// A descriptor of ART at 0x1000, with three entries at 0x2000, 0x2100 and 0x2200.
+    /// An ART descriptor at 0x1000, with three entries at 0x2000, 0x2100 and 0x2200.
     fn art() -> Vec<(u64, Vec<u8>)> {
         let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let mut descriptor: Vec<u8> = words(&[1, 0, 0x2000]);
@@ -312,9 +310,9 @@ mod tests {
         };
         let descriptor = JitDescriptor::read(JitAbi::Bits64, 0x1000, &mut read).unwrap();
         assert!(descriptor.list(&mut read).is_whole);
-        // The descriptor thrice, each entry once.
+        // The descriptor is read three times, each entry once.
         assert_eq!(readings, 6);
-        // Where it ends is the end of what can be read: its fields are read one by one.
+        // The descriptor ends at the end of readable memory, so its fields are read one by one.
         let mut cut = art();
         cut[0].1.truncate(24);
         assert!(list(&cut).unwrap().1.is_whole);
@@ -344,7 +342,7 @@ mod tests {
         memory[1].1[0..8].copy_from_slice(&u64::MAX.to_le_bytes());
         let (_, nowhere) = list(&memory).unwrap();
         assert_eq!((nowhere.entries.len(), nowhere.is_whole), (1, false));
-        // A size that wraps is none.
+        // An entry whose size wraps is not valid.
         memory[1].1[24..32].copy_from_slice(&u64::MAX.to_le_bytes());
         assert_eq!(list(&memory).unwrap().1.entries, []);
         memory[0].1[0] = 2;

@@ -1,13 +1,12 @@
-//! What is code called that a program makes while it runs?
+//! Names of code that programs generate at run time.
 //!
-//! Three kinds of producers say so, and all of them end in a [`CodeMap`], which knows that
-//! memory is reused: a name is that of an address *at a time*.
+//! There are three kinds of producers. Each one fills a [`CodeMap`]. Memory is reused, so a name belongs to an address *at a time*.
 //!
-//! | producer says it in | read by |
+//! | the producer writes | read by |
 //! |---|---|
-//! | `/tmp/perf-PID.map`: text, a line per function, without times | [`PerfMap`] |
+//! | `/tmp/perf-PID.map`: text, one line per function, without times | [`PerfMap`] |
 //! | a jitdump file: binary records with times; its source lines are not kept | [`JitDump`] |
-//! | its own memory, for GDB: a list of ELF files, of ART also dex files | [`JitDescriptor`] |
+//! | its own memory, for GDB: a list of ELF files; in ART also one of dex files | [`JitDescriptor`] |
 
 mod code_map;
 mod dump;
@@ -22,10 +21,10 @@ pub use perf_map::PerfMap;
 pub(crate) use symfile::symbol_addresses;
 pub use symfile::{JitDescriptors, descriptors_of, symfile_codes};
 
-/// A longer name is cut: it is shown in a row.
+/// Longer names are cut, because a name is shown in a row.
 const MAX_NAME: usize = 4096;
 
-/// A name as a row of a report can show it: cut, without control characters.
+/// Prepares a name for a row of a report: cut, without control characters.
 fn shown(name: &[u8]) -> String {
     let name = name.get(..MAX_NAME).unwrap_or(name);
     String::from_utf8_lossy(name)

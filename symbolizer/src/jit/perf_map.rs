@@ -1,12 +1,12 @@
-//! Which functions does `/tmp/perf-PID.map` name?
+//! Reads the functions in `/tmp/perf-PID.map`.
 //!
-//! Each line is `START SIZE NAME`, numbers in hexadecimal, the name to the end of the line. The
-//! file says neither times nor an end: producers append as they go, or write it anew.
+//! Each line is `START SIZE NAME` with hexadecimal numbers. The name extends to the end of the line. The file has neither times nor an end:
+//! producers append to it, or write it again from the start.
 
 use super::{CodeMap, JitFunction, Replacement, shown};
 use crate::Frame;
 
-/// A perf map as far as it has been read.
+/// A perf map, up to the point to which it has been read.
 #[derive(Debug, Clone, Default)]
 pub struct PerfMap {
     map: CodeMap,
@@ -15,8 +15,8 @@ pub struct PerfMap {
 }
 
 impl PerfMap {
-    /// Reads a map as a whole. Where entries overlap the later line counts; of a last line
-    /// without its end the name may be torn, so it is not read.
+    /// Reads a whole map. Where entries overlap, the later line counts. A last line without a newline is not read, because its name may be
+    /// incomplete.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Self {
         let mut map = Self::default();
@@ -24,9 +24,8 @@ impl PerfMap {
         map
     }
 
-    /// Reads what has been appended since the last [`PerfMap::finish_listing`], or the map as it was written anew, at `now`, in
-    /// as many pieces as its reader likes. Returns how many bytes were read, without those of a torn last line, and
-    /// what was replaced.
+    /// Reads what was appended since the last [`PerfMap::finish_listing`], or the rewritten map, as of `now`. The caller may split it into
+    /// any number of pieces. Returns how many bytes were read, without those of an incomplete last line, and what was replaced.
     pub fn feed(&mut self, bytes: &[u8], now: u64) -> (usize, Vec<Replacement>) {
         let whole = bytes
             .iter()
@@ -41,7 +40,7 @@ impl PerfMap {
             }
             let code = entry(line);
             broken = broken.saturating_add(usize::from(code.is_none()));
-            // Labels have no size: no code of their own.
+            // Labels have no size, so they have no code.
             code.filter(|code| !code.range.is_empty())
         });
         let replaced = self.map.appear(codes, now);
@@ -49,24 +48,24 @@ impl PerfMap {
         (whole, replaced)
     }
 
-    /// Ends a reading: all that the file said at `time` has been fed.
+    /// Ends a listing: everything that the file contained at `time` has been fed.
     pub const fn finish_listing(&mut self, time: u64) {
         self.map.finish_listing(time);
     }
 
-    /// What is at an address at a time; of a map that was read as a whole at any time.
+    /// The frame at an address at a time. For a map that was read as a whole, any time gives the same result.
     #[must_use]
     pub fn lookup(&self, time: u64, address: u64) -> Option<Frame<'_>> {
         self.map.frame(time, address)
     }
 
-    /// Its functions.
+    /// The functions.
     #[must_use]
     pub const fn map(&self) -> &CodeMap {
         &self.map
     }
 
-    /// How many lines were no entries.
+    /// Number of invalid lines.
     #[must_use]
     pub const fn broken(&self) -> usize {
         self.broken
@@ -88,7 +87,7 @@ fn entry(line: &[u8]) -> Option<JitFunction> {
     ))
 }
 
-/// The first word, and what follows it.
+/// Splits off the first word.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii_start();
     let end = text.iter().position(u8::is_ascii_whitespace)?;
@@ -101,7 +100,7 @@ fn hex(word: &[u8]) -> Option<u64> {
         .strip_prefix("0x")
         .or_else(|| word.strip_prefix("0X"))
         .unwrap_or(word);
-    // from_str_radix takes a sign.
+    // from_str_radix accepts a sign.
     let is_number = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_number.then(|| u64::from_str_radix(digits, 16).ok())?
 }
@@ -156,7 +155,7 @@ mod tests {
     fn what_is_appended_has_the_name_from_then_on() {
         let mut map = PerfMap::default();
         assert_eq!(map.feed(b"80 10 stale\n", 50), (12, vec![]));
-        // Of one look the later piece counts, as the later line does.
+        // Within one listing, a later piece replaces an earlier one, as a later line does.
         assert_eq!(map.feed(b"80 10 right\n", 50), (12, vec![]));
         assert_eq!(map.feed(b"100 10 old\n200 10 ne", 50), (11, vec![]));
         map.finish_listing(50);

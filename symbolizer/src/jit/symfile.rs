@@ -1,5 +1,5 @@
-//! What do ELF files say about code that is made at run time: which functions are in one that a
-//! program has registered, and where a program or library keeps its descriptors?
+//! Reads ELF files for code that is generated at run time: the functions in a file that a program has registered, and the addresses of a
+//! program's descriptors.
 
 use std::io::{Read, Seek};
 
@@ -14,27 +14,27 @@ use super::{JitFunction, shown};
 use crate::elf::demangle;
 use crate::{Error, Result, elf_file};
 
-/// Functions of one ELF file.
+/// The most functions of one ELF file.
 const MAX_FUNCTIONS: usize = 1 << 18;
-/// A larger string or symbol table is not searched.
+/// Larger string or symbol tables are not searched.
 const MAX_TABLE: u64 = 1 << 26;
 
-/// Where an ELF file has GDB's and ART's descriptors, as addresses of the file itself.
+/// The addresses of GDB's and ART's descriptors in an ELF file, as the file's own addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JitDescriptors {
-    /// How they are laid out.
+    /// The layout of the descriptors.
     pub abi: JitAbi,
-    /// `__jit_debug_descriptor`: ELF files.
+    /// `__jit_debug_descriptor`, for ELF files.
     pub jit: Option<u64>,
-    /// `__dex_debug_descriptor`: dex files.
+    /// `__dex_debug_descriptor`, for dex files.
     pub dex: Option<u64>,
 }
 
-/// The functions of an ELF file that a program has registered: at their addresses in the
-/// program, which are the symbols' own, in a relocatable file after its sections' addresses.
+/// Returns the functions of an ELF file that a program has registered, with their addresses in the program. These are the symbols'
+/// addresses, relative to their sections in a relocatable file.
 ///
 /// # Errors
-/// [`Error::Elf`] if it is no ELF file.
+/// [`Error::Elf`] if it is not an ELF file.
 pub fn symfile_codes(bytes: &[u8], name: &str) -> Result<Vec<JitFunction>> {
     let file = crate::parse_elf(bytes).map_err(refuse(name))?;
     let relocatable = file.kind() == object::ObjectKind::Relocatable;
@@ -57,10 +57,10 @@ pub fn symfile_codes(bytes: &[u8], name: &str) -> Result<Vec<JitFunction>> {
         .collect())
 }
 
-/// Looks for descriptors among the symbols of a program or library; none: it has none.
+/// Searches the symbols of a program or library for descriptors. None if it has none.
 ///
 /// # Errors
-/// [`Error::Elf`] if it is no ELF file. `name` is what it is called.
+/// [`Error::Elf`] if it is not an ELF file. `name` is used in the error.
 pub fn descriptors_of<F>(file: &F, name: &str) -> Result<Option<JitDescriptors>>
 where
     for<'f> &'f F: Read + Seek,
@@ -80,11 +80,10 @@ where
     Ok(any.then_some(JitDescriptors { abi, jit, dex }))
 }
 
-/// The addresses of symbols of an ELF file, whatever they are, by their names: two of its
-/// tables are read, not the file.
+/// Returns the addresses of symbols of any type in an ELF file, by their names. Only two tables of the file are read.
 ///
 /// # Errors
-/// [`Error::Elf`] if it is no ELF file. `name` is what it is called.
+/// [`Error::Elf`] if it is not an ELF file. `name` is used in the error.
 pub(crate) fn symbol_addresses<F>(
     file: &F,
     name: &str,
@@ -112,7 +111,7 @@ where
     H: FileHeader<Endian = object::Endianness>,
     R: ReadRef<'data>,
 {
-    // A library exports them; of a program only the debugger's table may have them.
+    // Libraries export these symbols. Programs may have them only in `.symtab`.
     let mut found = vec![None; symbol_names.len()];
     for table in [object::elf::SHT_DYNSYM, object::elf::SHT_SYMTAB] {
         if found.contains(&None) {
@@ -122,7 +121,7 @@ where
     found
 }
 
-/// Looks for the addresses that are still missing in the table of this kind.
+/// Searches the table of this kind for the addresses that are still missing.
 fn search<'data, H, R>(
     file: &ElfFile<'data, H, R>,
     kind: u32,

@@ -1,4 +1,4 @@
-//! Which function is at this address of the kernel?
+//! Finds the function at an address of the kernel.
 //!
 //! | question | look in |
 //! |---|---|

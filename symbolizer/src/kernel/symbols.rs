@@ -1,8 +1,7 @@
-//! Which of the kernel's symbols is at this address?
+//! Finds the kernel symbol at an address.
 //!
-//! Reads `/proc/kallsyms`, modules and BPF programs included, and the compact text
-//! that a session keeps of it (`symbols/kernel.sym`), because addresses change at
-//! every boot.
+//! Reads `/proc/kallsyms`, including modules and BPF programs, and the compact text copy of it in a session (`symbols/kernel.sym`). A
+//! session needs a copy because the addresses change with every boot.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -13,9 +12,9 @@ use crate::{Error, Result};
 
 /// First line of a `kernel.sym`.
 const HEADER: &str = "# varid kernel symbols 1: address, size, name, module";
-/// Symbols that say where the kernel starts and ends.
+/// Symbols that mark the start and the end of the kernel.
 const MARKS: [&str; 3] = ["_text", "_stext", "_etext"];
-/// Where a symbol ends that no neighbour bounds: as perf has it, with the page after its start.
+/// Determines the end of a symbol without a next one: the end of the page after its start, as in perf.
 const PAGE: u64 = 4096;
 
 /// The kernel's functions.
@@ -27,21 +26,21 @@ pub struct KernelSymbols {
     hidden: usize,
 }
 
-/// Where the kernel itself, without its modules, has been put.
+/// The address range of the kernel itself, without its modules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelText {
-    /// The symbol that it starts with: `_text`, or `_stext` where there is no such.
+    /// The symbol at its start: `_text`, or `_stext` if there is no `_text`.
     pub symbol: &'static str,
-    /// From there to `_etext`.
+    /// From that symbol to `_etext`.
     pub range: Range<u64>,
 }
 
-/// A function; its name and module lie in the text that all share.
+/// A function. Its name and module are in the text that all entries share.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     start: u64,
     end: u64,
-    /// Empty where the memory has been reused.
+    /// Empty if the memory has been reused.
     name: (usize, usize),
     module: (usize, usize),
 }
@@ -51,11 +50,11 @@ struct Entry {
 pub struct KernelSymbol<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The module it belongs to, `bpf` for a BPF program; none for the kernel itself.
+    /// The module that it belongs to, `bpf` for a BPF program. None for the kernel itself.
     pub module: Option<&'a str>,
     /// First address.
     pub start: u64,
-    /// The address after its last byte. The kernel does not say sizes: this is where the next symbol starts.
+    /// The address after its last byte. The kernel does not publish sizes, so this is the start of the next symbol.
     pub end: u64,
 }
 
@@ -72,8 +71,7 @@ impl KernelSymbols {
     /// Reads a text in the format of `/proc/kallsyms`.
     ///
     /// # Errors
-    /// [`Error::Kernel`] with the line that is wrong; [`Error::KernelHidden`] if every
-    /// address is zero, as they are for readers without privileges.
+    /// [`Error::Kernel`] with the invalid line. [`Error::KernelHidden`] if every address is zero, as for readers without privileges.
     pub fn parse_kallsyms(bytes: &[u8]) -> Result<Self> {
         let mut table = Self::default();
         // Data symbols bound the functions before them, so they are kept until then.
@@ -89,7 +87,7 @@ impl KernelSymbols {
             let start = hex(address).ok_or_else(|| wrong(number, "not an address"))?;
             let module = words.next();
             if start == 0 {
-                // Other symbols may be numbers, not places: those of per-CPU variables are.
+                // Symbols of other kinds can be zero without being hidden: those of per-CPU variables are offsets.
                 let hidden = matches!(kind, "t" | "T" | "w" | "W");
                 table.hidden = table.hidden.saturating_add(usize::from(hidden));
                 continue;
@@ -100,7 +98,7 @@ impl KernelSymbols {
                 *place = Some(start);
             }
             if !matches!(kind, "t" | "T" | "w" | "W") {
-                // Absolute symbols are numbers, not places.
+                // Absolute symbols are numbers, not addresses.
                 if !matches!(kind, "a" | "A") {
                     bounds.push(start);
                 }
@@ -130,11 +128,11 @@ impl KernelSymbols {
         Ok(table)
     }
 
-    /// Reads what [`KernelSymbols::write`] wrote, and [`KernelSymbols::write_more`] behind it. A last line without its end is
-    /// being written.
+    /// Reads the output of [`KernelSymbols::write`], with that of [`KernelSymbols::write_more`] appended. An incomplete last line is
+    /// ignored: it is still being written.
     ///
     /// # Errors
-    /// [`Error::Kernel`] with the line that is wrong.
+    /// [`Error::Kernel`] with the invalid line.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let mut table = Self::default();
         let written = bytes.iter().rposition(|byte| *byte == b'\n');
@@ -160,8 +158,7 @@ impl KernelSymbols {
         Ok(table)
     }
 
-    /// Writes the symbols as tab-separated text: address, size, name, module. With
-    /// `addresses`, only those that hold one of them.
+    /// Writes the symbols as tab-separated text: address, size, name, module. With `addresses`, writes only those that contain one of them.
     ///
     /// # Errors
     /// Those of `out`.
@@ -170,7 +167,7 @@ impl KernelSymbols {
         self.write_entries(addresses, out)
     }
 
-    /// What [`KernelSymbols::write`] would have written for these addresses, too.
+    /// Writes the additional lines that [`KernelSymbols::write`] would have written for these addresses.
     ///
     /// # Errors
     /// Those of `out`.
@@ -207,29 +204,28 @@ impl KernelSymbols {
         self.entry(address).map(|entry| self.symbol(entry))
     }
 
-    /// Where the kernel itself is; none if that is not said, as in what
-    /// [`KernelSymbols::write`] wrote.
+    /// The address range of the kernel itself. None if it is not known, as in the output of [`KernelSymbols::write`].
     #[must_use]
     pub const fn text(&self) -> Option<&KernelText> {
         self.text.as_ref()
     }
 
-    /// How many functions were shown without their addresses.
+    /// Number of functions that were listed without their addresses.
     #[must_use]
     pub const fn hidden(&self) -> usize {
         self.hidden
     }
 
-    /// Takes in what `newer`, a later look at the same kernel, has and this has not: modules
-    /// and BPF programs that were loaded meanwhile. What has gone is kept: it was sampled.
-    /// Memory that one had before and another has now is nobody's: a sample may be of either.
+    /// Adds the symbols that are only in `newer`, a later snapshot of the same kernel: modules and BPF programs that were loaded meanwhile.
+    /// Symbols that are gone are kept, because they may have been sampled. Memory that has changed its owner loses its name, because a
+    /// sample may be from either owner.
     pub fn add_new(&mut self, newer: &Self) {
         let known = self.symbols.len();
         let mut reused = Vec::new();
         for entry in &newer.symbols {
             let symbol = newer.symbol(entry);
             let before = self.symbols.get(..known).unwrap_or_default();
-            // Those that share an address with it: the first may start before it.
+            // The symbols that overlap it. The first of them may start before it.
             let from = before.partition_point(|old| old.end <= symbol.start);
             let overlapping = before.get(from..).unwrap_or_default();
             let overlapping = overlapping
@@ -242,7 +238,7 @@ impl KernelSymbols {
                 let gone = newer
                     .lookup(old.start)
                     .is_none_or(|now| now.name != old.name);
-                // Where a BPF program ends is not said: another behind its start is a neighbour.
+                // The end of a BPF program is not known: a program that starts after another one is a neighbour, not a replacement.
                 let is_bounded = old.module != Some("bpf");
                 if same_start && (old.name, old.module) == (symbol.name, symbol.module) {
                     is_known = true;
@@ -271,7 +267,7 @@ impl KernelSymbols {
         self.symbols.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no functions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.symbols.is_empty()
@@ -281,7 +277,7 @@ impl KernelSymbols {
         self.symbols.get(self.index(address)?)
     }
 
-    /// Which entry is the function at `address`.
+    /// The index of the function at `address`.
     fn index(&self, address: u64) -> Option<usize> {
         let after = self
             .symbols
@@ -302,7 +298,7 @@ impl KernelSymbols {
     }
 
     fn push(&mut self, start: u64, end: u64, name: &str, module: &str) {
-        // Modules come in runs: most symbols share the text of the one before.
+        // Modules are listed in runs, so most symbols share the text of the previous one.
         let module = match self.symbols.last() {
             Some(last) if self.names.get(last.module.0..last.module.1) == Some(module) => {
                 last.module
@@ -324,8 +320,8 @@ impl KernelSymbols {
         (from, self.names.len())
     }
 
-    /// Sorts, keeps the name of each address that is listed last, as perf does, and ends each symbol where the next
-    /// one of the same module starts.
+    /// Sorts the symbols. For each address, keeps the name that is listed last, as perf does. Each symbol ends at the start of the next one
+    /// of the same module.
     fn bound(&mut self, others: &[u64]) {
         self.symbols.sort_by_key(|symbol| symbol.start);
         self.symbols.dedup_by(|later, kept| {
@@ -368,7 +364,7 @@ impl KernelSymbols {
     }
 }
 
-/// The lines of a text with their numbers; what is not UTF-8 ends as an empty line's error.
+/// The lines of a text with their numbers. A line that is not UTF-8 is returned as an empty one, which is then an error.
 fn lines_of(bytes: &[u8]) -> impl Iterator<Item = (usize, &str)> {
     bytes
         .split(|&byte| byte == b'\n')

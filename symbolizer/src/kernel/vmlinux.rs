@@ -1,7 +1,7 @@
-//! Which source line of the kernel is at this address?
+//! Finds the source line at an address of the kernel.
 //!
-//! The kernel's ELF file, `vmlinux`, has its debug information. A kernel is loaded at an address of
-//! its own at every boot (KASLR): the place of `_text` says by how much that differs from the file's.
+//! The kernel's ELF file, `vmlinux`, has its debug information. The kernel is loaded at a different address at every boot (KASLR). The
+//! address of `_text` gives the difference from the addresses in the file.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,24 +10,23 @@ use crate::elf::{DebugFiles, ElfSource, SymbolOrigin};
 use crate::jit::symbol_addresses;
 use crate::{Error, Frame, Result};
 
-/// The kernel is moved by whole pages.
+/// The kernel is relocated by whole pages.
 const PAGE: u64 = 4096;
 
-/// A kernel's ELF file, with the addresses that one boot of it had.
+/// A kernel's ELF file, with the load address of one boot.
 #[derive(Debug)]
 pub struct Vmlinux {
     source: ElfSource,
-    /// What to subtract from an address to have the file's, modulo 2^64.
+    /// The difference between an address at run time and the one in the file, modulo 2^64.
     moved: u64,
 }
 
 impl Vmlinux {
-    /// Looks for the file of a kernel by its release (`uname -r`) and build-id in the places where
-    /// systems keep it, and in the symbol folders of `debug_files`. None: it is in none of them.
-    /// `text` is where the kernel had `symbol` (`_text` or `_stext`).
+    /// Searches a kernel's file by its release (`uname -r`) and build-id, in the places where systems keep it and in the symbol folders of
+    /// `debug_files`. None if it is in none of them. `text` is the address of `symbol` (`_text` or `_stext`) in the running kernel.
     ///
     /// # Errors
-    /// As [`Vmlinux::open`], for the first file of this kernel, if there is none that can be used.
+    /// As for [`Vmlinux::open`], for the first file of this kernel, if none of its files can be used.
     pub fn find(
         release: &str,
         build_id: &[u8],
@@ -56,8 +55,8 @@ impl Vmlinux {
     /// Opens the file of a kernel that had `symbol` (`_text` or `_stext`) at the address `text`.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::Elf`] if it cannot be read, has another build-id, or no such
-    /// symbol; [`Error::KernelHidden`] if `text` is zero, as it is shown to those without privileges.
+    /// [`Error::Io`] or [`Error::Elf`] if it cannot be read, has another build-id, or no such symbol. [`Error::KernelHidden`] if `text` is
+    /// zero, which is what readers without privileges see.
     pub fn open(
         path: &Path,
         build_id: &[u8],
@@ -94,8 +93,8 @@ impl Vmlinux {
         Ok(Self { source, moved })
     }
 
-    /// The functions at an address that the kernel had, innermost first; none if it is not the
-    /// kernel's own (a module's, a BPF program's).
+    /// Returns the functions at an address of the running kernel, innermost first. Empty if the address is not in the kernel itself (but in
+    /// a module or a BPF program).
     #[must_use]
     pub fn frames(&self, address: u64) -> Vec<Frame<'_>> {
         let address = address.wrapping_sub(self.moved);
@@ -106,21 +105,21 @@ impl Vmlinux {
         }
     }
 
-    /// By how much the kernel was moved from where its file says, modulo 2^64.
+    /// The offset by which the kernel was relocated from the addresses in its file, modulo 2^64.
     #[must_use]
     pub const fn moved_by(&self) -> u64 {
         self.moved
     }
 }
 
-/// Where systems keep the kernel's file with its debug information.
+/// The paths at which systems keep the kernel's file with its debug information.
 fn places(release: &str, build_id: &[u8]) -> Vec<PathBuf> {
     let mut places = Vec::new();
     let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     if let Some((first, rest)) = hex.split_at_checked(2) {
         places.push(format!("/usr/lib/debug/.build-id/{first}/{rest}.debug").into());
     }
-    // A release comes from a recording: it shall not lead elsewhere.
+    // The release comes from a recording, so it must not lead to other folders.
     if !release.is_empty() && !release.contains('/') {
         places.extend(
             [

@@ -1,4 +1,4 @@
-//! What is known of an obfuscated frame?
+//! The description of an obfuscated frame.
 
 use crate::dex::split_shared_name;
 
@@ -35,17 +35,17 @@ pub struct ObfuscatedFrame<'f> {
     pub class: &'f str,
     /// The method, without its parameters.
     pub method: &'f str,
-    /// The line; or the dex pc, if the dex file has no lines and R8 wrote the mapping.
+    /// The line, or the dex pc if the dex file has no lines and R8 wrote the mapping.
     pub position: Option<Position>,
     /// The parameter types, separated by commas, if they are known.
     pub params: Option<&'f str>,
-    /// The source file that the dex file names, if it names one: most builds rename it to `SourceFile`.
+    /// The source file that the dex file has, if any. Most builds rename it to `SourceFile`.
     pub file: Option<&'f str>,
 }
 
 impl<'f> ObfuscatedFrame<'f> {
-    /// The frame of a dex method by its name as profiles show it: `a.b.c`, `a.b.c(int,d)` or `a.b.c and 41 more`. Returned
-    /// beside it is what the name says of others that share the method's code: empty, or ` and 41 more`. None: the name has no class.
+    /// Makes the frame of a dex method from its name as profiles show it: `a.b.c`, `a.b.c(int,d)` or `a.b.c and 41 more`. Also returns the
+    /// part of the name about other methods that share the code: empty, or ` and 41 more`. None if the name has no class.
     #[must_use]
     pub fn of_method(name: &'f str) -> Option<(Self, &'f str)> {
         let (own, more) = split_shared_name(name);

@@ -1,4 +1,4 @@
-//! Which class, method and line of the source is an obfuscated one, which R8 or ProGuard renamed and inlined?
+//! Maps obfuscated classes, methods and lines, which R8 or ProGuard renamed and inlined, to those of the source.
 //!
 //! [`Mapping`] is the `mapping.txt` that they write. One obfuscated frame can stand for several frames of the source, because
 //! of inlining. It can also be ambiguous: one of several methods. [`Mapping::frames`] then returns nothing, and
@@ -9,9 +9,9 @@
 //! An outlined method keeps the name that R8 gave it. The line of its caller is unknown, because it depends on the pair of
 //! frames.
 //!
-//! The format is described in ProGuard's manual, "retrace", and in R8's `doc/retrace.md`. What ProGuard writes is compared
-//! with the answers of ProGuard's own retrace. What R8 writes is compared with its documentation, and which source file a class
-//! is in with the answers of R8's retrace. [`Mapping::retrace`] rewrites the lines of a stack trace.
+//! The format is described in ProGuard's manual, "retrace", and in R8's `doc/retrace.md`. Results for ProGuard's files are compared with
+//! those of ProGuard's own retrace. Results for R8's files are compared with its documentation, and the source files of classes with the
+//! results of R8's retrace. [`Mapping::retrace`] rewrites the lines of a stack trace.
 
 mod frame;
 mod text;
@@ -32,7 +32,7 @@ const MAX_ALTERNATIVES: usize = 64;
 /// R8's range for a method whose code comes from one line.
 const CATCH_ALL: (u32, u32) = (0, 65535);
 
-/// A mapping file, read.
+/// A parsed mapping file.
 #[derive(Debug, Clone, Default)]
 pub struct Mapping {
     text: String,
@@ -71,7 +71,7 @@ impl Mapping {
         let text = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         let mut mapping = Self::default();
-        // Whether a note is about the last method. Before the first method it is about the class.
+        // Whether a comment is about the last method. Before the first method, it is about the class.
         let mut after_method = false;
         for line in text.lines() {
             let Some(read) = Line::read(&text, line) else {
@@ -91,7 +91,7 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Adds what a line says.
+    /// Adds the content of a line.
     fn add(&mut self, text: &str, line: Line, after_method: bool) {
         let member = self.members.last_mut().filter(|_| after_method);
         match (line, member) {
@@ -156,8 +156,8 @@ impl Mapping {
         self.skipped
     }
 
-    /// Whether R8 wrote it. R8 leaves lines out of release builds for Android 8 and later; the
-    /// file then has dex pcs in their place, as ART's stack traces do.
+    /// Returns true if R8 wrote the file. R8 leaves lines out of release builds for Android 8 and later. The file then has dex pcs instead,
+    /// as in ART's stack traces.
     #[must_use]
     pub fn is_r8(&self) -> bool {
         self.is_r8
@@ -174,7 +174,7 @@ impl Mapping {
         self.classes.get(*index as usize)
     }
 
-    /// The frames that a frame stands for whose source file is not known: [`Mapping::frames_of`].
+    /// Like [`Mapping::frames_of`], for a frame whose source file is not known.
     #[must_use]
     pub fn frames(
         &self,
@@ -195,8 +195,8 @@ impl Mapping {
     /// The frames that one frame stands for, innermost first. Empty if the class is not in the file, or if the frame is
     /// ambiguous.
     ///
-    /// If the mapping does not note the source file of a class, it is named after the outermost class, as R8's retrace
-    /// names it: `Main.java`, or `Main.kt` if the frame's file ends so, and `Math.kt` of a Kotlin facade `MathKt`.
+    /// If the mapping has no source file for a class, the file is named after the outermost class, as in R8's retrace: `Main.java`, or
+    /// `Main.kt` if the frame's file has that extension, or `Math.kt` for a Kotlin facade `MathKt`.
     #[must_use]
     pub fn frames_of(&self, frame: &ObfuscatedFrame<'_>) -> Vec<Frame<'_>> {
         let mut alternatives = self.alternatives_of(frame);
@@ -206,8 +206,8 @@ impl Mapping {
         }
     }
 
-    /// The candidates for one frame, each with its frames innermost first. There are several if neither the position nor the
-    /// parameters tell which method it is.
+    /// The candidates for one frame, each with its frames innermost first. There are several if neither the position nor the parameters
+    /// determine the method.
     #[must_use]
     pub fn alternatives(
         &self,
@@ -387,7 +387,7 @@ impl Mapping {
     }
 }
 
-/// The source file of an original class that the mapping does not note, by the rules of R8's retrace (`RetraceUtils`).
+/// The source file of an original class for which the mapping has none, by the rules of R8's retrace (`RetraceUtils`).
 fn inferred_source_file(class: &str, obfuscated: Option<&str>) -> String {
     let simple = class.rsplit('.').next().unwrap_or(class);
     let outermost = simple.split('$').next().unwrap_or(simple);
@@ -397,7 +397,7 @@ fn inferred_source_file(class: &str, obfuscated: Option<&str>) -> String {
     }
     let name = obfuscated.rsplit('/').next().unwrap_or(obfuscated);
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-    // Kotlin puts the functions of a file that are in no class into a class of the file's name and `Kt`.
+    // Kotlin puts the top-level functions of a file into a class with the file's name and `Kt`.
     let facade = outermost.strip_suffix("Kt").filter(|of| !of.is_empty());
     match (facade, extension) {
         (Some(file), "" | "kt") => format!("{file}.kt"),

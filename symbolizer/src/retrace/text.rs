@@ -1,4 +1,4 @@
-//! What does one line of a mapping file say?
+//! Parses a line of a mapping file.
 
 /// A range of the file's text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(super) enum Original {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
     pub(super) obfuscated: Span,
-    /// Its class, if it is not the one that it is listed in, because it was inlined or moved.
+    /// Its class, if it differs from the class that lists it, because it was inlined or moved.
     pub(super) class: Option<Span>,
     pub(super) name: Span,
     pub(super) params: Span,
@@ -52,7 +52,7 @@ pub(super) struct Member {
     pub(super) synthesized: bool,
 }
 
-/// What a line says.
+/// The content of a line.
 pub(super) enum Line {
     /// `original.Name -> a.b:`
     Class { original: Span, obfuscated: Span },

@@ -1,9 +1,9 @@
-//! What does a line of a stack trace say with the names of the source?
+//! Rewrites the lines of a stack trace with the names of the source.
 
 use super::{Mapping, ObfuscatedFrame, Position};
 use crate::Frame;
 
-/// What ART prints in place of the source file where the position is a dex pc.
+/// ART prints this instead of the source file if the position is a dex pc.
 const NO_FILE: &str = "Unknown Source";
 
 /// A line of the form `PREFIXat CLASS.METHOD(FILE:LINE)SUFFIX`.
@@ -17,11 +17,11 @@ struct TraceLine<'t> {
 }
 
 impl Mapping {
-    /// The lines that one line of a Java stack trace, or of a log that has some, stands for with the names of the source.
+    /// Returns the lines with the names of the source for one line of a Java stack trace, or of a log that contains stack traces.
     ///
-    /// A frame becomes a line for each method that was inlined there, and itself. Those of an ambiguous frame follow each
-    /// other, each but the first marked `<OR>`, as R8's retrace does. Of an exception the class is renamed. Every
-    /// other line stays as it is.
+    /// A frame becomes one line for each method that was inlined there, and one for the method itself. The candidates for an ambiguous
+    /// frame follow each other. Each but the first is marked `<OR>`, as in R8's retrace. For an exception, the class is renamed. Every
+    /// other line stays unchanged.
     #[must_use]
     pub fn retrace(&self, line: &str) -> Vec<String> {
         let retraced = match TraceLine::read(line) {
@@ -61,7 +61,7 @@ impl Mapping {
         lines
     }
 
-    /// What stands in the parentheses of a frame.
+    /// The text in the parentheses of a frame.
     fn place(&self, frame: &Frame<'_>, file: &str) -> String {
         match &frame.location {
             Some(location) => format!("{}:{}", location.file, location.line),
@@ -75,7 +75,7 @@ impl Mapping {
         }
     }
 
-    /// A line that begins with an exception's class, or has it after `Caused by: `, `Exception in thread "main" ` or the like.
+    /// Rewrites a line with an exception's class at its start, or after `Caused by: `, `Exception in thread "main" ` or the like.
     fn retrace_exception(&self, line: &str) -> Option<String> {
         let head = line.split(": ").next().unwrap_or(line);
         let after = match line.strip_prefix(head) {
@@ -102,7 +102,7 @@ impl<'t> TraceLine<'t> {
         let (prefix, rest) = line.split_at_checked(start)?;
         let (path, rest) = rest.strip_prefix("at ")?.split_once('(')?;
         let (place, suffix) = rest.split_once(')')?;
-        // A module, or a class loader and a module, may stand before the class.
+        // A module, or a class loader and a module, may precede the class.
         let path = path.rsplit('/').next().unwrap_or(path).trim();
         let (class, method) = path.rsplit_once('.')?;
         let numbered = place.rsplit_once(':');

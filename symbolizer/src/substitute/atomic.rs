@@ -1,4 +1,4 @@
-//! How does a file appear whole or not at all?
+//! Writes files so that they appear complete or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -22,7 +22,7 @@ pub(super) fn write(path: &Path, fill: impl FnOnce(&File) -> Result<()>) -> Resu
     temporary.rename(path)
 }
 
-/// Copies a sparse file. Never by a link: who is given the one would have the other.
+/// Copies a sparse file. It is never linked: changes of one file would change the other.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     write(to, |file| {
         let source = File::open(from).map_err(Error::io("open", from))?;
@@ -30,11 +30,11 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     })
 }
 
-/// A name of a file that goes away with it.
+/// A temporary file, which is removed when this is dropped.
 struct Temporary(PathBuf);
 
 impl Temporary {
-    /// A name that nobody has, in the folder of `path`.
+    /// Makes an unused name in the folder of `path`.
     fn beside(path: &Path) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -54,7 +54,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // What cannot be removed was not created, has its final name, or the folder is gone with it.
+        // Ignore errors: the file was not created, has its final name, or was removed with its folder.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,13 +1,13 @@
-//! How are the numbers of a DWARF section written?
+//! Writes the numbers of DWARF sections.
 
 use super::machine::TargetMachine;
 use crate::{Error, Result};
 
-/// A section that grows at its end, little-endian, in the 32-bit DWARF format.
+/// A section that is appended to: little-endian, in the 32-bit DWARF format.
 #[derive(Debug, Default)]
 pub(super) struct Bytes(pub(super) Vec<u8>);
 
-/// Where the length of a part is that is not complete yet.
+/// The position of the length field of a part that is being written.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Length(usize);
@@ -25,7 +25,7 @@ impl Bytes {
         self.0.extend(value.to_le_bytes());
     }
 
-    /// An address or a size as wide as the machine's addresses.
+    /// Appends an address or a size, as wide as the machine's addresses.
     pub(super) fn word(&mut self, machine: TargetMachine, value: u64) {
         let bytes = value.to_le_bytes();
         self.0.extend(bytes.iter().take(machine.address_size()));
@@ -47,16 +47,16 @@ impl Bytes {
         self.u8(value as u8 & 0x7f);
     }
 
-    /// A text, which holds no NUL, and its end.
+    /// Appends a string, which must not contain NUL, and its terminator.
     pub(super) fn text(&mut self, text: &str) {
         self.0.extend(text.as_bytes());
         self.u8(0);
     }
 
-    /// Where the next byte goes.
+    /// The offset of the next byte.
     ///
     /// # Errors
-    /// [`Error::Substitute`] beyond what the 32-bit DWARF format can hold.
+    /// [`Error::Substitute`] beyond the limit of the 32-bit DWARF format.
     pub(super) fn offset(&self) -> Result<u32> {
         small(self.0.len())
     }
@@ -68,7 +68,7 @@ impl Bytes {
         at
     }
 
-    /// Ends it here.
+    /// Ends the part and writes its length.
     pub(super) fn end(&mut self, length: Length) -> Result<()> {
         let from = length.0.saturating_add(4);
         let size = small(self.0.len().saturating_sub(from))?;
@@ -79,7 +79,7 @@ impl Bytes {
     }
 }
 
-/// A number that must fit into 32 bits.
+/// Converts an offset or a size, which must fit into 32 bits.
 fn small(value: usize) -> Result<u32> {
     u32::try_from(value)
         .ok()

@@ -1,7 +1,7 @@
-//! A cache of substitutes, so that a file of bytecode is read and written once, not at every session.
+//! A cache of substitutes, so that a bytecode file is read and written only once, not in every session.
 //!
-//! A substitute is stored by its content id, the version of what is written and the machine.
-//! A session gets a copy: it holds all its files, and can be moved, changed and given away.
+//! The key of a substitute is its content id, the version of the written format, and the machine. A session gets a copy, so that it
+//! contains all its files, and can be moved, changed and given away.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, FileTimes, Metadata, Permissions};
@@ -20,35 +20,35 @@ use super::{atomic, text};
 use crate::bytecode::BytecodeImage;
 use crate::{Error, Result, hex};
 
-/// Goes up whenever other bytes are written for the same file.
+/// Must be increased whenever different bytes are written for the same file.
 const VERSION: u32 = 5;
 
 /// A user's own folder of substitutes.
 #[derive(Debug)]
 pub struct Cache {
     folder: PathBuf,
-    /// The folder that was found to be the user's, whatever has its name now.
+    /// The opened folder, which was checked to be the user's. Its name may lead elsewhere later.
     opened: File,
     owner: u32,
     limit: u64,
 }
 
-/// How a substitute came to be.
+/// Where a substitute comes from.
 #[derive(Debug)]
 pub struct Provided {
-    /// Nothing had to be written.
+    /// True if everything was copied from the cache.
     pub reused: bool,
-    /// Why the next session has to write it again.
+    /// The error because of which the next session has to write it again.
     pub not_stored: Option<Error>,
 }
 
 impl Cache {
-    /// The cache in `folder`, which is made if it is not there and closed to others than `owner`, the effective user.
-    /// Its files take at most `limit` bytes of the disk: those go that were not used for the longest time.
+    /// Opens the cache in `folder`. The folder is created if necessary, and made inaccessible to users other than `owner`, the effective
+    /// user. Its files take at most `limit` bytes of the disk: the least recently used ones are removed.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder cannot be made; [`Error::Substitute`] if it is another user's, or others can write
-    /// to the folder that it is in.
+    /// [`Error::Io`] if the folder cannot be created. [`Error::Substitute`] if it belongs to another user, or others can write to its
+    /// parent folder.
     pub fn open(folder: &Path, owner: u32, limit: u64) -> Result<Self> {
         let create = |path: &Path, recursive| {
             let mut builder = DirBuilder::new();
@@ -74,7 +74,7 @@ impl Cache {
         let folder = std::path::absolute(folder).map_err(Error::io("find", folder))?;
         let parent = folder.parent().unwrap_or(&folder);
         create(parent, true)?;
-        // Nothing is made where another user's link leads to.
+        // Create nothing through another user's link.
         if own(parent)?.mode() & 0o022 != 0 {
             return Err(refused(parent, "others can write to it: chmod go-w"));
         }
@@ -98,15 +98,15 @@ impl Cache {
         })
     }
 
-    /// The folder's own path, which leads nowhere else if it is renamed.
+    /// A path of the opened folder that stays valid if the folder is renamed.
     fn here(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.opened.as_raw_fd()))
     }
 
-    /// Puts the substitute of `image`, for this machine, at `elf` and its text form at `sym`.
+    /// Writes the substitute of `image`, for this machine, to `elf` and its text form to `sym`.
     ///
     /// # Errors
-    /// As [`Substitute::write`] and [`super::write_sym`]; the cache is no reason to fail.
+    /// As for [`Substitute::write`] and [`super::write_sym`]. Problems of the cache are not errors.
     pub fn provide(&self, image: &dyn BytecodeImage, elf: &Path, sym: &Path) -> Result<Provided> {
         let machine = TargetMachine::host();
         let build_id = &image.content_id();
@@ -135,7 +135,7 @@ impl Cache {
         Ok(provided)
     }
 
-    /// Copies an entry to `target`, if there is one that can be trusted.
+    /// Copies an entry to `target`, if it exists and can be trusted.
     fn reuse(&self, entry: &Path, target: &Path, whole: impl Fn(&Path) -> Option<bool>) -> bool {
         let own = |file: &Metadata| {
             file.is_file() && file.uid() == self.owner && file.mode() & 0o022 == 0
@@ -144,21 +144,21 @@ impl Cache {
             && whole(entry) == Some(true)
             && atomic::copy(entry, target).is_ok();
         if trusted {
-            // If this fails the entry is removed earlier than it should be.
+            // If this fails, the entry is removed earlier than it should be.
             let now = FileTimes::new().set_accessed(SystemTime::now());
             let _ = File::open(entry).and_then(|file| file.set_times(now));
         }
         trusted
     }
 
-    /// Stores the file at `written` as an entry, and removes old entries until all are within the limit.
+    /// Stores the file at `written` as an entry. Removes old entries until the total is within the limit.
     fn store(&self, written: &Path, entry: &Path) -> Result<()> {
         atomic::copy(written, entry)?;
         let io = || Error::io("make room in", &self.folder);
         let mut files = Vec::new();
         for file in fs::read_dir(self.here()).map_err(io())? {
             let file = file.map_err(io())?;
-            // Another varid has just removed it.
+            // Another varid process has just removed it.
             let Ok(metadata) = file.metadata() else {
                 continue;
             };
@@ -189,7 +189,8 @@ impl Provided {
     }
 }
 
-/// Whether a file's name is an entry's, of whatever version, or a temporary one of an entry's: `HEX-MACHINE.VERSION.KIND[.PID-N.tmp]`.
+/// Returns true if a file's name is that of an entry of any version, or of an entry's temporary file:
+/// `HEX-MACHINE.VERSION.KIND[.PID-N.tmp]`.
 fn is_ours(name: &OsStr) -> bool {
     let mut parts = name.to_str().unwrap_or_default().split('.');
     let id = parts.next().and_then(|stem| stem.split_once('-'));
@@ -204,7 +205,7 @@ fn is_ours(name: &OsStr) -> bool {
         }
 }
 
-/// Whether a file is a whole substitute of a file of that content, whose text ends there; none if it is not even ELF.
+/// Returns true if a file is a complete substitute for that content, whose text ends at `end`. None if it is not an ELF file.
 fn is_substitute(path: &Path, build_id: &[u8], end: u64) -> Option<bool> {
     let file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
@@ -223,7 +224,7 @@ fn is_substitute(path: &Path, build_id: &[u8], end: u64) -> Option<bool> {
     )
 }
 
-/// Where the section headers end, which are the last bytes of a substitute.
+/// The end of the section headers, which are the last bytes of a substitute.
 fn headers_end<Elf: FileHeader<Endian = Endianness>>(header: &Elf) -> Option<u64> {
     let endian = header.endian().ok()?;
     let size = u64::from(header.e_shentsize(endian));
@@ -231,7 +232,7 @@ fn headers_end<Elf: FileHeader<Endian = Endianness>>(header: &Elf) -> Option<u64
     start.checked_add(size.checked_mul(header.e_shnum(endian).into())?)
 }
 
-/// Whether a file is a whole text form: its last line says of what.
+/// Returns true if a file is a complete text form: its last line has the content id.
 fn is_text(path: &Path, build_id: &[u8; 20]) -> Option<bool> {
     let end = text::last_line(build_id);
     let mut file = File::open(path).ok()?;

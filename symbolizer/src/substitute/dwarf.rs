@@ -1,13 +1,14 @@
-//! What does a substitute look like as DWARF?
+//! Encodes a substitute's symbols and lines as DWARF.
 //!
-//! Version 4, since perf 6.1 and binutils 2.40 show the wrong file for version 5. One
-//! compile unit per class: with one for all, addr2line reads every line of a big dex
-//! before its first answer. `.debug_aranges`, without which elfutils finds no unit. A line
-//! sequence per method, which ends where its instructions end. Files lie in
-//! the folder of their package, below a compilation directory of `.`: elfutils prints `(null)`
-//! where none is said, and a longer one twice. A method's name is
-//! the whole one, and no language is named: gdb takes Java for C++ and shows
-//! `of(int)(void)`; of a language it does not know it leaves the names alone.
+//! The choices, and their reasons:
+//! - Version 4: perf 6.1 and binutils 2.40 show the wrong file for version 5.
+//! - One compile unit per class: with a single one, addr2line reads every line of a big dex file before its first result.
+//! - `.debug_aranges`: elfutils finds no unit without it.
+//! - A line sequence per method, which ends at the end of the method's instructions.
+//! - Files are in the folder of their package, below a compilation directory of `.`: elfutils prints `(null)` if there is no directory, and
+//!   prints a longer one twice.
+//! - The whole name of a method as its name, and no language: gdb treats Java like C++ and shows `of(int)(void)`. It leaves names of
+//!   unknown languages unchanged.
 
 use gimli::constants::{
     DW_AT_comp_dir, DW_AT_external, DW_AT_high_pc, DW_AT_low_pc, DW_AT_name, DW_AT_stmt_list,
@@ -22,10 +23,10 @@ use super::machine::TargetMachine;
 use super::table::{Row, Slot, Substitute, Unit};
 use crate::Result;
 
-/// The smallest change of the line that an opcode of one byte says, and how many changes there are.
+/// The smallest line advance of a special opcode, and the number of line advances.
 const LINE_BASE: i8 = -4;
 const LINE_RANGE: u8 = 12;
-/// The first opcode of one byte; before it are the standard opcodes, whose operands are counted here.
+/// The first special opcode. The standard opcodes precede it. `OPERANDS` has their numbers of operands.
 const OPCODE_BASE: u8 = 10;
 const OPERANDS: [u8; 9] = [0, 1, 1, 1, 1, 0, 0, 0, 1];
 
@@ -39,7 +40,7 @@ pub(super) struct Dwarf {
 }
 
 impl Dwarf {
-    /// The sections that describe the units of a substitute.
+    /// Encodes the sections for the units of a substitute.
     pub(super) fn encode(substitute: &Substitute) -> Result<Self> {
         let mut dwarf = Self::default();
         dwarf.abbreviations();
@@ -53,7 +54,7 @@ impl Dwarf {
         Ok(dwarf)
     }
 
-    /// Their names and contents, without those that would be empty.
+    /// The names and contents of the sections, without empty ones.
     pub(super) fn sections(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         [
             (".debug_abbrev", &self.abbrev),
@@ -132,7 +133,7 @@ impl Dwarf {
         aranges.u32(offset);
         aranges.u8(machine.address_size() as u8);
         aranges.u8(0);
-        // A pair starts at a multiple of its size.
+        // The pairs are aligned to their size.
         if machine.address_size() == 8 {
             aranges.u32(0);
         }
@@ -151,14 +152,14 @@ impl Dwarf {
         line.u16(4);
         let header = line.begin();
         line.u8(code_unit);
-        // Instructions per step, which start a statement each.
+        // maximum_operations_per_instruction and default_is_stmt.
         line.u8(1);
         line.u8(1);
         line.u8(LINE_BASE as u8);
         line.u8(LINE_RANGE);
         line.u8(OPCODE_BASE);
         line.0.extend(OPERANDS);
-        // Folder 0 is the compilation directory.
+        // Directory 0 is the compilation directory.
         let folder = u8::from(!unit.folder.is_empty());
         if folder == 1 {
             line.text(&unit.folder);
@@ -166,7 +167,7 @@ impl Dwarf {
         line.u8(0);
         for file in &unit.files {
             line.text(file);
-            // Time and size are not known.
+            // Modification time and size are unknown.
             line.0.extend([folder, 0, 0]);
         }
         line.u8(0);
@@ -187,23 +188,23 @@ impl Dwarf {
     }
 }
 
-/// An address and how many bytes from there.
+/// Writes an address and a size.
 fn extent(info: &mut Bytes, machine: TargetMachine, start: u64, size: u64) {
     info.word(machine, start);
-    // More than 4 GB are no dex file.
+    // Dex files are never larger than 4 GB.
     info.u32(u32::try_from(size).unwrap_or(u32::MAX));
 }
 
-/// A line number program that is written.
+/// Writes a line number program.
 struct LineProgram<'b> {
     line: &'b mut Bytes,
     machine: TargetMachine,
-    /// Bytes that addresses are multiples of; not zero.
+    /// Addresses are multiples of this number of bytes. Not zero.
     code_unit: u64,
 }
 
 impl LineProgram<'_> {
-    /// The rows of a method, up to its end.
+    /// Writes the rows of a method, up to its end.
     fn sequence(&mut self, rows: &[Row], end: u64) {
         let Some(first) = rows.first() else {
             return;
@@ -235,12 +236,12 @@ impl LineProgram<'_> {
         self.line.0.extend([0, 1, DW_LNE_end_sequence.0]);
     }
 
-    /// How many steps between instructions so many bytes are.
+    /// Converts bytes to steps between instructions.
     fn steps(&self, bytes: u64) -> u64 {
         bytes.checked_div(self.code_unit).unwrap_or_default()
     }
 
-    /// A row that many bytes and lines behind the last one.
+    /// Writes a row at this distance from the last one, in bytes and lines.
     fn step(&mut self, bytes: u64, lines: i64) {
         let (mut steps, mut lines) = (self.steps(bytes), lines);
         let last = i64::from(LINE_BASE).saturating_add(i64::from(LINE_RANGE));

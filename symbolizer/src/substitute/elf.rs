@@ -1,11 +1,9 @@
-//! What does a substitute look like as an ELF file?
+//! Writes a substitute as an ELF file.
 //!
-//! Each choice here is one that perf, binutils, elfutils, gdb and llvm all take: a
-//! shared object of the recorded machine whose addresses are file offsets, one
-//! readable and executable segment from offset zero over the text, program
-//! headers and build-id note, `.text` as PROGBITS (perf does not annotate NOBITS), and
-//! global function symbols with their sizes. Methods consist of instructions that do nothing, one for
-//! each code unit: disassemblers leave zeros out, and perf shows samples and lines beside instructions only.
+//! The layout is accepted by perf, binutils, elfutils, gdb and llvm alike: a shared object of the recorded machine whose addresses are file
+//! offsets, one readable and executable segment from offset zero over the text, program headers and build-id note, `.text` as PROGBITS
+//! (perf does not annotate NOBITS), and global function symbols with their sizes. Methods consist of no-ops, one for each code unit:
+//! disassemblers skip zeros, and perf shows samples and lines only next to instructions.
 
 use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, Sym, Writer};
 use object::write::{StringId, WritableBuffer};
@@ -17,7 +15,7 @@ use super::table::Substitute;
 use crate::build_id_note::build_id_note;
 use crate::{Error, Result};
 
-/// Writes the file into `out`, which is empty.
+/// Writes the file into `out`, which must be empty.
 pub(super) fn write(
     substitute: &Substitute,
     dwarf: &Dwarf,
@@ -30,7 +28,7 @@ pub(super) fn write(
     let note = build_id_note(&substitute.build_id, Endianness::Little);
     let text = &substitute.text;
     let text_size = text.end.saturating_sub(text.start);
-    // Section and symbol indices come in the order in which they are reserved here.
+    // Section and symbol indices are assigned in the order of the reservations here.
     let mut writer = Writer::new(Endianness::Little, machine.is_64(), out);
     writer.reserve_file_header();
     writer.reserve_until(length(text.end)?);
@@ -155,9 +153,9 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Writes the instructions of a bytecode image's methods. Those of a range of slots are not known.
+/// Writes the instructions of a bytecode image's methods. The instructions in a range of slots are not known, so nothing is written there.
 fn write_methods(substitute: &Substitute, writer: &mut Writer<'_>) -> Result<()> {
-    /// Bytes that are written at once, if one instruction is not longer.
+    /// Bytes that are written at once, unless one instruction is longer.
     const CHUNK: usize = 1 << 12;
     if substitute.units.is_empty() {
         return Ok(());
@@ -180,7 +178,7 @@ fn write_methods(substitute: &Substitute, writer: &mut Writer<'_>) -> Result<()>
     Ok(())
 }
 
-/// The header of a section, which has the address of its place in the file if it has one at all.
+/// Makes a section header. The address of a loaded section is its file offset.
 fn section(
     name: StringId,
     sh_type: u32,
@@ -203,7 +201,7 @@ fn section(
     }
 }
 
-/// A file offset as this machine's memory counts it.
+/// Converts a file offset to a `usize`.
 fn length(bytes: u64) -> Result<usize> {
     usize::try_from(bytes).map_err(|_| Error::Substitute {
         problem: format!("a text of {bytes} bytes"),

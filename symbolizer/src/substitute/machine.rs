@@ -1,8 +1,8 @@
-//! The machine that a substitute is for.
+//! The machine of a substitute.
 
 use object::elf;
 
-/// The machine whose readers shall take the file.
+/// The machine whose tools read the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TargetMachine {
     /// 64-bit x86.
@@ -34,7 +34,7 @@ impl TargetMachine {
         }
     }
 
-    /// Bytes of an address.
+    /// Size of an address in bytes.
     pub(super) fn address_size(self) -> usize {
         if self.is_64() { 8 } else { 4 }
     }
@@ -43,11 +43,11 @@ impl TargetMachine {
         !matches!(self, Self::X86 | Self::Arm)
     }
 
-    /// An instruction that does nothing, of so many bytes where the machine has one.
+    /// Returns a no-op of `bytes` bytes, if the machine has one of that length.
     pub(super) fn no_operation(self, bytes: u8) -> Vec<u8> {
         match self {
             Self::X86_64 | Self::X86 => {
-                // `nop` behind prefixes: no instruction is longer than 15 bytes.
+                // `nop` with prefixes. No instruction is longer than 15 bytes.
                 let prefixes = usize::from(bytes.clamp(1, 15)).saturating_sub(1);
                 let mut instruction = vec![0x66; prefixes];
                 instruction.push(0x90);

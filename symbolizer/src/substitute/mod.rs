@@ -1,11 +1,10 @@
-//! How do other tools learn the names of methods?
+//! Writes ELF files that provide the names of methods to other tools.
 //!
-//! From ELF files that stand in for what is no ELF file: one per file of bytecode, whose
-//! addresses are offsets in that file, and one for the remap range, where methods
-//! without bytecode and markers live. They hold symbols and a build-id, and instructions that do nothing
-//! where the code would be. perf, gdb, addr2line, readelf and Hotspot read them.
+//! A substitute is an ELF file that stands for something that is not one. There is one for each bytecode file, whose addresses are offsets
+//! in that file, and one for the remap range, which contains methods without bytecode and markers. A substitute has symbols, a build-id,
+//! and no-ops in place of the code. perf, gdb, addr2line, readelf and Hotspot read it.
 //!
-//! A file appears under its name only when it is whole.
+//! A file appears under its name only when it is complete.
 
 mod atomic;
 mod bytes;

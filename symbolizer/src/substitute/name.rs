@@ -1,15 +1,14 @@
-//! Names in a form that other tools show unchanged.
+//! Prepares names so that other tools show them unchanged.
 
-/// A name as a line of text and a string table can hold it: control characters become U+FFFD.
+/// Prepares a name for a line of text and a string table: control characters become U+FFFD.
 pub(super) fn printable(name: String) -> String {
     replace(name, char::is_control)
 }
 
-/// A method's name as its symbol.
+/// Returns the symbol name of a method.
 ///
-/// Readers demangle every symbol: a name that one of them would take for a mangled one
-/// stands in single quotes, with which no mangled name starts. `;`, which cannot be part
-/// of a Java name, becomes U+FFFD: perf's demangler of Java and folded stacks end a name there.
+/// Tools demangle every symbol, so a name that one of them would take for a mangled one is put into single quotes: no mangled name starts
+/// with a quote. `;`, which cannot be part of a Java name, becomes U+FFFD: perf's Java demangler and folded stacks end a name there.
 pub(super) fn symbol(name: String) -> String {
     let name = replace(name, |c| c == ';' || c.is_control());
     if looks_mangled(&name) {
@@ -19,9 +18,9 @@ pub(super) fn symbol(name: String) -> String {
     }
 }
 
-/// Whether perf, binutils, llvm or a Rust program may take `name` for a mangled one.
+/// Returns true if perf, binutils, llvm or a Rust program may take `name` for a mangled one.
 fn looks_mangled(name: &str) -> bool {
-    // C++, Rust and D, behind what binutils skips.
+    // C++, Rust and D, after the prefix that binutils skips.
     let bare = name.trim_start_matches(['$', '.']);
     let underscored = bare.strip_prefix('_').is_some_and(|rest| {
         let rest = rest.trim_start_matches('_');
@@ -30,7 +29,7 @@ fn looks_mangled(name: &str) -> bool {
     let ocaml = name
         .strip_prefix("caml")
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
-    // Rust's demangler takes names without underscore, too.
+    // Rust's demangler also accepts names without the underscore.
     underscored || ocaml || rustc_demangle::try_demangle(name).is_ok()
 }
 
@@ -42,8 +41,8 @@ fn replace(name: String, unwanted: impl Fn(char) -> bool) -> String {
     }
 }
 
-/// Where the source files of a class's package lie in its source tree, as Java has it and debuggers look for
-/// them; empty for a class without package.
+/// The folder of a class's package in a source tree, by Java's convention, where debuggers search for source files. Empty for a class
+/// without a package.
 pub(super) fn source_folder(class: &str) -> String {
     let (package, _) = class.rsplit_once('.').unwrap_or_default();
     package.replace('.', "/")

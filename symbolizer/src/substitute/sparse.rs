@@ -1,14 +1,14 @@
-//! How does a file of many zeros take little room on the disk?
+//! Writes files with long runs of zeros as sparse files.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
 use object::write::WritableBuffer;
 
-/// Bytes of a block of most file systems: what a hole is made of.
+/// The block size of most file systems in bytes, which is the granularity of holes.
 const BLOCK: usize = 4096;
 
-/// A file written from start to end in which zeros become holes.
+/// A file that is written from start to end, in which zeros become holes.
 pub(super) struct Sparse<'f> {
     out: BufWriter<&'f File>,
     len: usize,
@@ -26,7 +26,7 @@ impl<'f> Sparse<'f> {
         }
     }
 
-    /// Copies all of a file.
+    /// Copies a whole file.
     pub(super) fn copy(from: &File, to: &'f File) -> io::Result<()> {
         let mut sparse = Self::new(to);
         let mut block = Vec::with_capacity(BLOCK);
@@ -43,7 +43,7 @@ impl<'f> Sparse<'f> {
         }
         let length = sparse.len as u64;
         sparse.finish()?;
-        // It may end in zeros.
+        // The file may end in zeros.
         to.set_len(length)
     }
 
@@ -56,7 +56,7 @@ impl<'f> Sparse<'f> {
         self.out.write_all(bytes)
     }
 
-    /// Writes out what is left; the first error that any write met.
+    /// Flushes the buffer. Returns the first error of any write.
     pub(super) fn finish(mut self) -> io::Result<()> {
         match self.error.take() {
             Some(error) => Err(error),
@@ -78,7 +78,7 @@ impl WritableBuffer for Sparse<'_> {
         const ZEROS: [u8; 64] = [0; 64];
         let zeros = len.saturating_sub(self.len);
         match ZEROS.get(..zeros) {
-            // Few zeros are padding: a seek would flush the buffer.
+            // Short runs of zeros are padding: a seek would flush the buffer.
             Some(padding) => self.write_bytes(padding),
             None => {
                 self.len = len;

@@ -1,4 +1,4 @@
-//! Which symbols and lines does a substitute hold?
+//! The symbols and lines of a substitute.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,61 +9,61 @@ use crate::bytecode::{BytecodeImage, CodeCopy, CodeLine, MethodCode, NO_CLASS, u
 use crate::dex::{DexBytecode, DexFile};
 use crate::{Error, Result};
 
-/// The bytes that all names of one file may take: enough for 64 K methods with names of 1,000 characters.
+/// The most bytes of all names in one file: enough for 64 K methods with names of 1,000 characters.
 const NAMES: usize = 64 << 20;
-/// The names of a large file may take this many times its size, up to [`MAX_NAMES`].
+/// In a large file, names may take this many times its size, up to [`MAX_NAMES`].
 const NAMES_PER_BYTE: usize = 4;
 const MAX_NAMES: usize = 1 << 29;
-/// Where the text starts, unless code lies before: after a dex file's header, which is longer than an ELF header.
+/// The start of the text, unless there is code before it: after a dex file's header, which is longer than an ELF header.
 pub(super) const TEXT_START: u64 = 0x70;
 
-/// A named stretch of a substitute's addresses.
+/// A named range of a substitute's addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
     /// First address.
     pub offset: u64,
-    /// Bytes; not zero.
+    /// Size in bytes. Not zero.
     pub size: u64,
     /// The name that profiles show.
     pub name: String,
 }
 
 impl Slot {
-    /// The address behind the last one.
+    /// The address after the last one.
     pub(super) fn end(&self) -> u64 {
         self.offset.saturating_add(self.size)
     }
 }
 
-/// Methods of one class that lie one behind the other: a compile unit.
+/// Consecutive methods of one class: a compile unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unit {
-    /// Which of the slots.
+    /// Their range in the slots.
     pub(super) methods: Range<usize>,
-    /// The folder of the class's package, where the source files are; empty: none.
+    /// The folder of the class's package, which contains the source files. Empty if there is none.
     pub(super) folder: String,
-    /// Source files, as [`Row::file`] counts them; the class's own is the first.
+    /// Source files, indexed by [`Row::file`]. The class's own file is the first.
     pub(super) files: Vec<String>,
-    /// Lines, by ascending address, one for an address.
+    /// Lines by ascending address, at most one for each address.
     pub(super) rows: Vec<Row>,
 }
 
-/// From this address on the source is here.
+/// The source line of the addresses from this one on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) address: u32,
-    /// Which of the unit's files.
+    /// Index of the file in the unit's list.
     pub(super) file: u32,
-    /// Line, from 1; zero: none.
+    /// Line, from 1. Zero if there is none.
     pub(super) line: u32,
 }
 
-/// What a substitute ELF file says, before it is written.
+/// The content of a substitute ELF file before it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Substitute {
     pub(super) machine: TargetMachine,
     pub(super) text: Range<u64>,
-    /// Bytes of the smallest step between instructions; not zero.
+    /// The smallest step between instructions in bytes. Not zero.
     pub(super) code_unit: u8,
     pub(super) build_id: Vec<u8>,
     pub(super) slots: Vec<Slot>,
@@ -71,7 +71,7 @@ pub struct Substitute {
 }
 
 impl Substitute {
-    /// The substitute of a dex file: [`Substitute::of_bytecode`] of all dex files in its container that can be read.
+    /// Makes the substitute of a dex file: [`Substitute::of_bytecode`] for all dex files in its container that can be read.
     ///
     /// # Errors
     /// [`Error::Dex`] if no class can be read.
@@ -79,18 +79,18 @@ impl Substitute {
         Ok(Self::of_bytecode(&DexBytecode::new(dex.borrowed())?))
     }
 
-    /// The substitute of a file of bytecode: a symbol for each method's instructions, named by
-    /// [`BytecodeImage::code_name`], and their source lines; the build-id is [`BytecodeImage::content_id`].
+    /// Makes the substitute of a bytecode file: a symbol for each method's instructions, with [`BytecodeImage::code_name`] as its name, and
+    /// their source lines. The build-id is [`BytecodeImage::content_id`].
     ///
-    /// A method whose name is broken is called `method@17`, and so are those behind whose names take 64 MB, in a large
-    /// file four times its size. One whose debug information is broken has the lines before the fault.
+    /// A method whose name is broken is called `method@17`. So are the methods that follow once names take 64 MB, or four times the size of
+    /// a large file. A method whose debug information is broken has the lines before the fault.
     #[must_use]
     pub fn of_bytecode(image: &dyn BytecodeImage) -> Self {
         let mut builder = Builder::new(image);
         for method in image.methods() {
             builder.method(method);
         }
-        // A unit is one range: none reaches from the image into the copies.
+        // A unit is one address range, so it must not contain both methods of the image and copies.
         builder.end_unit();
         for copy in image.copies().iter() {
             builder.copy(copy);
@@ -105,13 +105,13 @@ impl Substitute {
         }
     }
 
-    /// The substitute of a range of `length` addresses that holds `slots`: the remap range.
+    /// Makes the substitute of a range of `length` addresses with `slots`: the remap range.
     ///
-    /// `build_id` must change whenever the slots do, as the caller sees fit.
+    /// `build_id` must change whenever the slots change. How is up to the caller.
     ///
     /// # Errors
-    /// [`Error::Substitute`] if a slot is empty or not within the range, the names take more than 64 MB, or the
-    /// build-id is not 1 to 64 bytes long.
+    /// [`Error::Substitute`] if a slot is empty or outside of the range, the names take more than 64 MB, or the build-id is not 1 to 64
+    /// bytes long.
     pub fn remap(
         slots: impl IntoIterator<Item = Slot>,
         length: u64,
@@ -120,11 +120,11 @@ impl Substitute {
         Self::of_slots(slots, length, build_id, name::symbol)
     }
 
-    /// The substitute of an ELF file of which `slots`, the functions by their offsets in the file, and nothing else is known. Names
-    /// that are mangled stay so, for its readers to demangle.
+    /// Makes the substitute of an ELF file of which only `slots` are known, the functions by their file offsets. Mangled names stay
+    /// mangled: readers demangle them.
     ///
     /// # Errors
-    /// As of [`Substitute::remap`].
+    /// As for [`Substitute::remap`].
     pub fn of_functions(
         slots: impl IntoIterator<Item = Slot>,
         length: u64,
@@ -162,7 +162,7 @@ impl Substitute {
         }
         Ok(Self {
             machine: TargetMachine::host(),
-            // The headers lie over the first addresses, as they do over a dex file's.
+            // The headers overlap the first addresses, as they overlap a dex file's header.
             text: 0..length.max(TEXT_START),
             code_unit: 1,
             build_id: build_id.to_vec(),
@@ -171,7 +171,7 @@ impl Substitute {
         })
     }
 
-    /// The same for another machine than the one this program runs on: readers expect the recorded one's.
+    /// Returns the same substitute for another machine. Readers expect the recorded machine, not the one that this program runs on.
     #[must_use]
     pub fn for_machine(mut self, machine: TargetMachine) -> Self {
         self.machine = machine;
@@ -191,7 +191,7 @@ impl Substitute {
     }
 }
 
-/// The addresses of a file's text: all from its first method on, and those behind its header.
+/// The addresses of a file's text: all from its first method on, and those after its header.
 pub(super) fn text_of(image: &dyn BytecodeImage) -> Range<u64> {
     let end = image.bytes().len() as u64;
     let end = end.max(image.copies().range().end.into()).max(TEXT_START);
@@ -200,14 +200,14 @@ pub(super) fn text_of(image: &dyn BytecodeImage) -> Range<u64> {
     start.min(TEXT_START)..end
 }
 
-/// Collects symbols and lines, method by method, by ascending address.
+/// Collects symbols and lines method by method, by ascending address.
 #[derive(Debug)]
 struct Builder<'i> {
     image: &'i dyn BytecodeImage,
     code_unit: u8,
     slots: Vec<Slot>,
     units: Vec<Unit>,
-    /// The last unit's class, None: the next method begins a unit; and its files by their names.
+    /// The class of the last unit, or None if the next method begins a unit. `files` has the indices of the unit's files by name.
     class: Option<String>,
     files: HashMap<String, u32>,
     budget: Budget,
@@ -226,7 +226,7 @@ impl<'i> Builder<'i> {
         }
     }
 
-    /// The next method begins a unit.
+    /// Makes the next method begin a unit.
     fn end_unit(&mut self) {
         self.class = None;
     }
@@ -240,13 +240,13 @@ impl<'i> Builder<'i> {
         self.copy(&own);
     }
 
-    /// Adds a method where its copy is.
+    /// Adds a method at the addresses of its copy.
     fn copy(&mut self, copy: &CodeCopy) {
         let method = &copy.method;
         let image = self.image;
         let name = self.budget.take(|| image.code_name(method));
         let class = || image.class_name(method.index);
-        // Where the method has a name, its class is a part of that and costs nothing more.
+        // If the method has a name, it contains the class, which therefore costs nothing more.
         let class = match name {
             Some(_) => class().map(name::printable),
             None => self.budget.take(class),
@@ -277,10 +277,10 @@ impl<'i> Builder<'i> {
         }
     }
 
-    /// Adds the rows of a method that are within it, where its copy has them.
+    /// Adds the rows within a method, at the addresses of its copy.
     ///
-    /// Of several rows for an instruction the first is for it, the last for what follows: as
-    /// [`BytecodeImage::lines`] has it.
+    /// Among several rows for an instruction, the first is for it, and the last for the instructions after it: see
+    /// [`BytecodeImage::lines`].
     fn rows(&mut self, copy: &CodeCopy, lines: &[CodeLine]) {
         let (image, method) = (self.image, &copy.method);
         let end = method.code.end;
@@ -324,8 +324,8 @@ impl<'i> Builder<'i> {
         }
     }
 
-    /// The unit's number for a source file. One without a name is called as the class: a line of an unknown file
-    /// still tells two lines apart.
+    /// Returns the unit's index of a source file. If it has no name, the class's name is used, so that equal lines of different unknown
+    /// files stay distinct.
     fn file(&mut self, name: impl FnOnce() -> Option<String>) -> u32 {
         let name = self
             .budget
@@ -345,8 +345,8 @@ impl<'i> Builder<'i> {
     }
 }
 
-/// What may still be written for a file. A small file can claim that a million methods share the longest name, or the
-/// longest stretch of instructions.
+/// The remaining budget of a file. A small file can claim that a million methods share the longest name, or the longest range of
+/// instructions.
 #[derive(Debug)]
 pub(super) struct Budget {
     names: usize,
@@ -354,7 +354,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// The budget of a file, with the others of its container.
+    /// The budget of a file, including the other files of its container.
     pub(super) fn of(image: &dyn BytecodeImage) -> Self {
         let size = image.bytes().len();
         Self {
@@ -363,8 +363,8 @@ impl Budget {
         }
     }
 
-    /// Takes a name's bytes from the budget; None: the name is broken, or the budget is used up. After the first name that
-    /// does not fit no other does.
+    /// Takes a name's bytes from the budget. None if the name is broken, or the budget is used up. After the first name that does not fit,
+    /// no more names are accepted.
     pub(super) fn take(&mut self, name: impl FnOnce() -> Option<String>) -> Option<String> {
         if self.names == 0 {
             return None;
@@ -375,8 +375,8 @@ impl Budget {
         left.map(|_| name)
     }
 
-    /// The lines of a method; none if they cannot be read, or the methods have more instructions than the file and its copies
-    /// have room for.
+    /// The lines of a method. None if they cannot be read, or the methods have more instructions than the file and its copies have room
+    /// for.
     pub(super) fn lines(
         &mut self,
         image: &dyn BytecodeImage,

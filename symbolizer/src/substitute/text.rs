@@ -8,9 +8,9 @@ use super::table::Budget;
 use crate::bytecode::BytecodeImage;
 use crate::{Error, Result};
 
-/// Writes the table of a bytecode image's methods to a file, as [`write_sym_text`] has it.
+/// Writes the table of a bytecode image's methods to a file, in the format of [`write_sym_text`].
 ///
-/// The file appears only when it is whole.
+/// The file appears only when it is complete.
 ///
 /// # Errors
 /// [`Error::Io`] if it cannot be written.
@@ -23,9 +23,9 @@ pub fn write_sym(image: &dyn BytecodeImage, path: &Path) -> Result<()> {
     })
 }
 
-/// Writes the table of a bytecode image's methods: address, size, class, method, signature,
-/// source file, first line, separated by tabs; one line per method with code, by class. Addresses are
-/// offsets in the image, in hexadecimal, of shared instructions those of the method's copy; what is not known is `-`. The first line and the last are comments.
+/// Writes the table of a bytecode image's methods, one line for each method with code, by class. The tab-separated columns are address,
+/// size, class, method, signature, source file, first line. Addresses are hexadecimal offsets in the image. For shared instructions, they
+/// are those of the method's copy. Unknown values are `-`. The first and the last line are comments.
 ///
 /// # Errors
 /// Those of `out`.
@@ -58,7 +58,7 @@ pub fn write_sym_text(image: &dyn BytecodeImage, out: &mut dyn Write) -> io::Res
     out.write_all(last_line(&image.content_id()).as_bytes())
 }
 
-/// How the text form of a bytecode image ends.
+/// The last line of a bytecode image's text form.
 pub(super) fn last_line(build_id: &[u8; 20]) -> String {
     let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("# end of {hex}\n")

@@ -1,4 +1,4 @@
-//! Writing a substitute to its file.
+//! Writes a substitute to its file.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::{atomic, elf};
 use crate::{Error, Result};
 
 impl Substitute {
-    /// Writes the file, sparse, replacing what has that name only when it is whole.
+    /// Writes the file as a sparse one. An existing file of that name is replaced only when the new one is complete.
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be written, [`Error::Substitute`] if it would not be a valid ELF file.

@@ -1,4 +1,4 @@
-//! Are inlined functions and source lines those of the crate addr2line, frame by frame?
+//! Compares inlined functions and source lines with those of the crate addr2line, frame by frame.
 
 use crate::common;
 
@@ -21,11 +21,11 @@ struct Frame {
     line: Option<(String, u32)>,
 }
 
-/// The ways in which the two may differ, each with the rule that recognizes it.
+/// The known differences between the two, each with the rule that recognizes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Difference {
-    /// addr2line reads no symbols: it says nothing where there is no debug information. Ours is one function without a
-    /// line, named by the symbol or the unwind table.
+    /// addr2line reads no symbols, so it has no result without debug information. Ours is one function without a line, named by the symbol
+    /// or the unwind table.
     NoDebugInformation,
     /// Debug information has a line and no function.
     Unnamed,
@@ -43,7 +43,7 @@ type Reader<'d> = EndianSlice<'d, RunTimeEndian>;
 /// All names of the symbols at an address.
 type Symbols = BTreeMap<u64, BTreeSet<String>>;
 
-/// A path without folders called `.` within: tools differ in whether they leave them out.
+/// A path without `.` components: tools differ in whether they omit them.
 fn plain(file: &str) -> String {
     file.replace("/./", "/")
 }
@@ -71,7 +71,7 @@ fn symbols(files: [&object::File<'_>; 2]) -> Symbols {
     symbols
 }
 
-/// Random addresses of the code, the same at every run.
+/// Random addresses of the code, which are the same in every run.
 fn addresses(file: &object::File<'_>) -> Vec<u64> {
     let code: Vec<(u64, u64)> = file
         .sections()
@@ -127,7 +127,7 @@ fn by_varid(source: &ElfSource, address: u64) -> Vec<Frame> {
         .collect()
 }
 
-/// How the name of the symbol and that of the debug information differ; `None` if they name different functions.
+/// How the names of the symbol and of the debug information differ. `None` if they name different functions.
 fn naming(symbol: &str, debug: &str, aliases: &BTreeSet<String>) -> Option<Difference> {
     if debug.is_empty() {
         return Some(Difference::Unnamed);
@@ -147,9 +147,9 @@ fn naming(symbol: &str, debug: &str, aliases: &BTreeSet<String>) -> Option<Diffe
     merged.then_some(Difference::Alias)
 }
 
-/// Whether `own` is the name of `qualified` without namespaces, classes and parameters.
+/// Returns true if `own` is the name of `qualified` without namespaces, classes and parameters.
 fn is_own_name(own: &str, qualified: &str) -> bool {
-    // Rust's debug information counts closures.
+    // Rust's debug information numbers closures.
     let own = match own.starts_with("{closure#") {
         true => "{{closure}}",
         false => own.split('<').next().unwrap_or(own),
@@ -200,8 +200,8 @@ fn difference(
     Ok(differences)
 }
 
-/// Compares the answers for a file whose debug information is in `debug`. Returns how many frames are compared and how
-/// often each difference occurs.
+/// Compares the results for a file whose debug information is in `debug`. Returns how many frames were compared, and how often each
+/// difference occurred.
 fn compare(path: &Path, debug: &Path) -> (usize, BTreeMap<Difference, usize>) {
     let (bytes, debug) = (std::fs::read(path).unwrap(), std::fs::read(debug).unwrap());
     let file = object::File::parse(&*bytes).unwrap();
@@ -239,7 +239,7 @@ fn compare(path: &Path, debug: &Path) -> (usize, BTreeMap<Difference, usize>) {
     (compared, found)
 }
 
-/// A file of this machine; `None`, with a reason, if it is not installed.
+/// An installed file of this machine. `None` if it is not installed; the reason is printed.
 fn installed(path: &str, package: &str) -> Option<PathBuf> {
     let path = PathBuf::from(path);
     if !path.exists() {
@@ -251,7 +251,7 @@ fn installed(path: &str, package: &str) -> Option<PathBuf> {
 
 #[test]
 fn frames_of_a_rust_program_are_those_of_addr2line() {
-    // This program itself.
+    // This test program itself.
     let path = std::env::current_exe().unwrap();
     let (frames, _) = compare(&path, &path);
     assert!(frames > ADDRESSES);

@@ -1,4 +1,4 @@
-//! Does a bytecode image of another format than dex get a substitute that other tools read, and its answers by default?
+//! Tests a bytecode image of another format than dex: other tools read its substitute, and the default methods give the right results.
 
 use crate::common;
 
@@ -17,8 +17,8 @@ const MACHINES: [TargetMachine; 5] = [
     TargetMachine::Riscv64,
 ];
 
-/// A format made up here: a byte for an instruction, code from offset 16 on, four methods that have code in two classes, and
-/// one that is only named. Lines are one for each byte, downwards; every odd one is of an included file.
+/// A format for this test. An instruction is one byte, and code starts at offset 16. Four methods in two classes have code, and one is only
+/// referenced. Each byte has its own line, in descending order. Every odd line is in an included file.
 #[derive(Debug)]
 struct Stack {
     bytes: Vec<u8>,
@@ -44,7 +44,7 @@ impl Stack {
         }
     }
 
-    /// What a byte is from: function, file, line.
+    /// The expected function, file and line of a byte.
     fn expected(&self, offset: u32) -> Option<(String, &'static str, u32)> {
         let method = self
             .methods
@@ -211,7 +211,7 @@ fn an_image_answers_by_default_from_its_methods_and_lines() {
 fn another_format_s_text_form_and_cache_entry_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    // Shorter than an ELF header, too.
+    // Also test an image that is shorter than an ELF header.
     for size in [400, 20] {
         let mut stack = Stack::new(size);
         stack
@@ -240,7 +240,7 @@ fn another_format_s_text_form_and_cache_entry_are_written() {
     assert_eq!(rows[5], format!("# end of {}", "5a".repeat(20)));
 }
 
-/// A dex file's fixture.
+/// A dex file of the fixtures.
 fn dex(name: &str) -> DexFile<'static> {
     DexFile::from_vec(std::fs::read(common::fixtures().join(Path::new(name))).unwrap()).unwrap()
 }
@@ -264,7 +264,7 @@ fn a_dex_file_answers_as_an_image_what_it_answers_itself() {
             for instruction in dex.disassemble(method).flatten() {
                 let offset = instruction.offset;
                 assert_eq!(image.frame(offset), dex.frame(&index, offset));
-                // Of each instruction that goes on behind itself: it is the one before, or there are several.
+                // For each instruction that continues with the next one, the result is this instruction, or None if there are several.
                 if let Some((at, code)) = before.take() {
                     let found = image.instruction_before(offset, code);
                     assert!(found.is_none_or(|found| found == at), "{offset:#x}");

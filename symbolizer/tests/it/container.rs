@@ -1,4 +1,4 @@
-//! Are all dex files found in the files that hold them, where they are?
+//! Tests that all dex files are found in the files that hold them, with their positions.
 
 use crate::common;
 use crate::containers;
@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::Command;
 use varid_symbolizer::container::{DexEntry, dex_files, entries};
 
-/// Two dex files, one in a container's first place, one in another.
+/// Two dex files: one to be the first of a container, one to be another.
 fn dexes() -> (Vec<u8>, Vec<u8>) {
     let first = std::fs::read(common::fixtures().join("names.dex")).unwrap();
-    // Not a multiple of four bytes long, so that what follows has to be aligned.
+    // The length is not a multiple of four, so that the next file has to be aligned.
     let mut second = first.clone();
     second.push(7);
     let size = second.len() as u32;
@@ -22,7 +22,7 @@ fn usable(found: Vec<varid_symbolizer::Result<DexEntry<'_>>>) -> Vec<DexEntry<'_
     found.into_iter().map(Result::unwrap).collect()
 }
 
-/// Where `part` is in `whole`.
+/// The offset of `part` in `whole`.
 fn find(whole: &[u8], part: &[u8], from: usize) -> u64 {
     let at = whole[from..]
         .windows(part.len())
@@ -30,7 +30,7 @@ fn find(whole: &[u8], part: &[u8], from: usize) -> u64 {
     (from + at.unwrap()) as u64
 }
 
-/// A folder with the archives that another writer makes of two dex files.
+/// A folder with archives of two dex files that another tool has written.
 fn archives(first: &[u8], second: &[u8]) -> Option<tempfile::TempDir> {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -106,7 +106,7 @@ fn every_version_of_vdex_is_walked() {
     }
 }
 
-/// Of the compiler of ART 14: vm/tests/fixtures/art14/make.sh.
+/// The fixture is from the compiler of ART 14: vm/tests/fixtures/art14/make.sh.
 #[test]
 fn what_art_14_has_compiled_an_app_into_has_the_app_s_dex_file() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vm/tests/fixtures");
@@ -119,13 +119,13 @@ fn what_art_14_has_compiled_an_app_into_has_the_app_s_dex_file() {
     assert_eq!(entry.name, "classes.dex");
     assert_eq!(entry.offset, Some(find(&vdex, &dex, 0)));
     assert!(entry.bytes == dex.as_slice());
-    // The .odex has the functions that were compiled, and none of the bytecode.
+    // The .odex file has the compiled functions, but no bytecode.
     let odex = read("art14/code.odex");
     let error = dex_files("code.odex", &odex).unwrap_err().to_string();
     assert!(error.contains("(version 230)"), "{error}");
 }
 
-/// Two compact dex files, whose data lies behind both: each is handed out with all of it.
+/// Two compact dex files whose shared data follows both: each entry includes all of it.
 #[test]
 fn compact_dex_files_come_with_the_data_that_they_share() {
     let (first, _) = dexes();
@@ -146,7 +146,7 @@ fn compact_dex_files_come_with_the_data_that_they_share() {
         for place in entries("x.vdex", bytes.as_slice()).unwrap() {
             assert_eq!(place.unwrap().own_len, first.len() as u64, "{version}");
         }
-        // Data beyond the section is nobody's.
+        // Data must not reach beyond the section.
         let lying = containers::compact(&first, ((data - starts[0]) as usize, 65));
         let bytes = containers::vdex(version, &[&lying, &dexes[1]], &shared);
         let error = dex_files("x.vdex", &bytes).unwrap()[0]
@@ -157,7 +157,7 @@ fn compact_dex_files_come_with_the_data_that_they_share() {
     }
 }
 
-/// ART reads what our writer writes as we do: so both agree with it.
+/// ART reads the files of our writer as we do, which confirms both the writer and the reader.
 #[test]
 fn art_finds_the_same_dex_files_in_a_vdex() {
     const ART: &str = "/usr/lib/x86_64-linux-gnu/android";
@@ -223,7 +223,7 @@ fn every_version_of_oat_is_walked() {
         error.to_string().contains("in the .vdex file beside it"),
         "{error}"
     );
-    // The tables of these versions do not depend on the dex files: the second is found without the first.
+    // The tables of these versions do not depend on the dex files, so the second file is found although the first is broken.
     let broken: [(&str, &[u8]); 2] = [(files[0].0, &[0; 0x70]), files[1]];
     let bytes = containers::oat("088", &broken);
     let found = dex_files("x.odex", &bytes).unwrap();
@@ -241,7 +241,7 @@ fn dalvik_s_optimized_file_holds_one() {
     assert!(found[0].bytes == first.as_slice());
 }
 
-/// A directory may say what it likes: the entry that it lies about is an error, the other is read.
+/// If a directory has a wrong entry, that entry is an error, and the other is read.
 #[test]
 fn a_lying_entry_leaves_the_others_usable() {
     let (first, second) = dexes();
@@ -249,7 +249,7 @@ fn a_lying_entry_leaves_the_others_usable() {
         return;
     };
     let original = std::fs::read(folder.path().join("deflated.apk")).unwrap();
-    // The second record of the central directory is that of classes.dex.
+    // The second record of the central directory is for classes.dex.
     let record = |bytes: &[u8], nth: usize| {
         let mut at = 0;
         for _ in 0..nth {
@@ -279,7 +279,7 @@ fn a_lying_entry_leaves_the_others_usable() {
         let rest = found.iter().flatten().next().unwrap();
         assert!(rest.bytes == second.as_slice());
     }
-    // Both records name the same bytes.
+    // Both records refer to the same bytes.
     let mut bytes = original.clone();
     let other = record(&original, 3);
     bytes.copy_within(at + 42..at + 46, other + 42);

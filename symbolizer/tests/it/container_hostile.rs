@@ -1,4 +1,4 @@
-//! Does any container make its reader panic, run away or take memory without end?
+//! Tests that no container makes its reader panic, run for too long or allocate too much.
 
 use crate::common;
 use crate::containers;
@@ -6,7 +6,7 @@ use crate::containers;
 use proptest::prelude::*;
 use varid_symbolizer::container::{dex_files, entries};
 
-/// Everything that can be asked of a container; what it hands out is bounded.
+/// Calls everything that reads a container, and checks that the results are bounded.
 fn exercise(bytes: &[u8]) {
     let Ok(found) = dex_files("x", bytes) else {
         return;
@@ -17,17 +17,17 @@ fn exercise(bytes: &[u8]) {
             Some(offset) => assert!(bytes[offset as usize..].starts_with(&entry.bytes)),
             None => owned += entry.bytes.len(),
         }
-        // A dex file of 041 may lead in circles no more than through its bytes.
+        // The headers of a 041 container can form a chain no longer than its bytes.
         assert!(entry.dex_files().take(1_000_000).count() < 1_000_000);
     }
-    // Deflate makes at most 1032 bytes of one.
+    // Deflate expands a byte to at most 1032 bytes.
     assert!(owned <= bytes.len() * 1032);
     for place in entries("x", bytes).unwrap().into_iter().flatten() {
         assert!(place.offset + place.len <= bytes.len() as u64);
     }
 }
 
-/// One of each kind.
+/// One file of each kind.
 fn samples() -> Vec<Vec<u8>> {
     let dex = std::fs::read(common::fixtures().join("names.dex")).unwrap();
     let shared = [0x5a; 64];
@@ -56,7 +56,7 @@ fn a_broken_container_is_an_error() {
         for _ in 0..8_000 {
             let mut bytes = original.clone();
             for _ in 0..=numbers.below(4) {
-                // Headers lie at the start, an archive's directory and an ELF file's symbols at the end.
+                // Headers are at the start. An archive's directory and an ELF file's symbols are at the end.
                 let near = numbers.below(bytes.len() as u64) as usize;
                 let at = match numbers.below(3) {
                     0 => near,
@@ -77,7 +77,7 @@ fn a_broken_container_is_an_error() {
     }
 }
 
-/// A count of four billion dex files, and sizes to match, in a few bytes.
+/// A few bytes claim four billion dex files, and sizes to match.
 #[test]
 fn what_is_claimed_is_not_allocated() {
     for version in ["006", "019", "021", "027"] {
@@ -94,7 +94,7 @@ fn what_is_claimed_is_not_allocated() {
     exercise(&containers::elf(&header));
 }
 
-/// Each of them claims all that follows.
+/// Each of the files claims all the data that follows.
 #[test]
 fn compact_dex_files_share_no_more_than_apps_do() {
     let (count, step) = (400u32, 0x88);

@@ -1,4 +1,5 @@
-//! Files that hold dex files, as this project understands their formats: compared with other readers where there are any.
+//! Writers of files that hold dex files, by this project's understanding of the formats. They are compared with other readers where these
+//! exist.
 #![allow(dead_code)]
 
 fn word(value: usize) -> [u8; 4] {
@@ -13,7 +14,7 @@ fn align(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().next_multiple_of(4), 0);
 }
 
-/// A .vdex file of a version, with compact dex files' shared data.
+/// A .vdex file of a version, with the shared data of compact dex files.
 pub fn vdex(version: &str, dexes: &[&[u8]], shared: &[u8]) -> Vec<u8> {
     let mut section = Vec::new();
     for dex in dexes {
@@ -68,7 +69,7 @@ pub fn vdex(version: &str, dexes: &[&[u8]], shared: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A standard dex file's bytes under a compact one's header, with its data where `data` says, counted from its start.
+/// A standard dex file's bytes with the header of a compact one. `data` is the offset and size of its data.
 pub fn compact(dex: &[u8], data: (usize, usize)) -> Vec<u8> {
     let mut bytes = dex.to_vec();
     bytes[..8].copy_from_slice(b"cdex001\0");
@@ -77,7 +78,7 @@ pub fn compact(dex: &[u8], data: (usize, usize)) -> Vec<u8> {
     bytes
 }
 
-/// What Dalvik optimizes a dex file into.
+/// Wraps a dex file as Dalvik's optimizer does.
 pub fn optimized(dex: &[u8]) -> Vec<u8> {
     let mut bytes = b"dey\n036\0".to_vec();
     let end = 40 + dex.len();
@@ -89,7 +90,7 @@ pub fn optimized(dex: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// An oat file of a version, 64-bit.
+/// A 64-bit oat file of a version.
 pub fn oat(version: &str, dexes: &[(&str, &[u8])]) -> Vec<u8> {
     let per_class = matches!(version, "039" | "045" | "064");
     let words = if matches!(version, "039" | "045") {
@@ -122,7 +123,7 @@ pub fn oat(version: &str, dexes: &[(&str, &[u8])]) -> Vec<u8> {
     elf(&data)
 }
 
-/// A shared object whose symbol `oatdata` is at `data`.
+/// A shared object with the symbol `oatdata` at `data`.
 pub fn elf(data: &[u8]) -> Vec<u8> {
     let long = |value: usize| (value as u64).to_le_bytes();
     let half = |value: u16| value.to_le_bytes();
@@ -138,7 +139,7 @@ pub fn elf(data: &[u8]) -> Vec<u8> {
     bytes.extend([long(0), long(64), long(sections)].concat());
     bytes.extend(word(0));
     bytes.extend([half(64), half(56), half(1), half(64), half(3), half(2)].concat());
-    // One segment, loaded elsewhere than it lies.
+    // One segment, whose address differs from its file offset.
     bytes.extend([word(1), word(4)].concat());
     for value in [0, 0x10000, 0x10000, sections, sections, 0x1000] {
         bytes.extend(long(value));

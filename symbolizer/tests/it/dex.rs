@@ -1,4 +1,4 @@
-//! Are methods, names and code ranges those that dexdump prints?
+//! Compares methods, names and code ranges with the output of dexdump.
 
 use crate::common;
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use varid_symbolizer::dex::{DexFile, MethodIndex, type_name};
 use varid_symbolizer::substitute::{Slot, Substitute};
 
-/// A method as dexdump prints it, or as this crate has it.
+/// A method as printed by dexdump, or as read by this crate.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
     class: String,
@@ -18,7 +18,7 @@ struct Row {
     source: Option<String>,
 }
 
-/// Reads `dexdump -d`. A method's code_item is printed with its offset; its instructions start 16 bytes on.
+/// Parses the output of `dexdump -d`. It prints the offset of a method's code_item; the instructions start 16 bytes later.
 fn dexdump(text: &str) -> Vec<Row> {
     let quoted = |line: &str| line.split('\'').nth(1).unwrap_or_default().to_owned();
     let value = |line: &str| line.split_once(": ").unwrap_or_default().1.to_owned();
@@ -114,7 +114,7 @@ fn compare(path: &Path) -> usize {
     for (ours, theirs) in ours.iter().zip(&theirs) {
         assert_eq!(ours, theirs);
     }
-    // Class by class they are the same.
+    // The indices by class are the same ones.
     let class = |index: u32| dex.method_id(index).unwrap().class_name().unwrap();
     let classes: Vec<Vec<u32>> = dex.class_methods().collect();
     for methods in &classes {
@@ -124,7 +124,7 @@ fn compare(path: &Path) -> usize {
     }
     let indices = dex.methods().map(|method| method.unwrap().id.index());
     assert!(indices.eq(classes.concat()));
-    // Every byte of every method leads back to it.
+    // Every byte of a method is found in that method.
     let index = MethodIndex::new(&dex).unwrap();
     for method in dex.methods().map(Result::unwrap) {
         let Some(code) = method.code.clone() else {
@@ -211,7 +211,7 @@ fn a_mapping_is_longer_than_its_file() {
     bytes.resize(size.next_multiple_of(4096), 0xa5);
     let dex = DexFile::parse(&bytes).unwrap();
     assert_eq!(dex.bytes().len(), size);
-    // The header's signature is the content's SHA-1 in a file that nobody touched.
+    // In an unmodified file, the header's signature is the SHA-1 of the content.
     assert_eq!(dex.content_sha1(), bytes[12..32]);
     bytes[12..32].fill(0);
     let owned = DexFile::from_vec(bytes).unwrap();
@@ -245,8 +245,8 @@ fn other_versions_and_formats_are_named() {
     );
 }
 
-/// A container of two dex files that share everything, made from a plain one: the
-/// longer header covers the first string ids, so these are copied to the end.
+/// A container of two dex files that share everything, made from a plain one. The longer header overwrites the first string ids, so these
+/// are copied to the end.
 fn container(plain: &[u8]) -> Vec<u8> {
     let word = |at: usize| u32::from_le_bytes(plain[at..at + 4].try_into().unwrap());
     let put = |bytes: &mut Vec<u8>, at: usize, value: usize| {
@@ -289,7 +289,7 @@ fn methods_that_share_their_code_are_one() {
     let mut bytes = std::fs::read(common::fixtures().join("names.dex")).unwrap();
     let dex = DexFile::parse(&bytes).unwrap();
     let before = MethodIndex::new(&dex).unwrap();
-    // The second method of `compareTo` gets the code of the first: two uleb128 bytes each.
+    // The second method `compareTo` gets the code of the first: two uleb128 bytes each.
     let starts: Vec<u32> = (0..dex.method_count())
         .filter(|&index| dex.method_id(index).unwrap().name().unwrap() == "compareTo")
         .map(|index| {
@@ -311,7 +311,7 @@ fn methods_that_share_their_code_are_one() {
         dex.method_name(shared.index).unwrap(),
         "org.example.Balls.compareTo(java.lang.Object)"
     );
-    // Whose code it is cannot be told: the name says so, in the substitute as well.
+    // The executed method cannot be determined. The name says so, also in the substitute.
     let name = "org.example.Balls.compareTo(java.lang.Object) and 1 more";
     assert_eq!(shared.others, 1);
     assert_eq!(dex.frame(&after, starts[0]).unwrap().function, name);
@@ -326,7 +326,7 @@ fn a_broken_class_does_not_take_the_names_of_the_others() {
     let mut bytes = std::fs::read(common::fixtures().join("names.dex")).unwrap();
     let whole = MethodIndex::new(&DexFile::parse(&bytes).unwrap()).unwrap();
     let class_defs = u32::from_le_bytes(bytes[0x64..0x68].try_into().unwrap()) as usize;
-    // The first class, Unpackaged with its one method, says that its data is elsewhere.
+    // The class_data_item of the first class, Unpackaged with its one method, is moved elsewhere.
     bytes[class_defs + 24..class_defs + 28].fill(0xee);
     let index = MethodIndex::new(&DexFile::parse(&bytes).unwrap()).unwrap();
     assert_eq!(index.methods().len() + 1, whole.methods().len());

@@ -1,4 +1,4 @@
-//! Do lines, instructions and try ranges hold for what no compiler writes, and in compact dex files?
+//! Tests lines, instructions and try ranges that no compiler writes, also in compact dex files.
 
 use crate::common;
 
@@ -15,7 +15,7 @@ fn method(dex: &DexFile<'_>, name: &str) -> MethodCode {
     index.methods().iter().find(is_it).unwrap().clone()
 }
 
-/// Rows as place in code units, line and file.
+/// The rows as offset in code units, line and file.
 fn rows(dex: &DexFile<'_>, method: &MethodCode) -> Vec<(u32, u32, Option<String>)> {
     let row = |row: &LineRow| {
         let pc = (row.offset - method.code.start) / 2;
@@ -55,13 +55,13 @@ fn the_source_file_changes_within_a_method() {
                 .map(|place| (place.file.into_owned(), place.line))
         };
         assert_eq!(at(2), Some(("Other.java".to_owned(), 2)));
-        // A file without a name is called as the class.
+        // A file without a name has the class's name.
         assert_eq!(at(4), Some(("Lines".to_owned(), 4)));
         assert_eq!(at(5), Some(("Lines.java".to_owned(), 5)));
         let start = method(&dex, "NoSource.lines").code.start;
         let place = dex.frame(&index, start).unwrap().location.unwrap();
         assert_eq!((&*place.file, place.line), ("NoSource", 1));
-        // No lines, no line zero, none before the first.
+        // No lines; line zero; before the first line.
         for (name, pc) in [
             ("Lines.noDebugInfo", 0),
             ("Lines.lateStart", 2),
@@ -115,12 +115,12 @@ fn of_several_lines_for_an_instruction_vms_take_the_first() {
     let table = dex.lines(&crowded).unwrap();
     let line = |offset: u32| table.lookup(offset).map(|row| row.line);
     assert_eq!(line(crowded.code.start), Some(1));
-    // Within the instruction, where no pc can be, it is the last.
+    // Within the instruction, where no pc can be, the last row is found.
     assert_eq!(line(crowded.code.start + 1), Some(3));
     assert_eq!(line(crowded.code.start - 1), None);
 }
 
-/// The dex file with `stream` as the debug_info_item of `method`, at its end.
+/// A dex file with `stream` appended as the debug_info_item of `method`.
 fn with_debug_info(original: &[u8], method: &MethodCode, stream: &[u8]) -> Vec<u8> {
     let mut bytes = original.to_vec();
     let field = method.code.start as usize - 8;
@@ -135,7 +135,7 @@ fn with_debug_info(original: &[u8], method: &MethodCode, stream: &[u8]) -> Vec<u
 fn debug_information_that_lies_leaves_what_is_true() {
     let original = fixture("items.dex");
     let dex = DexFile::parse(&original).unwrap();
-    // Six code units.
+    // The method has six code units.
     let target = method(&dex, "Lines.otherFiles");
     let read = |stream: &[u8]| {
         let bytes = with_debug_info(&original, &target, stream);
@@ -150,7 +150,7 @@ fn debug_information_that_lies_leaves_what_is_true() {
     };
     let problem_of = |stream: &[u8]| read(stream).unwrap().1.unwrap();
 
-    // Rows behind the method's end, as where methods share the information of the longest.
+    // Rows after the method's end, as if methods shared the information of the longest one.
     let shared: Vec<u8> = [1, 0]
         .into_iter()
         .chain([0x0e; 1])
@@ -161,19 +161,19 @@ fn debug_information_that_lies_leaves_what_is_true() {
     assert_eq!(rows, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6)]);
     assert_eq!(problem, None);
 
-    // A line below zero is none; the lines after it are right.
+    // A negative line is invalid. The lines after it are right.
     let (rows, problem) = read(&[5, 0, 2, 0x76, 0x0e, 2, 0x0d, 0x1e, 0]).unwrap();
     assert_eq!(rows, [(0, 0), (1, 9)]);
     assert!(problem.unwrap().contains("line"));
-    // The register wraps as a VM's does.
+    // The register wraps as in VMs.
     let (rows, _) = read(&[0xff, 0xff, 0xff, 0xff, 0x0f, 0, 2, 8, 0x0e, 0]).unwrap();
     assert_eq!(rows, [(0, 7)]);
 
-    // More rows for one instruction than anything needs.
+    // More rows for one instruction than any method needs.
     let endless: Vec<u8> = [1, 0].into_iter().chain([0x0f; 100_000]).collect();
     assert!(problem_of(&endless).contains("more than the method's instructions can need"));
     assert!(read(&endless).unwrap().0.len() < 1_000);
-    // It breaks off.
+    // The stream is truncated.
     let problem = problem_of(&[1, 0, 0x0e, 2]);
     assert!(
         problem.contains("DBG_ADVANCE_LINE at offset 0x"),
@@ -188,7 +188,7 @@ fn debug_information_that_lies_leaves_what_is_true() {
     // The address overflows.
     let far = [1, 0, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 1, 3, 0x0e, 0];
     assert_eq!(read(&far).unwrap(), (vec![], None));
-    // Not even a beginning.
+    // The beginning is incomplete.
     for (stream, field) in [
         (&[][..], "line_start"),
         (&[1], "parameters_size"),
@@ -200,7 +200,7 @@ fn debug_information_that_lies_leaves_what_is_true() {
     }
 }
 
-/// Everything that is read of a method.
+/// Everything that can be read of a method, as text.
 fn everything(dex: &DexFile<'_>, method: &MethodCode) -> String {
     let mut text = format!("{:?}", dex.code_item(method));
     match dex.lines(method) {
@@ -240,7 +240,7 @@ fn a_broken_method_leaves_its_neighbours_whole() {
                 let dex = DexFile::parse(&bytes).unwrap();
                 let index = MethodIndex::new(&dex).unwrap();
                 for (method, text) in whole.methods().iter().zip(&texts) {
-                    // A compact method's numbers may lie before it, in what another takes for its own.
+                    // The sizes of a compact method may precede it, where they are part of another one.
                     if method.index != broken.index {
                         assert_eq!(everything(&dex, method), *text);
                         let found = index.lookup(method.code.start).map(|found| found.index);
@@ -267,7 +267,7 @@ fn any_bytes_are_read_without_panic_and_errors_say_where() {
                     _ => numbers.below(256) as u8,
                 };
             }
-            // Most would fail at the header otherwise.
+            // With a modified header, most files would be rejected at once.
             bytes[..0x88].copy_from_slice(&original[..0x88]);
             let dex = DexFile::parse(&bytes).unwrap();
             let Ok(index) = MethodIndex::new(&dex) else {

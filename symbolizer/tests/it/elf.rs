@@ -1,4 +1,4 @@
-//! Are native functions named as nm and readelf name them, and unnamed ones told apart?
+//! Compares the names of native functions with nm and readelf, and tests that unnamed functions stay distinct.
 
 use crate::common;
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use varid_symbolizer::elf::{ElfSymbols, MachineCode, SymbolOrigin};
 
-/// Libraries of this machine: with unnamed functions between exported ones, and with assembly.
+/// Libraries of this machine: one with unnamed functions between exported ones, one with assembly.
 fn libraries() -> Vec<PathBuf> {
     [
         "/usr/lib/x86_64-linux-gnu/android/libart.so",
@@ -22,7 +22,7 @@ fn libraries() -> Vec<PathBuf> {
     .collect()
 }
 
-/// Function symbols by readelf's account: start to (end, names).
+/// Function symbols as printed by readelf: start to (end, names).
 type Functions = BTreeMap<u64, (u64, Vec<String>)>;
 
 fn nm(path: &Path, flags: &str) -> Option<Functions> {
@@ -59,7 +59,7 @@ fn nm(path: &Path, flags: &str) -> Option<Functions> {
     Some(functions)
 }
 
-/// The functions that cover an address, by brute force.
+/// The functions that cover an address, by linear search.
 fn covering(functions: &Functions, address: u64) -> Vec<(u64, &String)> {
     functions
         .range(..=address)
@@ -70,7 +70,7 @@ fn covering(functions: &Functions, address: u64) -> Vec<(u64, &String)> {
         .collect()
 }
 
-/// Without blanks, in which demanglers differ.
+/// Removes blanks, in which demanglers differ.
 fn squeezed(name: &str) -> String {
     name.split_whitespace().collect()
 }
@@ -173,7 +173,7 @@ fn function_bounds_are_those_of_the_unwind_table() {
 
 #[test]
 fn a_static_function_does_not_take_its_neighbours_name() {
-    // The interpreter's loop of this build has no symbol; its bounds are in the unwind table.
+    // In this build, the interpreter's loop has no symbol. The unwind table has its bounds.
     let path = Path::new("/usr/lib/x86_64-linux-gnu/android/libart.so");
     if !path.exists() {
         eprintln!("not tried: there is no {}", path.display());
@@ -227,7 +227,7 @@ fn bytes_and_file_read_alike() {
 
 #[test]
 fn symbols_of_an_unstripped_program_are_those_of_nm() {
-    // This test itself: Rust names, a .symtab, local functions.
+    // This test program has Rust names, a .symtab and local functions.
     let path = std::env::current_exe().unwrap();
     let symbols = ElfSymbols::open(&path).unwrap();
     let Some(functions) = nm(&path, "-a") else {
@@ -283,7 +283,7 @@ fn what_is_no_elf_file_is_named() {
     );
 }
 
-/// Assembly gives no size, and what follows it is a local function.
+/// The assembly function has no size, and a local function follows it.
 const ASSEMBLY: &str = "\
 __asm__(\".text\\n.globl asmfn\\n.type asmfn, @function\\nasmfn: .fill 16, 1, 0x90\\n\");
 static __attribute__((noinline)) int hidden(int x) { return x * x + 3; }
@@ -364,7 +364,7 @@ fn a_functions_bytes_are_those_of_the_file_or_there_is_a_reason() {
         let symbols = ElfSymbols::open(&path).unwrap();
         let content = std::fs::read(&path).unwrap();
         let build_id = symbols.build_id().unwrap_or_default();
-        // Where the text is mapped.
+        // The offset at which the text is mapped.
         let offset = (0..content.len() as u64).step_by(0x1000).find(|offset| {
             symbols
                 .vaddr(*offset)

@@ -1,4 +1,4 @@
-//! Are functions named where a file's tables are unusual, broken or missing?
+//! Tests the names of functions in files with unusual, broken or missing tables.
 
 use crate::common;
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use varid_symbolizer::elf::{CodePlaces, DebugFiles, ElfSource, ElfSymbols};
 
-/// What `gcc` makes of a source file, optimized and with a build-id; none without a compiler.
+/// Compiles a source file with `gcc`, optimized and with a build-id. None if there is no compiler.
 fn compiled(
     folder: &Path,
     source: (&str, &str),
@@ -18,7 +18,7 @@ fn compiled(
     common::compiled(folder, source, output, &arguments)
 }
 
-/// The addresses of symbols by nm's account.
+/// The addresses of symbols as printed by nm.
 fn nm(path: &Path, flags: &[&str]) -> BTreeMap<String, u64> {
     let printed = common::run("nm", &[flags, &[common::text(path)]].concat()).unwrap();
     let symbols = printed.lines().filter_map(|line| {
@@ -80,7 +80,7 @@ fn a_label_without_a_type_is_a_function_and_a_symbol_ends_with_its_section() {
         assert_eq!(symbol.end, start + 8, "{name}");
         assert_eq!(places.function(name), Ok(start));
     }
-    // Behind the section, and in that of data.
+    // After the section, and in the data section.
     assert_eq!(name_at(&ours, symbols["huge"] + 8), None);
     assert_eq!(name_at(&ours, symbols["huge"] + 0x10_0000), None);
     for symbol in ours.functions() {
@@ -89,7 +89,7 @@ fn a_label_without_a_type_is_a_function_and_a_symbol_ends_with_its_section() {
     }
 }
 
-/// armcc's mapping symbols are functions. The machine is written into the header: no instruction is looked at.
+/// armcc's mapping symbols are functions. Only the machine in the header is changed: no instruction is read.
 #[test]
 fn a_mapping_symbol_is_no_function_whatever_its_type() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,7 +109,7 @@ fn a_mapping_symbol_is_no_function_whatever_its_type() {
     let ours = ElfSymbols::from_bytes(&bytes, "mapping.so").unwrap();
     assert_eq!(name_at(&ours, symbols["$b"]).unwrap(), "local.7");
     assert!(ours.functions().all(|symbol| !symbol.raw.starts_with('$')));
-    // `$b` is any other name elsewhere.
+    // On other machines, `$b` is an ordinary name.
     bytes[18..20].copy_from_slice(&62u16.to_le_bytes());
     let ours = ElfSymbols::from_bytes(&bytes, "mapping.so").unwrap();
     assert_eq!(name_at(&ours, symbols["$b"]).unwrap(), "$b");
@@ -122,7 +122,7 @@ __attribute__((weak)) int weak(int x) { return x + 5; }
 int other(int x) { return shown(x) * weak(x); }
 ";
 
-/// Where the section headers begin in a 64-bit file, and the header of the section of that name.
+/// The offset of the section headers in a 64-bit file, and of the header of the section with that name.
 fn section_header(bytes: &[u8], name: &str) -> usize {
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
     let half = |at: usize| usize::from(u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()));
@@ -211,7 +211,7 @@ fn what_is_loaded_is_known_without_section_headers() {
         assert!(exported.contains_key("shown") && exported.len() >= 2);
         let whole = std::fs::read(&file).unwrap();
         let with = ElfSymbols::from_bytes(&whole, "library.so").unwrap();
-        // Beyond the file; none; and a table whose entries are zeros, as some packers leave it.
+        // Headers beyond the end of the file; no headers; a table of zeros, as some packers leave it.
         let beyond = |bytes: &mut Vec<u8>| bytes[40..48].copy_from_slice(&u64::MAX.to_le_bytes());
         let none = |bytes: &mut Vec<u8>| {
             bytes[40..48].fill(0);
@@ -234,7 +234,7 @@ fn what_is_loaded_is_known_without_section_headers() {
                 assert_eq!(name_at(&without, *address).as_ref(), Some(name));
             }
             assert_eq!(without.symbol_count(), exported.len() + 1, "with weak");
-            // A function without a name is told apart.
+            // An unnamed function stays distinct.
             let hidden = all["hidden"];
             assert_eq!(without.lookup(hidden).unwrap().start, hidden);
             assert_eq!(without.build_id(), with.build_id());

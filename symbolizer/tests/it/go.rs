@@ -1,4 +1,4 @@
-//! Are functions of a stripped program of Go named by the table that it has for its own stack traces?
+//! Tests that functions of a stripped Go program are named by its function table (pclntab).
 
 use crate::common;
 
@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 use varid_symbolizer::elf::ElfSymbols;
 
-/// What differs from version to version.
+/// The differences between versions.
 struct Layout {
     magic: u32,
     /// The section, with its flags.
     section: &'static str,
-    /// Directives of the header behind the number of functions, which are two.
+    /// Directives of the header after the number of functions, which is two.
     header: &'static str,
-    /// A directive for a number in the pairs, and an expression for the address of a symbol in it.
+    /// The directive for a number in the pairs, and the expression for a symbol's address in it.
     number: &'static str,
     address: fn(&str) -> String,
-    /// What the descriptions' places count from, and the names'.
+    /// The bases of the descriptions' offsets and of the names' offsets.
     places: &'static str,
     names: &'static str,
-    /// More of the program.
+    /// Additional sections of the program.
     more: &'static str,
 }
 
@@ -36,7 +36,7 @@ fn distance(symbol: &str) -> String {
     format!("{symbol} - first")
 }
 
-/// That of Go 1.18.
+/// The layout of Go 1.18.
 const RELATIVE: Layout = Layout {
     magic: 0xffff_fff0,
     section: READ_ONLY,
@@ -48,7 +48,7 @@ const RELATIVE: Layout = Layout {
     more: "",
 };
 
-/// That of Go 1.16.
+/// The layout of Go 1.16.
 const ABSOLUTE: Layout = Layout {
     magic: 0xffff_fffa,
     header: GO116,
@@ -97,14 +97,14 @@ name_of_second: .asciz \"main.(*Second).run.func1\"
     )
 }
 
-/// A stripped program; None without a compiler.
+/// A stripped program. None if there is no compiler.
 fn stripped(folder: &Path, layout: &Layout, arguments: &[&str]) -> Option<PathBuf> {
     let source = source(layout);
     let arguments = [&["-nostdlib", "-s"], arguments].concat();
     common::compiled(folder, ("go.s", &source), "go", &arguments)
 }
 
-/// The first address of each name, the distance to its end, and the name.
+/// The start, the size and the name of each function.
 fn named(symbols: &ElfSymbols) -> Vec<(u64, String)> {
     let functions = symbols.functions();
     let named =
@@ -131,7 +131,7 @@ fn the_functions_of_a_stripped_program_have_names_whatever_version_of_go_made_it
         more: ".section .go.module,\"aw\"\n.fill 22, 8, 1\n.quad first",
         ..go120
     };
-    // A linker that is not Go's own puts it into `.data.rel.ro`, behind other data.
+    // A linker other than Go's puts it into `.data.rel.ro`, after other data.
     let anywhere = Layout {
         section: ".data.rel.ro.other,\"aw\"\n.fill 5, 8, 0\n.section .data.rel.ro.gopclntab,\"aw\"",
         more: ".section .go.buildinfo,\"aw\"\n.fill 4, 8, 0",
@@ -174,7 +174,7 @@ fn a_table_that_says_nothing_or_too_much_names_nothing_wrong() {
         magic: 0xffff_fff7,
         ..RELATIVE
     };
-    // Without module data nothing says where the code begins.
+    // Without module data, the start of the code is unknown.
     let nowhere = Layout {
         header: GO126,
         ..RELATIVE
@@ -197,7 +197,7 @@ fn a_table_that_says_nothing_or_too_much_names_nothing_wrong() {
             let mut broken = bytes.clone();
             broken[at] = value;
             let symbols = ElfSymbols::from_bytes(&broken, "go").unwrap();
-            // A word of it may be another address of the code, or another name; there are no more of them.
+            // A changed word may be another code address or another name, but the number of functions must not grow.
             let found = named(&symbols);
             assert!(found.len() <= known.len(), "{at} {value}: {found:?}");
         }

@@ -1,4 +1,4 @@
-//! Does any input make a parser panic, run away or say nothing?
+//! Tests that no input makes a parser panic or run for too long, and that errors have a text.
 
 use crate::common;
 
@@ -8,7 +8,7 @@ use varid_symbolizer::elf::{ElfSymbols, demangle};
 use varid_symbolizer::kernel::KernelSymbols;
 use varid_symbolizer::substitute::{Substitute, write_sym};
 
-/// Everything that can be asked of a dex file.
+/// Calls everything that reads a dex file.
 fn exercise_dex(bytes: &[u8]) {
     let Ok(dex) = DexFile::parse(bytes) else {
         return;
@@ -33,7 +33,7 @@ fn exercise_dex(bytes: &[u8]) {
     let _ = Substitute::of_dex(&dex);
 }
 
-/// Everything that can be asked of an ELF file.
+/// Calls everything that reads an ELF file.
 fn exercise_elf(bytes: &[u8]) {
     let Ok(symbols) = ElfSymbols::from_bytes(bytes, "x.so") else {
         return;
@@ -47,7 +47,7 @@ fn exercise_elf(bytes: &[u8]) {
     }
 }
 
-/// A small ELF file with symbols and unwind tables: this test's own smallest cousin.
+/// A small ELF file with symbols and unwind tables.
 fn small_elf() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("names.elf");
@@ -57,7 +57,7 @@ fn small_elf() -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// Calls `exercise` with every truncation of `original` and with copies in which few bytes are others.
+/// Calls `exercise` with every truncation of `original`, and with copies in which a few bytes are changed.
 fn mutate(original: &[u8], copies: u64, exercise: impl Fn(&[u8])) {
     for length in 0..original.len() {
         exercise(&original[..length]);
@@ -90,7 +90,7 @@ fn a_broken_dex_file_is_an_error() {
 #[test]
 fn a_broken_elf_file_is_an_error() {
     mutate(&small_elf(), 30_000, exercise_elf);
-    // This program itself has unwind tables, which are the harder part.
+    // A larger program has more unwind tables, which are the harder part.
     let program = std::fs::read("/bin/true").unwrap();
     let mut numbers = common::Numbers(7);
     for _ in 0..2_000 {
@@ -99,13 +99,13 @@ fn a_broken_elf_file_is_an_error() {
             let at = numbers.below(bytes.len() as u64) as usize;
             bytes[at] = numbers.below(256) as u8;
         }
-        // Most would fail at the header otherwise.
+        // With a modified header, most files would be rejected at once.
         bytes[..64].copy_from_slice(&program[..64]);
         exercise_elf(&bytes);
     }
 }
 
-/// A dex file that says of each of its many classes that it has the same many methods.
+/// A dex file in which many classes claim the same large set of methods.
 #[test]
 fn classes_that_share_their_methods_do_not_multiply() {
     let (classes, methods) = (20_000u32, 20_000u32);
@@ -137,7 +137,7 @@ fn classes_that_share_their_methods_do_not_multiply() {
     assert!(dex.class_methods().flatten().count() <= methods as usize);
 }
 
-/// A dex file of 2 MB in which every one of 100,000 methods has the same name of 60,000 bytes.
+/// A dex file of 2 MB in which 100,000 methods share a name of 60,000 bytes.
 #[test]
 fn names_that_are_shared_do_not_multiply() {
     let methods = 100_000usize;
@@ -162,7 +162,7 @@ fn names_that_are_shared_do_not_multiply() {
     bytes.extend(vec![b'a'; 60_000]);
     bytes.push(0);
     bytes[string_ids..string_ids + 4].copy_from_slice(&word(string));
-    // One code_item per method, of one instruction.
+    // One code_item with one instruction for each method.
     bytes.resize(bytes.len().next_multiple_of(4), 0);
     let code = bytes.len();
     for _ in 0..methods {
@@ -194,7 +194,7 @@ fn names_that_are_shared_do_not_multiply() {
         dex.methods().filter(|method| method.is_ok()).count(),
         methods
     );
-    // Past the budget methods are called by their numbers.
+    // Beyond the budget, methods are named by their index.
     let substitute = Substitute::of_dex(&dex).unwrap();
     let slots = substitute.slots();
     assert_eq!(slots.len(), methods);
@@ -208,14 +208,14 @@ fn names_that_are_shared_do_not_multiply() {
     assert!(std::fs::metadata(&sym).unwrap().len() < 200 << 20);
 }
 
-/// A sparse file of 8 GB whose string table takes half of it.
+/// A sparse file of 8 GB. Its string table takes half of it.
 #[test]
 fn a_table_of_any_size_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sparse.elf");
     let mut bytes = small_elf();
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
-    // .strtab is the fourth section.
+    // .strtab is section 4.
     let size = word(0x28) + 4 * 64 + 0x20;
     let huge = 1u64 << 32;
     bytes[size..size + 8].copy_from_slice(&huge.to_le_bytes());
@@ -230,7 +230,7 @@ fn a_table_of_any_size_is_not_read() {
     );
 }
 
-/// A file of more bytes than are read of one: its headers and tables are read, not what lies behind them.
+/// A file that is larger than the read limit: its headers and tables are read, but not the rest.
 #[test]
 fn a_library_of_two_gigabytes_is_not_read_whole() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Are the names of code made at run time those that GDB and perf give it?
+//! Compares the names of generated code with those of GDB and perf.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,7 +11,7 @@ use varid_symbolizer::jit::{
     CodeMap, JitAbi, JitDescriptor, JitDump, PerfMap, descriptors_of, symfile_codes,
 };
 
-/// Where the programs are that make code.
+/// The folder of the programs that generate code.
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/jit");
 
 fn has(program: &str) -> bool {
@@ -98,7 +98,7 @@ fn every_byte_of_registered_code_has_the_name_that_gdb_gives_it() {
     assert_eq!(said.len() as u64, length, "{said:?}");
     let mut named = 0;
     for (address, said) in (code..).zip(said) {
-        // "jit_leaf + 4 in section .text of ..."; gdb knows no sizes and names padding after what is before it.
+        // "jit_leaf + 4 in section .text of ..."; gdb does not use sizes and names padding after the function before it.
         let gdb = said.split([' ', '+']).next().unwrap();
         if let Some(frame) = map.frame(1, address) {
             assert_eq!(frame.function, gdb, "{address:#x}");
@@ -111,7 +111,7 @@ fn every_byte_of_registered_code_has_the_name_that_gdb_gives_it() {
     assert_eq!(map.frame(1, code - 1), None);
 }
 
-/// Start, size and name of what perf makes of a jitdump: it writes an ELF file for each function.
+/// Start, size and name of each function that perf finds in a jitdump: it writes an ELF file for each.
 fn by_perf(folder: &Path, data: &Path) -> Vec<(u64, u64, String)> {
     let script = run(Command::new("perf")
         .args(["script", "--show-mmap-events", "-i"])
@@ -143,7 +143,7 @@ fn by_perf(folder: &Path, data: &Path) -> Vec<(u64, u64, String)> {
             functions.insert(file, (size, name));
         }
     }
-    // A mapping holds its unwinding information, too: the symbol has the function's own size.
+    // A mapping includes the unwind information. The symbol has the size of the function alone.
     let function = |(start, file)| {
         let (size, name) = functions[file];
         (start, size, name.to_owned())
@@ -227,7 +227,7 @@ fn a_perf_map_of_node_says_what_its_lines_say() {
     std::fs::remove_file(&path).unwrap();
     let text = String::from_utf8_lossy(&text);
     let map = PerfMap::parse(text.as_bytes());
-    // Each line's own bytes, later lines over earlier ones, as a table of single bytes.
+    // The names by address: a table of single bytes, in which later lines overwrite earlier ones.
     let mut bytes: BTreeMap<u64, &str> = BTreeMap::new();
     let mut lines = 0;
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Are the running kernel's functions found under their own names?
+//! Tests that the running kernel's functions are found by their names.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ fn every_function_of_the_running_kernel_is_found_at_its_address() {
                 .push((words[2], module));
         }
     }
-    // Modules and BPF programs may come and go between the two readings.
+    // Modules and BPF programs may be loaded or unloaded between the two reads.
     let mut gone = 0;
     for (address, names) in &functions {
         match table.lookup(*address) {

@@ -1,4 +1,4 @@
-//! Are names and lines those that the files hold, and does nothing that a file says do harm?
+//! Tests that names and lines are those in the files, and that hostile files do no harm.
 #![allow(missing_docs)]
 
 mod addr2line;

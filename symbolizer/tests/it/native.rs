@@ -1,4 +1,4 @@
-//! Are functions and lines found wherever debug information is kept, and never in a wrong file?
+//! Tests that functions and lines are found wherever debug information is kept, and never in a wrong file.
 
 use crate::common;
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbols, SymbolOrigin};
 
-/// The small program in all its forms, made once; none, with a reason, without a compiler.
+/// The small program in all its forms, compiled once. None if there is no compiler; the reason is printed.
 fn programs() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOLDER
@@ -43,7 +43,7 @@ fn addresses(program: &Path) -> Vec<u64> {
     all
 }
 
-/// Functions and lines at all these addresses.
+/// The functions and lines at all these addresses.
 fn frames(source: &ElfSource, addresses: &[u64]) -> Vec<String> {
     let frame = |address: &u64| {
         source
@@ -64,7 +64,7 @@ fn open(path: &Path, debug_files: &DebugFiles) -> ElfSource {
     ElfSource::open(path, debug_files).unwrap()
 }
 
-/// Whether a form of the program answers as the whole one.
+/// Returns true if a form of the program gives the same results as the complete one.
 fn is_whole(folder: &Path, form: &str, debug_files: &DebugFiles) -> bool {
     let whole = folder.join("whole");
     let addresses = addresses(&whole);
@@ -101,7 +101,7 @@ fn a_debug_file_is_found_by_link_by_build_id_and_in_a_symbol_folder() {
     );
 }
 
-/// As Android's native-debug-symbols.zip has it for the level SYMBOL_TABLE, and libraries of builds without `-g` that are not stripped.
+/// Like the level SYMBOL_TABLE in Android's native-debug-symbols.zip, and unstripped libraries that were built without `-g`.
 #[test]
 fn a_file_with_symbols_only_names_functions_unless_there_is_one_with_debug_information() {
     let Some(folder) = programs() else { return };
@@ -211,7 +211,7 @@ fn a_split_file_that_is_missing_is_named_and_lines_stay() {
     let Some(folder) = programs() else { return };
     let copy = tempfile::tempdir().unwrap();
     let bytes = std::fs::read(folder.join("split")).unwrap();
-    // The same length: the name is changed in place.
+    // The new name has the same length, so it can be patched in place.
     let name = b"split-native.dwo";
     let at = bytes
         .windows(name.len())
@@ -246,7 +246,7 @@ fn parts_that_two_debug_files_share_are_found() {
     let whole = open(&folder.join("whole"), &DebugFiles::none());
     let source = open(&folder.join("shared-1.debug"), &DebugFiles::none());
     assert_eq!(frames(&source, &addresses), frames(&whole, &addresses));
-    // Without the shared part, names that lie in it are left out, and it is named.
+    // If the shared part is missing, names in it are left out, and the file is reported.
     let alone = tempfile::tempdir().unwrap();
     let copy = alone.path().join("shared-1.debug");
     let dwz = folder.join("shared.dwz");
@@ -288,7 +288,7 @@ fn functions_are_separated_without_an_eh_frame() {
             assert_eq!(found.origin, SymbolOrigin::Unnamed);
             assert!(found.start <= symbol.start && found.start.is_multiple_of(2));
             starts.push(found.start);
-            // ARM's table has one entry for neighbours that unwind alike.
+            // ARM's table has one entry for neighbours with equal unwind instructions.
             assert!(whole == "thumb" || found.start == symbol.start);
         }
         starts.dedup();
@@ -334,7 +334,7 @@ fn a_library_in_an_archive_answers_at_the_archives_offsets() {
     let source = ElfSource::open_at(&apk, start + 0x1000, &DebugFiles::none()).unwrap();
     assert_eq!(source.symbols().module(), "libwhole.so");
     let plain = open(&folder.join("whole"), &DebugFiles::none());
-    // Its code lies at its address.
+    // Its code has file offsets that equal its addresses.
     for offset in addresses(&folder.join("whole")) {
         assert_eq!(
             source.frames_at_offset(start + offset),
@@ -362,7 +362,7 @@ fn a_library_in_an_archive_answers_at_the_archives_offsets() {
     assert!(ElfSource::open_at(&folder.join("whole"), 0, &DebugFiles::none()).is_ok());
 }
 
-/// What the test of debuginfod does in a process of its own, whose environment names the server.
+/// The part of the debuginfod test that runs in a separate process, because its environment has the server's address.
 #[test]
 #[ignore = "run by the test of debuginfod"]
 fn asks_debuginfod() {
@@ -372,7 +372,7 @@ fn asks_debuginfod() {
     println!("{:?}", files.missing());
 }
 
-/// The programs that the parent has made.
+/// The folder with the programs that the parent process has compiled.
 fn programs_made() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("native")
 }
@@ -419,7 +419,7 @@ fn debuginfod_is_queried_and_missing_files_are_named() {
         eprintln!("not tried: there is no debuginfod");
         return;
     };
-    // Ready when it has scanned the one file that there is.
+    // Ready when it has scanned the only file.
     let has_scanned = || {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
             return false;
@@ -431,7 +431,7 @@ fn debuginfod_is_queried_and_missing_files_are_named() {
             && answer.contains("scanned_files_total{source=\"file\"} 1")
             || answer.contains("found_debuginfo_total{source=\"files\"} 1")
     };
-    /// It takes a second.
+    /// Scanning takes about a second.
     const PATIENCE: Duration = Duration::from_secs(120);
     let begun = Instant::now();
     let mut scanned = false;

@@ -1,4 +1,4 @@
-//! Does any debug information make the reader panic, run away or allocate without measure?
+//! Tests that no debug information makes the reader panic, run for too long or allocate too much.
 
 use crate::common;
 
@@ -21,7 +21,7 @@ fn ask(bytes: Vec<u8>) {
     }
 }
 
-/// The small program with whole debug information; none, with a reason, without a compiler.
+/// The small program with complete debug information. None if there is no compiler; the reason is printed.
 fn program(name: &str, arguments: &[&str]) -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
@@ -63,7 +63,7 @@ fn broken_debug_information_is_survived() {
     }
 }
 
-/// An object whose debug information is written by hand: a unit with `entries`, in a program.
+/// A program with hand-written debug information: a unit with `entries`.
 fn by_hand(folder: &Path, entries: &str) -> Option<Vec<u8>> {
     let text = format!(
         ".section .debug_abbrev,\"\",@progbits\n\
@@ -88,10 +88,10 @@ fn assembled(folder: &Path, sections: &str) -> Option<Vec<u8>> {
     program("by_hand", &["-no-pie", common::text(&path)])
 }
 
-/// Asks for `main`'s frames; fails if there is no answer in a minute.
+/// Looks up the frames of `main`. Fails if there is no result within a minute.
 fn frames_of_main(bytes: Vec<u8>) -> Vec<String> {
     let (answer, answered) = mpsc::channel();
-    // A small stack: nothing may nest as deep as the input does.
+    // The stack is small, so recursion over the input would overflow it.
     let asking = std::thread::Builder::new()
         .stack_size(256 << 10)
         .spawn(move || {

@@ -1,4 +1,4 @@
-//! Are names, lines and inlined frames those of the source again, as ProGuard's own retrace says?
+//! Compares names, lines and inlined frames with ProGuard's own retrace.
 
 use crate::common;
 
@@ -16,7 +16,7 @@ fn rows(frames: &[Frame<'_>]) -> Vec<Row> {
     frames.iter().map(row).collect()
 }
 
-/// ProGuard's `at org.example.Main.f(Main.java:7)`.
+/// Parses ProGuard's `at org.example.Main.f(Main.java:7)`.
 fn retraced(line: &str) -> (Row, &str) {
     let (function, rest) = line
         .trim()
@@ -28,8 +28,8 @@ fn retraced(line: &str) -> (Row, &str) {
     ((function.to_owned(), Some(line.parse().unwrap())), file)
 }
 
-/// The functions of ProGuard's answer to a frame without a line. Each has only what differs from the one before, at its
-/// place below it.
+/// The functions in ProGuard's output for a frame without a line. Each line only has the part that differs from the line above, below that
+/// part.
 fn functions(answer: &str) -> Vec<String> {
     let mut functions: Vec<String> = Vec::new();
     for line in answer.lines().skip(1) {
@@ -66,7 +66,7 @@ fn every_frame_is_what_proguard_s_retrace_says() {
                 let theirs = functions(answer);
                 let ours = mapping.alternatives(class, method, None, None);
                 let ours = rows(&ours.concat());
-                // It lists what has been inlined somewhere as well.
+                // Its output includes methods that were inlined elsewhere.
                 assert!(
                     ours.iter()
                         .all(|(name, line)| theirs.contains(name) && line.is_none()),
@@ -84,7 +84,7 @@ fn every_frame_is_what_proguard_s_retrace_says() {
             let ours: Vec<&Frame<'_>> = ours.iter().flatten().collect();
             let name = format!("{}.{method}", mapping.class(class).unwrap());
             if ours.iter().all(|frame| frame.location.is_none()) {
-                // The line is nowhere in the method: it keeps the new name there, and the line.
+                // The method does not contain the line. Its output keeps the new name and the line.
                 assert_eq!(theirs[0].0, (name, Some(line)), "{kind}: {frame}");
                 outside += 1;
                 continue;
@@ -93,7 +93,7 @@ fn every_frame_is_what_proguard_s_retrace_says() {
                 .iter()
                 .map(|frame| frame.location.as_ref().unwrap().file.as_ref());
             let ours: Vec<_> = ours.iter().map(|frame| row(frame)).zip(files).collect();
-            // An abstract method of the same name has no lines, and no frames: it is said to be there as well.
+            // Its output repeats the frame for an abstract method of the same name, which has no lines.
             let mut theirs = theirs;
             theirs.dedup();
             assert_eq!(ours, theirs, "{kind}: {frame}");
@@ -107,7 +107,7 @@ fn every_frame_is_what_proguard_s_retrace_says() {
     assert!(equal > 150 && outside > 100 && unknown > 30);
 }
 
-/// Which file a class is in that the mapping does not note: `kotlin.trace` has each kind of class with each kind of file.
+/// The source file of a class for which the mapping has none. `kotlin.trace` combines each kind of class with each kind of file.
 #[test]
 fn source_files_are_those_of_r8_s_retrace() {
     let folder = common::fixtures().join("retrace");
@@ -154,7 +154,7 @@ fn r8_s_notes_and_ranges_are_followed() {
     let at = |name: &str, line| (format!("org.example.{name}"), line);
     assert_eq!(mapping.skipped(), 0);
     assert_eq!(mapping.class("a.b"), Some("org.example.Inner"));
-    // Three methods at one line; each in its own file.
+    // Three methods at one line, each in its own file.
     let inlined = [
         at("Inner.in", Some(31)),
         at("Main.mid", Some(12)),
@@ -168,25 +168,25 @@ fn r8_s_notes_and_ranges_are_followed() {
         .collect();
     assert_eq!(files, ["Inner.java", "Main.kt", "Main.kt"]);
     assert_eq!(ask("a", Some(3), None), [at("Main.run", Some(9))]);
-    // No line, or one that it does not have: the method is known, what was inlined is not.
+    // Without a line, or with a line that the method does not have, the method is known, but not what was inlined.
     assert_eq!(ask("a", None, None), [at("Main.run", None)]);
     assert_eq!(ask("a", Some(99), None), [at("Main.run", None)]);
     for line in [None, Some(0), Some(1234)] {
         assert_eq!(ask("b", line, None), [at("Main.only", Some(40))]);
     }
-    // Overloads share a name; a method of another name does not, and its parameters are gone.
+    // Overloads have the same obfuscated name. A method with another original name is ambiguous, and its parameters were removed.
     assert_eq!(ask("c", None, None), []);
     assert_eq!(mapping.alternatives("a.a", "c", None, None).len(), 2);
     assert_eq!(ask("c", None, Some("a.b[], int")), [at("Main.over", None)]);
     assert_eq!(ask("c", None, Some("")), [at("Main.other", None)]);
     assert_eq!(ask("c", None, Some("int")), [at("Main.over", None)]);
-    // What the compiler made is left out, as long as something remains.
+    // Synthesized methods are left out as long as another one remains.
     assert_eq!(ask("d", Some(1), None), [at("Inner.bridged", Some(33))]);
-    // Three lines cannot be thirty-one.
+    // A range of three lines cannot map to 31 lines.
     assert_eq!(ask("e", Some(6), None), [at("Main.wide", None)]);
     assert_eq!(ask("f", Some(5), None), [at("Main.late", Some(4))]);
     assert_eq!(ask("f", Some(6), None), []);
-    // Not listed: not renamed. Not in the file: nothing is known.
+    // A member that is not listed was not renamed. A class that is not in the file is unknown.
     assert_eq!(
         ask("toString", Some(5), None),
         [at("Main.toString", Some(5))]
@@ -200,7 +200,7 @@ fn a_dex_pc_finds_ranges_and_is_never_shown_as_a_line() {
     let mapping = Mapping::parse(text.into()).unwrap();
     let ask = |method, place| rows(&mapping.frames("a", method, Some(place), None));
     for (method, name, pc, line) in [
-        // A true line that is the pc by chance.
+        // A correct line that happens to equal the pc.
         ("a", "A.far", Some(7), Some(7)),
         ("b", "A.bar", None, Some(7)),
         ("c", "A.same", None, Some(7)),
@@ -226,7 +226,7 @@ fn a_residual_signature_is_of_all_ranges_of_its_method() {
     assert_eq!(ask(2, "a,long"), foo(31));
 }
 
-/// ProGuard keeps the lines of the source: two methods may share one, and are not inlined into each other for that.
+/// ProGuard keeps the lines of the source. Two methods on the same line are not inlined into each other.
 #[test]
 fn methods_on_one_line_are_not_inlined_into_each_other() {
     let text = "A -> a:\n    5:5:void first():5:5 -> a\n    5:5:void second(int):5:5 -> a\n";

@@ -1,11 +1,11 @@
-//! Does any mapping file make its reader panic, run away or answer without end?
+//! Tests that no mapping file makes its reader panic, run for too long or return unbounded results.
 
 use crate::common;
 
 use proptest::prelude::*;
 use varid_symbolizer::retrace::{Mapping, Position};
 
-/// Everything that can be asked; answers are bounded.
+/// Calls everything. The results must be bounded.
 fn exercise(bytes: &[u8]) {
     let Ok(mapping) = Mapping::parse(bytes.to_vec()) else {
         return;
@@ -51,7 +51,7 @@ fn a_broken_mapping_file_is_read_as_far_as_it_goes() {
     }
 }
 
-/// Hundreds of thousands of methods of one name: asked once, answered within bounds.
+/// Hundreds of thousands of methods with the same name: one lookup returns a bounded result.
 #[test]
 fn methods_without_end_are_answered_in_bounds() {
     let mut many = String::from("# compiler: R8\nA -> a:\n");

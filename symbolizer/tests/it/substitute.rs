@@ -1,4 +1,4 @@
-//! Do the tools that read ELF files take a substitute, and find the methods' names in it?
+//! Tests that the tools which read ELF files accept a substitute, and find the methods' names in it.
 
 use crate::common;
 
@@ -28,7 +28,7 @@ fn write_dex(folder: &Path, machine: TargetMachine) -> PathBuf {
     path
 }
 
-/// A dex file whose methods of equal instructions share them.
+/// A dex file whose methods share equal instructions.
 fn sharing(name: &str) -> DexBytecode<'static> {
     let bytes = std::fs::read(common::fixtures().join(name)).unwrap();
     DexBytecode::new(DexFile::from_vec(bytes).unwrap()).unwrap()
@@ -54,7 +54,7 @@ fn write_remap(folder: &Path) -> PathBuf {
     path
 }
 
-/// `nm`'s symbols: address, size, name.
+/// The symbols as printed by `nm`: address, size, name.
 fn nm(path: &Path) -> Option<Vec<(u64, u64, String)>> {
     let printed = common::run("nm", &["-S", "--defined-only", common::text(path)])?;
     let hex = |word: &str| u64::from_str_radix(word, 16).unwrap();
@@ -114,7 +114,7 @@ fn readelf_and_elflint_find_nothing_to_complain_about() {
         std::fs::rename(path, &kept).unwrap();
         files.push(kept);
     }
-    // A range that is shorter than the file's own headers.
+    // A range that is shorter than the headers.
     let tiny = folder.path().join("tiny.elf");
     Substitute::remap([slot(0, 16)], 16, &[1; 20])
         .unwrap()
@@ -186,7 +186,7 @@ fn the_remap_range_holds_its_first_and_last_slot() {
         Some("org.example.Balls.nativeStep")
     );
     assert_eq!(symbols.build_id(), Some(&[7; 20][..]));
-    // 256 MB of addresses take no room on the disk.
+    // 256 MB of addresses take almost no disk space.
     use std::os::unix::fs::MetadataExt;
     assert!(std::fs::metadata(&path).unwrap().blocks() * 512 < 1 << 20);
 }
@@ -261,8 +261,8 @@ fn the_text_form_has_a_line_for_each_method_with_code() {
     assert_eq!(inner[5], "-");
 }
 
-/// A container of so many headers, which all claim the same classes: `methods` in one, whose name is twice `name` bytes,
-/// with the same code again and again; every second method's name is broken if `broken`.
+/// A container of `headers` headers, which all claim the same classes. There are `methods` methods in one class, all with the same code and
+/// names of twice `name` bytes. If `broken`, every second method's name is broken.
 fn container(headers: usize, methods: usize, name: usize, broken: bool) -> Vec<u8> {
     let aligned = |bytes: &mut Vec<u8>| bytes.resize(bytes.len().next_multiple_of(4), 0);
     let uleb = |bytes: &mut Vec<u8>, mut value: usize| {
@@ -287,7 +287,7 @@ fn container(headers: usize, methods: usize, name: usize, broken: bool) -> Vec<u
     words(&mut bytes, &[text, other, 0]);
     let method_ids = bytes.len();
     for method in 0..methods {
-        // No neighbours are of one name, as overloads are.
+        // No neighbours have the same name, so they are not overloads.
         let named = if method % 2 == 0 {
             0
         } else if broken {
@@ -320,7 +320,7 @@ fn container(headers: usize, methods: usize, name: usize, broken: bool) -> Vec<u
             (0x38, 2),
             (0x3c, strings),
             (0x40, 1),
-            // The type's descriptor is the first string.
+            // The descriptor of the type is the first string.
             (0x44, strings + 8),
             (0x58, methods),
             (0x5c, method_ids),
@@ -349,9 +349,9 @@ fn a_broken_dex_file_of_a_container_does_not_take_the_names_of_the_others() {
     let both = ["nnn.nnn and 1 more", "nnn.o and 1 more"];
     let found = names(&whole);
     assert_eq!(found[..2], both);
-    // And behind them each file's own.
+    // Each file's own copies follow.
     assert_eq!(found[2..], ["nnn.nnn", "nnn.o", "nnn.nnn", "nnn.o"]);
-    // The second header, and its table of classes.
+    // Breaks the magic number of the second header, then its table of classes.
     for (at, with) in [(0x78, *b"dux\n"), (0x78 + 0x64, 0x90u32.to_le_bytes())] {
         let mut bytes = whole.clone();
         bytes[at..at + 4].copy_from_slice(&with);
@@ -366,19 +366,19 @@ fn a_broken_dex_file_of_a_container_does_not_take_the_names_of_the_others() {
 
 #[test]
 fn names_that_are_broken_or_too_many_take_away_no_others() {
-    // As many broken ones as would take 64 MB, were they as long as can be.
+    // As many broken names as would take 64 MB if each had the longest possible length.
     let found = names(&container(1, 2100, 3, true));
     let named = found.iter().filter(|name| *name == "nnn.nnn").count();
     assert_eq!((found.len(), named), (2100, 1050));
     assert_eq!(found[1], "method@1");
-    // 120 KB and 60 KB in turn: 64 MB are full before the 800th, and all that follow are still told apart.
+    // Names alternate between 120 KB and 60 KB: 64 MB are full before the 800th. The names of all that follow stay distinct.
     let found = names(&container(1, 1600, 60_000, false));
     let named = found.iter().filter(|name| name.starts_with("nnn")).count();
     assert!((600..800).contains(&named), "{named}");
     assert_eq!((found.len(), &*found[1599]), (1600, "method@1599"));
 }
 
-/// Each has tables of its own: those that all claim the same are not read over and over.
+/// Each dex file has tables of its own. If all claim the same tables, they are not read for each.
 #[test]
 fn a_container_s_dex_files_are_read_as_long_as_they_have_room() {
     let found = names(&container(300, 1000, 3, false));
@@ -411,7 +411,7 @@ fn a_thumb_function_starts_at_its_even_address() {
     assert_eq!(start(ElfSymbols::open(&path).unwrap()), 0x101);
 }
 
-/// Of a plain file the lines are the first method's as well: they belong to the code item.
+/// In a plain dex file, both methods have the lines of the first one: lines belong to the code item.
 #[test]
 fn methods_that_share_instructions_have_names_and_lines_of_their_own() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Does a dex file that was seen before cost nothing, and nobody a wrong name?
+//! Tests that a known dex file is taken from the cache, and never with wrong names.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use varid_symbolizer::dex::{DexBytecode, DexFile};
 use varid_symbolizer::elf::ElfSymbols;
 use varid_symbolizer::substitute::{Cache, Provided, Substitute};
 
-/// A cache, a session's folder, and a dex file.
+/// A cache, a session folder, and a dex file.
 struct Bed {
     folder: tempfile::TempDir,
     dex: DexBytecode<'static>,
@@ -59,7 +59,7 @@ impl Bed {
         self.cache().provide(&self.dex, elf, sym).unwrap()
     }
 
-    /// Whether it came out of the cache; it must be right.
+    /// Returns true if the files came from the cache. Their content must be right in any case.
     fn provide(&self) -> bool {
         let provided = self.provide_at(&self.elf(), &self.sym());
         assert!(provided.not_stored.is_none(), "{:?}", provided.not_stored);
@@ -68,7 +68,7 @@ impl Bed {
         provided.reused
     }
 
-    /// Both files are those that are written without a cache.
+    /// Checks that both files equal those that are written without a cache.
     fn check(&self, elf: &Path, sym: &Path) {
         let folder = tempfile::tempdir().unwrap();
         let plain = folder.path().join("plain");
@@ -80,7 +80,7 @@ impl Bed {
         assert!(fs::read(&plain).unwrap() == fs::read(sym).unwrap());
     }
 
-    /// The entry of that kind.
+    /// The path of the entry of that kind.
     fn entry(&self, kind: &str) -> PathBuf {
         let id = varid_symbolizer::hex(&self.dex.content_id());
         let mut entries = files(&self.cache_folder());
@@ -104,7 +104,7 @@ fn the_second_session_gets_what_the_first_one_wrote() {
     let first = fs::metadata(bed.elf()).unwrap();
     assert!(bed.provide());
     let second = fs::metadata(bed.elf()).unwrap();
-    // Each has a file of its own, with the same holes: one can be given away without the other.
+    // Each session has a copy of its own with the same holes, so that it can be given away.
     let kept = fs::metadata(bed.entry("elf")).unwrap();
     assert!(first.ino() != second.ino() && second.ino() != kept.ino());
     assert_eq!((second.nlink(), kept.nlink()), (1, 1));
@@ -135,7 +135,7 @@ fn a_damaged_entry_is_written_anew() {
                 "empty" => bytes.clear(),
                 _ => {}
             }
-            // An entry of the same name for another content.
+            // An entry with the right name and the wrong content id.
             if damage == "other" {
                 let from = bed.dex.content_id();
                 if kind == "elf" {
@@ -222,7 +222,7 @@ fn a_folder_that_others_can_replace_is_refused() {
     fs::rename(&parent, &moved).unwrap();
     symlink(&moved, &parent).unwrap();
     refused("not a folder of user");
-    // Nothing is made where such a link leads to.
+    // Nothing is created through such a link.
     let empty = bed.folder.path().join("empty");
     fs::create_dir(&empty).unwrap();
     fs::remove_file(&parent).unwrap();
@@ -269,7 +269,7 @@ fn those_not_used_for_the_longest_time_make_room() {
         old("ID-X86_64.1.elf", 1),
         old("ID-X86_64.1.sym.7-0.tmp", 24),
     );
-    // Nobody's entry, whoever put it there.
+    // A file with another name is not an entry, whoever put it there.
     let foreign = old("ID-X86_64.1.elf.bak", 48);
     bed.limit = own + 100_000;
     assert!(bed.provide());
@@ -278,7 +278,7 @@ fn those_not_used_for_the_longest_time_make_room() {
     assert!(!bed.provide());
     assert!(hour.exists() && !day.exists());
     assert!(bed.provide());
-    // Nothing has room: the session has its files nevertheless.
+    // There is no room for anything, but the session has its files.
     bed.limit = 1;
     fs::remove_file(bed.entry("elf")).unwrap();
     assert!(!bed.provide());
@@ -308,7 +308,7 @@ fn a_session_on_another_file_system_gets_a_copy() {
 
 #[test]
 fn a_change_of_what_is_written_changes_the_version() {
-    // When this fails, substitutes have changed: raise the cache's version, and write down here what they are now.
+    // If this fails, the written bytes have changed: increase the cache's version, and put the new hashes here.
     let bed = Bed::new();
     bed.provide();
     let sha1 = |path: &Path| {

@@ -1,4 +1,4 @@
-//! Does the part of an ELF file that a session keeps name what the file names?
+//! Tests that the part of an ELF file that a session keeps gives the same names as the file.
 
 use crate::common;
 
@@ -17,7 +17,7 @@ const ALL: SymbolFileLimits = SymbolFileLimits {
     debug: 1 << 30,
 };
 
-/// The part of a file that is kept, as a file's bytes, and whether a limit has cut it.
+/// The part of a file that is kept, and whether a limit has cut it.
 fn kept(bytes: &[u8], limits: SymbolFileLimits) -> (Vec<u8>, bool) {
     let part = SymbolFile::of_bytes(bytes, "library.so", limits).unwrap();
     let mut written = Vec::new();
@@ -29,7 +29,7 @@ fn source(bytes: &[u8]) -> ElfSource {
     ElfSource::from_bytes(bytes.to_vec(), "library.so", &DebugFiles::none()).unwrap()
 }
 
-/// The small library, made with these arguments; none, with a reason, without a compiler.
+/// The small library, compiled with these arguments. None if there is no compiler; the reason is printed.
 fn library(folder: &Path, arguments: &[&str]) -> Option<PathBuf> {
     let native = std::fs::read_to_string(common::fixtures().join("native.c")).unwrap();
     let fixed = ["-O2", "-shared", "-fPIC", "-Wl,--build-id"];
@@ -37,7 +37,7 @@ fn library(folder: &Path, arguments: &[&str]) -> Option<PathBuf> {
     common::compiled(folder, ("native.c", &native), "library.so", &arguments)
 }
 
-/// Each offset has the same address, and each address the same functions and lines.
+/// Checks that each offset has the same address, and each address the same functions and lines.
 fn assert_same_names(whole: &[u8], part: &[u8]) {
     let (of_file, of_part) = (source(whole), source(part));
     assert_eq!(of_part.symbols().build_id(), of_file.symbols().build_id());
@@ -67,7 +67,7 @@ fn the_kept_part_of_a_library_names_each_address_as_the_library_does() {
         let (part, is_cut) = kept(&whole, ALL);
         assert!(!is_cut);
         assert_same_names(&whole, &part);
-        // As readers of other projects see it.
+        // Compare what readers of other projects find.
         let path = folder.path().join("part.so");
         std::fs::write(&path, &part).unwrap();
         let printed = |program, arguments: &[&str], path: &Path| {
@@ -83,7 +83,7 @@ fn the_kept_part_of_a_library_names_each_address_as_the_library_does() {
                 printed(program, arguments, &file),
                 printed(program, arguments, &path),
             );
-            // nm tells the kind of a symbol by its section's content.
+            // nm derives a symbol's type from the content of its section.
             let plain = |text: Option<String>| {
                 let words = |line: &str| {
                     let words = line.split_whitespace().filter(|word| word.len() > 1);
@@ -119,7 +119,7 @@ fn a_kept_part_has_no_code() {
     assert!(refused.to_string().contains("no instructions"), "{refused}");
 }
 
-/// By the difference perf before 6.0 takes the addresses of a program's symbols for those of its file.
+/// perf before 6.0 uses the offsets to convert the addresses of a program's symbols to file addresses.
 #[test]
 fn sections_without_content_have_the_offsets_that_they_had() {
     let folder = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ fn section_headers(bytes: &[u8]) -> Vec<(u32, u64, u64)> {
     fields.collect()
 }
 
-/// A file of which only the first bytes are not zero, and how much of it has been read.
+/// A file with zeros after the first bytes. Counts how much of it is read.
 #[derive(Debug)]
 struct Sparse<'s> {
     bytes: &'s [u8],
@@ -171,7 +171,7 @@ impl FileBytes for Sparse<'_> {
     }
 }
 
-/// A file that takes no room on a disk can claim to have sections, names and program headers of gigabytes.
+/// A sparse file takes little disk space, but can claim gigabytes of sections, names and program headers.
 #[test]
 fn tables_that_a_sparse_file_claims_are_not_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -222,7 +222,7 @@ fn a_file_without_section_headers_is_kept_by_what_is_loaded() {
     assert!(origins.any(|origin| origin == SymbolOrigin::Symbol));
     let path = folder.path().join("part.so");
     std::fs::write(&path, &part).unwrap();
-    // perf finds the build-id by the section's name.
+    // perf finds the build-id section by name.
     if let Some(notes) = common::run("readelf", &["-n", common::text(&path)]) {
         let build_id = varid_symbolizer::hex(names.symbols().build_id().unwrap());
         assert!(notes.contains(".note.gnu.build-id") && notes.contains(&build_id));
@@ -246,7 +246,7 @@ fn a_limit_leaves_out_debug_information_first_and_says_so() {
         let mut frames = of_part.frames(at).into_iter();
         assert!(frames.all(|frame| frame.location.is_none()));
     }
-    // What is mapped where, and which file it is, needs room for the headers.
+    // The limit must at least allow the headers, which have the mappings and the build-id.
     let limits = |names| SymbolFileLimits { names, debug: 0 };
     let is_refused = |names| SymbolFile::of_bytes(&*whole, "library.so", limits(names)).is_err();
     assert!(is_refused(0));
@@ -262,7 +262,7 @@ fn a_limit_leaves_out_debug_information_first_and_says_so() {
     assert_eq!(of_part.symbols().symbol_count(), 0);
 }
 
-/// Whatever a file's headers say, what is kept of it is written within the limits, and names no other functions.
+/// For any headers of a file, the kept part is written within the limits, and names no other functions.
 #[test]
 fn a_broken_file_is_kept_as_broken() {
     let folder = tempfile::tempdir().unwrap();
@@ -279,7 +279,7 @@ fn a_broken_file_is_kept_as_broken() {
     for _ in 0..2_000 {
         let mut bytes = original.clone();
         for _ in 0..=numbers.below(8) {
-            // Of the file's header and program headers, or of section headers.
+            // Change the file header and program headers, or the section headers.
             let at = match numbers.below(2) {
                 0 => numbers.below(0x400),
                 _ => headers + numbers.below(bytes.len() as u64 - headers),
@@ -307,7 +307,7 @@ fn a_broken_file_is_kept_as_broken() {
     }
 }
 
-/// perf divides by the size of an entry of `.rela.plt`, and reads what `.note.gnu.build-id` has.
+/// perf divides by the entry size of `.rela.plt`, and reads the content of `.note.gnu.build-id`.
 #[test]
 fn no_reader_finds_a_section_without_content_by_its_name() {
     let folder = tempfile::tempdir().unwrap();

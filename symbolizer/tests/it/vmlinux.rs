@@ -1,7 +1,7 @@
-//! Are the kernel's source lines and inlined functions found wherever it was loaded?
+//! Tests that the kernel's source lines and inlined functions are found at any load address.
 //!
-//! The kernel of the fixture is a program of a few functions, linked where a kernel is.
-//! `VARID_VMLINUX=FILE` tests a real kernel's file instead.
+//! The fixture's kernel is a program with a few functions, linked at a kernel's address. `VARID_VMLINUX=FILE` tests a real kernel's file
+//! instead.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,11 +33,11 @@ void _start(void)
 }
 ";
 
-/// Where the kernel of the fixture is linked, and where it was loaded at some boot.
+/// The address at which the fixture's kernel is linked, and the load address in one boot.
 const LINKED: u64 = 0xffff_ffff_8100_0000;
 const LOADED: u64 = 0xffff_ffff_9e20_0000;
 
-/// The fixture, as the compiler makes it.
+/// Compiles the fixture.
 fn fixture(folder: &Path) -> PathBuf {
     let (source, file) = (folder.join("kernel.c"), folder.join("vmlinux"));
     std::fs::write(&source, SOURCE).unwrap();
@@ -67,7 +67,7 @@ fn fixture(folder: &Path) -> PathBuf {
     file
 }
 
-/// What addr2line says: function and line, innermost first.
+/// The output of addr2line: function and line, innermost first.
 fn by_addr2line(file: &Path, addresses: &[u64]) -> Vec<Vec<(String, String)>> {
     let mut all = Vec::new();
     for some in addresses.chunks(1000) {
@@ -120,7 +120,7 @@ fn lines_and_inlined_functions_are_those_of_addr2line_wherever_the_kernel_was_lo
     let vmlinux = Vmlinux::open(&file, &build_id, text, &DebugFiles::none()).unwrap();
     assert_eq!(vmlinux.moved_by(), LOADED - LINKED);
 
-    // Every byte of the fixture's functions; of a real kernel some addresses everywhere.
+    // All bytes of the fixture's functions. For a real kernel, addresses spread over the whole text.
     let step = if real.is_some() { 9973 } else { 1 };
     let end = if real.is_some() {
         LINKED + (12 << 20)
@@ -198,7 +198,7 @@ fn another_kernels_file_is_refused() {
         Err(Error::KernelHidden)
     ));
 
-    // In a symbol folder it is found by its build-id alone.
+    // In a symbol folder, it is found only by its build-id.
     let folders = DebugFiles::none().with_folder(folder.path());
     let found = Vmlinux::find("6.1/../..", &build_id, ("_text", LOADED), &folders).unwrap();
     assert!(found.is_some());

@@ -1,25 +1,25 @@
-//! Where does a method go on after an instruction?
+//! Control flow: the instructions that may follow an instruction.
 
 use super::super::opcodes::Format;
 use super::super::read::{u16_at, u32_at};
 use super::{Instruction, PACKED_SWITCH, SPARSE_SWITCH};
 
-/// Bytes of a switch table before its keys: what it is, and how many targets it has.
+/// Size of a switch table before its keys, in bytes: its kind and the number of targets.
 const TABLE_HEAD: usize = 4;
 
 impl Instruction<'_> {
-    /// Its opcode: the low byte of its first code unit.
+    /// The opcode: the low byte of the first code unit.
     #[must_use]
     pub fn code(&self) -> u8 {
         let [low, _] = self.unit(0).to_le_bytes();
         low
     }
 
-    /// Whether the instruction at file offset `next` may be executed after this one, exceptions apart.
+    /// Returns true if the instruction at file offset `next` may be executed right after this one, without an exception.
     #[must_use]
     pub fn may_lead_to(&self, next: u32) -> bool {
         let behind = self.units.saturating_mul(2).saturating_add(self.offset);
-        // return*, throw and goto* never go on behind themselves; tables are not executed.
+        // Execution never continues after return*, throw and goto*. Tables are not executed.
         let is_table = self.code() == 0 && self.unit(0) != 0;
         let ends = is_table || matches!(self.code(), 0x0e..=0x11 | 0x27..=0x2a);
         if !ends && next == behind {
@@ -30,7 +30,7 @@ impl Instruction<'_> {
             Format::F10t => self.aa().cast_signed().into(),
             Format::F20t | Format::F21t | Format::F22t => signed(1),
             Format::F30t => self.wide(1).cast_signed(),
-            // packed-switch and sparse-switch; fill-array-data has a table, too.
+            // packed-switch and sparse-switch. fill-array-data has a table, too, but does not branch.
             Format::F31t if self.code() != 0x26 => return self.switches_to(next),
             _ => return false,
         };
@@ -42,7 +42,7 @@ impl Instruction<'_> {
         self.offset.wrapping_add_signed(distance.wrapping_mul(2))
     }
 
-    /// Whether one of a switch's branches leads to `next`.
+    /// Returns true if a case of the switch leads to `next`.
     fn switches_to(&self, next: u32) -> bool {
         let data = self.dex.bytes();
         let table = self.at(self.wide(1).cast_signed()) as usize;

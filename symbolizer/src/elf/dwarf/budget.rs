@@ -1,4 +1,4 @@
-//! How much work may the debug information of one file cause?
+//! The budget for the work that the debug information of one file may cause.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

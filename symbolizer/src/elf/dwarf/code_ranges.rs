@@ -1,4 +1,4 @@
-//! Which addresses does the code of an entry of the debug information have?
+//! The addresses of the code of an entry of the debug information.
 
 use gimli::{Attribute, AttributeValue};
 

@@ -1,4 +1,4 @@
-//! Which unit of a file is at an address?
+//! Finds the unit at an address of a file.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

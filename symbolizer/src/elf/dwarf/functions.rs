@@ -1,4 +1,4 @@
-//! Which functions does a unit have, and which are inlined into which?
+//! The functions of a unit, and which of them are inlined into which.
 
 use gimli::AttributeValue;
 
@@ -53,7 +53,7 @@ struct Attributes<'d> {
 }
 
 impl FunctionTree {
-    /// Walks the unit's entries. Of a broken unit the functions before the error are kept.
+    /// Walks the unit's entries. If the unit is broken, the functions before the error are kept.
     pub(super) fn read<'d>(input: UnitInput<'_, 'd>, names: &mut NameTable<'_, 'd>) -> Self {
         let mut tree = Self::default();
         // The functions around the current entry: depth and index.
@@ -126,7 +126,7 @@ impl FunctionTree {
     }
 }
 
-/// A line number or a file index; 0 if it is none.
+/// A line number or a file index. 0 if the attribute is not a number.
 fn number(attribute: &gimli::Attribute<Slice<'_>>) -> u32 {
     match attribute.value() {
         AttributeValue::FileIndex(file) => u32::try_from(file).ok(),

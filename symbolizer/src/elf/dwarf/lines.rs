@@ -1,4 +1,4 @@
-//! Which source line is at an address of a unit?
+//! Finds the source line at an address of a unit.
 
 use gimli::{Dwarf, LineRow, Unit};
 

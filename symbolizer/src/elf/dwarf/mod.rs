@@ -1,4 +1,4 @@
-//! Which functions, inlined ones among them, and which source line are at an address, by DWARF?
+//! Finds the functions at an address, inlined ones included, and the source line, from DWARF.
 //!
 //! The address ranges of all units are read at the first lookup. The functions and lines of a unit are read at the first
 //! lookup of an address in it. Both are kept as tables, so that a lookup is two binary searches.
@@ -22,5 +22,5 @@ pub(super) use file::DebugFile;
 
 use gimli::{EndianSlice, RunTimeEndian};
 
-/// How DWARF is read: as a slice of a section.
+/// The reader type for DWARF: a slice of a section.
 type Slice<'d> = EndianSlice<'d, RunTimeEndian>;

@@ -1,4 +1,4 @@
-//! What is the name of a function? It may be in another entry, unit or file.
+//! Finds the name of a function, which may be in another entry, unit or file.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ pub(super) struct NameAttributes<'d> {
 }
 
 impl<'d> NameAttributes<'d> {
-    /// Adds an attribute of the entry. Attributes that are not about the name are ignored.
+    /// Adds an attribute of the entry. Attributes that do not lead to a name are ignored.
     pub(super) fn add(&mut self, attribute: &Attribute<Slice<'d>>) {
         match attribute.name() {
             gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
@@ -40,7 +40,7 @@ impl<'d> NameAttributes<'d> {
     }
 }
 
-/// Where an entry is.
+/// The position of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct EntryId {
     /// Whether it is in the supplementary file.
@@ -54,7 +54,7 @@ pub(super) struct NameTable<'a, 'd> {
     input: UnitInput<'a, 'd>,
     /// The units of the file and of the supplementary file. `None` if entries refer to others of the same unit only.
     units: [Option<&'d Units>; 2],
-    /// The other units that have been read: whether they are in the supplementary file, and their index.
+    /// The other units that have been read, by whether they are in the supplementary file and by their index.
     others: HashMap<(bool, usize), Option<Unit<Slice<'d>>>>,
     /// The names of entries that inlined copies refer to.
     by_origin: HashMap<EntryId, u32>,
@@ -103,7 +103,7 @@ impl<'a, 'd> NameTable<'a, 'd> {
         Some(index)
     }
 
-    /// The first linkage name on the way along the origins, or else the first name; empty if there is none.
+    /// The first linkage name along the chain of origins, or else the first name. Empty if there is none.
     fn resolve(&mut self, attributes: &NameAttributes<'d>) -> String {
         let mut attributes = attributes.clone();
         let mut entry = self.unit_id();

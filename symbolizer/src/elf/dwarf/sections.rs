@@ -1,4 +1,4 @@
-//! What is in the debug sections of a file?
+//! Reads the debug sections of a file.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ impl Sections {
         Self::load(image, |id| Some(id.name()))
     }
 
-    /// As [`Sections::read`], for a `.dwo` file.
+    /// Like [`Sections::read`], for a `.dwo` file.
     pub(super) fn read_split(image: &ElfReader<'_>) -> Self {
         Self::load(image, SectionId::dwo_name)
     }

@@ -1,4 +1,4 @@
-//! Where are the functions of a split unit, whose skeleton is in the program and whose entries are in a .dwo or .dwp file?
+//! Reads split units: the skeleton is in the program, and the entries are in a .dwo or .dwp file.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -43,8 +43,8 @@ impl Split {
         }
     }
 
-    /// Reads the split unit of a skeleton. `None` if the unit is no skeleton, or if the file is missing, which is then reported
-    /// as a missing debug file.
+    /// Reads the split unit of a skeleton. `None` if the unit is not a skeleton, or if the file is missing, which is then reported as a
+    /// missing debug file.
     pub(super) fn tables(&self, skeleton: UnitInput<'_, '_>) -> Option<UnitTables> {
         let UnitInput { dwarf, unit, .. } = skeleton;
         let id = unit.dwo_id?;
@@ -135,7 +135,7 @@ impl Split {
     }
 }
 
-/// The bytes of a section; none if it cannot be read.
+/// Reads the bytes of a section. Empty if it cannot be read.
 fn read(image: &ElfReader<'_>, name: &str) -> Vec<u8> {
     image
         .bytes_of(name)

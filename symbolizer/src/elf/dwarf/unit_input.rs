@@ -1,4 +1,4 @@
-//! What is a unit read from?
+//! The input for reading a unit.
 
 use gimli::{Dwarf, Unit};
 

@@ -1,4 +1,4 @@
-//! Which functions and which line are at an address of a unit?
+//! Finds the functions and the line at an address of a unit.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Which units does a file's debug information have?
+//! The units of a file's debug information.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,13 +19,13 @@ pub(super) struct Units {
 #[derive(Debug)]
 struct SharedAbbreviations {
     start: usize,
-    /// The start of the next ones. Nothing is read beyond it.
+    /// The start of the next abbreviations. Nothing is read beyond it.
     end: usize,
     read: OnceLock<Option<Arc<Abbreviations>>>,
 }
 
 impl Units {
-    /// Finds the units. Those behind a broken header are not found.
+    /// Finds the units. Those after a broken header are not found.
     pub(super) fn read(dwarf: &Dwarf<Slice<'_>>) -> Self {
         let mut found = Vec::new();
         let mut starts = Vec::new();

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A jitdump file in the making.
+/// Builds a jitdump file.
 struct Maker {
     bytes: Vec<u8>,
     big: bool,
@@ -98,7 +98,7 @@ fn name(dump: &JitDump, time: u64, address: u64) -> Option<String> {
 #[test]
 fn code_is_loaded_moved_and_reused_in_both_byte_orders() {
     for big in [false, true] {
-        // Its source lines, which are passed over.
+        // The source lines of the function, which are skipped.
         let lines = [
             Long(0x1000),
             Long(1),
@@ -188,7 +188,7 @@ fn a_file_that_grows_is_read_on_where_it_ended() {
 #[test]
 fn a_broken_record_costs_only_itself() {
     let file = Maker::new(false)
-        // No room for the code that it claims; no end of the name; a move of what is not there.
+        // The claimed code exceeds the record; the name does not end; a function that does not exist is moved.
         .record(
             CODE_LOAD,
             1,

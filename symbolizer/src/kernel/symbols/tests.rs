@@ -62,7 +62,7 @@ fn memory_that_was_reused_has_no_name() {
     let parse = |text: &str| KernelSymbols::parse_kallsyms(text.as_bytes()).unwrap();
     let mut table = parse("ffffffffc0001000 t a\t[bpf]\nffffffffc0003000 t stays\t[bpf]\n");
     let later = parse("ffffffffc0001000 t b\t[bpf]\nffffffffc0003000 t stays\t[bpf]\n");
-    // However often it is seen.
+    // The result is the same if it is added twice.
     for _ in 0..2 {
         table.add_new(&later);
         assert_eq!(table.lookup(0xffff_ffff_c000_1010), None);

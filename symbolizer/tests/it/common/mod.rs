@@ -1,4 +1,4 @@
-//! What the tests share: fixtures, and the tools that they are compared with.
+//! Helpers of the tests: fixtures, and the tools for comparison.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,8 +8,7 @@ pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
-/// The dex file made from the smali fixtures: assembled now for `api`, or the one kept
-/// beside them where there is no assembler.
+/// The dex file from the smali fixtures: assembled for `api`, or the stored one if there is no assembler.
 pub fn assemble(api: u32, folder: &Path) -> PathBuf {
     let dex = folder.join(format!("names-{api}.dex"));
     let status = Command::new(fixtures().join("assemble.sh"))
@@ -23,7 +22,7 @@ pub fn assemble(api: u32, folder: &Path) -> PathBuf {
     fixtures().join("names.dex")
 }
 
-/// What a program prints, its errors included; none, with a reason, if it is not installed.
+/// Returns what a program prints, including its errors. None if it is not installed; the reason is printed.
 pub fn run(program: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(program).args(arguments).output() {
         Ok(output) => Some(
@@ -37,12 +36,12 @@ pub fn run(program: &str, arguments: &[&str]) -> Option<String> {
     }
 }
 
-/// A path as an argument.
+/// Returns a path as text for an argument.
 pub fn text(path: &Path) -> &str {
     path.to_str().expect("paths of tests are text")
 }
 
-/// A small generator of numbers, the same at every run.
+/// A small pseudorandom generator, which gives the same numbers in every run.
 pub struct Numbers(pub u64);
 
 impl Numbers {
@@ -55,7 +54,7 @@ impl Numbers {
     }
 }
 
-/// What `gcc` makes of a source file of this name; none, with a reason, without a compiler.
+/// Compiles a source file of this name with `gcc`. None if there is no compiler; the reason is printed.
 pub fn compiled(
     folder: &Path,
     (name, source): (&str, &str),
