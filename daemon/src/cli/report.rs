@@ -98,7 +98,7 @@ pub enum SortArg {
     By(ByArg),
 }
 
-/// One key of ours, or perf's keys, separated by commas.
+/// Parses one of varid's keys, or perf's keys, separated by commas.
 fn sort_key(text: &str) -> Result<SortArg, String> {
     match text {
         "self" => return Ok(SortArg::Order(RowOrder::Own)),
@@ -205,7 +205,7 @@ impl From<TreeArg> for TreeDirection {
 }
 
 impl ReportArgs {
-    /// The table that the arguments mean.
+    /// Returns the table that the arguments select.
     pub fn table(&self) -> ReportTable {
         let by = match self.sort {
             Some(SortArg::By(by)) => self.by.or(Some(by)),
@@ -225,7 +225,7 @@ impl ReportArgs {
         }
     }
 
-    /// The order of the rows that the arguments mean.
+    /// Returns the order of the rows that the arguments select.
     pub const fn order(&self) -> RowOrder {
         match self.sort {
             Some(SortArg::Order(order)) => order,
@@ -234,9 +234,9 @@ impl ReportArgs {
         }
     }
 
-    /// The share that a row has at least.
+    /// Returns the minimum share of a row.
     pub fn min_percent(&self) -> f64 {
-        /// As perf has it for its call graphs.
+        /// perf's default for call graphs.
         const TREE: f64 = 0.5;
         self.min_percent
             .unwrap_or(if self.tree.is_some() { TREE } else { 0.0 })
