@@ -1,4 +1,4 @@
-//! How the table of VM builds, which is C, gets into this crate.
+//! Compiles the table of VM builds, which is written in C.
 
 fn main() {
     for input in ["art/builds.c", "art/builds.h", "include/varid_tunnel.h"] {
@@ -11,7 +11,7 @@ fn main() {
         .include("include")
         .include("art")
         .file("art/builds.c")
-        // So that another machine's needs a compiler and no C library.
+        // So that cross-compiling needs only a compiler, and no C library.
         .flag("-ffreestanding")
         .warnings(true)
         .extra_warnings(true)

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Builds what is loaded into VMs: build.sh OUTDIR -> OUTDIR/libvarid_art.so
-# CC and CFLAGS are heeded, so that it can be built for another machine.
+# Builds the libraries that are loaded into VMs: build.sh OUTDIR -> OUTDIR/libvarid_art.so
+# CC and CFLAGS select the compiler, also for another machine.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:?usage: build.sh OUTDIR}
 
 mkdir -p "$out"
-# Never unloaded: ART may be in its hook at any time.
+# Never unloaded: ART may call its hook at any time.
 # shellcheck disable=SC2086 # CFLAGS is a list
 "${CC:-cc}" ${CFLAGS:-} -std=gnu11 -O2 -g -Wall -Wextra -Werror \
 	-shared -fPIC -fvisibility=hidden -DDIM_NO_SHADOW \

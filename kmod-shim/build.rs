@@ -18,14 +18,14 @@ fn main() {
     cc::Build::new()
         .file("src/walk.c")
         .includes(&headers)
-        // So that another machine's needs a compiler and no C library.
+        // So that cross-compiling needs only a compiler, and no C library.
         .flag("-ffreestanding")
         .warnings(true)
         .extra_warnings(true)
         .compile("varid_walk");
 }
 
-/// Where varid-tunnel has its headers.
+/// The folder of varid-tunnel's headers.
 fn tunnel_headers() -> String {
     let headers = std::env::var("DEP_VARID_TUNNEL_INCLUDE").expect("varid-tunnel says where");
     println!("cargo:rerun-if-changed={headers}");
@@ -36,7 +36,7 @@ fn bpf(headers: &[String]) {
     let arch = match std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
         Ok("x86_64") => "x86",
         Ok("aarch64") => "arm64",
-        // Its kernels have no BTF, which the program is fitted to them by: they get the module.
+        // Its kernels have no BTF, by which the program is relocated. They use the module.
         Ok("arm") => return,
         other => panic!("the shim knows x86_64, aarch64 and arm, not {other:?}"),
     };
@@ -57,7 +57,7 @@ fn compile(object: &str, arch: &str, headers: &[String]) {
         .arg(&out)
         .arg(format!("-D__TARGET_ARCH_{arch}"))
         .args(headers.iter().map(|dir| format!("-I{dir}")))
-        // asm/types.h, which clang does not look for when it targets bpf.
+        // The folder of asm/types.h, where clang does not search when it targets bpf.
         .arg(format!(
             "-I/usr/include/{}-linux-gnu",
             std::env::consts::ARCH
@@ -72,12 +72,12 @@ fn compile(object: &str, arch: &str, headers: &[String]) {
     }
 }
 
-/// Writes an object file once more, compressed, beside it. Without DWARF, which clang makes BTF of and nobody reads, it takes little more
-/// than half the room.
+/// Writes a compressed copy of an object file beside it. It has no DWARF, which clang needs only to make BTF: this saves almost half of
+/// the size.
 fn compress(object: &Path) {
     let mut content = std::fs::read(object).expect("clang has written it");
     let parsed = object::File::parse(&*content).expect("clang has written ELF");
-    // Their relocations are left: the loader reads those of every section.
+    // Relocation sections are kept: the loader reads those of every section.
     let debug = parsed.sections().filter(|section| {
         let name = section.name().unwrap_or_default();
         name.starts_with(".debug_")

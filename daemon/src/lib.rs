@@ -1,7 +1,7 @@
 //! varid: a hardware-sampling vertical profiler for Android and Linux.
 //!
-//! The program's command line, verbs, control socket and devices. [`main`] is all that a program needs; one that knows another VM
-//! brings its kind along.
+//! The program's command line, verbs, control socket and devices. A program only needs to call [`main`], and can pass further kinds of
+//! VM.
 //!
 //! ```no_run
 //! use std::process::ExitCode;
@@ -44,13 +44,13 @@ use std::sync::Arc;
 use varid_recording::terminal::printable;
 use varid_vm::VmKinds;
 
-/// The program: carries out the command line of this process. `vms`: the kinds of VM that its sessions look for.
+/// The program: runs the command line of this process. `vms`: the kinds of VM that its sessions detect.
 pub fn main(vms: VmKinds) -> ExitCode {
     if let Some(code) = varid_process::reader::serve_if_helper() {
         return code;
     }
-    // A file that may not grow any further is an error of the write, and not this program's end; a program that it becomes or starts has
-    // the default again.
+    // Reaching the file size limit is an error of the write and must not end this program. A program that it becomes or starts has the
+    // default action again.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let matches = cli::matches();
     let cli = match cli::Cli::from_arg_matches(&matches) {
@@ -66,7 +66,7 @@ pub fn main(vms: VmKinds) -> ExitCode {
     })
 }
 
-/// The exit code of a failure of varid's own. Where a command is recorded, 1 is the command's: there it is 125, as of env(1).
+/// The exit code for an error of varid. If a command is recorded, 1 may be the command's, so it is 125, as with env(1).
 fn failure_code(verb: &cli::Verb) -> u8 {
     match verb {
         cli::Verb::Record(args) if !args.command.is_empty() => 125,
@@ -74,7 +74,7 @@ fn failure_code(verb: &cli::Verb) -> u8 {
     }
 }
 
-/// Carries a verb out, on a device where one is named; `matches`: the command line as it was given.
+/// Runs a verb, on a device if one is named. `matches`: the command line as given.
 fn run(cli: cli::Cli, matches: &clap::ArgMatches, vms: VmKinds) -> anyhow::Result<ExitCode> {
     #[cfg(feature = "host")]
     if cli.adb.is_some() {
@@ -83,7 +83,7 @@ fn run(cli: cli::Cli, matches: &clap::ArgMatches, vms: VmKinds) -> anyhow::Resul
     verbs::run(cli.verb, matches, vms)
 }
 
-/// To standard error; a daemon's messages are read later, so they say when.
+/// Logs to standard error. A daemon's messages are read later, so they have a time.
 fn logging(cli: &cli::Cli) {
     let level = match cli.verbose {
         0 if cli.quiet => tracing::Level::WARN,
@@ -96,7 +96,7 @@ fn logging(cli: &cli::Cli) {
         .with_writer(|| Messages(io::stderr()))
         .with_ansi(io::stderr().is_terminal() && !no_color)
         .with_max_level(level)
-        // Said to standard error, too: where that is closed it would end the recording.
+        // Internal errors would also go to standard error. If that is closed, they would end the recording.
         .log_internal_errors(false)
         .with_target(false);
     if matches!(cli.verb, cli::Verb::Daemon { .. }) {
@@ -106,7 +106,8 @@ fn logging(cli: &cli::Cli) {
     }
 }
 
-/// Standard error, to which a message is written whole. The colours are the formatter's, which lets none of a message pass.
+/// Standard error. A message is written in one piece. Escape sequences in messages are removed by the formatter; the colours are its
+/// own.
 struct Messages(io::Stderr);
 
 impl Write for Messages {

@@ -1,4 +1,4 @@
-//! The program varid, with the kinds of VM that varid knows.
+//! The program varid with its default kinds of VM.
 
 use std::process::ExitCode;
 use varid_vm::VmKinds;

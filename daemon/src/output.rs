@@ -1,4 +1,4 @@
-//! Output: text, tables and JSON on standard output, whose reader may have seen enough.
+//! Writes text, tables and JSON to standard output, which the reader may close early.
 
 use serde::Serialize;
 use std::error::Error;
@@ -6,17 +6,17 @@ use std::io::{self, Write};
 use std::iter::successors;
 use varid_recording::terminal::{MAX_PADDING, one_line, printable};
 
-/// Writes text, without what a terminal would take for commands.
+/// Writes text without control sequences for a terminal.
 pub fn text(text: &str) -> anyhow::Result<()> {
     bytes(printable(text).as_bytes())
 }
 
-/// Writes a message to standard error, without what a terminal would take for commands. It may be closed.
+/// Writes a message to standard error without control sequences for a terminal. Standard error may be closed.
 pub fn message(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
-/// Writes a message that `--quiet` leaves out.
+/// Writes a message, except with `--quiet`.
 pub fn notice(line: &str) {
     if tracing::enabled!(tracing::Level::INFO) {
         message(line);
@@ -33,7 +33,7 @@ pub fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a document with the version of its shape.
+/// Writes a document with its schema version.
 pub fn json(document: &impl Serialize) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Versioned<'a, T> {
@@ -49,7 +49,7 @@ pub fn json(document: &impl Serialize) -> anyhow::Result<()> {
     text(&line)
 }
 
-/// An error with those of its causes that it does not name itself, in one line.
+/// Returns an error and its causes in one line, without causes that its message already contains.
 pub fn reason(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     for cause in successors(error.source(), |cause| (*cause).source()) {
@@ -62,7 +62,7 @@ pub fn reason(error: &(dyn Error + 'static)) -> String {
     one_line(&text.replace('\n', " "))
 }
 
-/// How a column is aligned.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     /// Text.
@@ -71,7 +71,7 @@ pub enum Align {
     Right,
 }
 
-/// Rows in columns as wide as they need to be; no row ends in spaces.
+/// Formats rows in columns of the necessary width. No row ends in spaces.
 pub fn table<const N: usize>(head: [(&str, Align); N], rows: &[[String; N]]) -> String {
     let mut widths = head.map(|(title, _)| title.chars().count());
     for row in rows {
@@ -95,7 +95,7 @@ pub fn table<const N: usize>(head: [(&str, Align); N], rows: &[[String; N]]) -> 
     text
 }
 
-/// Bytes as people read them.
+/// Formats a size in bytes for people.
 pub fn size(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KB", "MB", "GB"] {

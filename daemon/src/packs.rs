@@ -1,4 +1,4 @@
-//! Which folder has the session of a pack? It is unpacked once, into the user's cache.
+//! Unpacks the session of a pack, once, into the user's cache.
 
 use crate::paths;
 use anyhow::Context;
@@ -10,16 +10,16 @@ use std::time::{Duration, SystemTime};
 use varid_recording::SESSION_JSON;
 use varid_report::{PackError, is_pack, unpack};
 
-/// Sessions that stay unpacked: those that were used last.
+/// Number of sessions that stay unpacked, the most recently used ones.
 const KEPT: usize = 8;
-/// A folder that was not unpacked to its end for so long is removed: no process is still at it.
+/// Age after which an incompletely unpacked folder is removed: no process is unpacking it any more.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// The folder of a pack's session; none: the file is no pack.
+/// Returns the folder of a pack's session, or None if the file is not a pack.
 ///
 /// # Errors
 ///
-/// It is a pack that cannot be unpacked.
+/// The pack cannot be unpacked.
 pub fn folder(pack: &Path) -> anyhow::Result<Option<PathBuf>> {
     let Ok(mut file) = File::open(pack) else {
         return Ok(None);
@@ -39,7 +39,7 @@ pub fn folder(pack: &Path) -> anyhow::Result<Option<PathBuf>> {
         "{} is a folder that others can change: {shown} is not unpacked there",
         packs.display()
     );
-    // Another version of the file is another one.
+    // Another version of the file is a different pack.
     let version = (
         meta.dev(),
         meta.ino(),
@@ -64,7 +64,7 @@ pub fn folder(pack: &Path) -> anyhow::Result<Option<PathBuf>> {
         Err(error) => {
             remove(&new)?;
             return match error {
-                // Another file that is compressed by gzip.
+                // Another file that is compressed with gzip.
                 PackError::Foreign(_) | PackError::NoSession | PackError::Damaged(_) => Err(
                     anyhow::anyhow!("{shown} is no session that 'varid pack' has written: {error}"),
                 ),
@@ -82,14 +82,14 @@ pub fn folder(pack: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(unpacked))
 }
 
-/// Removes the sessions that were not used for longest.
+/// Removes the least recently used sessions.
 fn remove_old(packs: &Path, current: &Path) -> anyhow::Result<()> {
     let mut found: Vec<(SystemTime, PathBuf)> = fs::read_dir(packs)?
         .flatten()
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .filter(|(_, path)| path != current)
         .collect();
-    // What was not unpacked to its end.
+    // Folders that were not completely unpacked.
     let is_begun = |path: &Path| {
         let name = path.file_name().unwrap_or_default();
         name.as_encoded_bytes().starts_with(b".")

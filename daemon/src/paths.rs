@@ -1,4 +1,4 @@
-//! Where sessions, the control socket and tunnels live.
+//! The paths of sessions, the control socket and the cache.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -7,14 +7,14 @@ use varid_recording::Owner;
 use varid_session::ProgramContext;
 use varid_vm::VmKinds;
 
-/// A folder that holds all files of varid, instead of the user's own folders.
+/// The environment variable for a folder of all files of varid, instead of the user's own folders.
 pub const HOME: &str = "VARID_HOME";
 
-/// On a device there is this folder; as a rule it belongs to adb's shell.
+/// This folder exists on a device. It normally belongs to adb's shell.
 const DEVICE: &str = "/data/local/tmp";
 
-/// Where varid keeps things on a device, as `varid --adb` does. Root does not use the first where it is below another user's
-/// folder: whoever that is could put another one there.
+/// varid's folders on a device, as `varid --adb` uses them. Root does not use the first one if it is below another user's folder,
+/// because that user could replace it.
 pub const DEVICE_HOMES: [&str; 2] = ["/data/local/tmp/varid", "/data/local/varid"];
 
 /// The folder of all sessions.
@@ -38,7 +38,7 @@ pub fn runtime() -> PathBuf {
     }
 }
 
-/// The folder of what can be made anew: this user's own.
+/// This user's own folder of files that can be recreated.
 pub fn cache() -> PathBuf {
     match place() {
         Place::Home(home) => home.join("cache"),
@@ -60,7 +60,7 @@ pub fn socket() -> PathBuf {
     runtime().join("control.sock")
 }
 
-/// What a daemon that `start` brought up has to say.
+/// The log of a daemon that `start` has started.
 pub fn log() -> PathBuf {
     runtime().join("daemon.log")
 }
@@ -90,20 +90,20 @@ fn place() -> Place {
     if is_root { Place::Root } else { Place::User }
 }
 
-/// [`HOME`], absolute, if it is set.
+/// Returns [`HOME`] as an absolute path, if it is set.
 pub fn own_home() -> Option<PathBuf> {
     let home = std::env::var_os(HOME).filter(|home| !home.is_empty())?;
     std::path::absolute(home).ok()
 }
 
-/// An absolute path in the environment; others are ignored, as the XDG specification says.
+/// Returns an absolute path from the environment. Others are ignored, as the XDG specification requires.
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name)
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
 }
 
-/// The user's home: where the environment does not say, what the system knows. Never a folder that others may have made.
+/// Returns the user's home: from the environment, else from the system. Never a folder that others may have created.
 fn user_home() -> PathBuf {
     let named = std::env::var_os("HOME").filter(|home| !home.is_empty());
     named.map(PathBuf::from).unwrap_or_else(|| {
@@ -114,7 +114,7 @@ fn user_home() -> PathBuf {
     })
 }
 
-/// Makes a folder and those above it, for this user only.
+/// Creates a folder and its parents, for this user only.
 pub fn make_private(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -122,7 +122,7 @@ pub fn make_private(path: &Path) -> io::Result<()> {
         .create(path)
 }
 
-/// What a session needs of this program.
+/// Returns what a session needs of this program.
 pub fn program_context(vms: VmKinds) -> ProgramContext {
     ProgramContext {
         sudo_user: sudo_user(),
@@ -131,7 +131,7 @@ pub fn program_context(vms: VmKinds) -> ProgramContext {
     }
 }
 
-/// The user that started this process as root, by sudo.
+/// Returns the user that has started this process as root with sudo.
 fn sudo_user() -> Option<Owner> {
     let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     nix::unistd::geteuid().is_root().then_some(())?;

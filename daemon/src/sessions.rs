@@ -1,4 +1,4 @@
-//! The sessions of a user: those in their folder, and those that were recorded elsewhere, each of which has a link there.
+//! The sessions of a user: those in the sessions folder, and links in it to those that were recorded elsewhere.
 
 use crate::paths;
 use anyhow::Context;
@@ -23,19 +23,18 @@ use varid_recording::{
 };
 use varid_session::request::{TargetSpec, with_commas};
 
-/// The state of a session that runs.
+/// The state of a running session.
 pub const RECORDING: &str = "recording";
 
-/// Among the sessions, the link to the one that was recorded last.
+/// The link to the last recorded session, among the sessions.
 pub const LAST: &str = "last";
 
-/// What has been recorded.
+/// A recorded session.
 #[derive(Debug, Serialize)]
 pub struct Listed {
     /// The last part of its folder.
     pub session: String,
-    /// `recording`, `complete`, `failed`; `interrupted`: its recorder was killed, what it had
-    /// written is there; `unreadable`.
+    /// `recording`, `complete`, `failed`, `interrupted` (its recorder was killed; what it had written is there), or `unreadable`.
     pub state: &'static str,
     /// RFC 3339.
     pub started: String,
@@ -49,7 +48,7 @@ pub struct Listed {
     pub error: Option<String>,
 }
 
-/// Those of this user, oldest first.
+/// Returns the sessions of this user, oldest first.
 ///
 /// # Errors
 ///
@@ -60,7 +59,7 @@ pub fn all() -> anyhow::Result<Vec<Listed>> {
     Ok(sessions)
 }
 
-/// The folders of this user's sessions, in no order.
+/// Returns the folders of this user's sessions, in no order.
 ///
 /// # Errors
 ///
@@ -77,18 +76,18 @@ pub fn folders() -> anyhow::Result<Vec<PathBuf>> {
     let folders = entries
         .flatten()
         .filter(|entry| entry.file_name() != LAST)
-        // What a link leads to may be gone, or have moved.
+        // The target of a link may be gone or moved.
         .filter_map(|entry| match entry.file_type() {
             Ok(kind) if kind.is_symlink() => fs::read_link(entry.path()).ok(),
             Ok(kind) => kind.is_dir().then(|| entry.path()),
             Err(_) => None,
         })
-        // One whose start failed or was killed has no records.
+        // A session without records: its start failed or was killed.
         .filter(|path| path.join(SESSION_JSON).is_file() && path.join(PERF_DATA).is_file());
     Ok(folders.collect())
 }
 
-/// The last part of a path.
+/// Returns the last component of a path.
 pub fn file_name(path: &Path) -> String {
     path.file_name()
         .unwrap_or_default()
@@ -96,7 +95,7 @@ pub fn file_name(path: &Path) -> String {
         .into_owned()
 }
 
-/// What a folder holds.
+/// Reads the session in a folder.
 pub fn look(folder: PathBuf) -> Listed {
     let mut listed = Listed {
         session: file_name(&folder),
@@ -128,7 +127,7 @@ pub fn look(folder: PathBuf) -> Listed {
     listed.samples = manifest.counts.samples;
     listed.lost = manifest.counts.lost;
     if listed.state == "interrupted" {
-        // The manifest is as old as its last save; the records are what is there.
+        // The manifest is as old as its last save, but the records are up to date.
         if let Some((samples, last)) = recorded(&listed.folder) {
             listed.samples = samples;
             listed.seconds = last.since(manifest.start_time_ns).as_secs_f64();
@@ -138,7 +137,7 @@ pub fn look(folder: PathBuf) -> Listed {
     listed
 }
 
-/// A target as lists show it.
+/// Formats a target for lists.
 pub fn shown_target(target: &SessionTarget) -> String {
     match target.kind {
         TargetKind::All => "all".to_owned(),
@@ -149,7 +148,7 @@ pub fn shown_target(target: &SessionTarget) -> String {
     }
 }
 
-/// How many samples a recording holds, and the time of the last one.
+/// Returns the number of samples in a recording, and the time of the last one.
 fn recorded(folder: &Path) -> Option<(u64, MonotonicNs)> {
     let records = SessionReader::open(folder)
         .and_then(|reader| reader.records())
@@ -165,7 +164,7 @@ fn recorded(folder: &Path) -> Option<(u64, MonotonicNs)> {
     last.map(|last| (samples, last))
 }
 
-/// Its writer holds a lock on the folder; the kernel releases that of a killed one.
+/// Returns true if the session's writer holds a lock on the folder. The kernel releases the lock of a killed writer.
 pub fn is_being_recorded(folder: &Path) -> bool {
     let Ok(folder) = File::open(folder) else {
         return false;
@@ -176,8 +175,8 @@ pub fn is_being_recorded(folder: &Path) -> bool {
     )
 }
 
-/// Bytes that the files in a session's folder, which is three levels deep, take on the disk: code that was made at run time is
-/// named by a file with holes.
+/// Returns the disk usage of the files in a session's folder, which is three levels deep, in bytes. The symbol file of generated
+/// code is sparse.
 fn size_of(folder: &Path) -> u64 {
     const BLOCK: u64 = 512;
     blocks_in(folder, 3).saturating_mul(BLOCK)
@@ -196,7 +195,7 @@ fn blocks_in(folder: &Path, levels: u32) -> u64 {
     blocks.fold(0, u64::saturating_add)
 }
 
-/// The name of a new session: the moment and the target.
+/// Makes the name of a new session from the time and the target.
 pub fn name_for(target: &TargetSpec) -> String {
     let what = match target {
         TargetSpec::Named(_, names) => names.clone(),
@@ -223,7 +222,7 @@ pub fn name_for(target: &TargetSpec) -> String {
     format!("{moment}-{what}")
 }
 
-/// A folder for a new session, named by the moment and the target, and free.
+/// Creates a folder for a new session, with an unused name made from the time and the target.
 pub fn create(target: &TargetSpec) -> io::Result<PathBuf> {
     let stem = name_for(target);
     let sessions = paths::sessions();
@@ -242,7 +241,7 @@ pub fn create(target: &TargetSpec) -> io::Result<PathBuf> {
     })
 }
 
-/// Makes something by a name that is free: this, or with a number behind it. The name.
+/// Creates something under an unused name: `stem`, or `stem` with a number. Returns the name.
 fn free(stem: &str, make: impl Fn(&str) -> io::Result<()>) -> io::Result<String> {
     let mut name = stem.to_owned();
     for number in 1.. {
@@ -255,7 +254,7 @@ fn free(stem: &str, make: impl Fn(&str) -> io::Result<()>) -> io::Result<String>
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Makes a session that is recorded elsewhere known among the sessions, by a link; those whose sessions are gone are removed.
+/// Adds a link to a session that is recorded elsewhere. Removes links to sessions that are gone.
 pub fn list_elsewhere(session: &Path, target: &TargetSpec) -> io::Result<()> {
     let sessions = paths::sessions();
     paths::make_private(&sessions)?;
@@ -277,7 +276,7 @@ pub fn list_elsewhere(session: &Path, target: &TargetSpec) -> io::Result<()> {
     .map(drop)
 }
 
-/// The session that was recorded last is the one that a report is about.
+/// Makes a session the last one, which reports use by default.
 pub fn set_last(session: &Path) -> io::Result<()> {
     let sessions = paths::sessions();
     paths::make_private(&sessions)?;
@@ -286,11 +285,11 @@ pub fn set_last(session: &Path) -> io::Result<()> {
     std::fs::rename(&new, sessions.join(LAST))
 }
 
-/// The folder of a session that was named by its folder, a file in it, its pack, or its name among the sessions.
+/// Returns the folder of a session that is named by its folder, a file in it, its pack, or its name among the sessions.
 ///
 /// # Errors
 ///
-/// There is nothing by that name, or a file that is not of a session.
+/// Nothing has that name, or it is a file that does not belong to a session.
 #[cfg(feature = "host")]
 pub fn named(named: &Path) -> anyhow::Result<PathBuf> {
     let shown = named.display();
@@ -300,7 +299,7 @@ pub fn named(named: &Path) -> anyhow::Result<PathBuf> {
             .any(|part| named.ends_with(part));
         let folder = Path::new(".").join(named.parent().unwrap_or(Path::new("")));
         if is_part && folder.join(SESSION_JSON).is_file() {
-            // As perf takes it.
+            // As perf accepts it.
             return Ok(folder);
         }
         if let Some(folder) = crate::packs::folder(named)? {
@@ -329,7 +328,7 @@ pub fn named(named: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// The last session, if there is one.
+/// Returns the last session, if there is one.
 #[cfg(feature = "host")]
 pub fn last() -> io::Result<PathBuf> {
     std::fs::canonicalize(paths::sessions().join(LAST))

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How does ART tell varid about itself? An agent: -agentpath:libvarid_art.so[=FOLDER]
+ * The agent that publishes ART's state to varid: -agentpath:libvarid_art.so[=FOLDER]
  *
- * It needs nothing of ART but to be loaded: the build-id names the layout, and dex files
- * come from the list that ART keeps for native debuggers (__dex_debug_descriptor). The
- * hook that ART calls at each change of that list, under its lock, says what changed.
- * FOLDER is where the tunnel's file goes if the kernel has no memfd.
+ * ART only has to load it. The build-id selects the layout, and dex files come from the list
+ * that ART maintains for native debuggers (__dex_debug_descriptor). ART calls a hook at each
+ * change of that list, under its lock; the hook publishes the change. FOLDER is the folder of
+ * the tunnel's file if the kernel has no memfd.
  *
- * No build known, or a layout that does not hold here: nothing is published, one line on
- * standard error says why, and the VM goes on.
+ * If the build is unknown, or its layout does not fit the process, nothing is published, one
+ * line on standard error explains why, and the VM continues.
  */
 #define _GNU_SOURCE
 #include <link.h>
@@ -25,12 +25,12 @@
 #include "invokes.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define MAX_DEX 4096 /* entries of the list that are followed */
+#define MAX_DEX 4096 /* maximum number of list entries that are followed */
 #define MAX_TLS (1 << 20)
 
 enum { DEX_REGISTERED = 1, DEX_UNREGISTERED = 2 };
 
-/* What ART keeps for debuggers; the head of what GDB's JIT interface defines. */
+/* ART's list for debuggers: the first part of what GDB's JIT interface defines. */
 struct dex_entry {
 	struct dex_entry *next;
 	struct dex_entry *prev;
@@ -47,7 +47,7 @@ struct dex_debug {
 
 typedef void dex_hook(void);
 
-/* Where libart is, and which. */
+/* libart's address and build. */
 struct libart {
 	varid_u64 base;
 	varid_u8 build_id[VARID_BUILD_ID_SIZE];
@@ -86,7 +86,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The GNU build-id of a loaded object, from its notes. */
+/* Reads the GNU build-id of a loaded object from its notes. */
 static void read_build_id(const struct dl_phdr_info *info, struct libart *art)
 {
 	for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -130,7 +130,7 @@ static int look_for_libart(struct dl_phdr_info *info, size_t size, void *found)
 	return 1;
 }
 
-/* Completes the layout and compares it with this thread, which ART has attached. */
+/* Completes the layout and checks it against this thread, which is attached to ART. */
 static const char *complete_layout(const struct libart *art, struct varid_layout *layout)
 {
 	long offset;
@@ -152,7 +152,7 @@ static const char *complete_layout(const struct libart *art, struct varid_layout
 	return NULL;
 }
 
-/* Which file the address is mapped from; "" if none. */
+/* Finds the path of the file that is mapped at the address, or "". */
 static void location_of(const void *address, char *location, size_t size)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -178,7 +178,7 @@ static void location_of(const void *address, char *location, size_t size)
 	fclose(maps);
 }
 
-/* Of the boot class path: the framework's code, not an app's. */
+/* Returns 1 for a file of the boot class path: code of the framework and not of an app. */
 static int is_boot(const char *location)
 {
 	return !strncmp(location, "/system/framework/", 18) || !strncmp(location, "/apex/", 6) ||
@@ -193,7 +193,7 @@ static void tell_dex(const struct dex_entry *entry)
 	dim_dex((uintptr_t)entry->start, entry->size, location, is_boot(location) ? VARID_CODE_BOOT : 0);
 }
 
-/* ART has changed the list and holds its lock. */
+/* The hook: ART has changed the list and holds its lock. */
 static void dex_changed(void)
 {
 	const struct dex_entry *entry = dex_debug->relevant;
@@ -218,7 +218,10 @@ static void follow_dex_files(const struct libart *art)
 	hook = (dex_hook **)(uintptr_t)(art->base + art->build->dex_debug_hook);
 	hook_before = *hook;
 	__atomic_store_n(hook, dex_changed, __ATOMIC_RELEASE);
-	/* What came before; whatever comes now is told twice, and dim takes it once. */
+	/*
+	 * Publishes the earlier entries. An entry that is added meanwhile is published twice,
+	 * which dim ignores.
+	 */
 	for (entry = dex_debug->first; entry && n < MAX_DEX; entry = entry->next, n++)
 		if (entry->start)
 			tell_dex(entry);
@@ -233,7 +236,7 @@ static void publish(const char *folder, void *vm)
 	varid_u32 count;
 
 	if (hook)
-		return; /* a second agent of the same library */
+		return; /* this library is already loaded as an agent */
 	dl_iterate_phdr(look_for_libart, &art);
 	if (!art.found) {
 		say("varid: no libart.so in this process: no tunnel");
@@ -262,7 +265,7 @@ static void publish(const char *folder, void *vm)
 	varid_invokes_init(art.build, &layout, vm, art.path);
 }
 
-/* Without options: where varid keeps its sockets. */
+/* Without options, the folder is that of varid's sockets. */
 static void publish_in(const char *options, void *vm)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -277,7 +280,7 @@ static void publish_in(const char *options, void *vm)
 	publish(folder, vm);
 }
 
-/* Called by the VM; 0 lets it go on, and so it always does. */
+/* Called by the VM. Always returns 0, so that the VM continues. */
 EXPORT int Agent_OnLoad(void *vm, char *options, void *reserved);
 EXPORT int Agent_OnLoad(void *vm, char *options, void *reserved)
 {

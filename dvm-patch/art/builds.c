@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Which ART builds are known, and how the frames of each are laid out.
+ * The known builds of ART, and the layout of each one's frames.
  *
- * Ranges are the bounds that .eh_frame gives a function: the nearest dynamic symbol
- * names a static function wrongly. The loop's body is where its pc and frame registers
- * both hold: from behind the prologue's last assignment to the pop that restores the
- * first of them.
+ * Ranges have the bounds of functions in .eh_frame, because the nearest dynamic symbol is wrong for a static function. The loop's body is the
+ * code in which its pc and frame registers are both valid: from the prologue's last assignment to the pop that restores the first of them.
  */
 #include "builds.h"
 
-/* Less code than this between two ranges is padding. */
+/* A smaller gap between two ranges is padding. */
 #define PADDING 16
 
 /* Debian 12, android-libart 11.0.0+r48-5, amd64. */
@@ -94,13 +92,13 @@ static const struct varid_build_range debian_11_amd64[] = {
 	{ 0x7b2a10, 0x7b2b65, VARID_RANGE_BRIDGE }, /* art_quick_invoke_custom */
 	{ 0x7b2b70, 0x7b2b78, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplAsm */
 	{ 0x7b2d80, 0x7b2da9, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: prologue */
-	{ 0x7b2da9, 0x7b2e00, VARID_RANGE_BODY }, /* ExecuteMterpImpl: behind the prologue */
+	{ 0x7b2da9, 0x7b2e00, VARID_RANGE_BODY }, /* ExecuteMterpImpl: after the prologue */
 	{ 0x7b2e00, 0x7bae00, VARID_RANGE_HANDLERS }, /* ExecuteMterpImpl: handlers of 128 bytes */
-	{ 0x7bae00, 0x7bb01e, VARID_RANGE_BODY }, /* ExecuteMterpImpl: what handlers share */
+	{ 0x7bae00, 0x7bb01e, VARID_RANGE_BODY }, /* ExecuteMterpImpl: shared by handlers */
 	{ 0x7bb01e, 0x7bb023, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: epilogue */
 	{ 0x7bb088, 0x7bb600, VARID_RANGE_INTERPRETER }, /* nterp: prologue */
 	{ 0x7bb600, 0x7c3600, VARID_RANGE_BODY }, /* nterp: bytecode */
-	{ 0x7c3600, 0x7c989b, VARID_RANGE_INTERPRETER }, /* nterp: what handlers share, prologues of invoked methods */
+	{ 0x7c3600, 0x7c989b, VARID_RANGE_INTERPRETER }, /* nterp: shared by handlers, prologues of invoked methods */
 };
 
 /* Debian 12, android-libart 11.0.0+r48-5, arm64. */
@@ -187,14 +185,13 @@ static const struct varid_build_range debian_11_arm64[] = {
 	{ 0x727400, 0x727438, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: prologue */
 	{ 0x727438, 0x727480, VARID_RANGE_BODY }, /* ExecuteMterpImpl */
 	{ 0x727480, 0x72f480, VARID_RANGE_HANDLERS }, /* ExecuteMterpImpl: bytecode */
-	{ 0x72f480, 0x72f7c8, VARID_RANGE_BODY }, /* ExecuteMterpImpl: what handlers share */
+	{ 0x72f480, 0x72f7c8, VARID_RANGE_BODY }, /* ExecuteMterpImpl: shared by handlers */
 	{ 0x72f7c8, 0x72f80c, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: epilogues */
 };
 
 /*
- * Debian 12, android-libart 11.0.0+r48-5, armhf. Only its assembly has unwind information:
- * bounds of the rest are the dynamic symbols' or, of functions without one, those of their
- * first instructions. The loop restores all its registers with its last one.
+ * Debian 12, android-libart 11.0.0+r48-5, armhf. Only its assembly has unwind information. The other bounds are those of the dynamic symbols
+ * or, for functions without one, of their first instructions. The loop restores all its registers with its last instruction.
  */
 static const struct varid_build_range debian_11_armhf[] = {
 	{ 0x134f58, 0x14b614, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplCpp<false, false> */
@@ -280,7 +277,7 @@ static const struct varid_build_range debian_11_armhf[] = {
 	{ 0x7e6980, 0x7e69a4, VARID_RANGE_INTERPRETER }, /* ExecuteMterpImpl: prologue */
 	{ 0x7e69a4, 0x7e6a00, VARID_RANGE_BODY }, /* ExecuteMterpImpl */
 	{ 0x7e6a00, 0x7eea00, VARID_RANGE_HANDLERS }, /* ExecuteMterpImpl: bytecode */
-	{ 0x7eea00, 0x7eedd8, VARID_RANGE_BODY }, /* ExecuteMterpImpl: what handlers share */
+	{ 0x7eea00, 0x7eedd8, VARID_RANGE_BODY }, /* ExecuteMterpImpl: shared by handlers */
 };
 
 /* Debian 13, android-libart 14.0.0+r15-4+b1, amd64. */
@@ -346,7 +343,7 @@ static const struct varid_build_range debian_14_amd64[] = {
 	{ 0x8ab020, 0x8ab028, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplAsm */
 	{ 0x8ab560, 0x8abc80, VARID_RANGE_INTERPRETER }, /* nterp: prologue */
 	{ 0x8abc80, 0x8b3c80, VARID_RANGE_HANDLERS }, /* nterp: bytecode */
-	{ 0x8b3c80, 0x8baa12, VARID_RANGE_INTERPRETER }, /* nterp: what handlers share, prologues of invoked methods */
+	{ 0x8b3c80, 0x8baa12, VARID_RANGE_INTERPRETER }, /* nterp: shared by handlers, prologues of invoked methods */
 };
 
 /* Debian 13, android-libart 14.0.0+r15-4+b1, arm64. */
@@ -412,19 +409,20 @@ static const struct varid_build_range debian_14_arm64[] = {
 	{ 0x8693d0, 0x8693e4, VARID_RANGE_INTERPRETER }, /* ExecuteSwitchImplAsm */
 	{ 0x8698e0, 0x86a100, VARID_RANGE_INTERPRETER }, /* nterp: prologue */
 	{ 0x86a100, 0x872100, VARID_RANGE_HANDLERS }, /* nterp: bytecode */
-	{ 0x872100, 0x8789c4, VARID_RANGE_INTERPRETER }, /* nterp: what handlers share, prologues of invoked methods */
+	{ 0x872100, 0x8789c4, VARID_RANGE_INTERPRETER }, /* nterp: shared by handlers, prologues of invoked methods */
 };
 
 /*
- * What each rule of quick frames says of frames of saved registers. runtime: where Runtime::instance_ is; a Runtime begins with its six methods
- * for them. native: a native method's frame, as large as the third of theirs, whose sizes follow. entry: in a method.
+ * The fields of quick rules for frames of saved registers. runtime: address of Runtime::instance_; a Runtime starts with the six callee-save
+ * methods. native: frame size of a native method, which is that of the third of these; the sizes of all six follow. entry: offset in a
+ * method.
  */
 #define SAVED_REGISTERS_64(entry, runtime, native, ...)                                       \
 	.method_entry = (entry), .special_methods = (runtime),                                \
 	.special_count = 6, .special_sizes = { __VA_ARGS__ },                                 \
 	.method_flags = 4, .native_flag = 0x100, .native_size = (native)
 
-/* nterp: the registers of its bytecode pc and its references, and where its frames keep their caller's, in bytes below the CFA. */
+/* nterp: the registers of its bytecode pc and its references, and where its frames save the caller's, in bytes below the CFA. */
 #define NTERP_64(pc, references, above, pc_below, references_below, start, end)               \
 	.kind = VARID_RULE_AT_SP,                                                             \
 	.reg_pc = (pc), .reg_frame = (references),                                            \
@@ -432,7 +430,7 @@ static const struct varid_build_range debian_14_arm64[] = {
 	.saved_pc = (pc_below), .saved_frame = (references_below), .saved_return = 8,         \
 	.code_start = (start), .code_end = (end)
 
-/* Compiled code. cache, map, counts: where the JIT's is; 0: it is not looked for. */
+/* Compiled code. cache, map, counts: offsets of the JIT's code cache; 0: it is not read. */
 #define COMPILED_64(rule, cache, map, counts)                                                 \
 	.kind = (rule), .reg_pc = VARID_NO_REG, .reg_frame = VARID_NO_REG,                    \
 	.code_cache = (cache), .code_cache_map = (map), .code_cache_counts = (counts)
@@ -441,7 +439,7 @@ static const struct varid_build_range debian_14_arm64[] = {
 	.kind = VARID_RULE_LIST, .reg_pc = (pc), .reg_frame = (frame), .frame_bias = (bias),  \
 	.frame_link = 0, .frame_method = 8, .frame_pc = 24, .frame_insns = 32, .frame_index = 52
 
-/* ART 11 where pointers have eight bytes: one layout but for its rules. */
+/* ART 11 with pointers of eight bytes: all layouts differ only in their rules. */
 #define ART_11_64(elf_machine, count, quick)                                                  \
 	.machine = (elf_machine), .word = 8, .reference = 4,                                  \
 	.flags = VARID_LAYOUT_ON_NATIVE_STACK,                                                \
@@ -451,7 +449,7 @@ static const struct varid_build_range debian_14_arm64[] = {
 	.method_class = 0, .method_code = 8, .method_index = 12,                              \
 	.class_dex_cache = 16, .dex_cache_dex_file = 16, .dex_file_begin = 8
 
-/* The same of ART 14. Its switch interpreter's frames are in the list, without a register that leads to them. */
+/* The same for ART 14. The frames of its switch interpreter are in the list, and no register leads to them. */
 #define ART_14_64(elf_machine, count)                                                         \
 	.machine = (elf_machine), .word = 8, .reference = 4,                                  \
 	.flags = VARID_LAYOUT_ON_NATIVE_STACK | VARID_LAYOUT_CODE_ADDRESS,                    \
@@ -616,7 +614,7 @@ void varid_build_layout(const struct varid_build *build, varid_u64 base, varid_s
 	}
 }
 
-/* Appends base + [start, end) if there is room; returns the new count. */
+/* Appends base + [start, end) if there is space. Returns the new count. */
 static varid_u32 add(struct varid_range *out, varid_u32 count, varid_u32 capacity, varid_u64 base,
 		     varid_u32 start, varid_u32 end, varid_u32 kind)
 {

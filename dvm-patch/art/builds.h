@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Which ART builds are known, and how the frames of each are laid out.
+ * The known builds of ART, and the layout of each one's frames.
  *
- * Keyed by build-id: a layout belongs to one build and to no other. The agent (inside
- * the VM) and varid (outside it) use this one table.
+ * The key is the build-id: a layout is valid for one build only. The agent (inside the VM) and varid
+ * (outside) use the same table.
  */
 #ifndef VARID_ART_BUILDS_H
 #define VARID_ART_BUILDS_H
@@ -12,7 +12,7 @@
 
 #define VARID_BUILD_ID_SIZE 20
 
-/* Where code is, in bytes from the load base; of a kind (enum varid_range_kind). */
+/* A range of code, in bytes from the load base, and its kind (enum varid_range_kind). */
 struct varid_build_range {
 	varid_u32 start;
 	varid_u32 end;
@@ -22,35 +22,38 @@ struct varid_build_range {
 struct varid_build {
 	varid_u8 build_id[VARID_BUILD_ID_SIZE];
 	const char *name;
-	/* Complete but for tls_offset, which the dynamic linker decides. Addresses are from the load base. */
+	/*
+	 * Complete except for tls_offset, which the dynamic linker assigns. Addresses are relative to the
+	 * load base.
+	 */
 	struct varid_layout layout;
-	/* The word, from the load base, that holds tls_offset: a GOT entry. */
+	/* Address of the GOT entry that contains tls_offset, relative to the load base. */
 	varid_u64 tls_word;
-	/* __dex_debug_descriptor and __dex_debug_register_code_ptr, from the load base. */
+	/* __dex_debug_descriptor and __dex_debug_register_code_ptr, relative to the load base. */
 	varid_u64 dex_debug;
 	varid_u64 dex_debug_hook;
-	varid_u32 runtime_instrumentation; /* in art::Runtime; 0: not known */
-	varid_u32 text_start; /* executable code, from the load base */
+	varid_u32 runtime_instrumentation; /* offset in art::Runtime; 0: unknown */
+	varid_u32 text_start; /* executable code, relative to the load base */
 	varid_u32 text_end;
 	const struct varid_build_range *ranges; /* sorted, disjoint */
 	varid_u32 range_count;
 };
 
-/* At most as many ranges as varid_build_ranges fills in for any build. */
+/* The maximum number of ranges that varid_build_ranges returns for any build. */
 #define VARID_BUILD_RANGES 256
 
-/* The builds, one by one; null behind the last. */
+/* Returns a build by index, or null after the last one. */
 const struct varid_build *varid_build_at(varid_u32 index);
 
-/* The build with this id, or null. */
+/* Returns the build with this id, or null. */
 const struct varid_build *varid_build_find(const varid_u8 *build_id, varid_u32 size);
 
-/* The build's layout in a process that loaded it at base. */
+/* Returns the build's layout in a process that has loaded it at base. */
 void varid_build_layout(const struct varid_build *build, varid_u64 base, varid_s64 tls_offset, struct varid_layout *layout);
 
 /*
- * The build's code in a process that loaded it at base: the ranges of the table and,
- * between them, the rest of the VM's code; sorted, disjoint. Returns how many.
+ * Returns the build's code in a process that has loaded it at base: the ranges of the table and, between
+ * them, the rest of the VM's code. They are sorted and disjoint. The return value is their number.
  */
 varid_u32 varid_build_ranges(const struct varid_build *build, varid_u64 base,
 			     struct varid_range *out, varid_u32 capacity);

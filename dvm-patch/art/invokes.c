@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How does dim hear of ART's calls? By ART's own instrumentation, as its method tracing does.
+ * Reports ART's calls to dim, through ART's own instrumentation, which its method tracing also uses.
  *
- * ART tells listeners of entries, exits and unwinds: objects with virtual functions, of which
- * art::Trace is one. Ours has that one's table of functions, in which three are replaced; which,
- * their own symbols tell. Switching takes all threads suspended, by a thread that ART knows, so a
- * thread of ours is attached while it switches. ART interprets meanwhile by its slow interpreter;
- * while nothing is counted it knows nothing of us.
+ * ART reports entries, exits and unwinds to listeners: objects with virtual functions, such as art::Trace. The
+ * listener here has a copy of art::Trace's function table, with three functions replaced. The symbols of these
+ * functions identify their slots. Switching requires that a thread known to ART suspends all threads, so a thread is
+ * attached while it switches. While calls are counted, ART uses its slow interpreter. At other times it has no
+ * listener from here.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,7 +22,7 @@
 #include "calls.h"
 #include "invokes.h"
 
-/* As art::Trace::Start names them. */
+/* The values that art::Trace::Start uses. */
 enum { ENTERED_EXITED_UNWOUND = 7, CAUSE_INSTRUMENTATION = 8, COLLECTOR_INSTRUMENTATION = 7 };
 enum { MAX_VIRTUALS = 64, POLL_NS = 500000000 };
 enum { ATTACH_AS_DAEMON = 7, DETACH = 5, JNI_1_6 = 0x00010006 };
@@ -32,7 +32,7 @@ enum { ATTACH_AS_DAEMON = 7, DETACH = 5, JNI_1_6 = 0x00010006 };
 #define EXITED "_ZN3art5Trace12MethodExitedE" METHOD \
 	"St8optionalISt17reference_wrapperIKNS_11ShadowFrameEEERNS_6JValueE"
 #define UNWOUND "_ZN3art5Trace12MethodUnwindE" METHOD
-/* Of methods that return an object; it calls the other one. */
+/* For methods that return an object. It calls the other one. */
 #define EXITED_WITH_OBJECT "_ZN3art15instrumentation23InstrumentationListener12MethodExitedEPNS_6ThreadE" \
 	"NS_6HandleINS_6mirror6ObjectEEEPNS_9ArtMethodEjSt8optionalISt17reference_wrapperIKNS_11ShadowFrameEEE" \
 	"RNS_13MutableHandleIS6_EE"
@@ -60,7 +60,7 @@ static struct {
 	void (*leave_gc)(void *scope);
 } art;
 
-/* What ART takes for an object of a class that listens. */
+/* The object that ART calls as a listener. */
 static struct {
 	function **virtuals;
 	function *table[MAX_VIRTUALS];
@@ -68,7 +68,7 @@ static struct {
 
 static int ended;
 
-/* The thread that switches: what attaching it calls is none of the app's. */
+/* The switching thread. Calls that attaching it causes are not the app's. */
 static void *own_thread;
 
 static void *this_thread(void)
@@ -92,7 +92,7 @@ static varid_u64 pointer_at(varid_u64 address)
 	return (uintptr_t)pointer;
 }
 
-/* Where the dex file of a method starts, by the layout's offsets; every step may end in nothing. */
+/* Returns the address of a method's dex file, by the layout's offsets. Every step may be null. */
 static varid_u64 dex_of(varid_u64 method)
 {
 	const struct varid_layout *layout = &art.layout;
@@ -103,7 +103,9 @@ static varid_u64 dex_of(varid_u64 method)
 	return file ? pointer_at(file + layout->dex_file_begin) : 0;
 }
 
-/* ART frees the methods of a dex file before it says that the file goes: what is at the pointer then is of another. */
+/*
+ * ART frees the methods of a dex file before it reports the unloading, so the pointer may already be another method's.
+ */
 static void tell(enum dim_event event, void *thread, void *method)
 {
 	if (dim_calls_on() && thread != __atomic_load_n(&own_thread, __ATOMIC_RELAXED))
@@ -140,7 +142,7 @@ static void *symbol(void *libart, const char *name, int *missing)
 	return found;
 }
 
-/* The table of art::Trace, in which ours take the places of its three. */
+/* Copies the table of art::Trace, with three functions replaced. */
 static int make_table(void *libart)
 {
 	int missing = 0, replaced = 0;
@@ -171,7 +173,7 @@ static int make_table(void *libart)
 		else if (at == unwinds && ++replaced)
 			listener.table[i] = (function *)(uintptr_t)unwound;
 	}
-	/* Two words are before the first function: an offset and the type. */
+	/* The first function is preceded by two words: an offset and the type. */
 	listener.virtuals = listener.table + 2;
 	return replaced == 3;
 }
@@ -197,11 +199,11 @@ static int find_functions(const char *path)
 	return !missing;
 }
 
-/* On a thread that ART knows and that does not execute its code just now. */
+/* Runs on a thread that ART knows and that is not executing managed code. */
 static void switch_here(int on)
 {
 	void *instrumentation = (char *)*art.runtime + art.build->runtime_instrumentation;
-	/* Larger than either of ART's objects. */
+	/* Larger than both of ART's objects. */
 	uintptr_t gc[16], all[16];
 
 	art.enter_gc(gc, this_thread(), CAUSE_INSTRUMENTATION, COLLECTOR_INSTRUMENTATION);
@@ -217,7 +219,7 @@ static void switch_here(int on)
 	art.leave_gc(gc);
 }
 
-/* dim has decided; told on the thread that polls, or at the VM's start on its first. */
+/* Called when dim switches counting on or off: on the polling thread, or on the first thread at the VM's start. */
 static int switched(int on)
 {
 	struct attach_arguments arguments = { JNI_1_6, "varid", NULL };
@@ -242,7 +244,7 @@ static int switched(int on)
 	return 1;
 }
 
-/* A zero-terminated string of a standard dex file, behind its length. */
+/* Returns a zero-terminated string of a standard dex file, without its length. */
 static const char *dex_string(varid_u64 dex, varid_u32 index)
 {
 	const char *text = (const char *)(uintptr_t)(dex + word_at(dex + word_at(dex + 0x3c) + 4ull * index));
@@ -275,11 +277,11 @@ static void describe(varid_u64 method, struct dim_method *out)
 	if (memcmp((const void *)(uintptr_t)out->dex, "dex\n", 4))
 		return;
 	if (code)
-		out->insns = out->dex + code + 16; /* behind the code item's header */
+		out->insns = out->dex + code + 16; /* after the code item's header */
 	name_method(out->dex, out);
 }
 
-/* Looks twice a second at what varid wants. */
+/* Polls varid's control page twice a second. */
 static void *poll(void *unused)
 {
 	struct timespec pause = { 0, POLL_NS };
@@ -300,7 +302,7 @@ static void start_polling(void)
 	if (pthread_attr_init(&attributes))
 		return;
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	/* The app's signals are the app's. */
+	/* The thread must not take the app's signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (!pthread_create(&thread, &attributes, poll, NULL))
@@ -325,12 +327,12 @@ static int has_zygotes_arguments(void)
 }
 
 /*
- * A zygote must have one thread when it forks, and its child until it has given up its rights: that is over when the
- * app's first dex file comes.
+ * A zygote must have only one thread when it forks, and so must its child until it has dropped its privileges. That
+ * has happened when the app's first dex file is loaded.
  */
 static int is_zygote, waits_for_dex;
 
-/* A child has one thread, and it is not the one that polls. */
+/* The child has only the forking thread, which does not poll. */
 static void forked(void)
 {
 	__atomic_store_n(&own_thread, NULL, __ATOMIC_RELAXED);
@@ -358,7 +360,7 @@ void varid_invokes_init(const struct varid_build *build, const struct varid_layo
 		static const char line[] = "varid: this libart exports too little: its calls cannot be counted\n";
 		const char *tactic = getenv("VARID_TACTIC");
 
-		/* Whoever does not count is not told. */
+		/* Prints the line only if counting was requested. */
 		if (tactic && *tactic && write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
 			return;
 		return;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What does a method's remapped address cost, and what does it save? The two ways of the paper's
- * section 4.3, for the methods of real dex files: standard input has a line per method, file number,
- * offset and bytes of code.
+ * The cost and the benefit of remapping a method's address, by both ways of the paper's section 4.3, for
+ * the methods of real dex files. Standard input has a line per method: file number, offset, and bytes of
+ * code.
  *
- * R_original = (A_i - A_0) + H_0, moved by each file's place among all: an address per byte of code.
+ * R_original = (A_i - A_0) + H_0, plus the offset of each file among all: an address per byte of code.
  * R_dummy_hash = i + H_0, by dim's own table: an address per method.
  *
- * Instructions are counted one by one, by tracing; that is exact, and the same on every run.
+ * Instructions are counted by single-stepping, which is exact and reproducible.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Its table is looked into. */
+/* Included to access its table. */
 #include "../dim/calls.c"
 
 #define MAX_METHODS VARID_MAX_CALLS
@@ -42,7 +42,7 @@ static __attribute__((noinline)) varid_u64 nothing(varid_u64 method)
 	return method;
 }
 
-/* Which file, then one addition and one subtraction. */
+/* Finds the file, then one addition and one subtraction. */
 static __attribute__((noinline)) varid_u64 original(varid_u64 method)
 {
 	unsigned low = 0, high = file_count;
@@ -93,7 +93,10 @@ static void read_methods(void)
 	}
 }
 
-/* How many steps each method's look-up takes, by the table as it is; 0: one is not where a look-up goes. */
+/*
+ * Counts the probes of each method's look-up in the table. Returns 0 if an entry is out of the look-up's
+ * reach.
+ */
 static int count_probes(void)
 {
 	const struct table *in = table();
@@ -107,7 +110,7 @@ static int count_probes(void)
 		do
 			entry = in->slots[(slot + probe++) & (SLOTS - 1)];
 		while (entry && in->entries[entry - 1].method != methods[i]);
-		/* Without an entry only if all places are taken where it may be. */
+		/* A method has no entry only if all its slots are taken. */
 		if (!entry && probe > PROBES)
 			homeless++;
 		else if (!entry || probe > PROBES)
@@ -137,7 +140,7 @@ static double nanoseconds(look_up look)
 	return ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) / (double)ROUNDS;
 }
 
-/* Instructions of a look-up of each method, and of the dearest one. */
+/* Counts the instructions of a look-up: the mean over the methods, and the maximum. */
 static void count_instructions(look_up look, double *mean, unsigned long *most)
 {
 	unsigned long total = 0;
@@ -160,7 +163,7 @@ static void count_instructions(look_up look, double *mean, unsigned long *most)
 	for (i = 0; i < of; i++) {
 		unsigned long steps = 0;
 
-		/* Up to the next SIGSTOP; what raise() itself takes is the same each time. */
+		/* Steps to the next SIGSTOP. The instructions of raise() itself are the same each time. */
 		do {
 			ptrace(PTRACE_SINGLESTEP, child, 0, 0);
 			waitpid(child, &status, 0);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints what a method's remapped address costs and saves, by both ways of the paper, for the methods of
-# dex files: remap.sh VARID DEX... Fails if a look-up's few steps do not find each that has an entry.
+# Prints the cost and the benefit of remapping a method's address, by both ways of the paper, for the methods of dex files: remap.sh
+# VARID DEX... Fails if a look-up does not find a method that has an entry.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

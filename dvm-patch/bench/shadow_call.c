@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What does a call cost that dim records? One function with a record, one without.
+ * The cost of a call that dim records: a function with a record, and one without.
  */
 #include "dim.h"
 
@@ -27,7 +27,7 @@ FUNCTION shadow_call(unsigned long x)
 	return x + 1;
 }
 
-/* Each half for itself: what is printed and counted. */
+/* Separate functions, whose instructions are printed and counted. */
 void shadow_enter(unsigned long method)
 {
 	dim_enter(method);

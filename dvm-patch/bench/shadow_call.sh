@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints the machine code of a call that dim records, counts its stores, and times it.
+# Prints the machine code of a recorded call, counts its stores, and times it.
 # Fails if a call takes more than two stores. With clang, also for arm64 and arm.
 set -eu
 
@@ -15,7 +15,7 @@ body() { # objdump object function
 		inside && NF { sub(/^[ \t]*[0-9a-f]+:[ \t]*/, ""); print }'
 }
 
-# The stores among them; what a function pushes for itself is not counted.
+# The stores among them, without the function's own pushes.
 stores() {
 	case $1 in
 	x86-64) grep -E '^mov[a-z]*[[:space:]].*,[^,]*\([^()]*\)[[:space:]]*(#.*)?$' || true ;;

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Puts varid's part into a Dalvik, Android 1.6 to 4.4: apply.sh TREE, where TREE/vm is the VM's sources.
-# Every hook must fit exactly where it is expected, and nothing else may change. If not, at any
-# failure and when interrupted, TREE is left as it was.
+# Adds varid's hooks to a Dalvik of Android 1.6 to 4.4: apply.sh TREE, where TREE/vm contains the VM's sources. Every hook must
+# match exactly where it is expected, and nothing else may change. Otherwise, at any failure and on an interrupt, TREE is left
+# unchanged.
 # SPDX-License-Identifier: MIT OR Apache-2.0
 set -eu
 
@@ -17,7 +17,7 @@ if [ -e "$vm/varid" ] || [ -L "$vm/varid" ]; then
 	die "$vm/varid is there already: the tree is patched"
 fi
 
-# The generation, by what does not depend on a hook: how files are named and where they are listed.
+# Detects the generation by properties that no hook changes: file names and where the files are listed.
 jit='' jit_reset='' method_jit='' modes=''
 if [ -f "$vm/Init.cpp" ]; then
 	generation='4.x' language=--c++ ext=cpp makefile=Dvm.mk jit=1 jit_reset=1 method_jit=1 modes=1
@@ -34,7 +34,7 @@ else
 	die "$vm has neither Init.c nor Init.cpp: not a Dalvik of Android 1.6 to 4.4"
 fi
 
-# FILE HOOK...: which hooks fit where, each once.
+# FILE HOOK...: the hooks that match in each file, each of them once.
 plan() {
 	echo "Init.$ext running shutdown"
 	echo "Thread.$ext thread_start thread_exit"
@@ -79,7 +79,7 @@ for file in $files; do
 	cp -p "$vm/$file" "$work/after/$file"
 done
 
-# Only lines may have been added.
+# Checks that lines were only added.
 only_added() { # FILE
 	diff "$work/before/$1" "$work/after/$1" >"$work/diff" || [ $? -eq 1 ]
 	if grep -q '^<' "$work/diff"; then

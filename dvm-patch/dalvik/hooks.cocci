@@ -1,15 +1,14 @@
-// Where does Dalvik tell dim what happens? Android 1.6 to 4.4, C and (spatch --c++) C++.
+// The places where Dalvik calls dim. Android 1.6 to 4.4, C and (spatch --c++) C++.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// Each rule names one function and inserts one call of varid_dalvik.h. How many times each
-// must fit in which file is apply.sh's to know.
+// Each rule names one function and inserts one call of varid_dalvik.h. apply.sh checks how often each one matches in which file.
 
 @include@
 @@
  #include "Dalvik.h"
 +#include "varid/varid_dalvik.h"
 
-// A Zygote's child, or a VM without a Zygote, is about to run.
+// A Zygote's child, or a VM without a Zygote, starts running.
 @running@
 @@
  dvmInitAfterZygote(...)
@@ -26,7 +25,7 @@
 	...
  }
 
-// On the new thread, when nothing can fail any more.
+// On the new thread, when it can no longer fail.
 @thread_start@
 type T;
 identifier thread;
@@ -39,7 +38,7 @@ identifier thread;
 	...>
  }
 
-// Which events a new thread tells, whoever wants them.
+// Sets the events that a new thread reports.
 @thread_modes@
 type T;
 identifier thread;
@@ -60,7 +59,7 @@ identifier thread;
 	...
  }
 
-// The class and its methods are complete, but for what the linker does.
+// The class and its methods are complete, except for linking.
 @class_loaded@
 identifier class_object;
 expression name;
@@ -73,7 +72,7 @@ expression name;
 	...>
  }
 
-// Also a class that lost the race to be loaded.
+// Also for a class that another thread has loaded first.
 @class_gone@
 type T;
 identifier class_object;
@@ -84,8 +83,8 @@ identifier class_object;
 	...
  }
 
-// Calls, returns and unwinding. Who takes the event in keeps it from the VM's own buffer, which
-// is there only while the VM itself traces.
+// Calls, returns and unwinding. If the hook returns 1, the event is not written to the VM's own buffer, which exists only while the
+// VM itself traces.
 @invoke@
 type T, M, A;
 identifier self, method, action;

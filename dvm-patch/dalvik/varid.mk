@@ -1,8 +1,8 @@
-# What does libdvm need to be built with varid's part? Included where its sources are listed; LOCAL_PATH is vm/.
+# Build settings of libdvm for varid's hooks. Included where its sources are listed; LOCAL_PATH is vm/.
 # SPDX-License-Identifier: MIT OR Apache-2.0
 
 varid_machine := $(firstword $(dvm_arch) $(TARGET_ARCH))
-# Elsewhere varid_dalvik.h makes nothing of the hooks.
+# On other machines varid_dalvik.h defines the hooks as empty.
 ifneq ($(filter arm x86,$(varid_machine)),)
   LOCAL_CFLAGS += -DDIM_NO_SHADOW
   LOCAL_SRC_FILES += \

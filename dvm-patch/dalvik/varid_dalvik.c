@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How does Dalvik describe itself to varid? dim's adapter, compiled inside libdvm.
+ * Dalvik's adapter to dim: describes the VM to varid. Compiled inside libdvm.
  *
- * The layout is what the compiler makes of the VM's own structures, so it is right for
- * every version, machine and option they are built with. C99 and C++98: apply.sh names
- * this file as the VM's other sources are named.
+ * The compiler computes the layout from the VM's own structures, so it is right for every version, machine
+ * and build option. The code is C99 and C++98: apply.sh gives this file the suffix of the VM's other sources.
  */
 #include "Dalvik.h"
 
@@ -25,7 +24,7 @@ extern "C" {
 #include "calls.h"
 #include "dim.h"
 
-/* The assembler interpreter's labels, under our names; null where it is not built in. */
+/* The assembler interpreter's labels, under other names; null if it is not built in. */
 #define LABEL(name, label) extern const char name[] __asm__(label) __attribute__((weak, visibility("hidden")))
 LABEL(handlers_start, "dvmAsmInstructionStart");
 LABEL(handlers_end, "dvmAsmInstructionEnd");
@@ -33,7 +32,7 @@ LABEL(sisters_start, "dvmAsmSisterStart");
 LABEL(sisters_end, "dvmAsmSisterEnd");
 LABEL(alt_start, "dvmAsmAltInstructionStart");
 LABEL(alt_end, "dvmAsmAltInstructionEnd");
-/* x86 of 4.x: the labels above are tables there. */
+/* x86 of 4.x: there the labels above are tables. */
 LABEL(code_start, "dvmAsmInstructionStartCode");
 LABEL(code_end, "dvmAsmInstructionEndCode");
 LABEL(alt_code_start, "dvmAsmAltInstructionStartCode");
@@ -42,7 +41,7 @@ LABEL(alt_code_end, "dvmAsmAltInstructionEndCode");
 }
 #endif
 
-/* Where the tunnel's file goes: the kernels of these Androids have no memfd. */
+/* The folder of the tunnel's file: the kernels of these Androids have no memfd. */
 #define VARID_DALVIK_FOLDER "/data/local/tmp/varid"
 
 enum {
@@ -52,7 +51,10 @@ enum {
 	SEEN = 64,
 };
 
-/* The dex files seen last: start and size. What falls out is told again, and dim knows it. */
+/*
+ * The most recently seen dex files: start and size. A file that was evicted is published again, which dim
+ * ignores.
+ */
 static struct {
 	pthread_mutex_t lock;
 	struct {
@@ -65,7 +67,7 @@ static struct {
 static __thread const struct Thread *self __attribute__((tls_model("initial-exec")));
 #endif
 
-/* How far from the thread pointer its Thread is found. */
+/* Returns the offset of a thread's Thread from the thread pointer. */
 static varid_s64 tls_offset(void)
 {
 #ifdef __BIONIC__
@@ -76,7 +78,7 @@ static varid_s64 tls_offset(void)
 #endif
 }
 
-/* Which registers the assembler interpreter keeps the pc and the frame in. */
+/* Sets the registers that hold the assembler interpreter's pc and frame. */
 static void describe_registers(struct varid_layout *layout, struct varid_rule *rule)
 {
 	rule->reg_pc = VARID_NO_REG;
@@ -99,7 +101,7 @@ static void describe_registers(struct varid_layout *layout, struct varid_rule *r
 #endif
 }
 
-/* offsetof itself is only for what C++98 calls plain old data, and the VM's objects have bases. */
+/* offsetof requires what C++98 calls plain old data, but the VM's objects have base classes. */
 #define OFFSET(type, field) ((varid_u16)((unsigned long)&((type *)16)->field - 16))
 
 static void describe(struct varid_layout *layout)
@@ -139,7 +141,7 @@ static void describe(struct varid_layout *layout)
 	layout->dex_file_begin = OFFSET(DexFile, baseAddr);
 }
 
-/* Adds the code between two labels. 4.0 had 512 opcodes: those are not HANDLERS. */
+/* Adds the code between two labels. 4.0 has 512 opcodes, so its code is not of kind HANDLERS. */
 static varid_u32 add_body(struct varid_range *ranges, varid_u32 count, const char *start, const char *end)
 {
 	if (!start || end <= start)
@@ -164,7 +166,7 @@ static varid_u32 find_bodies(struct varid_range *ranges)
 	return add_body(ranges, count, alt_start, alt_end);
 }
 
-/* dim takes a second start for what it is: nothing. */
+/* dim ignores a second start. */
 static void publish(void)
 {
 	struct varid_layout layout;
@@ -175,7 +177,7 @@ static void publish(void)
 	dim_init(VARID_VM_DALVIK, &layout, ranges, find_bodies(ranges), folder ? folder : VARID_DALVIK_FOLDER);
 }
 
-/* The name of the file that is mapped at the address; empty if there is none. */
+/* Finds the name of the file that is mapped at the address, or "". */
 static void name_mapping(unsigned long address, char *name, size_t size)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -199,7 +201,7 @@ static void name_mapping(unsigned long address, char *name, size_t size)
 		fclose(maps);
 }
 
-/* 1 if this dex file was not seen lately; from then on it was. */
+/* Returns 1 if this dex file was not seen recently, and remembers it. */
 static int is_new(unsigned long start, unsigned long size)
 {
 	const unsigned long slot = start / 4096 % SEEN;
@@ -214,7 +216,7 @@ static int is_new(unsigned long start, unsigned long size)
 }
 
 #ifdef __cplusplus
-/* What dim asks of a method when it is called for the first time. */
+/* Called by dim at the first call of a method. */
 static void describe_method(varid_u64 pointer, struct dim_method *out)
 {
 	const Method *method = (const Method *)(unsigned long)pointer;
@@ -230,7 +232,10 @@ static void describe_method(varid_u64 pointer, struct dim_method *out)
 		out->insns = (unsigned long)method->insns;
 }
 
-/* As the VM's own method trace begins and ends, without its buffer and without ending that trace. */
+/*
+ * Starts or stops events like the VM's own method trace, but without its buffer and without ending that
+ * trace.
+ */
 static int switched(int on)
 {
 	__sync_fetch_and_add(&gDvm.activeProfilers, on ? 1 : -1);
@@ -244,21 +249,21 @@ static int switched(int on)
 	return 1;
 }
 
-/* Looks four times a second at what varid wants. */
+/* Polls varid's control page four times a second. */
 static void *poll_calls(void *unused)
 {
 	const struct timespec pause = { 0, 250000000 };
 
 	for (;;) {
 		dim_calls_poll();
-		if (dim_calls_on()) /* the VM's own trace has ended, perhaps, for all threads */
+		if (dim_calls_on()) /* the VM's own trace may have ended, which clears the mode of all threads */
 			dvmEnableAllSubMode(kSubModeMethodTrace);
 		nanosleep(&pause, NULL);
 	}
 	return unused;
 }
 
-/* In what an app forks, which is no Zygote's child and has nobody who polls. */
+/* In a process that an app forks: it is not a Zygote's child and has no polling thread. */
 static void forked(void)
 {
 	dim_calls_wanted = 0;
@@ -266,8 +271,8 @@ static void forked(void)
 #endif
 
 /*
- * From 4.0 on; before, what turns the VM's trace on cannot be told from the trace itself. A
- * Zygote has no such thread: its children do.
+ * Only from 4.0 on: earlier versions do not separate the switch of the VM's trace from the trace itself. A
+ * Zygote has no polling thread, but its children have.
  */
 static void count_calls(void)
 {
@@ -282,7 +287,7 @@ static void count_calls(void)
 	if (pthread_attr_init(&attributes))
 		return;
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	/* The app's signals are the app's. */
+	/* The thread must not take the app's signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_create(&thread, &attributes, poll_calls, NULL);
@@ -356,11 +361,11 @@ void varid_dalvik_class(const struct ClassObject *class_object)
 	if (!is_new(start, class_object->pDvmDex->pHeader->fileSize))
 		return;
 	name_mapping(start, name, sizeof(name));
-	/* The boot class path's loader is null. */
+	/* The loader of the boot class path is null. */
 	dim_dex(start, class_object->pDvmDex->pHeader->fileSize, name, class_object->classLoader ? 0 : VARID_CODE_BOOT);
 }
 
-/* Where compiled code goes; known to dim from the first piece on. */
+/* Publishes the code cache when the first code is compiled. */
 static void publish_code_cache(void)
 {
 #ifdef WITH_JIT
@@ -380,7 +385,7 @@ void varid_dalvik_jit(const unsigned short *pc, const void *code)
 	unsigned long start = (unsigned long)code;
 
 #ifdef __arm__
-	start &= ~1ul; /* Thumb's */
+	start &= ~1ul; /* the Thumb bit */
 #endif
 	publish_code_cache();
 	dim_trace(start, (unsigned long)pc);

@@ -5,7 +5,7 @@
 #include "inside.h"
 #include "syscall.h"
 
-/* volatile, so that no compiler makes a call of memcpy from it. */
+/* volatile, so that the compiler does not replace the loop by a call of memcpy. */
 void dim_copy(void *to, const void *from, unsigned long size)
 {
 	volatile unsigned char *t = to;

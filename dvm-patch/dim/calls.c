@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How are calls counted?
+ * Counts calls.
  *
- * Each method that is called has an entry in a file that varid reads, and keeps reading when
- * the process has ended. A hash table in private memory leads from the VM's pointer to the
- * entry in at most PROBES steps. Entries are made under a lock and never moved; counting takes
- * none.
+ * Each called method has an entry in a file that varid reads, also after the process has ended. A hash table in private
+ * memory finds the entry of the VM's pointer in at most PROBES steps. Entries are made under a lock and never moved.
+ * Counting takes no lock.
  */
 #include "calls.h"
 #include "inside.h"
 #include "syscall.h"
 
-#define SLOTS (1u << 17) /* twice the entries that there may be */
+#define SLOTS (1u << 17) /* twice the maximum number of entries */
 #define PROBES 16
 #define NONE 0xffffffffu
 #define CALLS_SIZE (VARID_CALLS_ENTRIES + VARID_MAX_CALLS * sizeof(struct varid_call))
@@ -25,22 +24,22 @@ struct name {
 	const char *method;
 };
 
-/* All that leads to an entry. Each load needs the one before, and so comes after it without a barrier. */
+/* The data that leads to an entry. Each load depends on the previous one, so no barrier is needed between them. */
 struct table {
 	struct varid_calls *calls;
 	struct varid_call *entries;
-	varid_u32 count;           /* of entries; a forked child's own, as all that is private */
-	varid_u32 slots[SLOTS];    /* 0: free, else the entry's number + 1 */
-	struct name names[VARID_MAX_CALLS]; /* of the entries' methods, as long as these are not retired */
+	varid_u32 count;           /* of entries; private, so a forked child has its own */
+	varid_u32 slots[SLOTS];    /* 0: free, else the index of the entry + 1 */
+	struct name names[VARID_MAX_CALLS]; /* of the entries' methods, unless these are retired */
 };
 
 static struct {
-	struct table *table; /* null: it was never needed */
+	struct table *table; /* null: not needed so far */
 	struct dim_file file;
-	struct varid_control order; /* whose filter holds */
+	struct varid_control order; /* the order whose filter applies */
 	dim_describe *describe;
 	int inserting;
-	int failed; /* there was no room for it */
+	int failed; /* there was no space for the table */
 } state;
 
 /*
@@ -61,7 +60,7 @@ static varid_u32 first_slot(varid_u64 method)
 	return (varid_u32)((method * 0x9e3779b97f4a7c15ull) >> 47) & (SLOTS - 1);
 }
 
-/* dex: where its dex file starts; 0: it does not matter. */
+/* dex: the start of the method's dex file; 0: any. */
 DIM_INLINE varid_u32 find(const struct table *in, varid_u64 method, varid_u64 dex)
 {
 	varid_u32 slot = first_slot(method), i;
@@ -77,7 +76,7 @@ DIM_INLINE varid_u32 find(const struct table *in, varid_u64 method, varid_u64 de
 	return NONE;
 }
 
-/* The next character of a class's descriptor and a method's name as package.Class.method; 0: the end. */
+/* Returns the next character of package.Class.method, from a class's descriptor and a method's name. 0: the end. */
 static char next_character(const char **class, const char **name)
 {
 	char c = **class;
@@ -103,7 +102,7 @@ static int begins(const struct name *method, const varid_u8 *prefix)
 	return 1;
 }
 
-/* The flags by the filter, which cannot judge a method without a name. */
+/* Returns the flags that the filter gives a method. A method without a name is not filtered. */
 static varid_u32 judge(const struct name *method)
 {
 	varid_u32 i;
@@ -116,7 +115,7 @@ static varid_u32 judge(const struct name *method)
 	return VARID_CALL_LEFT_OUT;
 }
 
-/* A free slot, or that of a method that is no more. */
+/* Finds a free slot, or that of a retired method. */
 static varid_u32 free_slot(const struct table *in, varid_u64 pointer)
 {
 	varid_u32 slot = first_slot(pointer), i;
@@ -183,7 +182,7 @@ static int make_file(struct table *in)
 	return 1;
 }
 
-/* From now on this is the table. */
+/* Makes this the current table. */
 static void show(struct table *made)
 {
 	struct varid_file file = { 0, CALLS_SIZE, 0, 0 };
@@ -253,7 +252,7 @@ void dim_table_fork(int wanted)
 	entries = in->entries;
 	dim_close(&state.file);
 	if (wanted && make_file(in)) {
-		/* Shadow stacks hold remapped addresses: these mean what they meant. */
+		/* Shadow stacks contain remapped addresses, which must stay valid. */
 		for (i = 0; i < in->count; i++) {
 			in->entries[i].method = entries[i].method;
 			in->entries[i].insns = entries[i].insns;
@@ -270,7 +269,7 @@ void dim_table_fork(int wanted)
 	dim_unmap(calls, CALLS_SIZE);
 }
 
-/* Apart, so that finding a method that is known saves no registers. */
+/* Not inlined, so that the look-up of a known method saves no registers. */
 static __attribute__((noinline)) varid_u32 remap_new(varid_u64 method, varid_u64 dex)
 {
 	struct table *in;
@@ -282,7 +281,7 @@ static __attribute__((noinline)) varid_u32 remap_new(varid_u64 method, varid_u64
 	in = table();
 	if (in) {
 		entry = find(in, method, 0);
-		/* The VM has put another one there and has not said so yet. */
+		/* The VM has reused the pointer for another method and has not reported it yet. */
 		if (entry != NONE && dex && in->entries[entry].dex != dex) {
 			in->entries[entry].method = VARID_RETIRED;
 			entry = NONE;
@@ -317,7 +316,7 @@ void dim_call(enum dim_event event, varid_u64 method, varid_u64 dex)
 		return;
 	remapped = remap(method, dex);
 	in = table();
-	if (!in || !dim_calls_on()) /* a forked child's first call */
+	if (!in || !dim_calls_on()) /* at a forked child's first call */
 		return;
 	if (!remapped) {
 		count(&in->calls->uncounted);
@@ -331,7 +330,7 @@ void dim_call(enum dim_event event, varid_u64 method, varid_u64 dex)
 		count(&in->calls->unlogged);
 }
 
-/* Entries stay where they are; what they say begins anew, or by another filter. Methods that are no more are not asked. */
+/* Entries keep their places. Their counts are reset, or the new filter is applied to them. Retired methods are skipped. */
 void dim_table_renew(const struct varid_control *order, int from_zero)
 {
 	struct table *in = table();
@@ -353,7 +352,7 @@ void dim_table_renew(const struct varid_control *order, int from_zero)
 	__sync_lock_release(&state.inserting);
 }
 
-/* The process's own table, if it has one by now. */
+/* Returns the process's own table, if it has one by now. */
 static struct table *own_table(void)
 {
 	if (!state.table)
@@ -362,7 +361,7 @@ static struct table *own_table(void)
 	return table();
 }
 
-/* A retired method's pointer is one that no method has. */
+/* No method has the pointer that marks retired methods. */
 void dim_calls_method_gone(varid_u64 method)
 {
 	struct table *in = method && method != VARID_RETIRED ? own_table() : 0;

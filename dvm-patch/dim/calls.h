@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What does a VM call so that each call of a method can be counted?
+ * The functions that a VM calls so that dim can count the calls of methods.
  *
- * The tactic method-invoke: every invoke, return and unwind is an event. Off (the default) it
- * costs a load and a branch where the VM asks dim_calls_on() itself, and nothing where it turns
- * its own hooks off. varid turns it on through the control page (varid_tunnel.h), and it goes
- * off when varid dies.
+ * The tactic method-invoke: every invoke, return and unwind is an event. When it is off (the default), it costs a
+ * load and a branch if the VM tests dim_calls_on() itself, and nothing if the VM disables its own hooks. varid turns
+ * it on through the control page (varid_tunnel.h). It goes off when varid dies.
  */
 #ifndef VARID_DIM_CALLS_H
 #define VARID_DIM_CALLS_H
@@ -14,47 +13,45 @@
 
 enum dim_event { DIM_INVOKE = 0, DIM_RETURN = 1, DIM_UNWIND = 2 };
 
-/* What a VM knows of a method; zero, null or VARID_NO_INDEX where it does not. */
+/* A VM's data of a method. Unknown fields are zero, null or VARID_NO_INDEX. */
 struct dim_method {
 	varid_u64 insns; /* address of its first instruction in a mapped dex file */
-	varid_u64 dex;   /* where that starts */
+	varid_u64 dex;   /* start of that dex file */
 	varid_u32 index; /* in its method_ids */
 	const char *descriptor; /* of its class, Lorg/example/Balls; */
 	const char *name;
 };
 
 /*
- * Called once for each method that is called, while it is. The texts must stay until the method or its dex file
- * is said to be gone. It must not call dim.
+ * Called once for each called method, during its first call. The texts must stay valid until the removal of the
+ * method or its dex file is reported. It must not call dim.
  */
 typedef void dim_describe(varid_u64 method, struct dim_method *out);
 /*
- * Events are wanted from now on, or no longer. 0: the VM cannot do that now; it is asked again to stop, and not to
- * begin.
+ * Starts or stops the VM's events. Returns 0 if the VM cannot do that now: stopping is then tried again, starting is
+ * not.
  */
 typedef int dim_switched(int on);
 
 /*
- * After dim_init: the VM can count calls. tactic: that of the VM's start, as the environment's
- * VARID_TACTIC says, or null; log: where a line per event goes then (VARID_CALL_LOG), or null;
- * filters: what the names of the methods begin with that are counted then (VARID_CALL_FILTERS),
- * with semicolons between them, or null for all. If there is no room for these, nothing is counted
- * from the start on. switched may be null.
+ * Call after dim_init, if the VM can count calls. tactic: the tactic at the VM's start, from the environment's
+ * VARID_TACTIC, or null. log: the path of the event log at the start (VARID_CALL_LOG), or null. filters: prefixes of
+ * the methods that are counted at the start (VARID_CALL_FILTERS), separated by semicolons, or null for all. If there
+ * is no space for these, nothing is counted at the start. switched may be null.
  *
- * A forked child counts for itself, from zero, when it is told to; methods keep their remapped addresses. Before
- * its first call and its second thread it is to call dim_after_fork. From Linux 4.14 on that call does it itself;
- * before, it would count in the parent's table. That events are no longer wanted the VM hears at the first
- * dim_calls_poll.
+ * A forked child starts with counts of zero, and counts only if it is ordered to. Methods keep their remapped
+ * addresses. The child must call dim_after_fork before its first call of a method and before its second thread. From
+ * Linux 4.14 on, the first call does this itself; on earlier kernels it would count in the parent's table. The VM
+ * learns at the first dim_calls_poll that events are no longer needed.
  */
 DIM_HIDDEN void dim_calls_init(dim_describe *describe, dim_switched *switched, const char *tactic,
 			       const char *log, const char *filters);
 
-/* Looks at what varid wants: to be called a few times a second, from any thread; costs a system call or two. */
+/* Reads varid's orders. Call it a few times a second, from any thread. It costs one or two system calls. */
 DIM_HIDDEN void dim_calls_poll(void);
 
 /*
- * The VM forgets a method, or all methods of a dex file: what comes at the same pointer is
- * another one. What was counted stays.
+ * The VM removes a method, or all methods of a dex file: another method may reuse the pointer. The counts stay.
  */
 DIM_HIDDEN void dim_calls_method_gone(varid_u64 method);
 DIM_HIDDEN void dim_calls_dex_gone(varid_u64 dex);
@@ -67,21 +64,21 @@ DIM_INLINE int dim_calls_on(void)
 }
 
 /*
- * Something happened to a call of the method that the VM knows by this pointer. dex: where its dex file starts, for a
- * VM that may put another method at the pointer before it says that the first is gone; else 0.
+ * Counts an event of the method that the VM identifies by this pointer. dex: the start of its dex file, for a VM that
+ * may reuse the pointer before it reports the removal of the first method; else 0.
  */
 DIM_HIDDEN void dim_call(enum dim_event event, varid_u64 method, varid_u64 dex);
 
 /*
- * The method's remapped address, R = i + VARID_REMAP_FIRST; 0 if there is no room for it. Found in a
- * bounded number of steps, whatever else there is.
+ * Returns the method's remapped address, R = i + VARID_REMAP_FIRST, or 0 if there is no space for it. The number of
+ * steps is bounded.
  */
 DIM_HIDDEN varid_u32 dim_remap(varid_u64 method);
 
 #ifndef DIM_NO_SHADOW
 /*
- * After dim_enter, which returned this depth: the record holds the remapped address from now on. It is never
- * without one or the other, so that no sample takes the caller for the method.
+ * Call after dim_enter, which returned this depth: stores the remapped address in the record. The record always
+ * contains one of both addresses, so that no sample takes the caller for the method.
  */
 DIM_INLINE void dim_remap_record(unsigned long depth, varid_u64 method)
 {

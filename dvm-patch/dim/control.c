@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Who says that calls should be counted, and until when?
+ * Carries out varid's orders to count calls.
  *
- * varid writes what it wants to a page that the VM looks at a few times a second, and holds a lock
- * on that file; with the lock the wish ends.
+ * varid writes its orders to a page that the VM polls a few times a second, and holds a lock on that file.
+ * When the lock is released, the orders are void.
  */
 #include "calls.h"
 #include "inside.h"
 #include "syscall.h"
 
-/* A VM that counts from its start on waits so long for a varid. */
+/* How long a VM that counts from its start waits for a varid, in nanoseconds. */
 #define PATIENCE 10000000000ull
 
 static struct {
@@ -17,15 +17,15 @@ static struct {
 	struct varid_control *control; /* null: the VM does not count */
 	struct dim_file file;
 	dim_switched *switched;
-	varid_u32 seen;     /* generation of the control page at the last look */
-	varid_u64 patience; /* until when nobody is waited for */
+	varid_u32 seen;     /* generation of the control page when it was last read */
+	varid_u64 patience; /* time at which waiting for a varid ends */
 	int polling;
-	int told;                    /* the VM: that events are wanted */
-	struct varid_control wanted; /* the control page as it was then */
+	int told;                    /* last state passed to switched() */
+	struct varid_control wanted; /* the last valid contents of the control page */
 	struct varid_control next;
 } state;
 
-/* 1 if the VM does as it is told. */
+/* Switches the VM's events. Returns 1 on success. */
 static int tell(int on)
 {
 	if (state.told != on && state.switched && !state.switched(on))
@@ -46,7 +46,7 @@ static void stop(void)
 	dim_tell_tactic(VARID_LOAD_FROM_DEX);
 }
 
-/* Counts as state.wanted says. */
+/* Counts according to state.wanted. */
 static void start(void)
 {
 	struct varid_calls *calls = dim_table_make();
@@ -55,7 +55,7 @@ static void start(void)
 	if (!calls)
 		return;
 	begins = calls->session != state.wanted.session;
-	/* What counted from the VM's start on is the first session's. */
+	/* The first session takes over the counts since the VM's start. */
 	is_first = goes_on && !calls->session;
 	dim_table_renew(&state.wanted, begins && !is_first);
 	if ((begins || !goes_on) && !(is_first && dim_log_on))
@@ -112,7 +112,7 @@ static void look(void)
 	if (now == state.seen && !dim_calls_wanted)
 		return;
 	if (!is_owned()) {
-		/* A varid may come to a VM that counts from its start on. */
+		/* A varid may still come to a VM that counts from its start. */
 		if (calls && (calls->session || dim_now() >= state.patience))
 			stop();
 		state.seen = now;
@@ -139,7 +139,10 @@ static void look(void)
 		stop();
 }
 
-/* One thread at a time looks or ends; 0: another one is at it, and ends it if that is wanted meanwhile. */
+/*
+ * Excludes other threads from polling and ending. Returns 0 if another thread is active: it ends dim
+ * itself if that is requested meanwhile.
+ */
 static int begin_turn(void)
 {
 	return !__sync_lock_test_and_set(&state.polling, 1);
@@ -151,7 +154,7 @@ static void end_turn(void)
 	__sync_synchronize();
 }
 
-/* What was counted stays readable for those who have it open. */
+/* Stops counting. The counts stay readable for processes that have the file open. */
 static void end(void)
 {
 	dim_ended = 1;
@@ -171,7 +174,7 @@ void dim_calls_poll(void)
 		return;
 	if (state.control && !dim_ended)
 		look();
-	if (!dim_calls_wanted) /* a forked child's VM was its parent's */
+	if (!dim_calls_wanted) /* a forked child inherits the state of its parent's VM */
 		tell(0);
 	end_turn();
 	if (dim_ended)
@@ -207,7 +210,7 @@ static int is_method_invoke(const char *tactic)
 	return tactic != 0;
 }
 
-/* The parent's files stay the parent's; the VM hears of it at the next turn. */
+/* Closes the parent's files in a child. The VM's events are stopped at the next poll. */
 static void after_fork(int has_tunnel)
 {
 	dim_calls_wanted = 0;
@@ -224,7 +227,7 @@ static void after_fork(int has_tunnel)
 		make_control();
 }
 
-/* What methods' names begin with, a semicolon between two. 0: there is no room for it. */
+/* Parses prefixes of methods' names, separated by semicolons. Returns 0 if there is no space for them. */
 static int take_filters(struct varid_control *order, const char *text)
 {
 	unsigned long size = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How is the tunnel made and kept?
+ * Makes and updates the tunnel.
  *
- * Everything published is kept twice: in the image, private memory that a fork copies,
- * and in the shared mapping that varid reads. An event changes the image, then the
- * mapping between two steps of the generation. Entries of the image are completed by
- * one store of one field, so that a child forked in the middle finds a whole table.
+ * All published data exists twice: in the image, private memory that a fork copies, and in the shared
+ * mapping that varid reads. An event changes the image, and then the mapping between two increments of
+ * the generation. Each entry of the image is completed by a single store to one field, so that a child
+ * that is forked in between has a consistent table.
  */
 #include "dim.h"
 #include "inside.h"
@@ -27,11 +27,11 @@ struct image {
 static struct {
 	struct image *image;  /* null: off */
 	struct image *shared; /* null: this process has no tunnel (any more) */
-	varid_u32 pid;        /* whose shared is */
-	void (*forked)(int has_tunnel); /* what else is done in a child; null: nothing */
-	void (*ended)(void);            /* and at the end */
+	varid_u32 pid;        /* the process that shared belongs to */
+	void (*forked)(int has_tunnel); /* called in a forked child; null: nothing */
+	void (*ended)(void);            /* called when dim ends */
 	int lock;
-	int traces_full; /* until all are thrown away, none is listed */
+	int traces_full; /* set until all traces are discarded: then none is listed */
 } dim;
 
 #ifndef DIM_NO_SHADOW
@@ -48,7 +48,7 @@ static void release_lock(void)
 	__sync_lock_release(&dim.lock);
 }
 
-/* Maps a new file for the tunnel, which is none yet. */
+/* Maps a new file for the tunnel. It is not a tunnel yet. */
 static int share(varid_u32 pid)
 {
 	dim.shared = dim_share(VARID_TUNNEL_NAME, sizeof(*dim.shared), 1, 0);
@@ -56,7 +56,7 @@ static int share(varid_u32 pid)
 	return dim.shared != 0;
 }
 
-/* Copies the image to it. The magic comes last: no magic, no tunnel. */
+/* Copies the image to it. The magic is written last, because it marks a valid tunnel. */
 static void publish(void)
 {
 	struct image *image = dim.image;
@@ -75,7 +75,7 @@ static void publish(void)
 	dim_copy(shared->head.magic, image->head.magic, sizeof(image->head.magic));
 }
 
-/* Copies what an event changed in the image to the mapping. */
+/* Copies changed data of the image to the mapping. */
 static void update(const void *entry, unsigned long size)
 {
 	struct image *image = dim.image;
@@ -94,7 +94,7 @@ static void update(const void *entry, unsigned long size)
 	*generation = *generation + 1;
 }
 
-/* Begins an event: 1 with the lock held, 0 if dim is off. */
+/* Starts an event. Returns 1 with the lock held, or 0 if dim is off. */
 static int begin(void)
 {
 	if (!dim.image)
@@ -199,7 +199,7 @@ void dim_code(varid_u32 kind, varid_u64 start, varid_u64 size, const char *locat
 		if (code->start == start && code->size == size)
 			goto out;
 		if (code->size && code->start < start + size && start < code->start + code->size) {
-			code->size = 0; /* unmapped without a word: this one took its place */
+			code->size = 0; /* unmapped without a report: replaced by the new one */
 			update(code, sizeof(*code));
 		}
 		if (!code->size && !free)
@@ -254,7 +254,7 @@ void dim_traces(varid_u64 start, varid_u64 end)
 	for (i = 0; i < count; i++) {
 		range = &dim.image->ranges[i];
 		if (range->start < end && start < range->end)
-			goto out; /* told before */
+			goto out; /* already published */
 	}
 	if (count == MAX_RANGES)
 		goto out;
@@ -278,7 +278,7 @@ void dim_trace(varid_u64 start, varid_u64 pc)
 		return;
 	count = dim.image->head.traces.count;
 	if (count == MAX_TRACES) {
-		/* The last one would stand for all that follow. */
+		/* Discards all: the last listed trace would seem to extend over all that follow. */
 		dim.traces_full = 1;
 		dim.image->head.traces.count = 0;
 		update(&dim.image->head.traces, 0);
@@ -308,7 +308,10 @@ static varid_u32 thread(void)
 	return (varid_u32)dim_syscall(SYS_GETTID, 0, 0, 0, 0, 0, 0);
 }
 
-/* Notes the thread for readers that cannot see its thread pointer; if there is no room, they miss it. */
+/*
+ * Lists the thread, for readers that cannot read its thread pointer. If there is no space, it is left
+ * out.
+ */
 static void note_thread(varid_u32 tid, varid_u64 base)
 {
 	varid_u32 count = dim.image->head.threads.count;
@@ -346,7 +349,7 @@ void dim_thread_base(varid_u64 base)
 			continue;
 		if (dim.image->threads[i].tid == tid)
 			goto out;
-		forget_thread(i); /* ended without a word: this one took its memory */
+		forget_thread(i); /* ended without a report: its memory is the new thread's */
 	}
 	note_thread(tid, base);
 out:
@@ -403,7 +406,7 @@ void dim_thread_exit(void)
 }
 #endif
 
-/* The child's only thread keeps its shadow stack under its new name; the others' go. */
+/* The child's only thread keeps its shadow stack with its new tid. The other stacks are unmapped. */
 static void adopt_threads(void)
 {
 	varid_u32 count = dim.image->head.threads.count;
@@ -439,14 +442,16 @@ void dim_after_fork(void)
 	pid = dim_process();
 	if (dim.pid == pid)
 		return;
-	dim.lock = 0; /* whoever held it did not come along */
+	dim.lock = 0; /* its holder does not exist in the child */
 	if (dim.shared)
 		dim_unmap(dim.shared, sizeof(*dim.shared));
 	adopt_threads();
 	dim.image->head.tactic = VARID_LOAD_FROM_DEX;
 	dim.image->head.control.address = dim.image->head.calls.address = 0;
 	has_tunnel = share(pid);
-	/* Before there is a tunnel, so that it says from its start where the child's files are. */
+	/*
+	 * Before publishing, so that the tunnel contains the places of the child's files from the start.
+	 */
 	if (dim.forked)
 		dim.forked(has_tunnel);
 	if (has_tunnel)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What does a VM call to tell varid about itself?
+ * The functions that a VM calls to describe itself to varid.
  *
- * dim publishes the tunnel (varid_tunnel.h) and, for VMs whose frames cannot be walked,
- * keeps a shadow stack. It needs no C library, never waits for anybody but another
- * thread of the VM that is publishing, and never fails the VM: whatever goes wrong, it
- * falls silent.
+ * dim publishes the tunnel (varid_tunnel.h) and maintains a shadow stack for VMs whose frames cannot be
+ * walked. It needs no C library, waits only for another thread of the VM that is publishing, and never
+ * fails the VM: on any error it stops publishing.
  */
 #ifndef VARID_DIM_H
 #define VARID_DIM_H
@@ -17,14 +16,14 @@
 #define DIM_INLINE static inline __attribute__((always_inline))
 
 /*
- * Publishes the tunnel. layout and ranges are copied; for VARID_RULE_SHADOW dim sets
- * tls_offset itself. folder: where a file may be put if the kernel has no memfd, or null.
- * Returns 1 if the tunnel is published, else 0.
+ * Publishes the tunnel. layout and ranges are copied; for VARID_RULE_SHADOW dim sets tls_offset itself.
+ * folder: where to create a file if the kernel has no memfd, or null. Returns 1 if the tunnel is
+ * published, else 0.
  */
 DIM_HIDDEN int dim_init(varid_u32 vm, const struct varid_layout *layout,
 			const struct varid_range *ranges, varid_u32 range_count, const char *folder);
 
-/* The VM executes the dex file at start; flags: VARID_CODE_BOOT or 0. Told again: ignored. */
+/* The VM executes the dex file at start. flags: VARID_CODE_BOOT or 0. Repeated calls are ignored. */
 DIM_HIDDEN void dim_dex(varid_u64 start, varid_u64 size, const char *location, varid_u32 flags);
 
 /* The same for bytecode of a kind (enum varid_code_kind). */
@@ -33,39 +32,39 @@ DIM_HIDDEN void dim_code(varid_u32 kind, varid_u64 start, varid_u64 size, const 
 /* The dex file or the image at start is about to be unmapped. */
 DIM_HIDDEN void dim_dex_gone(varid_u64 start);
 
-/* The VM's compiler puts its traces here. Told again: ignored. */
+/* The VM's compiler places its traces here. Repeated calls are ignored. */
 DIM_HIDDEN void dim_traces(varid_u64 start, varid_u64 end);
 
 /*
- * The bytecode at pc has been compiled; its code starts here, and ends where another's does. If there
- * is no room for all, none is listed until all are thrown away.
+ * The bytecode at pc has been compiled. Its code starts here, and ends where the next one's starts. If
+ * there is no space for all traces, none is listed until all are discarded.
  */
 DIM_HIDDEN void dim_trace(varid_u64 start, varid_u64 pc);
 
-/* All traces are thrown away. */
+/* All traces were discarded. */
 DIM_HIDDEN void dim_traces_gone(void);
 
 /*
- * The calling thread is the VM's, and tls_offset leads to base, for readers that cannot see
- * its thread pointer. Told again: ignored. A forked child has none until it is told.
- * For VARID_RULE_SHADOW dim does this itself.
+ * Lists the calling thread, whose tls_offset leads to base, for readers that cannot read its thread
+ * pointer. Repeated calls are ignored. A forked child has no base until it calls this. For
+ * VARID_RULE_SHADOW dim does it itself.
  */
 DIM_HIDDEN void dim_thread_base(varid_u64 base);
 
-/* The thread with this base ends, or never was. On any thread. */
+/* The thread with this base ends, or never existed. Call it on any thread. */
 DIM_HIDDEN void dim_thread_base_gone(varid_u64 base);
 
 /*
- * In a forked child, as early as possible and before its second thread (pthread_atfork): gives it a
- * tunnel of its own. Called by every event of dim itself when it finds itself in another process.
- * Calls are none (calls.h). Not for vfork.
+ * Gives a forked child its own tunnel. Call it as early as possible and before its second thread
+ * (pthread_atfork). Every event of dim calls it itself when it runs in another process, except for
+ * calls (calls.h). Not for vfork.
  */
 DIM_HIDDEN void dim_after_fork(void);
 
-/* The VM ends and the process goes on: the tunnel goes, and dim is off. */
+/* The VM ends and the process continues: removes the tunnel and turns dim off. */
 DIM_HIDDEN void dim_shutdown(void);
 
-/* What tls_offset counts from. */
+/* The address that tls_offset is relative to. */
 DIM_INLINE unsigned long dim_thread_pointer(void)
 {
 	unsigned long tp;
@@ -86,11 +85,11 @@ DIM_INLINE unsigned long dim_thread_pointer(void)
 
 #define DIM_DEFAULT_DEPTH 8192
 
-/* The calling thread's shadow stack, or null: dim is off, or the thread is not the VM's. */
+/* The calling thread's shadow stack. Null if dim is off or the thread is not the VM's. */
 #define DIM_TLS __attribute__((visibility("hidden"), tls_model("initial-exec"))) __thread
 extern DIM_TLS struct varid_shadow *dim_shadow;
 
-/* Gives the calling thread a shadow stack of so many records. */
+/* Gives the calling thread a shadow stack of this many records. */
 DIM_HIDDEN void dim_thread_start(varid_u32 records);
 DIM_HIDDEN void dim_thread_exit(void);
 
@@ -108,7 +107,7 @@ DIM_INLINE varid_u64 dim_stack_pointer(void)
 	return sp;
 }
 
-/* One store of sixteen bytes: an interrupt sees all of a record or nothing. */
+/* One store of sixteen bytes: an interrupt sees the complete record or nothing. */
 DIM_INLINE void dim_store_record(struct varid_shadow_record *record, varid_u64 method, varid_u64 sp)
 {
 #if defined(__SSE2__)
@@ -140,8 +139,8 @@ DIM_INLINE void dim_store_depth(struct varid_shadow *shadow, unsigned long depth
 }
 
 /*
- * A call of the method whose first instruction is at this address (in a mapped dex
- * file). Returns the depth before it, for dim_leave_to.
+ * A call of the method whose first instruction is at this address (in a mapped dex file). Returns the
+ * depth before it, for dim_leave_to.
  */
 DIM_INLINE unsigned long dim_enter(varid_u64 method)
 {
@@ -162,12 +161,12 @@ DIM_INLINE void dim_leave(void)
 {
 	struct varid_shadow *shadow = dim_shadow;
 
-	/* A thread that was registered in the middle of its calls leaves more than it entered. */
+	/* A thread that was registered during its calls leaves more than it has entered. */
 	if (shadow && shadow->depth)
 		dim_store_depth(shadow, (unsigned long)shadow->depth - 1);
 }
 
-/* Back to a depth: an exception unwinds, or a call returns that knows its depth. */
+/* Returns to a depth: an exception unwinds, or a call returns that knows its depth. */
 DIM_INLINE void dim_leave_to(unsigned long depth)
 {
 	struct varid_shadow *shadow = dim_shadow;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How does dim make files, and know its own again?
+ * Makes files, and checks that a descriptor still refers to dim's file.
  *
- * The process's descriptors are the app's, which may close any and open others in their place.
+ * The process's descriptors belong to the app, which may close any of them and open others in
+ * their place.
  */
 #include "inside.h"
 #include "syscall.h"
@@ -27,7 +28,7 @@ static void close_descriptor(long fd)
 	dim_syscall(SYS_CLOSE, fd, 0, 0, 0, 0, 0);
 }
 
-/* A descriptor of a file of no name in folder; below zero: none. */
+/* Opens an unlinked file in folder. Returns its descriptor, or a negative value. */
 static long open_file(const char *name)
 {
 	char path[PATH_SIZE + 64];
@@ -53,7 +54,7 @@ static long open_file(const char *name)
 	return fd;
 }
 
-/* Its room is taken now: a store where there is none would kill the app. */
+/* Allocates the file's blocks now: a store to a page without space would kill the app. */
 static int fill(long fd, unsigned long size)
 {
 	static const char zeros[PAGE];
@@ -69,7 +70,7 @@ static int fill(long fd, unsigned long size)
 	return 1;
 }
 
-/* A descriptor of so many bytes and, where that is possible, no others. */
+/* Opens a file of this size, in memory if possible. */
 static long open_memory(const char *name, unsigned long size)
 {
 	int flags = DIM_MFD_CLOEXEC | DIM_MFD_ALLOW_SEALING;
@@ -100,7 +101,7 @@ void *dim_share(const char *name, unsigned long size, int mine, struct dim_file 
 	if (fd < 0)
 		return 0;
 	at = dim_map(size, DIM_PROT_READ | DIM_PROT_WRITE, DIM_MAP_SHARED, (int)fd);
-	if (mine) /* a kernel before 5.1 knows no such seal */
+	if (mine) /* kernels before 5.1 do not have this seal */
 		dim_syscall(SYS_FCNTL, fd, DIM_F_ADD_SEALS, DIM_F_SEAL_FUTURE_WRITE, 0, 0, 0);
 	dim_syscall(SYS_FCNTL, fd, DIM_F_ADD_SEALS, DIM_SEALS, 0, 0, 0);
 	if (file && at)
@@ -110,7 +111,7 @@ void *dim_share(const char *name, unsigned long size, int mine, struct dim_file 
 	return at;
 }
 
-/* Which file a descriptor leads to; 0: none. */
+/* Finds the file that a descriptor refers to. Returns 0 if there is none. */
 static int identify(long fd, struct dim_file *file)
 {
 	struct dim_status status;

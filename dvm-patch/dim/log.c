@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Where does a line per event go?
+ * Writes a log with a line per event.
  */
 #include "inside.h"
 #include "syscall.h"
@@ -11,10 +11,10 @@ int dim_log_on;
 
 static struct {
 	struct dim_file file;
-	int lost; /* no file could be had: so is each line */
+	int lost; /* no file could be opened, so each line is lost */
 } log;
 
-/* The file of this process. */
+/* Opens the log file of this process. */
 static long open_log(const char *path)
 {
 	char name[VARID_CONTROL_LOG + 24];
@@ -31,7 +31,9 @@ static long open_log(const char *path)
 			   DIM_O_WRONLY | DIM_O_APPEND | DIM_O_CLOEXEC | DIM_O_CREAT | DIM_O_NOFOLLOW, 0600, 0, 0);
 }
 
-/* The descriptor changes its file and never its number: another thread may be about to write. */
+/*
+ * Replaces the file at the same descriptor number: another thread may be about to write to it.
+ */
 void dim_log_to(const char *path)
 {
 	int on = path[0] != 0;
@@ -72,7 +74,7 @@ int dim_log_line(enum dim_event event, varid_u64 address)
 	return dim_syscall(SYS_WRITE, log.file.fd, (long)line, (long)n, 0, 0, 0) == (long)n;
 }
 
-/* The parent's file stays the parent's. */
+/* Closes the parent's file. */
 void dim_log_fork(void)
 {
 	dim_log_on = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How does dim ask the kernel for something without a C library?
+ * System calls without a C library.
  *
  * Results are the kernel's: a negative errno for a failure.
  */
@@ -35,8 +35,8 @@ enum {
 };
 
 /*
- * ebx may hold the GOT and ebp the frame: both are swapped in and out, and the arguments that
- * go there come by eax, so that none is addressed off a stack pointer that moved.
+ * ebx may hold the GOT and ebp the frame pointer. Both are swapped in and out, and their arguments are passed in
+ * eax, so that no operand is addressed relative to a changed stack pointer.
  */
 static inline long dim_syscall(long n, long a, long b, long c, long d, long e, long f)
 {
@@ -82,7 +82,7 @@ enum {
 	SYS_SCHED_YIELD = 158, SYS_MEMFD_CREATE = 385, SYS_WRITE = 4, SYS_DUP3 = 358, SYS_FSTAT = 197, SYS_MADVISE = 220,
 };
 
-/* The number goes to r7, which may be the frame pointer: it is swapped in and out. */
+/* The number goes to r7, which may be the frame pointer, so it is swapped in and out. */
 static inline long dim_syscall(long n, long a, long b, long c, long d, long e, long f)
 {
 	register long r0 __asm__("r0") = a;
@@ -103,7 +103,7 @@ static inline long dim_syscall(long n, long a, long b, long c, long d, long e, l
 #error "dim knows the system calls of x86-64, x86, arm64 and arm"
 #endif
 
-/* What the kernel's headers call AT_FDCWD, O_*, F_*, MFD_*, PROT_*, MAP_*, MADV_*. */
+/* The kernel headers' AT_FDCWD, O_*, F_*, MFD_*, PROT_*, MAP_*, MADV_*. */
 enum {
 	DIM_CWD = -100,
 #if defined(__x86_64__) || defined(__i386__)
@@ -138,7 +138,7 @@ enum {
 
 #define DIM_MAX_ERRNO 4095
 
-/* What F_GETLK fills in. */
+/* The structure that F_GETLK fills in. */
 struct dim_lock {
 	short type;
 	short whence;
@@ -147,10 +147,13 @@ struct dim_lock {
 	int pid;
 };
 
-/* Room for what SYS_FSTAT (fstat64 on 32-bit machines) fills in; a file's device and number are in its start. */
+/*
+ * Space for the result of SYS_FSTAT (fstat64 on 32-bit machines). It starts with a file's device and inode
+ * number.
+ */
 struct dim_status {
 	varid_u64 device;
-	varid_u64 number; /* on 32-bit machines its upper half */
+	varid_u64 number; /* on 32-bit machines in its upper half */
 	varid_u64 more[22];
 };
 

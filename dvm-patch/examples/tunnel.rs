@@ -1,4 +1,4 @@
-//! What does the VM of a running process say about itself? `tunnel PID`
+//! Prints what the VM of a running process publishes: `tunnel PID`
 
 use varid_tunnel::layout::validate_layout;
 use varid_tunnel::reader::read_tunnel;

@@ -2,14 +2,11 @@
 /*
  * The tunnel's ABI: how a VM describes itself to varid.
  *
- * The VM maps a sealed memfd named "varid-tunnel" (or, where there is no memfd, a
- * deleted file "varid-tunnel.PID"), MAP_SHARED, and fills it in.
- * varid finds the mapping in the process's memory map, whenever it comes, and
- * copies from it; it never maps it. The structures here are the whole contract:
- * little endian, no padding that is not named, offsets in bytes from the start of
- * the structure they belong to. The Rust mirror is checked against this file by a
- * test. What changes with every call (a shadow stack) is private memory of the
- * process, so that a forked child has its own at the fork.
+ * The VM maps a sealed memfd named "varid-tunnel" (or, without memfd, a deleted file "varid-tunnel.PID"), MAP_SHARED, and fills it in. varid
+ * finds the mapping in the process's memory map, at any time, and copies from it; it never maps it. The structures here are the whole
+ * contract: little endian, no unnamed padding, offsets in bytes from the start of the structure that contains them. A test checks the Rust
+ * mirror against this file. Data that changes with every call (a shadow stack) is private memory of the process, so that a forked child gets
+ * its own copy.
  */
 #ifndef VARID_TUNNEL_H
 #define VARID_TUNNEL_H
@@ -45,7 +42,7 @@ typedef s64 varid_s64;
 #define VARID_TUNNEL_MAGIC "VARIDTUN" /* eight bytes, no terminator */
 #define VARID_TUNNEL_VERSION 2
 
-/* Absent: a field of a layout that this VM does not have. */
+/* A field of a layout that this VM does not have. */
 #define VARID_NO_FIELD 0xffff
 #define VARID_NO_REG 0xff
 #define VARID_NO_RULE 0xff
@@ -58,14 +55,14 @@ enum varid_vm {
 	VARID_VM_OTHER = 4,
 };
 
-/* Which rule the frames of a stretch of the stack follow. */
+/* The rule that the frames of a stretch of the stack follow. */
 enum varid_rule_kind {
 	VARID_RULE_LIST = 1,      /* linked frames: ART's ShadowFrame */
 	VARID_RULE_SHADOW = 2,    /* records that the VM writes: struct varid_shadow is the per-thread base */
 	VARID_RULE_SAVE_AREA = 3, /* an area below each frame pointer: Dalvik */
 	VARID_RULE_AT_SP = 4,     /* on the native stack, the method at sp: ART's nterp */
-	VARID_RULE_SIZED = 5,     /* on the native stack, sp plus a size that belongs to the code: ART's compiled methods */
-	VARID_RULE_FP = 6,        /* reserved: off the frame pointer: HotSpot's interpreter */
+	VARID_RULE_SIZED = 5,     /* on the native stack, sp plus a size from the code's header: ART's compiled methods */
+	VARID_RULE_FP = 6,        /* reserved: at the frame pointer: HotSpot's interpreter */
 	VARID_RULE_CODE_INFO = 7, /* as SIZED: compiled methods of ART 14 */
 };
 
@@ -74,44 +71,39 @@ enum varid_rule_kind {
 #define VARID_SPECIAL_METHODS 6
 
 /*
- * Where a frame of one kind has its method, its pc and what it keeps of its caller. All kinds
- * share one structure; a field that the kind does not name is zero.
+ * Where a frame of one kind has its method, its pc and the saved state of its caller. All kinds share one structure. A field that the kind
+ * does not use is zero.
  *
- * LIST: a frame is { link to the caller, method, exported bytecode pc, first instruction,
- * bytecode index } at frame_*. The bytecode pc is frame_pc if not zero, else frame_insns +
- * 2 * frame_index; where frame_insns is zero (pushed and not yet entered, or run by the switch
- * interpreter), the method's own first instruction takes its place. In the loop's body
- * reg_frame + frame_bias is the innermost frame.
+ * LIST: a frame is { link to the caller, method, exported bytecode pc, first instruction, bytecode index } at frame_*. The bytecode pc is
+ * frame_pc if not zero, else frame_insns + 2 * frame_index. If frame_insns is zero (pushed and not yet entered, or run by the switch
+ * interpreter), the method's own first instruction is used instead. In the loop's body reg_frame + frame_bias is the innermost frame.
  *
- * SAVE_AREA: a frame pointer's area lies -frame_bias bytes below it and is as long: { frame
- * pointer of the caller, method, pc of the caller, exported pc } at frame_*. An area without a
- * method breaks the list: what called across it did so natively.
+ * SAVE_AREA: a frame pointer's area starts -frame_bias bytes below it and has that size: { frame pointer of the caller, method, pc of the
+ * caller, exported pc } at frame_*. An area without a method breaks the list: native code made the call across it.
  *
- * AT_SP: a frame is known by its stack pointer, at which its method is. Its CFA (where its
- * caller's frame begins) is reg_frame + cfa_bias or, if cfa_word is not VARID_NO_WORD, the word at
- * (reg_frame + cfa_word) + cfa_bias. At fixed distances below the CFA the frame keeps its caller's
- * pc and frame registers, and its return address. The stretch ends at a null method, or where the
- * return address is not in (code_start, code_end]. While the ip is in a BODY range of the rule,
- * it begins with the leaf's registers. A stretch that begins with a note (fragment_quick) begins
- * with a frame whose size its method tells: one of the special methods that special_methods leads to (no
- * frame of a method's own: left out), or one with a bit of native_flag in the word at method_flags.
- * A VM that does not clear fragment_quick when the noted frame returns needs unwind information for its code, by which varid
- * tells: a note below sp is ignored, one above sp is believed by the walk.
+ * AT_SP: a frame is identified by its stack pointer, where its method is. Its CFA (where its caller's frame starts) is reg_frame + cfa_bias
+ * or, if cfa_word is not VARID_NO_WORD, the word at (reg_frame + cfa_word) + cfa_bias. At fixed distances below the CFA the frame saves its
+ * caller's pc and frame registers, and its return address. The stretch ends at a null method, or at a return address outside of (code_start,
+ * code_end]. While the ip is in a BODY range of the rule, it starts with the leaf's registers. A stretch that starts with a note
+ * (fragment_quick) starts with a frame whose size depends on its method: one of the special methods that special_methods leads to (the frame
+ * is left out, because it belongs to no method of the app), or one with a bit of native_flag in the word at method_flags. If a VM does not
+ * clear fragment_quick when the noted frame returns, its code needs unwind information, by which varid recognises outdated notes: the walk
+ * ignores a note below sp and accepts one above sp.
  *
- * SIZED: a frame of compiled code. Its method is at its stack pointer, its return address is the last word below its CFA, which
- * is the stack pointer plus the size that the code's header tells: the eight bytes before the code are { distance back to what
- * describes the code, size of the code }, and there the second number, in words of two, is the frame's size. A method's code starts
- * where method_entry leads. What a compiler makes while the program runs is in the map of the code cache, from the start of the code to its
- * method: *special_methods + code_cache leads to the cache, code_cache_map is in it. At code_cache_counts in it is a byte that is not 0
- * while code is collected, and 24 and 40 bytes behind that two words count what was compiled and how often it was collected: by them
- * varid knows whether code is still the one that was sampled. A stretch ends at a null method.
+ * SIZED: a frame of compiled code. Its method is at its stack pointer, and its return address is the last word below its CFA, which is the
+ * stack pointer plus the frame's size. The eight bytes before the code are the distance back to the description of the code, and the size of
+ * the code. The second number of the description is the frame's size in units of two words. A method's code starts where method_entry leads.
+ * Code that is compiled at run time is in the map of the code cache, from the start of the code to its method: *special_methods + code_cache
+ * leads to the cache, which has the map at code_cache_map. At code_cache_counts it has a byte that is not 0 while code is collected. 24 and
+ * 40 bytes after that, two words count the compiled code and the collections: by them varid knows whether code is still the one that was
+ * sampled. A stretch ends at a null method.
  *
- * CODE_INFO: the same where four bytes before the code have the distance back to what describes the code, and the size of the code is
- * the second number there, that of the frame the third. What was compiled is counted by three words, 24 bytes behind code_cache_counts,
- * and collections by the one behind them.
+ * CODE_INFO: the same, but four bytes before the code contain the distance back to its description, whose second number is the size of the
+ * code and whose third is that of the frame. Three words, 24 bytes after code_cache_counts, count the compiled code, and the word after them
+ * counts the collections.
  *
- * Of both, the number behind the frame's size has a bit for each register that the frame keeps, the return address highest: they lie one
- * below the other from the CFA on. varid fills in which bits are an AT_SP rule's registers (saved_pc, saved_frame).
+ * For both, the number after the frame's size has a bit for each register that the frame saves, with the return address as the highest. They
+ * are stored in this order downwards from the CFA. varid fills in which bits are an AT_SP rule's registers (saved_pc, saved_frame).
  */
 struct varid_rule {
 	varid_u8 kind;            /* enum varid_rule_kind */
@@ -127,27 +119,27 @@ struct varid_rule {
 	varid_u16 frame_caller_pc; /* SAVE_AREA; 0 there: the caller is native */
 	varid_s16 cfa_word;       /* AT_SP: from reg_frame to the word that leads to the CFA */
 	varid_s16 cfa_bias;       /* AT_SP: from that word, or from reg_frame, to the CFA */
-	varid_u16 saved_pc;       /* AT_SP: bytes below the CFA: the caller's reg_pc. SIZED, CODE_INFO: its bit, as varid fills it in */
-	varid_u16 saved_frame;    /* the same of the caller's reg_frame */
+	varid_u16 saved_pc;       /* AT_SP: bytes below the CFA: the caller's reg_pc. SIZED, CODE_INFO: its bit, filled in by varid */
+	varid_u16 saved_frame;    /* the same for the caller's reg_frame */
 	varid_u16 saved_return;   /* AT_SP: the return address */
 	varid_u16 method_flags;   /* AT_SP: in a method: 32 bits */
 	varid_u16 native_size;    /* AT_SP: bytes of a native method's frame */
-	varid_u32 native_flag;    /* AT_SP: bits of method_flags that a native method has; 0: there are none */
+	varid_u32 native_flag;    /* AT_SP: bits of method_flags that mark a native method; 0: there are none */
 	varid_u16 special_sizes[VARID_SPECIAL_METHODS]; /* AT_SP: bytes of the special methods' frames */
 	varid_u64 special_methods; /* AT_SP: address of a word that leads to special_count pointers to methods */
-	varid_u64 code_start;     /* AT_SP: code whose frames follow this rule. SIZED: varid fills in where all compiled code is */
+	varid_u64 code_start;     /* AT_SP: code whose frames follow this rule. SIZED: all compiled code, filled in by varid */
 	varid_u64 code_end;
-	varid_u16 method_entry;   /* SIZED: in a method: pointer to its code. AT_SP: the same, by which a proxy's frame is known; 0: it is not */
-	varid_u16 code_cache;     /* SIZED: behind what special_methods leads to: pointer to the code cache; 0: there is none */
+	varid_u16 method_entry;   /* SIZED: in a method: pointer to its code. AT_SP: the same, to recognise proxies' frames; 0: not known */
+	varid_u16 code_cache;     /* SIZED: after the word that special_methods leads to: pointer to the code cache; 0: there is none */
 	varid_u16 code_cache_map; /* SIZED: in the code cache: libstdc++'s std::map from code to method */
-	varid_u16 code_cache_counts; /* SIZED: in the code cache: see above; 0: not known */
+	varid_u16 code_cache_counts; /* SIZED: in the code cache: see above; 0: unknown */
 };
 
 /* Frames (a shadow record's sp) are addresses on the thread's native stack. */
 #define VARID_LAYOUT_ON_NATIVE_STACK 1u
 /*
- * method_code is the address of a code item (its lowest bit is set if it is a compact dex file's), unless the method has a bit
- * of the rule quick_rule's native_flag, or the lowest bits are all there is of it: then the method has no bytecode.
+ * method_code is the address of a code item, with the lowest bit set for one of a compact dex file. The method has no bytecode if it has a
+ * bit of native_flag of the rule quick_rule, or if the address is 0 apart from its lowest bits.
  */
 #define VARID_LAYOUT_CODE_ADDRESS 2u
 
@@ -156,16 +148,13 @@ struct varid_rule {
  *
  * thread base := word at (thread pointer + tls_offset)
  *
- * A stack is made of stretches, each of which follows one rule. LIST and AT_SP may be mixed: the
- * thread holds its innermost link record ("fragment") at thread_fragment, which is
- * { quick frame, link to the next outer fragment, top frame } at fragment_*. Frames from fragment_quick
- * on follow the rule quick_rule, frames from fragment_top on the rule LIST, which is rules[0] if
- * there is one. quick_rule VARID_NO_RULE: at fragment_quick there is one frame, with its method at sp.
- * A rule SIZED or CODE_INFO behind an AT_SP rule that is quick_rule: the frames that return to other code than that of AT_SP follow it, in any
- * order with those of AT_SP.
+ * A stack consists of stretches, each of which follows one rule. LIST and AT_SP may be mixed: the thread holds its innermost link record
+ * ("fragment") at thread_fragment, which is { quick frame, link to the next outer fragment, top frame } at fragment_*. Frames from
+ * fragment_quick on follow the rule quick_rule, and frames from fragment_top on the rule LIST, which is rules[0] if it exists. If quick_rule
+ * is VARID_NO_RULE, there is one frame at fragment_quick, with its method at sp. If quick_rule is an AT_SP rule and a SIZED or CODE_INFO rule
+ * follows it, frames with return addresses outside of AT_SP's code follow the latter, in any order with those of AT_SP.
  *
- * SHADOW and SAVE_AREA are the only rule of their layout. SAVE_AREA: the thread holds the innermost
- * frame pointer at thread_fragment.
+ * SHADOW and SAVE_AREA must be the only rule of their layout. SAVE_AREA: the thread holds the innermost frame pointer at thread_fragment.
  */
 struct varid_layout {
 	varid_u16 machine;        /* ELF e_machine of the VM */
@@ -198,22 +187,22 @@ struct varid_layout {
 	struct varid_rule rules[VARID_MAX_RULES];
 };
 
-/* What the code of a range does. */
+/* The purpose of the code in a range. */
 enum varid_range_kind {
 	VARID_RANGE_BODY = 1,        /* interpreter loop: its rule's reg_pc and reg_frame are valid */
 	VARID_RANGE_INTERPRETER = 2, /* interpreter loop, registers not valid (prologue, epilogue, switch) */
-	VARID_RANGE_BRIDGE = 3,      /* machinery of a call: never worth a row below another frame */
+	VARID_RANGE_BRIDGE = 3,      /* call trampolines: reports do not show them as a separate row below another frame */
 	VARID_RANGE_VM = 4,          /* other code of the VM */
 	VARID_RANGE_QUICK = 5,       /* interpreter loop with native frames: method at [sp], reg_pc is valid */
-	VARID_RANGE_HANDLERS = 6,    /* BODY, as 256 handlers of one size: opcode k's is the kth, and reg_pc may already be at its successor */
-	VARID_RANGE_TRACES = 7,      /* where the VM's compiler puts its traces */
+	VARID_RANGE_HANDLERS = 6,    /* BODY, as 256 handlers of one size: opcode k's is the kth; reg_pc may already be at its successor */
+	VARID_RANGE_TRACES = 7,      /* where the VM's compiler places its traces */
 };
 
 struct varid_range {
 	varid_u64 start; /* address in the process */
 	varid_u64 end;
 	varid_u32 kind;
-	varid_u32 rule; /* index in the layout's rules: whose registers BODY and HANDLERS speak of */
+	varid_u32 rule; /* index in the layout's rules: whose registers are valid in BODY and HANDLERS */
 };
 
 enum varid_code_kind {
@@ -235,18 +224,18 @@ struct varid_code {
 };
 
 struct varid_thread {
-	varid_u64 base; /* what tls_offset leads to */
+	varid_u64 base; /* the value that tls_offset leads to */
 	varid_u32 tid;  /* 0: the slot is free */
 	varid_u32 reserved;
 };
 
-/* Code that the VM compiled from a stretch of bytecode; it ends where the next one starts, so all are listed or none. */
+/* Code that the VM compiled from a stretch of bytecode. It ends where the next one starts, so either all are listed or none. */
 struct varid_trace {
 	varid_u64 start; /* address in the process */
 	varid_u64 pc;    /* of the stretch's first instruction; 0: the slot is free */
 };
 
-/* A table in the tunnel: count of capacity entries are valid. */
+/* A table in the tunnel: the first count of capacity entries are valid. */
 struct varid_part {
 	varid_u32 offset;
 	varid_u32 entry_size;
@@ -254,7 +243,7 @@ struct varid_part {
 	varid_u32 count;
 };
 
-/* A file of the VM's beside the tunnel, which has it open and mapped. */
+/* A file of the VM's beside the tunnel. The VM has it open and mapped. */
 struct varid_file {
 	varid_u64 address; /* in the process; 0: there is none */
 	varid_u64 size;
@@ -263,9 +252,8 @@ struct varid_file {
 };
 
 /*
- * The start of the tunnel. A writer makes generation odd, changes what it wants,
- * and makes it even again; a reader that saw two different generations, or an odd
- * one, reads again.
+ * The start of the tunnel. A writer makes generation odd, changes data, and makes it even again. A reader that has seen two different
+ * generations, or an odd one, reads again.
  */
 struct varid_tunnel {
 	varid_u8 magic[8];
@@ -274,7 +262,7 @@ struct varid_tunnel {
 	varid_u64 size;        /* of the memfd */
 	varid_u64 time;        /* CLOCK_MONOTONIC ns when it was made */
 	varid_u32 vm;
-	varid_u32 pid;         /* owner, in its own pid namespace; another's is an inherited mapping */
+	varid_u32 pid;         /* owner, in its own pid namespace; a different pid means an inherited mapping */
 	varid_u32 generation;
 	varid_u32 tactic;      /* what the VM does at a call, enum varid_tactic */
 	struct varid_layout layout;
@@ -282,8 +270,8 @@ struct varid_tunnel {
 	struct varid_part codes;
 	struct varid_part threads;
 	struct varid_part traces;
-	struct varid_file control; /* struct varid_control: what varid wants */
-	struct varid_file calls;   /* struct varid_calls: what was counted */
+	struct varid_file control; /* struct varid_control: varid's orders */
+	struct varid_file calls;   /* struct varid_calls: the counts */
 };
 
 enum varid_tactic {
@@ -304,9 +292,8 @@ struct varid_filter {
 };
 
 /*
- * What varid wants of the VM: a file of its own, one page, which the VM makes and varid
- * writes, from generation on; generation as in the tunnel. It holds as long as varid has
- * a write lock (fcntl) on the file: when varid dies, the VM is back in its default tactic.
+ * varid's orders to the VM, in a separate file of one page. The VM creates it, and varid writes it from generation on; generation is as in
+ * the tunnel. The orders are valid while varid has a write lock (fcntl) on the file: when varid dies, the VM returns to its default tactic.
  */
 struct varid_control {
 	varid_u8 magic[8];
@@ -314,10 +301,10 @@ struct varid_control {
 	varid_u32 size;    /* sizeof(struct varid_control) */
 	varid_u32 generation;
 	varid_u32 tactic;
-	varid_u64 session; /* counts begin anew when it changes */
+	varid_u64 session; /* a change resets the counts */
 	varid_u32 filter_count; /* 0: every method is counted */
 	varid_u32 reserved;
-	varid_u8 log[VARID_CONTROL_LOG]; /* a line per event goes to this path + "." + pid; "": none */
+	varid_u8 log[VARID_CONTROL_LOG]; /* path of the event log, to which "." + pid is appended; "": none */
 	struct varid_filter filters[VARID_FILTERS];
 };
 
@@ -326,23 +313,23 @@ struct varid_control {
 #define VARID_CALLS_VERSION 1
 #define VARID_CALLS_ENTRIES 4096 /* bytes from the file's start to the first entry */
 /*
- * A method's entry is its remapped address, VARID_REMAP_FIRST + i: below the first page that a
- * process can map on any machine, so that it is never the address of anything.
+ * A method's remapped address is VARID_REMAP_FIRST + the index of its entry. It is below the first page that a process can map on any
+ * machine, so no code or data has this address.
  */
 #define VARID_REMAP_FIRST 0x1000u
 #define VARID_REMAP_END 0x10000u
 #define VARID_MAX_CALLS (VARID_REMAP_END - VARID_REMAP_FIRST)
 
-#define VARID_CALL_LEFT_OUT 1u /* by the filter: nothing is counted */
+#define VARID_CALL_LEFT_OUT 1u /* excluded by the filter: nothing is counted */
 #define VARID_NO_INDEX 0xffffffffu
-#define VARID_RETIRED (~0ull) /* the VM has forgotten the method */
+#define VARID_RETIRED (~0ull) /* the VM has removed the method */
 
-/* How often a method was called and left, in this process. Entries are never moved; counts only grow. */
+/* The number of calls and exits of a method in this process. Entries are never moved, and counts only increase. */
 struct varid_call {
 	varid_u64 method; /* the VM's pointer, or VARID_RETIRED */
 	varid_u64 insns;  /* address of its first instruction in a mapped dex file; 0: it has none */
-	varid_u64 dex;    /* where its dex file starts, 0: not known */
-	varid_u32 index;  /* in the dex file's method_ids, VARID_NO_INDEX: not known */
+	varid_u64 dex;    /* start of its dex file, 0: unknown */
+	varid_u32 index;  /* in the dex file's method_ids, VARID_NO_INDEX: unknown */
 	varid_u32 flags;
 	varid_u64 invokes;
 	varid_u64 returns;
@@ -350,17 +337,17 @@ struct varid_call {
 	varid_u64 reserved;
 };
 
-/* The start of the calls' file; the entries follow at VARID_CALLS_ENTRIES. */
+/* The start of the calls' file. The entries follow at VARID_CALLS_ENTRIES. */
 struct varid_calls {
 	varid_u8 magic[8];
 	varid_u32 version; /* VARID_CALLS_VERSION */
 	varid_u32 entry_size;
 	varid_u32 capacity;
 	varid_u32 count;
-	varid_u64 session;   /* for which counts began; 0: the VM's own start */
-	varid_u64 uncounted; /* events of methods that there was no room for */
+	varid_u64 session;   /* the session that reset the counts; 0: they started with the VM */
+	varid_u64 uncounted; /* events of methods without an entry, for lack of space */
 	varid_u64 unlogged;  /* events that could not be written to the log */
-	varid_u32 refused;   /* contents of the control page that made no sense, or that the VM cannot do */
+	varid_u32 refused;   /* number of orders that were invalid, or that the VM could not carry out */
 	varid_u32 reserved;
 };
 

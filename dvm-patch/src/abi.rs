@@ -1,10 +1,10 @@
-//! What the tunnel's bytes are: the Rust mirror of `include/varid_tunnel.h`.
+//! The tunnel's layout in memory: the Rust mirror of `include/varid_tunnel.h`.
 //!
 //! `tests/abi.rs` compiles the header and compares every size and offset with these.
 
 /// First eight bytes of a tunnel.
 pub const MAGIC: [u8; 8] = *b"VARIDTUN";
-/// Version of the ABI that VMs of this release write. Tunnels of version 1 are read, too.
+/// The version of the ABI that VMs of this release write. Tunnels of version 1 can also be read.
 pub const VERSION: u32 = 2;
 /// Name of the memfd, as it appears in a process's memory map.
 pub const NAME: &str = "varid-tunnel";
@@ -13,7 +13,7 @@ pub const NO_FIELD: u16 = 0xffff;
 /// A register of a [`Layout`] that the VM does not have.
 pub const NO_REG: u8 = 0xff;
 
-/// [`Layout::quick_rule`]: there is none.
+/// [`Layout::quick_rule`]: no rule.
 pub const NO_RULE: u8 = 0xff;
 /// [`Rule::cfa_word`]: the register itself leads to the CFA.
 pub const NO_WORD: i16 = i16::MIN;
@@ -35,34 +35,34 @@ pub const RULE_SHADOW: u8 = 2;
 pub const RULE_SAVE_AREA: u8 = 3;
 /// [`Rule::kind`]: frames on the native stack, the method at the stack pointer.
 pub const RULE_AT_SP: u8 = 4;
-/// [`Rule::kind`]: frames of compiled code, whose size belongs to their code.
+/// [`Rule::kind`]: frames of compiled code, whose size is in the description of their code.
 pub const RULE_SIZED: u8 = 5;
-/// [`Rule::kind`]: reserved for frames off the frame pointer.
+/// [`Rule::kind`]: reserved for frames at the frame pointer.
 pub const RULE_FP: u8 = 6;
-/// [`Rule::kind`]: frames of compiled code whose size and that of the code belong to what describes the code.
+/// [`Rule::kind`]: frames of compiled code, whose size and the size of the code are in the description of the code.
 pub const RULE_CODE_INFO: u8 = 7;
-/// Where a code cache has words that count, behind [`Rule::code_cache_counts`].
+/// The counters of a code cache, relative to [`Rule::code_cache_counts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeCounts {
-    /// How often code was compiled: their sum counts.
+    /// Counters of compilations; the total is their sum.
     pub compiled: &'static [u16],
-    /// How often code was collected; the last of them.
+    /// The counter of collections, which is the last one.
     pub collections: u16,
 }
 
-/// With [`RULE_SIZED`]: of all code. The word behind it has a part of them, for on-stack replacement.
+/// With [`RULE_SIZED`]: one counter for all code. The next word counts the part of it for on-stack replacement.
 pub const SIZED_COUNTS: CodeCounts = CodeCounts {
     compiled: &[24],
     collections: 40,
 };
-/// With [`RULE_CODE_INFO`]: of the first tier, optimised, for on-stack replacement.
+/// With [`RULE_CODE_INFO`]: counters for the first tier, for optimised code and for on-stack replacement.
 pub const CODE_INFO_COUNTS: CodeCounts = CodeCounts {
     compiled: &[24, 32, 40],
     collections: 48,
 };
-/// Rules that a layout has room for.
+/// Maximum number of rules in a layout.
 pub const MAX_RULES: usize = 4;
-/// Special methods that a rule has room for.
+/// Maximum number of special methods of a rule.
 pub const SPECIAL_METHODS: usize = 6;
 /// [`Layout::flags`]: frames (a shadow record's sp) are addresses on the native stack.
 pub const LAYOUT_ON_NATIVE_STACK: u32 = 1;
@@ -73,16 +73,16 @@ pub const LAYOUT_CODE_ADDRESS: u32 = 2;
 pub const RANGE_BODY: u32 = 1;
 /// [`CodeRange::kind`]: interpreter loop, registers not valid.
 pub const RANGE_INTERPRETER: u32 = 2;
-/// [`CodeRange::kind`]: machinery of a call, never worth a row below another frame.
+/// [`CodeRange::kind`]: call trampolines, which reports do not show as a separate row below another frame.
 pub const RANGE_BRIDGE: u32 = 3;
 /// [`CodeRange::kind`]: other code of the VM.
 pub const RANGE_VM: u32 = 4;
 /// `VARID_RANGE_QUICK`: an interpreter loop with native frames: method at \[sp\], `reg_pc` is valid.
 pub const RANGE_QUICK: u32 = 5;
-/// [`CodeRange::kind`]: a part of the body, as 256 handlers of one size: that of opcode k is the kth, and the pc's
-/// register may already be at the instruction that is executed next.
+/// [`CodeRange::kind`]: a part of the body, as 256 handlers of equal size: the kth is opcode k's, and the pc register may already
+/// be at the next instruction.
 pub const RANGE_HANDLERS: u32 = 6;
-/// [`CodeRange::kind`]: where the VM's compiler puts its traces.
+/// [`CodeRange::kind`]: where the VM's compiler places its traces.
 pub const RANGE_TRACES: u32 = 7;
 
 /// [`Code::kind`]: a dex file as the VM executes it.
@@ -94,8 +94,8 @@ pub const CODE_BOOT: u32 = 1;
 /// Bytes of [`Code::location`].
 pub const CODE_LOCATION: usize = 216;
 
-/// Where a frame of one kind has its method, its pc and what it keeps of its caller. A field that the kind does not
-/// use is zero; the header says how the others are used.
+/// Where a frame of one kind has its method, its pc and the saved state of its caller. A field that the kind does not use is zero.
+/// The header documents the use of each field.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
@@ -105,7 +105,7 @@ pub struct Rule {
     pub reg_pc: u8,
     /// DWARF number: leads to the frame, or to its CFA, in the loop's body.
     pub reg_frame: u8,
-    /// Pointers at [`Rule::special_methods`].
+    /// The number of pointers at [`Rule::special_methods`].
     pub special_count: u8,
     /// frame = `reg_frame` + bias.
     pub frame_bias: i16,
@@ -125,9 +125,9 @@ pub struct Rule {
     pub cfa_word: i16,
     /// Bytes from that word, or from `reg_frame`, to the CFA.
     pub cfa_bias: i16,
-    /// Bytes below the CFA: the caller's `reg_pc`. Of compiled frames its bit, as varid fills it in.
+    /// Bytes below the CFA: the caller's `reg_pc`. For compiled frames its bit, filled in by varid.
     pub saved_pc: u16,
-    /// The same of the caller's `reg_frame`.
+    /// The same for the caller's `reg_frame`.
     pub saved_frame: u16,
     /// Bytes below the CFA: the return address.
     pub saved_return: u16,
@@ -135,7 +135,7 @@ pub struct Rule {
     pub method_flags: u16,
     /// Bytes of a native method's frame.
     pub native_size: u16,
-    /// Flags that a native method has, 0: there are none.
+    /// Flags that mark a native method, or 0 if there are none.
     pub native_flag: u32,
     /// Bytes of the special methods' frames.
     pub special_sizes: [u16; SPECIAL_METHODS],
@@ -143,21 +143,20 @@ pub struct Rule {
     pub special_methods: u64,
     /// First address of the code whose frames follow this rule.
     pub code_start: u64,
-    /// First address behind it.
+    /// The address after the code.
     pub code_end: u64,
-    /// In a method: pointer to its code. 0 of [`RULE_AT_SP`]: proxies' frames are not known.
+    /// In a method: pointer to its code. If 0 with [`RULE_AT_SP`], proxies' frames are not recognised.
     pub method_entry: u16,
-    /// Behind what [`Rule::special_methods`] leads to: pointer to the code cache, 0: there is none.
+    /// After the word that [`Rule::special_methods`] leads to: pointer to the code cache, or 0 if there is none.
     pub code_cache: u16,
     /// In the code cache: the map from code to method.
     pub code_cache_map: u16,
-    /// In the code cache: a byte that is not 0 while code is collected; 24 and 40 bytes behind it how often code was compiled and
-    /// collected. 0: they are not known.
+    /// In the code cache: a byte that is not 0 while code is collected. 24 and 40 bytes after it are the numbers of compilations
+    /// and collections. 0 if unknown.
     pub code_cache_counts: u16,
 }
 
-/// How to walk a VM's frames, as data. Offsets are in bytes; the header says how they
-/// are used.
+/// How to walk a VM's frames, as data. Offsets are in bytes. The header documents the use of each field.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -167,7 +166,7 @@ pub struct Layout {
     pub word: u8,
     /// Bytes of a reference between heap objects.
     pub reference: u8,
-    /// How many of [`Layout::rules`] there are.
+    /// The number of valid [`Layout::rules`].
     pub rule_count: u8,
     /// Index of the rule that frames from [`Layout::fragment_quick`] on follow, or [`NO_RULE`].
     pub quick_rule: u8,
@@ -206,7 +205,7 @@ pub struct Layout {
     pub class_descriptor: u16,
     /// Zero.
     pub reserved: u16,
-    /// The first `rule_count` are in use; [`RULE_LIST`] is the first of them.
+    /// The first `rule_count` are valid. If there is a [`RULE_LIST`], it is the first one.
     pub rules: [Rule; MAX_RULES],
 }
 
@@ -217,7 +216,7 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// A layout of these rules (the first [`MAX_RULES`] of them) and nothing else.
+    /// Makes a layout with these rules (the first [`MAX_RULES`] of them) and nothing else.
     pub fn with_rules(rules: &[Rule]) -> Self {
         let mut layout = Self {
             machine: 0,
@@ -250,41 +249,41 @@ impl Layout {
         layout
     }
 
-    /// The rules that are in use.
+    /// The valid rules.
     pub fn rules(&self) -> &[Rule] {
         self.rules
             .get(..usize::from(self.rule_count))
             .unwrap_or(&self.rules)
     }
 
-    /// The rule of a kind (`RULE_*`).
+    /// Returns the rule of a kind (`RULE_*`).
     pub fn rule(&self, kind: u8) -> Option<&Rule> {
         self.rules().iter().find(|rule| rule.kind == kind)
     }
 
-    /// Whether there is a rule of a kind (`RULE_*`).
+    /// Returns true if there is a rule of a kind (`RULE_*`).
     pub fn has_rule(&self, kind: u8) -> bool {
         self.rule(kind).is_some()
     }
 
-    /// A bit for each kind of rule: `1 << RULE_*`.
+    /// Returns a bit for each kind of rule: `1 << RULE_*`.
     pub fn rule_bits(&self) -> u32 {
         let bit = |rule: &Rule| 1u32.checked_shl(rule.kind.into()).unwrap_or(0);
         self.rules().iter().fold(0, |all, rule| all | bit(rule))
     }
 }
 
-/// What the code at some addresses does.
+/// The purpose of the code in a range.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodeRange {
     /// First address, in the process.
     pub start: u64,
-    /// Behind the last address.
+    /// The address after the range.
     pub end: u64,
     /// `RANGE_*`.
     pub kind: u32,
-    /// Index in [`Layout::rules`]: whose registers are valid in a body.
+    /// Index in [`Layout::rules`]: the rule whose registers are valid in a body.
     pub rule: u32,
 }
 
@@ -310,7 +309,7 @@ pub struct Code {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
-    /// What [`Layout::tls_offset`] would lead to.
+    /// The value that [`Layout::tls_offset`] would lead to.
     pub base: u64,
     /// Its tid, 0 for a free slot.
     pub tid: u32,
@@ -328,7 +327,7 @@ pub struct Trace {
     pub pc: u64,
 }
 
-/// A table in the tunnel: `count` of `capacity` entries are valid.
+/// A table in the tunnel: the first `count` of `capacity` entries are valid.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
@@ -336,17 +335,17 @@ pub struct Part {
     pub offset: u32,
     /// Bytes of an entry.
     pub entry_size: u32,
-    /// Entries there is room for.
+    /// Maximum number of entries.
     pub capacity: u32,
     /// Entries in use.
     pub count: u32,
 }
 
-/// A file of the VM's beside the tunnel, which has it open and mapped.
+/// A file of the VM's beside the tunnel. The VM has it open and mapped.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VmFile {
-    /// Where it is mapped, in the process; 0: there is none.
+    /// Its address in the process, or 0 if there is none.
     pub address: u64,
     /// Bytes.
     pub size: u64,
@@ -369,9 +368,9 @@ pub const CONTROL_VERSION: u32 = 1;
 pub const CONTROL_MAGIC: [u8; 8] = *b"VARIDCTL";
 /// Bytes of [`Control::log`].
 pub const CONTROL_LOG: usize = 216;
-/// Filters that the control page has room for.
+/// Maximum number of filters in the control page.
 pub const FILTERS: usize = 32;
-/// Bytes of a filter, its terminator included.
+/// Bytes of a filter, including its terminator.
 pub const FILTER_SIZE: usize = 120;
 /// Name of the calls' memfd.
 pub const CALLS_NAME: &str = "varid-calls";
@@ -383,19 +382,19 @@ pub const CALLS_MAGIC: [u8; 8] = *b"VARIDCAL";
 pub const CALLS_ENTRIES: u64 = 4096;
 /// The remapped address of the first entry's method.
 pub const REMAP_FIRST: u64 = 0x1000;
-/// Behind the last remapped address.
+/// The end of the remapped addresses.
 pub const REMAP_END: u64 = 0x10000;
-/// Entries that there may be.
+/// Maximum number of entries.
 pub const MAX_CALLS: u32 = 0xf000;
-/// [`Call::flags`]: the filter leaves it out.
+/// [`Call::flags`]: excluded by the filter.
 pub const CALL_LEFT_OUT: u32 = 1;
-/// [`Call::index`]: the VM does not know.
+/// [`Call::index`]: unknown.
 pub const NO_INDEX: u32 = 0xffff_ffff;
 
-/// [`Call::method`]: the VM has forgotten the method.
+/// [`Call::method`]: the VM has removed the method.
 pub const RETIRED: u64 = u64::MAX;
 
-/// What varid wants of the VM: one page.
+/// varid's orders to the VM, one page.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Control {
@@ -409,29 +408,29 @@ pub struct Control {
     pub generation: u32,
     /// `TACTIC_*`.
     pub tactic: u32,
-    /// Counts begin anew when it changes.
+    /// A change resets the counts.
     pub session: u64,
-    /// Filters in use; 0: every method is counted.
+    /// Number of valid filters. 0: every method is counted.
     pub filter_count: u32,
     /// Zero.
     pub reserved: u32,
-    /// A line per event goes to this path + "." + pid, zero-terminated; empty: none.
+    /// Path of the event log, to which "." and the pid are appended, zero-terminated. Empty: no log.
     pub log: [u8; CONTROL_LOG],
     /// First characters of `package.Class.method`, zero-terminated.
     pub filters: [[u8; FILTER_SIZE]; FILTERS],
 }
 
-/// How often a method was called and left.
+/// The number of calls and exits of a method.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// The VM's pointer, or [`RETIRED`].
     pub method: u64,
-    /// Address of its first instruction in a mapped dex file, 0: it has none.
+    /// Address of its first instruction in a mapped dex file, or 0 if it has none.
     pub insns: u64,
-    /// Where its dex file starts, 0: not known.
+    /// Start of its dex file, or 0 if unknown.
     pub dex: u64,
-    /// In the dex file's `method_ids`, [`NO_INDEX`]: not known.
+    /// In the dex file's `method_ids`, or [`NO_INDEX`] if unknown.
     pub index: u32,
     /// `CALL_*`.
     pub flags: u32,
@@ -439,7 +438,7 @@ pub struct Call {
     pub invokes: u64,
     /// Returns.
     pub returns: u64,
-    /// Left by an exception.
+    /// Exits by an exception.
     pub unwinds: u64,
     /// Zero.
     pub reserved: u64,
@@ -455,17 +454,17 @@ pub struct CallsHeader {
     pub version: u32,
     /// Bytes of a [`Call`].
     pub entry_size: u32,
-    /// Entries there is room for.
+    /// Maximum number of entries.
     pub capacity: u32,
     /// Entries in use.
     pub count: u32,
-    /// The session for which counts began; 0: the VM's own start.
+    /// The session that reset the counts; 0: they started with the VM.
     pub session: u64,
-    /// Events of methods that there was no room for.
+    /// Events of methods without an entry, for lack of space.
     pub uncounted: u64,
     /// Events that could not be written to the log.
     pub unlogged: u64,
-    /// Contents of the control page that made no sense.
+    /// Number of orders that were invalid, or that the VM could not carry out.
     pub refused: u32,
     /// Zero.
     pub reserved: u32,
@@ -487,7 +486,7 @@ pub struct TunnelHeader {
     pub time: u64,
     /// `VM_*`.
     pub vm: u32,
-    /// Owner, in its own pid namespace; another's is an inherited mapping.
+    /// Owner, in its own pid namespace. A different pid means an inherited mapping.
     pub pid: u32,
     /// Odd while the writer changes something.
     pub generation: u32,
@@ -503,9 +502,9 @@ pub struct TunnelHeader {
     pub threads: Part,
     /// Table of [`Trace`].
     pub traces: Part,
-    /// Where the VM reads what varid wants: a [`Control`].
+    /// The VM reads varid's orders there: a [`Control`].
     pub control: VmFile,
-    /// Where the VM counts calls: a [`CallsHeader`].
+    /// The VM counts calls there: a [`CallsHeader`].
     pub calls: VmFile,
 }
 
@@ -523,10 +522,10 @@ pub struct ShadowRecord {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shadow {
-    /// The thread that owns it.
+    /// The tid of its owner.
     pub tid: u32,
-    /// Records there is room for; deeper calls are counted and not recorded.
+    /// Maximum number of records. Deeper calls are counted and not recorded.
     pub capacity: u32,
-    /// Calls at the moment.
+    /// The current depth of calls.
     pub depth: u64,
 }

@@ -1,4 +1,4 @@
-//! Which VM builds are known without a tunnel: the table in `art/builds.c`.
+//! The VM builds that are known without a tunnel: the table in `art/builds.c`.
 
 use std::ffi::{CStr, c_char};
 use std::fmt;
@@ -8,7 +8,7 @@ use crate::abi::{CodeRange, Layout};
 
 const BUILD_ID_SIZE: usize = 20;
 const MAX_RANGES: usize = 256;
-/// No library has more initial thread-local storage than this; a word beyond is something else.
+/// The maximum size of a library's initial thread-local storage. A larger value is not an offset of it.
 const MAX_TLS: u64 = 1 << 20;
 
 /// A build of a VM. Mirrors `struct varid_build`.
@@ -34,7 +34,7 @@ struct BuildRange {
     kind: u32,
 }
 
-// SAFETY: a Build is only ever seen as a shared reference into a constant C table.
+// SAFETY: a Build is only accessed through shared references into a constant C table.
 unsafe impl Sync for Build {}
 
 unsafe extern "C" {
@@ -49,22 +49,21 @@ unsafe extern "C" {
     ) -> u32;
 }
 
-/// The build with this build-id (of the VM's library), if its layout is known.
+/// Returns the build of the VM library with this build-id, if its layout is known.
 pub fn lookup(build_id: &[u8]) -> Option<&'static Build> {
     let size = u32::try_from(build_id.len()).ok()?;
-    // SAFETY: build_id is readable for its length; the result is null or points into a
-    // constant table, which lives for ever.
+    // SAFETY: build_id is readable for its length; the result is null or points into a constant table, which is never freed.
     unsafe { varid_build_find(build_id.as_ptr(), size).as_ref() }
 }
 
-/// Every build whose layout is known.
+/// Iterates over all builds whose layout is known.
 pub fn all() -> impl Iterator<Item = &'static Build> {
-    // SAFETY: the result is null or points into a constant table, which lives for ever.
+    // SAFETY: the result is null or points into a constant table, which is never freed.
     (0..).map_while(|index| unsafe { varid_build_at(index).as_ref() })
 }
 
 impl Build {
-    /// What the build is called in messages.
+    /// The build's name in messages.
     pub fn name(&self) -> &'static str {
         // SAFETY: the table names every build with a string literal.
         unsafe { CStr::from_ptr(self.name) }.to_str().unwrap_or("?")
@@ -75,9 +74,8 @@ impl Build {
         &self.build_id
     }
 
-    /// The layout in a process that loaded the library at `load_base`. `read_word` reads
-    /// eight bytes of the process (four on a 32-bit machine, zero-extended): the thread
-    /// pointer's offset is where the dynamic linker put it.
+    /// Returns the layout in a process that has loaded the library at `load_base`. `read_word` reads eight bytes of the process
+    /// (four on a 32-bit machine, zero-extended): it reads the offset from the thread pointer, which the dynamic linker has stored.
     pub fn layout(
         &self,
         load_base: u64,
@@ -102,8 +100,7 @@ impl Build {
         Ok(layout)
     }
 
-    /// What the library's code does, by address in a process that loaded it at
-    /// `load_base`; sorted, disjoint.
+    /// Returns the ranges of the library's code in a process that has loaded it at `load_base`. They are sorted and disjoint.
     pub fn ranges(&self, load_base: u64) -> Vec<CodeRange> {
         let mut ranges = vec![CodeRange::default(); MAX_RANGES];
         // SAFETY: self points into the C table; ranges has room for the capacity given.
@@ -165,7 +162,7 @@ mod tests {
             for pair in ranges.windows(2) {
                 assert!(pair[0].start < pair[0].end && pair[0].end <= pair[1].start);
             }
-            // The body of the loop of linked frames is one piece, with the handlers in its middle.
+            // The body of the linked frames' loop is contiguous and contains the handlers.
             let of_list = ranges.iter().filter(|r| r.rule == 0);
             let bodies: Vec<_> = of_list
                 .filter(|r| [RANGE_BODY, RANGE_HANDLERS].contains(&r.kind))
@@ -198,7 +195,7 @@ mod tests {
         assert!(build.layout(0x1000, |_| None).is_err());
         assert!(build.layout(0x1000, |_| Some(0)).is_err());
         assert!(build.layout(0x1000, |_| Some(0x8abf08)).is_err());
-        // The word of a 32-bit process is half of what a wider read gives.
+        // The word of a 32-bit process is half of the eight bytes that were read.
         let narrow = lookup(&ARMHF).unwrap().layout(0x1000, |at| {
             (at == 0x1000 + 0x83_bdec).then_some(0xdead_beef_0000_0008)
         });

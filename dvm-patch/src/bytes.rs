@@ -1,9 +1,8 @@
-//! How fixed-size fields are taken from bytes, without `unsafe` and without panics.
+//! Reads fixed-size fields from bytes, without `unsafe` and without panics.
 
 use crate::abi::{Part, VmFile};
 
-/// Takes one field after the other; what lies behind the end is zero. Callers hand in as
-/// many bytes as the structure has.
+/// Reads one field after the other. Bytes beyond the end are zero, but callers pass as many bytes as the structure has.
 pub struct Fields<'a> {
     rest: &'a [u8],
 }
@@ -69,7 +68,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Bytes from the tunnel's start to an entry of a table.
+/// Returns the offset of a table's entry in the tunnel, in bytes.
 pub fn part_at(part: &Part, index: usize) -> u64 {
     u64::from(part.entry_size)
         .saturating_mul(index as u64)

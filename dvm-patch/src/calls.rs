@@ -1,4 +1,4 @@
-//! How often has a VM called each method? It counts in a file that can be read after the process has ended.
+//! Reads the number of calls of each method of a VM. The VM counts in a file that can be read after the process has ended.
 
 use std::fs::File;
 use std::mem::size_of;
@@ -19,11 +19,11 @@ pub struct CallsFile {
 /// The counts of a VM at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// The session whose order has reset the counts; 0: they are as of the VM's start.
+    /// The session whose order has reset the counts. 0: they have not been reset since the VM's start.
     pub session: u64,
     /// The methods that were called. Entry i is that of remapped address `abi::REMAP_FIRST` + i.
     pub calls: Vec<Call>,
-    /// Events of methods for which the file had no room.
+    /// Events of methods without an entry, for lack of space.
     pub uncounted: u64,
     /// Events that could not be written to the log.
     pub unlogged: u64,
@@ -32,12 +32,12 @@ pub struct Counted {
 }
 
 impl CallsFile {
-    /// Opens the file of a process, at the place that its tunnel states.
+    /// Opens the file of a process that its tunnel names.
     pub fn open(pid: Pid, calls: &VmFile) -> Result<Self, TunnelError> {
         Ok(Self::of(file::open(pid, calls, file::Kind::Calls)?, pid))
     }
 
-    /// The calls of a process, in a file that [`file::open`] has opened.
+    /// The calls of a process, in a file that was opened by [`file::open`].
     pub fn of(file: File, pid: Pid) -> Self {
         Self { file, pid }
     }
@@ -65,7 +65,7 @@ impl CallsFile {
         {
             return Err(failed(format!("its header is not valid: {head:x?}")));
         }
-        // At most 4 MB; no more is taken than the file holds.
+        // At most 4 MB, and not more than the file contains.
         let len = (head.count as usize).saturating_mul(size_of::<Call>());
         let held = self.file.metadata();
         let held = held.map_err(|error| failed(error.to_string()))?.len();

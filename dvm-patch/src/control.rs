@@ -1,4 +1,4 @@
-//! How does varid control a VM? It writes orders to the VM's control page, under a lock.
+//! Writes varid's orders to a VM's control page, under a lock.
 //!
 //! The page is a file of the VM. varid writes it with pwrite(2) and never maps it. The orders hold as long as a process has the write lock on
 //! the file. The kernel releases the lock when that process ends. The VM tests the lock a few times a second, and without it goes back to its
@@ -17,14 +17,14 @@ use crate::bytes::Fields;
 use crate::{TunnelError, file};
 use varid_model::Pid;
 
-/// What a VM shall do.
+/// An order for a VM.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Order {
     /// `abi::TACTIC_*`.
     pub tactic: u32,
-    /// The session that gives the order; not 0. An order of another session resets the counts.
+    /// The session that gives the order, never 0. An order of another session resets the counts.
     pub session: u64,
-    /// Methods are counted whose `package.Class.method` starts with one of these; empty: all.
+    /// Prefixes of `package.Class.method` of the methods that are counted; empty: all are.
     pub filters: Vec<String>,
     /// Absolute path of the log of events, to which the VM appends "." and its process id; empty: no log.
     pub log: String,
@@ -39,12 +39,12 @@ pub struct ControlPage {
 }
 
 impl ControlPage {
-    /// Opens and locks the control page of a process, at the place that its tunnel states.
+    /// Opens and locks the control page of a process that its tunnel names.
     pub fn take(pid: Pid, page: &VmFile) -> Result<Self, TunnelError> {
         Self::of(file::open(pid, page, file::Kind::Control)?, pid, page)
     }
 
-    /// Locks the control page of a process, in a file that [`file::open`] has opened.
+    /// Locks the control page of a process, in a file that was opened by [`file::open`].
     pub fn of(file: File, pid: Pid, page: &VmFile) -> Result<Self, TunnelError> {
         if page.size != size_of::<abi::Control>() as u64 {
             return Err(failed(pid, format!("{} bytes", page.size)));
@@ -77,7 +77,7 @@ impl ControlPage {
                 .write_all_at(bytes, offset as u64)
                 .map_err(|error| failed(self.pid, error.to_string()))
         };
-        // The generation is odd if the last writer ended while it wrote.
+        // The generation is odd if the previous writer died while it was writing.
         let odd = self.generation | 1;
         let even = odd.wrapping_add(1);
         at(offset_of!(abi::Control, generation), &odd.to_le_bytes())?;
@@ -96,8 +96,8 @@ fn failed(pid: Pid, reason: String) -> TunnelError {
     }
 }
 
-/// Takes the write lock. It belongs to the open file description, so that two sessions of one varid exclude each other, too. Before Linux
-/// 3.15 there are only locks that belong to the process.
+/// Takes the write lock. It belongs to the open file description, so that two sessions of one varid also exclude each other. Before Linux
+/// 3.15, locks belong to the process.
 fn lock(file: &File, pid: Pid) -> Result<(), TunnelError> {
     let whole = flock {
         l_type: F_WRLCK as _,
@@ -118,7 +118,7 @@ fn lock(file: &File, pid: Pid) -> Result<(), TunnelError> {
     }
 }
 
-/// The page from `tactic` on.
+/// Encodes the page from `tactic` on.
 fn encode(order: &Order) -> Result<Vec<u8>, TunnelError> {
     let too_much = |what, most| Err(TunnelError::Order { what, most });
     if order.filters.len() > FILTERS {
@@ -148,7 +148,7 @@ fn encode(order: &Order) -> Result<Vec<u8>, TunnelError> {
     Ok(body)
 }
 
-/// Text and as many zeros as fill its place.
+/// Appends text, padded with zeros to `size`.
 fn put_text(body: &mut Vec<u8>, text: &str, size: usize) {
     body.extend_from_slice(text.as_bytes());
     body.resize(

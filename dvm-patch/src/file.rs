@@ -1,11 +1,10 @@
-//! How a file of the VM's is opened: the one that it has mapped, and no other.
+//! Opens a file of the VM's: the one that it has mapped, and no other.
 //!
-//! The VM says at which descriptor it has the file open. That is tried, then the mapping itself
-//! (which takes CAP_SYS_ADMIN); what is opened must be the file that the memory map shows at the
-//! address, of the size and the name that were said, and have no path: then whoever made it wrote it
-//! himself, and nobody else's file is touched whatever the VM claims. Nothing is mapped, so that
-//! nobody can make a reader of it fault. Before anything is opened, its device says whether reading
-//! it may wait for somebody: see [`is_served_here`].
+//! The VM publishes the descriptor at which it has the file open. That is tried first, then the mapping itself (which needs
+//! CAP_SYS_ADMIN). The opened file must be the one that the memory map shows at the address, with the published size and name, and
+//! must have no path. So its creator also wrote its contents, and files of other users are never accessed, whatever the VM
+//! publishes. Nothing is mapped, so that no process can make a reader fault. Before a file is opened, its device is checked,
+//! because reading from some devices may block: see [`is_served_here`].
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -19,7 +18,7 @@ use crate::abi::{self, VmFile};
 use varid_model::Pid;
 use varid_model::{Device, maps_entries};
 
-/// The files of a VM's to which its tunnel leads.
+/// The files that a VM's tunnel names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The control page, to be written.
@@ -38,7 +37,7 @@ impl Kind {
     }
 }
 
-/// Opens a file of the process's.
+/// Opens a file of a process.
 pub fn open(pid: Pid, file: &VmFile, kind: Kind) -> Result<File, TunnelError> {
     let name = kind.name();
     let failed = |reason: String| TunnelError::File { pid, name, reason };
@@ -76,9 +75,9 @@ pub fn open(pid: Pid, file: &VmFile, kind: Kind) -> Result<File, TunnelError> {
     Err(failed(problem))
 }
 
-/// Whether a VM's tunnel and its files may be on this device: in memory, or, for a VM that may or can not make
-/// a memfd, on a disk. These the kernel serves itself. Of a file system in user space (FUSE) or on the network
-/// a page may never come, and its reader waits in the kernel.
+/// Returns true if a VM's tunnel and its files may be on this device: in memory or, for a VM that may not or cannot make a memfd,
+/// on a disk. The kernel serves these itself. A page of a file system in user space (FUSE) or on the network may never arrive, and
+/// its reader would block in the kernel.
 pub fn is_served_here(device: Device) -> bool {
     static MEMFD: OnceLock<Option<Device>> = OnceLock::new();
     let of_memfd = MEMFD.get_or_init(|| {
@@ -89,7 +88,7 @@ pub fn is_served_here(device: Device) -> bool {
     device.major != 0 || *of_memfd == Some(device) || is_tmpfs(device)
 }
 
-/// Whether a tmpfs that is mounted here is on the device.
+/// Returns true if the device is that of a tmpfs that is mounted here.
 fn is_tmpfs(device: Device) -> bool {
     let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     let number = format!("{}:{}", device.major, device.minor);
@@ -100,18 +99,18 @@ fn is_tmpfs(device: Device) -> bool {
     })
 }
 
-/// What the memory map says of it.
+/// A mapping in the memory map.
 struct Mapped {
-    /// As map_files names it.
+    /// The name in map_files.
     range: String,
     device: Device,
     inode: u64,
-    /// What is written to the file is seen by whoever has mapped it, who may write it, too.
+    /// A shared mapping: every process that has mapped the file sees and may make changes.
     is_shared: bool,
 }
 
 impl Mapped {
-    /// The mapping that starts at the file's address, has its size and is called by this name.
+    /// Finds the mapping that starts at the file's address and has its size and this name.
     fn find(maps: &[u8], file: &VmFile, name: &str) -> Option<Self> {
         let is_it = |path: &[u8]| {
             let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
@@ -154,7 +153,7 @@ impl Mapped {
 }
 
 fn open_as(path: &str, mapped: &Mapped, size: u64, writable: bool) -> Result<File, String> {
-    // Looked at before it is opened: opening a device may do something.
+    // Checked before the file is opened: opening a device may have side effects.
     let before = std::fs::metadata(path).map_err(|error| error.to_string())?;
     mapped.is(&before, size)?;
     let file = OpenOptions::new()
@@ -222,7 +221,7 @@ mod tests {
         let memfd = memfd_create(c"x", MFdFlags::MFD_CLOEXEC).unwrap();
         let number = nix::sys::stat::fstat(&memfd).unwrap().st_dev;
         assert!(is_served_here(Device::of_number(number as u64)));
-        // A disk's, a file system's of its own, and none.
+        // A disk, an anonymous device, and none.
         for (major, minor, served) in [(8, 1, true), (0, 0xffff, false), (0, 0, false)] {
             assert_eq!(
                 is_served_here(Device { major, minor }),

@@ -1,4 +1,4 @@
-//! Whether a frame layout can be used: what a walker may rely on.
+//! Checks whether a walker can use a frame layout.
 
 use crate::Description;
 use crate::abi::{
@@ -8,20 +8,20 @@ use crate::abi::{
 };
 use crate::{Memory, TunnelError};
 
-/// A walker reads a frame or a fragment as one piece of this many bytes.
+/// A walker reads a frame or a fragment in one piece of this many bytes.
 const WINDOW: u16 = 64;
-/// What an [`RULE_AT_SP`] frame keeps of its caller, and the word at the caller's stack pointer, are read as one piece
-/// of at most this many bytes.
+/// The saved words of an [`RULE_AT_SP`] frame, and the word at the caller's stack pointer, are read in one piece of at most this
+/// many bytes.
 const SAVES_WINDOW: u16 = 124;
-/// No thread structure is larger.
+/// Maximum size of a thread structure.
 const MAX_THREAD_OFFSET: u16 = 0x4000;
-/// No method, class, dex cache or dex file object is larger.
+/// Maximum size of a method, class, dex cache or dex file object.
 const MAX_OBJECT_OFFSET: u16 = 0x1000;
-/// No thread-local storage of a library lies further from the thread pointer.
+/// Maximum distance of a library's thread-local storage from the thread pointer.
 const MAX_TLS: u64 = 1 << 30;
-/// Bytes of an interpreter's code.
+/// Maximum size of an interpreter's code, in bytes.
 const MAX_CODE: u64 = 1 << 24;
-/// DWARF numbers of the registers that any machine here has.
+/// No supported machine has higher DWARF register numbers.
 const MAX_REGISTER: u8 = 64;
 
 const EM_386: u16 = 3;
@@ -34,7 +34,7 @@ fn refuse(what: &'static str, value: u64) -> Result<(), TunnelError> {
     Err(TunnelError::Layout { what, value })
 }
 
-/// Checks a layout by itself: after this, no field leads a walker out of what it reads.
+/// Checks a layout by itself. After this, no field makes a walker read beyond its windows.
 pub fn check(layout: &Layout) -> Result<(), TunnelError> {
     let word = match layout.machine {
         EM_X86_64 | EM_AARCH64 => 8,
@@ -67,7 +67,7 @@ pub fn check(layout: &Layout) -> Result<(), TunnelError> {
     }
 }
 
-/// Rules of the native stack, which links lead through.
+/// Checks the rules of the native stack, which may be mixed.
 fn check_mixed(layout: &Layout, rules: &[Rule]) -> Result<(), TunnelError> {
     let quick = rules.get(usize::from(layout.quick_rule));
     match quick {
@@ -80,7 +80,7 @@ fn check_mixed(layout: &Layout, rules: &[Rule]) -> Result<(), TunnelError> {
         match rule.kind {
             RULE_LIST if index == 0 => check_list(layout, rule)?,
             RULE_AT_SP if index == usize::from(layout.quick_rule) => check_at_sp(layout, rule)?,
-            // What has no such code is walked without it, as if it were not there.
+            // A rule without such code has no effect on the walk.
             RULE_SIZED | RULE_CODE_INFO if index.saturating_add(1) == rules.len() => {
                 check_sized(layout, rule)?;
             }
@@ -106,7 +106,7 @@ fn within(what: &'static str, offset: u16, size: u16, limit: u16) -> Result<(), 
     }
 }
 
-/// What the thread holds, and its fragments.
+/// Checks the offsets in the thread and in its fragments.
 fn check_links(layout: &Layout) -> Result<(), TunnelError> {
     let word = u16::from(layout.word);
     within("thread_tid", layout.thread_tid, 4, MAX_THREAD_OFFSET)?;
@@ -116,7 +116,7 @@ fn check_links(layout: &Layout) -> Result<(), TunnelError> {
         WINDOW,
         MAX_THREAD_OFFSET,
     )?;
-    // A VM without frames of its own in a list has no use for some of these.
+    // A VM without a list does not need some of these.
     let is_absent = |offset| offset == NO_FIELD && !layout.has_rule(RULE_LIST);
     for (what, offset) in [
         ("fragment_quick", layout.fragment_quick),
@@ -167,7 +167,7 @@ fn check_at_sp(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
     check_objects(layout)
 }
 
-/// Frames that a note leads to.
+/// Checks the fields for noted frames.
 fn check_noted(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
     let word = u16::from(layout.word);
     if usize::from(rule.special_count) > SPECIAL_METHODS {
@@ -187,11 +187,11 @@ fn check_noted(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
 }
 
 fn check_sized(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
-    /// No runtime object and no code cache is larger.
+    /// Maximum size of a runtime object and of a code cache.
     const MAX_CACHE_OFFSET: u16 = 0x4000;
-    /// Bytes of a map.
+    /// Size of a map in bytes.
     const MAP: u16 = 48;
-    /// Bytes to the end of the last word that is counted in.
+    /// The end of the last counter, in bytes.
     const COUNTS: u16 = CODE_INFO_COUNTS.collections + 8;
     let word = layout.word;
     if layout.flags & LAYOUT_ON_NATIVE_STACK == 0 {
@@ -202,7 +202,7 @@ fn check_sized(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
     if word != 8 {
         return refuse("compiled frames of words", u64::from(word));
     }
-    // Right before it is the map of the stubs.
+    // It is directly preceded by the map of the stubs.
     if rule.code_cache != 0 && rule.code_cache_map < MAP {
         return refuse("code_cache_map", u64::from(rule.code_cache_map));
     }
@@ -218,7 +218,7 @@ fn check_sized(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
 }
 
 fn check_save_areas(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
-    /// Above an area is its frame, which may end the stack: it is read by itself.
+    /// An area is read by itself, because the frame above it may end the stack.
     const MAX_AREA: u16 = WINDOW - 4;
     let word = u16::from(layout.word);
     let area = rule.frame_bias.unsigned_abs();
@@ -248,7 +248,7 @@ fn check_save_areas(layout: &Layout, rule: &Rule) -> Result<(), TunnelError> {
     check_objects(layout)
 }
 
-/// The way from a method to its dex file.
+/// Checks the path from a method to its dex file.
 fn check_objects(layout: &Layout) -> Result<(), TunnelError> {
     if layout.reference != 4 && layout.reference != 8 {
         return refuse("size of a reference", u64::from(layout.reference));
@@ -284,10 +284,9 @@ fn check_objects(layout: &Layout) -> Result<(), TunnelError> {
     Ok(())
 }
 
-/// Checks a description against the process it came from, as far as that can be done from
-/// outside, where no thread pointer is to be had: the threads that the tunnel lists must
-/// know their own tids. Returns how many do. Threads come and go: one is enough, and a
-/// tunnel that lists none is not refused.
+/// Checks a description against its process. From outside no thread pointer can be read, so only the listed threads are checked:
+/// they must contain their own tids. Returns the number of threads that do. Threads start and end, so one is enough, and a tunnel
+/// that lists none is not refused.
 pub fn validate_layout(
     description: &Description,
     memory: &dyn Memory,
@@ -413,7 +412,7 @@ mod tests {
         }
     }
 
-    /// ART 14 on x86-64: frames of its switch interpreter in a list, those of nterp at sp.
+    /// ART 14 on x86-64: frames of its switch interpreter are in a list, those of nterp at sp.
     fn mixed() -> Layout {
         let nterp = Rule {
             kind: RULE_AT_SP,
@@ -446,7 +445,7 @@ mod tests {
     #[test]
     fn rules_of_the_native_stack_can_be_mixed_and_others_cannot() {
         assert_eq!(check(&mixed()), Ok(()));
-        // Without the list nothing is at fragment_top.
+        // Without the list, fragment_top is unused.
         let only = Layout {
             quick_rule: 0,
             fragment_top: NO_FIELD,
@@ -485,7 +484,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_varid_does_not_know_is_refused() {
-        /// RISC-V, whose frames a VM may well describe.
+        /// RISC-V, whose frames a VM may describe, but which is not supported.
         const EM_RISCV: u16 = 243;
         for (mut layout, word) in [(art(), 8), (mixed(), 8), (dalvik(), 4)] {
             for machine in [0, EM_RISCV, u16::MAX] {

@@ -1,23 +1,22 @@
-//! How a VM describes itself to a profiler, and how the profiler reads that.
+//! A VM's description of itself, and how the profiler reads it.
 //!
-//! A VM with `dim` in it publishes a *tunnel*: a sealed memfd that says how its frames
-//! are linked, where its interpreter is and which dex files it executes.
+//! A VM with `dim` publishes a *tunnel*: a sealed memfd that describes how its frames are linked, where its interpreter is and
+//! which dex files it executes.
 //!
 //! - [`abi`]: the structures of the tunnel, as `include/varid_tunnel.h` defines them.
-//! - [`control`]: what varid tells the VM, and the lease under which that holds.
-//! - [`calls`]: how often methods were called.
-//! - [`mod@file`]: the files in which control and calls are.
-//! - [`reader`]: a process's tunnel, read from outside and doubted.
-//! - [`builds`]: the same facts for VM builds that are known without a tunnel.
-//! - [`method`]: from a VM's method pointer to a method of a dex file.
-//! - [`layout`]: whether a frame layout can be used.
+//! - [`control`]: varid's orders to the VM, which are valid while varid holds a lock.
+//! - [`calls`]: the number of calls of each method.
+//! - [`mod@file`]: the files of control and calls.
+//! - [`reader`]: reads the tunnel of a process, and validates it.
+//! - [`builds`]: the same data for VM builds that are known without a tunnel.
+//! - [`method`]: resolves a VM's method pointer to a method of a dex file.
+//! - [`layout`]: checks whether a frame layout can be used.
 //!
-//! The other half, `dim/` and the VMs' adapters, runs inside the VM and is C. Callers
-//! need the right to read the process's memory (as its owner, or CAP_SYS_PTRACE), and find
-//! the tunnel in its memory map: a mapping of [`abi::NAME`].
+//! The other half, `dim/` and the VMs' adapters, runs inside the VM and is C. Callers need permission to read the process's memory
+//! (as its owner, or CAP_SYS_PTRACE), and find the tunnel in its memory map: a mapping named [`abi::NAME`].
 
 //!
-//! What is known of a VM without a tunnel, by its build-id:
+//! The layout of a VM without a tunnel, by its build-id:
 //!
 //! ```
 //! use varid_tunnel::abi::RULE_LIST;

@@ -1,4 +1,4 @@
-//! How another process's memory is read: by system call, or from bytes that a test made.
+//! Reads another process's memory: by a system call, or from bytes that a test has made.
 
 use std::io::IoSliceMut;
 
@@ -9,7 +9,7 @@ use varid_model::Pid;
 
 /// Memory that can be read by address. Every read may fail.
 pub trait Memory {
-    /// Fills `out` with the bytes at `address`: all of them, or it is an error.
+    /// Fills `out` with the bytes at `address`. An error if not all of them can be read.
     fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError>;
 
     /// The 32-bit number at `address`.
@@ -30,15 +30,14 @@ pub trait Memory {
     }
 }
 
-/// The memory of a live process. Nothing of it is mapped here: a process that truncates
-/// its files or exits makes reads fail, no more.
+/// The memory of a live process. It is not mapped here: if the process truncates its files or exits, reads fail and do not fault.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessMemory {
     pid: Pid,
 }
 
 impl ProcessMemory {
-    /// Of the process with this pid. It takes the right to trace it.
+    /// The process with this pid. Reading needs the permission to trace it.
     pub fn new(pid: Pid) -> Self {
         Self { pid }
     }
@@ -67,12 +66,12 @@ impl Memory for ProcessMemory {
     }
 }
 
-/// Bytes that stand for the memory from `start` on.
+/// Bytes that represent the memory from `start` on.
 #[derive(Debug, Clone, Copy)]
 pub struct ByteMemory<'a> {
     /// Address of the first byte.
     pub start: u64,
-    /// What is there.
+    /// The contents.
     pub bytes: &'a [u8],
 }
 

@@ -1,9 +1,9 @@
-//! Which dex method a VM's method pointer stands for.
+//! Resolves a VM's method pointer to a dex method.
 
 use crate::abi::{LAYOUT_CODE_ADDRESS, Layout, NO_FIELD};
 use crate::{Memory, TunnelError};
 
-/// The index of methods that the runtime makes for itself.
+/// The index of the runtime's own methods.
 const RUNTIME_METHOD: u32 = u32::MAX;
 
 /// A method's place in a dex file.
@@ -17,25 +17,24 @@ pub struct MethodId {
     pub code: CodeItem,
 }
 
-/// Where a method's code item is.
+/// The place of a method's code item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CodeItem {
-    /// Nowhere: it has no bytecode.
+    /// None: the method has no bytecode.
     None,
-    /// At an offset in the dex file.
+    /// An offset in the dex file.
     Offset(u32),
-    /// At an address in the process.
+    /// An address in the process.
     Address {
         /// The first byte.
         start: u64,
-        /// It is a compact dex file's.
+        /// True for a code item of a compact dex file.
         is_compact: bool,
     },
 }
 
-/// Follows the layout's way from a method to its dex file. `None`: one of the runtime's
-/// own methods, which stands for no code of anybody. Nothing read is believed: compare
-/// `dex_begin` with the dex files that are mapped.
+/// Follows the layout's pointers from a method to its dex file. Returns None for one of the runtime's own methods, which have no
+/// bytecode. Values that were read are not trusted: compare `dex_begin` with the mapped dex files.
 pub fn resolve_method(
     layout: &Layout,
     memory: &dyn Memory,
@@ -82,7 +81,7 @@ pub fn resolve_method(
     }))
 }
 
-/// Whether a method has a flag that says that it is native.
+/// Returns true if the method's flags mark it as native.
 fn is_native(layout: &Layout, memory: &dyn Memory, method: u64) -> Result<bool, TunnelError> {
     let Some(rule) = layout.rules.get(usize::from(layout.quick_rule)) else {
         return Ok(false);
@@ -91,7 +90,7 @@ fn is_native(layout: &Layout, memory: &dyn Memory, method: u64) -> Result<bool, 
     Ok(rule.native_flag != 0 && memory.read_u32(at)? & rule.native_flag != 0)
 }
 
-/// The code item that a pointer leads to, whose lowest bit tells compact ones.
+/// Returns the code item that a pointer leads to. The lowest bit marks compact ones.
 fn code_item(pointer: u64) -> CodeItem {
     const IS_COMPACT: u64 = 1;
     match pointer & !IS_COMPACT {
@@ -103,12 +102,12 @@ fn code_item(pointer: u64) -> CodeItem {
     }
 }
 
-/// A method of a VM whose methods know no index: what it says of itself.
+/// A method of a VM that does not store indices of methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NamedMethod {
     /// Address of the dex file's first byte, in the process.
     pub dex_begin: u64,
-    /// Address of its first instruction; something else, or 0, if it has no bytecode.
+    /// Address of its first instruction. If it has no bytecode: another address, or 0.
     pub insns: u64,
     /// Address of its class's descriptor, in the dex file.
     pub descriptor: u64,
@@ -118,7 +117,7 @@ pub struct NamedMethod {
     pub proto: u32,
 }
 
-/// The same for a layout of `RULE_SAVE_AREA`.
+/// The same for a layout with `RULE_SAVE_AREA`.
 pub fn resolve_named(
     layout: &Layout,
     memory: &dyn Memory,
@@ -213,7 +212,7 @@ mod tests {
         let address = |start, is_compact| CodeItem::Address { start, is_compact };
         assert_eq!(code(9, 0x7f00_0000_4444), address(0x7f00_0000_4444, false));
         assert_eq!(code(9, 0x7f00_0000_4445), address(0x7f00_0000_4444, true));
-        // What is at the place of a native method's code is its native function.
+        // A native method has its native function in place of its code.
         assert_eq!(code(0x109, 0x7f00_0000_4444), CodeItem::None);
         assert_eq!(code(9, 0), CodeItem::None);
         assert_eq!(code(9, 1), CodeItem::None);

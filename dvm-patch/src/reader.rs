@@ -1,4 +1,4 @@
-//! What a VM says about itself: reads a tunnel, every byte of which may be hostile.
+//! Reads a tunnel. Every byte of it may be hostile.
 
 mod head;
 
@@ -9,17 +9,17 @@ use crate::bytes::{Fields, part_at};
 use crate::{BytecodeKind, Description, Memory, PublishedBytecode, TunnelError, layout};
 use varid_model::{MonotonicNs, Pid};
 
-/// A writer is at work for microseconds; one that has not finished by then never will.
+/// A writer is active for microseconds. If it has not finished after this many attempts, it never will.
 const ATTEMPTS: u32 = 64;
-/// A tunnel is not larger than this, whatever it says.
+/// Maximum size of a tunnel, whatever its header says.
 const MAX_SIZE: u64 = 64 << 20;
 const MAX_RANGES: u32 = 4096;
 const MAX_CODES: u32 = 1 << 16;
 const MAX_THREADS: u32 = 1 << 16;
 const MAX_TRACES: u32 = 1 << 18;
 
-/// Reads the tunnel in the mapping of `len` bytes at `start`. `pid`: the process's, as
-/// it knows itself, to tell its own tunnel from one that it inherited.
+/// Reads the tunnel in the mapping of `len` bytes at `start`. `pid`: the process's id in its own namespace, to distinguish its own
+/// tunnel from an inherited one.
 pub fn read_tunnel(
     memory: &dyn Memory,
     start: u64,
@@ -37,7 +37,7 @@ pub fn read_tunnel(
             continue;
         }
         let read = before.read_parts(memory, start, pid);
-        // What was read while it changed is wrong for no fault of the writer.
+        // The tunnel changed while it was read, so the error may not be the writer's.
         if Header::read(memory, start, len)?.head == before.head {
             return read;
         }
@@ -48,7 +48,7 @@ pub fn read_tunnel(
     })
 }
 
-/// A header whose sizes hold.
+/// A header with valid sizes.
 struct Header {
     head: abi::TunnelHeader,
     version: head::Version,
@@ -150,7 +150,7 @@ impl Header {
             ),
         ];
         let mut spans = Vec::with_capacity(parts.len());
-        // In an older header the tables' places are nearer to its start.
+        // In an older header the tables' entries are closer to the start.
         let shift = size_of::<abi::TunnelHeader>().saturating_sub(self.version.header_size());
         for (part, at, entry_size, most) in parts {
             let at = at.saturating_sub(shift);
@@ -171,7 +171,7 @@ impl Header {
             if u64::from(part.offset) < u64::from(head.header_size) {
                 return Err(malformed("a table inside the header", part.offset));
             }
-            // At most 2^18 entries of 256 bytes and a 32-bit offset: no overflow.
+            // At most 2^18 entries of 256 bytes and a 32-bit offset, so this cannot overflow.
             let end = u64::from(part.capacity)
                 .saturating_mul(entry_size as u64)
                 .saturating_add(u64::from(part.offset));
@@ -195,7 +195,7 @@ impl Header {
         }
     }
 
-    /// The bytes of a table's valid entries. Its part has been checked.
+    /// Reads a table's valid entries. The table's part has been checked.
     fn table(&self, memory: &dyn Memory, start: u64, part: &Part) -> Result<Vec<u8>, TunnelError> {
         let len = u64::from(part.count).saturating_mul(u64::from(part.entry_size));
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
@@ -230,7 +230,7 @@ impl Header {
             if range.rule >= u32::from(self.head.layout.rule_count) {
                 return Err(malformed("a range of no rule", u64::from(range.rule)));
             }
-            // A caller is known by its return address, which lies in the rule's code.
+            // A caller is identified by its return address, which lies in the rule's code.
             let rule = self.head.layout.rules().get(range.rule as usize);
             let is_loop = matches!(
                 range.kind,
@@ -333,7 +333,7 @@ fn read_traces(bytes: &[u8]) -> Vec<Trace> {
     traces
 }
 
-/// The first start that lies before the end of the span before it; spans are sorted.
+/// Returns the start of the first span that overlaps the previous one. The spans must be sorted.
 fn overlap(spans: impl Iterator<Item = (u64, u64)>) -> Option<u64> {
     let mut end = 0;
     for (start, next_end) in spans {

@@ -1,4 +1,4 @@
-//! Is the Rust mirror the header? Compiles the header with the C compiler and compares.
+//! The Rust mirror equals the header. Compiles the header with the C compiler and compares.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

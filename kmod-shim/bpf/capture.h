@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* How does a program get a record of the thread that it interrupts, and to whom does it belong? */
+/* Captures a record of the current or interrupted thread, if its process is a target. */
 #ifndef VARID_BPF_CAPTURE_H
 #define VARID_BPF_CAPTURE_H
 
@@ -28,16 +28,16 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 
-// Where records go, unless each must stand before the kernel's own sample: then they share its ring.
+// The ring of the records. It is not used if each record must precede the kernel's own sample: then both are in the event's ring.
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096); // the loader says how many bytes
+	__uint(max_entries, 4096); // the loader sets the size in bytes
 } records SEC(".maps");
 
-// Bytes of records on a CPU for which the reader is woken; 0: records do not exist.
+// Bytes of records on a CPU after which the reader is woken. 0: the ring of the records is not used.
 const volatile __u64 varid_wake_bytes = 0;
 
-// The program for all rules, once the loader has loaded it.
+// The program for all rules, once it is loaded.
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
@@ -45,7 +45,7 @@ struct {
 	__type(value, __u32);
 } walkers SEC(".maps");
 
-// The kernel can go over to another program from one that has functions: x86 since 5.10, arm64 since 6.0.
+// The kernel supports tail calls from programs with functions: x86 since 5.10, arm64 since 6.0.
 const volatile __u32 varid_tail_calls = 1;
 
 #define MAX_GENERATIONS 5
@@ -58,7 +58,7 @@ static __always_inline void count(__u32 which)
 		*n += 1;
 }
 
-// The target of this process, or that of an ancestor which is followed.
+// Returns the target of this process, or of the nearest ancestor that has one, if its children are followed.
 static __always_inline struct varid_target *target_of(struct task_struct *task, __u32 tgid, __u32 *flags)
 {
 	struct varid_target *target = bpf_map_lookup_elem(&targets, &tgid);
@@ -67,7 +67,7 @@ static __always_inline struct varid_target *target_of(struct task_struct *task, 
 
 	if (target)
 		return target->flags & VARID_TARGET_IGNORE ? NULL : target;
-	// The daemon hears of a child when it next looks; by then there may be grandchildren.
+	// The daemon learns of a child with a delay. By then there may be grandchildren.
 #pragma unroll
 	for (int generation = 0; generation < MAX_GENERATIONS; generation++) {
 		__u32 parent;
@@ -80,7 +80,7 @@ static __always_inline struct varid_target *target_of(struct task_struct *task, 
 		if (!target)
 			continue;
 		if (!(target->flags & VARID_TARGET_FOLLOW)) {
-			forget_registers(); // else clang masks the pointer, which the verifier forbids
+			forget_registers(); // otherwise clang masks the pointer, which the verifier rejects
 			return NULL;
 		}
 		*flags |= VARID_INHERITED;
@@ -90,14 +90,14 @@ static __always_inline struct varid_target *target_of(struct task_struct *task, 
 	return target && target->flags ? target : NULL;
 }
 
-// A record's slices of stack.
+// The slices of stack in a record.
 enum slice {
 	SLICE_AT_SP,
 	SLICE_INTERRUPTED,
 };
 
-// Copies one more page of a slice. Of one that is not in memory, most likely because nothing was stored in that part of a buffer yet, there is
-// a note: it must not cost the others. 0 to go on.
+// Copies one more page of a slice. A page that is not in memory is marked as a hole, and the later ones are copied: most likely, nothing has
+// been stored in that part of a buffer yet. Returns 0 to continue.
 static __always_inline long copy_page(struct scratch *s, __u32 want, const enum slice slice)
 {
 	__u32 *taken = slice == SLICE_INTERRUPTED ? &s->record.interrupted_len : &s->record.stack_len;
@@ -109,12 +109,12 @@ static __always_inline long copy_page(struct scratch *s, __u32 want, const enum 
 		return 1;
 	if (len > want - *taken)
 		len = want - *taken;
-	asm volatile("" : "+r"(len)); // clang knows that it is a page at most, the verifier of Linux 6.1 does not
+	asm volatile("" : "+r"(len)); // clang knows that it is at most a page, the verifier of Linux 6.1 does not
 	if (pos > OUT_MAX - VARID_PAGE || len > VARID_PAGE) {
 		s->record.flags |= VARID_STACK_TRUNCATED;
 		return 1;
 	}
-	// The helper leaves zeros behind when it fails.
+	// The helper writes zeros when it fails.
 	if (bpf_probe_read_user(s->out + pos, len, (const void *)at))
 		*holes |= 1u << ((at / VARID_PAGE - start / VARID_PAGE) & 15);
 	else
@@ -124,7 +124,7 @@ static __always_inline long copy_page(struct scratch *s, __u32 want, const enum 
 	return 0;
 }
 
-// A slice ends with its last page that is in memory: the last page of a stack has no successor.
+// Ends a slice after its last page that is in memory: no page follows the last one of a stack.
 static __always_inline void end_slice(struct scratch *s, const enum slice slice)
 {
 	__u32 *taken = slice == SLICE_INTERRUPTED ? &s->record.interrupted_len : &s->record.stack_len;
@@ -147,11 +147,11 @@ static long copy_interrupted_callback(__u32 index, void *want)
 	return s ? copy_page(s, *(__u32 *)want, SLICE_INTERRUPTED) : 1;
 }
 
-// Copies a slice of which `want` bytes, at most `most`, are wanted.
+// Copies a slice of `want` bytes, which is at most `most`.
 static __always_inline void copy_slice(struct scratch *s, __u32 want, const __u32 most, const enum slice slice, const int has_bpf_loop)
 {
 	if (!want) {
-		// Nothing is cheaper than a loop that finds that out.
+		// Avoids a loop that would do nothing.
 		return;
 	}
 	s->present = 0;
@@ -168,8 +168,8 @@ static __always_inline void copy_slice(struct scratch *s, __u32 want, const __u3
 	end_slice(s, slice);
 }
 
-// How much of the stack from `start` on an unwinder needs: all of it, or up to the first managed frame that is not
-// a quick one (among quick frames there may be others that only an unwinder sees).
+// Returns how many bytes of the stack from `start` on an unwinder needs: all, or those up to the first managed frame that is not a quick one.
+// Between quick frames there may be frames that only an unwinder finds.
 static __always_inline __u32 stack_wanted(struct scratch *s, struct varid_target *target, __u64 start)
 {
 	__u64 len;
@@ -178,12 +178,12 @@ static __always_inline __u32 stack_wanted(struct scratch *s, struct varid_target
 		return 0;
 	if (target->flags & VARID_TARGET_FULL_STACK)
 		return VARID_STACK_FULL;
-	// Whether it is one of the VM's threads will be known when this is read.
+	// Only the reader will know whether the thread is one of the VM's.
 	if (s->record.flags & (VARID_NOT_READY | VARID_NO_WALK))
 		return VARID_STACK_REACH;
 	if (!(s->layout.flags & VARID_LAYOUT_ON_NATIVE_STACK))
 		return VARID_STACK_SLICE;
-	// A thread that is not the VM's, or frames that were not walked, which may lie anywhere.
+	// The thread is not one of the VM's, or it has frames that were not walked and may lie anywhere.
 	if (s->record.flags & (VARID_NO_BASE | VARID_LINKED_ONLY))
 		return VARID_STACK_REACH;
 	if (s->record.flags & VARID_IN_BODY && !(s->record.flags & VARID_TORN))
@@ -198,7 +198,7 @@ static __always_inline __u32 stack_wanted(struct scratch *s, struct varid_target
 	return len;
 }
 
-// VARID_INTERRUPTED: how much of the alternate stack an unwinder needs: the handler's frames, and what the kernel has saved.
+// VARID_INTERRUPTED: returns how many bytes of the alternate stack an unwinder needs: the handler's frames, and what the kernel has saved.
 static __always_inline __u32 signal_stack_wanted(struct scratch *s)
 {
 	__u64 len = s->signal_stack_end - s->record.stack_addr;
@@ -210,7 +210,8 @@ static __always_inline __u32 signal_stack_wanted(struct scratch *s)
 	return len;
 }
 
-// Whether a slice of the record, which begins so many bytes behind the first slice, holds the link at an address; then it is read there.
+// Reads the link at s->link.at from a slice of the record. Returns false if the slice does not contain it. behind: offset of the slice from
+// the first one.
 static __always_inline bool link_in_slice(struct scratch *s, __u64 start, __u64 len, __u64 behind)
 {
 	__u64 offset = s->link.at - start, pos = s->slices + behind + offset;
@@ -224,7 +225,7 @@ static __always_inline bool link_in_slice(struct scratch *s, __u64 start, __u64 
 	return true;
 }
 
-// Follows one more frame pointer. 0 to go on.
+// Follows one more frame pointer. Returns 0 to continue.
 static __always_inline long follow_link(struct scratch *s)
 {
 	__u64 pos = s->pos;
@@ -237,7 +238,7 @@ static __always_inline long follow_link(struct scratch *s)
 		if (s->record.links >= VARID_MAX_LINKS || pos > OUT_MAX - sizeof(s->link) ||
 		    bpf_probe_read_user(&s->link.caller_fp, 2 * sizeof(__u64), (const void *)s->fp))
 			return 1;
-		// The verifier must see the bound on the very register that is added: of a copy on the stack one of 6.1 does not know it.
+		// The verifier must see the bound on the register that is added: 6.1 does not track it for a copy on the stack.
 		asm volatile("" : "+r"(pos));
 		__builtin_memcpy(s->out + (pos & 0xffff), &s->link, sizeof(s->link));
 		s->pos = pos + sizeof(s->link);
@@ -255,7 +256,7 @@ static long follow_callback(__u32 index, void *unused)
 	return s ? follow_link(s) : 1;
 }
 
-// Copies the stack from the first link on, up to the end of its page or from there on.
+// Copies more of the stack, starting at the first link, up to the end of a page.
 static __always_inline bool copy_beyond(struct scratch *s)
 {
 	__u64 at = s->beyond + s->record.beyond, len = VARID_PAGE - (at & (VARID_PAGE - 1)), pos = s->pos;
@@ -271,8 +272,8 @@ static __always_inline bool copy_beyond(struct scratch *s)
 	return true;
 }
 
-// Adds where frame pointers lead outside of the slices: beyond the end of a deep stack, or to another stack. Callers that keep none lie behind
-// the first. What is no frame pointer leads nowhere, or to words that no unwinder asks for.
+// Adds the links outside of the slices to which frame pointers lead: beyond the end of a deep stack, or on another stack. Callers without a
+// frame pointer lie after the first link. A register that is no frame pointer leads nowhere, or to words that no unwinder reads.
 static __always_inline void take_links(struct scratch *s, const int has_bpf_loop)
 {
 	if (s->record.flags & VARID_COMPAT)
@@ -291,13 +292,13 @@ static __always_inline void take_links(struct scratch *s, const int has_bpf_loop
 		copy_beyond(s);
 }
 
-// Hands the record over in the ring of the records' own; 0: there was room.
+// Writes the record to its own ring. Returns 0 if there was space.
 static __always_inline long output_record(struct scratch *s)
 {
 	__u64 size = *(volatile __u64 *)&s->pos;
 	__u64 flags = BPF_RB_NO_WAKEUP;
 
-	// The bound is for the verifier, which must see it on the very register that is passed.
+	// The verifier must see the bound on the register that is passed.
 	asm volatile("" : "+r"(size));
 	if (size > OUT_MAX)
 		size = OUT_MAX;
@@ -314,14 +315,14 @@ static __always_inline long output_record(struct scratch *s)
 	return 0;
 }
 
-// The registers that a thread which is in the kernel has left user code with.
+// Reads the registers with which a thread that is now in the kernel left user code.
 static __always_inline __u32 take_user_registers(struct scratch *s, struct task_struct *task)
 {
 	struct pt_regs *user = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct pt_regs *copy = (struct pt_regs *)s->copy;
 	__u32 flags = VARID_IN_KERNEL;
 
-	// A kernel thread has no user registers, only room for them.
+	// A kernel thread has no user registers, only space for them.
 	if (!task->mm || bpf_probe_read_kernel(copy, sizeof(*copy), user))
 		__builtin_memset(copy, 0, sizeof(*copy));
 	if (CTX_COMPAT(copy))
@@ -330,7 +331,7 @@ static __always_inline __u32 take_user_registers(struct scratch *s, struct task_
 	return flags;
 }
 
-// Begins the record of a task whose registers follow.
+// Starts the record of a task. The caller adds the registers.
 static __always_inline void begin_record(struct scratch *s, __u64 id, __u64 period)
 {
 	s->record.time = bpf_ktime_get_ns();
@@ -350,7 +351,7 @@ static __always_inline void begin_record(struct scratch *s, __u64 id, __u64 peri
 	s->pos = sizeof(struct varid_record);
 }
 
-// Adds what the registers lead to: managed frames, the kernel's callchain, the slice of stack, and frame links outside of that.
+// Adds what the registers lead to: managed frames, the kernel's callchain, the slice of stack, and the frame links outside of it.
 static __always_inline void take_stacks(void *ctx, struct scratch *s, struct task_struct *task,
 					struct varid_target *target, const int has_bpf_loop, const __u32 rules)
 {
@@ -389,7 +390,7 @@ static __always_inline void take_stacks(void *ctx, struct scratch *s, struct tas
 		want = stack_wanted(s, target, s->record.stack_addr);
 		copy_slice(s, want, VARID_STACK_FULL, SLICE_AT_SP, has_bpf_loop);
 	}
-	// Else the slice reaches the managed frame that it is to reach.
+	// Otherwise the slice ends at the managed frame that the unwinder has to reach.
 	if (want == VARID_STACK_FULL || want == VARID_STACK_REACH)
 		take_links(s, has_bpf_loop);
 }

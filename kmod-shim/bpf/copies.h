@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* The memory that a run of the program works with, and copies of a thread's memory, of which the walk's windows are parts. */
+/* The working memory of a run of the program, and the copies of a thread's memory that contain the walk's windows. */
 #ifndef VARID_BPF_COPIES_H
 #define VARID_BPF_COPIES_H
 
@@ -18,69 +18,69 @@ static __always_inline const __u8 *alone_at(struct varid_walk *walk, __u64 addr,
 
 #define OUT_MAX 65400 // of a perf record's 65,535 bytes
 
-// A read by the kernel costs about as much as copying 600 bytes more: what lies together is
-// copied at once, and the walk's windows are parts of the copy.
+// A read has a fixed cost of about 600 copied bytes. So adjacent data is copied at once, and the walk's windows are parts of the
+// copy.
 #define COPY_MAX 16384     // a power of two
-#define COPY_BUDGET 131072 // bytes of a sample: links that lead to and fro end with single windows
-#define COPY_FIRST 256     // of the VM's thread: its tid and its innermost fragment
-#define COPY_UNKNOWN 1024  // of the stack of a thread that was never walked
-#define SPARSE 768         // bytes from frame to frame, from which on each is better copied alone
-#define THREADS 64         // remembered by each CPU, a power of two
+#define COPY_BUDGET 131072 // bytes per sample. Beyond this, for example for links to and fro, single windows are read
+#define COPY_FIRST 256     // of the VM's thread: contains its tid and its innermost fragment
+#define COPY_UNKNOWN 1024  // of the stack of a thread that has not been walked before
+#define SPARSE 768         // distance of frames, in bytes, from which on each is copied separately
+#define THREADS 64         // threads remembered by each CPU, a power of two
 
-// What the last walk of a thread found; a wrong guess costs time only.
+// The result of the last walk of a thread. A wrong guess only costs time.
 struct thread {
 	__u64 id;
 	__u64 base;
-	__u64 frames_end; // 0: they lie far from each other
+	__u64 frames_end; // 0: the frames are far apart
 };
 
 struct scratch {
 	struct varid_walk walk;
 	struct varid_layout layout;
-	__u32 rule;       // the one whose body the ip is in
-	struct varid_state state; // of the rule of quick frames; flags 0: the ip is in none
-	__u32 ended;      // the walk has come to its end; not kept of basic rules
-	__u64 pos;        // bytes of out in use
+	__u32 rule;       // index of the rule whose body contains the ip
+	struct varid_state state; // of the rule of quick frames; flags 0: the ip is in no state
+	__u32 ended;      // the walk has ended; not maintained for basic rules
+	__u64 pos;        // bytes used in out
 	__u64 reach;      // address of the innermost frame that is not a quick one
 	__u64 copy_start; // address of copy's first byte
 	__u64 copy_len;
-	__u64 copy_end;   // a miss copies up to there
-	__u64 copy_sum;   // bytes, of this sample
-	__u64 seen_end;   // of the windows that were asked for
-	__u64 unsaid;     // bytes of records since the reader was last woken
-	__u64 ucontext_below;   // how far below the end of an alternate stack the last ucontext_t was found; 0: none was
-	__u64 present;          // bytes of a slice up to the end of its last page that is in memory
-	__u64 signal_stack_end; // VARID_INTERRUPTED: the first address above what an unwinder reads of the alternate stack
-	__u64 slices;           // where the slices begin in out
-	__u64 fp;               // the frame pointer that is followed next
+	__u64 copy_end;   // end of the copy after a miss
+	__u64 copy_sum;   // bytes copied in this sample
+	__u64 seen_end;   // end of the requested windows
+	__u64 unsaid;     // bytes of records since the last wakeup of the reader
+	__u64 ucontext_below;   // distance of the last found ucontext_t from the end of the alternate stack; 0: none was found
+	__u64 present;          // bytes of a slice up to the end of its last page in memory
+	__u64 signal_stack_end; // VARID_INTERRUPTED: end of the part of the alternate stack that an unwinder reads
+	__u64 slices;           // offset of the slices in out
+	__u64 fp;               // the next frame pointer to follow
 	struct varid_frame_link link;
-	__u64 beyond;           // where the first link of the record is
-	__u64 handler_regs[VARID_REGS]; // VARID_INTERRUPTED: the record's registers while those that were interrupted take their place
+	__u64 beyond;           // address of the record's first link
+	__u64 handler_regs[VARID_REGS]; // VARID_INTERRUPTED: the record's registers while the interrupted ones replace them
 	union {
 		struct varid_record record;
-		__u8 out[65536 + VARID_STACK_FULL]; // the second half only for the verifier
+		__u8 out[65536 + VARID_STACK_FULL]; // the second half only satisfies the verifier
 	};
 	__u8 copy[COPY_MAX + VARID_SAVES_WINDOW + VARID_WORD_MAX] __attribute__((aligned(8)));
 	__u8 alone[VARID_WINDOW + VARID_WORD_MAX] __attribute__((aligned(8)));
 	struct thread threads[THREADS];
 };
 
-// One for each CPU, or more; not a per-CPU map, whose values are at most 32 KiB.
+// At least one for each CPU. Not a per-CPU map, because the values of these are limited to 32 KiB.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); // the loader says how many
+	__uint(max_entries, 1); // the loader sets the number
 	__type(key, __u32);
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
-// What a turn of a loop leaves in registers would make each turn a state of its own to the
-// verifier; read again from the map, every turn looks like the first.
+// Makes the compiler read values from the map again in each iteration of a loop. Values kept in registers would make each
+// iteration a different state for the verifier.
 static __always_inline void forget_registers(void)
 {
 	asm volatile("" ::: "memory");
 }
 
-// The scratch that nothing else uses while this run of the program lasts.
+// Returns the scratch that is exclusive to this run of the program.
 static __always_inline struct scratch *own_scratch(void);
 
 #ifndef VARID_CAN_BE_PREEMPTED
@@ -94,7 +94,7 @@ static __always_inline struct scratch *own_scratch(void)
 
 static __always_inline bool copied(struct scratch *s, __u64 from, __u64 len)
 {
-	// The bound is for the verifier, which must see it on the very register that is passed.
+	// The verifier must see the bound on the register that is passed.
 	asm volatile("" : "+r"(len));
 	if (len > COPY_MAX)
 		len = COPY_MAX;
@@ -108,8 +108,8 @@ static __always_inline bool copied(struct scratch *s, __u64 from, __u64 len)
 	return false;
 }
 
-// Copies size bytes at addr and as much as can be had of what follows up to copy_end; in a
-// shadow stack, which is walked downwards, of what precedes.
+// Copies size bytes at addr, and as much as possible of what follows up to copy_end. A shadow stack is walked downwards, so
+// there it copies what precedes.
 __noinline int copy_at(struct scratch *s, __u64 addr, __u32 size)
 {
 	__u64 from = addr, end = addr + size, page = VARID_PAGE - (addr & (VARID_PAGE - 1));
@@ -129,7 +129,7 @@ __noinline int copy_at(struct scratch *s, __u64 addr, __u32 size)
 		return 0;
 	if (end - from == size)
 		return -1;
-	// Some of that is absent: the rest of the page, else nothing but what is needed.
+	// Some of it is absent: copies the rest of the page, or else only the required bytes.
 	return (page > size && page < end - from && copied(s, addr, page)) || copied(s, addr, size) ? 0 : -1;
 }
 
@@ -167,8 +167,8 @@ static __always_inline const __u8 *alone_at(struct varid_walk *walk, __u64 addr,
 
 	if (bpf_probe_read_user(s->alone, size & (VARID_WINDOW - 1), (const void *)addr))
 		window = NULL;
-	// The caller must look at the window itself: clang would look at the read's result again, of which a verifier before 6.8
-	// does not remember that it is not 0.
+	// The caller must test the window itself. Otherwise clang tests the result of the read again, which a verifier before
+	// 6.8 does not know to be nonzero.
 	asm volatile("" : "+r"(window));
 	return window;
 }

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* How does the program get a thread's managed frames? walker.h over copies of the thread's memory, with optimised rules. */
+/* Walks a thread's managed frames: walker.h over copies of the thread's memory, with optimised rules. */
 #ifndef VARID_BPF_FRAMES_H
 #define VARID_BPF_FRAMES_H
 
 #include "rules/at_sp.h"
 #include "rules/list.h"
 
-#define MAX_FRAMES_UNROLLED 96 // without bpf_loop: the verifier follows every turn
-#define OWN_FRAMES 3       // of the VM that may lie above the innermost method, where that alone is wanted
+#define MAX_FRAMES_UNROLLED 96 // without bpf_loop: the verifier follows every iteration
+#define OWN_FRAMES 3       // maximum number of the VM's own frames above the innermost method, when only that is requested
 
-// The rules that every kernel's program walks. A process whose layout has others gets a program of its own, which is
-// loaded when there is such a process: today's kinds cost what they cost without it.
+// The rules that every kernel's program walks. Processes whose layouts have other rules use a second program, which is loaded when
+// there is such a process. So the basic rules cost no more than without it.
 #define BASIC_RULES                                                                    \
 	(VARID_RULE_BIT(VARID_RULE_LIST) | VARID_RULE_BIT(VARID_RULE_SHADOW) |         \
 	 VARID_RULE_BIT(VARID_RULE_SAVE_AREA))
-#define BASIC_RULE_SIZE 24 // bytes of a rule that those read
+#define BASIC_RULE_SIZE 24 // bytes of a rule that the basic rules read
 #define BASIC_LAYOUT_SIZE 32 // and of a layout
 
 _Static_assert(offsetof(struct varid_rule, cfa_word) <= BASIC_RULE_SIZE, "a basic rule's fields");
 _Static_assert(offsetof(struct varid_layout, method_class) <= BASIC_LAYOUT_SIZE, "how basic rules are linked");
 
-// One step of the walk: 0 to go on.
+// Takes one step of the walk. Returns 0 to continue.
 static __always_inline int step(struct scratch *s, __u32 limit, const __u32 rules)
 {
 	struct varid_frame frame;
@@ -123,7 +123,7 @@ __noinline int start_any(struct scratch *s, __u64 base, __u32 tid, __u64 reg_fra
 	return s ? start_at(s, base, tid, reg_frame, reg_pc, VARID_ALL_RULES) : VARID_WALK_TORN;
 }
 
-// Begins at a base that was the thread's once. Only its innermost frame, which is the one in the register, tells that it is still.
+// Starts at the base that the thread had before. The base is valid only if its innermost frame is the one in the register.
 static __always_inline int resume(struct scratch *s, __u64 base, __u64 reg_frame, __u64 reg_pc, const __u32 rules)
 {
 	int result;
@@ -135,7 +135,7 @@ static __always_inline int resume(struct scratch *s, __u64 base, __u64 reg_frame
 	return s->walk.next == VARID_ADDRESS(reg_frame) ? result : VARID_WALK_END;
 }
 
-// The rule whose body the ip is in, by its index, or VARID_NO_RULE.
+// Returns the index of the rule whose body contains the ip, or VARID_NO_RULE.
 static __always_inline __u32 rule_at(const struct varid_target *target, __u64 ip, const __u32 rules)
 {
 	const __u32 count = rules == BASIC_RULES ? 1 : VARID_MAX_RULES;
@@ -147,7 +147,7 @@ static __always_inline __u32 rule_at(const struct varid_target *target, __u64 ip
 	return VARID_NO_RULE;
 }
 
-// Where what the walk that is over has read ends.
+// Remembers where the memory ends that the finished walk has read.
 static __always_inline void remember_end(struct scratch *s, struct thread *thread)
 {
 	if (!s->reach || s->seen_end < s->reach)
@@ -155,7 +155,7 @@ static __always_inline void remember_end(struct scratch *s, struct thread *threa
 	thread->frames_end = s->seen_end - s->reach > s->record.frames * SPARSE ? 0 : s->seen_end;
 }
 
-// Where the first frame that the walk will come to lies.
+// Returns the address of the first frame of the walk.
 static __always_inline __u64 first_frame(struct scratch *s, const __u32 rules)
 {
 	return rules != BASIC_RULES && s->walk.quick ? s->walk.quick : s->walk.next;
@@ -169,7 +169,7 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 	struct thread *thread = &s->threads[s->record.tid & (THREADS - 1)];
 	__u64 id = (__u64)s->record.pid << 32 | s->record.tid;
 	void *slot;
-	// The program for all rules is not loaded.
+	// Set if the program for all rules is needed but not loaded.
 	const __u32 linked_only = target->rules & ~rules ? VARID_LINKED_ONLY : 0;
 	__u32 rule, tid;
 	int result;
@@ -179,7 +179,7 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 		return;
 	}
 	rule = rule_at(target, ip, rules);
-	// A list's first frame may be a caller's, unless the ip is in its loop.
+	// The first frame of a list may be a caller's, unless the ip is in the list's loop.
 	if (linked_only && (target->layout.rules[0].kind != VARID_RULE_LIST ||
 			    (target->flags & VARID_TARGET_NO_STACK && rule == VARID_NO_RULE))) {
 		s->record.flags |= VARID_NO_WALK | VARID_NOT_READY;
@@ -191,7 +191,7 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 	} else {
 		s->layout = target->layout;
 	}
-	// Where there are states, they say more exactly where the registers are valid.
+	// States define more precisely where the registers are valid.
 	if (rules != BASIC_RULES && target->states && rule == s->layout.quick_rule)
 		rule = VARID_NO_RULE;
 	s->rule = rule;
@@ -263,7 +263,7 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 				break;
 		}
 	}
-	// A turn may have left a frame of the VM's own.
+	// The last iteration may have left one of the VM's own frames.
 	if (rules != BASIC_RULES && !s->ended)
 		s->record.flags |= VARID_FRAMES_TRUNCATED;
 	remember_end(s, thread);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What does the program read of the kernel's own structures, and of a processor's registers? */
+/* The fields of the kernel's structures, and the processor's registers, that the programs read. */
 #ifndef VARID_BPF_KERNEL_H
 #define VARID_BPF_KERNEL_H
 
@@ -9,7 +9,7 @@
 
 #include "varid_record.h"
 
-// The kernel's types, as far as they are read; offsets are relocated at load time.
+// The kernel's types, reduced to the fields that are read. Offsets are relocated at load time.
 #define KERNEL_TYPE __attribute__((preserve_access_index))
 
 struct upid {
@@ -23,7 +23,7 @@ struct pid {
 
 #if defined(__TARGET_ARCH_x86)
 struct desc_struct {
-	__u64 bits; // as the processor has them; only the array's place is asked for
+	__u64 bits; // as the processor has them; only the array's address is used
 };
 
 struct thread_struct {
@@ -63,7 +63,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct thread_struct thread;
 	void *mm;
-	unsigned long sas_ss_sp; // its alternate stack for signals
+	unsigned long sas_ss_sp; // its alternate signal stack
 	unsigned long sas_ss_size;
 } KERNEL_TYPE;
 
@@ -100,10 +100,11 @@ struct bpf_perf_event_data {
 #define REG_SP(flags) ((flags) & VARID_COMPAT ? VARID_I386_ESP : VARID_X86_RSP)
 #define REG_IP(flags) ((flags) & VARID_COMPAT ? VARID_I386_EIP : VARID_X86_RIP)
 #define REG_FP VARID_X86_RBP
-#define REG_LINK(flags) VARID_X86_RIP // there is none: each frame's return address is on the stack
+#define REG_LINK(flags) VARID_X86_RIP // no link register: each frame's return address is on the stack
 #define CTX_IP(regs) ((regs)->ip)
 
-// A 32-bit process's gs: both C libraries take the first of the thread's own segments for it.
+// The gs base of a 32-bit process: both C libraries use the first of the thread's TLS segments for
+// it.
 static __always_inline __u64 thread_pointer(struct task_struct *task, __u32 flags)
 {
 	__u64 segment = 0;
@@ -114,7 +115,7 @@ static __always_inline __u64 thread_pointer(struct task_struct *task, __u32 flag
 	return (segment >> 16 & 0xffffff) | (segment >> 32 & 0xff000000);
 }
 #else
-// A 32-bit process' r0 to r14 are the first ones.
+// r0 to r14 of a 32-bit process are the first registers.
 #define COPY_REGS(to, from)                                                   \
 	do {                                                                  \
 		if (CTX_COMPAT(from)) {                                       \
@@ -142,7 +143,7 @@ static __always_inline __u64 thread_pointer(struct task_struct *task, __u32 flag
 }
 #endif
 
-// The thread's id as its own process knows it.
+// The thread's id in its own process's pid namespace.
 static __always_inline __u32 tid_inside(struct task_struct *task, __u32 tid, __u32 flags)
 {
 	struct pid *pid;

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-// How long do a process's threads not run, and where do they wait? Programs on the scheduler's raw tracepoints.
+// Measures how long a process's threads do not run, and captures where they wait: programs on the scheduler's raw tracepoints.
 //
-// A thread that leaves its CPU has its stacks captured there, in its own context: the record is the one of a sample. When it
-// runs again, the time is known, and a second, short record gives it, unless the wait is short: a thread's waits add up until
-// they are as long as a period. The reader puts both together.
+// When a thread leaves its CPU, its stacks are captured in its own context, in the same record as a sample's. When it runs again, the
+// duration is known, and a second, short record contains it. Short waits add up: a thread gets the second record when its waits are as
+// long as a period. The reader joins both records.
 //
-// What that costs is bounded. Of a thread that leaves its CPU very often, one wait of so many (its stride) is captured, chosen at
-// random; the others count for the next sample. A CPU has a bound of its own.
+// The cost is bounded. If a thread leaves its CPU very often, only one of several waits (their number is the stride) is captured,
+// chosen at random. The others count towards the next sample. Each CPU has a limit of its own, too.
 #include "capture.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #define MAX_THREADS 65536
-#define WINDOW_SHIFT 27     // nanoseconds of a window: 0.13 s
-#define THREAD_LIMIT 256    // captured waits of a thread in a window: some 2,000 a second
-#define CPU_LIMIT 1024      // and on a CPU
-#define RARE 32             // switches of a thread in a window, up to which the CPU's limit is
-#define CPU_LIMIT_RARE 8192 // this one: else those that switch often would cost others their stacks
+#define WINDOW_SHIFT 27     // length of a window in nanoseconds: 0.13 s
+#define THREAD_LIMIT 256    // captured waits of a thread per window: about 2,000 a second
+#define CPU_LIMIT 1024      // the same for a CPU
+#define RARE 32             // up to this number of switches per window, the CPU's limit for a thread is
+#define CPU_LIMIT_RARE 8192 // this one: otherwise threads that switch often would take the stacks of others
 #define MAX_STRIDE_SHIFT 12
 #define TASK_DEAD 0x80
 
-// Nanoseconds of waits for which a thread has a sample.
+// Nanoseconds of waits per sample of a thread.
 const volatile __u64 varid_wait_period = 1000000;
 
 struct {
@@ -30,7 +30,7 @@ struct {
 	__type(value, struct varid_wait);
 } waits SEC(".maps");
 
-// What has been captured on a CPU in a window.
+// The number of captures on a CPU in a window.
 struct budget {
 	__u64 window;
 	__u32 captured;
@@ -44,7 +44,7 @@ struct {
 	__type(value, struct budget);
 } budgets SEC(".maps");
 
-// A count of the last windows, of which each counts half as much as the one behind it.
+// Returns a count that decays: the previous window counts half, older ones nothing.
 static __always_inline __u32 faded(__u32 count, __u64 before, __u64 window)
 {
 	if (before == window)
@@ -52,7 +52,7 @@ static __always_inline __u32 faded(__u32 count, __u64 before, __u64 window)
 	return before + 1 == window ? count / 2 : 0;
 }
 
-// The power of two by which a count is to be divided so that no more than the limit is left.
+// Returns the power of two by which a count must be divided to stay within the limit.
 static __always_inline __u32 stride_of(__u32 count, __u32 limit)
 {
 	__u32 stride = 1;
@@ -65,7 +65,7 @@ static __always_inline __u32 stride_of(__u32 count, __u32 limit)
 	return stride;
 }
 
-// One of how many waits is captured; 0: not this one.
+// Chooses whether this wait is captured. Returns its stride: it stands for that many waits. 0: it is not captured.
 static __always_inline __u32 choose(struct varid_wait *wait, __u64 now, bool preempted)
 {
 	__u64 window = now >> WINDOW_SHIFT;
@@ -76,7 +76,7 @@ static __always_inline __u32 choose(struct varid_wait *wait, __u64 now, bool pre
 		return 0;
 	wait->switches = faded(wait->switches, wait->window, window) + (preempted ? 0 : 1);
 	wait->window = window;
-	// The scheduler preempts a thread at its ticks: that is seldom enough, and such waits may be long.
+	// The scheduler preempts a thread only at ticks. That is rare enough, and such waits may be long.
 	stride = preempted ? 1 : stride_of(wait->switches, THREAD_LIMIT);
 	if (random & (stride - 1))
 		return 0;
@@ -91,13 +91,13 @@ static __always_inline long output_end(struct varid_wait_end *end)
 {
 	struct scratch *s = own_scratch();
 
-	// The reader looks at the ring a few times a second anyway: an end is short.
+	// Does not count towards a wakeup: the record is short, and the reader polls the ring a few times a second anyway.
 	if (s)
 		s->unsaid += sizeof(*end);
 	return bpf_ringbuf_output(&records, end, sizeof(*end), BPF_RB_NO_WAKEUP);
 }
 
-// A thread's wait is over: hands over what its samples stand for, if it has any.
+// Ends a thread's wait, and reports what its samples stand for, if it has any.
 static __always_inline void end_wait(struct varid_wait *wait, __u32 tid)
 {
 	__u64 now = bpf_ktime_get_ns(), woken = wait->woken ? wait->woken : now;
@@ -115,7 +115,7 @@ static __always_inline void end_wait(struct varid_wait *wait, __u32 tid)
 	wait->assumed = 0;
 #pragma unroll
 	for (int kind = 0; kind < VARID_WAIT_KINDS; kind++) {
-		// A long one whose stacks are not known does not count for another place's sample.
+		// A long wait without known stacks must not count towards the sample of another place.
 		if (!wait->stride && wait->ip && ns[kind] >= varid_wait_period) {
 			end.ns[kind] = ns[kind];
 			continue;
@@ -128,7 +128,7 @@ static __always_inline void end_wait(struct varid_wait *wait, __u32 tid)
 	if (!(end.ns[0] | end.ns[1]))
 		return;
 	if (output_end(&end)) {
-		// It counts for the next one.
+		// The wait counts towards the next sample.
 		if (!wait->stride) {
 			wait->unsampled[0] += end.ns[0];
 			wait->unsampled[1] += end.ns[1];
@@ -146,7 +146,7 @@ static __always_inline void end_wait(struct varid_wait *wait, __u32 tid)
 	}
 }
 
-// A thread ends: what no sample has counts for its last one.
+// Ends a thread: time without a sample counts towards its last one.
 static __always_inline void end_thread(struct varid_wait *wait, __u32 tid)
 {
 	struct varid_wait_end end = {
@@ -178,7 +178,7 @@ static __always_inline void capture(void *ctx, struct scratch *s, struct task_st
 	}
 }
 
-// The current thread leaves its CPU.
+// Starts a wait: the current thread leaves its CPU.
 static __always_inline void begin_wait(struct bpf_raw_tracepoint_args *ctx, const int has_bpf_loop)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
@@ -215,7 +215,8 @@ static __always_inline void begin_wait(struct bpf_raw_tracepoint_args *ctx, cons
 			return;
 		}
 	}
-	// Not every switch is seen (perf's own recording of the tracepoint lacks the same ones): the thread's last wait is over by now.
+	// Not every switch is seen (perf's own recording of the tracepoint lacks the same ones), so the thread's last wait may not have
+	// been ended.
 	if (wait->since && !wait->assumed)
 		end_wait(wait, tid);
 	wait->assumed = 0;
@@ -228,7 +229,7 @@ static __always_inline void begin_wait(struct bpf_raw_tracepoint_args *ctx, cons
 	if (!wait->stride)
 		return;
 	if (target->rules & ~BASIC_RULES && varid_tail_calls)
-		bpf_tail_call(ctx, &walkers, 0); // comes back if there is none
+		bpf_tail_call(ctx, &walkers, 0); // returns only if there is none
 	capture(ctx, s, task, target, wait, has_bpf_loop, BASIC_RULES);
 }
 
@@ -244,7 +245,7 @@ static __always_inline int switched(struct bpf_raw_tracepoint_args *ctx, const i
 	return 0;
 }
 
-// What a program goes over to, of a thread that has been found to be a target's.
+// The program for all rules: called for a thread that belongs to a target.
 static __always_inline int capture_any(struct bpf_raw_tracepoint_args *ctx, const int has_bpf_loop)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
@@ -295,7 +296,7 @@ int varid_wakeup(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-// A new thread waits for its first turn.
+// A new thread waits for a CPU.
 SEC("raw_tp/sched_wakeup_new")
 int varid_wakeup_new(struct bpf_raw_tracepoint_args *ctx)
 {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-// Who comes by a place in the code? A program on a uprobe or kprobe captures the current thread as a sample does.
+// Captures the current thread at each hit of a uprobe or kprobe, as for a sample.
 //
-// At a uprobe the registers are those of user code, at a kprobe the kernel's. A kprobe's program runs to its end. A uprobe's can
-// be preempted by another thread that comes by on the same CPU (since 6.0), so a scratch is a thread's as long as it runs.
+// At a uprobe the registers are those of user code, at a kprobe the kernel's. A kprobe's program is not preempted. A uprobe's
+// can be preempted by another thread that hits it on the same CPU (since 6.0), so a thread owns its scratch while the program
+// runs.
 #define VARID_CAN_BE_PREEMPTED
 #include "capture.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-// A sample stands for so many hits.
+// The number of hits per sample.
 const volatile __u64 varid_hits = 1;
 
-// Hits of targets on a CPU for which there is no sample yet.
+// The hits of targets on a CPU that have no sample yet.
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -19,14 +20,14 @@ struct {
 	__type(value, __s64);
 } hits SEC(".maps");
 
-// The scratches that no thread has. The loader fills it.
+// The free scratches. The loader fills the stack.
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK);
 	__uint(max_entries, 1);
 	__type(value, __u32);
 } idle_scratches SEC(".maps");
 
-// The scratches that threads have, by their tids.
+// The scratches in use, by their threads' tids.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -42,7 +43,7 @@ static __always_inline struct scratch *own_scratch(void)
 	return slot ? bpf_map_lookup_elem(&scratches, slot) : NULL;
 }
 
-// Takes a scratch for the current thread; 0: it has one.
+// Takes a scratch for the current thread. Returns 0 on success.
 static __always_inline long take_scratch(__u32 tid)
 {
 	__u32 slot;
@@ -66,7 +67,7 @@ static __always_inline void give_scratch_back(__u32 tid)
 	bpf_map_push_elem(&idle_scratches, &slot, 0);
 }
 
-// As count(), where another thread may count in between.
+// As count(), but safe against preemption by another thread that counts.
 static __always_inline void count_alone(__u32 which)
 {
 	__u64 *n = bpf_map_lookup_elem(&counters, &which);
@@ -75,7 +76,7 @@ static __always_inline void count_alone(__u32 which)
 		__sync_fetch_and_add(n, 1);
 }
 
-// Counts a hit. Whether it completes the hits of a sample.
+// Counts a hit. Returns true if a sample is due.
 static __always_inline bool is_due(void)
 {
 	__u32 zero = 0;
@@ -83,7 +84,7 @@ static __always_inline bool is_due(void)
 
 	if (!n)
 		return true;
-	// Two threads may both see that their hits are enough. Then the next sample takes longer.
+	// Two threads may both find that a sample is due. The following sample then takes more hits.
 	__sync_fetch_and_add(n, 1);
 	if (*(volatile __s64 *)n < (__s64)varid_hits)
 		return false;
@@ -104,12 +105,12 @@ static __always_inline int hit(struct pt_regs *ctx, const int has_bpf_loop, cons
 	target = target_of(task, id >> 32, &flags);
 	if (!target)
 		return 0;
-	// What another program has gone over to has counted the hit.
+	// The program that made the tail call has counted the hit.
 	if (rules == BASIC_RULES) {
 		if (!is_due())
 			return 0;
 		if (target->rules & ~rules && varid_tail_calls)
-			bpf_tail_call(ctx, &walkers, 0); // comes back if there is none
+			bpf_tail_call(ctx, &walkers, 0); // returns only if there is none
 	}
 	count_alone(VARID_COUNT_SAMPLES);
 	if (take_scratch(id)) {

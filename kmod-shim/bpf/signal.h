@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Where does the walk begin while a signal's handler runs on an alternate stack? With the registers that the signal interrupted. */
+/* Starts the walk at the interrupted registers while a signal handler runs on an alternate stack. */
 #ifndef VARID_BPF_SIGNAL_H
 #define VARID_BPF_SIGNAL_H
 
 #include "frames.h"
 #include "signal_frame.h"
 
-#define UCONTEXTS (COPY_MAX / VARID_UCONTEXT_ALIGN) // places where one is searched for
-#define UCONTEXTS_UNROLLED 384 // without bpf_loop: the verifier follows every turn
+#define UCONTEXTS (COPY_MAX / VARID_UCONTEXT_ALIGN) // places to search
+#define UCONTEXTS_UNROLLED 384 // without bpf_loop: the verifier follows every iteration
 
-// A search through the copy of the end of an alternate stack, from its highest place downwards.
+// A search through the copy of the end of an alternate stack, from the highest place down.
 struct search {
 	__u64 stack; // the alternate stack
 	__u64 size;
-	__u64 last;  // the highest place's offset in the copy
-	__u64 below; // how far below that the ucontext_t is; larger: there is none
+	__u64 last;  // offset of the highest place in the copy
+	__u64 below; // distance of the ucontext_t below that; larger: there is none
 };
 
-// One place: 0 to go on.
+// Searches one place. Returns 0 to continue.
 static __always_inline long search_place(struct scratch *s, struct search *search, __u32 place)
 {
 	const __u64 below = (__u64)place * VARID_UCONTEXT_ALIGN;
@@ -37,7 +37,7 @@ static long search_callback(__u32 place, void *search)
 	return s ? search_place(s, search, place) : 1;
 }
 
-// The highest ucontext_t of an alternate stack in the last COPY_MAX bytes of it, 0: there is none.
+// Returns the highest ucontext_t in the last COPY_MAX bytes of an alternate stack, or 0.
 static __always_inline __u64 search_ucontext(struct scratch *s, __u64 stack, __u64 size, const int has_bpf_loop)
 {
 	const __u64 end = (stack + size) & ~(__u64)(VARID_UCONTEXT_ALIGN - 1);
@@ -84,8 +84,8 @@ static __always_inline int enter(struct scratch *s, __u64 stack, __u64 size, con
 	return 0;
 }
 
-// Takes the registers that a signal interrupted for those of the record, which are kept. Whether they have been found, the record says.
-// Functions of their own: the verifier follows them once.
+// Saves the record's registers and replaces them by those that the signal interrupted. VARID_INTERRUPTED is set if they were found.
+// Separate functions: the verifier checks them once.
 __noinline int enter_interrupted(struct scratch *s, __u64 stack, __u64 size)
 {
 	return enter(s, stack, size, 1);
@@ -96,7 +96,7 @@ __noinline int enter_interrupted_no_loop(struct scratch *s, __u64 stack, __u64 s
 	return enter(s, stack, size, 0);
 }
 
-// Gives the record its own registers back. Its instruction is native code's.
+// Restores the record's own registers, whose ip is in native code.
 static __always_inline void leave_interrupted(struct scratch *s)
 {
 	__builtin_memcpy(s->record.regs, s->handler_regs, sizeof(s->handler_regs));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-// Who comes by a tracepoint of the kernel? A program on a raw tracepoint captures the current thread as a sample does.
+// Captures the current thread at each hit of a raw tracepoint, as for a sample.
 #include "capture.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-// A sample stands for so many hits.
+// The number of hits per sample.
 const volatile __u64 varid_hits = 1;
 
-// Hits of targets on a CPU since its last sample.
+// The hits of targets on a CPU since its last sample.
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -30,13 +30,13 @@ static __always_inline int hit(void *ctx, const int has_bpf_loop, const __u32 ru
 	count_of_cpu = bpf_map_lookup_elem(&hits, &zero);
 	if (!target || !s || !count_of_cpu)
 		return 0;
-	// What another program has gone over to has counted the hit.
+	// The program that made the tail call has counted the hit.
 	if (rules == BASIC_RULES) {
 		if (++*count_of_cpu < varid_hits)
 			return 0;
 		*count_of_cpu = 0;
 		if (target->rules & ~rules && varid_tail_calls)
-			bpf_tail_call(ctx, &walkers, 0); // comes back if there is none
+			bpf_tail_call(ctx, &walkers, 0); // returns only if there is none
 	}
 	count(VARID_COUNT_SAMPLES);
 	begin_record(s, id, varid_hits);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-// The shim as a BPF program: at a perf event's overflow, reads the interrupted
-// thread's registers, managed frames, kernel callchain, the slice of stack that an
-// unwinder will need and where frame pointers lead beyond it, and hands them over in one record. It resolves nothing.
+// The shim as a BPF program. At a perf event's overflow it reads the interrupted thread's registers, managed frames,
+// kernel callchain, the slice of stack that an unwinder needs, and the frame links beyond it, and writes one record.
+// It resolves nothing.
 //
-// Compiled once per architecture (-D__TARGET_ARCH_x86 or _arm64). Two entry points
-// differ in how they loop: bpf_loop (5.17) and a bounded loop for older kernels. Each has a
-// second program behind it, to which it goes over for processes whose frames follow other rules
-// than the basic ones.
+// Compiled once per architecture (-D__TARGET_ARCH_x86 or _arm64). Two entry points differ in how they loop: with
+// bpf_loop (5.17), or with a bounded loop for older kernels. Each has a second program, which it tail-calls for
+// processes whose frames follow other than the basic rules.
 #include "capture.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -17,10 +16,11 @@ struct {
 	__type(value, __u32);
 } rings SEC(".maps");
 
-// The kernel's own sample of every overflow comes, of strangers, too; set by the loader.
+// Keep the kernel's own sample of every overflow, even outside of targets. Set by the loader.
 const volatile __u32 varid_keep_all = 0;
 
-// What its own ring has no room for, or in an NMI no lock, goes where it would without one.
+// Writes the record to its own ring. If that has no space, or its lock is not available in an NMI, writes it to the
+// event's ring.
 static __always_inline void hand_over(struct bpf_perf_event_data *ctx, struct scratch *s)
 {
 	__u64 size;
@@ -53,7 +53,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 	if (!target || !s)
 		return varid_keep_all;
 	if (rules == BASIC_RULES && target->rules & ~rules && varid_tail_calls)
-		bpf_tail_call(ctx, &walkers, 0); // comes back if there is none
+		bpf_tail_call(ctx, &walkers, 0); // returns only if there is none
 	count(VARID_COUNT_SAMPLES);
 
 	begin_record(s, id, ctx->sample_period);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What did a signal interrupt whose handler runs on an alternate stack (sigaltstack)? The kernel saves the interrupted
- * registers in a ucontext_t on that stack, next to the stack's own address and size.
+ * Finds the registers that a signal interrupted whose handler runs on an alternate stack (sigaltstack). The kernel saves them in a
+ * ucontext_t on that stack, together with the stack's address and size.
  *
- * No register leads to the ucontext_t: the handler's unwind information does. It lies at a distance from the end of the stack that
- * depends on the processor's floating-point state, so it is searched for, and the distance is tried first at the next sample.
- * A nested handler has a ucontext_t of its own further down: the highest one is that of the ordinary stack.
+ * No register points to the ucontext_t; an unwinder finds it by the handler's unwind information. Its distance from the end of the
+ * stack depends on the processor's floating-point state. So it is searched for, and its distance is tried first at the next
+ * sample. A nested handler has another ucontext_t at a lower address: the highest one has the registers of the ordinary stack.
  */
 #ifndef VARID_SIGNAL_FRAME_H
 #define VARID_SIGNAL_FRAME_H
@@ -14,13 +14,13 @@
 
 #if defined(__TARGET_ARCH_x86) || defined(CONFIG_X86_64)
 #define VARID_HAS_SIGNAL_FRAME 1
-#define VARID_UCONTEXT_BYTES 176 /* of a ucontext_t up to the last register that is read */
-/* struct rt_sigframe: what an unwinder reads ends with the registers. */
+#define VARID_UCONTEXT_BYTES 176 /* bytes of a ucontext_t up to the last register that is read */
+/* struct rt_sigframe: an unwinder reads nothing above the registers. */
 #define VARID_SIGNAL_STACK_END(ucontext, end) ((ucontext) + VARID_UCONTEXT_BYTES)
 #elif defined(__TARGET_ARCH_arm64) || defined(CONFIG_ARM64)
 #define VARID_HAS_SIGNAL_FRAME 1
 #define VARID_UCONTEXT_BYTES 448
-/* The frame record to which x29 leads stands above struct rt_sigframe. */
+/* The frame record that x29 points to is above struct rt_sigframe. */
 #define VARID_SIGNAL_STACK_END(ucontext, end) (end)
 #else
 #define VARID_HAS_SIGNAL_FRAME 0
@@ -31,23 +31,23 @@
 #define VARID_UCONTEXT_STACK 16
 #define VARID_UCONTEXT_STACK_SIZE 32
 
-/* Whether a thread whose alternate stack is at `stack` runs on it: the kernel's on_sig_stack(). */
+/* Returns nonzero if a thread with an alternate stack at `stack` runs on it, as the kernel's on_sig_stack() does. */
 static inline __attribute__((always_inline)) int varid_on_signal_stack(varid_u64 sp, varid_u64 stack, varid_u64 size)
 {
 	return sp > stack && sp - stack <= size;
 }
 
 #if VARID_HAS_SIGNAL_FRAME
-/* Whether the kernel has saved the place of this alternate stack at `ucontext`, of which 40 bytes can be read. */
+/* Returns nonzero if the 40 readable bytes at `ucontext` contain the address and size of this alternate stack. */
 static inline __attribute__((always_inline)) int
 varid_is_ucontext(const varid_u8 *ucontext, varid_u64 stack, varid_u64 size)
 {
-	/* One comparison, which is one branch less for a verifier to follow at each place. */
+	/* A single comparison: one branch less at each place for the verifier to follow. */
 	return !((*(const varid_u64 *)(ucontext + VARID_UCONTEXT_STACK) ^ stack) |
 		 (*(const varid_u64 *)(ucontext + VARID_UCONTEXT_STACK_SIZE) ^ size));
 }
 
-/* The registers of a record from VARID_UCONTEXT_BYTES of a ucontext_t. */
+/* Reads a record's registers from VARID_UCONTEXT_BYTES of a ucontext_t. */
 static inline __attribute__((always_inline)) void
 varid_interrupted_registers(const varid_u8 *ucontext, varid_u64 *regs)
 {
@@ -66,7 +66,7 @@ varid_interrupted_registers(const varid_u8 *ucontext, varid_u64 *regs)
 	regs[VARID_X86_RSP] = saved[15];
 	regs[VARID_X86_RIP] = saved[16];
 #else
-	/* struct sigcontext, behind fault_address: x0 to x30, sp, pc */
+	/* struct sigcontext, after fault_address: x0 to x30, sp, pc */
 	const varid_u64 *saved = (const varid_u64 *)(ucontext + 184);
 	varid_u32 i;
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The walker: from a thread's base to its managed frames, one frame a step.
+ * The walker: finds the managed frames of a thread from its base, one frame per step.
  *
- * Compiled into the BPF program, the kernel module and a user-space library. The user defines how memory is read (walk.h), and owns the
- * loop: varid_walk_start, then varid_walk_step until it returns something else than VARID_WALK_FRAME; varid_pack_frame says what goes into
- * a record. Most frames are plain: for speed, call varid_plain_frame first. No allocation, no loops, every read may fail, no value
- * read is trusted for more than a bounded next read.
+ * It is compiled into the BPF program, the kernel module and a user-space library. The user defines how memory is read (walk.h) and owns the
+ * loop: varid_walk_start, then varid_walk_step until it returns anything but VARID_WALK_FRAME. varid_pack_frame packs a frame for a record.
+ * Most frames are plain: for speed, call varid_plain_frame first. The walker allocates nothing and has no loops. Every read may fail, and a
+ * value that was read is used only for further bounded reads.
  *
- * A layout says which rule each stretch of the stack follows (varid_tunnel.h); each rule is a header. `rules` is a constant: VARID_RULE_BIT of
- * each kind of rule that a layout may have here. Nothing is compiled for the other kinds, so that a program for one kind is as short as
- * that kind needs.
+ * A layout defines which rule each stretch of the stack follows (varid_tunnel.h). Each rule is a header. `rules` is a constant with
+ * VARID_RULE_BIT of each kind of rule that a layout may have here. Other kinds are not compiled in, so a program for one kind is no longer
+ * than that kind needs.
  */
 #ifndef VARID_WALKER_H
 #define VARID_WALKER_H
@@ -20,9 +20,8 @@
 #include "rules/shadow.h"
 
 /*
- * base: what tls_offset leads to. tid: as the process knows it; 0: the base is known to be
- * this thread's.
- * VARID_WALK_END: not a thread of the VM.
+ * base: the value that tls_offset leads to. tid: the thread's id in its process's pid namespace, or 0 if the base is known to be this
+ * thread's. Returns VARID_WALK_END if it is not a thread of the VM.
  */
 static inline __attribute__((always_inline)) int
 varid_walk_start(struct varid_walk *walk, const struct varid_layout *layout, const varid_u32 rules, varid_u64 base,
@@ -73,7 +72,7 @@ varid_walk_step(struct varid_walk *walk, const struct varid_layout *layout, cons
 	return varid_step_list(walk, layout, out);
 }
 
-/* Whether the frames that come first are of a stretch that is tried: they may be none. */
+/* Returns nonzero if the first frames are those of a leaf in compiled code, which may be wrong. */
 static inline __attribute__((always_inline)) int varid_is_tried(const struct varid_walk *walk)
 {
 	return walk->inner == VARID_INNER_TRIED && walk->quick;

@@ -3,19 +3,19 @@
 use varid_model::RECORD_REGS;
 use varid_tunnel::abi::{Layout, MAX_RULES};
 
-/// Most managed frames in a record; of compiled code half as many.
+/// Maximum number of managed frames in a record. Compiled code has half as many.
 pub const MAX_FRAMES: usize = 512;
 
-/// Bytes of stack that `--stack vertical` copies where managed frames are not on it.
+/// Bytes of stack that `--stack vertical` copies if managed frames are not on it.
 pub const STACK_SLICE: usize = 4096;
 
-/// Bytes of stack that `--stack vertical` copies at most to reach the first managed frame, or of a thread that has none.
+/// Maximum number of bytes that `--stack vertical` copies to reach the first managed frame, or for a thread without any.
 pub const STACK_REACH: usize = 16384;
 
-/// Bytes of stack that `--stack full` copies at most.
+/// Maximum number of bytes of stack that `--stack full` copies.
 pub const STACK_FULL: usize = 53248;
 
-/// Bytes below the stack pointer with which a slice begins.
+/// A slice starts this many bytes below the stack pointer.
 pub const RED_ZONE: u64 = 128;
 
 /// Flags of a [`crate::CapturedSample`].
@@ -24,13 +24,13 @@ pub mod flags {
     pub const IN_KERNEL: u32 = 1;
     /// The user ip is in the interpreter loop's body: the first frame comes from registers.
     pub const IN_BODY: u32 = 2;
-    /// The thread has no base: not one of the VM's, or not yet.
+    /// The thread has no base: it is not, or not yet, one of the VM's.
     pub const NO_BASE: u32 = 4;
-    /// The frames end early: a read failed or contradicted another.
+    /// The frames end early: a read failed or was inconsistent.
     pub const TORN: u32 = 8;
     /// More frames than [`super::MAX_FRAMES`].
     pub const FRAMES_TRUNCATED: u32 = 16;
-    /// The slice ends before the stretch it should cover.
+    /// The slice does not cover all that it should.
     pub const STACK_TRUNCATED: u32 = 32;
     /// The shim had no layout for the process (yet).
     pub const NOT_READY: u32 = 64;
@@ -40,31 +40,31 @@ pub mod flags {
     pub const NO_WALK: u32 = 256;
     /// A 32-bit process of a 64-bit kernel: the registers are its own machine's.
     pub const COMPAT: u32 = 512;
-    /// The compiled frames that come first are the innermost ones, if unwinding leads to them.
+    /// The first compiled frames are the innermost ones, if unwinding confirms them.
     pub const INNER: u32 = 1024;
-    /// Only linked frames and noted ones were walked: those of other rules are in the copy of the stack.
+    /// Only linked and noted frames were walked: frames of other rules are in the copy of the stack.
     pub const LINKED_ONLY: u32 = 2048;
-    /// A signal's handler runs on an alternate stack: the frames are those of the code that the signal interrupted.
+    /// A signal handler runs on an alternate stack: the frames are those of the interrupted code.
     pub const INTERRUPTED: u32 = 4096;
-    /// Of user code only the instruction is known: no stacks were captured. No shim sets it.
+    /// Only the instruction of user code is known: no stacks were captured. No shim sets it.
     pub const LEAF_ONLY: u32 = 1 << 31;
 }
 
 /// Flags of a [`crate::ManagedFrame`].
 pub mod frame_flags {
-    /// A compiled or native method: the address is its native frame, there is no pc.
+    /// A compiled or native method: the address is its native frame, and there is no pc.
     pub const QUICK: u64 = 1;
-    /// The last of its fragment: native code called it.
+    /// The last of its fragment: called by native code.
     pub const OUTERMOST: u64 = 2;
-    /// The pc counts bytes from the method's first instruction.
+    /// The pc is in bytes from the method's first instruction.
     pub const RELATIVE: u64 = 4;
-    /// The pc may be an earlier one of the method, or nothing: the method tells.
+    /// The pc is the last exported one: it may be outdated, or not of this method.
     pub const EXPORTED: u64 = 8;
     /// A compiled method: the pc is the return address in its code.
     pub const COMPILED: u64 = 16;
     /// Both the method and the pc are needed.
     pub const PAIR: u64 = RELATIVE | EXPORTED | COMPILED;
-    /// Where the flags of a frame begin in its record's word, above the address.
+    /// Position of a frame's flags in its record's word, above the address.
     pub const SHIFT: u32 = 56;
 }
 
@@ -74,19 +74,19 @@ pub mod target_flags {
     pub const READY: u32 = 1;
     /// Children are admitted until the daemon knows them.
     pub const FOLLOW: u32 = 2;
-    /// The kernel's own sample comes, too.
+    /// Keep the kernel's own sample, too.
     pub const KEEP_RAW: u32 = 4;
     /// Copy the whole stack with every sample.
     pub const FULL_STACK: u32 = 8;
-    /// Leaves only.
+    /// Only leaves.
     pub const NO_STACK: u32 = 16;
-    /// The process knows its threads by ids of a pid namespace of its own.
+    /// The process's threads have other ids in its own pid namespace.
     pub const NAMESPACED: u32 = 32;
-    /// Known and not wanted, whoever its parent is.
+    /// Not sampled, whatever its parent is.
     pub const IGNORE: u32 = 64;
 }
 
-/// The body of an interpreter loop: where the registers of a rule are valid.
+/// The body of an interpreter loop, in which the registers of a rule are valid.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Body {
@@ -96,7 +96,7 @@ pub struct Body {
     pub end: u64,
 }
 
-/// Most states of a rule's code.
+/// Maximum number of states of a rule's code.
 pub const MAX_STATES: usize = 256;
 
 /// Flags of a [`RawState`].
@@ -105,11 +105,11 @@ pub mod state_flags {
     pub const KNOWN: u8 = 1;
     /// The frame's method is at the stack pointer, its bytecode pc in a register.
     pub const HAS_PC: u8 = 2;
-    /// The caller's pc is where the rule says.
+    /// The caller's pc is saved where the rule defines.
     pub const SAVED_PC: u8 = 4;
-    /// So is the caller's frame register.
+    /// The same for the caller's frame register.
     pub const SAVED_FRAME: u8 = 8;
-    /// And the return address.
+    /// The same for the return address.
     pub const SAVED_RETURN: u8 = 16;
 }
 
@@ -170,10 +170,10 @@ pub struct RawRecord {
     pub beyond: u32,
 }
 
-/// `struct varid_frame_link`: its words.
+/// The words of `struct varid_frame_link`.
 pub type RawFrameLink = [[u8; 8]; 3];
 
-/// A frame as the walker finds it.
+/// A frame as the walker returns it.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RawFrame {
@@ -183,7 +183,7 @@ pub struct RawFrame {
     pub flags: u64,
 }
 
-/// Counters of the shim, by their place in its map.
+/// Counters of the shim, by index in its map.
 pub const COUNTER_SAMPLES: u32 = 0;
 pub const COUNTER_NO_SPACE: u32 = 1;
 pub const COUNTER_WAITS: u32 = 2;
@@ -235,7 +235,7 @@ mod tests {
     use std::process::Command;
     use varid_model::{ADDRESS_MASK, Machine};
 
-    /// The mirror and the header must agree on every size and offset.
+    /// The size and offset of every field must equal the header's.
     #[test]
     fn each_flag_of_a_record_is_a_bit_of_its_own() {
         let all = [

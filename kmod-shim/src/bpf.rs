@@ -1,4 +1,4 @@
-//! The shim as a BPF program: loaded, told its targets, attached to perf events.
+//! The shim as a BPF program: loads it, sets its targets, and attaches it to perf events.
 
 use crate::abi::{COUNTER_NO_SPACE, COUNTER_SAMPLES, RawStates, RawTarget};
 use crate::target::{CodeStates, Target};
@@ -27,16 +27,16 @@ use object::{Object, object};
 /// The programs for overflows.
 static OVERFLOW_OBJECT: Object = object!("varid");
 
-/// When a shim's programs run.
+/// The hook that runs a shim's programs.
 #[derive(Debug, Clone, Copy)]
 enum Hook {
-    /// At an event's overflow. `keep_all`: the kernel's own sample of each comes, of strangers, too.
+    /// The overflow of an event. `keep_all`: keep the kernel's own sample of each overflow, even outside of targets.
     Overflow { keep_all: bool },
-    /// At a tracepoint. A sample stands for so many hits.
+    /// A tracepoint. `period`: hits per sample.
     Tracepoint { period: u64 },
-    /// At a uprobe or kprobe. A sample stands for so many hits.
+    /// A uprobe or kprobe. `period`: hits per sample.
     Probe { period: u64 },
-    /// When the scheduler switches threads. A thread has a sample of so many nanoseconds of waits.
+    /// The scheduler's switches of threads. `period`: nanoseconds of waits per sample of a thread.
     Switch { period: u64 },
 }
 
@@ -51,13 +51,13 @@ impl Hook {
     }
 }
 
-/// An entry point, and the program for all rules that it goes over to.
+/// An entry point, and the program for all rules that it tail-calls.
 struct Variant {
     entry: &'static str,
     any: &'static str,
 }
 
-/// The variant that needs bpf_loop, then the one that does not.
+/// The variant with bpf_loop, then the one without.
 const VARIANTS: [Variant; 2] = [
     Variant {
         entry: "varid_sample",
@@ -69,30 +69,30 @@ const VARIANTS: [Variant; 2] = [
     },
 ];
 
-/// What the shim has counted since it was loaded.
+/// Counts since the shim was loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Overflows in targets.
     pub samples: u64,
-    /// Records that found no room in their ring.
+    /// Records lost for lack of space in their ring.
     pub no_space: u64,
 }
 
 /// The loaded shim. Dropping it unloads it once its events are closed.
 pub struct Shim {
     variant: &'static Variant,
-    /// Its programs, with the one that it goes over to for the rules that are not basic ones.
+    /// Its programs, including the one that it tail-calls for rules other than the basic ones.
     walker: Walker,
     targets: HashMap<MapData, u32, RawTarget>,
     everyone: Array<MapData, RawTarget>,
     states: Array<MapData, RawStates>,
-    /// What is in the slots of the map of states.
+    /// The states in each slot of the map of states.
     known_states: Vec<CodeStates>,
-    /// The slot of each target that has one, counted from 1.
+    /// The slot of each target with states, counted from 1.
     users_of_states: std::collections::HashMap<u32, u32>,
     counters: PerCpuArray<MapData, u64>,
     records: RingBuf<MapData>,
-    /// Bytes that their ring holds.
+    /// Size of the ring, in bytes.
     capacity: usize,
 }
 
@@ -110,14 +110,13 @@ unsafe impl aya::Pod for RawTarget {}
 unsafe impl aya::Pod for RawStates {}
 
 impl Shim {
-    /// Loads the program, preferring the variant with bpf_loop. Its records have a ring of
-    /// their own, of so many pages for each CPU, or fewer where the kernel refuses so many; 0: they go to the event's ring, where the kernel's
-    /// own sample of the overflow follows.
+    /// Loads the program, preferring the variant with bpf_loop. Its records have their own ring, of `ring_pages` pages for each CPU, or fewer
+    /// if the kernel refuses that many. 0: they go to the event's ring, where the kernel's own sample of the overflow follows.
     pub fn load(ring_pages: usize) -> Result<Self, BpfError> {
         Self::load_first_of(&VARIANTS, Hook::Overflow { keep_all: false }, ring_pages)
     }
 
-    /// Without such a ring, and the kernel's own sample of every overflow comes, of strangers, too.
+    /// Loads the program without such a ring. The kernel's own sample of every overflow is kept, even outside of targets.
     pub fn load_keeping_all() -> Result<Self, BpfError> {
         Self::load_first_of(&VARIANTS, Hook::Overflow { keep_all: true }, 0)
     }
@@ -162,7 +161,7 @@ impl Shim {
                 0 => 0,
                 _ => wake_bytes(bytes, online),
             };
-            // Each object has those of its own hook.
+            // Each object contains only the maps and globals of its own hook.
             let loaded = EbpfLoader::new()
                 .map_max_entries("scratches", scratches)
                 .map_max_entries("idle_scratches", scratches)
@@ -225,8 +224,7 @@ impl Shim {
         self.variant.entry
     }
 
-    /// Runs the shim at every overflow of `event`, the event of `cpu`; its records go to
-    /// `output`, a BPF output event of that CPU.
+    /// Runs the shim at every overflow of `event`, an event of `cpu`. Its records go to `output`, a BPF output event of the same CPU.
     pub fn attach(
         &self,
         cpu: u32,
@@ -261,8 +259,8 @@ impl Shim {
         })
     }
 
-    /// Hands over all that is in the ring of the records' own when this begins, and gives its
-    /// room back. Of what comes meanwhile no more follows than the ring holds.
+    /// Passes all records in the records' own ring to `each`, and releases their space. New records that arrive meanwhile are limited to the
+    /// ring's capacity.
     pub fn drain(&mut self, mut each: impl FnMut(&[u8])) {
         let mut left = self.capacity;
         while left > 0
@@ -273,20 +271,19 @@ impl Shim {
         }
     }
 
-    /// Becomes readable, which only an edge-triggered epoll should ask for, when a CPU has filled
-    /// a quarter of its part of that ring.
+    /// The descriptor that is readable when a CPU has filled a quarter of its part of that ring. Use an edge-triggered epoll.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.records.as_fd()
     }
 
-    /// The program that walks the frames of targets that need it ([`Target::needs_walker`]).
+    /// The program that walks the frames of targets with [`Target::needs_walker`].
     pub fn walker(&self) -> Walker {
         self.walker.clone()
     }
 
-    /// Admits a process (its id in the initial pid namespace), or changes what is known of it. While the [`Self::walker`] that it needs is
-    /// not loaded, its records have linked frames only ([`crate::flags::LINKED_ONLY`]), or none ([`crate::flags::NO_WALK`]), and a copy of
-    /// the stack with the others.
+    /// Adds or changes the target of a process (its id in the initial pid namespace). While the [`Self::walker`] that it needs is not loaded,
+    /// its records have linked frames only ([`crate::flags::LINKED_ONLY`]) or none ([`crate::flags::NO_WALK`]), and a copy of the stack with
+    /// the others.
     pub fn set_target(&mut self, pid: u32, target: &Target) -> Result<(), BpfError> {
         self.users_of_states.remove(&pid);
         let slot = self.slot_of(pid, &target.states)?;
@@ -306,7 +303,7 @@ impl Shim {
             })
     }
 
-    /// The slot, counted from 1, of these states; 0: there are none, or other processes' states have all slots.
+    /// Returns the slot of these states, counted from 1, or 0 if there are none or all slots are used by other states.
     fn slot_of(&mut self, pid: u32, states: &CodeStates) -> Result<u32, BpfError> {
         if states.is_empty() {
             return Ok(0);
@@ -340,7 +337,7 @@ impl Shim {
         Ok(slot(at))
     }
 
-    /// Forgets a process; unknown processes are ignored.
+    /// Removes the target of a process; unknown processes are ignored.
     pub fn remove_target(&mut self, pid: u32) -> Result<(), BpfError> {
         self.users_of_states.remove(&pid);
         match self.targets.remove(&pid) {
@@ -357,14 +354,14 @@ impl Shim {
         }
     }
 
-    /// Admits every process that has no entry of its own.
+    /// Sets the target of all processes without one of their own.
     pub fn admit_everyone(&mut self, target: &Target) -> Result<(), BpfError> {
         self.everyone
             .set(0, target.raw(0), 0)
             .map_err(map_error("everyone"))
     }
 
-    /// Sums the counters over all CPUs.
+    /// Returns the counters, summed over all CPUs.
     pub fn counters(&self) -> Result<Counters, BpfError> {
         Ok(Counters {
             samples: self.counter(COUNTER_SAMPLES)?,
@@ -372,7 +369,7 @@ impl Shim {
         })
     }
 
-    /// A counter, summed over all CPUs.
+    /// Returns a counter, summed over all CPUs.
     fn counter(&self, index: u32) -> Result<u64, BpfError> {
         let values = self
             .counters
@@ -393,7 +390,7 @@ fn load(ebpf: &mut Ebpf, name: &'static str) -> Result<(), BpfError> {
     Ok(())
 }
 
-/// Runs a program of an object whenever an event of perf's happens.
+/// Runs a program of an object at every overflow of a perf event.
 fn run_at(
     object: &Ebpf,
     program: &'static str,
@@ -409,23 +406,23 @@ fn run_at(
     })
 }
 
-/// Bytes of a ring below which no smaller one is tried.
+/// The smallest ring that is tried, in bytes.
 const LEAST_RING: u32 = 1 << 16;
 
-/// Bytes of the ring that these CPUs share: a power of two, as the kernel demands.
+/// Returns the size of the ring that these CPUs share, in bytes: a power of two, as the kernel requires.
 fn shared_ring(pages: usize, cpus: usize, page: usize) -> u32 {
     const MOST: usize = 1 << 30;
     let bytes = pages.saturating_mul(page).saturating_mul(cpus);
     bytes.clamp(page, MOST).next_power_of_two() as u32
 }
 
-/// A quarter of what each of these CPUs has of their ring.
+/// Returns a quarter of each CPU's part of the ring.
 fn wake_bytes(ring: u32, cpus: usize) -> u64 {
     let part = u64::from(ring).checked_div(cpus as u64);
     (part.unwrap_or_default() / 4).max(1)
 }
 
-/// The kernel has no memory for the ring, or this user must not lock so much (before 5.11).
+/// Returns true if the kernel has no memory for the ring, or this user must not lock that much (before 5.11).
 fn lacks_memory(error: &EbpfError) -> bool {
     let EbpfError::MapError(MapError::CreateError { name, io_error }) = error else {
         return false;
@@ -434,7 +431,7 @@ fn lacks_memory(error: &EbpfError) -> bool {
 }
 
 fn page_size() -> usize {
-    // SAFETY: sysconf takes a number and touches no memory of ours.
+    // SAFETY: sysconf takes a number and accesses no memory of the caller.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(4096)
 }
@@ -446,7 +443,7 @@ fn map_error(map: &'static str) -> impl Fn(MapError) -> BpfError {
 /// `_IOW('$', 8, __u32)` of linux/perf_event.h.
 const PERF_EVENT_IOC_SET_BPF: libc::Ioctl = 0x4004_2408_u32 as libc::Ioctl;
 
-/// bpf(BPF_MAP_UPDATE_ELEM): aya fills a perf event array with events of its own only.
+/// bpf(BPF_MAP_UPDATE_ELEM): aya can put only its own events into a perf event array.
 fn bpf_map_update(map: BorrowedFd<'_>, key: u32, value: i32) -> io::Result<()> {
     /// `union bpf_attr`, the part for map elements.
     #[repr(C)]
@@ -465,8 +462,8 @@ fn bpf_map_update(map: BorrowedFd<'_>, key: u32, value: i32) -> io::Result<()> {
         value: std::ptr::from_ref(&value) as u64,
         flags: 0,
     };
-    // SAFETY: `attr` has the layout that the kernel expects of this command; key and value
-    // are 4 bytes each, as the map declares, and live through the call.
+    // SAFETY: `attr` has the layout that the kernel expects for this command; key and value are 4 bytes each, as the map declares, and live
+    // through the call.
     let result = unsafe {
         libc::syscall(
             libc::SYS_bpf,

@@ -1,4 +1,4 @@
-//! Managed frames, as a record packs them and as they are read.
+//! Managed frames: packed in a record, and unpacked.
 
 use crate::abi::frame_flags;
 use std::cell::{Cell, OnceCell};
@@ -6,44 +6,44 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use varid_model::{ADDRESS_MASK, Address, CodeUnits};
 
-/// Bytes of a code unit of [`FramePc::Relative`].
+/// Bytes in a code unit of [`FramePc::Relative`].
 const UNIT: u64 = 2;
 
-/// Where a managed frame is in its method's bytecode.
+/// The position of a managed frame in its method's bytecode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FramePc {
-    /// At the instruction at this address: of the leaf the executed one, of a caller its invoke.
+    /// The instruction at this address: for the leaf the executed one, for a caller its invoke.
     Absolute(Address),
-    /// So many code units of 16 bits behind the first instruction of the method.
+    /// An offset from the first instruction of the method, in code units of 16 bits.
     Relative {
         /// The VM's method pointer.
         method: Address,
-        /// From its first instruction.
+        /// Offset from its first instruction.
         offset: CodeUnits,
     },
-    /// Where the method last told the VM that it was. It may have been another call, or another method's frame in the
-    /// same place: the address counts only if it is one of the method's.
+    /// The pc that the method exported last. It may be of another call, or of an earlier frame in the same place: the address is
+    /// valid only if it is one of the method's.
     Exported {
         /// The VM's method pointer.
         method: Address,
         /// The dex pc that the method last exported, or 0.
         pc: Address,
     },
-    /// Where the compiled code of a method has made a call.
+    /// The return address of a call in a method's compiled code.
     Compiled {
         /// The VM's method pointer.
         method: Address,
-        /// The address that the call returns to; 0: the frame is an interpreter's, and its callers are not known.
+        /// The return address. 0: the frame is an interpreter's, and its callers are not known.
         returns: Address,
     },
-    /// Nowhere: a compiled or native method, whose native frame this is.
+    /// No bytecode position: a compiled or native method, of which this is the native frame.
     Native {
         /// The VM's method pointer.
         method: Address,
     },
 }
 
-/// A frame of the VM at the instant of the sample.
+/// A managed frame of the VM at the time of the sample.
 ///
 /// ```
 /// use varid_model::Address;
@@ -52,14 +52,14 @@ pub enum FramePc {
 /// let native = FramePc::Native { method: Address::new(0x5000) };
 /// let mut frame = ManagedFrame::new(Address::new(0x7ffd_1000), native, true);
 /// assert!(frame.is_quick() && frame.is_outermost());
-/// // Somebody who knows better says where it is.
+/// // A more exact pc replaces it.
 /// frame.set_pc(FramePc::Absolute(Address::new(0x9010)));
 /// assert_eq!(frame.absolute_pc(), Some(Address::new(0x9010)));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ManagedFrame {
     pub(crate) addr: u64,
-    /// 0: the pc says it all.
+    /// 0 if the pc suffices.
     pub(crate) method: u64,
     pub(crate) pc: u64,
     /// [`frame_flags`]: at most one of QUICK, RELATIVE, EXPORTED and COMPILED.
@@ -67,7 +67,7 @@ pub struct ManagedFrame {
 }
 
 impl ManagedFrame {
-    /// A frame at an address, 0: nowhere. `is_outermost`: the last of its stretch, which native code called.
+    /// Makes a frame at an address (0: none). `is_outermost`: the last of its stretch, called by native code.
     pub fn new(address: Address, pc: FramePc, is_outermost: bool) -> Self {
         let mut frame = Self {
             addr: address.get() & ADDRESS_MASK,
@@ -83,13 +83,13 @@ impl ManagedFrame {
         frame
     }
 
-    /// Where the frame lies; its native caller's frame encloses it. 0: nowhere.
+    /// The frame's address, which the frame of its native caller encloses. 0: none.
     #[inline]
     pub fn address(&self) -> Address {
         Address::new(self.addr)
     }
 
-    /// Where it is in its method.
+    /// The position in its method.
     #[inline]
     pub fn pc(&self) -> FramePc {
         let (method, pc) = (Address::new(self.method), Address::new(self.pc));
@@ -97,7 +97,7 @@ impl ManagedFrame {
             0 => FramePc::Absolute(pc),
             frame_flags::RELATIVE => FramePc::Relative {
                 method,
-                // The walker counts in bytes: two for each unit.
+                // The walker counts in bytes, and a unit has two.
                 offset: CodeUnits::new(u32::try_from(self.pc / UNIT).unwrap_or(u32::MAX)),
             },
             frame_flags::EXPORTED => FramePc::Exported { method, pc },
@@ -109,14 +109,14 @@ impl ManagedFrame {
         }
     }
 
-    /// Its pc, if that is an address that needs no method to be understood.
+    /// Returns its pc if that is an address that can be resolved without the method.
     #[inline]
     pub fn absolute_pc(&self) -> Option<Address> {
         let needs_method = self.flags & (frame_flags::QUICK | frame_flags::PAIR) != 0;
         (!needs_method).then_some(Address::new(self.pc))
     }
 
-    /// Says where the frame is in its method.
+    /// Sets the position in its method.
     pub fn set_pc(&mut self, pc: FramePc) {
         let (method, pc, flag) = match pc {
             FramePc::Absolute(pc) => (0, pc.get(), 0),
@@ -134,31 +134,31 @@ impl ManagedFrame {
         self.flags = self.flags & frame_flags::OUTERMOST | flag;
     }
 
-    /// The VM's method pointer, where the pc does not say it all.
+    /// Returns the VM's method pointer, unless the pc suffices.
     #[inline]
     pub fn method(&self) -> Option<Address> {
         Some(Address::new(self.method)).filter(|_| self.absolute_pc().is_none())
     }
 
-    /// A compiled or native method.
+    /// Returns true for a compiled or native method.
     #[inline]
     pub fn is_quick(&self) -> bool {
         self.flags & frame_flags::QUICK != 0
     }
 
-    /// The last of its stretch: native code called it.
+    /// Returns true for the last frame of its stretch, which native code called.
     #[inline]
     pub fn is_outermost(&self) -> bool {
         self.flags & frame_flags::OUTERMOST != 0
     }
 
-    /// Its pc is what it last told the VM.
+    /// Returns true if its pc is the last exported one.
     #[inline]
     pub fn is_exported(&self) -> bool {
         self.flags & frame_flags::EXPORTED != 0
     }
 
-    /// Zero if both are equal. It has no branch, so that long lists are compared fast.
+    /// Returns zero if both are equal. It has no branches, which makes comparisons of long lists fast.
     #[inline]
     pub fn difference(&self, other: &Self) -> u64 {
         (self.addr ^ other.addr)
@@ -167,7 +167,7 @@ impl ManagedFrame {
             | (self.flags ^ other.flags)
     }
 
-    /// The second word of an entry that was taken for a frame's.
+    /// The second word of an entry that was decoded as a frame's.
     fn second_word(&self) -> u64 {
         self.method | self.pc
     }
@@ -183,16 +183,15 @@ impl fmt::Debug for ManagedFrame {
     }
 }
 
-/// A frame as it stands in a record: `struct varid_packed_frame`. A relative or an exported one has two of these.
+/// A frame as packed in a record: `struct varid_packed_frame`. Relative, exported and compiled ones have two of these.
 pub type PackedFrame = [u8; 16];
 
-/// The managed frames of a record, innermost first. They are kept as the record has them, and unpacked when somebody
-/// looks at them.
+/// The managed frames of a record, innermost first. They are kept in packed form, and unpacked at the first access.
 #[derive(Default)]
 pub struct ManagedFrames {
     packed: Vec<PackedFrame>,
     unpacked: OnceCell<Unpacked>,
-    /// Memory of frames that are done with.
+    /// Buffer of earlier frames, for reuse.
     spare: Cell<Vec<ManagedFrame>>,
 }
 
@@ -203,7 +202,7 @@ struct Unpacked {
 }
 
 impl ManagedFrames {
-    /// Takes in the entries of a record; the memory of the frames before them is used again.
+    /// Sets the entries of a record. Reuses the buffer of the previous frames.
     pub fn set_packed(&mut self, entries: &[PackedFrame]) {
         if let Some(Unpacked { frames, .. }) = self.unpacked.take() {
             self.spare.set(frames);
@@ -212,18 +211,18 @@ impl ManagedFrames {
         self.packed.extend_from_slice(entries);
     }
 
-    /// The entries of the record.
+    /// The packed entries of the record.
     #[inline]
     pub fn packed(&self) -> &[PackedFrame] {
         &self.packed
     }
 
-    /// Whether the last frame lacks its second half, and is not among the others.
+    /// Returns true if the last frame lacks its second half. That frame is left out.
     pub fn are_torn(&self) -> bool {
         self.unpacked().are_torn
     }
 
-    /// The innermost frame, as far as its first entry tells; nothing is unpacked for it.
+    /// Returns the innermost frame, as decoded from its first entry alone. Nothing is unpacked.
     #[inline]
     pub fn innermost(&self) -> Option<ManagedFrame> {
         self.packed.first().map(first_half)
@@ -260,7 +259,7 @@ impl DerefMut for ManagedFrames {
 }
 
 impl From<&[ManagedFrame]> for ManagedFrames {
-    /// Frames as the shim packs them.
+    /// Packs frames as the shim does.
     fn from(frames: &[ManagedFrame]) -> Self {
         let entry = |first: u64, second: u64| {
             (u128::from(second) << u64::BITS | u128::from(first)).to_le_bytes()
@@ -309,14 +308,14 @@ impl PartialEq for ManagedFrames {
 
 impl Eq for ManagedFrames {}
 
-/// What an entry says, if it is a frame's first.
+/// Decodes an entry as the first one of a frame.
 fn first_half(entry: &PackedFrame) -> ManagedFrame {
     let (words, _) = entry.as_chunks();
     let word = |index: usize| words.get(index).copied().map_or(0, u64::from_le_bytes);
     let (word, what) = (word(0), word(1));
     let flags = word >> frame_flags::SHIFT;
     let is_method = flags & (frame_flags::QUICK | frame_flags::PAIR) != 0;
-    // All ones or none: several frames are taken apart at once.
+    // A mask without a branch, so that the compiler decodes several frames at once.
     let method = 0u64.wrapping_sub(u64::from(is_method));
     ManagedFrame {
         addr: word & ADDRESS_MASK,
@@ -377,7 +376,7 @@ mod tests {
             let mut packed = ManagedFrames::from(&frames[..]);
             prop_assert_eq!(&packed[..], &frames[..]);
             prop_assert!(!packed.are_torn());
-            // The same memory, other frames.
+            // Other frames in the same buffer.
             let entries = ManagedFrames::from(&others[..]).packed().to_vec();
             packed.set_packed(&entries);
             prop_assert_eq!(&packed[..], &others[..]);

@@ -1,9 +1,8 @@
 //! The shim: reads a thread's managed frames at the instant of a PMU interrupt.
 //!
-//! [`Shim`] is what runs in the kernel; [`Target`] says what it may look at; [`CapturedSample`]
-//! is what it hands over. It only collects: names and files are others' business.
-//! [`Walk`] is the same walker in user space, for sources that deliver a copy of the
-//! stack instead, for tests and for fuzzing.
+//! [`Shim`] runs in the kernel, [`Target`] defines what it samples, and [`CapturedSample`] is its record. It only collects: names
+//! and files are resolved elsewhere. [`Walk`] is the same walker in user space, for sources that deliver a copy of the stack, for
+//! tests and for fuzzing.
 
 #![cfg_attr(
     not(test),

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 pub use abi::{DEVICE as MODULE_DEVICE, RECORD as MODULE_RECORD};
 
-/// Why the kernel module cannot be used.
+/// An error that prevents the use of the kernel module.
 #[derive(Debug, Error)]
 pub enum ModuleError {
     /// The module is not loaded.
@@ -20,22 +20,22 @@ pub enum ModuleError {
         "the kernel module is not loaded: there is no {MODULE_DEVICE}. Build it from kmod-shim/module (make, or dkms install) and load it as root with 'modprobe varid' or 'insmod varid.ko'"
     )]
     NotLoaded,
-    /// The device cannot be opened or does not take a session.
+    /// The device cannot be opened or does not start a session.
     #[error(
         "{MODULE_DEVICE}: {step}: {source}. It needs root, or CAP_PERFMON and the right to open the device"
     )]
     Denied {
-        /// What was tried.
+        /// The failed step.
         step: &'static str,
-        /// Why not.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The module was built from other sources.
+    /// The module was built from another version of the sources.
     #[error(
         "the loaded kernel module speaks another version of its interface: build and load the one that comes with this varid"
     )]
     Version,
-    /// The module was built for a machine whose registers this program does not know.
+    /// The module was built for a machine whose registers this program does not support.
     #[error(
         "the kernel module hands over registers of ELF machine {theirs}, this program knows those of {MACHINE}: take the build of varid for that machine"
     )]
@@ -43,20 +43,20 @@ pub enum ModuleError {
         /// ELF e_machine.
         theirs: u32,
     },
-    /// Its table of targets is full.
+    /// The module's table of targets is full.
     #[error("the kernel module has no room for another process: record fewer at once")]
     TooManyTargets,
     /// A request failed.
     #[error("{MODULE_DEVICE}: {step}: {source}")]
     Request {
-        /// What was asked for.
+        /// The failed request.
         step: &'static str,
-        /// Why not.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// ELF e_machine whose registers this program knows.
+/// The ELF e_machine whose registers this program supports.
 #[cfg(target_arch = "x86_64")]
 const MACHINE: u32 = 62;
 #[cfg(target_arch = "aarch64")]
@@ -64,50 +64,50 @@ const MACHINE: u32 = 183;
 #[cfg(target_arch = "arm")]
 const MACHINE: u32 = 40;
 
-/// An event on one CPU, in the terms of `perf_event_attr`.
+/// An event on one CPU, with the fields of `perf_event_attr`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counter {
     /// The CPU.
     pub cpu: u32,
-    /// `PERF_TYPE_*` or a PMU's own number.
+    /// `PERF_TYPE_*` or the type of a PMU.
     pub kind: u32,
-    /// Which event.
+    /// `config`.
     pub config: u64,
-    /// More of it.
+    /// `config1`.
     pub config1: u64,
-    /// Still more.
+    /// `config2`.
     pub config2: u64,
-    /// Events from one sample to the next, or samples per second.
+    /// The period, or samples per second.
     pub rate: u64,
-    /// The rate is samples per second.
+    /// True if the rate is in samples per second.
     pub frequency: bool,
-    /// User code does not count.
+    /// Do not count user code.
     pub exclude_user: bool,
-    /// The kernel does not count.
+    /// Do not count the kernel.
     pub exclude_kernel: bool,
-    /// Draw each period from a range about the rate, so that it beats with no loop.
+    /// Draw each period from a range around the rate, so that it does not alias with a loop.
     pub jitter: bool,
 }
 
-/// What the module has counted since the session began.
+/// Counts of the module since the start of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ModuleCounts {
     /// Overflows in targets.
     pub samples: u64,
-    /// Records that found no room in their ring.
+    /// Records lost for lack of space in their ring.
     pub no_space: u64,
-    /// Times that a counter was stopped for coming too often.
+    /// Number of times that a counter was throttled.
     pub throttled: u64,
 }
 
-/// What one counter has counted; `running < enabled`: it shared its hardware.
+/// The value of a counter. `running < enabled`: the hardware was shared with other events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CounterValue {
     /// Events.
     pub value: u64,
-    /// Nanoseconds that it was to count.
+    /// Nanoseconds that it was enabled.
     pub enabled: u64,
-    /// Nanoseconds that it did.
+    /// Nanoseconds that it counted.
     pub running: u64,
 }
 
@@ -118,7 +118,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// Opens the device, after one that has shown that this user may have a session.
+    /// Opens the device, after a test session has shown that this user has the permission.
     pub fn open() -> Result<Self, ModuleError> {
         Self::device()?.begin(1, 0, 0)?;
         Self::device()
@@ -140,8 +140,8 @@ impl Module {
         }
     }
 
-    /// Makes it a session whose rings have `ring_pages` (a power of two) pages of data; with
-    /// raw samples come `raw_stack` bytes of stack and the registers of a mask of perf's.
+    /// Starts a session. Its rings have `ring_pages` (a power of two) pages of data. Raw samples have `raw_stack` bytes of stack
+    /// and the registers of perf's mask `raw_regs`.
     pub fn begin(&self, ring_pages: u32, raw_stack: u32, raw_regs: u64) -> Result<(), ModuleError> {
         const STEP: &str = "begin a session";
         let mut session = abi::RawSession {
@@ -164,7 +164,7 @@ impl Module {
         }
     }
 
-    /// Opens a counter, disabled; its number in the session. The error is the kernel's for the event.
+    /// Opens a disabled counter. Returns its id in the session. The error is the kernel's for the event.
     pub fn add_counter(&self, counter: &Counter) -> io::Result<u32> {
         let flag = |set, flag| if set { flag } else { 0 };
         let mut raw = abi::RawCounter {
@@ -184,24 +184,24 @@ impl Module {
         Ok(raw.id)
     }
 
-    /// All counters count from now on.
+    /// Enables all counters.
     pub fn enable(&self) -> Result<(), ModuleError> {
         self.call(abi::ENABLE, 0)
             .map_err(failed("enable the counters"))
     }
 
-    /// No counter counts any more; what is in the rings can still be read.
+    /// Disables all counters. The rings can still be read.
     pub fn disable(&self) -> Result<(), ModuleError> {
         self.call(abi::DISABLE, 0)
             .map_err(failed("disable the counters"))
     }
 
-    /// Admits a process (its id in the initial pid namespace), or changes what is known of it.
+    /// Adds or changes the target of a process (its id in the initial pid namespace).
     pub fn set_target(&self, pid: u32, target: &Target) -> Result<(), ModuleError> {
         let mut raw = abi::RawTarget {
             pid,
             reserved: 0,
-            // The module has no table of states: it leaves samples in the middle of a call to the copy of the stack.
+            // The module has no table of states: for samples in a prologue or epilogue it relies on the copy of the stack.
             target: target.raw(0),
         };
         self.request(abi::TARGET, &mut raw)
@@ -211,12 +211,12 @@ impl Module {
             })
     }
 
-    /// Admits every process that has no entry of its own.
+    /// Sets the target of all processes without one of their own.
     pub fn admit_everyone(&self, target: &Target) -> Result<(), ModuleError> {
         self.set_target(0, target)
     }
 
-    /// Forgets a process; unknown processes are ignored.
+    /// Removes the target of a process; unknown processes are ignored.
     pub fn remove_target(&self, pid: u32) -> Result<(), ModuleError> {
         match self.call(abi::FORGET, pid) {
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
@@ -224,7 +224,7 @@ impl Module {
         }
     }
 
-    /// What a counter has counted.
+    /// Returns the value of a counter.
     pub fn value(&self, id: u32) -> Result<CounterValue, ModuleError> {
         let mut raw = abi::RawValue {
             id,
@@ -239,7 +239,7 @@ impl Module {
         })
     }
 
-    /// What has been counted on all CPUs.
+    /// Returns the module's counts, summed over all CPUs.
     pub fn counts(&self) -> Result<ModuleCounts, ModuleError> {
         let mut raw = abi::RawCounts::default();
         self.request(abi::COUNTS, &mut raw)
@@ -251,10 +251,10 @@ impl Module {
         })
     }
 
-    /// `argument` is the structure of this request.
+    /// Sends a request whose structure is `argument`.
     fn request<T>(&self, request: u32, argument: &mut T) -> io::Result<()> {
-        // SAFETY: each request carries the size of its structure, which is plain data that
-        // the module reads and writes whole; it lives through the call.
+        // SAFETY: each request carries the size of its structure, which is plain data that the module reads and writes completely;
+        // it lives through the call.
         check(unsafe {
             libc::ioctl(
                 self.device.as_raw_fd(),
@@ -276,7 +276,7 @@ impl Module {
     }
 }
 
-/// To be mapped (the ring of CPU n at n times its length) and polled.
+/// For mapping (the ring of CPU n at n times its length) and polling.
 impl AsFd for Module {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.device.as_fd()

@@ -1,4 +1,4 @@
-//! A sample as the shim hands it over, decoded.
+//! Decodes the shim's record of a sample.
 
 use crate::abi::{RED_ZONE, RawFrameLink, RawRecord, flags};
 use crate::frames::{ManagedFrames, PackedFrame};
@@ -8,10 +8,10 @@ use varid_model::{
     Address, BeyondCopy, FrameLink, Holes, Machine, MonotonicNs, Period, Pid, Regs, Tid,
 };
 
-/// A sample: what the shim saw at the interrupt.
+/// A sample: the state that the shim captured at the interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CapturedSample {
-    /// When.
+    /// When it was taken.
     pub time: MonotonicNs,
     /// Process id in the initial namespace.
     pub pid: Pid,
@@ -23,7 +23,7 @@ pub struct CapturedSample {
     pub flags: u32,
     /// Event counts since the last sample.
     pub period: Period,
-    /// The interrupted instruction, the kernel's or the user's.
+    /// The interrupted instruction, in the kernel or in user code.
     pub ip: Address,
     /// User registers.
     pub regs: Regs,
@@ -35,12 +35,12 @@ pub struct CapturedSample {
     pub stack_addr: Address,
     /// A slice of the user stack.
     pub stack: Vec<u8>,
-    /// What of it was not in memory.
+    /// The pages of it that were not in memory.
     pub holes: Holes,
-    /// Where a signal's handler runs on an alternate stack: a slice of the stack that the signal interrupted, from the stack pointer
-    /// of that time on. Else empty.
+    /// If a signal handler runs on an alternate stack: a slice of the interrupted stack, from the interrupted stack pointer on. Else
+    /// empty.
     pub interrupted: StackCopy,
-    /// What frame pointers lead to outside of these copies.
+    /// The frame links outside of these copies.
     pub beyond: BeyondCopy,
 }
 
@@ -51,18 +51,18 @@ pub struct StackCopy {
     pub start: Address,
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// What of them was not in memory.
+    /// The pages of them that were not in memory.
     pub holes: Holes,
 }
 
 impl StackCopy {
-    /// The bytes from an address of it on.
+    /// Returns the bytes from an address on.
     fn from(&self, address: Address) -> Option<&[u8]> {
         self.holes.bytes_from(self.start, &self.bytes, address)
     }
 }
 
-/// A record that contradicts itself.
+/// A record that is inconsistent.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{len} bytes of a shim's record are too few for {what}")]
 pub struct DecodeError {
@@ -71,7 +71,7 @@ pub struct DecodeError {
 }
 
 impl CapturedSample {
-    /// Decodes the bytes that the shim wrote; trailing bytes are the ring's padding.
+    /// Decodes the bytes that the shim wrote. Trailing bytes are the ring's padding.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut record = Self::default();
         record.read(bytes)?;
@@ -84,8 +84,8 @@ impl CapturedSample {
         }
     }
 
-    /// The same in the place of a record that is done with, whose memory is used again; half a frame at the end of
-    /// the frames is no error ([`ManagedFrames::are_torn`]). After an error it holds nothing that means anything.
+    /// Decodes into an existing record, whose buffers are reused. Half a frame at the end of the frames is not an error
+    /// ([`ManagedFrames::are_torn`]). After an error the content is undefined.
     pub fn read(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
         let too_short = |what| DecodeError {
             len: bytes.len(),
@@ -163,12 +163,12 @@ impl CapturedSample {
         Ok(())
     }
 
-    /// Bytes of the stack, if a slice holds them all.
+    /// Returns `len` bytes of the stack, if a slice contains all of them.
     pub fn stack_at(&self, address: u64, len: usize) -> Option<&[u8]> {
         self.stack_from(Address::new(address))?.get(..len)
     }
 
-    /// What a slice holds of the stack from an address of it on.
+    /// Returns the bytes of a slice from an address on.
     #[inline]
     pub fn stack_from(&self, address: Address) -> Option<&[u8]> {
         self.holes
@@ -176,8 +176,8 @@ impl CapturedSample {
             .or_else(|| self.interrupted.from(address))
     }
 
-    /// The stack pointer of the code that runs on the thread's ordinary stack: the thread's own, or that at which a signal interrupted it
-    /// whose handler runs on an alternate stack.
+    /// Returns the stack pointer of the code on the thread's ordinary stack: the thread's own, or the interrupted one if a signal handler
+    /// runs on an alternate stack.
     pub fn ordinary_sp(&self) -> Address {
         match self.has(flags::INTERRUPTED) {
             true => self.interrupted.start.wrapping_add(RED_ZONE),
@@ -185,7 +185,7 @@ impl CapturedSample {
         }
     }
 
-    /// Whether a frame at an address is one of a signal's handler, on an alternate stack.
+    /// Returns true if a frame at `address` is one of a signal handler on an alternate stack.
     pub fn is_on_alternate_stack(&self, address: Address) -> bool {
         self.has(flags::INTERRUPTED)
             && address
@@ -193,20 +193,20 @@ impl CapturedSample {
                 .is_some_and(|at| at <= self.stack.len() as u64)
     }
 
-    /// Bytes that its copies of stacks hold.
+    /// Returns the size of its stack copies in bytes.
     pub fn stack_bytes(&self) -> usize {
         self.stack
             .len()
             .saturating_add(self.interrupted.bytes.len())
     }
 
-    /// Bytes of memory that its copies of stacks keep for the next sample.
+    /// Returns the capacity of its stack buffers in bytes.
     pub fn stack_capacity(&self) -> usize {
         let interrupted = self.interrupted.bytes.capacity();
         self.stack.capacity().saturating_add(interrupted)
     }
 
-    /// Gives up the copies of stacks and their memory, for want of room.
+    /// Drops the stack copies and their buffers, for lack of space.
     pub fn drop_stacks(&mut self) {
         self.stack = Vec::new();
         self.beyond = BeyondCopy::default();
@@ -214,7 +214,7 @@ impl CapturedSample {
         self.flags |= flags::STACK_TRUNCATED;
     }
 
-    /// Whether all of `flags` are set.
+    /// Returns true if all of `flags` are set.
     #[inline]
     pub fn has(&self, flags: u32) -> bool {
         self.flags & flags == flags
@@ -266,9 +266,9 @@ mod tests {
     use super::*;
     use crate::ManagedFrame;
 
-    /// Where a record says which stack a signal interrupted.
+    /// Offset of the interrupted stack's address in a record.
     const INTERRUPTED: usize = size_of::<RawRecord>() - 24;
-    /// Where it says how many frame links follow.
+    /// Offset of the number of frame links.
     const LINKS: usize = size_of::<RawRecord>() - 8;
 
     fn bytes(frames: u16, kernel: u16, stack: u32) -> Vec<u8> {
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(record.interrupted.bytes, [10, 11]);
         let found = [0x1001, 0x7001, 0x7003].map(|at| record.stack_at(at, 1));
         assert_eq!(found, [Some(&[8][..]), Some(&[11]), None]);
-        // Neither of the pages was in memory.
+        // None of the pages was in memory.
         input[INTERRUPTED + 12] = 1;
         input[INTERRUPTED + 14] = 1;
         let record = CapturedSample::decode(&input).unwrap();
@@ -391,12 +391,12 @@ mod tests {
             record.frames[..],
             [frame(0x10, 0, 0x9000, 0), frame(0x20, 0x5000, 14, 6)]
         );
-        // So has one that says where its method last was.
+        // A frame with an exported pc also has two entries.
         input[size_of::<RawRecord>() + 16 + 7] = 8;
         let exported = CapturedSample::decode(&input).unwrap().frames[1];
         assert_eq!(exported, frame(0x20, 0x5000, 14, 8));
         assert!(exported.is_exported());
-        // The second entry is what follows the frames.
+        // The second entry would be the data after the frames.
         input[52] = 2;
         assert!(CapturedSample::decode(&input).is_err());
     }

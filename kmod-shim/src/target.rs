@@ -1,4 +1,4 @@
-//! What is the shim told about a process?
+//! The target of a process: what the shim knows of it.
 
 use crate::abi::{Body, MAX_STATES, RawState, RawStates, RawTarget, state_flags, target_flags};
 use std::sync::Arc;
@@ -10,32 +10,32 @@ use varid_tunnel::abi::{
 /// The rules that the BPF programs at the events walk themselves.
 const BASIC_RULES: u32 = 1 << RULE_LIST | 1 << RULE_SHADOW | 1 << RULE_SAVE_AREA;
 
-/// Where the caller of a frame of [`varid_tunnel::abi::RULE_AT_SP`] is, while the instruction pointer is in a stretch of the rule's
-/// code: what the unwind information of that code says. The stretch ends where the next state begins.
+/// How to find the caller of a frame of [`varid_tunnel::abi::RULE_AT_SP`] while the instruction pointer is in a range of the rule's
+/// code, according to the unwind information of that code. The range ends where the next state starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeState {
-    /// Bytes behind the first address of the rule's code.
+    /// Offset from the first address of the rule's code, in bytes.
     pub start: u32,
-    /// How the frame is left; None: nothing leads to its caller.
+    /// How to leave the frame, or None if the caller cannot be found.
     pub leave: Option<LeaveFrame>,
 }
 
-/// How a frame is left.
+/// How to leave a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaveFrame {
     /// DWARF number of the register that leads to the CFA.
     pub register: u16,
-    /// Bytes from the register to a word that leads to the CFA; None: the register itself does.
+    /// Offset from the register to a word that leads to the CFA, in bytes. None if the register itself does.
     pub word: Option<i16>,
-    /// Bytes from there to the CFA.
+    /// Offset from there to the CFA, in bytes.
     pub bias: i16,
-    /// The frame is complete: its method is at the stack pointer, its bytecode pc in the rule's register.
+    /// True if the frame is complete: its method is at the stack pointer, and its bytecode pc in the rule's register.
     pub has_pc: bool,
-    /// The caller's bytecode pc is where the rule says, else still in its register.
+    /// True if the caller's bytecode pc is saved where the rule defines; else it is still in its register.
     pub saved_pc: bool,
-    /// So is the register that leads to the caller's frame.
+    /// The same for the register that leads to the caller's frame.
     pub saved_frame: bool,
-    /// And the return address, else in the link register.
+    /// The same for the return address; else it is in the link register.
     pub saved_return: bool,
 }
 
@@ -53,13 +53,13 @@ impl LeaveFrame {
     }
 }
 
-/// The states of a rule's code, as the shim has them.
+/// The states of a rule's code, in the shim's form.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CodeStates(Arc<[RawState]>);
 
 impl CodeStates {
-    /// States sorted by their start, whose registers are those of `machine`. More than the shim has room for are as good as none: it
-    /// leaves samples in the middle of a call to the copy of the stack.
+    /// Takes states sorted by their start, with registers of `machine`. If there are more than the shim can hold, none is used: for
+    /// samples in a prologue or epilogue the shim then relies on the copy of the stack.
     pub fn new(states: &[CodeState], machine: Machine) -> Self {
         Self(match states.len() {
             0..=MAX_STATES => states.iter().map(|state| state.raw(machine)).collect(),
@@ -67,12 +67,12 @@ impl CodeStates {
         })
     }
 
-    /// Whether nothing is known of the code.
+    /// Returns true if nothing is known of the code.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The shim's table of them.
+    /// The shim's table of the states.
     pub(crate) fn table(&self) -> RawStates {
         let mut table = RawStates {
             count: self.0.len().min(MAX_STATES) as u32,
@@ -87,12 +87,12 @@ impl CodeStates {
 }
 
 impl CodeState {
-    /// Whether the frame is complete.
+    /// Returns true if the frame is complete.
     pub fn has_pc(&self) -> bool {
         self.leave.is_some_and(|leave| leave.has_pc)
     }
 
-    /// As the shim has it; a register that a record does not hold leads nowhere.
+    /// Converts to the shim's form. A register that a record does not contain gives no caller.
     fn raw(&self, machine: Machine) -> RawState {
         let unknown = RawState {
             start: self.start,
@@ -117,24 +117,24 @@ impl CodeState {
     }
 }
 
-/// What the shim knows of a process.
+/// The shim's data of a process.
 #[derive(Debug, Clone, Default)]
 pub struct Target {
-    /// How its frames are linked; register numbers are indices of a record's registers.
+    /// How its frames are linked. Register numbers are indices of a record's registers.
     pub layout: Layout,
-    /// Of the rule with the same index in the layout.
+    /// The body of the rule with the same index in the layout.
     pub body: [Body; MAX_RULES],
     /// [`target_flags`].
     pub flags: u32,
     /// [`Layout::rule_bits`] of the layout.
     pub rules: u32,
-    /// The states of the code of its rule of quick frames.
+    /// The states of the code of the rule of quick frames.
     pub states: CodeStates,
 }
 
 impl Target {
-    /// A process whose layout is known: its registers are still numbered as in DWARF, those of `machine`. The bodies
-    /// are those of the layout's rules, in their order.
+    /// Makes the target of a process whose layout is known. Its registers still have the DWARF numbers of `machine`. The bodies are
+    /// those of the layout's rules, in the same order.
     pub fn ready(layout: &Layout, bodies: &[Body], machine: Machine, flags: u32) -> Self {
         let index = |register: u8| {
             let index = machine.index(u16::from(register));
@@ -157,12 +157,12 @@ impl Target {
         target
     }
 
-    /// Whether its frames follow a rule that the BPF programs at the events do not walk: the program behind them has to be loaded.
+    /// Returns true if its frames follow a rule that the entry programs do not walk: the program for all rules must be loaded.
     pub fn needs_walker(&self) -> bool {
         self.rules & !BASIC_RULES != 0
     }
 
-    /// The target as the shim has it; `states`: the slot of its states, counted from 1, 0: they have none.
+    /// Converts to the shim's form. `states`: the slot of its states, counted from 1, or 0 if it has none.
     pub(crate) fn raw(&self, states: u32) -> RawTarget {
         RawTarget {
             layout: self.layout,

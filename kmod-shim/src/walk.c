@@ -10,7 +10,7 @@ static const varid_u8 *varid_user_window(struct varid_walk *walk, varid_u64 addr
 #define VARID_OFFSET(offset) ((offset) & (VARID_WINDOW - 4))
 #include "walker.h"
 
-/* The walk comes first, so that a pointer to one is a pointer to the other. */
+/* The walk comes first, so that pointers to the two can be cast to each other. */
 struct varid_user_walk {
 	struct varid_walk walk;
 	int (*read)(void *context, void *dst, varid_u64 size, varid_u64 addr);

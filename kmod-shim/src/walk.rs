@@ -1,4 +1,4 @@
-//! The walker in user space: walker.h over a copy of the stack or another memory.
+//! The walker in user space: walker.h over a copy of the stack or other memory.
 
 use crate::abi::{MAX_FRAMES, RawFrame};
 use crate::frames::ManagedFrame;
@@ -7,55 +7,55 @@ use std::ffi::{c_int, c_void};
 use varid_model::ADDRESS_MASK;
 use varid_tunnel::abi::{Layout, NO_RULE, NO_WORD};
 
-/// What a step of a walk found.
+/// The result of a step of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A frame.
     Frame(ManagedFrame),
-    /// The outermost frame has been seen.
+    /// The outermost frame has been passed.
     End,
-    /// All frames so far are none of the thread's.
+    /// The frames so far do not belong to the thread: discard them.
     Dropped,
-    /// A read failed or contradicted another.
+    /// A read failed or was inconsistent.
     Torn,
 }
 
-/// What the registers of the interrupted thread say.
+/// The registers of the interrupted thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Leaf {
-    /// The user's instruction pointer.
+    /// The instruction pointer in user code.
     pub ip: u64,
     /// The stack pointer.
     pub sp: u64,
-    /// What a rule's registers hold, if the ip is in the body of that rule's loop.
+    /// The values of a rule's registers, if the ip is in the body of that rule's loop.
     pub registers: Option<LeafRegisters>,
-    /// The state of the code of the rule of quick frames, if the ip is there and the state is known.
+    /// The state of the code of the rule of quick frames, if the ip is in one that is known.
     pub state: Option<LeafState>,
-    /// What the registers of the rule of quick frames hold, `reg_frame` and `reg_pc`, wherever the ip is.
+    /// The values of `reg_frame` and `reg_pc` of the rule of quick frames, wherever the ip is.
     pub quick: (u64, u64),
-    /// The link register, where the machine has one.
+    /// The link register, if the machine has one.
     pub link: u64,
 }
 
-/// What the registers hold in a state of the code of a rule.
+/// The register values in a state of a rule's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeafState {
     /// The state.
     pub leave: LeaveFrame,
-    /// What its register holds.
+    /// Value of the state's register.
     pub register: u64,
-    /// What the rule's `reg_frame` holds.
+    /// Value of the rule's `reg_frame`.
     pub frame: u64,
-    /// What the rule's `reg_pc` holds.
+    /// Value of the rule's `reg_pc`.
     pub pc: u64,
 }
 
-/// What the registers of a rule hold in the body of its loop.
+/// The register values of a rule in the body of its loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeafRegisters {
     /// Index of the rule in the layout.
     pub rule: u32,
-    /// What leads to the frame: `reg_frame` and the rule's `frame_bias`.
+    /// The frame: `reg_frame` and the rule's `frame_bias`.
     pub frame: u64,
     /// The bytecode pc.
     pub pc: u64,
@@ -79,7 +79,7 @@ struct RawLeaf {
     cfa_bias: i16,
 }
 
-/// `struct varid_walk`: plain data, changed by the C side only.
+/// `struct varid_walk`: plain data, which only the C side changes.
 #[repr(C)]
 #[derive(Debug, Clone, Default)]
 struct RawWalk {
@@ -98,7 +98,7 @@ struct RawWalk {
     is_generic: u32,
 }
 
-/// Bytes that the C side reads at once, and a word.
+/// The maximum number of bytes that the C side reads at once, plus a word.
 const WINDOW: usize = 128 + 8;
 
 /// `struct varid_user_walk`.
@@ -125,7 +125,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// A walk over memory that `read` gives: it fills the slice from the address, or says false.
+/// A walk over memory. `read` fills the slice from the address, or returns false.
 pub struct Walk<'a, R> {
     layout: &'a Layout,
     raw: RawWalk,
@@ -133,8 +133,8 @@ pub struct Walk<'a, R> {
 }
 
 impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
-    /// Starts at a thread's base, as the shim does. `sp`: the thread's stack pointer. `registers`: frame and pc, if the ip
-    /// is in the body of the first rule's loop. None: the base is another thread's, unreadable or torn.
+    /// Starts at a thread's base, as the shim does. `sp`: the thread's stack pointer. `registers`: frame and pc, if the ip is in
+    /// the body of the first rule's loop. Returns None if the base is another thread's, unreadable or torn.
     pub fn from_base(
         layout: &'a Layout,
         base: u64,
@@ -153,7 +153,7 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
         Self::from_leaf(layout, base, tid, &leaf, read)
     }
 
-    /// The same with all that the registers say.
+    /// The same with all registers of the leaf.
     pub fn from_leaf(
         layout: &'a Layout,
         base: u64,
@@ -193,7 +193,7 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
         (result == 1).then_some(walk)
     }
 
-    /// Starts at a frame, with the pc that a register held (0: the frame's own).
+    /// Starts at a frame, with the pc in a register (0: take the frame's own).
     pub fn from_frame(layout: &'a Layout, frame: u64, pc: u64, read: R) -> Self {
         let raw = RawWalk {
             next: frame & ADDRESS_MASK,
@@ -203,13 +203,13 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
         Self { layout, raw, read }
     }
 
-    /// The next frame out.
+    /// Takes the next step outwards.
     pub fn step(&mut self) -> Step {
         /// `VARID_WALK_AGAIN`.
         const AGAIN: c_int = 2;
         let mut out = RawFrame::default();
         let mut result = AGAIN;
-        // The VM's own frames lie between methods: of as many as there can be frames, one is a method's.
+        // The VM's own frames lie between methods. Of this many frames, at least one is a method's.
         for _ in 0..=MAX_FRAMES {
             // SAFETY: as in `from_leaf`; `out` is a frame that lives through the call.
             result = self
@@ -238,8 +238,8 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
             size: u64,
             addr: u64,
         ) -> c_int {
-            // SAFETY: `context` is the `R` that `with_user` lends for the length of the
-            // call, and walker.h reads into buffers of its own of at least `size` bytes.
+            // SAFETY: `context` is the `R` that `with_user` lends for the duration of the call, and walker.h reads into its own
+            // buffers of at least `size` bytes.
             let (read, dst) = unsafe {
                 (
                     &mut *context.cast::<R>(),

@@ -1,7 +1,7 @@
-//! Are the frames of a real VM that keeps its methods at the stack pointer, without links, those that ran at each sample?
+//! The frames of a real VM, which keeps its methods at the stack pointer without links, are those that ran at each sample.
 //!
-//! tests/stackvm runs each method in a native loop of its own and logs which that is. The record's copy of the stack, its
-//! frame pointers and the interrupted instruction then tell which methods ran, whatever the walker made of sp, r12 and r15.
+//! tests/stackvm runs each method in a native loop of its own and logs which one. The copy of the stack, the frame pointers and the
+//! interrupted instruction in the record show which methods ran, independently of what the walker derives from sp, r12 and r15.
 #![cfg(target_arch = "x86_64")]
 
 use std::collections::HashMap;
@@ -16,17 +16,17 @@ use varid_tunnel::abi::{NAME, RANGE_BODY, RULE_AT_SP};
 use varid_tunnel::reader::read_tunnel;
 use varid_tunnel::{BytecodeKind, Description, ProcessMemory};
 
-/// Samples with managed frames that are judged.
+/// The number of samples with managed frames that are checked.
 const ENOUGH: usize = 5_000;
 const PERIOD_NS: u64 = 100_003;
-/// For a process that has ended, or a machine that is busy with others.
+/// The timeout, for a process that has ended or a busy machine.
 const HANGS: Duration = Duration::from_secs(300);
 const INVOKE: u8 = 8;
-/// DWARF numbers of rbp, and of what leads to a frame.
+/// DWARF numbers of rbp, and of the register that leads to a frame.
 const RBP: u16 = 6;
 const FRAME: u16 = 15;
 
-/// Whether this user can load BPF programs at all; if not, the reason is printed.
+/// Returns true if this user can load BPF programs. If not, prints the reason.
 fn can_load() -> bool {
     // SAFETY: geteuid takes nothing and cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
@@ -72,7 +72,7 @@ impl Vm {
         self.child.id()
     }
 
-    /// What it says of itself; it does so when its threads begin.
+    /// Its description, which it publishes when its threads start.
     fn description(&self) -> Description {
         let started = Instant::now();
         loop {
@@ -119,9 +119,9 @@ struct Method {
 struct Loop {
     start: u64,
     end: u64,
-    /// From here on the pc moves.
+    /// From here on the pc has advanced.
     next: u64,
-    /// Where each opcode is executed, in this order.
+    /// The address of each opcode's code, in this order.
     handlers: Vec<u64>,
 }
 
@@ -175,14 +175,14 @@ impl Truth {
         truth
     }
 
-    /// The method whose loop an address is in.
+    /// Returns the method whose loop contains an address.
     fn loop_at(&self, address: u64) -> Option<usize> {
         self.loops
             .iter()
             .position(|of| (of.start..of.end).contains(&address))
     }
 
-    /// The method whose bytecode a pc is in, and the instruction's first bytes.
+    /// Returns the method whose bytecode contains a pc, and the instruction's first bytes.
     fn instruction(&self, pc: u64) -> Option<(usize, [u8; 4])> {
         let method = self
             .methods
@@ -196,12 +196,12 @@ impl Truth {
         self.instruction(frame.absolute_pc()?.get())
     }
 
-    /// The native method that a frame is of.
+    /// Returns the native method of a frame.
     fn method_at(&self, frame: &ManagedFrame) -> Option<usize> {
         self.pointers.get(&frame.method()?.get()).copied()
     }
 
-    /// The opcode that a loop's native code at an address executes; None: it is on its way to the next.
+    /// Returns the opcode that a loop's native code at an address executes, or None in the dispatch to the next one.
     fn opcode(&self, method: usize, ip: u64) -> Option<u8> {
         let of = &self.loops[method];
         let after = of.handlers.partition_point(|start| *start <= ip);
@@ -210,7 +210,7 @@ impl Truth {
     }
 }
 
-/// What is known of a frame by the machine's own code.
+/// What the machine's code shows of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ran {
     Method(usize),
@@ -222,7 +222,7 @@ fn word(record: &CapturedSample, address: u64) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// The methods whose code the frame pointers lead to. None: the copy of the stack is too short.
+/// Returns the methods whose code the frame pointers lead to, or None if the copy of the stack is too short.
 fn callers(record: &CapturedSample, truth: &Truth) -> Option<Vec<Ran>> {
     let mut found = Vec::new();
     let mut frame = record.regs.get(RBP)?;
@@ -254,7 +254,7 @@ struct Counts {
     too_long: usize,
 }
 
-/// Whether a frame is what the machine's code says.
+/// Returns true if a frame equals what the machine's code shows.
 fn is_same(frame: &ManagedFrame, ran: Ran, truth: &Truth) -> bool {
     match ran {
         Ran::Native => {
@@ -265,12 +265,12 @@ fn is_same(frame: &ManagedFrame, ran: Ran, truth: &Truth) -> bool {
     }
 }
 
-/// What is wrong with a record, if anything is.
+/// Returns the error in a record, if there is one.
 fn judge(record: &CapturedSample, truth: &Truth, counts: &mut Counts) -> Result<(), String> {
     let frames = &record.frames;
     let ip = record.regs.ip().unwrap();
     if record.has(flags::TORN) {
-        // Where a frame is being made or left: the walker must not guess.
+        // A frame is incomplete there: the walker must not guess.
         let has_frame = record.regs.get(FRAME) != Some(0);
         let is_transition = truth.code.contains(&ip) && !(truth.body.contains(&ip) && has_frame);
         counts.torn += 1;
@@ -303,14 +303,14 @@ fn judge(record: &CapturedSample, truth: &Truth, counts: &mut Counts) -> Result<
         Some(0) => 0,
         Some(1) if is_between => 1,
         Some(1) if leaf.is_none() && frames[0].is_quick() => 1,
-        // What is called in between has its frame already, and is not running yet, or no longer.
+        // A callee in between has its frame already, and does not run yet, or has stopped running.
         None if is_between && ran.len() == frames.len() + 1 => {
             ran.remove(0);
             0
         }
         _ => return Err(format!("{} frames of {}", frames.len(), ran.len())),
     };
-    // While the outermost method is entered or left, the frame pointer is already, or still, that of the function that starts the VM.
+    // While the outermost method is entered or left, the frame pointer is that of the function that starts the VM.
     let is_outermost_between = is_between && frames.len() == 1 && frames[0].is_outermost();
     if more == 1 && ran.is_empty() && !is_outermost_between {
         return Err("a frame that nothing called".to_owned());
@@ -322,13 +322,13 @@ fn judge(record: &CapturedSample, truth: &Truth, counts: &mut Counts) -> Result<
     {
         return Err(format!("frame {at} is not {:?}", ran[at]));
     }
-    // Each caller is at an invoke, of what it called.
+    // Each caller is at an invoke of its callee.
     for pair in frames.windows(2) {
         let called = match pair[0].is_quick() {
             true => truth.method_at(&pair[0]),
             false => truth.instruction_of(&pair[0]).map(|of| of.0),
         };
-        // What native code called, bytecode has not.
+        // A native caller has no invoke instruction.
         if pair[1].is_quick() {
             continue;
         }
@@ -360,7 +360,7 @@ fn event(config: u64, period: u64, cpu: u32) -> OwnedFd {
     // SAFETY: the kernel reads 128 bytes at `attr`; the rest are numbers.
     let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), -1, cpu, -1, 8) };
     assert!(fd >= 0, "{}", io::Error::last_os_error());
-    // SAFETY: a new descriptor that nobody else has.
+    // SAFETY: a new descriptor, which nothing else owns.
     unsafe { OwnedFd::from_raw_fd(fd as i32) }
 }
 

@@ -1,4 +1,4 @@
-//! What is open on one CPU? A ring, and the events that write into it.
+//! The perf ring of one CPU and the events that write into it.
 
 use crate::SamplerError;
 use crate::event::pmu::cpu_list;
@@ -11,9 +11,9 @@ use std::os::fd::{AsFd, OwnedFd};
 /// A CPU's ring and its events.
 #[derive(Debug)]
 pub struct Cpu {
-    /// Its number.
+    /// The CPU's number.
     pub cpu: u32,
-    /// What its events write into.
+    /// The ring that its events write into.
     pub ring: Ring,
     /// The event that the ring was mapped from; the others redirect to it.
     pub owner: OwnedFd,
@@ -21,13 +21,13 @@ pub struct Cpu {
     pub counters: Vec<Counter>,
     /// Other events.
     pub others: Vec<OwnedFd>,
-    /// The events that nothing here counts, by their indices, and why.
+    /// Indices of the events that this CPU does not count, and the reasons.
     pub absent: Vec<Absent>,
 }
 
 impl Cpu {
-    /// Maps the ring of an event of the CPU, of `pages` pages or fewer, where the kernel refuses so many. `open`: opens the event, for
-    /// a ring of so many pages.
+    /// Maps the ring of an event of the CPU with `pages` pages, or fewer if the kernel refuses that many. `open` opens the event for a
+    /// ring of the given number of pages.
     pub fn with_ring(
         cpu: u32,
         mut pages: usize,
@@ -55,27 +55,27 @@ impl Cpu {
         })
     }
 
-    /// The event's records go to the ring from now on.
+    /// Redirects the event's records to the ring.
     pub fn redirect(&self, event: &OwnedFd) -> Result<(), SamplerError> {
         ioctl::set_output(self.cpu, event, &self.owner)
     }
 
-    /// All its events count from now on.
+    /// Enables all events.
     pub fn enable(&self) -> Result<(), SamplerError> {
         let events = self.others.iter().chain(self.counting());
         let mut events = events.chain([&self.owner]);
         events.try_for_each(|event| ioctl::enable(self.cpu, event))
     }
 
-    /// None of its events counts any more. The events that carry the shim's records are disabled after the sampled ones: records that
-    /// they refuse would count as lost.
+    /// Disables all events. The events that carry the shim's records are disabled after the sampled ones: a disabled event would count
+    /// such records as lost.
     pub fn disable(&self) -> Result<(), SamplerError> {
         let events = self.counting().chain(&self.others);
         let mut events = events.chain([&self.owner]);
         events.try_for_each(|event| ioctl::disable(self.cpu, event))
     }
 
-    /// Changes the rate of the events that are not sampled by a fixed period. `value`: the new one by the event's index, as
+    /// Changes the rate of the events without a fixed period. `value` returns the new rate for an event's index, as
     /// PERF_EVENT_IOC_PERIOD takes it.
     pub fn set_rate(&self, value: impl Fn(usize) -> u64) -> Result<(), SamplerError> {
         let counters = self.counters.iter();
@@ -91,7 +91,7 @@ impl Cpu {
     }
 }
 
-/// CPUs that are online: `0-3,5` of sysfs.
+/// Returns the online CPUs, which sysfs lists as `0-3,5`.
 pub fn online_cpus() -> Result<Vec<u32>, SamplerError> {
     let text =
         std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(SamplerError::Cpus)?;

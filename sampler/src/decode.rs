@@ -1,4 +1,4 @@
-//! What do the kernel's records in a ring say?
+//! Decodes the kernel's records in a ring.
 
 use crate::monotonic_ns;
 use crate::open::COMMON_SAMPLE;
@@ -17,27 +17,27 @@ use varid_shim::{CapturedSample, ManagedFrames, flags};
 pub enum RingEvent {
     /// A sample, from the shim or from perf's own copy of the stack.
     Sample(Box<Sampled>),
-    /// The kernel's own sample of an overflow. The shim's record of the same overflow is the [`RingEvent::Sample`] before or behind it
-    /// in the same ring.
+    /// The kernel's own sample of an overflow. The shim's record of the same overflow is the [`RingEvent::Sample`] before or after it in
+    /// the same ring.
     Raw {
         /// The interrupted thread.
         tid: Tid,
         /// The interrupted instruction.
         ip: Address,
-        /// The place of the event among all events.
+        /// The index of the event among all events.
         event: usize,
         /// The bytes of the record.
         bytes: Vec<u8>,
     },
     /// A process has mapped a file or anonymous memory.
     Mmap(Box<Mmap>),
-    /// A thread has another name.
+    /// A thread has changed its name.
     Comm {
         /// The process.
         pid: Pid,
         /// The thread.
         tid: Tid,
-        /// Whether the name is that of a program that the process executes now.
+        /// True if the process has executed a new program.
         exec: bool,
         /// The name.
         name: String,
@@ -50,7 +50,7 @@ pub enum RingEvent {
         ppid: Pid,
         /// The thread.
         tid: Tid,
-        /// The thread that made it.
+        /// The thread that created it.
         ptid: Tid,
     },
     /// A process or a thread has ended.
@@ -61,7 +61,7 @@ pub enum RingEvent {
         ppid: Pid,
         /// The thread.
         tid: Tid,
-        /// The thread that made it.
+        /// The thread that created it.
         ptid: Tid,
     },
     /// The number of records for which the ring had no room.
@@ -75,29 +75,30 @@ pub enum RingEvent {
 /// A sample of an event.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sampled {
-    /// The place of the event among all events.
+    /// The index of the event among all events.
     pub event: usize,
     /// Registers, frames and stack.
     pub record: CapturedSample,
-    /// The place of each group member whose count is read with the event's samples, and what it has counted since the thread's last sample.
+    /// For each group member whose count is read with the event's samples: its index, and its count since the thread's last sample.
     pub read: Vec<(usize, u64)>,
 }
 
-/// Samples in boxes, so that they are not copied when they are passed on.
+/// Boxed samples: passing them on does not copy them.
 pub type Samples = Vec<Box<Sampled>>;
 
-/// Samples that are not needed any more. Their buffers are reused for the next samples.
+/// Samples that are no longer needed. Their buffers are reused for the next samples.
 #[derive(Debug, Default)]
 pub struct SamplePool {
     samples: Samples,
-    /// Bytes of their stack buffers.
+    /// Total size of their stack buffers, in bytes.
     stacks: usize,
 }
 
 impl SamplePool {
-    /// The most samples in the pool: about one batch at a high rate.
+    /// The maximum number of pooled samples: about one batch at a high rate.
     const MAX: usize = 512;
-    /// Bytes of all stack buffers in the pool: a quarter of a ring of 8 MB with copies of stacks, after which it is drained.
+    /// The maximum size of all pooled stack buffers, in bytes: a quarter of an 8 MB ring with stack copies, which is drained when that much
+    /// is in it.
     const MAX_STACKS: usize = 2 << 20;
 
     /// Puts a sample into the pool.
@@ -109,7 +110,7 @@ impl SamplePool {
         }
     }
 
-    /// A sample of the pool, or a new one, whose record is yet to be written.
+    /// Returns a pooled or new sample. The caller overwrites its record.
     fn take(&mut self, event: usize) -> Box<Sampled> {
         let mut sampled = self.samples.pop().unwrap_or_default();
         self.stacks = self.stacks.saturating_sub(sampled.record.stack_capacity());
@@ -118,7 +119,7 @@ impl SamplePool {
         sampled
     }
 
-    /// Decodes a record of the shim, into a sample of the pool if there is one.
+    /// Decodes a record of the shim into a sample, which is pooled if possible.
     pub fn sample(&mut self, event: usize, bytes: &[u8]) -> Stamped {
         let mut sampled = self.take(event);
         if let Err(error) = sampled.record.read(bytes) {
@@ -149,23 +150,23 @@ pub struct Mmap {
     pub device: Device,
     /// Inode of the file.
     pub inode: u64,
-    /// What the process may do with it.
+    /// Access rights of the process.
     pub mode: Mode,
-    /// Path as the process's root sees it, or a name in brackets or `//anon`.
+    /// Path in the process's root, a name in brackets, or `//anon`.
     pub path: PathBuf,
 }
 
 /// A record with its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stamped {
-    /// When.
+    /// When it happened.
     pub time: MonotonicNs,
     /// What happened.
     pub event: RingEvent,
 }
 
 impl Stamped {
-    /// A record that cannot be decoded, with the present time.
+    /// A record that cannot be decoded. It gets the present time.
     pub fn malformed() -> Self {
         Self {
             time: monotonic_ns(),
@@ -174,16 +175,16 @@ impl Stamped {
     }
 }
 
-/// The event that a sample is of. The kernel's identifier in the sample tells it.
+/// The event that a sample belongs to, found by the kernel's identifier in the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
-    /// The place of the event among all events.
+    /// The index of the event among all events.
     pub event: usize,
-    /// What the sample is.
+    /// The form of the sample.
     pub kind: SampleKind,
-    /// The event's period if it is fixed; samples of such an event have no period field.
+    /// The event's period if it is fixed. Its samples have no period field.
     pub period: Option<Period>,
-    /// Whether its samples have the counts of the event's group.
+    /// True if its samples have the counts of the event's group.
     pub reads: bool,
 }
 
@@ -195,13 +196,13 @@ pub type Values = Vec<(u64, u64)>;
 pub enum SampleKind {
     /// The shim's record, raw bytes of a BPF output event.
     Shim,
-    /// The kernel's sample of an overflow that the shim has recorded, too.
+    /// The kernel's sample of an overflow that the shim has also recorded.
     Raw,
-    /// The kernel's sample with a copy of the stack: the record itself.
+    /// The kernel's sample with a copy of the stack: it replaces the shim's record.
     StackCopy,
 }
 
-/// `sample_type` of the source that copies stacks.
+/// `sample_type` of the stack-copying source.
 pub const STACK_COPY_SAMPLE: u64 = COMMON_SAMPLE
     | (perf::PERF_SAMPLE_IP
         | perf::PERF_SAMPLE_PERIOD
@@ -214,7 +215,7 @@ pub fn regs_mask() -> u64 {
     Machine::NATIVE.perf_mask()
 }
 
-/// Decodes one record and the counts of a group in it; None: a record that is not used.
+/// Decodes one record and the counts of its group. Returns None for a record that is not used.
 pub fn decode(
     bytes: &[u8],
     origin: impl Fn(u64) -> Option<Origin>,
@@ -226,7 +227,7 @@ pub fn decode(
     })
 }
 
-/// As [`decode`]; an error: the record is malformed.
+/// As [`decode`], but returns an error for a malformed record.
 fn decode_whole(
     bytes: &[u8],
     origin: impl Fn(u64) -> Option<Origin>,
@@ -296,7 +297,7 @@ fn mmap(record: &Mmap2Record<'_>) -> Mmap {
 }
 
 impl Origin {
-    /// The fields of its samples that are decoded. Later fields are not.
+    /// The fields that are decoded from its samples. Later fields are ignored.
     fn layout(&self) -> SampleLayout {
         let mut group = 0;
         if self.reads {
@@ -358,7 +359,8 @@ fn decode_sample(
 
 /// Fills `record` from a sample with a stack copy. `period`: the event's fixed period, if it has one.
 ///
-/// Of a precise event the instruction is exact, and the callchain starts where the interrupt came, perhaps after the kernel was entered.
+/// A precise event has the exact instruction, but its callchain starts where the interrupt arrived, possibly after the thread has entered
+/// the kernel.
 fn copy_stack(
     sample: &SampleFields<'_>,
     in_kernel: bool,
@@ -414,7 +416,7 @@ fn copy_stack(
     stack.clear();
     stack.extend_from_slice(sample.stack);
     *holes = Holes::default();
-    // perf copies from the stack pointer on alone.
+    // perf copies only the stack from the stack pointer on.
     interrupted.bytes.clear();
     beyond.clear();
 }

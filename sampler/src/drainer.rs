@@ -1,7 +1,7 @@
 //! Empties the rings while a session is busy with something else.
 //!
-//! A session reads symbols and what other processes have mapped, and the rings fill up meanwhile. A thread empties them until the session
-//! waits for records again. A timer wakes it: most turns of a session are over before that.
+//! While a session reads symbols and the mappings of other processes, the rings fill up. A thread drains them until the session waits for
+//! records again. A timer wakes the thread, because the session is busy for less than the timer's interval most of the time.
 
 use super::{Sampler, SamplerError};
 use nix::sys::time::TimeSpec;
@@ -11,22 +11,22 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::Builder;
 use std::time::Duration;
 
-/// How often the rings are emptied. A process that does nothing but map files fills a ring of 8 MB within a tenth of a second.
+/// The interval between two drains. A process that only maps files can fill a ring of 8 MB within a tenth of a second.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// The thread, which ends with its sampler.
+/// The draining thread. It ends with its sampler.
 #[derive(Debug)]
 pub struct Drainer(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    /// Runs while the session is busy.
+    /// Armed while the session is busy.
     timer: TimerFd,
     busy: AtomicBool,
 }
 
 impl Drainer {
-    /// Starts it. It does nothing before [`Drainer::session_is_busy`].
+    /// Starts the thread, which is idle until [`Drainer::session_is_busy`] is called.
     pub fn of(sampler: &Arc<Mutex<Sampler>>) -> Result<Self, SamplerError> {
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)
             .map_err(|error| SamplerError::Drainer(error.into()))?;
@@ -42,23 +42,23 @@ impl Drainer {
         Ok(Self(state))
     }
 
-    /// From now on the thread empties the rings.
+    /// Makes the thread drain the rings.
     pub fn session_is_busy(&self) {
         self.0.busy.store(true, Ordering::Release);
         self.0.wake_at_intervals();
     }
 
-    /// From now on the session waits for records itself.
+    /// Makes the thread idle: the session drains the rings.
     pub fn session_waits(&self) {
         self.0.busy.store(false, Ordering::Release);
-        // One time too many does no harm.
+        // One extra wake-up does no harm.
         let _ = self.0.timer.unset();
     }
 }
 
 impl Drop for Drainer {
     fn drop(&mut self) {
-        // It finds its sampler gone when it looks next.
+        // The thread ends at its next wake-up, because the sampler is gone.
         self.0.wake_at_intervals();
     }
 }
@@ -67,7 +67,7 @@ impl State {
     fn wake_at_intervals(&self) {
         let intervals = Expiration::Interval(TimeSpec::from_duration(INTERVAL));
         if let Err(error) = self.timer.set(intervals, TimerSetTimeFlags::empty()) {
-            // A timer of ours takes any time: without it rings may fill up, which is counted.
+            // Arming an own timer does not fail in practice. If it does, the rings may fill up, and the losses are counted.
             tracing::warn!(%error, "the rings are not looked after");
         }
     }

@@ -1,24 +1,24 @@
-//! Why sampling cannot start or go on, and what would help.
+//! Errors of sampling, with what would fix them.
 
 use std::io;
 use thiserror::Error;
 use varid_model::Tid;
 use varid_symbolizer::elf::PlaceError;
 
-/// Why sampling cannot start or go on.
+/// An error that prevents sampling or ends it.
 #[derive(Debug, Error)]
 pub enum SamplerError {
-    /// The thread that looks after the rings.
+    /// The thread that drains the rings did not start.
     #[error("cannot start a thread: {0}")]
     Drainer(io::Error),
     /// No such event.
     #[error("unknown event '{event}'{} Known here: {known}", suggestion(meant.as_deref()))]
     UnknownEvent {
-        /// As it was given.
+        /// The name as given.
         event: String,
-        /// The known name that is nearly spelled so.
+        /// A known name with a similar spelling.
         meant: Option<String>,
-        /// What would have been understood.
+        /// The known names.
         known: String,
     },
     /// No such modifier.
@@ -26,35 +26,35 @@ pub enum SamplerError {
         "unknown modifier '{modifier}' of event '{event}'. Known are {known}; a tracepoint is written SYSTEM:NAME"
     )]
     UnknownModifier {
-        /// As it was given.
+        /// The event as given.
         event: String,
-        /// The letter.
+        /// The letter of the modifier.
         modifier: char,
-        /// What would have been understood.
+        /// The known modifiers.
         known: &'static str,
     },
     /// No such PMU.
     #[error("no PMU of this machine is called '{pmu}' (of '{event}'). It has {known}")]
     UnknownPmu {
-        /// As it was given.
+        /// The event as given.
         event: String,
         /// The PMU's name.
         pmu: String,
-        /// Those of the machine.
+        /// The PMUs of the machine.
         known: String,
     },
-    /// An event that is not written as events are.
+    /// The text of an event has a syntax error.
     #[error("event '{event}': {what}")]
     EventSyntax {
-        /// As it was given.
+        /// The event as given.
         event: String,
-        /// What is wrong with it.
+        /// The error.
         what: String,
     },
-    /// No PMU of the CPU has the event.
+    /// The CPU's PMU does not have the event.
     #[error("event '{event}' is one of a PMU that does not count on CPU {cpu}")]
     NotOnCpu {
-        /// Its name.
+        /// Name of the event.
         event: String,
         /// The CPU.
         cpu: u32,
@@ -62,15 +62,15 @@ pub enum SamplerError {
     /// The kernel refuses an event.
     #[error("cannot open event '{event}' on CPU {cpu}{}: {source}. {}", thread.map_or(String::new(), |t| format!(" for thread {t}")), advice(source, *member))]
     Open {
-        /// Its name.
+        /// Name of the event.
         event: String,
         /// The CPU.
         cpu: u32,
-        /// The thread, or none: all of the CPU.
+        /// The thread; None if all of the CPU is counted.
         thread: Option<Tid>,
-        /// It was to join a group.
+        /// True if the event joins a group.
         member: bool,
-        /// Why.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A ring cannot be mapped.
@@ -82,7 +82,7 @@ pub enum SamplerError {
         cpu: u32,
         /// The smallest size that was tried.
         pages: usize,
-        /// Why.
+        /// The kernel's error.
         source: io::Error,
     },
     /// An ioctl failed.
@@ -92,10 +92,10 @@ pub enum SamplerError {
         cpu: u32,
         /// The call.
         call: &'static str,
-        /// Why.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The shim cannot be used in a container.
+    /// The shim cannot be used in a container's PID namespace.
     #[error("{0}; run it outside of the container")]
     PidNamespace(&'static str),
     /// The kernel has no probes.
@@ -104,7 +104,7 @@ pub enum SamplerError {
         kind.to_uppercase()
     )]
     NoProbes {
-        /// As it was given.
+        /// The event as given.
         event: String,
         /// The PMU.
         kind: &'static str,
@@ -114,25 +114,25 @@ pub enum SamplerError {
         "tracefs has no probe '{event}': 'perf probe --list' shows those that there are. It is to be mounted at /sys/kernel/tracing; 'uprobe:FILE:FUNCTION' and 'kprobe:FUNCTION' need neither"
     )]
     NoDynamicEvent {
-        /// As it was given.
+        /// The event as given.
         event: String,
     },
     /// The file of a uprobe cannot be read.
     #[error("event '{event}': {problem}")]
     ProbedFile {
-        /// As it was given.
+        /// The event as given.
         event: String,
-        /// Why, with the file.
+        /// The problem, with the file.
         problem: String,
     },
-    /// The file of a uprobe has no such place.
+    /// The place of a uprobe is not in its file.
     #[error("event '{event}': {file}: {source}")]
     ProbedPlace {
-        /// As it was given.
+        /// The event as given.
         event: String,
         /// The file.
         file: String,
-        /// Why.
+        /// The reason.
         source: PlaceError,
     },
     /// The kernel refuses a probe.
@@ -141,57 +141,57 @@ pub enum SamplerError {
         probe_advice(source)
     )]
     Probe {
-        /// Its name.
+        /// Name of the event.
         event: String,
-        /// Why.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Only the BPF shim knows when threads do not run, and has tracepoints and probes.
+    /// Only the BPF shim supports off-CPU time, tracepoints and probes.
     #[error(
         "event '{event}' needs the BPF shim: root, or CAP_BPF and CAP_PERFMON; leave it out (or --off-cpu, --wall), or do not name another source with --shim"
     )]
     NeedsBpf {
-        /// Its name.
+        /// Name of the event.
         event: String,
     },
     /// The shim failed.
     #[error(transparent)]
     Shim(#[from] varid_shim::BpfError),
-    /// The kernel module has one event.
+    /// The kernel module samples one event only.
     #[error(
         "the kernel module samples one event at a time, and no groups (a PMU whose interrupt does not arrive would need one): name one, such as '-e cpu-clock', or take another source with --shim"
     )]
     OneEvent,
-    /// The kernel module cannot do what the modifiers say.
+    /// The kernel module does not support the modifiers.
     #[error(
         "the kernel module does not know the modifiers '{modifiers}' of event '{event}', only u and k: leave them out, or take another source with --shim"
     )]
     ModuleModifiers {
-        /// Its name.
+        /// Name of the event.
         event: String,
-        /// Their letters.
+        /// The letters of the modifiers.
         modifiers: String,
     },
     /// The kernel module failed.
     #[error(transparent)]
     Module(#[from] varid_shim::ModuleError),
-    /// No epoll for the BPF shim's ring.
+    /// The BPF shim's ring cannot be watched by epoll.
     #[error("cannot watch the BPF shim's ring: {0}")]
     Watch(io::Error),
-    /// The machine does not say which CPUs it has.
+    /// The list of online CPUs cannot be read.
     #[error("cannot read /sys/devices/system/cpu/online: {0}")]
     Cpus(io::Error),
 }
 
 impl SamplerError {
-    /// The kernel does not allow it to this user.
+    /// Returns true if the kernel does not permit this to the user.
     pub fn is_refusal(&self) -> bool {
         let denied =
             |source: &io::Error| matches!(source.raw_os_error(), Some(libc::EACCES | libc::EPERM));
         matches!(self, Self::Open { source, .. } if denied(source))
     }
 
-    /// The event is simply not there: another CPU may have it.
+    /// Returns true if the CPU does not have the event. Another CPU may have it.
     pub fn is_absence(&self) -> bool {
         match self {
             Self::NotOnCpu { .. } => true,
@@ -203,7 +203,7 @@ impl SamplerError {
     }
 }
 
-/// What it means that the kernel refuses a probe, and what helps.
+/// Explains why the kernel refuses a probe, and what helps.
 fn probe_advice(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
@@ -222,7 +222,7 @@ fn probe_advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// The end of a sentence about an unknown name: the one that is nearly spelled so.
+/// Ends a sentence about an unknown name with the similar known name, if there is one.
 fn suggestion(meant: Option<&str>) -> String {
     meant.map_or_else(
         || ".".to_owned(),
@@ -230,7 +230,7 @@ fn suggestion(meant: Option<&str>) -> String {
     )
 }
 
-/// What an error of perf_event_open(2) means, and what helps. `member`: of a group.
+/// Explains an error of perf_event_open(2), and what helps. `member`: the event belongs to a group.
 fn advice(error: &io::Error, member: bool) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {

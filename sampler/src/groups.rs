@@ -1,4 +1,4 @@
-//! How groups of events are opened on a CPU, and how long each event of them was counted.
+//! Opens groups of events on a CPU, and measures how long each event was counted.
 
 use super::SamplerError;
 use super::event::{Event, Group, Rate};
@@ -13,57 +13,57 @@ use varid_model::{Period, Tid, perf};
 pub struct Counter {
     /// Its index among all events.
     pub event: usize,
-    /// The thread that it counts; none: whatever runs on its CPU.
+    /// The thread that it counts, or None for all threads on its CPU.
     pub thread: Option<Tid>,
-    /// What the kernel calls it.
+    /// The kernel's identifier of the event.
     pub id: u64,
-    /// It has samples of its own.
+    /// True if it has samples of its own.
     pub samples: bool,
-    /// Events from one sample to the next, where that is fixed: samples do not say it.
+    /// The period if it is fixed. Samples then have no period field.
     pub period: Option<Period>,
-    /// The values of its group come with them.
+    /// True if its samples have the counts of its group.
     pub reads: bool,
-    /// How many events it leads, itself among them; 0: it is another one's member.
+    /// The number of events in the group that it leads, including itself. 0 for a member of a group.
     pub leads: usize,
     /// The event.
     pub fd: OwnedFd,
 }
 
-/// What was opened on a CPU.
+/// The events opened on a CPU.
 #[derive(Debug, Default)]
 pub struct Opened {
     /// The events, each leader before its group.
     pub counters: Vec<Counter>,
-    /// The events that nothing there counts: their groups are not opened.
+    /// The events that this CPU does not count. Their groups are not opened.
     pub absent: Vec<Absent>,
 }
 
-/// The index of an event that nothing counts, and why.
+/// The index of an event that is not counted, and the reason.
 pub type Absent = (usize, SamplerError);
 
-/// What an opened event counts.
+/// The scope in which an opened event counts.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope {
     /// The CPU.
     pub cpu: u32,
-    /// The thread; none: whatever runs there.
+    /// The thread, or None for all threads on the CPU.
     pub thread: Option<Tid>,
 }
 
-/// An event of groups.
+/// An event of a group, with its index.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexedEvent<'a> {
-    /// Its index among the events of all groups, by which samples and the recording name it.
+    /// Its index among the events of all groups. Samples and the recording identify the event by it.
     pub index: usize,
     /// The event.
     pub event: &'a Event,
     /// Its group.
     pub group: &'a Group,
-    /// It is its group's first event.
+    /// True for the first event of its group.
     pub is_leader: bool,
 }
 
-/// The events of all groups, by their indices.
+/// Iterates over the events of all groups with their indices.
 pub fn indexed_events(groups: &[Group]) -> impl Iterator<Item = IndexedEvent<'_>> {
     let events = groups.iter().flat_map(|group| {
         let events = group.events.iter().enumerate();
@@ -79,7 +79,7 @@ pub fn indexed_events(groups: &[Group]) -> impl Iterator<Item = IndexedEvent<'_>
         })
 }
 
-/// Opens every group; `shape` adds to each event what its source needs.
+/// Opens every group. `shape` adds to each event's attribute what its source needs.
 pub fn open_groups(
     groups: &[Group],
     scope: Scope,
@@ -88,7 +88,7 @@ pub fn open_groups(
     let mut all = Opened::default();
     let mut first = 0usize;
     for group in groups {
-        // The scheduler's switches tell the others.
+        // The BPF shim samples the other events.
         if !group.events.iter().all(Event::is_opened) {
             first = first.saturating_add(group.events.len());
             continue;
@@ -128,7 +128,7 @@ fn open_group(
         let mut attr = event
             .attr_on(scope.cpu)
             .ok_or_else(|| (index, not_here()))?;
-        let samples = attr.sample_period != 0; // or its frequency
+        let samples = attr.sample_period != 0; // or the frequency, which is a union with it
         let reads = group.reads && opened.is_empty();
         if reads {
             attr.sample_type |= u64::from(perf::PERF_SAMPLE_READ);
@@ -142,8 +142,8 @@ fn open_group(
             attr.sample_period = attr.sample_period.min(most);
         }
         if !opened.is_empty() {
-            attr.set_disabled(false); // as long as its leader is
-            // These, too, are the leader's, which has its members with it.
+            attr.set_disabled(false); // a member counts while its leader does
+            // These attributes, too, are set for the leader only and hold for its group.
             attr.set_pinned(false);
             attr.set_exclusive(false);
         }
@@ -169,8 +169,9 @@ fn open_group(
     Ok(opened)
 }
 
-/// The period of an event that has a fixed one: its samples need not say it. The kernel would make a sample of each event
-/// it counts itself, a page fault for example, to say its period (perf_swevent_event in kernel/events/core.c).
+/// Returns the event's period if it is fixed, and removes the period field from its samples. With that field, the kernel would make
+/// one sample for each event that it counts in software, such as a page fault, to report the period (perf_swevent_event in
+/// kernel/events/core.c).
 pub fn fixed_period(rate: Rate, attr: &mut perf::EventAttr) -> Option<Period> {
     let Rate::Period(period) = rate else {
         return None;
@@ -179,7 +180,7 @@ pub fn fixed_period(rate: Rate, attr: &mut perf::EventAttr) -> Option<Period> {
     Some(Period::new(period))
 }
 
-/// An event that nothing counts is an error; one that only some CPUs count is logged.
+/// Returns an error for an event that no CPU counts, and logs one that only some CPUs count.
 pub fn check_presence(opened: &[usize], absent: Vec<Absent>) -> Result<(), SamplerError> {
     let mut logged = Vec::new();
     for (index, error) in absent {
@@ -194,12 +195,12 @@ pub fn check_presence(opened: &[usize], absent: Vec<Absent>) -> Result<(), Sampl
     Ok(())
 }
 
-/// How long an event was counted, summed over CPUs.
+/// The time that an event was counted, summed over CPUs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Nanoseconds in which it was enabled.
+    /// Nanoseconds that it was enabled.
     pub enabled_ns: u64,
-    /// Nanoseconds in which the PMU counted it.
+    /// Nanoseconds that the PMU counted it.
     pub running_ns: u64,
 }
 
@@ -211,7 +212,7 @@ impl Times {
     }
 }
 
-/// The times of every event, by its index. They are those of its leader, with which it is scheduled.
+/// Returns the times of every event, by its index. A member has the times of its leader, with which it is scheduled.
 pub fn times<'a>(counters: impl Iterator<Item = (u32, &'a Counter)>) -> BTreeMap<usize, Times> {
     let leaders = counters.filter(|(_, counter)| counter.leads > 0);
     let read = leaders.filter_map(|(cpu, counter)| {
@@ -222,7 +223,7 @@ pub fn times<'a>(counters: impl Iterator<Item = (u32, &'a Counter)>) -> BTreeMap
     sum_times(read.flatten())
 }
 
-/// The events of a thread are enabled on all CPUs while it runs on one.
+/// The events of a thread are enabled on all CPUs while the thread runs on one of them.
 fn sum_times(
     read: impl Iterator<Item = (usize, Option<Tid>, u32, Times)>,
 ) -> BTreeMap<usize, Times> {
@@ -240,8 +241,8 @@ fn sum_times(
     sums
 }
 
-/// Reads the times of an event. What the kernel gives begins with the value, or the number of values of a group; then come the times;
-/// then the value and id of each event of a group (perf_event_open(2), PERF_FORMAT_GROUP).
+/// Reads the times of an event. The layout is: the value, or the number of values in a group; the times; then the value and id of
+/// each event of the group (perf_event_open(2), PERF_FORMAT_GROUP).
 fn read_times(fd: &OwnedFd, events: usize) -> Option<Times> {
     let mut bytes = vec![0; events.saturating_mul(16).saturating_add(24)];
     let size = nix::unistd::read(fd, &mut bytes).ok()?;
@@ -254,25 +255,25 @@ fn read_times(fd: &OwnedFd, events: usize) -> Option<Times> {
     })
 }
 
-/// What the members of groups have counted from one sample of their leader to the next.
+/// Computes the counts of group members from one sample of their leader to the next.
 #[derive(Debug, Default)]
 pub struct Readings {
-    /// By the member's id and the thread that it counts: the last value.
+    /// The last value, by the member's id and the thread that it counts.
     last: HashMap<(u64, Tid), u64>,
 }
 
 impl Readings {
-    /// What has been counted since the last time, by id.
+    /// Returns the counts since the last call, by id.
     pub fn since_last(&mut self, thread: Tid, values: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let since = values.iter().map(|(id, value)| {
             let last = self.last.insert((*id, thread), *value).unwrap_or(0);
-            // A new thread with the id of an earlier one counts from zero.
+            // A new thread with a reused id counts from zero.
             (*id, value.checked_sub(last).unwrap_or(*value))
         });
         since.collect()
     }
 
-    /// A thread has ended.
+    /// Removes the counts of a thread that has ended.
     pub fn forget(&mut self, thread: Tid) {
         if !self.last.is_empty() {
             self.last.retain(|(_, of), _| *of != thread);

@@ -1,7 +1,7 @@
-//! Does a PMU's overflow interrupt arrive, and which event is sampled where it does not?
+//! Finds PMUs whose overflow interrupt does not arrive, and replaces their events.
 //!
-//! On some boards the PMU counts, but its interrupt is not connected or the device tree names another one: events open and count, and no
-//! sample is ever taken. The only way to know is to sample a loop.
+//! On some boards the PMU counts, but its interrupt is not connected or the device tree names another one: events open and count, but no
+//! sample is ever taken. The only way to detect this is to sample a loop.
 
 use super::event::pmu::Pmu;
 use super::event::{Event, Group, Rate};
@@ -15,14 +15,14 @@ use varid_model::perf;
 
 /// Cycles from one overflow to the next.
 const PERIOD: u64 = 100_000;
-/// Overflows that are counted without a sample before the interrupt is taken to be missing.
+/// The number of overflows that must be counted without a sample before the interrupt is considered missing.
 const OVERFLOWS: u64 = 20;
-/// Turns of the loop after which a counter is taken not to count, if neither a sample came nor enough overflows were counted.
+/// The number of loop iterations after which a counter is considered not to count, if neither a sample nor enough overflows were seen.
 const TURNS: u32 = 2_000;
 /// The rate of the timer that replaces an event with a fixed period.
 const TIMER: Rate = Rate::Frequency(997);
 
-/// Whether the overflow interrupt of a CPU's PMU arrives.
+/// The state of a CPU's PMU overflow interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interrupt {
     /// A sample was taken.
@@ -35,7 +35,7 @@ pub enum Interrupt {
 
 /// Samples the cycles of a loop on a CPU to see whether the interrupt of its PMU arrives.
 pub fn probe_cpu(cpu: u32) -> Interrupt {
-    // The affinity is that of another thread, so that the caller's stays as it is.
+    // Another thread sets the affinity: the caller's must not change.
     let probed = std::thread::Builder::new()
         .name("varid-pmu".to_owned())
         .spawn(move || {
@@ -84,7 +84,7 @@ fn probe_here(cpu: u32) -> io::Result<Interrupt> {
     Ok(Interrupt::Unknown)
 }
 
-/// Runs for some ten thousand cycles.
+/// Runs for about ten thousand cycles.
 fn spin() {
     let mut sum = 0u64;
     for turn in 0..10_000u64 {
@@ -100,7 +100,7 @@ fn count(counter: &mut File) -> io::Result<u64> {
     Ok(u64::from_ne_bytes([a, b, c, d, e, f, g, h]))
 }
 
-/// The CPUs whose PMU counts and whose interrupt does not arrive. One CPU of each PMU is probed.
+/// Returns the CPUs whose PMU counts but whose interrupt does not arrive. One CPU of each PMU is probed.
 pub fn cpus_without_interrupt(pmus: &[Pmu]) -> Vec<u32> {
     let online = online_cpus().unwrap_or_default();
     let core: Vec<_> = pmus.iter().filter(|pmu| pmu.core).collect();
@@ -125,11 +125,11 @@ fn without_interrupt_among(
     missing
 }
 
-/// What `-e` calls the event that is sampled without it.
+/// The name in `-e` of the event that is sampled by default.
 pub const DEFAULT_EVENT: &str = "default";
 
-/// The event that is sampled without `-e`: `cycles`, or `cpu-clock` where no PMU counts cycles or its interrupt does not arrive; then with a
-/// sentence for the user.
+/// Returns the event that is sampled without `-e`: `cycles`, or `cpu-clock` with a sentence for the user if no PMU counts cycles or its
+/// interrupt does not arrive.
 pub fn default_event(rate: Rate, pmus: &[Pmu]) -> (Event, Option<String>) {
     let cycles = Event::cycles(rate);
     let why = if !cycles.opens() {
@@ -143,8 +143,8 @@ pub fn default_event(rate: Rate, pmus: &[Pmu]) -> (Event, Option<String>) {
     (Event::cpu_clock(rate), Some(note))
 }
 
-/// Replaces the leader of each group with a hardware event whose interrupt does not arrive on one of these CPUs by `cpu-clock`: the events of
-/// the group are counted and read with the samples of the timer. Returns a sentence for the user for each such group.
+/// Replaces the leader of each group that contains a hardware event whose interrupt does not arrive on one of these CPUs by `cpu-clock`. The
+/// group's events are counted and read with the samples of the timer. Returns a sentence for the user for each such group.
 pub fn led_by_timer(groups: Vec<Group>, without_interrupt: &[u32]) -> (Vec<Group>, Vec<String>) {
     let mut notes = Vec::new();
     if without_interrupt.is_empty() {
@@ -166,7 +166,7 @@ pub fn led_by_timer(groups: Vec<Group>, without_interrupt: &[u32]) -> (Vec<Group
         let mut timer = Event::cpu_clock(rate);
         timer.modifiers.exclude_user = silent.modifiers.exclude_user;
         timer.modifiers.exclude_kernel = silent.modifiers.exclude_kernel;
-        // The leader's attribute says how a group is scheduled.
+        // The leader's attribute defines how a group is scheduled.
         let leader = group.events.first().unwrap_or(silent);
         timer.modifiers.pinned = leader.modifiers.pinned;
         timer.modifiers.exclusive = leader.modifiers.exclusive;

@@ -1,11 +1,11 @@
-//! Which ioctls does an open event take?
+//! The ioctls of an open perf event.
 
 use super::SamplerError;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use varid_model::perf;
 
-/// It counts from now on.
+/// Starts counting.
 pub fn enable(cpu: u32, event: &OwnedFd) -> Result<(), SamplerError> {
     control(
         cpu,
@@ -15,7 +15,7 @@ pub fn enable(cpu: u32, event: &OwnedFd) -> Result<(), SamplerError> {
     )
 }
 
-/// It counts no more.
+/// Stops counting.
 pub fn disable(cpu: u32, event: &OwnedFd) -> Result<(), SamplerError> {
     control(
         cpu,
@@ -25,7 +25,7 @@ pub fn disable(cpu: u32, event: &OwnedFd) -> Result<(), SamplerError> {
     )
 }
 
-/// Its records go to the ring of `owner`, an event of the same CPU.
+/// Redirects its records to the ring of `owner`, an event of the same CPU.
 pub fn set_output(cpu: u32, event: &OwnedFd, owner: &OwnedFd) -> Result<(), SamplerError> {
     // SAFETY: takes a descriptor by value.
     let result = unsafe {
@@ -38,7 +38,7 @@ pub fn set_output(cpu: u32, event: &OwnedFd, owner: &OwnedFd) -> Result<(), Samp
     check(cpu, "PERF_EVENT_IOC_SET_OUTPUT", result)
 }
 
-/// It is sampled at another frequency, or by another period: whichever it was opened with.
+/// Changes the frequency or the period, depending on how the event was opened.
 pub fn set_period(cpu: u32, event: &OwnedFd, value: u64) -> Result<(), SamplerError> {
     // SAFETY: the kernel reads one 64-bit word from the address given.
     let result = unsafe {
@@ -51,7 +51,7 @@ pub fn set_period(cpu: u32, event: &OwnedFd, value: u64) -> Result<(), SamplerEr
     check(cpu, "PERF_EVENT_IOC_PERIOD", result)
 }
 
-/// What the kernel calls it in the records that it writes.
+/// Returns the kernel's identifier of the event, which is in its records.
 pub fn identifier(cpu: u32, event: &OwnedFd) -> Result<u64, SamplerError> {
     let mut id = 0u64;
     // SAFETY: the kernel writes one 64-bit word to the address given.

@@ -1,8 +1,7 @@
 //! Samples from the kernel: events on every CPU, their rings, one stream in order of time.
 //!
-//! Every [`Source`] delivers the same [`varid_shim::CapturedSample`]: one that walks the managed
-//! frames at the sample, and perf's own copy of registers and stack, which needs no
-//! privileges and is walked later.
+//! Every [`Source`] delivers [`varid_shim::CapturedSample`]s. The shim walks the managed frames at the sample. perf's copy of registers and
+//! stack needs no privileges and is walked later.
 //!
 //! Events are written as perf's `-e` takes them. [`event::resolve`] looks them up, [`choose`] loads a source that can sample them, and
 //! [`Sampler::open`] opens them on every CPU:
@@ -67,21 +66,21 @@ use varid_shim::{Target, Walker};
 /// What to sample, and how.
 #[derive(Debug, Clone)]
 pub struct SamplerOptions {
-    /// The events, as they are counted together.
+    /// The events, in the groups that are counted together.
     pub groups: Vec<Group>,
-    /// Deliver the kernel's own sample of each overflow, too.
+    /// Also deliver the kernel's own sample of each overflow.
     pub keep_raw: bool,
-    /// Bytes of stack with each of them, a multiple of 8; 0: none.
+    /// Bytes of stack in each of these, a multiple of 8; 0 for none.
     pub raw_stack: u32,
-    /// Bytes of stack that the stack-copying source asks for, a multiple of 8.
+    /// Bytes of stack that the stack-copying source requests, a multiple of 8.
     pub stack_copy: u32,
-    /// Pages of a ring, a power of two; smaller ones are tried where the kernel refuses.
+    /// Pages of a ring, a power of two. Smaller rings are tried if the kernel refuses this size.
     pub ring_pages: usize,
 }
 
-/// Bytes of records that are collected while the session is busy. When there are more, the rings fill up.
+/// The maximum number of bytes collected while the session is busy. Beyond this, records stay in the rings.
 const MAX_COLLECTED: usize = 1 << 26;
-/// Bytes that a record of the shim counts for, with its stack.
+/// The assumed size of a shim record with its stack, in bytes.
 const SHIM_RECORD: usize = 1 << 13;
 
 /// Open events and their rings.
@@ -92,9 +91,9 @@ pub struct Sampler {
     cpus: Vec<Cpu>,
     stream: Stream,
     spare: SamplePool,
-    /// Bytes of records that have been collected since some were handed over last.
+    /// Bytes of records collected since the last hand-over.
     collected: usize,
-    /// How long events were counted that are closed, by their indices.
+    /// How long closed events were counted, by their indices.
     closed: BTreeMap<usize, Times>,
 }
 
@@ -109,7 +108,7 @@ impl Sampler {
         let counters = cpus.iter().flat_map(|cpu| &cpu.counters);
         let mut present: Vec<_> = counters.map(|counter| counter.event).collect();
         if let Source::Module(module) = &source {
-            // Its counters are its own.
+            // The module opens its counters itself.
             present.extend(module.present());
         }
         let absent = cpus.iter_mut().flat_map(|cpu| cpu.absent.drain(..));
@@ -132,8 +131,7 @@ impl Sampler {
         &self.source
     }
 
-    /// The attributes of the kernel's own samples that are kept beside the shim's, and the
-    /// identifiers of each.
+    /// Returns the attributes of the kernel's own samples that are kept beside the shim's, and the identifiers of each.
     pub fn raw_attrs(&self) -> Vec<(EventAttr, Vec<u64>)> {
         let attr = |IndexedEvent { index, event, .. }: IndexedEvent<'_>| {
             if !event.is_opened() {
@@ -141,7 +139,7 @@ impl Sampler {
             }
             let mut attr = event.attr(event.encodings.first()?);
             source::raw_shape(&mut attr, &self.options);
-            // The module's own say each period, as it draws them.
+            // The module draws random periods, so its raw samples have a period field.
             if !matches!(self.source, Source::Module(_)) {
                 fixed_period(event.rate, &mut attr);
             }
@@ -154,7 +152,7 @@ impl Sampler {
             .collect()
     }
 
-    /// How long every event was counted until now, by its index.
+    /// Returns how long every event has been counted so far, by its index.
     pub fn times(&self) -> BTreeMap<usize, Times> {
         if let Source::Module(module) = &self.source {
             return BTreeMap::from([(0, module.times())]);
@@ -169,40 +167,41 @@ impl Sampler {
         all
     }
 
-    /// The programs that have to be loaded before the frames of targets are walked that need them ([`Target::needs_walker`]). They are loaded
+    /// Returns the programs that must be loaded before the frames of targets with [`Target::needs_walker`] can be walked. They are loaded
     /// without the sampler, which can be drained meanwhile.
     pub fn walkers(&self) -> Vec<Walker> {
         self.source.walkers()
     }
 
-    /// Tells the source how to sample a process.
+    /// Sets how a process is sampled.
     pub fn set_target(&mut self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
         self.source.set_target(&self.options, pid, target)
     }
 
-    /// The source samples the process as it does those of which it knows nothing.
+    /// Removes the target of a process, which is sampled by the default target again.
     pub fn remove_target(&mut self, pid: Pid) -> Result<(), SamplerError> {
         self.source.remove_target(pid)
     }
 
-    /// Tells the source how to sample every process without a target of its own.
+    /// Sets how processes without a target of their own are sampled.
     pub fn set_default_target(&mut self, target: &Target) -> Result<(), SamplerError> {
         self.source.set_default_target(&self.options, target)
     }
 
-    /// Attaches a source that does not sample whole CPUs to a thread of a process, and to all threads and processes that it will
-    /// start. A thread that has ended meanwhile is no error.
+    /// Attaches a source that is not system-wide to a thread of a process, and to all threads and processes that it will start. A thread that
+    /// has ended meanwhile is not an error.
     pub fn add_thread(&mut self, pid: Pid, tid: Tid) -> Result<(), SamplerError> {
         let (source, options) = (&mut self.source, &self.options);
         source.add_thread(options, (pid, tid), &mut self.cpus)
     }
 
-    /// A process has forked another. Such a source samples both with the same events.
+    /// Reports that a process has forked. A source that is not system-wide samples both with the same events.
     pub fn forked(&mut self, parent: Pid, child: Pid) {
         self.source.forked(parent, child);
     }
 
-    /// Detaches such a source from a process. The other processes that were sampled with the same events, and are no longer.
+    /// Detaches a source that is not system-wide from a process. Returns the other processes that were sampled by the same events and no
+    /// longer are.
     pub fn detach(&mut self, pid: Pid) -> Vec<Pid> {
         let (counters, others) = self.source.detach(pid, &mut self.cpus);
         let counters = counters.iter().map(|(cpu, counter)| (*cpu, counter));
@@ -212,21 +211,21 @@ impl Sampler {
         others
     }
 
-    /// Sampling begins.
+    /// Starts sampling.
     pub fn enable(&mut self) -> Result<(), SamplerError> {
         self.cpus.iter().try_for_each(Cpu::enable)?;
         self.source.enable()
     }
 
-    /// Sampling ends; what is in the rings can still be drained.
+    /// Stops sampling. The rings can still be drained.
     pub fn disable(&mut self) -> Result<(), SamplerError> {
         self.source.disable()?;
         self.cpus.iter().try_for_each(Cpu::disable)
     }
 
-    /// Changes the frequency of all events that are sampled by a frequency; false: the source cannot.
+    /// Changes the frequency of all events that are sampled by a frequency. Returns false if the source does not support this.
     pub fn set_frequency(&mut self, hz: u64) -> Result<bool, SamplerError> {
-        // The module opens its counters itself. Those of a thread are inherited by its children as they were.
+        // The module opens its counters itself, and children inherit the events of a thread with the frequency of that time.
         if !matches!(self.source, Source::Bpf(_)) {
             return Ok(false);
         }
@@ -239,7 +238,7 @@ impl Sampler {
             }));
             let hz = hz.unwrap_or(1);
             match event.is_some_and(Event::is_timer) {
-                // When a timer is opened the kernel makes a period of its frequency.
+                // When the kernel opens a timer, it converts the frequency to a period.
                 true => 1_000_000_000u64.checked_div(hz).unwrap_or(1).max(1),
                 false => hz,
             }
@@ -247,7 +246,7 @@ impl Sampler {
         let (requested, current) = (|index| value(index, Some(hz)), |index| value(index, None));
         let set = self.cpus.iter().try_for_each(|cpu| cpu.set_rate(requested));
         if let Err(error) = set {
-            // All CPUs get back the rate that they had.
+            // Restores the rate on all CPUs.
             for cpu in &self.cpus {
                 let _ = cpu.set_rate(current);
             }
@@ -266,7 +265,7 @@ impl Sampler {
         Ok(true)
     }
 
-    /// Waits until a ring has filled up to its watermark, or the time is over.
+    /// Waits until a ring has filled up to its watermark, or until the timeout.
     pub fn wait(&self, milliseconds: u16) {
         let mut fds: Vec<_> = self
             .cpus
@@ -275,17 +274,17 @@ impl Sampler {
             .chain(self.source.descriptor())
             .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
             .collect();
-        // A signal that ends the wait early is as good as its end.
+        // A signal that ends the wait early is equivalent to a timeout.
         let _ = nix::poll::poll(&mut fds, PollTimeout::from(milliseconds));
     }
 
-    /// Gives back the memory of a sample.
+    /// Returns a sample to the pool.
     pub fn reuse(&mut self, sampled: Box<Sampled>) {
         self.spare.put(sampled);
     }
 
-    /// Drains the rings and hands over, in order of time, what no earlier record can
-    /// precede any more. `last`: nothing more will come, hand over everything.
+    /// Drains the rings and hands over, in order of time, the records before which no other record can still arrive. `last`: no more records
+    /// follow, so all are handed over.
     pub fn drain(&mut self, last: bool, each: impl FnMut(Stamped)) {
         let started = monotonic_ns();
         self.collect();
@@ -296,14 +295,14 @@ impl Sampler {
         self.stream.hand_over(started, last, each);
     }
 
-    /// Empties the rings while the session is busy, unless too much waits for it already.
+    /// Drains the rings while the session is busy, unless too many records are collected already.
     fn collect_while_busy(&mut self) {
         if self.collected < MAX_COLLECTED {
             self.collect();
         }
     }
 
-    /// Empties the rings. Their records wait until they are handed over.
+    /// Drains the rings and keeps the records until they are handed over.
     fn collect(&mut self) {
         let (source, stream, spare) = (&self.source, &mut self.stream, &mut self.spare);
         let origin = |id| source.origin(id);
@@ -331,7 +330,7 @@ impl Sampler {
     }
 }
 
-/// The time now, of the clock of every record.
+/// Returns the present time of the clock that all records use.
 pub fn monotonic_ns() -> MonotonicNs {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
     now.map_or(MonotonicNs::ZERO, |now| {

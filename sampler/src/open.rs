@@ -1,18 +1,17 @@
-//! The system call: what every event of ours has in common, and how it is opened.
+//! The system call: the common settings of all events, and how they are opened.
 
 use crate::sysctl;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use varid_model::perf;
 
-/// What every record of every event of ours ends with (`sample_id_all`), and samples begin
-/// with: this is what `decode` relies on.
+/// The fields at the end of every record (`sample_id_all`) and at the start of every sample. `decode` relies on them.
 pub const COMMON_SAMPLE: u64 = (perf::PERF_SAMPLE_IDENTIFIER
     | perf::PERF_SAMPLE_TID
     | perf::PERF_SAMPLE_TIME
     | perf::PERF_SAMPLE_CPU) as u64;
 
-/// An attribute with the common settings.
+/// Returns an attribute with the common settings.
 pub fn base_attr(kind: u32, config: u64) -> perf::EventAttr {
     let mut attr = perf::EventAttr {
         type_: kind,
@@ -27,8 +26,7 @@ pub fn base_attr(kind: u32, config: u64) -> perf::EventAttr {
     attr
 }
 
-/// perf_event_open(2) for a process (or -1: all) and a CPU (or -1: all), as a leader or in the
-/// group of one.
+/// Calls perf_event_open(2) for a process (-1: all) and a CPU (-1: all). The event joins the group of `leader`, if there is one.
 pub fn open(
     attr: &mut perf::EventAttr,
     pid: i32,
@@ -36,7 +34,7 @@ pub fn open(
     leader: Option<BorrowedFd<'_>>,
 ) -> io::Result<OwnedFd> {
     let leader = leader.map_or(-1, |leader| leader.as_raw_fd());
-    // SAFETY: `attr` is a whole attribute; the kernel reads it, and writes at most what it knows into its size field.
+    // SAFETY: `attr` is a whole attribute. The kernel reads it, and writes at most its size field.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
@@ -51,11 +49,11 @@ pub fn open(
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just given this descriptor to us alone.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The frequency that the kernel allows at most.
+/// Returns the maximum frequency that the kernel permits.
 pub fn max_frequency() -> Option<u64> {
     sysctl::kernel("perf_event_max_sample_rate")
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use varid_model::perf::{DATA_HEAD, DATA_TAIL, RECORD_HEADER};
 
-/// A record's size is less than that of its header, or more than is in the ring.
+/// A record's size is less than that of its header, or exceeds the data in the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImpossibleSize;
 
@@ -20,8 +20,7 @@ pub struct Ring {
     record: Vec<u8>,
 }
 
-// SAFETY: the mapping belongs to this value alone and moves with it; the kernel's side of
-// it is reached through atomics.
+// SAFETY: this value is the only owner of the mapping, which moves with it; the kernel's side is accessed through atomics.
 unsafe impl Send for Ring {}
 
 impl Ring {
@@ -30,20 +29,20 @@ impl Ring {
         Self::map_nth(event, pages, 0)
     }
 
-    /// Maps one of several rings behind a descriptor, which follow one another.
+    /// Maps one of several consecutive rings behind a descriptor.
     pub fn map_nth(event: BorrowedFd<'_>, pages: usize, nth: usize) -> io::Result<Self> {
         let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)?
             .map_or(4096, |page| page as usize);
         let data_len = page.saturating_mul(pages);
         let len = page.saturating_add(data_len);
         let offset = libc::off_t::try_from(len.saturating_mul(nth)).map_err(io::Error::other)?;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        // SAFETY: a new mapping at an address of the kernel's choice does not touch existing memory.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
                 len,
                 libc::PROT_READ | libc::PROT_WRITE,
-                // Else each page would be brought in by the first record in it, at a fault's price.
+                // Without MAP_POPULATE, the first record in each page would cost a page fault.
                 libc::MAP_SHARED | libc::MAP_POPULATE,
                 event.as_raw_fd(),
                 offset,
@@ -62,16 +61,16 @@ impl Ring {
         })
     }
 
-    /// Bytes of data that the ring holds.
+    /// The size of the ring's data area, in bytes.
     pub fn capacity(&self) -> usize {
         self.data_len
     }
 
-    /// Hands every complete record to `each`, then gives its room back to the kernel.
+    /// Passes every complete record to `each`, then releases its space to the kernel.
     ///
     /// # Errors
     ///
-    /// A record has a size that none can have: it and what was behind it are left out.
+    /// A record has an impossible size. It and the data after it are discarded.
     pub fn drain(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), ImpossibleSize> {
         let mut drained = Ok(());
         let head = self.head().load(Ordering::Acquire);
@@ -103,31 +102,30 @@ impl Ring {
         drained
     }
 
-    /// Where in the data area a position of the stream is.
+    /// Returns the offset in the data area of a position in the stream.
     fn place(&self, position: u64) -> usize {
         position.checked_rem(self.data_len as u64).unwrap_or(0) as usize
     }
 
-    /// A record that does not wrap around.
+    /// Returns a record that does not wrap around.
     fn in_one_piece(&self, position: u64, size: usize) -> Option<&[u8]> {
         let start = self.place(position);
         if start.checked_add(size)? > self.data_len {
             return None;
         }
-        // SAFETY: the data area is `data_len` bytes from `base + page`, of which these are some.
-        // The kernel does not write between tail and head, and nobody else has the mapping.
+        // SAFETY: the slice is within the `data_len` bytes of the data area at `base + page`. The kernel does not write between
+        // tail and head, and nothing else uses the mapping.
         Some(unsafe {
             std::slice::from_raw_parts(self.base.as_ptr().add(self.page).add(start), size)
         })
     }
 
-    /// Copies from a position of the stream, wrapping around.
+    /// Copies data from a position in the stream, including data that wraps around.
     fn copy(&self, position: u64, to: &mut [u8]) {
         let start = self.place(position);
         let first = to.len().min(self.data_len.saturating_sub(start));
-        // SAFETY: the data area is `data_len` bytes from `base + page`; `start < data_len`,
-        // `first <= data_len - start`, and `to` is at most a record, which is smaller than
-        // the ring. The kernel does not write between tail and head.
+        // SAFETY: the data area is `data_len` bytes from `base + page`; `start < data_len`, `first <= data_len - start`, and `to`
+        // is at most a record, which is smaller than the ring. The kernel does not write between tail and head.
         unsafe {
             let data = self.base.as_ptr().add(self.page);
             std::ptr::copy_nonoverlapping(data.add(start), to.as_mut_ptr(), first);
@@ -175,7 +173,7 @@ mod tests {
 
     const PAGE: u64 = 4096;
 
-    /// A file as the kernel lays out a ring, with these records in it, each as its size and its length.
+    /// Makes a file with the layout of a perf ring and these records, each given by its size field and its actual length.
     fn ring(records: &[(u16, usize)]) -> (File, Ring) {
         let file = tempfile::tempfile().unwrap();
         file.set_len(2 * PAGE).unwrap();

@@ -1,25 +1,25 @@
-//! How do the records of all rings become one stream: samples paired with the kernel's own of
-//! the same overflow, with what the members of their group counted, in order of time?
+//! Merges the records of all rings into one stream in order of time. Pairs each sample with the kernel's own of the same overflow, and
+//! adds the counts of group members.
 
 use super::decode::{Origin, RingEvent, Sampled, Stamped, Values};
 use super::groups::Readings;
 use std::collections::VecDeque;
 use varid_model::{Address, ById, MonotonicNs, Tid};
 
-/// The records that were drained and wait to be handed over.
+/// Records that were drained and not yet handed over.
 #[derive(Debug, Default)]
 pub struct Stream {
-    /// The kernel's own samples are handed over, too.
+    /// True if the kernel's own samples are handed over, too.
     keep_raw: bool,
-    /// The kernel's own sample of each overflow follows the shim's record of it.
+    /// True if the kernel's own sample of each overflow follows the shim's record of it.
     pairs: bool,
-    /// Records that an earlier one may still precede.
+    /// Records before which another one may still arrive.
     pub pending: Vec<Stamped>,
-    /// By ring: the shim's last records, whose samples of the kernel may still come.
+    /// By ring: the shim's last records. The kernel's samples that belong to them may still arrive.
     unpaired: ById<u32, VecDeque<Unpaired>>,
-    /// Counts how often all rings were drained.
+    /// The number of times that all rings were drained.
     round: u64,
-    /// No record of an earlier time is in a ring any more.
+    /// The rings no longer contain records before this time.
     barrier: MonotonicNs,
     readings: Readings,
 }
@@ -33,7 +33,7 @@ struct Unpaired {
 }
 
 impl Unpaired {
-    /// The record as it is handed over.
+    /// Returns the record in the form that is handed over.
     fn into_stamped(self) -> Stamped {
         Stamped {
             time: self.time,
@@ -42,18 +42,17 @@ impl Unpaired {
     }
 }
 
-/// Records of a ring that wait at once: those of events that interrupt each other's handlers.
+/// The maximum number of records that wait in a ring at once. They are of events that interrupt each other's handlers.
 const MAX_UNPAIRED: usize = 4;
-/// How long, besides the time between two drains, a record may be incomplete in its ring and hold up those behind it. Its writer does
-/// not wait and is not preempted. Only if interrupts or a hypervisor take its CPU for longer than both times together, records are handed
-/// over behind later ones.
+/// How long, besides the time between two drains, a record may be incomplete in its ring and hold up the records after it. The writer
+/// does not wait and is not preempted. Records are handed over after later ones only if interrupts or a hypervisor take its CPU for
+/// longer than both times together.
 const MAX_WRITE_NS: u64 = 10_000_000;
-/// The kernel's id of a thread whose ids it has released already, because it is ending.
+/// The kernel's id for a thread that is exiting and has already released its ids.
 const RELEASED: Tid = Tid::new(u32::MAX);
 
 impl Stream {
-    /// `pairs`: the kernel's sample follows the shim's record of each overflow; `keep_raw`: it is
-    /// handed over like the record.
+    /// `pairs`: the kernel's sample of each overflow follows the shim's record of it. `keep_raw`: it is handed over, too.
     pub fn new(pairs: bool, keep_raw: bool) -> Self {
         Self {
             keep_raw,
@@ -62,7 +61,7 @@ impl Stream {
         }
     }
 
-    /// Takes the next record of a ring and the values of the group that came with it.
+    /// Takes the next record of a ring and the counts of the group in it.
     pub fn push(
         &mut self,
         ring: u32,
@@ -103,7 +102,7 @@ impl Stream {
                 event: index,
                 ..
             } => {
-                // The event counts whatever runs on its CPU.
+                // The event counts all threads on its CPU.
                 let read = read(Tid::new(0), index);
                 self.complete(ring, time, (index, tid, ip), read);
                 if self.keep_raw {
@@ -114,8 +113,8 @@ impl Stream {
         }
     }
 
-    /// The kernel's sample of an overflow follows the shim's record of it in the same ring, possibly at the next drain. Both get the
-    /// kernel's time, by which another program can pair them. The record gets the values of its group.
+    /// Completes the shim's record by the kernel's sample of the same overflow, which follows in the same ring, possibly at the next
+    /// drain. Both get the kernel's time, so that other programs can pair them. The record gets the counts of its group.
     fn complete(
         &mut self,
         ring: u32,
@@ -123,7 +122,8 @@ impl Stream {
         (event, tid, ip): (usize, Tid, Address),
         read: Vec<(usize, u64)>,
     ) {
-        // There is no record if the process is not sampled, or if there was room for the kernel's sample but not for the larger record.
+        // The record is missing if the process is not sampled, or if the ring had space for the kernel's sample but not for the larger
+        // record.
         let is_of_overflow = |unpaired: &Unpaired| {
             let record = &unpaired.sampled.record;
             let same_thread = record.tid == tid || tid == RELEASED;
@@ -139,11 +139,11 @@ impl Stream {
         }
     }
 
-    /// Hands over, in order of time, the records that no earlier one can precede any more. All rings have been drained since `started`.
-    /// `last`: no more records come, all are handed over.
+    /// Hands over, in order of time, the records before which no other record can still arrive. All rings have been drained since
+    /// `started`. `last`: no more records follow, so all are handed over.
     pub fn hand_over(&mut self, started: MonotonicNs, last: bool, mut each: impl FnMut(Stamped)) {
         let barrier = if last { MonotonicNs::MAX } else { self.barrier };
-        // A record waits for one more drain, and until those of its time are handed over.
+        // A record waits for one more drain, and until the records of its time are handed over.
         for unpaired in self.unpaired.values_mut() {
             let waits = |unpaired: &Unpaired| {
                 !last && (unpaired.round == self.round || unpaired.time >= barrier)
@@ -161,7 +161,7 @@ impl Stream {
             .pending
             .partition_point(|stamped| stamped.time < barrier);
         for stamped in self.pending.drain(..ready) {
-            // Only now all its samples on other CPUs are out of the rings.
+            // Before this, samples of the thread from other CPUs may still be in the rings.
             if let RingEvent::Exit { tid, .. } = stamped.event {
                 self.readings.forget(tid);
             }
@@ -179,7 +179,7 @@ mod tests {
 
     const TID: Tid = Tid::new(7);
     const PID: Pid = Pid::new(7);
-    /// Of the member, whose id is 11; the leader's are 0 and 10.
+    /// Index of the member, whose id is 11. The leader has index 0 and id 10.
     const MEMBER: usize = 1;
 
     fn origin(id: u64) -> Option<Origin> {
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Time and what was read, of the samples that are handed over.
+    /// Returns the times and the read counts of the samples that are handed over.
     fn samples(stream: &mut Stream, started: u64, last: bool) -> Vec<(u64, Vec<(usize, u64)>)> {
         let mut samples = Vec::new();
         stream.hand_over(MonotonicNs::new(started), last, |stamped| {
@@ -272,7 +272,7 @@ mod tests {
         let value = |value| vec![(10, 1), (11, value)];
         stream.push(1, sample(10 * MS, 1), &value(1_000), origin);
         let mut all = samples(&mut stream, 20 * MS, false);
-        // Its end is drained before what it did on another CPU, even a round before.
+        // The thread's exit is drained before its samples on another CPU, even one round before.
         stream.push(0, exit(32 * MS), &Values::new(), origin);
         stream.push(1, sample(30 * MS, 2), &value(1_100), origin);
         all.extend(samples(&mut stream, 35 * MS, false));
@@ -280,7 +280,7 @@ mod tests {
         all.extend(samples(&mut stream, 50 * MS, false));
         all.extend(samples(&mut stream, 60 * MS, false));
         assert_eq!(read(&all), [1_000, 100, 50]);
-        // Another thread of its number starts from nothing.
+        // Another thread with the same id counts from zero.
         stream.push(1, sample(70 * MS, 1), &value(2_000), origin);
         assert_eq!(read(&samples(&mut stream, 80 * MS, true)), [2_000]);
     }
@@ -301,7 +301,7 @@ mod tests {
         let value = |value| vec![(10, 1), (11, value)];
         stream.push(0, sample(100, 5), &Values::new(), origin);
         stream.push(0, raw(101, 5), &value(40), origin);
-        // The shim found no room for this one's record, nor for one in another ring.
+        // The shim had no space for the record of this overflow, nor for one in another ring.
         stream.push(0, raw(201, 5), &value(70), origin);
         stream.push(1, raw(202, 5), &Values::new(), origin);
         let found = samples(&mut stream, 300, true);
@@ -312,7 +312,7 @@ mod tests {
     fn records_that_become_visible_late_are_in_order_of_time() {
         let mut stream = Stream::new(false, false);
         let begun = 5 * MAX_WRITE_NS;
-        // Two drains in a row find no sample of this time, but what is younger elsewhere.
+        // Two consecutive drains find no sample of this time, but later ones in other rings.
         stream.push(0, exit(begun + 2), &Values::new(), origin);
         for drain in [begun + 10, begun + MAX_WRITE_NS] {
             stream.hand_over(MonotonicNs::new(drain), false, |_| {

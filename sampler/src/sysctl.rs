@@ -1,9 +1,9 @@
-//! Settings of the kernel.
+//! Kernel settings (sysctl).
 
 use std::fs;
 use std::str::FromStr;
 
-/// What is set as `/proc/sys/kernel/NAME`; none: this kernel has no such setting, or it is something else.
+/// Returns the value of `/proc/sys/kernel/NAME`, or None if the kernel does not have it or it cannot be parsed.
 pub fn kernel<T: FromStr>(name: &str) -> Option<T> {
     let value = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
     value.trim().parse().ok()

@@ -1,4 +1,4 @@
-//! Which events does a session sample, and how often, where the machine or the kernel allows less than was requested?
+//! Selects the events and rates of a session, within what the machine and the kernel support.
 
 use std::path::Path;
 use varid_model::Rate;
@@ -9,7 +9,7 @@ use varid_sampler::interrupts::{
     DEFAULT_EVENT, cpus_without_interrupt, default_event, led_by_timer,
 };
 
-/// The events of a request, or the default, as far as this machine has them.
+/// Resolves the events of a request, or the default ones, on this machine.
 pub fn resolve_events(events: &[String], rate: Rate) -> Result<Resolved, SamplerError> {
     let pmus = Pmu::all(Path::new("/"));
     if events.is_empty() {
@@ -41,7 +41,7 @@ pub fn resolve_events(events: &[String], rate: Rate) -> Result<Resolved, Sampler
     Ok(Resolved { groups, notes })
 }
 
-/// Lowers rates to what the kernel allows; a note, if that was necessary.
+/// Lowers rates to the kernel's maximum. Returns a note if that was necessary.
 pub fn limit_rates(groups: &mut [Group], most: Option<u64>) -> Option<String> {
     let most = most?;
     let mut requested = 0;
@@ -54,7 +54,7 @@ pub fn limit_rates(groups: &mut [Group], most: Option<u64>) -> Option<String> {
     (requested > most).then(|| limited_rate_note(requested, most))
 }
 
-/// The note for a rate that the kernel does not allow.
+/// The note for a rate above the kernel's maximum.
 pub fn limited_rate_note(requested: u64, most: u64) -> String {
     format!(
         "the kernel allows {most} samples a second and CPU, not {requested}: {most} are taken. It lowers its limit when sampling takes too much time; raise /proc/sys/kernel/perf_event_max_sample_rate, and set perf_cpu_time_max_percent beside it to 0 to keep it"

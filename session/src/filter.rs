@@ -1,4 +1,4 @@
-//! Is a sample recorded? The innermost method of its stack that a pattern names decides.
+//! Decides which samples are recorded. The innermost method of the stack that any pattern names decides.
 
 use crate::config::{MethodFilter, Verdict};
 use std::collections::HashMap;
@@ -10,20 +10,20 @@ use varid_recording::remap::marker_at;
 use varid_vm::ManagedProcess;
 use varid_vm::attribution::RemapTable;
 
-/// Addresses whose verdict is cached. The cache is emptied when there are more.
+/// Maximum number of addresses with a cached verdict. The cache is emptied when it is full.
 const MAX_CACHED: usize = 1 << 16;
 
-/// Why a sample is not recorded.
+/// The reason why a sample is not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filtered {
-    /// None of its methods is recorded, or one is excluded.
+    /// None of its methods is recorded, or one of them is excluded.
     Method,
-    /// The same, but frames are missing that might have decided otherwise.
+    /// The same, but missing frames might have changed the decision.
     MethodIncomplete,
 }
 
 impl Filtered {
-    /// As the manifest names it.
+    /// The reason's name in the manifest.
     pub fn name(self) -> &'static str {
         match self {
             Self::Method => "method",
@@ -32,17 +32,17 @@ impl Filtered {
     }
 }
 
-/// Which of a process's samples are recorded, by their time. A process whose samples are all recorded has no gate.
+/// Decides by time which of a process's samples are recorded. A process whose samples are all recorded has no gate.
 #[derive(Debug)]
 pub struct Gate {
-    /// The patterns that hold now.
+    /// The current patterns.
     now: Option<Filter>,
-    /// The patterns that hold from a time on.
+    /// The next patterns, and the time from which they are valid.
     next: Option<(MonotonicNs, Option<Filter>)>,
 }
 
 impl Gate {
-    /// A gate that all samples pass.
+    /// Returns a gate that all samples pass.
     pub fn open() -> Self {
         Self {
             now: None,
@@ -50,7 +50,7 @@ impl Gate {
         }
     }
 
-    /// Other patterns hold from a time on.
+    /// Changes the patterns from a time on.
     pub fn change(
         &mut self,
         time: MonotonicNs,
@@ -59,41 +59,41 @@ impl Gate {
     ) {
         let mut time = time;
         match self.next.take() {
-            // Samples come in order of time: none of a time before the last change is left.
+            // Samples arrive in order of time, so no sample from before the last change remains.
             Some((from, next)) if from < time => {
                 self.now = next;
                 managed.invalidate_callchains();
             }
-            // A later rule for the same process replaces an earlier one that does not hold yet.
+            // A later rule for the same process replaces an earlier one that is not valid yet.
             Some((from, _)) => time = from,
             None => {}
         }
         self.next = Some((time, Filter::of(methods)));
     }
 
-    /// The patterns that hold at a sample's time. No sample is older than the one before it.
+    /// Returns the patterns that are valid at a sample's time. Samples must be passed in order of time.
     pub fn at(&mut self, time: MonotonicNs, managed: &mut ManagedProcess) -> Option<&mut Filter> {
         if self.next.as_ref().is_some_and(|(from, _)| *from <= time) {
             self.now = self.next.take().and_then(|(_, next)| next);
-            // The names of their frames may not have been recorded.
+            // The names of the frames may not have been recorded.
             managed.invalidate_callchains();
         }
         self.now.as_mut()
     }
 }
 
-/// Patterns, and a cache of what they say of the addresses of a process.
+/// Patterns, and a cache of their verdicts on the addresses of a process.
 #[derive(Debug)]
 pub struct Filter {
     methods: MethodFilter,
     by_address: ById<u64, Verdict>,
-    /// The address space that they are of, and the state of its mappings.
+    /// The address space of these addresses, and the state of its mappings.
     space: (u64, u64),
     by_method: HashMap<([u8; 20], u32), Verdict>,
 }
 
 impl Filter {
-    /// The filter of these patterns; None: they let everything pass.
+    /// Returns a filter of these patterns, or None if they accept everything.
     pub fn of(methods: &MethodFilter) -> Option<Self> {
         (!methods.is_empty()).then(|| Self {
             methods: methods.clone(),
@@ -103,7 +103,7 @@ impl Filter {
         })
     }
 
-    /// Why a sample with this user callchain, leaf first, is not recorded; None: it is.
+    /// Returns the reason why a sample with this user callchain, leaf first, is not recorded, or None if it is.
     pub fn refuses(
         &mut self,
         user: &[Address],
@@ -175,7 +175,7 @@ fn filtered(incomplete: bool) -> Filtered {
     }
 }
 
-/// A method's name without its parameters.
+/// Returns a method's name without its parameters.
 fn plain(name: &str) -> &str {
     name.split_once('(').map_or(name, |(plain, _)| plain)
 }
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(at(&mut gate, 100), Some(methods("a.*")));
         gate.change(MonotonicNs::new(200), &methods("b.*"), &mut process());
         assert_eq!(at(&mut gate, 199), Some(methods("a.*")));
-        // A change before the last one was reached.
+        // The previous change has not been reached yet.
         gate.change(
             MonotonicNs::new(300),
             &MethodFilter::default(),
@@ -217,7 +217,7 @@ mod tests {
         );
         assert_eq!(at(&mut gate, 299), Some(methods("b.*")));
         assert_eq!(at(&mut gate, 300), None);
-        // A change of a time before that of one that waits already.
+        // The new change is earlier than a pending one.
         gate.change(MonotonicNs::new(500), &methods("c.*"), &mut process());
         gate.change(MonotonicNs::new(400), &methods("d.*"), &mut process());
         assert_eq!(at(&mut gate, 499), None);
@@ -239,7 +239,7 @@ mod tests {
             Some(Filtered::MethodIncomplete)
         );
         assert_eq!(why("a.*", &[]), Some(Filtered::Method));
-        // Left out native frames are no methods.
+        // Native frames that were left out are not methods.
         let native = address_of(Marker::Native).get() + 1;
         assert_eq!(why("a.*", &[0x1000, native]), Some(Filtered::Method));
         assert_eq!(why("!a.*", &[0x1000, torn]), None);

@@ -1,12 +1,13 @@
-//! Which functions of the kernel were sampled?
+//! Collects the sampled functions of the kernel.
 //!
-//! The recording keeps their names: their addresses change at every boot, and modules and BPF programs come and go.
+//! The recording contains their names, because their addresses change at every boot, and modules and BPF programs are loaded and
+//! unloaded.
 
 use varid_model::Ids;
 use varid_model::{Address, FrameAddress};
 use varid_symbolizer::kernel::{KernelSymbols, KernelText};
 
-/// The running kernel's symbols, and which of them were sampled.
+/// The running kernel's symbols, and the sampled ones among them.
 #[derive(Debug)]
 pub struct Kernel {
     symbols: KernelSymbols,
@@ -16,18 +17,18 @@ pub struct Kernel {
     functions: Ids<u64>,
     /// Sampled addresses in functions that have not been written.
     unwritten: Vec<u64>,
-    /// The file has to be written again as a whole.
+    /// True if the whole file must be written again.
     rewrite: bool,
-    /// An address was sampled that had no name when the symbols were last read.
+    /// True if an address was sampled that had no name when the symbols were last read.
     unresolved: bool,
 }
 
-/// What has to be written to the file of symbols.
+/// A change of the file of symbols.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SymbolUpdate {
-    /// It replaces the file.
+    /// Replaces the file.
     Replace(Vec<u8>),
-    /// It is appended to the file.
+    /// Is appended to the file.
     Append(Vec<u8>),
 }
 
@@ -55,12 +56,12 @@ impl Kernel {
         }
     }
 
-    /// Where the kernel itself is.
+    /// The address range of the kernel itself.
     pub fn text(&self) -> Option<&KernelText> {
         self.symbols.text()
     }
 
-    /// A sample's kernel frames, leaf first.
+    /// Adds a sample's kernel frames, leaf first.
     pub fn sampled(&mut self, addresses: &[Address]) {
         if let Some((leaf, callers)) = addresses.split_first() {
             let callers = callers.iter().map(|address| FrameAddress::Return(*address));
@@ -80,17 +81,17 @@ impl Kernel {
         }
     }
 
-    /// The symbols that were sampled and are not in the file yet; None: all are.
+    /// Returns the sampled symbols that are not in the file yet, or None if all are.
     pub fn update(&mut self) -> Option<SymbolUpdate> {
         self.update_from(|| KernelSymbols::running().ok())
     }
 
-    /// The last update could not be written, or not completely.
+    /// Reports that the last update was not written, or not completely.
     pub fn update_failed(&mut self) {
         self.rewrite = true;
     }
 
-    /// Reads the symbols again at the end: the memory of a module or BPF program may be another one's by then.
+    /// Reads the symbols again at the end: by then the memory of a module or BPF program may contain another one.
     pub fn reread(&mut self) {
         self.reread_from(|| KernelSymbols::running().ok());
     }
@@ -112,7 +113,7 @@ impl Kernel {
         &mut self,
         read: impl FnOnce() -> Option<KernelSymbols>,
     ) -> Option<SymbolUpdate> {
-        // A module or BPF program may have been loaded since they were read.
+        // A module or BPF program may have been loaded since the symbols were read.
         if std::mem::take(&mut self.unresolved)
             && let Some(newer) = read()
         {
@@ -121,7 +122,7 @@ impl Kernel {
         }
         let unwritten = std::mem::take(&mut self.unwritten);
         let mut text = Vec::new();
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         if self.rewrite && !self.addresses.is_empty() {
             self.rewrite = false;
             let addresses: Vec<u64> = self.addresses.iter().copied().collect();
@@ -183,7 +184,7 @@ mod tests {
         kernel.sampled(&[0xffff_ffff_c000_1010].map(Address::new));
         let with_bpf = symbols(&[KERNEL, BPF].concat());
         assert!(whole(kernel.update_from(|| Some(with_bpf))).contains("\tbpf_prog_12_walk\tbpf"));
-        // It has gone. An address without a name is looked up once.
+        // The program is gone. An address without a name is looked up once.
         kernel.sampled(&[0xffff_ffff_d000_0000].map(Address::new));
         assert!(whole(kernel.update_from(|| Some(symbols(KERNEL)))).contains("bpf_prog_12_walk"));
         kernel.sampled(&[0xffff_ffff_8100_0020].map(Address::new));

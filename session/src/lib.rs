@@ -93,12 +93,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens events, creates the recording, and finds the processes that run already. Events are enabled when this
-    /// returns.
+    /// Opens events, creates the recording, and finds the processes that are already running. Events are enabled when this returns.
     ///
     /// # Errors
     ///
-    /// The target is not there, the events cannot be opened, or the recording cannot be created.
+    /// The target does not exist, the events cannot be opened, or the recording cannot be created.
     pub fn start(
         options: SessionOptions,
         control: Arc<SessionControl>,
@@ -106,7 +105,7 @@ impl Session {
         let mut session = start::open(options, control)?;
         let manifest = session.output.recorder.changed_manifest();
         manifest.start(monotonic_ns());
-        // The first sample of a VM that runs is walked as the later ones are.
+        // So that the first sample of a running VM is walked like the later ones.
         if session.processes.vm_runs() {
             session.sampling.load_walkers();
         }
@@ -117,18 +116,19 @@ impl Session {
         }
         let (sampling, output) = (&session.sampling, &mut session.output);
         session.processes.find_running(sampling, output)?;
-        // From now on the manifest says whether the session waits for a process.
+        // From now on the manifest shows whether the session waits for a process.
         session.update_manifest();
         Ok(session)
     }
 
-    /// Prepares for the session's command, whose frames are walked from its first sample on. What its environment must say.
+    /// Prepares for the session's command, whose frames are walked from its first sample on. Returns the variables that its
+    /// environment must have.
     pub fn prepare_command(&mut self) -> Vec<(&'static str, String)> {
         self.sampling.load_walkers();
         self.processes.environment()
     }
 
-    /// Runs until it is told to stop, its time is over, or its only process has ended. The session's folder.
+    /// Runs until it is stopped, its duration is over, or its only process has ended. Returns the session's folder.
     ///
     /// # Errors
     ///
@@ -150,14 +150,14 @@ impl Session {
             self.sampling.wait(self.processes.longest_sleep());
             self.turn(false)?;
             if self.processes.target_has_ended() {
-                // Its last records are still in the rings.
+                // Its last records may still be in the rings.
                 break;
             }
         }
         Ok(())
     }
 
-    /// One turn of the loop. The `last` one handles everything that is left.
+    /// One iteration of the loop. The `last` one handles everything that is left.
     fn turn(&mut self, last: bool) -> Result<(), SessionError> {
         if !last {
             self.reload()?;
@@ -168,7 +168,7 @@ impl Session {
             ));
         }
         let mut records = self.sampling.take_records(last);
-        // A VM that was up when a sample of it was taken is known before that sample is attributed.
+        // A VM that was running at a sample must be known before the sample is attributed.
         self.processes.find_vms(&self.sampling)?;
         self.read_jit_names(last);
         for record in records.drain(..) {
@@ -283,13 +283,13 @@ impl Session {
         }
     }
 
-    /// A sample of a process that is not tracked, but may have to be from now on.
+    /// Handles a sample of a process that is not tracked. Starts tracking the process if it belongs to the target.
     fn first_sample(&mut self, pid: Pid, mut sampled: Box<Sampled>) -> Result<(), SessionError> {
         if !self.processes.may_start_with_sample(pid) {
             return Ok(());
         }
         if !tasks::is_alive(pid) {
-            // Nothing of the process can be read any more.
+            // The process has ended, so nothing can be read from it.
             let mut gone = self.processes.without_mappings(pid);
             let mut filter = self.processes.filter_without_name();
             let recorder = &mut self.output.recorder;
@@ -322,7 +322,7 @@ impl Session {
         self.output.tolerate(written)
     }
 
-    /// Writes samples that have waited for their process's name, which is known now.
+    /// Writes samples that have waited for their process's name.
     fn write_released(&mut self) -> Result<(), SessionError> {
         let released = self.processes.take_released();
         let mut rest = released.into_iter();
@@ -341,7 +341,7 @@ impl Session {
         self.processes.read_jit_names(now, last);
     }
 
-    /// Brings everything to the disk.
+    /// Writes all buffered data to the disk.
     fn flush(&mut self, last: bool) -> Result<(), SessionError> {
         self.output.note_unseen(reader::notes());
         self.update_manifest();
@@ -376,14 +376,14 @@ impl Session {
             Ok(()) => state,
             Err(_) => SessionState::Failed,
         };
-        // The recording is completed whatever has failed.
+        // The recording is completed even after an error.
         let finished = self.output.recorder.finish();
         disabled?;
         last?;
         Ok(finished?)
     }
 
-    /// The kernel reports lost records when there is room again. At the end there may have been no such moment.
+    /// The kernel reports lost records when the ring has space again. At the end there may be losses that it has not reported.
     fn write_unreported(&mut self) -> Result<(), SessionError> {
         let no_space = self.sampling.with(|sampler| sampler.source().no_space())?;
         match self.losses.unreported(no_space.unwrap_or(0)) {
@@ -395,7 +395,7 @@ impl Session {
         }
     }
 
-    /// Puts the session's counts in the manifest, and where `varid status` reads them.
+    /// Puts the session's counts into the manifest and into the status that `varid status` shows.
     fn update_manifest(&mut self) {
         let writer = self.output.recorder.writer();
         let counts = writer.counts().clone();

@@ -1,6 +1,6 @@
-//! How many notes of one kind does a recording have?
+//! Limits the number of notes of one kind in a recording.
 
-/// Notes of one kind. The last one says that there were more.
+/// Maximum number of notes of one kind. The last one says that there were more.
 const MAX_NOTES: usize = 32;
 
 /// Notes of one kind.
@@ -11,7 +11,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// Adds a note, unless there are too many. `further` is the last note then.
+    /// Adds a note, unless there are too many. In that case `further` is added once.
     pub fn add(&mut self, note: String, further: &str) {
         self.added = self.added.saturating_add(1);
         if self.added < MAX_NOTES {
@@ -21,7 +21,7 @@ impl Notes {
         }
     }
 
-    /// The notes that have been added since the last call.
+    /// Returns the notes that were added since the last call.
     pub fn take(&mut self) -> Vec<String> {
         std::mem::take(&mut self.pending)
     }

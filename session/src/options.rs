@@ -1,4 +1,4 @@
-//! What does a session record, what do others see of it while it runs, and how can it fail?
+//! The options of a session, its status while it runs, and its errors.
 
 use super::events::{limit_rates, resolve_events};
 use super::recorder::RecorderError;
@@ -17,46 +17,46 @@ use varid_sampler::open::max_frequency;
 use varid_sampler::{SamplerError, Source, indexed_events, monotonic_ns};
 use varid_vm::VmKinds;
 
-/// What a session needs of the program that records it.
+/// What a session gets from the program that records it.
 #[derive(Debug, Clone)]
 pub struct ProgramContext {
-    /// The user who had sudo start the program.
+    /// The user who has started the program with sudo.
     pub sudo_user: Option<Owner>,
     /// The user's cache folder.
     pub cache: PathBuf,
-    /// The kinds of VM that are looked for.
+    /// The kinds of VM that are detected.
     pub vms: VmKinds,
 }
 
-/// What a session records.
+/// The options of a session.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
-    /// Who is profiled.
+    /// The target.
     pub target: TargetSpec,
-    /// The events, as they are counted together; one at least.
+    /// The events, in the groups that are counted together. There is at least one.
     pub groups: Vec<Group>,
-    /// What is other than requested, as sentences.
+    /// Sentences about differences from the request.
     pub notes: Vec<String>,
-    /// How much of each stack.
+    /// How much of each stack is recorded.
     pub stack: Stack,
     /// What VMs do at a call.
     pub tactic: Tactic,
     /// The session's folder.
     pub output: PathBuf,
-    /// Who owns it when it is complete, where root records for a user.
+    /// The owner of the complete folder, if root records for a user.
     pub owner: Option<Owner>,
     /// The user's cache folder.
     pub cache: PathBuf,
-    /// The kinds of VM that are looked for.
+    /// The kinds of VM that are detected.
     pub vms: VmKinds,
     /// Whether the records are compressed.
     pub compress: bool,
-    /// The configuration, and the request that it comes from.
+    /// The configuration, and the request that it was made from.
     pub configured: Configured,
 }
 
 impl SessionOptions {
-    /// The session of a target that a configuration describes; `output`: its folder.
+    /// Makes the options for a target and a configuration. `output`: the session's folder.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl SessionOptions {
             mut groups,
             mut notes,
         } = resolve_events(&config.events, config.rate_or_default())?;
-        // A default that is not the usual one is nothing that went wrong.
+        // A default other than the usual one is not a problem of the request.
         let by_default = match config.events.is_empty() {
             true => notes.len(),
             false => 0,
@@ -90,7 +90,7 @@ impl SessionOptions {
             notes,
             stack: config.stack.unwrap_or_default(),
             tactic: config.tactic.unwrap_or_default(),
-            // A folder that sudo's user names becomes that user's. One that varid names stays root's.
+            // If sudo's user has named the folder, it becomes that user's. One that varid has named stays root's.
             owner: configured
                 .request
                 .sampling
@@ -106,26 +106,26 @@ impl SessionOptions {
     }
 }
 
-/// Why a session failed.
+/// An error that prevents a session or ends it.
 #[derive(Debug, Error)]
 pub enum SessionError {
-    /// Sampling.
+    /// Sampling failed.
     #[error(transparent)]
     Sampler(#[from] SamplerError),
-    /// Recording.
+    /// Recording failed.
     #[error(transparent)]
     Recorder(#[from] RecorderError),
-    /// There is too little address space: what cannot be allocated ends the program.
+    /// The address space is too small: a failed allocation would end the program.
     #[error(
         "the address space is limited to {} MB (ulimit -v), and a recorder needs {} MB at least", .limit >> 20, .least >> 20
     )]
     AddressSpace {
         /// The limit, in bytes.
         limit: u64,
-        /// What is needed.
+        /// The required minimum, in bytes.
         least: u64,
     },
-    /// The unprivileged source cannot do that.
+    /// The unprivileged source does not support the target.
     #[error(
         "profiling {0} needs the BPF shim (root, or CAP_BPF and CAP_PERFMON) or the kernel module; without them name one process with --pid or start it with 'varid record'"
     )]
@@ -133,15 +133,15 @@ pub enum SessionError {
     /// There is no such process.
     #[error("no process has the id {0}")]
     NoProcess(Pid),
-    /// The process belongs to somebody else.
+    /// The process belongs to another user.
     #[error("process {pid} belongs to {owner}: only that user and root may profile it")]
     NotOwn {
         /// The process.
         pid: Pid,
-        /// The user's name, or number.
+        /// The user's name or number.
         owner: String,
     },
-    /// The kernel's own samples cannot be kept.
+    /// The source has no separate samples of the kernel that could be kept.
     #[error(
         "--keep-raw needs the BPF shim or the kernel module: the other source has no samples but the kernel's own"
     )]
@@ -151,7 +151,7 @@ pub enum SessionError {
         "--keep-raw keeps no samples of groups that are read (':S', or a PMU whose interrupt does not arrive): leave it out, or sample the events one by one"
     )]
     NoRawOfGroups,
-    /// There is no room for the recording any more.
+    /// The disk is full.
     #[error(
         "no space is left for {folder}: the session was ended, and holds what was recorded until then"
     )]
@@ -159,71 +159,71 @@ pub enum SessionError {
         /// The session's folder.
         folder: PathBuf,
     },
-    /// The raw samples' file.
+    /// The file of raw samples cannot be written.
     #[error("cannot write {path}: {source}")]
     Raw {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
 }
 
-/// What others may see of a running session, and how they stop it.
+/// The status of a running session, and the way to stop it.
 #[derive(Debug, Default)]
 pub struct SessionControl {
     /// Set to end the session.
     pub stop: Arc<AtomicBool>,
-    /// Samples recorded.
+    /// Number of samples recorded.
     pub samples: AtomicU64,
-    /// Processes that are profiled now.
+    /// Number of processes that are profiled now.
     pub processes: AtomicU64,
-    /// Records lost.
+    /// Number of records lost.
     pub lost: AtomicU64,
-    /// Bytes of perf.data.
+    /// Size of perf.data in bytes.
     pub bytes: AtomicU64,
     live_status: Mutex<LiveStatus>,
 }
 
-/// What has changed since the session started.
+/// Changes since the session's start.
 #[derive(Debug, Default)]
 struct LiveStatus {
-    /// What became of the configuration file when it was last read again.
+    /// The result of the last reload of the configuration file.
     configuration: Option<String>,
-    /// What is profiled now.
+    /// The current target.
     target: Option<String>,
 }
 
 impl SessionControl {
-    /// Says what became of the configuration file.
+    /// Sets the result of a reload of the configuration file.
     pub fn report_configuration(&self, report: String) {
         self.live_status().configuration = Some(report);
     }
 
-    /// What became of the configuration file; None: it has not changed.
+    /// The result of the last reload of the configuration file, or None if it has not changed.
     pub fn configuration_report(&self) -> Option<String> {
         self.live_status().configuration.clone()
     }
 
-    /// Says what is profiled now.
+    /// Sets the current target.
     pub fn set_target(&self, target: String) {
         self.live_status().target = Some(target);
     }
 
-    /// What is profiled now; None: the same as at the start.
+    /// The current target, or None if it is the same as at the start.
     pub fn target(&self) -> Option<String> {
         self.live_status().target.clone()
     }
 
     fn live_status(&self) -> std::sync::MutexGuard<'_, LiveStatus> {
-        // No change is left half done under this lock.
+        // A panic cannot leave a partial change under this lock.
         self.live_status
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The manifest as it is when the session starts.
+/// Returns the manifest at the start of the session.
 pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
     let (kind, value) = match &options.target {
         TargetSpec::Named(kind, names) => (*kind, names.clone()),
@@ -244,7 +244,7 @@ pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
     manifest
 }
 
-/// The events as the manifest lists them.
+/// Returns the events as the manifest lists them.
 fn events(groups: &[Group]) -> SessionEvents {
     let mut leader = 0;
     let mut events = indexed_events(groups).map(|one| {
@@ -261,7 +261,7 @@ fn events(groups: &[Group]) -> SessionEvents {
     });
     let first = events.next();
     SessionEvents {
-        // A session samples one event at least.
+        // A session samples at least one event.
         first: first.unwrap_or_else(|| EventDesc::new("none", Rate::READ, 0, 0)),
         others: events.collect(),
     }

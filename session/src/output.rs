@@ -1,4 +1,4 @@
-//! What happens to what a session writes when the storage fails?
+//! Writes the recording, and handles errors of the storage.
 
 use super::SessionError;
 use super::notes::Notes;
@@ -7,26 +7,26 @@ use super::recorder::{Recorder, RecorderError};
 use std::path::PathBuf;
 use varid_recording::{RAW_DATA, SessionRecord};
 
-/// The last note where more processes have methods that are not seen than notes are written.
+/// The last note if there are more processes with missing methods than notes are written.
 const FURTHER: &str = "further processes, or their methods, are not seen either";
 
-/// The recording, with the kernel's own samples beside it.
+/// The recording, and the kernel's own samples beside it.
 #[derive(Debug)]
 pub struct Output {
     /// Writes the recording.
     pub recorder: Recorder,
     raw: Option<RawFile>,
     folder: PathBuf,
-    /// The storage is full, which has ended the session.
+    /// True if the storage was full, which has ended the session.
     full: bool,
-    /// The last write failed for another reason, which has been logged.
+    /// True if the last write failed for another reason, which has been logged.
     failing: bool,
-    /// Why methods of processes are not seen.
+    /// The reasons for missing methods of processes.
     unseen: Notes,
 }
 
 impl Output {
-    /// The output of a session in a folder. `raw`: where the kernel's own samples go.
+    /// Makes the output of a session in a folder. `raw`: the file of the kernel's own samples.
     pub fn new(recorder: Recorder, raw: Option<RawFile>, folder: PathBuf) -> Self {
         Self {
             recorder,
@@ -43,7 +43,7 @@ impl Output {
         self.folder
     }
 
-    /// Writes a record that is no sample.
+    /// Writes a record other than a sample.
     pub fn write(&mut self, record: &SessionRecord) -> Result<(), SessionError> {
         let written = self.recorder.write(record);
         self.tolerate(written)
@@ -54,7 +54,7 @@ impl Output {
         self.with_raw(|raw| raw.push(bytes))
     }
 
-    /// Brings the kernel's own samples to the disk.
+    /// Writes the kernel's own samples to the disk.
     pub fn flush_raw(&mut self) -> Result<(), SessionError> {
         self.with_raw(RawFile::flush)
     }
@@ -72,7 +72,7 @@ impl Output {
             })
     }
 
-    /// Takes the result of a flush: an error may be over.
+    /// Handles the result of a flush. On success, an earlier error is over.
     pub fn flushed(&mut self, flushed: Result<(), RecorderError>) -> Result<(), SessionError> {
         if flushed.is_ok() && std::mem::take(&mut self.failing) {
             tracing::info!("the recording can be written again");
@@ -80,15 +80,15 @@ impl Output {
         self.tolerate(flushed)
     }
 
-    /// Takes the result of a write. A full disk ends the session while there is room to complete the recording. Any
-    /// other error does not: what was written stays readable. Further records are buffered up to a limit and
-    /// written at a later flush; records beyond the limit are counted as lost.
+    /// Handles the result of a write. A full disk ends the session while there is space to complete the recording. Other errors do
+    /// not: what was written stays readable, and further records are buffered up to a limit and written at a later flush. Records
+    /// beyond the limit are counted as lost.
     pub fn tolerate(&mut self, written: Result<(), RecorderError>) -> Result<(), SessionError> {
         let Err(error) = written else {
             return Ok(());
         };
         if error.is_full() {
-            // The session ends with the first of these errors. The end is then written as far as there is room.
+            // The first of these errors ends the session. The end of the recording is then written as far as space permits.
             if std::mem::replace(&mut self.full, true) {
                 return Ok(());
             }
@@ -104,7 +104,7 @@ impl Output {
         Ok(())
     }
 
-    /// Adds a note to the recording, and logs it, unless it is there already.
+    /// Adds a note to the recording and logs it, unless the recording has it already.
     pub fn note(&mut self, note: String) {
         if !self.recorder.writer().manifest_mut().notes.contains(&note) {
             tracing::warn!("{note}");
@@ -112,7 +112,7 @@ impl Output {
         }
     }
 
-    /// Adds notes that say why methods of processes are not seen, up to a limit.
+    /// Adds notes about missing methods of processes, up to a limit.
     pub fn note_unseen(&mut self, reasons: impl IntoIterator<Item = String>) {
         for reason in reasons {
             self.unseen.add(reason, FURTHER);

@@ -1,7 +1,7 @@
-//! How are the kernel's own samples kept, as it wrote them (`raw.data`)?
+//! Writes the kernel's own samples unchanged (`raw.data`).
 //!
-//! A perf.data file with the session's events and no features; `perf script -F tid,time,ip,uregs` reads
-//! it. With `--stack full` the stacks are in it, too. A record has the time of the attributed sample in `perf.data` that shares its overflow.
+//! The file is a perf.data with the session's events and no features; `perf script -F tid,time,ip,uregs` reads it. With `--stack full` it
+//! includes the stacks. A record has the same time as the attributed sample in `perf.data` of the same overflow.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -17,7 +17,7 @@ pub struct RawFile {
 }
 
 impl RawFile {
-    /// Starts the file: the header and the events, each with its ids, of which the kernel gives one for each CPU; no records.
+    /// Starts the file with the header and the events, without records. Each event has one kernel id per CPU.
     pub fn start(file: File, events: &[(EventAttr, Vec<u64>)]) -> io::Result<Self> {
         let mut file = BufWriter::with_capacity(1 << 20, file);
         let head = perf_data_head(events);
@@ -36,7 +36,7 @@ impl RawFile {
         Ok(())
     }
 
-    /// Brings whole records to the disk, then says so in the header.
+    /// Writes whole records to the disk, then updates the header.
     pub fn flush(&mut self) -> io::Result<()> {
         self.file.flush()?;
         let file = self.file.get_mut();
@@ -57,7 +57,7 @@ mod tests {
     use varid_sampler::decode::{STACK_COPY_SAMPLE, regs_mask};
     use varid_sampler::event::{Event, Rate};
 
-    /// A sample as the kernel writes it for `attr`: registers are 0x100, 0x101 and so on, in bit order.
+    /// Makes a sample in the kernel's format for `attr`. Registers are 0x100, 0x101 and so on, in bit order.
     fn sample(tid: u32, time: u64, ip: u64) -> Vec<u8> {
         let mut words = vec![7, ip, u64::from(tid) << 32 | 40, time, 0, 1000, 1, ip, 2];
         words.extend((0..u64::from(regs_mask().count_ones())).map(|reg| 0x100 + reg));
@@ -97,7 +97,7 @@ mod tests {
                 Err(error) => eprintln!("not compared with perf: {error}"),
             }
         }
-        // Behind the last flush nothing counts, however much of it is there.
+        // Data after the last flush is ignored.
         file.push(&sample(43, 5_000_000_003, 0x409999)).unwrap();
         drop(file);
         read.extend(perf().map(|output| String::from_utf8_lossy(&output.stdout).into_owned()));

@@ -1,4 +1,4 @@
-//! How does a sample become records, with the mappings and symbol files that name its addresses before it?
+//! Writes samples as records, preceded by the mappings and symbol files that name their addresses.
 
 mod kept_files;
 mod manifest_room;
@@ -29,37 +29,37 @@ use varid_symbolizer::substitute::Cache;
 use varid_vm::ManagedProcess;
 use varid_vm::attribution::{FILE_OFFSET, RemapTable};
 
-/// How old the counts in the manifest of a running session may be.
+/// Maximum age of the counts in a running session's manifest.
 const MANIFEST_AGE: Duration = Duration::from_secs(5);
 
-/// Why something could not be recorded.
+/// An error of the recording.
 #[derive(Debug, Error)]
 pub enum RecorderError {
-    /// The session's folder or files.
+    /// The session's folder or files cannot be written.
     #[error(transparent)]
     Recording(#[from] varid_recording::Error),
-    /// A symbol file.
+    /// A symbol file cannot be read or written.
     #[error(transparent)]
     Symbols(#[from] varid_symbolizer::Error),
-    /// A file of the session.
+    /// A file of the session cannot be written.
     #[error("cannot write {path}: {source}")]
     Io {
         /// The file.
         path: std::path::PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
 }
 
 impl RecorderError {
-    /// Whether the storage has no room.
+    /// Returns true if the storage is full.
     pub fn is_full(&self) -> bool {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
         while let Some(error) = cause {
             let kind = error.downcast_ref().map(std::io::Error::kind);
             if matches!(
                 kind,
-                // The last one: no file may grow any further (RLIMIT_FSIZE).
+                // The last one: the file size limit is reached (RLIMIT_FSIZE).
                 Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
             ) {
                 return true;
@@ -79,19 +79,19 @@ pub struct Recorder {
     kernel: Option<Kernel>,
     vdso: Vdso,
     kept: KeptFiles,
-    /// For entries with paths that recorded processes have chosen.
+    /// Space for entries with paths that recorded processes have chosen.
     room: ManifestRoom,
     vm_paths: HashSet<std::path::PathBuf>,
-    /// Dex files whose substitutes are in the session.
+    /// Dex files whose substitutes are written.
     dexes: HashSet<[u8; 20]>,
-    /// Substitutes of dex files that were seen before.
+    /// Substitutes of dex files from earlier sessions.
     cache: Option<Cache>,
-    /// When the manifest was saved; None: it has to be saved at the next flush.
+    /// When the manifest was last saved. None if the next flush must save it.
     saved: Option<Instant>,
 }
 
 impl Recorder {
-    /// Creates a recording in `dir`, which becomes `owner`'s when it is complete. `cache`: the user's cache folder.
+    /// Creates a recording in `dir`, which is given to `owner` when it is complete. `cache`: the user's cache folder.
     pub fn create(
         dir: &Path,
         manifest: Manifest,
@@ -123,23 +123,23 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Keeps the symbols of these files from here on.
+    /// Sets the files whose symbols are kept.
     pub fn keep_symbols(&mut self, of: KeepSymbols) {
         self.kept = KeptFiles::new(of);
     }
 
-    /// The session's writer, for its folder, counts and manifest.
+    /// The session's writer, which has its folder, counts and manifest.
     pub fn writer(&mut self) -> &mut SessionWriter {
         &mut self.writer
     }
 
-    /// The manifest, for a change that the next flush saves.
+    /// Returns the manifest for a change, which the next flush saves.
     pub fn changed_manifest(&mut self) -> &mut Manifest {
         self.saved = None;
         self.writer.manifest_mut()
     }
 
-    /// Adds an image of a file that a recorded process has named, as far as there is room.
+    /// Adds an image of a file that a recorded process has named, if there is space.
     fn list_image(&mut self, image: SessionImage) {
         if self.room.take(&image.path, &image.build_id) {
             self.add_image(image);
@@ -151,7 +151,7 @@ impl Recorder {
         self.saved = None;
     }
 
-    /// Writes the mapping of the kernel's own code, by which perf finds its names.
+    /// Writes the mapping of the kernel's own code, which perf needs to find its names.
     fn kernel_mapping(&mut self) -> Result<(), RecorderError> {
         let Some(text) = self.kernel.as_ref().and_then(Kernel::text) else {
             return Ok(());
@@ -171,13 +171,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// Writes a record that is no sample.
+    /// Writes a record other than a sample.
     pub fn write(&mut self, record: &SessionRecord) -> Result<(), RecorderError> {
         Ok(self.writer.write(record)?)
     }
 
-    /// Writes a sample of a process, and before it what names its addresses. `known`: which addresses of its callchain are those
-    /// of an earlier sample, and have their names. `written`: the mappings that the recording knows.
+    /// Writes a sample of a process, preceded by the data that names its addresses. `known`: which addresses of its callchain are
+    /// in an earlier sample and already have names. `written`: the mappings in the recording.
     pub fn sample(
         &mut self,
         sample: &Sample<&[Address]>,
@@ -186,12 +186,12 @@ impl Recorder {
         written: &mut Written,
     ) -> Result<(), RecorderError> {
         let named = self.name_frames(sample, known, managed, written);
-        // A sample without a name is still a sample.
+        // A sample without names is still written.
         self.named_sample(sample)?;
         named
     }
 
-    /// Writes a sample whose addresses have their names.
+    /// Writes a sample whose addresses have names.
     pub fn named_sample(&mut self, sample: &Sample<&[Address]>) -> Result<(), RecorderError> {
         if let Some(kernel) = self.kernel.as_mut().filter(|_| !sample.kernel.is_empty()) {
             kernel.sampled(sample.kernel);
@@ -199,7 +199,7 @@ impl Recorder {
         Ok(self.writer.write_sample(sample)?)
     }
 
-    /// Writes what names the addresses that are not `known`.
+    /// Writes the data that names the addresses that are not `known`.
     fn name_frames(
         &mut self,
         sample: &Sample<&[Address]>,
@@ -226,7 +226,7 @@ impl Recorder {
         named
     }
 
-    /// Writes what names an address of a process from a time on.
+    /// Writes the data that names an address of a process from a time on.
     pub fn name(
         &mut self,
         address: Address,
@@ -348,7 +348,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Brings everything to the disk.
+    /// Writes all buffered data to the disk.
     pub fn flush(&mut self) -> Result<(), RecorderError> {
         self.write_names()?;
         self.writer.flush()?;
@@ -370,12 +370,13 @@ impl Recorder {
         let named = self.write_names();
         self.keep_moved_files();
         self.writer.finish()?;
-        // Finishing frees the space that is reserved for the end: names that had no room have some now.
+        // Finishing frees the space reserved for the end, which may suffice for the remaining names.
         named.or_else(|_| self.write_names())
     }
 }
 
-/// Whether the recording has the mapping of an address. Each sample in generated code is reported, so that its names are read.
+/// Returns true if the recording has the mapping of an address. Each sample in generated code is reported, so that its names are
+/// read.
 fn is_recorded(address: Address, managed: &ManagedProcess, written: &Written) -> bool {
     let known = |mapped: &ProcessMapping| {
         written.has(mapped.id) && !matches!(mapped.image, ProcessImage::Other(_))

@@ -16,7 +16,7 @@ use varid_vm::attribution::{Attributed, attribute, cached_callchain};
 pub struct SampleWriter {
     /// How much of each stack is written.
     stack: Stack,
-    /// The last sample's frames. The next one's take their memory.
+    /// The last sample's frames. Their memory is reused for the next sample.
     attributed: Attributed,
     kernel: Vec<Address>,
     /// Samples whose leaf was in a transition of the interpreter.
@@ -26,7 +26,7 @@ pub struct SampleWriter {
 }
 
 impl SampleWriter {
-    /// A writer of so much of each stack.
+    /// Makes a writer of this much of each stack.
     pub fn new(stack: Stack) -> Self {
         Self {
             stack,
@@ -37,13 +37,13 @@ impl SampleWriter {
         }
     }
 
-    /// How many samples were not written.
+    /// The number of samples that were not written.
     pub fn filtered(&self) -> u64 {
         let counts = self.filtered.values();
         counts.fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Puts the counts in the manifest's, which counts written samples itself.
+    /// Puts the counts into the manifest's, which counts written samples itself.
     pub fn write_to(&self, counts: &mut SampleCounts) {
         let filtered = self.filtered.iter();
         let filtered = filtered.map(|(reason, count)| ((*reason).to_owned(), *count));
@@ -51,8 +51,8 @@ impl SampleWriter {
         counts.transitions = self.transitions;
     }
 
-    /// Attributes a sample of a process and writes it, unless a filter refuses it. `known`: which of the process's mappings the
-    /// recording knows.
+    /// Attributes a sample of a process and writes it, unless a filter rejects it. `known`: the mappings of the process in the
+    /// recording.
     pub fn write(
         &mut self,
         sampled: &mut Sampled,
@@ -88,12 +88,12 @@ impl SampleWriter {
                 .innermost()
                 .map(|frame| frame.address())
                 .filter(|at| at.get() != 0),
-            // A callchain that is cached has its leaf in an interpreter.
+            // The leaf of a cached callchain is in an interpreter.
             precision: Precision::Exact,
             kernel: &[][..],
             user: &[][..],
         };
-        // With a filter, the thread's previous sample may not have been written, nor the names of its frames.
+        // With a filter, the thread's previous sample, or the names of its frames, may not have been written.
         if filter.is_none()
             && read.is_empty()
             && record.kernel.is_empty()
@@ -112,7 +112,7 @@ impl SampleWriter {
             }
             attributed.known = 0..0;
         }
-        // Of a precise event the registers are those of the interrupt, behind the instruction.
+        // The registers of a precise event are those of the interrupt, which arrives after the instruction.
         if let Some((leaf, callers)) = attributed.user.split_first()
             && !in_kernel
             && *leaf != record.ip

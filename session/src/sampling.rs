@@ -1,6 +1,6 @@
-//! Where do a session's records come from?
+//! The source of a session's records.
 //!
-//! From the sampler, which is shared with the thread that empties the rings while the session is busy.
+//! Records come from the sampler, which is shared with the thread that drains the rings while the session is busy.
 
 mod loading;
 
@@ -15,19 +15,19 @@ use varid_sampler::decode::Stamped;
 use varid_sampler::{Drainer, Sampler, SamplerError, SamplerOptions, Source, monotonic_ns};
 use varid_shim::{Target, target_flags};
 
-/// The sampler and how far its records have been handled.
+/// The sampler, and how far its records have been handled.
 #[derive(Debug)]
 pub struct Sampling {
     sampler: Arc<Mutex<Sampler>>,
     drainer: Drainer,
     loading: Mutex<Loading>,
-    /// The memory of the records of a turn.
+    /// Buffer for the records of a turn.
     records: Vec<Stamped>,
     latest: MonotonicNs,
 }
 
 impl Sampling {
-    /// Opens the events. Nothing is sampled before they are enabled.
+    /// Opens the events. They are not enabled yet.
     pub fn open(options: SamplerOptions, source: Source) -> Result<Self, SamplerError> {
         let sampler = Sampler::open(options, source)?;
         let loading = Mutex::new(Loading::new(sampler.walkers()));
@@ -41,48 +41,48 @@ impl Sampling {
         })
     }
 
-    /// Runs something with the sampler. It has to be short: the drainer waits for it.
+    /// Calls `run` with the sampler. It must be short, because the drainer waits for it.
     pub fn with<R>(&self, run: impl FnOnce(&mut Sampler) -> R) -> R {
         run(&mut self.sampler.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Enables the events. From now on the drainer empties the rings whenever the session does not wait.
+    /// Enables the events. From now on the drainer drains the rings whenever the session does not wait.
     pub fn start(&self) -> Result<(), SamplerError> {
         self.drainer.session_is_busy();
         self.with(|sampler| sampler.enable())
     }
 
-    /// Waits for records, at most so many milliseconds.
+    /// Waits for records, at most this many milliseconds.
     pub fn wait(&self, milliseconds: u16) {
         self.drainer.session_waits();
         self.with(|sampler| sampler.wait(milliseconds));
         self.drainer.session_is_busy();
     }
 
-    /// The records that no earlier record can precede any more, in order of time; at the `last` turn all of them.
+    /// Returns the records before which no other record can still arrive, in order of time. At the `last` turn, returns all of them.
     pub fn take_records(&mut self, last: bool) -> Vec<Stamped> {
         let mut records = std::mem::take(&mut self.records);
         self.with(|sampler| sampler.drain(last, |stamped| records.push(stamped)));
         records
     }
 
-    /// Gives back the memory of records that have been handled.
+    /// Returns the buffer of handled records.
     pub fn reuse(&mut self, mut records: Vec<Stamped>) {
         records.clear();
         self.records = records;
     }
 
-    /// A record of this time is handled now.
+    /// Sets the time of the record that is handled now.
     pub fn advance(&mut self, time: MonotonicNs) {
         self.latest = self.latest.max(time);
     }
 
-    /// The time of the latest record that has been handled. No record that follows is older.
+    /// The time of the latest record that has been handled. No later record is older.
     pub fn latest(&self) -> MonotonicNs {
         self.latest
     }
 
-    /// A VM may start: a thread loads the programs that walk the frames of those whose rules are not basic.
+    /// Makes a thread load the programs that walk the frames of VMs with other than basic rules, because a VM may start.
     pub fn expect_vm(&self) {
         self.loading().start();
     }
@@ -92,13 +92,13 @@ impl Sampling {
         self.loading().finish();
     }
 
-    /// Why the kernel refuses a program that a process needs: once, when that is known.
+    /// Returns the reason why the kernel refuses a program that a process needs, once.
     pub fn take_refusal(&self) -> Option<String> {
         self.loading().take_refusal()
     }
 
-    /// Says how a process is sampled. While a thread loads the program that walks all of its frames, its linked ones are walked, and the others
-    /// come from copies of its stack.
+    /// Sets how a process is sampled. While a thread loads the program that walks all of its frames, only linked frames are walked, and the
+    /// others come from copies of its stack.
     pub fn set_target(&self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
         let mut loading = self.loading();
         if target.needs_walker() {
@@ -112,7 +112,7 @@ impl Sampling {
         Ok(())
     }
 
-    /// A process is sampled as those of which nothing is said.
+    /// Removes the target of a process, which is sampled by the default target again.
     pub fn remove_target(&self, pid: Pid) -> Result<(), SamplerError> {
         self.with(|sampler| sampler.remove_target(pid))
     }
@@ -121,19 +121,19 @@ impl Sampling {
         self.loading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The source samples neither a process nor what it forks.
+    /// Makes the source ignore a process and its children.
     pub fn ignore(&self, pid: Pid) {
         let ignored = Target {
             flags: target_flags::IGNORE,
             ..Target::default()
         };
         if let Err(error) = self.set_target(pid, &ignored) {
-            // The session drops its samples then.
+            // In this case the session drops its samples.
             tracing::warn!("process {pid} is sampled although it is not recorded: {error}");
         }
     }
 
-    /// Where the source does not see every process, it is attached to the threads of this one.
+    /// Attaches the source to the threads of a process, if it does not sample every process.
     pub fn attach_threads(&self, pid: Pid) -> Result<(), SessionError> {
         if self.with(|sampler| sampler.source().samples(pid)) {
             return Ok(());

@@ -1,23 +1,23 @@
-//! When does a session flush, and when does it end?
+//! Decides when a session flushes and when it ends.
 
 use std::time::{Duration, Instant};
 
-/// How often everything is brought to the disk.
+/// The interval at which all data is written to the disk.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A session's times.
+/// The times of a session.
 #[derive(Debug)]
 pub struct Schedule {
     started: Instant,
     /// When the events were disabled.
     stopped: Option<Instant>,
     flushed: Instant,
-    /// A limit of the recording's size has been reached.
+    /// True if the size limit of the recording is reached.
     size_reached: bool,
 }
 
 impl Schedule {
-    /// A session whose events have just been enabled.
+    /// Starts when the events have just been enabled.
     pub fn start() -> Self {
         let now = Instant::now();
         Self {
@@ -28,35 +28,35 @@ impl Schedule {
         }
     }
 
-    /// The events are disabled.
+    /// Records that the events were disabled.
     pub fn stop(&mut self) {
         self.stopped = Some(Instant::now());
     }
 
-    /// How long the events have been enabled.
+    /// Returns how long the events have been enabled.
     pub fn elapsed(&self) -> Duration {
         let until = self.stopped.unwrap_or_else(Instant::now);
         until.duration_since(self.started)
     }
 
-    /// Whether the session ends by itself. `duration`: how long it may take.
+    /// Returns true if the session ends by itself. `duration`: its maximum duration.
     pub fn is_over(&self, duration: Option<Duration>) -> bool {
         self.size_reached || duration.is_some_and(|duration| self.started.elapsed() >= duration)
     }
 
-    /// The recording has so many bytes; true: it has just reached its limit, which ends the session.
+    /// Checks the size of the recording. Returns true if it has just reached its limit, which ends the session.
     pub fn reaches_size(&mut self, bytes: u64, limit: Option<u64>) -> bool {
         let reaches = !self.size_reached && limit.is_some_and(|limit| bytes >= limit);
         self.size_reached |= reaches;
         reaches
     }
 
-    /// Whether it is time to flush.
+    /// Returns true if a flush is due.
     pub fn flush_is_due(&self) -> bool {
         self.flushed.elapsed() >= FLUSH_INTERVAL
     }
 
-    /// Everything has been flushed.
+    /// Records that everything was flushed.
     pub fn flushed(&mut self) {
         self.flushed = Instant::now();
     }

@@ -1,4 +1,4 @@
-//! How is a session put together before its first record?
+//! Creates a session: everything before its first record.
 
 use super::options::manifest;
 use super::output::Output;
@@ -23,13 +23,14 @@ use varid_recording::RAW_DATA;
 use varid_sampler::{Sampler, SamplerOptions, Source, choose};
 use varid_shim::STACK_FULL;
 
-/// Bytes of stack that are copied with a sample where frames cannot be walked in the kernel.
+/// Bytes of stack that are copied with a sample if frames cannot be walked in the kernel.
 const STACK_COPY: u32 = 32768;
 
-/// Address space that a recorder of two processors needs for its rings, its threads' stacks and BPF maps: 150 MB are too few.
+/// The address space that a recorder on two processors needs for its rings, its threads' stacks and BPF maps: 150 MB do not
+/// suffice.
 const LEAST_ADDRESS_SPACE: u64 = 192 << 20;
 
-/// Refuses to begin where allocating would end the program sooner or later.
+/// Returns an error if an allocation would end the program sooner or later.
 fn check_address_space() -> Result<(), SessionError> {
     let least = LEAST_ADDRESS_SPACE;
     #[allow(clippy::useless_conversion)] // Half as wide on ARMv7.
@@ -40,13 +41,13 @@ fn check_address_space() -> Result<(), SessionError> {
     }
 }
 
-/// Opens the events, which are not enabled yet, and creates the recording.
+/// Opens the events, without enabling them, and creates the recording.
 pub fn open(
     options: SessionOptions,
     control: Arc<SessionControl>,
 ) -> Result<Session, SessionError> {
     check_address_space()?;
-    // The command that is recorded has been started already, with the limit as it was.
+    // The recorded command has been started before, with the original limit.
     raise_limit_of_files();
     check_alive(&options.target)?;
     if varid_process::reader::may_block() {
@@ -100,7 +101,7 @@ pub fn open(
     })
 }
 
-/// The processes of a target that are named by their ids must run.
+/// Checks that the processes of a target are running that are named by their ids.
 fn check_alive(target: &TargetSpec) -> Result<(), SessionError> {
     let pids = match target {
         TargetSpec::Pids(pids) => pids.as_slice(),
@@ -113,7 +114,7 @@ fn check_alive(target: &TargetSpec) -> Result<(), SessionError> {
     }
 }
 
-/// The source of samples, if there is one that can do what is requested.
+/// Chooses a source of samples that supports the request.
 fn choose_source(
     options: &SessionOptions,
     request: &SamplingRequest,
@@ -136,7 +137,7 @@ fn choose_source(
     Ok(source)
 }
 
-/// The file of the kernel's own samples.
+/// Creates the file of the kernel's own samples.
 fn raw_file(
     recorder: &mut Recorder,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! What does /proc say of processes and threads?
+//! Reads /proc for processes and threads.
 
 use nix::unistd::Uid;
 use std::fs::{self, File};
@@ -7,18 +7,18 @@ use std::os::unix::fs::MetadataExt;
 use varid_model::{Pid, Tid};
 use varid_process::reader;
 
-/// Every process that there is.
+/// Returns all processes.
 pub fn all_pids() -> Vec<Pid> {
     numbers("/proc").into_iter().map(Pid::new).collect()
 }
 
-/// The threads of a process; none: the process has gone.
+/// Returns the threads of a process, or none if the process is gone.
 pub fn threads(pid: Pid) -> Vec<Tid> {
     let tids = numbers(&format!("/proc/{pid}/task"));
     tids.into_iter().map(Tid::new).collect()
 }
 
-/// The entries of a folder whose names are numbers.
+/// Returns the entries of a folder whose names are numbers.
 fn numbers(folder: &str) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries
@@ -26,15 +26,15 @@ fn numbers(folder: &str) -> Vec<u32> {
         .collect()
 }
 
-/// Whether a thread of the process is left that has not ended.
+/// Returns true if any thread of the process has not ended.
 pub fn is_alive(pid: Pid) -> bool {
-    // The main thread seldom ends before the others.
+    // The main thread rarely ends before the others.
     has_not_ended(pid, pid.main_thread())
         || threads(pid).into_iter().any(|tid| has_not_ended(pid, tid))
 }
 
 fn has_not_ended(pid: Pid, tid: Tid) -> bool {
-    // The number, the name in parentheses and the state come first.
+    // The id, the name in parentheses and the state come first.
     let mut stat = [0; 256];
     let read = File::open(format!("/proc/{pid}/task/{tid}/stat"))
         .and_then(|mut file| file.read(&mut stat))
@@ -45,27 +45,27 @@ fn has_not_ended(pid: Pid, tid: Tid) -> bool {
     state.is_some_and(|state| !matches!(state, b'Z' | b'X'))
 }
 
-/// The user that owns a process.
+/// Returns the user that owns a process.
 pub fn owner(pid: Pid) -> Option<Uid> {
     let metadata = fs::metadata(format!("/proc/{pid}")).ok()?;
     Some(Uid::from_raw(metadata.uid()))
 }
 
-/// The name that a thread has given itself.
+/// Returns the name of a thread.
 pub fn thread_name(pid: Pid, tid: Tid) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"))
         .ok()
         .map(|name| name.trim_end_matches('\n').to_owned())
 }
 
-/// The whole name of a main thread that the kernel calls `name`: the kernel cuts names at 15 bytes, but an Android
-/// app's package is also its command line.
+/// Returns the whole name of a main thread whose name the kernel gives as `name`. The kernel truncates names to 15 bytes, but an
+/// Android app's package is also its command line.
 pub fn full_name(pid: Pid, name: String) -> String {
     let whole = |full: &String| full.starts_with(&name) || full.ends_with(&name);
     command_name(pid).filter(whole).unwrap_or(name)
 }
 
-/// The first word of a process's command line. For an Android app it is the package.
+/// Returns the first word of a process's command line. For an Android app it is the package.
 pub fn command_name(pid: Pid) -> Option<String> {
     // The kernel reads it from the process's memory, which may block: a helper process reads it.
     let line = reader::contents(pid, "cmdline").ok()?;
@@ -87,7 +87,7 @@ pub mod tests {
         assert!(threads(pid).contains(&pid.main_thread()));
     }
 
-    /// A process with a command line of our choice, until it is dropped.
+    /// A process with a chosen command line, until it is dropped.
     pub struct Named(pub Child);
 
     impl Named {
@@ -98,7 +98,7 @@ pub mod tests {
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped());
             let mut child = command.spawn().unwrap();
-            // Once it answers, the exec is over: the command line is the new program's.
+            // When it answers, the exec is complete: the command line is the new program's.
             child.stdin.as_mut().unwrap().write_all(b"?").unwrap();
             child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
             Self(child)

@@ -1,7 +1,7 @@
-//! Which of a session's files holds the vDSO of a process?
+//! Chooses the session's file for the vDSO of a process.
 //!
-//! The vDSO is in no file, so that the session keeps a copy. A process can overwrite its vDSO and leave the build-id. So where the
-//! build-id is that of varid's own vDSO, that one is kept; any other vDSO is named by its content.
+//! The vDSO is not in any file, so the session keeps a copy. A process can overwrite its vDSO and leave the build-id unchanged. So
+//! if the build-id is that of varid's own vDSO, varid's own is kept; any other vDSO is named by a hash of its content.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -19,7 +19,7 @@ impl Vdso {
         Self(read_own())
     }
 
-    /// The name and bytes of the file for a vDSO that was found in a process.
+    /// Returns the name and contents of the file for a vDSO that was found in a process.
     pub fn file<'a>(&'a self, found: &'a ElfImage) -> (String, &'a [u8]) {
         let build_id = hex(found.build_id());
         if let Some(own) = &self.0
@@ -57,7 +57,7 @@ mod tests {
         let vdso = Vdso::own();
         let own = vdso.0.as_ref().unwrap();
         let mut bytes = own.memory().to_vec();
-        // Symbols, code: behind the headers and the note.
+        // The last byte is in the symbols or code: after the headers and the note.
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
         let forged = ElfImage::from_bytes(&bytes, Path::new("[vdso]"));
@@ -65,7 +65,7 @@ mod tests {
         let (name, kept) = vdso.file(&forged);
         assert_eq!(kept, own.memory());
         assert_eq!(name, format!("vdso-{}.so", hex(own.build_id())));
-        // Where there is nothing to hold them against, each has its own.
+        // Without a vDSO to compare with, each one has its own file.
         let unknown = Vdso(None);
         let (honest, _) = unknown.file(own);
         let (other, kept) = unknown.file(&forged);

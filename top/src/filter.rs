@@ -1,8 +1,9 @@
-//! Which names are shown?
+//! Filters names.
 
 use regex_lite::{Regex, RegexBuilder};
 
-/// Names in which a text is found: as a regular expression or, where it is none, as it is. Case counts where it has a capital.
+/// Matches names that contain a text: as a regular expression or, if it is not a valid one, literally. Case matters if the text has
+/// a capital letter.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     text: String,
@@ -10,7 +11,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The filter of this text; an empty one shows all.
+    /// Makes the filter of this text. An empty text matches all names.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
@@ -26,13 +27,13 @@ impl Filter {
         Self { text, regex }
     }
 
-    /// The text.
+    /// The text of the filter.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether a name is shown.
+    /// Returns true if a name matches.
     #[must_use]
     pub fn shows(&self, name: &str) -> bool {
         self.regex.as_ref().is_none_or(|regex| regex.is_match(name))

@@ -1,4 +1,4 @@
-//! What does a key do?
+//! Applies keys to the state.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use varid_model::Layer;
@@ -8,21 +8,21 @@ use crate::filter::Filter;
 use crate::snapshot::Snapshot;
 use crate::state::{Choice, DetailRow, Order, State, Table};
 
-/// What the program has to do after a key.
+/// The action of the program after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Show the state.
     Show,
-    /// End.
+    /// End the program.
     Quit,
-    /// Stop until the shell continues the program.
+    /// Suspend the program until the shell continues it.
     Suspend,
 }
 
-/// Characters of a filter, more than any name has.
+/// Maximum length of a filter, which exceeds that of any name.
 const LONGEST_FILTER: usize = 500;
 
-/// Takes a key. `page`: rows that the screen has.
+/// Handles a key. `page`: the number of rows on the screen.
 pub fn press(state: &mut State, key: KeyEvent, snapshot: &Snapshot, page: usize) -> Outcome {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         match key.code {
@@ -86,7 +86,7 @@ pub fn press(state: &mut State, key: KeyEvent, snapshot: &Snapshot, page: usize)
     Outcome::Show
 }
 
-/// A filter is seen while it is typed.
+/// The filter is applied while it is typed.
 fn type_filter(state: &mut State, mut typed: String, key: KeyEvent) {
     match key.code {
         KeyCode::Enter => return,
@@ -106,7 +106,7 @@ fn show_table(state: &mut State, table: Table) {
     state.cursor = 0;
 }
 
-/// Leaves what is opened, else what limits the rows.
+/// Closes the opened method, else removes a limit of the rows.
 fn back(state: &mut State) {
     if state.opened.take().is_some() {
         state.cursor = state.cursor_behind;
@@ -118,7 +118,7 @@ fn back(state: &mut State) {
     }
 }
 
-/// Opens the row of the cursor.
+/// Opens the row at the cursor.
 fn open(state: &mut State, snapshot: &Snapshot) {
     let row = state.cursor;
     let method = match (&state.opened, state.table) {

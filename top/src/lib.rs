@@ -1,6 +1,7 @@
-//! What does `varid top` show of sessions, and which keys change that?
+//! The display of `varid top`, and the keys that change it.
 //!
-//! Pure but for what [`draw`](screen::draw) writes into a buffer: sessions are read, and the terminal is owned, by the program.
+//! It has no side effects, except that [`draw`](screen::draw) writes into a buffer. The program reads the sessions and owns the
+//! terminal.
 //!
 //! | question | file |
 //! |---|---|

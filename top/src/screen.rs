@@ -1,7 +1,7 @@
-//! Which lines does the screen have?
+//! Lays out and draws the screen.
 //!
-//! Four lines say what is shown, one at the bottom which keys there are; between them are the rows. The same lines are printed where there is
-//! no terminal. Nothing but ASCII is drawn around names, and nothing needs colours.
+//! Four lines at the top describe what is shown, one line at the bottom lists the keys, and the rows are in between. Without a terminal the
+//! same lines are printed. Only ASCII is drawn around names, and colours are never required.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use varid_report::{HALF_LIFE, LiveSpan};
 use crate::snapshot::{MethodRow, SessionRow, Snapshot, ThreadRow};
 use crate::state::{Choice, DetailRow, State, Table};
 
-/// Lines above the rows.
+/// Number of lines above the rows.
 const HEAD: usize = 4;
-/// Lines below them.
+/// Number of lines below the rows.
 const FOOT: usize = 1;
-/// From this width on methods have their images beside them.
+/// From this width on, images are shown beside methods.
 const WITH_IMAGES: usize = 100;
 /// Columns of the cursor, the numbers and the layer before a method's name.
 const BEFORE_NAME: usize = 28;
@@ -45,13 +45,13 @@ const HELP: [&str; 15] = [
     "any key        leave these lines",
 ];
 
-/// Rows on a screen of so many lines.
+/// Returns the number of rows on a screen of this height.
 #[must_use]
 pub fn page(height: u16) -> usize {
     usize::from(height).saturating_sub(HEAD.saturating_add(FOOT))
 }
 
-/// Draws the screen, of any size.
+/// Draws the screen, which may have any size.
 pub fn draw(frame: &mut Frame<'_>, state: &State, snapshot: &Snapshot) {
     let area = frame.area();
     let width = usize::from(area.width);
@@ -85,7 +85,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, snapshot: &Snapshot) {
     }
 }
 
-/// The same as text, with so many rows.
+/// Returns the same as text, with this many rows.
 #[must_use]
 pub fn lines_of_text(state: &State, snapshot: &Snapshot, width: usize, rows: usize) -> String {
     let head = head(state, snapshot, width);
@@ -101,7 +101,7 @@ pub fn lines_of_text(state: &State, snapshot: &Snapshot, width: usize, rows: usi
     text
 }
 
-/// What is shown, and the columns' names.
+/// Returns the description of what is shown, and the column headings.
 fn head(state: &State, snapshot: &Snapshot, width: usize) -> Vec<(String, Style)> {
     let subject = &snapshot.subject;
     let going_on = match (subject.runs, subject.is_behind) {
@@ -116,7 +116,7 @@ fn head(state: &State, snapshot: &Snapshot, width: usize) -> Vec<(String, Style)
         subject.samples,
         subject.lost
     );
-    // A command may be long; the numbers behind it stay on the screen.
+    // A command may be long, but the numbers after it must stay on the screen.
     const TITLE: &str = "varid top: ";
     let room = width.saturating_sub(TITLE.len().saturating_add(width_of(&numbers)));
     let name = fitted(&one_line(&subject.name), room, Kept::Head);
@@ -134,7 +134,7 @@ fn head(state: &State, snapshot: &Snapshot, width: usize) -> Vec<(String, Style)
     ]
 }
 
-/// What the keys have chosen.
+/// Describes the selections that were made with keys.
 fn status(state: &State) -> String {
     let tables = Table::ALL.map(|table| match table == state.table {
         true => format!("[{}]", table.name()),
@@ -178,7 +178,7 @@ fn columns(state: &State, width: usize) -> String {
     }
 }
 
-/// Columns of a method's name and of its image's; 0: there is none.
+/// Returns the widths of a method's name and of its image's; 0 if the column is not shown.
 fn name_columns(width: usize) -> (usize, usize) {
     let room = width.saturating_sub(BEFORE_NAME);
     let image = match width >= WITH_IMAGES {
@@ -219,7 +219,7 @@ fn method(row: &MethodRow, width: usize) -> String {
     line
 }
 
-/// A method's name in so many columns. Of one in a package, which managed code has, the end says most.
+/// Fits a method's name into this many columns. For managed code, which has packages, the end of the name is the important part.
 fn shown_name(row: &MethodRow, room: usize) -> String {
     let name = one_line(&row.key.name);
     let name = match row.key.inlined {
@@ -306,17 +306,17 @@ fn shown_time(time: Duration) -> String {
     }
 }
 
-/// Which end of a text stays where it is too long.
+/// The end of a text that is kept if the text is too long.
 #[derive(Debug, Clone, Copy)]
 enum Kept {
     Head,
     Tail,
 }
 
-/// Instead of what is left out.
+/// Replaces the part that is left out.
 const LEFT_OUT: &str = "..";
 
-/// A text in at most so many columns.
+/// Fits a text into at most this many columns.
 fn fitted(text: &str, columns: usize, kept: Kept) -> String {
     if width_of(text) <= columns {
         return text.to_owned();
@@ -341,7 +341,7 @@ fn fitted(text: &str, columns: usize, kept: Kept) -> String {
     text.chars().take(columns.max(LEFT_OUT.len())).collect()
 }
 
-/// A text in so many columns or more.
+/// Pads a text to at least this many columns.
 fn padded(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(width_of(text));
     format!("{text}{}", " ".repeat(missing))

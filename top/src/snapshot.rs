@@ -1,71 +1,71 @@
-//! What is there to show at one moment?
+//! The data shown at one moment.
 
 use std::{collections::HashMap, hash::Hash, path::PathBuf, time::Duration};
 
 use varid_model::{Layer, MonotonicNs, Pid, Tid};
 use varid_report::{Amount, LiveMethod, LiveProfile, LiveShare, LiveSpan};
 
-/// What is to be shown of sessions.
+/// The data requested from sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Which samples count.
+    /// The samples that count.
     pub span: LiveSpan,
-    /// The place of the event in each session; one that has fewer takes it modulo their number.
+    /// The index of the event in each session, taken modulo the number of its events.
     pub event: usize,
-    /// The method whose lines and callers are shown, too.
+    /// The method whose lines and callers are requested, too.
     pub opened: Option<MethodKey>,
 }
 
-/// What sessions have recorded. Texts are as they were recorded: what a terminal would take for commands may be among them.
+/// The contents of sessions. Texts are unchanged from the recording and may contain control sequences for a terminal.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Snapshot {
-    /// Those that can be chosen.
+    /// The sessions that can be selected.
     pub sessions: Vec<SessionRow>,
-    /// What is shown.
+    /// A description of what is shown.
     pub subject: Subject,
-    /// Percent of the samples whose leaf is of a layer.
+    /// Percentage of the samples whose leaf is in each layer.
     pub layers: Vec<(Layer, f64)>,
     /// Methods and functions, in no order.
     pub methods: Vec<MethodRow>,
     /// Threads, in no order.
     pub threads: Vec<ThreadRow>,
-    /// Of the opened method.
+    /// The details of the opened method.
     pub details: Details,
 }
 
-/// A session that runs, or did when it was first seen.
+/// A session that is running, or was when it was first seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
     /// Its folder.
     pub folder: PathBuf,
-    /// Which processes it profiles.
+    /// The processes that it profiles.
     pub target: String,
-    /// Whether it is being recorded.
+    /// True if it is being recorded.
     pub runs: bool,
 }
 
-/// Which sessions are shown, and how much there is of them.
+/// The shown sessions, and their totals.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Subject {
-    /// The target, or how many sessions.
+    /// The target, or the number of sessions.
     pub name: String,
     /// The event and its rate.
     pub event: String,
-    /// Of the longest session.
+    /// Duration of the longest session.
     pub elapsed: Duration,
-    /// Samples of all events.
+    /// Number of samples of all events.
     pub samples: u64,
-    /// Samples that were lost.
+    /// Number of samples lost.
     pub lost: u64,
-    /// Whether any is being recorded.
+    /// True if any of them is being recorded.
     pub runs: bool,
-    /// Whether more has been recorded than is shown yet.
+    /// True if more has been recorded than is shown yet.
     pub is_behind: bool,
-    /// What went wrong.
+    /// The problem, if there is one.
     pub problem: Option<String>,
 }
 
-/// What tells a method from others.
+/// Identifies a method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MethodKey {
     /// Its name.
@@ -74,7 +74,7 @@ pub struct MethodKey {
     pub image: String,
     /// Its layer.
     pub layer: Layer,
-    /// Whether it is the copies of it in its callers.
+    /// True for its inlined copies in callers.
     pub inlined: bool,
 }
 
@@ -96,55 +96,55 @@ impl MethodKey {
     }
 }
 
-/// A method and what it took, in percent of all.
+/// A method with its shares, in percent of all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MethodRow {
     /// The method.
     pub key: MethodKey,
-    /// Percent with their leaf in it.
+    /// Percentage with their leaf in it.
     pub own: f64,
-    /// Percent with it on their stack.
+    /// Percentage with it on their stack.
     pub total: f64,
 }
 
-/// A thread and what it took.
+/// A thread with its share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadRow {
     /// Its process.
     pub pid: Pid,
-    /// The name of that.
+    /// The name of its process.
     pub process: String,
     /// The thread.
     pub tid: Tid,
     /// Its name.
     pub name: String,
-    /// Percent of all.
+    /// Percentage of all.
     pub own: f64,
 }
 
-/// The opened method from within.
+/// The details of the opened method.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Details {
     /// Its lines.
     pub lines: Vec<LineRow>,
-    /// Those that call it; their total is what it took below them.
+    /// Its callers. Their total is the share of the method below them.
     pub callers: Vec<MethodRow>,
 }
 
-/// A line and what it took.
+/// A line with its shares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineRow {
-    /// File and number; none: instructions without a line.
+    /// File and line number. None for instructions without a line.
     pub place: Option<(String, u32)>,
-    /// Percent with their leaf in it.
+    /// Percentage with their leaf in it.
     pub own: f64,
-    /// Percent with it on their stack.
+    /// Percentage with it on their stack.
     pub total: f64,
 }
 
 impl Snapshot {
-    /// What profiles hold, summed up. Of one profile shares are of the event's periods, of several, whose events may differ, of samples.
-    /// What is not of the profiles is the caller's: `sessions` and `subject`.
+    /// Sums up profiles. The shares are of the event's periods for one profile, and of samples for several, whose events may differ. The
+    /// caller fills in `sessions` and `subject`.
     #[must_use]
     pub fn of(profiles: &[&LiveProfile], request: &Request) -> Self {
         let parts = Parts::new(profiles, request);
@@ -187,11 +187,11 @@ impl Snapshot {
     }
 }
 
-/// Profiles that are summed up.
+/// The parts of a sum of profiles.
 struct Parts<'p> {
     parts: Vec<Part<'p>>,
     span: LiveSpan,
-    /// The time of the latest sample of all: the others are older.
+    /// The time of the latest sample in all profiles.
     now: MonotonicNs,
     all: Amount,
 }
@@ -225,7 +225,7 @@ impl<'p> Parts<'p> {
         }
     }
 
-    /// The sum of what each part has of a key.
+    /// Sums up the amounts of each key in all parts.
     fn sum<K: Eq + Hash>(
         &self,
         of: impl Fn(&Part<'p>) -> Vec<(K, LiveShare)>,
@@ -271,14 +271,14 @@ impl<'p> Parts<'p> {
         methods.into_iter().map(row).collect()
     }
 
-    /// Part of all, in percent.
+    /// Returns a part of all, in percent.
     fn percent(&self, part: Amount) -> f64 {
         let (part, all) = match self.parts.len() {
             1 => (part.period, self.all.period),
             _ => (part.samples, self.all.samples),
         };
         let percent = 100.0 * part / all;
-        // A damaged recording may say anything.
+        // A damaged recording may contain any numbers.
         if percent.is_finite() { percent } else { 0.0 }
     }
 }

@@ -1,4 +1,4 @@
-//! What does the user want to see?
+//! The selections of the user.
 
 use std::path::PathBuf;
 
@@ -8,38 +8,38 @@ use varid_report::LiveSpan;
 use crate::filter::Filter;
 use crate::snapshot::{LineRow, MethodKey, MethodRow, Request, Snapshot, ThreadRow};
 
-/// What is shown, and where the cursor is.
+/// The selected display, and the cursor.
 #[derive(Debug, Clone)]
 pub struct State {
-    /// The table, behind what is opened.
+    /// The table, which an opened method may cover.
     pub table: Table,
-    /// Which sessions.
+    /// The selected sessions.
     pub choice: Choice,
-    /// Which samples count.
+    /// The samples that count.
     pub span: LiveSpan,
     /// The event, counted from 0.
     pub event: usize,
     /// The order of methods.
     pub order: Order,
-    /// Which names.
+    /// The filter of names.
     pub filter: Filter,
-    /// Only this layer.
+    /// The only layer that is shown, if one is selected.
     pub layer: Option<Layer>,
-    /// What is typed of a new filter.
+    /// The text of a new filter that is being typed.
     pub typed: Option<String>,
-    /// Whether sessions are not read any further.
+    /// True if the display is frozen: sessions are not read.
     pub frozen: bool,
     /// The method whose lines are shown.
     pub opened: Option<MethodKey>,
-    /// Whether the keys are shown.
+    /// True if the list of keys is shown.
     pub help: bool,
     /// The row of the cursor, from 0.
     pub cursor: usize,
-    /// The cursor in the table behind the opened method.
+    /// The cursor in the table that the opened method covers.
     pub cursor_behind: usize,
 }
 
-/// What a row is of.
+/// The kind of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
     /// Methods and functions.
@@ -51,7 +51,7 @@ pub enum Table {
 }
 
 impl Table {
-    /// In the order of their headings.
+    /// All tables, in the order of their headings.
     pub const ALL: [Self; 3] = [Self::Methods, Self::Threads, Self::Sessions];
 
     /// The heading.
@@ -65,28 +65,28 @@ impl Table {
     }
 }
 
-/// Which sessions are shown.
+/// The selected sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// All that run or have run since the start.
+    /// All that are running or have been running since the start.
     All,
-    /// The one of this folder.
+    /// The one in this folder.
     One(PathBuf),
 }
 
 /// The order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// By what they took themselves.
+    /// By their own share.
     Own,
-    /// By what they took with what they called.
+    /// By their total share, including callees.
     Total,
     /// By name.
     Name,
 }
 
 impl Order {
-    /// Its name.
+    /// The name of the order.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -102,12 +102,12 @@ impl Order {
 pub enum DetailRow<'s> {
     /// A line of it.
     Line(&'s LineRow),
-    /// What calls it.
+    /// A caller.
     Caller(&'s MethodRow),
 }
 
 impl State {
-    /// The state of a start.
+    /// The initial state.
     #[must_use]
     pub fn new(choice: Choice) -> Self {
         Self {
@@ -127,7 +127,7 @@ impl State {
         }
     }
 
-    /// What is needed of the sessions.
+    /// The data that must be requested from the sessions.
     #[must_use]
     pub fn request(&self) -> Request {
         Request {
@@ -137,7 +137,7 @@ impl State {
         }
     }
 
-    /// The methods that are shown, in order.
+    /// The shown methods, in order.
     #[must_use]
     pub fn methods<'s>(&self, snapshot: &'s Snapshot) -> Vec<&'s MethodRow> {
         let shown = |row: &&MethodRow| {
@@ -149,7 +149,7 @@ impl State {
         rows
     }
 
-    /// The threads that are shown, in order.
+    /// The shown threads, in order.
     #[must_use]
     pub fn threads<'s>(&self, snapshot: &'s Snapshot) -> Vec<&'s ThreadRow> {
         let shown =
@@ -167,7 +167,7 @@ impl State {
         rows
     }
 
-    /// The lines of the opened method, those with the most first, then its callers.
+    /// The lines of the opened method, those with the largest share first, then its callers.
     #[must_use]
     pub fn details<'s>(&self, snapshot: &'s Snapshot) -> Vec<DetailRow<'s>> {
         let mut lines: Vec<_> = snapshot.details.lines.iter().collect();
@@ -190,14 +190,14 @@ impl State {
             .collect()
     }
 
-    /// How many rows the cursor can be at.
+    /// The number of rows that the cursor can be on.
     #[must_use]
     pub fn rows(&self, snapshot: &Snapshot) -> usize {
         match (&self.opened, self.table) {
             (Some(_), _) => self.details(snapshot).len(),
             (None, Table::Methods) => self.methods(snapshot).len(),
             (None, Table::Threads) => self.threads(snapshot).len(),
-            // The first row is all of them.
+            // The first row stands for all sessions.
             (None, Table::Sessions) => snapshot.sessions.len().saturating_add(1),
         }
     }

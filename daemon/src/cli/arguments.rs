@@ -1,12 +1,12 @@
-//! Which arguments does another varid get, on a device or to record for this one? Those of the command line that the user gave.
+//! The arguments for another varid, on a device or as the recorder of this one: those that the user gave.
 
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Command};
 
-/// Arguments that are the host's: where the session goes.
+/// Arguments that apply to the host: the place of the session.
 const HOSTS: [&str; 1] = ["output"];
 
-/// The options of a verb as they were given, but for these; also the positional ones.
+/// Returns the options of a verb as given, without those in `but`, and the positional arguments.
 pub fn options(command: &Command, matches: &ArgMatches, but: &[&str]) -> Vec<String> {
     let mut line = Vec::new();
     if let Some((verb, matches)) = matches.subcommand()
@@ -17,8 +17,8 @@ pub fn options(command: &Command, matches: &ArgMatches, but: &[&str]) -> Vec<Str
     line
 }
 
-/// The verb and its arguments as they were given, global ones excepted. Arguments are UTF-8 on
-/// every device; others are passed as well as they can be.
+/// Returns the verb and its arguments as given, without global ones. Every device expects UTF-8 arguments; others are converted
+/// with losses.
 pub fn of(command: &Command, matches: &ArgMatches) -> Vec<String> {
     let mut line = Vec::new();
     if let Some((verb, matches)) = matches.subcommand() {

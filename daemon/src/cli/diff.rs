@@ -68,14 +68,14 @@ pub struct DiffArgs {
     pub names: NameArgs,
 }
 
-/// A probability that a test can be held against.
+/// Parses a probability that a test can use.
 fn level(text: &str) -> Result<f64, String> {
     let level = text.parse().ok();
     let level = level.filter(|level| *level > 0.0 && *level < 1.0);
     level.ok_or_else(|| "a rate is between 0 and 1: 0.05, 1e-6".to_owned())
 }
 
-/// A number of percent, with or without the sign.
+/// Parses a percentage, with or without the sign.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
     let number = number.filter(|number: &f64| *number >= 0.0 && number.is_finite());
@@ -88,7 +88,7 @@ impl DiffArgs {
         self.by.unwrap_or_default()
     }
 
-    /// The sessions of A and those of B; none: they are not two.
+    /// Returns the sessions of A and those of B, or None if there are not two sides.
     pub fn sides(&self) -> Option<(&[PathBuf], &[PathBuf])> {
         match (self.sessions.as_slice(), self.against.as_slice()) {
             ([a, b], []) => Some((std::slice::from_ref(a), std::slice::from_ref(b))),

@@ -1,12 +1,12 @@
-//! What do users of perf type that varid writes otherwise?
+//! Accepts or explains what users of perf type and varid writes differently.
 
 use super::report::TreeArg;
 use clap::ValueEnum;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 
-/// A command line as it was typed, in varid's words: a value that follows `report --tree` belongs to it, though `--tree` alone is
-/// complete.
+/// Converts a command line as typed to varid's syntax: a value that follows `report --tree` belongs to it, although `--tree` alone
+/// is complete.
 pub fn read(typed: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut line: Vec<OsString> = Vec::new();
     let mut is_report = None;
@@ -28,7 +28,7 @@ pub fn read(typed: impl Iterator<Item = OsString>) -> Vec<OsString> {
     line
 }
 
-/// What to type instead of a verb of perf; none: the error says it, or nobody knows.
+/// Returns what to type instead of a verb of perf. None if the error already says it, or there is no equivalent.
 pub fn tip(error: &clap::Error) -> Option<&'static str> {
     let Some(ContextValue::String(verb)) = error.get(ContextKind::InvalidSubcommand) else {
         return None;

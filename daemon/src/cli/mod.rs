@@ -58,10 +58,10 @@ use clap::{ArgMatches, Args, CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What the program is called.
+/// The name of the program.
 pub const PROGRAM: &str = "varid";
 
-/// The heading of the options that every verb has, behind its own.
+/// The heading of the options that every verb has, after its own.
 const GLOBAL: &str = "Global options";
 
 /// One profile from the app's methods through the VM and native libraries to the kernel.
@@ -88,7 +88,7 @@ pub struct Cli {
     pub verb: Verb,
 }
 
-/// The command line of this process; one that cannot be meant ends it.
+/// Returns the parsed command line of this process. Ends the process if it is invalid.
 pub fn matches() -> ArgMatches {
     #[cfg(feature = "host")]
     let matches = {
@@ -104,7 +104,7 @@ pub fn matches() -> ArgMatches {
     matches
 }
 
-/// Ends with a verb's usage, or [`PROGRAM`]'s, and exit code 2: what clap cannot see by itself.
+/// Prints the usage of a verb, or of [`PROGRAM`], and ends with exit code 2. For errors that clap cannot detect.
 pub fn bad_usage(verb: &str, reason: &str) -> ! {
     let mut program = Cli::command();
     program.build();
@@ -116,7 +116,7 @@ pub fn bad_usage(verb: &str, reason: &str) -> ! {
     error.exit()
 }
 
-/// Where things are, at the end of `--help`.
+/// The places of files, at the end of `--help`.
 const PLACES: &str = "\
 Places:
   Sessions are in $XDG_STATE_HOME/varid (root: /var/lib/varid), the daemon's socket and log in
@@ -290,7 +290,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// The verbs' help has one example each, and it is one that can be meant.
+    /// The help of each verb has one example, which is a valid command line.
     #[cfg(feature = "host")]
     #[test]
     fn each_verb_has_an_example_that_is_a_command_line() {

@@ -22,7 +22,7 @@ pub struct PackArgs {
 }
 
 impl PackArgs {
-    /// Where the recorded files are.
+    /// The options for finding the recorded files.
     pub fn names(&self) -> NameOptions {
         NameOptions {
             symfs: self.symfs.clone(),

@@ -98,7 +98,7 @@ pub enum SortArg {
     By(&'static ReportTable),
 }
 
-/// One key of ours, or perf's keys, separated by commas.
+/// Parses one of varid's keys, or perf's keys, separated by commas.
 fn sort_key(text: &str) -> Result<SortArg, String> {
     match text {
         "self" => return Ok(SortArg::Order(RowOrder::Own)),
@@ -203,9 +203,9 @@ impl ReportArgs {
         }
     }
 
-    /// The share that a row has at least.
+    /// Returns the minimum share of a row.
     pub fn min_percent(&self) -> f64 {
-        /// As perf has it for its call graphs.
+        /// perf's default for call graphs.
         const TREE: f64 = 0.5;
         self.min_percent
             .unwrap_or(if self.tree.is_some() { TREE } else { 0.0 })

@@ -1,4 +1,4 @@
-//! The arguments that say what is read of a session: by `varid report` and `varid export`.
+//! The arguments that select the data of a session, for `varid report` and `varid export`.
 
 use crate::{paths, sessions};
 use anyhow::anyhow;
@@ -20,13 +20,13 @@ pub struct InputArgs {
 }
 
 impl InputArgs {
-    /// The session's folder.
+    /// Returns the session's folder.
     pub fn folder(&self) -> anyhow::Result<PathBuf> {
         folder(self.session.as_deref().or(self.input.as_deref()))
     }
 }
 
-/// The folder of a session that is named, or of the last one.
+/// Returns the folder of a named session, or of the last one.
 pub fn folder(session: Option<&Path>) -> anyhow::Result<PathBuf> {
     match session {
         Some(named) => sessions::named(named),
@@ -179,7 +179,7 @@ pub struct NameArgs {
 }
 
 impl NameArgs {
-    /// The files that are named, rather than folders.
+    /// Returns the named files, without folders.
     pub fn files(&self) -> Vec<PathBuf> {
         let files = [&self.vmlinux, &self.mapping];
         files.into_iter().flatten().cloned().collect()

@@ -1,4 +1,4 @@
-//! The arguments of a session: whom it profiles, and how.
+//! The arguments of a session: its target, and how it samples.
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
@@ -27,7 +27,7 @@ pub struct SessionArgs {
 }
 
 impl SessionArgs {
-    /// What they ask of a session; no command is its target.
+    /// Returns the request for a session without a command.
     pub fn request(&self) -> SessionRequest {
         SessionRequest {
             target: self.target.request(),
@@ -51,10 +51,10 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// What they ask of a session.
+    /// Returns the request for a session.
     pub fn request(&self) -> SessionRequest {
         let mut request = self.session.request();
-        // The command is what is profiled, or only says how long others are.
+        // The command is the target, or only determines how long others are recorded.
         request.launches_target = !self.command.is_empty() && !request.target.is_named();
         request
     }
@@ -81,7 +81,7 @@ pub struct TargetArgs {
 }
 
 impl TargetArgs {
-    /// The processes that they ask for.
+    /// Returns the request for these processes.
     pub fn request(&self) -> TargetRequest {
         TargetRequest {
             apps: self.apps.clone(),
@@ -92,7 +92,7 @@ impl TargetArgs {
     }
 }
 
-/// The heading of what becomes of the samples.
+/// The heading of the options for the output.
 const OUTPUT: &str = "Output";
 
 /// What is sampled, and how.
@@ -159,7 +159,7 @@ pub struct SamplingArgs {
 }
 
 impl SamplingArgs {
-    /// What they ask for.
+    /// Returns the request for sampling.
     pub fn request(&self) -> SamplingRequest {
         SamplingRequest {
             events: match self.wall {
@@ -254,7 +254,7 @@ fn parse_method(text: &str) -> Result<String, String> {
     MethodPattern::new(text).map(|_| text.to_owned())
 }
 
-/// How perf is told to get callers. varid gets them by itself.
+/// Parses perf's option for call graphs, whose method does not matter to varid.
 fn parse_call_graph(text: &str) -> Result<Stack, String> {
     let mode = text.split(',').next().unwrap_or_default();
     match mode {
@@ -268,7 +268,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     check_duration(duration).map(|()| duration)
 }
 
-/// Nanoseconds; 0: none are named.
+/// Parses a time to nanoseconds. 0: no time is given.
 fn parse_off_cpu(text: &str) -> Result<u64, String> {
     if text == "0" {
         return Ok(0);

@@ -31,7 +31,7 @@ pub struct TopArgs {
 }
 
 impl TopArgs {
-    /// Whether a session is to be recorded.
+    /// Returns true if a session is to be recorded.
     pub fn records(&self) -> bool {
         let target = &self.record.target;
         target.all

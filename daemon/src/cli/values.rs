@@ -1,4 +1,4 @@
-//! Which arguments have values that varid itself knows, so that a shell can offer them?
+//! The arguments with values that varid knows, so that a shell can offer them.
 
 use clap::{Arg, ValueEnum};
 
@@ -18,7 +18,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// All of them.
+    /// All kinds of values.
     pub const ALL: [Self; 5] = [
         Self::Sessions,
         Self::Events,
@@ -27,7 +27,7 @@ impl Values {
         Self::Topics,
     ];
 
-    /// As `varid complete` takes it.
+    /// The name that `varid complete` takes.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sessions => "sessions",
@@ -38,13 +38,13 @@ impl Values {
         }
     }
 
-    /// Those of a verb's argument.
+    /// Returns the values of a verb's argument.
     pub fn of(verb: &str, argument: &Arg) -> Option<Self> {
         const RECORDS: [&str; 4] = ["record", "start", "top", "show"];
         let id = argument.get_id().as_str();
         let named = argument.get_value_names().and_then(|names| names.first());
         match named.map_or(id, |name| name.as_str()) {
-            // It is a new one; those of a device are not known here.
+            // It is a new session, or one of a device, which is not known here.
             "SESSION" | "session" if id == "output" || verb == "pull" => None,
             "SESSION" | "session" => Some(Self::Sessions),
             "EVENT" if RECORDS.contains(&verb) => Some(Self::Events),

@@ -1,4 +1,4 @@
-//! How is a daemon started where none runs?
+//! Starts a daemon if none is running.
 
 use super::client;
 use super::error::ControlError;
@@ -16,9 +16,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use varid_process::clock;
 
-/// How long a new daemon may take until it listens. It may first wait for one that is ending.
+/// How long a new daemon may take to listen. It may first wait for one that is ending.
 const PATIENCE: Duration = SUCCESSION.saturating_add(Duration::from_secs(10));
-/// How often a request is tried. A daemon may end between the connection and the request.
+/// The number of attempts for a request. A daemon may end between the connection and the request.
 const TRIES: usize = 3;
 
 /// Sends a request to the daemon. Starts a daemon first if none runs.
@@ -47,7 +47,7 @@ fn bring_up() -> Result<(), ControlError> {
     let environment = std::env::vars_os().filter(|(name, _)| is_for_the_daemon(name));
     daemon.env_clear().envs(environment);
     if let Some(home) = paths::own_home() {
-        // The daemon's working folder is another one.
+        // The daemon has another working folder.
         daemon.env(paths::HOME, home);
     }
     let mut child = daemon
@@ -61,7 +61,7 @@ fn bring_up() -> Result<(), ControlError> {
         .map_err(ControlError::io("start", "/proc/self/exe"))?;
     let deadline = clock::after(PATIENCE);
     loop {
-        // The child is checked first. If it has ended because another daemon was faster, that daemon answers the connection.
+        // The child is checked first. If it has ended because another daemon was faster, the connection reaches that daemon.
         let gone = child
             .try_wait()
             .map_err(ControlError::io("wait for", "/proc/self/exe"))?;
@@ -83,8 +83,8 @@ fn bring_up() -> Result<(), ControlError> {
     }
 }
 
-/// Whether the daemon gets a variable of the environment of the client that starts it. It serves all clients of its user, so it gets only
-/// those that say where its files are and for which user.
+/// Returns true if the daemon inherits a variable from the environment of the client that starts it. It serves all clients of its user,
+/// so it inherits only those that define its user and where its files are.
 fn is_for_the_daemon(name: &OsStr) -> bool {
     let name = name.as_bytes();
     let is_own = name.starts_with(b"VARID_") || name.starts_with(b"XDG_");

@@ -1,4 +1,4 @@
-//! How does a client send a request to the daemon?
+//! Sends a client's request to the daemon.
 
 use super::error::ControlError;
 use super::protocol::{self, MAX_REPLY, Reply, Request};
@@ -30,7 +30,7 @@ pub fn connect() -> Result<UnixStream, ControlError> {
     }
 }
 
-/// Sends a request and waits for the reply: without limit for the end of a session, else for a minute.
+/// Sends a request and waits for the reply: for the end of a session without a limit, else for a minute.
 pub fn ask(request: &Request) -> Result<Reply, ControlError> {
     let socket = paths::socket();
     let mut stream = connect()?;
@@ -48,8 +48,8 @@ pub fn ask(request: &Request) -> Result<Reply, ControlError> {
         | io::ErrorKind::BrokenPipe => ControlError::Gone(paths::log()),
         _ => ControlError::io("ask the daemon at", socket.clone())(error),
     };
-    // A daemon that refuses a client replies and closes the connection before it has read the request. So the reply is read after a failed
-    // write, too.
+    // A daemon that refuses a client replies and closes the connection without reading the request. So the reply is read even if the write
+    // has failed.
     let sent = protocol::send(&mut stream, request);
     if sent
         .as_ref()

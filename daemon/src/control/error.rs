@@ -1,59 +1,59 @@
-//! What can go wrong between a client and the daemon.
+//! Errors between a client and the daemon.
 
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why the daemon cannot run, or does not answer.
+/// An error that prevents the daemon from running or answering.
 #[derive(Debug, Error)]
 pub enum ControlError {
-    /// No daemon listens.
+    /// No daemon is listening.
     #[error("no daemon runs")]
     NoDaemon,
-    /// The socket or its folder is another user's.
+    /// The socket or its folder belongs to another user.
     #[error("the daemon at {0} is another user's: only its owner and root may use it")]
     Denied(PathBuf),
-    /// Somebody else listens there.
+    /// A process of another user is listening on the socket.
     #[error(
         "what listens at {socket} is of user {owner}: only this user's daemon, or root's, is trusted"
     )]
     OtherUser {
         /// The socket.
         socket: PathBuf,
-        /// The user whose process listens.
+        /// The user of the listening process.
         owner: u32,
     },
-    /// It went away before it answered.
+    /// The daemon ended before it answered.
     #[error("the daemon ended before it answered; {log} says why", log = .0.display())]
     Gone(PathBuf),
-    /// It does not answer.
+    /// The daemon does not answer.
     #[error(
         "the daemon does not answer at {0}; it may be stopped or overloaded: see 'varid status' later, or end it and start again"
     )]
     Silent(PathBuf),
-    /// The daemon said no.
+    /// The daemon refused the request.
     #[error("{0}")]
     Refused(String),
-    /// Not one line of the protocol.
+    /// The message does not follow the protocol.
     #[error("the daemon and this varid do not understand each other: {0}")]
     Protocol(String),
-    /// Another one is there.
+    /// Another daemon is running.
     #[error("a daemon runs already on {0}")]
     AlreadyRuns(PathBuf),
-    /// Another one was there, and did not come to its end.
+    /// Another daemon is ending, and does not finish.
     #[error(
         "a daemon is ending and still has {0}: try again when it has written its sessions, or end it"
     )]
     StillEnds(PathBuf),
-    /// It was started and did not come up.
+    /// The daemon was started, but does not listen.
     #[error("the daemon did not come up: {reason}; its log is {log}")]
     NotUp {
-        /// The last that it said, or what is known.
+        /// Its last message, or what is known.
         reason: String,
-        /// Its log.
+        /// The path of its log.
         log: PathBuf,
     },
-    /// The runtime folder is not ours alone.
+    /// Other users can access the runtime folder.
     #[error(
         "{path} belongs to user {owner}, not to user {user}: the control socket is not safe there; remove it or set VARID_HOME"
     )]
@@ -65,20 +65,20 @@ pub enum ControlError {
         /// This process's user.
         user: u32,
     },
-    /// A file, folder or socket.
+    /// A file, folder or socket cannot be used.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
 }
 
 impl ControlError {
-    /// For `map_err`: `action` on `path` failed.
+    /// For `map_err`: the error that `action` on `path` failed.
     pub fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io {

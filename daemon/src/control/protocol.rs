@@ -1,4 +1,4 @@
-//! What do client and daemon send to each other? A request and a reply, each a line of JSON, per connection.
+//! The protocol between client and daemon: a request and a reply per connection, each a line of JSON.
 
 use super::wire::{WireSampling, WireTarget};
 use serde::de::DeserializeOwned;
@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use varid_model::Rate;
 
-/// The version of the protocol. It changes with every change that an older program would misunderstand.
+/// The version of the protocol. It changes with every change that an older program would misinterpret.
 pub const VERSION: u32 = 4;
-/// Bytes of the longest request.
+/// Maximum size of a request in bytes.
 pub const MAX_REQUEST: usize = 64 << 10;
-/// Bytes of the longest reply.
+/// Maximum size of a reply in bytes.
 pub const MAX_REPLY: usize = 1 << 20;
 
-/// A message with the version that it is written in.
+/// A message with its version.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Envelope<T> {
     /// [`VERSION`].
@@ -30,7 +30,7 @@ pub struct Envelope<T> {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
 pub enum Request {
-    /// Begin a session.
+    /// Start a session.
     Start {
         /// The processes to profile.
         target: WireTarget,
@@ -39,10 +39,10 @@ pub enum Request {
     },
     /// End sessions and wait until they are complete.
     Stop {
-        /// Name, folder or target of one; none: all.
+        /// Name, folder or target of a session; None for all.
         session: Option<String>,
     },
-    /// The daemon and its sessions.
+    /// Get the status of the daemon and its sessions.
     Status,
 }
 
@@ -50,7 +50,7 @@ pub enum Request {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "kebab-case")]
 pub enum Reply {
-    /// The session samples.
+    /// The session is sampling.
     Started(SessionStatus),
     /// The sessions have ended.
     Stopped {
@@ -63,7 +63,7 @@ pub enum Reply {
     Ending,
     /// The request was not carried out.
     Refused {
-        /// Why, in one line.
+        /// The reason, in one line.
         reason: String,
     },
 }
@@ -73,55 +73,55 @@ pub enum Reply {
 pub struct DaemonStatus {
     /// Its process.
     pub pid: u32,
-    /// The version of varid that it is.
+    /// Its version of varid.
     pub varid: String,
     /// In the order in which they were started.
     pub sessions: Vec<SessionStatus>,
-    /// Those that failed since it came up, the latest last.
+    /// Sessions that have failed since it started, the latest last.
     pub failed: Vec<Ended>,
 }
 
-/// A session that runs.
+/// A running session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SessionStatus {
     /// The last part of its folder.
     pub session: String,
-    /// Which processes are profiled: a package, `pid 17` or `all`.
+    /// The profiled processes: a package, `pid 17` or `all`.
     pub target: String,
-    /// What it does at present.
+    /// Its present activity.
     pub state: Activity,
-    /// The events, with commas between them.
+    /// The events, separated by commas.
     pub event: String,
-    /// Samples per second of the first, or none where a period was requested.
+    /// Samples per second of the first event, or None if a period was requested.
     pub frequency: Option<u64>,
-    /// Event counts between two samples, if that was requested.
+    /// The period, if one was requested.
     pub period: Option<u64>,
-    /// What delivers the samples: `bpf` or `perf`.
+    /// The source of samples: `bpf` or `perf`.
     pub source: String,
-    /// Samples recorded.
+    /// Number of samples recorded.
     pub samples: u64,
-    /// Records lost.
+    /// Number of records lost.
     pub lost: u64,
-    /// Processes profiled now; not known of a session that `varid record` records.
+    /// Number of processes profiled now. Unknown for a session of a `varid record`.
     pub processes: Option<u64>,
-    /// Since its start.
+    /// Seconds since its start.
     pub seconds: f64,
-    /// Bytes of perf.data.
+    /// Size of perf.data in bytes.
     pub bytes: u64,
-    /// Where it is recorded.
+    /// Its folder.
     pub folder: PathBuf,
-    /// What differs from the request.
+    /// Differences from the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// The result of the last reload of the configuration file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<String>,
-    /// The `varid record` that records it; none: the daemon does. Its counts are as of its manifest's last save.
+    /// The `varid record` that records it, or None if the daemon does. Its counts are those of its manifest's last save.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorder: Option<u32>,
 }
 
-/// A rate as [`SessionStatus::frequency`] and [`SessionStatus::period`]: one of them is None.
+/// Returns a rate as [`SessionStatus::frequency`] and [`SessionStatus::period`]: one of them is None.
 pub fn frequency_and_period(rate: Rate) -> (Option<u64>, Option<u64>) {
     match rate {
         Rate::Frequency(hz) => (Some(hz), None),
@@ -129,22 +129,22 @@ pub fn frequency_and_period(rate: Rate) -> (Option<u64>, Option<u64>) {
     }
 }
 
-/// What a session does at present.
+/// The present activity of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Activity {
     /// Its events are being opened.
     Starting,
-    /// No process of its target is there.
+    /// No process of its target is running.
     Waiting,
     /// It samples.
     Recording,
-    /// It was requested to end.
+    /// It was asked to end.
     Stopping,
 }
 
 impl Activity {
-    /// As it is shown.
+    /// The name as shown.
     pub fn name(self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -160,13 +160,13 @@ impl Activity {
 pub struct Ended {
     /// The last part of its folder.
     pub session: String,
-    /// Where it was recorded.
+    /// Its folder.
     pub folder: PathBuf,
-    /// Samples recorded.
+    /// Number of samples recorded.
     pub samples: u64,
-    /// Records lost.
+    /// Number of records lost.
     pub lost: u64,
-    /// Why it failed, if it did; what it had recorded is kept.
+    /// The error, if it failed. What was recorded before is kept.
     pub error: Option<String>,
 }
 
@@ -180,8 +180,8 @@ pub fn send<T: Serialize>(stream: &mut UnixStream, body: T) -> io::Result<()> {
     stream.write_all(&line)
 }
 
-/// Reads a line of at most `limit` bytes, until `deadline` whatever the other side does.
-/// None: the other side closed the connection without a message.
+/// Reads a line of at most `limit` bytes, until `deadline` whatever the other side does. Returns None if the other side closed the
+/// connection without a message.
 pub fn receive(
     stream: &mut UnixStream,
     limit: usize,
@@ -221,7 +221,7 @@ pub fn receive(
     }
 }
 
-/// Parses a message. An error: it is malformed, or of another version.
+/// Parses a message. Returns an error if it is malformed or has another version.
 pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
     #[derive(Deserialize)]
     struct OnlyVersion {

@@ -1,4 +1,4 @@
-//! Which sessions does the daemon run? Each has its own thread.
+//! The sessions that the daemon runs, each in its own thread.
 
 use super::protocol::{Activity, Ended, SessionStatus, frequency_and_period};
 use super::running;
@@ -17,15 +17,15 @@ use varid_session::request::{Configured, NO_TARGET, SessionRequest, TargetSpec};
 use varid_session::{Session, SessionControl, SessionOptions};
 use varid_vm::VmKinds;
 
-/// The most sessions at the same time. Each has a thread and a ring for each CPU.
+/// Maximum number of simultaneous sessions. Each has a thread, and a ring for each CPU.
 const MAX_SESSIONS: usize = 16;
-/// The most failed sessions that `status` lists.
+/// Maximum number of failed sessions that `status` lists.
 const MAX_FAILED: usize = 16;
 
 /// The sessions of a daemon.
 #[derive(Debug)]
 pub struct Registry {
-    /// The kinds of VM that sessions look for.
+    /// The kinds of VM that sessions detect.
     vms: VmKinds,
     inner: Mutex<Inner>,
 }
@@ -36,14 +36,14 @@ struct Inner {
     failed: VecDeque<Ended>,
     /// The daemon is ending and starts no session.
     closing: bool,
-    /// When the last session ended, or the daemon came up.
+    /// Time at which the last session ended, or the daemon started.
     idle_since: Instant,
 }
 
 /// A session from its request to its end.
 #[derive(Debug)]
 struct Running {
-    /// The target as of its start.
+    /// The target at its start.
     target: String,
     control: Arc<SessionControl>,
     started: Instant,
@@ -55,11 +55,11 @@ struct Running {
 enum Progress {
     Starting,
     Runs(Facts),
-    /// None: it could not start.
+    /// None if it could not start.
     Ended(Option<Ended>),
 }
 
-/// What is known of a session that samples.
+/// Facts about a session that is sampling.
 #[derive(Debug, Clone)]
 struct Facts {
     folder: PathBuf,
@@ -69,7 +69,7 @@ struct Facts {
     notes: Vec<String>,
 }
 
-/// Why a session was not started.
+/// The reason why a session was not started.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NotStarted {
     /// This daemon is ending. The next one will start it.
@@ -99,7 +99,7 @@ impl Registry {
         }
     }
 
-    /// Starts a session. It samples when this returns.
+    /// Starts a session. It is sampling when this returns.
     pub fn start(
         self: &Arc<Self>,
         target: WireTarget,
@@ -121,8 +121,8 @@ impl Registry {
             .spawn(move || {
                 let span = tracing::info_span!("session", target = session.target);
                 let outcome = span.in_scope(|| session.carry_out(spec, configured, vms, &started));
-                // The session is removed from the list before the clients that wait for its end are answered. A client that then asks for the
-                // status does not find it.
+                // The session is removed from the list before the clients that wait for its end get their answer. So a client that then
+                // requests the status does not find it.
                 registry.remove(&session, outcome.as_ref().ok());
                 session.finish(outcome.as_ref().ok().cloned());
                 if let Err(reason) = outcome {
@@ -200,7 +200,7 @@ impl Registry {
         let _ = self.stop(None);
     }
 
-    /// The running sessions, and the last ones that failed.
+    /// Returns the running sessions, and the last ones that failed.
     pub fn status(&self) -> (Vec<SessionStatus>, Vec<Ended>) {
         let inner = self.lock();
         (
@@ -213,7 +213,7 @@ impl Registry {
         )
     }
 
-    /// How long no session has run; None: one runs.
+    /// Returns how long no session has been running, or None if one is running.
     pub fn idle_for(&self) -> Option<Duration> {
         let inner = self.lock();
         inner.running.is_empty().then(|| inner.idle_since.elapsed())
@@ -226,7 +226,7 @@ impl Registry {
 }
 
 impl Running {
-    /// Runs the session in its thread, from its start to its end. An error: why it could not start.
+    /// Runs the session in its thread, from its start to its end. Returns an error if it could not start.
     fn carry_out(
         &self,
         spec: TargetSpec,
@@ -236,7 +236,7 @@ impl Running {
     ) -> Result<Ended, String> {
         let result = catch_unwind(AssertUnwindSafe(|| {
             let session = self.begin(spec, configured, vms)?;
-            // If the client has closed its connection, the session goes on.
+            // If the client has closed its connection, the session continues.
             let _ = started.send(Ok(self.status()));
             Ok(session.run().map_err(|error| error.to_string()).map(drop))
         }));
@@ -274,7 +274,7 @@ impl Running {
         Ok(ended)
     }
 
-    /// Wakes the clients that wait for the end; None: the session did not start.
+    /// Wakes the clients that wait for the end. None if the session did not start.
     fn finish(&self, ended: Option<Ended>) {
         *self.progress() = Progress::Ended(ended);
         self.changed.notify_all();
@@ -304,11 +304,11 @@ impl Running {
         .and_then(|options| Session::start(options, Arc::clone(&self.control)))
         .map_err(|error| output::reason(&error));
         if session.is_err() && own {
-            // Made for this session a moment ago; nothing has been recorded into it.
+            // It was just created for this session, and nothing has been recorded into it.
             let _ = varid_recording::remove_session(&folder);
         }
         let session = session?;
-        // The recording itself says what it is made of.
+        // The recording's own manifest has the events and the source.
         let manifest =
             Manifest::read(&folder.join(SESSION_JSON)).map_err(|error| error.to_string())?;
         tracing::info!("recording into {}", folder.display());
@@ -325,7 +325,7 @@ impl Running {
         Ok(session)
     }
 
-    /// Waits for the end; None: it never came to a start.
+    /// Waits for the end. Returns None if it did not start.
     fn wait(&self) -> Option<Ended> {
         let mut progress = self.progress();
         loop {

@@ -1,4 +1,4 @@
-//! Which sessions run, in the daemon or in a `varid record` of this user?
+//! Finds running sessions, in the daemon or in a `varid record` of this user.
 
 use super::protocol::{Activity, SessionStatus, frequency_and_period};
 use crate::sessions::{self, file_name};
@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use varid_recording::{Manifest, PERF_DATA, SESSION_JSON};
 
-/// The sessions that a `varid record` of this user is recording, oldest first. Those of the process `daemon` are left out.
+/// Returns the sessions that a `varid record` of this user is recording, oldest first. Those of the process `daemon` are left out.
 ///
 /// # Errors
 ///
@@ -43,7 +43,8 @@ pub fn in_foreground(daemon: Option<u32>) -> anyhow::Result<Vec<SessionStatus>> 
     Ok(live.filter_map(status).collect())
 }
 
-/// The one of that name, folder or target among those that run, or why it is none or several. A relative path is no folder.
+/// Finds the running session with that name, folder or target. Returns an error if there is none or several. A relative path does
+/// not name a folder.
 pub fn find<'a, T>(
     running: &'a [T],
     status: impl Fn(&T) -> SessionStatus,
@@ -80,7 +81,7 @@ pub fn find<'a, T>(
     }
 }
 
-/// The `varid record` of this user that records into a folder: the process in which the lock on it is.
+/// Returns the `varid record` of this user that records into a folder: the process that holds the lock on it.
 fn recorder(folder: &Path) -> Option<u32> {
     let folder = fs::canonicalize(folder).ok()?;
     let own = geteuid().as_raw();
@@ -103,7 +104,7 @@ fn recorder(folder: &Path) -> Option<u32> {
     pids.find(holds)
 }
 
-/// Whether a descriptor, of which this is the file in fdinfo, holds the only lock on its file.
+/// Returns true if a descriptor, of which this is the file in fdinfo, holds the only lock on its file.
 fn locks(fdinfo: &Path) -> bool {
     let holds =
         |line: &str| line.starts_with("lock:") && line.contains("FLOCK") && line.contains("WRITE");

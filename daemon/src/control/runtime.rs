@@ -17,7 +17,7 @@ pub fn private_runtime() -> Result<(), ControlError> {
             user,
         }),
     };
-    // Looked at before it is opened: another user's cannot be.
+    // Checked before it is opened, because another user's folder cannot be opened.
     std::fs::symlink_metadata(&path)
         .map_err(ControlError::io("read", &path))
         .and_then(owned)?;

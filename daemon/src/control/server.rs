@@ -1,7 +1,7 @@
-//! Which clients does the daemon serve, and how are they bounded?
+//! Serves clients of the daemon, with limits for each of them.
 //!
-//! Each client has a thread, a limited time and a request of limited length, and the number of clients is limited. So no client can
-//! block the daemon's sessions or other clients.
+//! Each client has a thread, a time limit and a size limit for its request, and the number of clients is limited. So no client can block
+//! the daemon's sessions or other clients.
 
 use super::client;
 use super::error::ControlError;
@@ -25,15 +25,15 @@ use std::time::{Duration, Instant};
 use varid_process::clock;
 use varid_vm::VmKinds;
 
-/// The most clients that are served at the same time.
+/// Maximum number of clients that are served at the same time.
 const MAX_CLIENTS: usize = 32;
-/// The time for reading a request, and that for writing its reply.
+/// Time limit for reading a request, and for writing its reply.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a new daemon waits for one that is ending and completes its sessions.
+/// How long a new daemon waits for one that is ending and completing its sessions.
 pub const SUCCESSION: Duration = Duration::from_secs(60);
-/// Bytes of the log beyond which it is truncated.
+/// Maximum size of the log in bytes. A larger one is truncated.
 pub const MAX_LOG: u64 = 1 << 20;
-/// Milliseconds between two checks for the idle limit and the length of the log.
+/// Milliseconds between two checks of the idle limit and the size of the log.
 const TICK_MS: u16 = 250;
 
 /// A daemon that listens on its socket.
@@ -50,7 +50,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Listens on this user's control socket. With `idle_limit` the daemon ends when no session has run for so long.
+    /// Listens on this user's control socket. With `idle_limit` the daemon ends when no session has run for that long.
     pub fn open(idle_limit: Option<Duration>, vms: VmKinds) -> Result<Self, ControlError> {
         private_runtime()?;
         let socket = paths::socket();
@@ -81,7 +81,7 @@ impl Daemon {
                 PollFd::new(self.listener.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
             ];
-            // An interrupted poll and a timeout need no distinction: the checks below are the same.
+            // An interrupted poll and a timeout need no distinction, because the same checks follow.
             let _ = poll(&mut fds, PollTimeout::from(TICK_MS));
             if self.signalled() {
                 tracing::info!("told to end");
@@ -94,16 +94,16 @@ impl Daemon {
                 break;
             }
         }
-        // A client that comes now finds no daemon and starts another one.
+        // Later clients find no daemon and start another one.
         let _ = std::fs::remove_file(&self.socket);
-        // Closes the connections that wait to be accepted: their clients start another one, too.
+        // Closes the connections that wait to be accepted. Their clients also start another one.
         drop(self.listener);
         self.registry.close();
         wait_for(&self.clients);
     }
 
     fn signalled(&mut self) -> bool {
-        // The stream does not block: nothing to read is an error.
+        // The stream is non-blocking: an error means that there is nothing to read.
         self.signals.read(&mut [0; 16]).is_ok_and(|read| read > 0)
     }
 
@@ -115,8 +115,8 @@ impl Daemon {
                 .is_some_and(|limit| idle.is_some_and(|idle| idle >= limit))
     }
 
-    /// Truncates the log of a daemon that `varid start` has started in the background. Its output is opened for appending, so it goes on at
-    /// the new end.
+    /// Truncates the log of a daemon that `varid start` has started in the background. Its output is opened for appending, so it continues
+    /// at the new end.
     fn bound_log(&self) {
         if self.idle_limit.is_none() {
             return;
@@ -140,7 +140,7 @@ impl Daemon {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     tracing::warn!("cannot accept a client: {error}");
-                    // No descriptor is free: the client stays in the queue, sessions go on.
+                    // No descriptor is free. The client stays in the queue, and the sessions continue.
                     std::thread::sleep(Duration::from_millis(u64::from(TICK_MS)));
                     return;
                 }
@@ -158,7 +158,7 @@ impl Daemon {
         };
         if let Some(reason) = refusal {
             tracing::warn!("client refused: {reason}");
-            // The buffer of a new socket has room for this line, so this does not block.
+            // The buffer of a new socket has space for this line, so this does not block.
             let _ = stream
                 .set_nonblocking(true)
                 .and_then(|()| protocol::send(&mut stream, Reply::Refused { reason }));
@@ -180,7 +180,7 @@ impl Daemon {
     }
 }
 
-/// Waits until the clients are answered that have requested the end of a session.
+/// Waits until the clients that have requested the end of a session are answered.
 fn wait_for(clients: &AtomicUsize) {
     let deadline = clock::after(PATIENCE);
     while clients.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
@@ -254,7 +254,7 @@ impl From<NotStarted> for Reply {
     }
 }
 
-/// Checks that a client's user is this user or root, independently of the mode of the socket.
+/// Checks that a client belongs to this user or root, independently of the mode of the socket.
 fn refuse_strangers(stream: &UnixStream) -> Result<(), String> {
     let peer = getsockopt(stream, sockopt::PeerCredentials)
         .map_err(|error| format!("its user is not known: {error}"))?;
@@ -288,7 +288,7 @@ fn take_lock(socket: &Path) -> Result<Flock<File>, ControlError> {
             Err((file, Errno::EWOULDBLOCK)) => file,
             Err((_, error)) => return Err(ControlError::io("lock", &path)(error.into())),
         };
-        // A daemon that is starting or ending has the lock and does not listen.
+        // A daemon that is starting or ending holds the lock and does not listen.
         let listens = !matches!(client::connect(), Err(ControlError::NoDaemon));
         if listens {
             return Err(ControlError::AlreadyRuns(socket.to_owned()));
@@ -319,7 +319,7 @@ fn remove_stale(socket: &Path) -> Result<(), ControlError> {
     }
 }
 
-/// A stream that gets a byte to read with each signal that ends the daemon.
+/// Returns a stream that receives a byte for each signal that ends the daemon.
 fn watch_signals() -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
     read.set_nonblocking(true)?;

@@ -1,7 +1,7 @@
-//! How is the request for a session written on the control socket?
+//! The request for a session in the protocol of the control socket.
 //!
-//! These types are the protocol's own: their fields and names change only together with [`super::protocol::VERSION`], whatever becomes of
-//! the types of the session. They are converted at the edge of the protocol; what a client sends is checked there.
+//! These types belong to the protocol: their fields and names change only together with [`super::protocol::VERSION`], independently of
+//! the session's types. Both are converted to each other here, and a client's values are checked.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -71,7 +71,7 @@ enum WireShim {
     Perf,
 }
 
-/// Conversions both ways between an enum and its form on the socket; the variants have the same names.
+/// Converts both ways between an enum and its form on the socket. The variants have the same names.
 macro_rules! convert {
     ($wire:ident, $own:ident: $($variant:ident)+) => {
         impl From<$own> for $wire {
@@ -151,7 +151,7 @@ impl From<SamplingRequest> for WireSampling {
 impl TryFrom<WireSampling> for SamplingRequest {
     type Error = String;
 
-    /// The request, if the command line would allow its values and its paths are absolute.
+    /// Returns the request if its values are valid on the command line and its paths are absolute.
     fn try_from(wire: WireSampling) -> Result<Self, String> {
         let request = Self {
             events: wire.events,
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use crate::control::protocol::{Envelope, Request, VERSION, parse};
 
-    /// The request of version 4 as it is written on the socket. A daemon of this version reads it, whichever varid wrote it.
+    /// A request of version 4 on the socket. A daemon of this version reads it, whichever varid wrote it.
     const START: &str = concat!(
         r#"{"version":4,"request":"start","#,
         r#""target":{"apps":["org.a"],"services":["video"],"pids":[7],"all":false},"#,

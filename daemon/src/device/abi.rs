@@ -1,21 +1,21 @@
-//! Which program runs on the device? The static one for its ABI.
+//! Finds the program that runs on the device: the static one for its ABI.
 
 use super::adb::Device;
 use super::error::{DeviceError, Result};
 use std::path::{Path, PathBuf};
 
-/// Names a folder with `ARCH/varid`.
+/// The environment variable for a folder with `ARCH/varid`.
 pub const BINARIES: &str = "VARID_DEVICE_BINARIES";
 
-/// Where a build tree has them, from the folder of the host's program.
+/// The folders of a build tree, relative to that of the host's program.
 const BUILT: [&str; 2] = ["../board", "../cross"];
 
-/// A kind of processor that varid is built for.
+/// A processor architecture that varid is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arch {
     /// The name of its folder.
     name: &'static str,
-    /// Debian's name, by which it is built.
+    /// Debian's name for it, which the build uses.
     debian: &'static str,
     object: object::Architecture,
 }
@@ -41,9 +41,9 @@ const X86_64: Arch = Arch {
 pub struct Binary {
     /// The file.
     pub path: PathBuf,
-    /// Its content's SHA-1 in hexadecimal digits: the same program is not pushed twice.
+    /// SHA-1 of its content in hexadecimal digits, so that the same program is not pushed twice.
     pub hash: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
@@ -52,7 +52,7 @@ pub struct Binary {
 const QUESTION: &str =
     "getprop ro.product.cpu.abilist 2>/dev/null; getprop ro.product.cpu.abi 2>/dev/null; uname -m";
 
-/// The program for a device.
+/// Returns the program for a device.
 pub fn binary_for(device: &Device) -> Result<Binary> {
     let answer = device.ask(QUESTION)?;
     let Some(arch) = arch(&answer.out) else {
@@ -74,8 +74,8 @@ pub fn binary_for(device: &Device) -> Result<Binary> {
     Ok(binary)
 }
 
-/// Whether it is of the same build tree and was built before. Times elsewhere say when files
-/// were unpacked or installed.
+/// Returns true if it is of the same build tree and older than the host's program. Elsewhere, times are those of unpacking or
+/// installing.
 fn is_stale(binary: &Path, program: &Path) -> bool {
     let built = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
     let trees = program
@@ -85,7 +85,7 @@ fn is_stale(binary: &Path, program: &Path) -> bool {
     of_tree && built(binary) < built(program)
 }
 
-/// The first word of the answer that varid knows; the list begins with the best.
+/// Returns the first known word of the answer. The list starts with the preferred ABI.
 fn arch(answer: &str) -> Option<Arch> {
     let mut words = answer.split([',', '\n']).map(str::trim);
     words.find_map(|word| match word {
@@ -96,7 +96,7 @@ fn arch(answer: &str) -> Option<Arch> {
     })
 }
 
-/// Folders that may hold `ARCH/varid`: the configured one, that of an installation, that of a build.
+/// Returns the folders that may contain `ARCH/varid`: the configured one, that of an installation, that of a build.
 fn folders() -> Vec<PathBuf> {
     let configured = std::env::var_os(BINARIES).map(PathBuf::from);
     let program = std::env::current_exe().unwrap_or_default();
@@ -165,7 +165,7 @@ mod tests {
             // A 32-bit system on a 64-bit kernel.
             ("armeabi-v7a,armeabi\narmeabi-v7a\naarch64\n", Some(ARMHF)),
             ("\narmeabi-v7a\narmv7l\n", Some(ARMHF)),
-            // No properties: the board.
+            // A board, which has no properties.
             ("aarch64\n", Some(ARM64)),
             ("armv7l\n", Some(ARMHF)),
             ("x86_64,x86,arm64-v8a\nx86_64\nx86_64\n", Some(X86_64)),

@@ -1,20 +1,20 @@
-//! As whom a command runs on the device.
+//! The user that runs a command on the device.
 
 use super::shell::quote;
 
-/// As whom a command runs.
+/// The user that runs a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
     /// adb's own user: the shell, or root after `adb root`.
     Adb,
-    /// Root, by one of the forms of `su` that take a script behind them.
+    /// Root, by one of the forms of `su` that take a script as their argument.
     Su(&'static str),
-    /// The user of an app that says it is debuggable.
+    /// The user of a debuggable app.
     RunAs(String),
 }
 
 impl Access {
-    /// A script as it is handed to adb's own user.
+    /// Wraps a script so that adb's own user can run it.
     pub fn wrap(&self, script: &str) -> String {
         match self {
             Self::Adb => script.to_owned(),

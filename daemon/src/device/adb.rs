@@ -1,4 +1,4 @@
-//! How is a device reached? By the `adb` program, as its user has it.
+//! Accesses a device through the user's `adb` program.
 
 use super::access::Access;
 use super::error::{DeviceError, Result};
@@ -12,49 +12,49 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use varid_symbolizer::program::{self, AnswerLimits, NoAnswer};
 
-/// How often a file that is written is looked at before it is given up: so often it did not grow.
+/// How many consecutive checks may find a file that is being written not growing, before the write counts as failed.
 const PATIENCE: u32 = 50;
 
-/// What an answer of adb may take: a device's list of settings has some thousand bytes.
+/// Limits of an answer of adb: a device's list of settings has several thousand bytes.
 const ANSWER: AnswerLimits = AnswerLimits {
     bytes: 16 << 20,
     time: Duration::from_secs(120),
 };
-/// Bytes a second that a file is sent with at least.
+/// Minimum rate at which a file is sent, in bytes per second.
 const SLOWEST: u64 = 50_000;
-/// How long adb may send or fetch a file of unknown size.
+/// Maximum time for adb to send or fetch a file of unknown size.
 const TRANSFER: Duration = Duration::from_secs(3_600);
-/// Bytes of the largest file that is fetched.
+/// Maximum size of a fetched file in bytes.
 const MAX_FILE: u64 = 64 << 30;
 
-/// The time between two looks.
+/// The time between two checks.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// One device, and as whom commands run on it.
+/// A device, and the user that runs commands on it.
 #[derive(Debug, Clone)]
 pub struct Device {
-    /// What adb calls it.
+    /// adb's name for it.
     pub serial: String,
-    /// As whom.
+    /// The user.
     pub access: Access,
 }
 
-/// What is said of a script that failed and printed nothing.
+/// The message for a script that failed and printed nothing.
 pub const SILENCE: &str = "it says nothing";
 
-/// What a script on the device printed.
+/// The result of a script on the device.
 #[derive(Debug)]
 pub struct Answer {
-    /// Its output, with LF at the ends of lines.
+    /// Its output, with LF line ends.
     pub out: String,
-    /// What went wrong: its errors, or where the device has one stream, its output.
+    /// Its error messages. If the device has one stream only, its output.
     pub said: String,
     /// Its exit status.
     pub status: i32,
 }
 
 impl Device {
-    /// The device of that serial, or the only one; ready to be used, as adb's own user there.
+    /// Returns the device with that serial, or the only one. It is ready, and commands run as adb's own user.
     pub fn choose(requested: Option<&str>) -> Result<Self> {
         let variable = std::env::var("ANDROID_SERIAL").ok();
         let requested = requested
@@ -75,14 +75,14 @@ impl Device {
         })
     }
 
-    /// adb, about this device.
+    /// Returns a command that runs adb for this device.
     pub fn adb(&self) -> Command {
         let mut adb = adb();
         adb.args(["-s", &self.serial]);
         adb
     }
 
-    /// Runs a script there to its end.
+    /// Runs a script on the device, and waits for its end.
     pub fn ask(&self, script: &str) -> Result<Answer> {
         let mark = Mark::new();
         let output = output(self.adb().args(["shell", &mark.ended(&self.wrap(script))]))?;
@@ -102,7 +102,7 @@ impl Device {
         Ok(Answer { out, said, status })
     }
 
-    /// What a script prints that has to succeed; `action`: what it is for, as a verb.
+    /// Runs a script that must succeed, and returns its output. `action`: its purpose, as a verb.
     pub fn shell(&self, action: &str, script: &str) -> Result<String> {
         let answer = self.ask(script)?;
         if answer.status == 0 {
@@ -112,7 +112,7 @@ impl Device {
         }
     }
 
-    /// Writes a file of the host to a file there.
+    /// Copies a file of the host to the device.
     pub fn push(&self, local: &Path, remote: &str) -> Result<()> {
         if self.access == Access::Adb {
             let size = local.metadata().map_err(DeviceError::io("read", local))?;
@@ -120,7 +120,7 @@ impl Device {
             let output = transfer(self.adb().arg("push").arg(local).arg(remote), limits)?;
             return self.check("push", &output);
         }
-        // adb's own user may not write there: whoever may reads what comes.
+        // adb's own user may not be permitted to write there, so the command that runs as the other user reads the data.
         let from = File::open(local).map_err(DeviceError::io("read", local))?;
         let size = from.metadata().map_err(DeviceError::io("read", local))?;
         let script = self.wrap(&format!("cat > {}", quote(remote)));
@@ -130,7 +130,7 @@ impl Device {
         self.await_size(remote, size.len())
     }
 
-    /// `exec-in` ends when its input is sent, which is not yet written then.
+    /// Waits until a file has its size: `exec-in` ends when its input is sent, which may not have been written yet.
     fn await_size(&self, remote: &str, size: u64) -> Result<()> {
         let (mut last, mut still) = (String::new(), 0);
         loop {
@@ -153,7 +153,7 @@ impl Device {
         }
     }
 
-    /// Writes a file there to a file of the host.
+    /// Copies a file of the device to the host.
     pub fn pull(&self, remote: &str, local: &Path) -> Result<()> {
         if self.access == Access::Adb {
             let limits = AnswerLimits {
@@ -186,7 +186,7 @@ impl Device {
             received = received.saturating_add(count as u64);
             copied = copied.and_then(|()| file.write_all(&output));
             if received > MAX_FILE || copied.is_err() {
-                // Without a reader adb ends.
+                // adb ends when its output has no reader.
                 child.stdout = None;
             }
         }
@@ -199,7 +199,7 @@ impl Device {
         }
     }
 
-    /// Its end came before the command's.
+    /// The error for a connection that ended before the command.
     pub fn lost(&self, said: &str) -> DeviceError {
         let said = match said {
             "" => String::new(),
@@ -211,7 +211,7 @@ impl Device {
         }
     }
 
-    /// Something failed there.
+    /// The error for an action that failed on the device.
     pub fn failed(&self, action: &str, said: &str) -> DeviceError {
         DeviceError::There {
             serial: self.serial.clone(),
@@ -220,7 +220,7 @@ impl Device {
         }
     }
 
-    /// A script as it is handed to adb's own user.
+    /// Wraps a script so that adb's own user can run it.
     pub fn wrap(&self, script: &str) -> String {
         self.access.wrap(script)
     }
@@ -237,13 +237,14 @@ impl Device {
     }
 }
 
-/// In a process group of its own: Ctrl-C is passed on to what runs on a device, and ends no adb. It ends with varid.
+/// Runs adb in a process group of its own, so that Ctrl-C does not end it: varid passes the signal on to the device. adb ends
+/// together with varid.
 fn adb() -> Command {
     let mut adb = Command::new("adb");
     adb.stdin(Stdio::null()).process_group(0);
     let end_with_parent =
         || set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
-    // SAFETY: between fork and exec it makes one system call, and allocates nothing.
+    // SAFETY: between fork and exec it makes one system call and allocates nothing.
     unsafe { adb.pre_exec(end_with_parent) };
     adb
 }
@@ -252,7 +253,7 @@ fn output(command: &mut Command) -> Result<Output> {
     transfer(command, ANSWER)
 }
 
-/// What adb says of a transfer that may take longer than an answer.
+/// Runs a transfer, which may take longer than an answer.
 fn transfer(command: &mut Command, limits: AnswerLimits) -> Result<Output> {
     program::output(command, limits).map_err(|error| match error {
         NoAnswer::Io(error) => DeviceError::NoAdb(error),
@@ -260,7 +261,7 @@ fn transfer(command: &mut Command, limits: AnswerLimits) -> Result<Output> {
     })
 }
 
-/// What sending so many bytes may take.
+/// Limits for sending this many bytes.
 fn sending(bytes: u64) -> AnswerLimits {
     let seconds = bytes.checked_div(SLOWEST).unwrap_or(0);
     AnswerLimits {
@@ -269,7 +270,7 @@ fn sending(bytes: u64) -> AnswerLimits {
     }
 }
 
-/// What adb says, whichever way it says it.
+/// Returns adb's message, from either stream.
 fn said(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     let errors = text(&output.stderr);
@@ -280,7 +281,7 @@ fn said(output: &Output) -> String {
     }
 }
 
-/// Serials and states.
+/// Returns the serials and states of all devices.
 fn list() -> Result<Vec<(String, String)>> {
     let output = output(adb().arg("devices"))?;
     if !output.status.success() {
@@ -293,8 +294,8 @@ fn list() -> Result<Vec<(String, String)>> {
     Ok(parse(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// `adb devices`: a heading, then a serial, a tab and a state in each line. What adb says of its
-/// own server begins with stars.
+/// Parses `adb devices`: a heading, then a serial, a tab and a state in each line. Messages about adb's own server start with
+/// stars.
 fn parse(text: &str) -> Vec<(String, String)> {
     let device = |line: &str| {
         let (serial, state) = line.split_once('\t')?;

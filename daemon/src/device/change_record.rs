@@ -1,8 +1,8 @@
-//! Which settings of a device has varid changed, and which commands still need them changed?
+//! Records which settings of a device varid has changed, and which commands still need the changes.
 //!
-//! A file on the device has the names of the changed settings and the claims of the commands that are about to record. Several commands
-//! may run at once, so the file is updated by compare and exchange: a command reads it, and replaces it only if it is still the
-//! same. A lock on the device is held while the file is compared and written, and while the settings are changed that go with it.
+//! A file on the device contains the names of the changed settings and the claims of the commands that are about to record. Several commands
+//! may run at once, so the file is updated by compare and exchange: a command reads it, and replaces it only if it is unchanged. A lock on
+//! the device is held while the file is compared and written, and while the corresponding settings are changed.
 
 use super::adb::Device;
 use super::error::Result;
@@ -13,17 +13,17 @@ use super::shell::{quote, unique};
 /// made, and the id of the command.
 const FILE: &str = "changed";
 
-/// Seconds after which a claim has no effect: by then the command has a session that records, or has failed.
+/// Seconds after which a claim is void: by then the command has a session that records, or has failed.
 const CLAIM_LIFETIME: u64 = 60;
 
-/// How often an update is tried when other commands write the file at the same time.
+/// Maximum number of attempts for an update, if other commands write the file at the same time.
 const ATTEMPTS: u32 = 20;
 
-/// The exit status of [`SCRIPT`] where the file is not the expected one.
+/// The exit status of [`SCRIPT`] if the file is not the expected one.
 const CHANGED: i32 = 75;
 
-/// Replaces the file with `$new` and runs `work`, if `same` says that the file is `$old`. The lock is a folder that holds the time at which it
-/// was taken and the id of its holder. A lock of 30 seconds or more is broken: its holder has lost the connection to the device.
+/// Replaces the file with `$new` and runs `work`, if `same` finds that the file is `$old`. The lock is a folder that contains the time at
+/// which it was taken and the id of its holder. A lock that is 30 seconds old is broken: its holder has lost the connection to the device.
 const SCRIPT: &str = r#"umask 077
 file=$home/changed lock=$home/changed.lock began=$(date +%s) tries=0
 until why=$(mkdir "$lock" 2>&1); do
@@ -58,12 +58,12 @@ status=$?
 [ "$(cat "$lock/by" 2>/dev/null)" != "$by" ] || rm -rf "$lock"
 exit $status"#;
 
-/// The id of a command that is about to record; no other command has the same.
+/// The unique id of a command that is about to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim(String);
 
 impl Claim {
-    /// A claim of this command.
+    /// Makes a claim for this command.
     pub fn new() -> Self {
         Self(unique())
     }
@@ -83,7 +83,7 @@ pub struct ChangeRecord {
 }
 
 impl ChangeRecord {
-    /// A record of these settings without claims.
+    /// Makes a record of these settings without claims.
     pub fn of(names: Vec<String>) -> Self {
         Self {
             names,
@@ -125,13 +125,13 @@ impl ChangeRecord {
         lines.join("\n")
     }
 
-    /// Whether a command needs the settings for a session that it is about to start.
+    /// Returns true if a command needs the settings for a session that it is about to start.
     pub fn is_claimed(&self) -> bool {
         let in_effect = |time: u64| self.now.abs_diff(time) < CLAIM_LIFETIME;
         self.claims.iter().any(|(time, _)| in_effect(*time))
     }
 
-    /// Adds a claim, and removes those that have no effect any more.
+    /// Adds a claim, and removes void ones.
     pub fn claim(&mut self, claim: &Claim) {
         let now = self.now;
         self.claims
@@ -149,7 +149,7 @@ impl ChangeRecord {
     }
 
     /// Ends a claim. If settings are changed, the claim stays in the file with the time 0, so that the file differs from the one before the
-    /// claim: a command that read it then cannot replace it.
+    /// claim. So a command that had read the earlier file cannot replace this one.
     fn end_claim(&mut self, claim: &Claim) {
         if self.names.is_empty() {
             self.claims.retain(|(_, command)| *command != claim.0);
@@ -162,7 +162,7 @@ impl ChangeRecord {
     }
 }
 
-/// Ends this command's claim. Returns the record after that.
+/// Ends this command's claim. Returns the new record.
 pub fn end_claim(place: &Place, claim: &Claim) -> Result<ChangeRecord> {
     let (record, _) = update(place, |record| {
         record.end_claim(claim);
@@ -171,8 +171,8 @@ pub fn end_claim(place: &Place, claim: &Claim) -> Result<ChangeRecord> {
     Ok(record)
 }
 
-/// Updates the record. `edit` changes it and returns a script, which runs under the lock after the file is written; it is called once more
-/// where another command has written the file meanwhile. Returns the new record and the output of the script.
+/// Updates the record. `edit` changes it and returns a script, which runs under the lock after the file is written. `edit` is called again if
+/// another command has written the file meanwhile. Returns the new record and the output of the script.
 pub fn update(
     place: &Place,
     mut edit: impl FnMut(&mut ChangeRecord) -> Result<String>,
@@ -196,7 +196,8 @@ pub fn update(
 
 const RECORDING: &str = "note what is changed";
 
-/// Replaces the file and runs a script under the lock; the output of the script. None: the file is not `old`, and nothing was done.
+/// Replaces the file and runs a script under the lock. Returns the output of the script, or None if the file is not `old` and nothing was
+/// done.
 pub fn replace(
     place: &Place,
     old: &ChangeRecord,
@@ -214,7 +215,7 @@ pub fn replace(
 
 fn replace_script(home: &str, old: &ChangeRecord, new: &ChangeRecord, script: &str) -> String {
     let plain = |char: char| char == '\n' || char == ' ' || char.is_ascii_graphic();
-    // A file that a loss of power has damaged is replaced without a comparison.
+    // A file that was damaged by a power loss is replaced without a comparison.
     let same = if old.text.chars().all(plain) {
         r#"[ "$(cat "$file" 2>/dev/null)" = "$old" ]"#
     } else {

@@ -1,11 +1,11 @@
-//! What can go wrong with a device?
+//! Errors of devices.
 
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 use varid_symbolizer::program::NoAnswer;
 
-/// Why something could not be done on a device.
+/// An error of an action on a device.
 #[derive(Debug, Error)]
 pub enum DeviceError {
     /// There is no adb, or it cannot be started.
@@ -13,7 +13,7 @@ pub enum DeviceError {
         "cannot run adb: {0}; it comes with Android's platform-tools (Debian: apt install adb) and has to be on PATH"
     )]
     NoAdb(io::Error),
-    /// adb was ended because its answer had no end.
+    /// adb was ended because its answer was too long or took too long.
     #[error("adb: {0}; it was ended ('adb reconnect' may help)")]
     NoAnswer(NoAnswer),
     /// No device is attached.
@@ -21,43 +21,43 @@ pub enum DeviceError {
         "adb sees no device: attach one with USB debugging on, or give its address as --adb=HOST:PORT"
     )]
     NoDevice,
-    /// The choice is the user's.
+    /// There are several devices, and the user must choose one.
     #[error("adb sees several devices, choose one with --adb=SERIAL: {0}")]
     Several(String),
-    /// Without root one app's user does all of it.
+    /// Without root, all commands run as one app's user.
     #[error(
         "without root there one app is profiled at a time, by its own user: leave {another} out, or make root available ('adb root')"
     )]
     OneApp {
-        /// One too many.
+        /// The second app.
         another: String,
     },
-    /// The device that was named is not there.
+    /// The requested device is not attached.
     #[error("adb sees no device {requested}{others}")]
     Unknown {
         /// The requested serial number.
         requested: String,
-        /// What there is instead, as the end of a sentence.
+        /// The attached devices, as the end of a sentence.
         others: String,
     },
-    /// It is there and cannot be used.
+    /// The device is attached but cannot be used.
     #[error("{serial} is {state}: {remedy}")]
     NotReady {
         /// The device.
         serial: String,
-        /// What adb says of it.
+        /// Its state according to adb.
         state: String,
-        /// What to do.
+        /// What would fix it.
         remedy: &'static str,
     },
-    /// adb itself failed.
+    /// adb failed.
     #[error("{serial}: adb {action}: {said}")]
     Adb {
         /// The device.
         serial: String,
         /// The command of adb.
         action: &'static str,
-        /// What it said.
+        /// Its message.
         said: String,
     },
     /// The connection ended before the command did.
@@ -67,7 +67,7 @@ pub enum DeviceError {
     Lost {
         /// The device.
         serial: String,
-        /// What adb said, as the end of a sentence.
+        /// adb's message, as the end of a sentence.
         said: String,
     },
     /// A command failed on the device.
@@ -75,12 +75,12 @@ pub enum DeviceError {
     There {
         /// The device.
         serial: String,
-        /// What was tried, as a verb.
+        /// The action, as a verb.
         action: String,
-        /// What the device said.
+        /// The device's message.
         said: String,
     },
-    /// There is no room for varid.
+    /// The device has no space for varid.
     #[error(
         "{serial}: {home} has no room for varid ({needed}): remove something, or name another folder there by VARID_DEVICE_HOME"
     )]
@@ -89,37 +89,37 @@ pub enum DeviceError {
         serial: String,
         /// varid's folder there.
         home: String,
-        /// Bytes, as people read them.
+        /// The required size, in readable form.
         needed: String,
     },
-    /// The device's processor is none that varid is built for.
+    /// varid is not built for the device's processor.
     #[error(
         "{serial}: it says its ABI is '{abi}'; varid runs on arm64-v8a, armeabi-v7a and x86_64"
     )]
     Abi {
         /// The device.
         serial: String,
-        /// What it said.
+        /// The device's answer.
         abi: String,
     },
-    /// There is no program for the device.
+    /// There is no program for the device on the host.
     #[error(
         "no varid for {arch} at hand: it is none of {looked}; 'make cross ARCH={arch}' builds it, VARID_DEVICE_BINARIES names a folder with {arch}/varid"
     )]
     NoBinary {
         /// The folder's name for the ABI.
         arch: &'static str,
-        /// Where it was looked for.
+        /// The searched places.
         looked: String,
     },
-    /// The program is no program for the device.
+    /// The file is not a program for the device.
     #[error("{path} is no varid for {arch}: {reason}")]
     WrongBinary {
         /// The file.
         path: PathBuf,
         /// The folder's name for the ABI.
         arch: &'static str,
-        /// What it is instead.
+        /// The reason.
         reason: String,
     },
     /// No folder of the device is safe to use.
@@ -129,12 +129,12 @@ pub enum DeviceError {
     NoHome {
         /// The device.
         serial: String,
-        /// The folders.
+        /// The tried folders.
         tried: String,
-        /// What the device said, as the end of a sentence.
+        /// The device's message, as the end of a sentence.
         said: String,
     },
-    /// The app belongs to somebody else.
+    /// The app is not debuggable, and there is no root.
     #[error(
         "{serial}: {package} cannot be profiled: adb's shell is not root ('adb root' on userdebug builds), su does not work, and {said}"
     )]
@@ -143,17 +143,17 @@ pub enum DeviceError {
         serial: String,
         /// The app.
         package: String,
-        /// What run-as said.
+        /// run-as's message.
         said: String,
     },
-    /// Another user there records, whom later commands would not find.
+    /// Another user of the device has a running session, which later commands would not find.
     #[error(
         "{serial}: {whose} still has a session that records there, which no command would find once this one runs as another user: end it by 'varid --adb stop' first"
     )]
     Busy {
         /// The device.
         serial: String,
-        /// An app, or adb's shell.
+        /// The app, or adb's shell.
         whose: String,
     },
     /// The device has no such session.
@@ -161,23 +161,23 @@ pub enum DeviceError {
     NoSession {
         /// The device.
         serial: String,
-        /// The requested one.
+        /// The requested session.
         which: String,
     },
-    /// A file of the host.
+    /// A file of the host cannot be used.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// What was being done, as a verb.
+        /// The action, as a verb.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
 
 impl DeviceError {
-    /// For `map_err`: a file of the host.
+    /// For `map_err`: an error of a file of the host.
     pub fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io {
@@ -188,5 +188,5 @@ impl DeviceError {
     }
 }
 
-/// The result of what is done with a device.
+/// The result of an action on a device.
 pub type Result<T, E = DeviceError> = std::result::Result<T, E>;

@@ -1,11 +1,12 @@
-//! `varid --adb`: how does a verb run on a device, and what comes back?
+//! `varid --adb`: runs a verb on a device, and fetches the results.
 //!
-//! - [`adb`]: a device, by the `adb` program; [`shell`]: the commands of its shell;
-//! - [`access`], [`privilege`]: as whom; [`place`]: in which folder; [`abi`]: which program;
-//! - [`settings`]: which settings are changed there; [`change_record`]: which commands need that; [`remote`]: varid there;
-//! - [`transfer`]: a session's way to the host; [`symbols`]: that of the libraries it names.
+//! - [`adb`]: a device, through the `adb` program; [`shell`]: commands for its shell;
+//! - [`access`], [`privilege`]: the user; [`place`]: the folder; [`abi`]: the program;
+//! - [`settings`]: the settings that are changed on it; [`change_record`]: the commands that need the changes; [`remote`]: varid on
+//!   the device;
+//! - [`transfer`]: fetches a session; [`symbols`]: fetches the libraries that it names.
 //!
-//! The command line that is passed on is of [`arguments`].
+//! [`arguments`] makes the command line for the device.
 
 mod abi;
 mod access;
@@ -38,12 +39,12 @@ use varid_session::request::TargetSpec;
 /// The file in varid's folder with the name of the app as whose user varid recorded last.
 const APP: &str = "app";
 
-/// Carries a verb out on the device that `--adb` names; `matches`: the command line as it was given.
+/// Runs a verb on the device that `--adb` names. `matches`: the command line as given.
 pub fn run(cli: &Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     refuse_the_hosts(&cli.verb);
     let interrupts = Interrupts::watch().context("cannot watch for signals")?;
     let (device, root) = privilege::find(Device::choose(cli.adb.as_deref())?)?;
-    // The record and the app's name are files of a user that is the same in the next command.
+    // The record and the app's name are files of a user that does not depend on the command.
     let own_place = Place::find(device)?;
     let runner = runner(&cli.verb, &own_place, root, &interrupts)?;
     let remote = Remote::install(runner, interrupts.clone())?;
@@ -59,7 +60,7 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         Ok(()) if interrupts.taken() => Err(anyhow::anyhow!("interrupted")),
         Ok(()) => carry_out(cli, matches, &remote),
     };
-    // Settings are restored after errors, too, once nothing is recorded on the device.
+    // Settings are also restored after errors, when nothing is being recorded on the device.
     let restored = restore(&own_place, &remote, &claim);
     if root {
         restore_those_of_the_shell(&own_place)?;
@@ -69,7 +70,7 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// What is done on the host, whatever was recorded where.
+/// Refuses verbs that run on the host, wherever the session was recorded.
 fn refuse_the_hosts(verb: &Verb) {
     match verb {
         Verb::Start(args) if args.sampling.output.is_some() => cli::bad_usage(
@@ -93,8 +94,8 @@ fn refuse_the_hosts(verb: &Verb) {
     }
 }
 
-/// As whom varid runs: root if that can be had; else the user of the app that is profiled, or
-/// was profiled last; else adb's own.
+/// Selects the user that runs varid: root if possible, else the user of the app that is profiled or was profiled last, else adb's
+/// own.
 fn runner(verb: &Verb, own_place: &Place, root: bool, interrupts: &Interrupts) -> Result<Place> {
     if root {
         return Ok(own_place.clone());
@@ -109,7 +110,7 @@ fn runner(verb: &Verb, own_place: &Place, root: bool, interrupts: &Interrupts) -
         _ => return as_user_of(noted.as_deref(), own_place),
     };
     let place = as_user_of(app.as_deref(), own_place)?;
-    // An app that cannot be had any more records nothing.
+    // An app that can no longer be accessed records nothing.
     if let Ok(last) = as_user_of(noted.as_deref(), own_place)
         && last.device.access != place.device.access
         && last.has_varid()
@@ -141,7 +142,7 @@ fn as_user_of(app: Option<&str>, own_place: &Place) -> Result<Place> {
     Ok(place)
 }
 
-/// The app as whose user varid has to run.
+/// Returns the app as whose user varid has to run.
 fn app_of(target: &TargetArgs, device: &Device) -> Result<Option<String>> {
     match (target.apps.as_slice(), target.pids.first()) {
         ([app], _) => Ok(Some(app.clone())),
@@ -151,7 +152,7 @@ fn app_of(target: &TargetArgs, device: &Device) -> Result<Option<String>> {
         ([], Some(pid)) => {
             let line = device.shell("find the process", &format!("cat /proc/{pid}/cmdline"))?;
             let name = line.split('\0').next().unwrap_or_default();
-            // Processes that are no apps are the shell's own, or cannot be sampled.
+            // Other processes than apps belong to the shell, or cannot be sampled.
             Ok(Some(name.to_owned()).filter(|name| name.contains('.') && !name.contains('/')))
         }
         ([], None) => Ok(None),
@@ -172,7 +173,7 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
         Verb::Record(args) => {
             let folder = new_folder(remote, args)?;
             line.insert(verb_at.saturating_add(1), format!("--output={folder}"));
-            // Without a recording it is empty, and goes even if the connection has gone before.
+            // Without a recording it is empty, and is removed even if the connection has ended before.
             let after = format!("rmdir {} 2>/dev/null", quote(&folder));
             let status = remote.run(&line, &after)?;
             let ended = ended(remote)?;
@@ -206,8 +207,7 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
     }
 }
 
-/// A new folder there, so that the session that is recorded is known from others, which another
-/// terminal may be starting.
+/// Makes a new folder on the device, so that the recorded session is distinguishable from one that another terminal may be starting.
 fn new_folder(remote: &Remote, args: &RecordArgs) -> Result<String> {
     const SCRIPT: &str = r#"umask 077
 mkdir -p "$sessions" && cd "$sessions" || exit
@@ -219,7 +219,7 @@ while ! mkdir "$new" 2>/dev/null; do
 done
 echo "$new""#;
     let command = || args.command.first().cloned().unwrap_or_default();
-    // What a configuration there names is not known here.
+    // The contents of a configuration on the device are not known here.
     let request = args.session.target.request();
     let target = request.target(&request.as_configured()).unwrap_or_else(|| {
         TargetSpec::Command(Pid::default(), command().to_string_lossy().into_owned())
@@ -234,14 +234,14 @@ echo "$new""#;
     Ok(place.path(&format!("sessions/{}", name.trim_end())))
 }
 
-/// The sessions that have ended, newest last.
+/// Returns the sessions that have ended, newest last.
 fn ended(remote: &Remote) -> Result<Vec<RemoteSession>> {
     let mut sessions = remote.sessions()?;
     sessions.retain(|session| !session.is_recording());
     Ok(sessions)
 }
 
-/// The session of that name, or the last one.
+/// Returns the session with that name, or the last one.
 fn choose(remote: &Remote, name: Option<&str>) -> Result<RemoteSession> {
     let sessions = ended(remote)?;
     let is_it = |session: &&RemoteSession| match name {
@@ -258,7 +258,7 @@ fn choose(remote: &Remote, name: Option<&str>) -> Result<RemoteSession> {
     })
 }
 
-/// Pulls a session and what it names; it becomes the host's last one.
+/// Pulls a session and the files that it names. It becomes the host's last session.
 fn bring(remote: &Remote, session: &RemoteSession, output: Option<PathBuf>) -> anyhow::Result<()> {
     let folder = transfer::pull(&remote.place, &session.folder, output.as_deref())?;
     sessions::set_last(&folder).context("cannot note the last session")?;
@@ -267,7 +267,8 @@ fn bring(remote: &Remote, session: &RemoteSession, output: Option<PathBuf>) -> a
     Ok(())
 }
 
-/// Ends the claim, and restores the settings unless a session or another command needs them; then a later command restores them.
+/// Ends the claim, and restores the settings unless a session or another command needs them. In that case a later command restores
+/// them.
 fn restore(own_place: &Place, remote: &Remote, claim: &Claim) -> Result<()> {
     let record = change_record::end_claim(own_place, claim)?;
     if record.names.is_empty() || record.is_claimed() || remote.is_recording()? {
@@ -276,8 +277,8 @@ fn restore(own_place: &Place, remote: &Remote, claim: &Claim) -> Result<()> {
     settings::restore(own_place, &record)
 }
 
-/// Restores settings that varid changed on this device before its shell was root. Their record is another user's file and stays: root
-/// does not write where another user could put a link. The stale record does no harm.
+/// Restores settings that varid changed on this device before its shell was root. Their record is another user's file and stays,
+/// because root does not write where another user could place a link. The stale record does no harm.
 fn restore_those_of_the_shell(own_place: &Place) -> Result<()> {
     if let Some(home) = own_place.shells() {
         let record = ChangeRecord::read(&own_place.device, home)?;

@@ -1,4 +1,4 @@
-//! Where is varid on the device? In a folder that no other user can replace.
+//! Finds varid's folder on the device, which no other user can replace.
 
 use super::abi::{self, Binary};
 use super::access::Access;
@@ -8,27 +8,26 @@ use super::shell::{quote, quoted, unique};
 use crate::output;
 use crate::paths::DEVICE_HOMES;
 
-/// Names varid's folder on the device, instead of [`DEVICE_HOMES`].
+/// The environment variable for varid's folder on the device, instead of [`DEVICE_HOMES`].
 pub const HOME: &str = "VARID_DEVICE_HOME";
 
-/// A folder on a device, as one of its users.
+/// A folder on a device, as accessed by one of its users.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// The device, as that user.
+    /// The device, accessed as that user.
     pub device: Device,
-    /// Absolute.
+    /// The absolute path.
     pub home: String,
     /// The device's time when it was found, in seconds.
     now: u64,
-    /// The names of programs that are there, and of parts of some.
+    /// The names of the programs in the folder, including partial ones.
     programs: Vec<String>,
 }
 
-/// The first of the folders that can be this user's own: it belongs to the user, others cannot
-/// write to it, and nobody else can rename it, because the folder above belongs to the user, too,
-/// or to root, and is sticky or nobody else's to write. A group of the owner's number is the
-/// owner's own: Android's shell's, and every app's. A link is no folder here. The first `ls` of
-/// Android counts no links: the date is where others have the group.
+/// Selects the first of the folders that is safe for this user: it belongs to the user, others cannot write to it, and nobody else
+/// can rename it. For the latter, the folder above must belong to the user or to root, and be sticky or not writable by others. A
+/// group with the owner's number counts as the owner's own, as Android's shell and every app have one. A link is not accepted as a
+/// folder. `ls` of early Android prints no link count: then the date is where others have the group.
 const SCRIPT: &str = r#"umask 077
 for home in HOMES; do
     above=${home%/*}
@@ -59,11 +58,11 @@ done
 exit 1"#;
 
 impl Place {
-    /// Finds the folder, or makes it.
+    /// Finds or creates the folder.
     pub fn find(device: Device) -> Result<Self> {
         let configured = std::env::var(HOME).ok().filter(|home| !home.is_empty());
         let homes = match (&device.access, &configured) {
-            // It begins in the app's own folder.
+            // The app's own folder is the working folder.
             (Access::RunAs(_), _) => r#""$(pwd)/varid""#.to_owned(),
             (_, Some(home)) => quote(home),
             (_, None) => quoted(DEVICE_HOMES),
@@ -91,29 +90,29 @@ impl Place {
         }
     }
 
-    /// Whether varid has been there.
+    /// Returns true if varid has been installed in the folder.
     pub fn has_varid(&self) -> bool {
         let is_whole = |name: &String| name.starts_with("varid-");
         self.programs.iter().any(is_whole)
     }
 
-    /// Root's: the folder that varid has while adb's shell is not root, if that is another one.
+    /// For root: returns the folder that varid uses while adb's shell is not root, if that is a different one.
     pub fn shells(&self) -> Option<&'static str> {
         let [shells, own] = DEVICE_HOMES;
         (self.home == own).then_some(shells)
     }
 
-    /// A file in the folder.
+    /// Returns the path of a file in the folder.
     pub fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.home)
     }
 
-    /// Pushes varid unless it is there already; the program's path.
+    /// Pushes varid unless it is there already. Returns the program's path.
     pub fn install(&self) -> Result<String> {
         let binary = abi::binary_for(&self.device)?;
         let name = format!("varid-{}", binary.hash);
         let program = self.path(&format!("bin/{name}"));
-        // It is marked as used: another version that is being installed leaves it there then.
+        // It is marked as used, so that the installation of another version does not remove it.
         if self.programs.contains(&name) && self.device.ask(&mark(&program))?.status == 0 {
             return Ok(program);
         }
@@ -124,7 +123,7 @@ impl Place {
             output::size(binary.size),
             self.home
         );
-        // Another terminal may be pushing it, too.
+        // Another terminal may be pushing it at the same time.
         let new = self.path(&format!("bin/{PART}{}-{}", self.now, unique()));
         let left = self.programs.iter().filter(|name| is_left(name, self.now));
         let left: Vec<String> = left.map(|name| self.path(&format!("bin/{name}"))).collect();
@@ -148,7 +147,7 @@ impl Place {
                 Ok(program)
             }
             Err(error) => {
-                // A part of a program is of no use, and where there is no room it is in the way.
+                // A partial program is useless, and occupies space that may be scarce.
                 let _ = self.device.ask(&format!("rm -f {}", quote(&new)));
                 Err(self.full(error, &binary))
             }
@@ -167,16 +166,16 @@ impl Place {
     }
 }
 
-/// What the program says that is built with this one.
+/// The version text of the program that was built with this one.
 const VERSION: &str = concat!("varid ", env!("CARGO_PKG_VERSION"));
 
-/// The name of what is being pushed begins so; when that began follows, in seconds by the device's clock.
+/// The prefix of the name of a program that is being pushed. It is followed by the start time, in seconds of the device's clock.
 const PART: &str = "new-";
 
-/// No push takes so many seconds.
+/// Maximum duration of a push, in seconds.
 const LEFT: u64 = 600;
 
-/// Whether a file is a part of a program whose cable was pulled.
+/// Returns true if a file is a partial program of an aborted push.
 fn is_left(name: &str, now: u64) -> bool {
     let began = name
         .strip_prefix(PART)
@@ -188,14 +187,14 @@ fn is_left(name: &str, now: u64) -> bool {
     })
 }
 
-/// Says when a program was used, in a file beside it, if it is there.
+/// Returns a script that stores the time of a program's use in a file beside it, if the program exists.
 fn mark(program: &str) -> String {
     let program = quote(program);
     format!("[ -x {program} ] && date +%s > {program}.used")
 }
 
-/// Gives a program that has arrived whole its name; it says its version. Others go that no command
-/// has used for a while and no process runs.
+/// Returns a script that renames a completely pushed program and prints its version. It removes other programs that no command has
+/// used recently and no process runs.
 fn adopt(new: &str, program: &str) -> String {
     const SCRIPT: &str = r#"chmod 700 "$new" && mv "$new" "$program" && date +%s >"$program.used" || exit
 now=$(date +%s)
@@ -246,7 +245,8 @@ mod tests {
         }
         std::fs::write(at("varid-old.used"), "17\n").unwrap();
         std::fs::write(at("varid-used.used"), now).unwrap();
-        // Another process writes it: one that this one starts meanwhile would keep it from running.
+        // Written by another process: a process that is forked here meanwhile would keep the file open for writing and prevent its
+        // execution.
         assert!(sh(&format!("cp /bin/sleep {}", path("varid-runs"))));
         let mut runs = Command::new(at("varid-runs")).arg("99").spawn().unwrap();
         let script = adopt(&path("new-1"), &path("varid-new"));

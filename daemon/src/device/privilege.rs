@@ -1,13 +1,13 @@
-//! As whom can varid run on the device: root, or at least the app's own user?
+//! Selects the user that runs varid on the device: root, or else the app's own user.
 
 use super::access::Access;
 use super::adb::Device;
 use super::error::{DeviceError, Result};
 
-/// AOSP's `su` takes a user and a command, those of rooted devices a script.
+/// AOSP's `su` takes a user and a command. The `su` of rooted devices takes a script.
 const SU: [&str; 2] = ["su 0 sh -c", "su -c"];
 
-/// The device as root, if that can be had; else as adb's own user; and whether it is root.
+/// Returns the device as root if possible, else as adb's own user, and whether it is root.
 pub fn find(device: Device) -> Result<(Device, bool)> {
     if is_root(&device)? {
         return Ok((device, true));
@@ -22,10 +22,9 @@ pub fn find(device: Device) -> Result<(Device, bool)> {
     Ok((device, false))
 }
 
-/// The device as the user of an app, which has to be debuggable; `process`: what the app's
-/// process is called.
+/// Returns the device as the user of an app, which must be debuggable. `process`: the name of the app's process.
 pub fn as_app(device: &Device, process: &str) -> Result<Device> {
-    // An app's further processes are called org.example.app:name.
+    // An app's other processes have names like org.example.app:name.
     let package = process.split(':').next().unwrap_or(process);
     let as_app = Device {
         serial: device.serial.clone(),
@@ -43,13 +42,13 @@ pub fn as_app(device: &Device, process: &str) -> Result<Device> {
 }
 
 impl Device {
-    /// The same device, as somebody else.
+    /// Returns the same device with another user.
     fn with(self, access: Access) -> Self {
         Self { access, ..self }
     }
 }
 
-/// Old devices' `id` knows no options. A `su` that refuses, or is not there, is no error.
+/// Checks for root. `id` of old devices has no options. A missing or refusing `su` is not an error.
 fn is_root(device: &Device) -> Result<bool> {
     let answer = device.ask("id 2>/dev/null")?;
     let user = answer.out.split_whitespace().next().unwrap_or_default();

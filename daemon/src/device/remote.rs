@@ -1,4 +1,4 @@
-//! How does varid run on the device? With live output, its exit status, and signals passed on.
+//! Runs varid on the device with live output, its exit status, and signals.
 
 use super::error::{DeviceError, Result};
 use super::place::Place;
@@ -13,16 +13,16 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// varid in its place on a device.
+/// varid, installed in a folder of a device.
 #[derive(Debug)]
 pub struct Remote {
-    /// Its place.
+    /// The folder.
     pub place: Place,
     program: String,
     interrupts: Interrupts,
 }
 
-/// A session there, as `varid sessions --json` says.
+/// A session on the device, as listed by `varid sessions --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct RemoteSession {
     /// Its name.
@@ -34,14 +34,14 @@ pub struct RemoteSession {
 }
 
 impl RemoteSession {
-    /// Whether it is being written.
+    /// Returns true if it is being recorded.
     pub fn is_recording(&self) -> bool {
         self.state == "recording"
     }
 }
 
 impl Remote {
-    /// Pushes varid where it is missing or another one.
+    /// Pushes varid if it is missing or a different version.
     pub fn install(place: Place, interrupts: Interrupts) -> Result<Self> {
         let program = place.install()?;
         Ok(Self {
@@ -51,13 +51,12 @@ impl Remote {
         })
     }
 
-    /// Runs it with these arguments, then a script there; its output and errors are passed on. Its exit
-    /// status.
+    /// Runs it with these arguments, then a script. Passes on its output and errors, and returns its exit status.
     pub fn run(&self, arguments: &[String], after: &str) -> Result<i32> {
         let device = &self.place.device;
         let mark = Mark::new();
         let script = format!("{}; exec {}", self.setting(), self.line(arguments));
-        // The pid's line comes from within, the status from without.
+        // The inner script prints the pid, the outer one the status.
         let script = device.wrap(&mark.announced(&script));
         let after = device.wrap(after);
         let script = mark.ended(&format!("{script}; s=$?; {after}; exit $s"));
@@ -91,10 +90,10 @@ impl Remote {
             Some(pid) => self
                 .interrupts
                 .forward(Some((self.place.device.clone(), pid))),
-            // A message before varid's own is one of su, run-as or the shell.
+            // This message is from su, run-as or the shell, before varid has started.
             None => show(&stream.take(&first)),
         }
-        // An old device's terminal ends all lines so.
+        // The terminal of an old device ends all lines like this.
         let by_terminal = first.ends_with(b"\r\n");
         loop {
             let bytes = match from.fill_buf() {
@@ -110,7 +109,7 @@ impl Remote {
         }
     }
 
-    /// What there is, newest last.
+    /// Returns the sessions on the device, newest last.
     pub fn sessions(&self) -> Result<Vec<RemoteSession>> {
         #[derive(Deserialize)]
         struct Document {
@@ -125,7 +124,7 @@ impl Remote {
         Ok(document.sessions)
     }
 
-    /// Whether any of them is being written.
+    /// Returns true if any session is being recorded.
     pub fn is_recording(&self) -> Result<bool> {
         Ok(self.sessions()?.iter().any(RemoteSession::is_recording))
     }
@@ -140,7 +139,7 @@ impl Remote {
     }
 }
 
-/// Ends lines by LF that end by CR LF; a [`Stream`] parts no such end.
+/// Converts CR LF line ends to LF. A [`Stream`] never splits a line end.
 fn lines(mut output: Vec<u8>) -> Vec<u8> {
     let mut behind = output.clone().into_iter().skip(1);
     output.retain(|byte| {
@@ -150,29 +149,29 @@ fn lines(mut output: Vec<u8>) -> Vec<u8> {
     output
 }
 
-/// A reader that has gone has seen enough.
+/// Writes to standard output. A closed pipe is not an error.
 fn show(bytes: &[u8]) {
     let mut stdout = io::stdout().lock();
     let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
 }
 
-/// Ctrl-C and other signals to end: passed on to what runs on a device, at other times noted.
+/// Signals that end a command, such as Ctrl-C: passed on to varid on a device, or stored if nothing is running there.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupts(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     count: u32,
-    /// A signal has come that asks the whole program to end: SIGTERM, SIGHUP.
+    /// True after a signal that ends the whole program: SIGTERM, SIGHUP.
     terminated: Arc<AtomicBool>,
     running: Option<(super::adb::Device, u32)>,
 }
 
-/// A second interrupt ends this command, whatever still runs there.
+/// The number of interrupts that end this command even if varid is still running on the device.
 const PATIENCE: u32 = 3;
 
 impl Interrupts {
-    /// Takes signals from here on.
+    /// Starts handling signals.
     pub fn watch() -> io::Result<Self> {
         let interrupts = Self::default();
         let (mut read, write) = UnixStream::pair()?;
@@ -195,12 +194,12 @@ impl Interrupts {
         Ok(interrupts)
     }
 
-    /// Whether one has come.
+    /// Returns true if a signal has arrived.
     pub fn taken(&self) -> bool {
         self.state().count > 0
     }
 
-    /// To whom those that come are passed on.
+    /// Sets the process to which signals are passed on.
     fn forward(&self, running: Option<(super::adb::Device, u32)>) {
         let mut state = self.state();
         let missed = state.count > 0 && running.is_some();
@@ -216,7 +215,7 @@ impl Interrupts {
         state.count = state.count.saturating_add(1);
         let is_idle = state.running.is_none() && state.terminated.load(Ordering::Relaxed);
         if state.count >= PATIENCE || is_idle {
-            // By then the device does not answer, or nothing runs there that could end in order. adb ends, too.
+            // The device does not answer, or the process there does not end. adb ends, too.
             std::process::exit(130);
         }
         drop(state);
@@ -227,7 +226,7 @@ impl Interrupts {
         let Some((device, pid)) = self.state().running.clone() else {
             return;
         };
-        // In a thread of its own: a device that does not answer must not keep the next signal.
+        // In a separate thread, because a device that does not answer must not block the next signal.
         std::thread::spawn(move || {
             if let Err(error) = device.ask(&format!("kill -INT {pid}")) {
                 tracing::warn!("cannot end varid there: {error}");

@@ -1,34 +1,34 @@
-//! Which settings of the device are changed while varid samples there, and when are they restored?
+//! Changes settings of the device while varid samples there, and restores them.
 //!
-//! A setting is entered in the `ChangeRecord` on the device before it is changed, with a claim of the command that is about to
-//! record. A command restores the settings when nothing is recorded on the device and no other command has a claim. So commands in
-//! several terminals may record at once, and after a cable was pulled the next command restores the settings.
+//! A setting is added to the `ChangeRecord` on the device before it is changed, with a claim of the command that is about to record. A
+//! command restores the settings when nothing is being recorded on the device and no other command has a claim. So commands in several
+//! terminals may record at once, and after a lost connection the next command restores the settings.
 
 use super::adb::Device;
 use super::change_record::{self, ChangeRecord, Claim};
 use super::error::Result;
 use super::place::Place;
 
-/// A setting that prevents sampling or naming.
+/// A setting that prevents sampling or symbolization.
 struct Setting {
     name: &'static str,
     /// A shell command that prints its value.
     read: &'static str,
-    /// A shell command that sets it, before the value.
+    /// A shell command that sets it, up to the value.
     write: &'static str,
     /// The rest of that command, after the value.
     after: &'static str,
-    /// The value that prevents something, and the value that it gets.
+    /// The value that is a problem, and the value that replaces it.
     change: (&'static str, &'static str),
     applies_to: AppliesTo,
-    /// Why it is changed, for messages.
+    /// The reason for the change, for messages.
     why: &'static str,
 }
 
-/// For which users a setting is changed.
+/// The users for which a setting is changed.
 #[derive(PartialEq, Eq)]
 enum AppliesTo {
-    /// All but root.
+    /// All except root.
     OtherThanRoot,
     /// Root.
     Root,
@@ -47,7 +47,7 @@ const SETTINGS: [Setting; 3] = [
         applies_to: AppliesTo::OtherThanRoot,
         why: "without it only root may sample",
     },
-    // With 1 root reads the addresses in /proc/kallsyms; with 2, Android's value, nobody does.
+    // With 1, root can read the addresses in /proc/kallsyms. With 2, Android's value, nobody can.
     Setting {
         name: "kernel.kptr_restrict",
         read: "cat /proc/sys/kernel/kptr_restrict",
@@ -69,8 +69,8 @@ const SETTINGS: [Setting; 3] = [
 ];
 
 impl Setting {
-    /// A script that sets it to `to` if it is `from`. It prints `set NAME` where the value has changed, `same NAME` where it has not, and
-    /// `failed NAME REASON` where the command failed.
+    /// Returns a script that changes its value from `from` to `to`. It prints `set NAME` if the value has changed, `same NAME` if not, and
+    /// `failed NAME REASON` if the command failed.
     fn script(&self, from: &str, to: &str) -> String {
         let Self {
             name,
@@ -93,7 +93,7 @@ fi"#
     }
 }
 
-/// The rest of the line that [`Setting::script`] printed for a keyword and a setting.
+/// Returns the rest of the line that [`Setting::script`] printed for a keyword and a setting.
 fn outcome<'a>(out: &'a str, keyword: &str, name: &str) -> Option<&'a str> {
     out.lines().find_map(|line| {
         let rest = line.strip_prefix(keyword)?.strip_prefix(' ')?;
@@ -102,7 +102,7 @@ fn outcome<'a>(out: &'a str, keyword: &str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Changes the settings that prevent sampling, and logs each; with `permissive` SELinux, too. The claim holds until [`end_claim`].
+/// Changes the settings that prevent sampling, and logs each; with `permissive` also SELinux. The claim is valid until [`end_claim`].
 ///
 /// [`end_claim`]: change_record::end_claim
 pub fn change(place: &Place, claim: &Claim, root: bool, permissive: bool) -> Result<()> {
@@ -140,7 +140,7 @@ pub fn change(place: &Place, claim: &Claim, root: bool, permissive: bool) -> Res
             tracing::warn!("{error}; {}", setting.why);
         }
     }
-    // A setting that could not be changed is removed from the record, unless another command has changed it since.
+    // A setting that could not be changed is removed from the record, unless another command has changed it meanwhile.
     new.retain(|name| outcome(&out, "set", name).is_none());
     if !new.is_empty() {
         change_record::update(place, |record| {
@@ -159,7 +159,7 @@ pub fn change(place: &Place, claim: &Claim, root: bool, permissive: bool) -> Res
     Ok(())
 }
 
-/// The name and value of each setting.
+/// Reads the name and value of each setting.
 fn values(device: &Device) -> Result<Vec<(&'static str, String)>> {
     let line = |setting: &Setting| format!("echo {} \"$({})\"\n", setting.name, setting.read);
     let answer = device.ask(&SETTINGS.iter().map(line).collect::<String>())?;
@@ -171,8 +171,8 @@ fn values(device: &Device) -> Result<Vec<(&'static str, String)>> {
     Ok(SETTINGS.iter().map(value).collect())
 }
 
-/// Restores the settings of a record, if it is still the one on the device. Nothing may be recorded there. Settings that cannot be restored
-/// stay in the record.
+/// Restores the settings of a record, if it is still the one on the device. Nothing may be recording there. Settings that cannot be
+/// restored stay in the record.
 pub fn restore(place: &Place, record: &ChangeRecord) -> Result<()> {
     let script = restore_script(record);
     let Some(out) = change_record::replace(place, record, record, &script)? else {
@@ -190,14 +190,14 @@ pub fn restore_without_record(device: &Device, record: &ChangeRecord) -> Result<
     Ok(())
 }
 
-/// A script that restores the settings of a record that still have the value that varid has set.
+/// Returns a script that restores the settings of a record that still have varid's value.
 fn restore_script(record: &ChangeRecord) -> String {
     let is_recorded = |setting: &&Setting| record.names.iter().any(|name| name == setting.name);
     let script = |setting: &Setting| setting.script(setting.change.1, setting.change.0);
     SETTINGS.iter().filter(is_recorded).map(script).collect()
 }
 
-/// Logs what the script has restored. Returns the names of the settings that it could not restore.
+/// Logs the restored settings. Returns the names of those that could not be restored.
 fn report_restored(device: &Device, record: &ChangeRecord, out: &str) -> Vec<String> {
     let mut left = Vec::new();
     for setting in &SETTINGS {

@@ -1,12 +1,11 @@
-//! How is a command written for the device's shell, and how is its exit status read from its output?
+//! Quotes commands for the device's shell, and reads their exit status from its output.
 //!
-//! adb hands the shell one line. Devices before Android 7 have one stream for output and
-//! errors, end lines by CR LF and tell no exit status: so scripts say it themselves, behind a
-//! mark that nothing else prints.
+//! adb passes one line to the shell. Devices before Android 7 have one stream for output and errors, end lines by CR LF and report
+//! no exit status. So scripts print the status themselves, after a unique mark.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// An argument, quoted for the shell.
+/// Quotes an argument for the shell.
 pub fn quote(argument: &str) -> String {
     let plain = |char: char| char.is_ascii_alphanumeric() || "/._-+,:@%=".contains(char);
     if !argument.is_empty() && argument.chars().all(plain) {
@@ -16,51 +15,51 @@ pub fn quote(argument: &str) -> String {
     }
 }
 
-/// Arguments, quoted, as one line.
+/// Quotes arguments, and joins them to one line.
 pub fn quoted<'a>(arguments: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = arguments.into_iter().map(quote).collect();
     quoted.join(" ")
 }
 
-/// A token that no other command prints, by chance or at the same time.
+/// Returns a token that no other command prints, neither by chance nor at the same time.
 pub fn unique() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let moment = now.map_or(0, |since| since.as_nanos());
     format!("varid-{}-{moment:x}", std::process::id())
 }
 
-/// What precedes a script's exit status in its output.
+/// The mark that precedes a script's exit status in its output.
 #[derive(Debug, Clone)]
 pub struct Mark(String);
 
 impl Mark {
-    /// A mark that no output holds by chance.
+    /// Makes a mark that no output contains by chance.
     pub fn new() -> Self {
         Self(unique())
     }
 
-    /// The script with its exit status at its output's end.
+    /// Returns the script with its exit status at the end of its output.
     pub fn ended(&self, script: &str) -> String {
         format!("({script}\n); s=$?; echo; echo {} $s", self.0)
     }
 
-    /// A script in a process of its own, after a line with that one's number.
+    /// Returns a script in a process of its own, which first prints a line with that process's id.
     pub fn announced(&self, script: &str) -> String {
         let script = format!("echo {} $$; {script}", self.0);
         format!("sh -c {}", quote(&script))
     }
 
-    /// The process's number in a first line.
+    /// Returns the process id in a first line.
     pub fn pid(&self, line: &str) -> Option<u32> {
         let number = line.trim_end().strip_prefix(&self.0)?;
         number.strip_prefix(' ')?.parse().ok()
     }
 }
 
-/// Bytes of a status with the end of its line.
+/// Maximum size of a status including its line end, in bytes.
 const MAX_STATUS: usize = 16;
 
-/// Output with an end that is no part of it: what is certain to be output comes out at once.
+/// Separates the output from the mark and the status at its end. Bytes that are certain to be output are returned at once.
 #[derive(Debug)]
 pub struct Stream {
     end: Vec<u8>,
@@ -69,7 +68,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Output that `mark` ends.
+    /// Reads output that ends with `mark`.
     pub fn new(mark: &Mark) -> Self {
         Self {
             end: format!("\n{} ", mark.0).into_bytes(),
@@ -78,7 +77,7 @@ impl Stream {
         }
     }
 
-    /// Takes bytes as they come; returns those that are output.
+    /// Takes the next bytes. Returns those that are output.
     pub fn take(&mut self, bytes: &[u8]) -> Vec<u8> {
         if self.ended {
             // The status is a number.
@@ -88,7 +87,7 @@ impl Stream {
             return Vec::new();
         }
         self.held.extend_from_slice(bytes);
-        // The end may begin with CR, where lines end so.
+        // The end may start with CR, on devices that end lines with CR LF.
         let end = &self.end;
         if let Some(at) = find(&self.held, end) {
             self.ended = true;
@@ -109,7 +108,7 @@ impl Stream {
         std::mem::replace(&mut self.held, rest)
     }
 
-    /// The exit status, if the whole end has come.
+    /// Returns the exit status, if the end has completely arrived.
     pub fn status(&self) -> Option<i32> {
         let said = self.held.get(self.end.len()..).filter(|_| self.ended)?;
         let said = std::str::from_utf8(said).ok()?;

@@ -1,7 +1,7 @@
-//! Which libraries of the device give a session its names, and where are they on the host?
+//! Fetches the device's libraries that a session needs for names.
 //!
-//! In the host's cache by build-id, as debuggers lay such files out: `.build-id/ab/cdef…`.
-//! Every library is pulled once, whatever session names it.
+//! They are stored in the host's cache by build-id, in the layout of debuggers: `.build-id/ab/cdef…`. Every library is pulled once,
+//! whichever sessions name it.
 
 use super::adb::Device;
 use super::error::{DeviceError, Result};
@@ -12,7 +12,7 @@ use varid_recording::{SYMBOLS, SessionReader, SessionRecord};
 use varid_symbolizer::elf::{self, DebugFiles, ElfSource};
 use varid_symbolizer::hex;
 
-/// Pulls what a session names and the cache has not.
+/// Pulls the files that a session names and the cache does not have.
 pub fn pull(device: &Device, session: &Path) -> Result<()> {
     let cache = paths::device_symbols();
     let mut pulled = 0u32;
@@ -26,7 +26,7 @@ pub fn pull(device: &Device, session: &Path) -> Result<()> {
         match fetch(device, &path, &build_id, &kept) {
             Ok(()) => pulled = pulled.saturating_add(1),
             Err(error @ DeviceError::Lost { .. }) => return Err(error),
-            // The report says what is missing, and how to get it.
+            // The report lists missing files, and explains how to get them.
             Err(error) => tracing::debug!("{error}"),
         }
     }
@@ -39,7 +39,7 @@ pub fn pull(device: &Device, session: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Libraries by build-id, and their paths on the device; substitutes are in the session.
+/// Returns libraries by build-id, with their paths on the device. Substitutes are in the session.
 fn named(session: &Path) -> BTreeMap<Vec<u8>, String> {
     let records = SessionReader::open(session).and_then(|session| session.records());
     let mut found = BTreeMap::new();
@@ -61,7 +61,7 @@ fn named(session: &Path) -> BTreeMap<Vec<u8>, String> {
     found
 }
 
-/// Where a file with this build-id is kept.
+/// Returns the path of a file with this build-id in the cache.
 fn place_of(cache: &Path, build_id: &[u8]) -> Option<PathBuf> {
     let digits = hex(build_id);
     let (folder, file) = digits
@@ -74,7 +74,7 @@ fn fetch(device: &Device, path: &str, build_id: &[u8], kept: &Path) -> Result<()
     let folder = kept.parent().unwrap_or(kept);
     paths::make_private(folder).map_err(DeviceError::io("create", folder))?;
     let new = kept.with_extension(format!("new.{}", std::process::id()));
-    // A library that is mapped from an APK is kept by itself.
+    // A library that is mapped from an APK is stored separately.
     let (file, library) = match path.rsplit_once('!') {
         Some((archive, library)) if archive.ends_with(".apk") => (archive, Some(library)),
         _ => (path, None),
@@ -88,13 +88,13 @@ fn fetch(device: &Device, path: &str, build_id: &[u8], kept: &Path) -> Result<()
         .and_then(|()| is_it(device, path, &new, build_id))
         .and_then(|()| std::fs::rename(&new, kept).map_err(DeviceError::io("create", kept)));
     if fetched.is_err() {
-        // There may be none.
+        // The file may not exist.
         let _ = std::fs::remove_file(&new);
     }
     fetched
 }
 
-/// Leaves of an archive one library.
+/// Replaces an archive by one of its libraries.
 fn extract(file: &Path, library: &str) -> Result<()> {
     let unreadable = |error: varid_symbolizer::Error| {
         DeviceError::io("read", file)(std::io::Error::other(error.to_string()))
@@ -103,7 +103,7 @@ fn extract(file: &Path, library: &str) -> Result<()> {
     std::fs::write(file, bytes).map_err(DeviceError::io("write", file))
 }
 
-/// What has another build-id was replaced after the recording, and names nothing of it.
+/// Checks the build-id. A file with another one was replaced after the recording and must not be used.
 fn is_it(device: &Device, path: &str, file: &Path, build_id: &[u8]) -> Result<()> {
     let found = ElfSource::open(file, &DebugFiles::none());
     let found = found.map_err(|error| device.failed(&format!("use {path}"), &error.to_string()))?;

@@ -1,4 +1,4 @@
-//! How does a session come from the device to the host?
+//! Copies a session from the device to the host.
 
 use super::error::{DeviceError, Result};
 use super::place::Place;
@@ -10,8 +10,7 @@ use varid_recording::{
     Manifest, SESSION_JSON, SYMBOLS, SessionReader, is_plain_name, is_session_file, may_hold,
 };
 
-/// Copies a session's folder; where it is on the host. `output`: where it shall be, else among
-/// the sessions by its own name.
+/// Copies a session's folder. Returns its path on the host: `output`, or the same name among the sessions.
 pub fn pull(place: &Place, there: &str, output: Option<&Path>) -> Result<PathBuf> {
     let name = there.rsplit('/').next().unwrap_or(there);
     let target = match output {
@@ -24,7 +23,7 @@ pub fn pull(place: &Place, there: &str, output: Option<&Path>) -> Result<PathBuf
         _ => PathBuf::from("."),
     };
     paths::make_private(&above).map_err(DeviceError::io("create", &above))?;
-    // Whole or not at all: it gets its name at the end.
+    // It gets its name at the end, so that it is complete or absent.
     let new = above.join(format!(".{}.pulled", std::process::id()));
     remove(&new)?;
     let copied = copy(place, there, &new).and_then(|()| put(&new, &target, output.is_some()));
@@ -50,14 +49,14 @@ fn copy(place: &Place, there: &str, new: &Path) -> Result<()> {
         }
         place.device.pull(&format!("{there}/{file}"), &to)?;
     }
-    // What cannot be read here has not arrived.
+    // A session that cannot be read has not arrived correctly.
     SessionReader::open(new)
         .and_then(|session| session.records().map(drop))
         .map_err(|error| place.device.failed("copy the session", &error.to_string()))
 }
 
-/// Gives the folder its name. The same session that was pulled before is replaced, and where
-/// the folder was `named` any session, as `varid record -o` does it.
+/// Renames the folder. A previously pulled copy of the same session is replaced, and if the folder was `named`, any session is, as
+/// by `varid record -o`.
 fn put(new: &Path, target: &Path, named: bool) -> Result<PathBuf> {
     let start = |folder: &Path| {
         let manifest = Manifest::read(&folder.join(SESSION_JSON)).ok()?;
@@ -103,7 +102,7 @@ fn is_taken(error: &io::Error) -> bool {
     )
 }
 
-/// Whether a folder holds a session and nothing else.
+/// Returns true if a folder contains a session and nothing else.
 fn is_session(folder: &Path) -> bool {
     let ours = |entry: io::Result<std::fs::DirEntry>| {
         entry.is_ok_and(|entry| entry.file_name().to_str().is_some_and(may_hold))

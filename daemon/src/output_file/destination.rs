@@ -1,4 +1,4 @@
-//! What does the path of an output lead to?
+//! Resolves the path of an output.
 
 use anyhow::{Context, bail};
 use nix::errno::Errno;
@@ -11,29 +11,29 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use varid_recording::{SESSION_JSON, SYMBOLS, may_hold};
 
-/// The kernel's own limit (path_resolution(7)).
+/// Maximum number of links, the kernel's own limit (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 
-/// Modes of a folder in which only what belongs to the folder's owner or the process's user is trusted.
+/// The mode bits of a folder in which only files of the folder's owner or the process's user are trusted.
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_ALL: u32 = 0o002;
 
-/// What an output is written to.
+/// The target of an output.
 pub enum Destination {
-    /// A regular file, or none yet.
+    /// A regular file, which may not exist yet.
     File(Place),
     /// Anything else, open for writing.
     Stream(File),
 }
 
-/// The path of a file after symbolic links.
+/// The path of a file, after symbolic links.
 pub struct Place {
     pub path: PathBuf,
-    /// The regular file that is there.
+    /// The regular file that exists there.
     pub found: Option<Identity>,
 }
 
-/// Which file was found at a path. The owner is part of it, because a deleted file's inode number is used for another file.
+/// Identifies the file that was found at a path. The owner is part of it, because a deleted file's inode number is reused.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     device: u64,
@@ -54,7 +54,7 @@ impl Identity {
 }
 
 impl Destination {
-    /// Follows the symbolic links that `path` ends with, and opens what is not a regular file. A FIFO is waited for until it
+    /// Follows the symbolic links at the end of `path`, and opens anything other than a regular file. Opening a FIFO waits until it
     /// has a reader.
     pub fn find(path: &Path) -> anyhow::Result<Self> {
         if path.as_os_str() == "-" {
@@ -83,7 +83,7 @@ impl Destination {
             if !kind.is_symlink() {
                 return Ok(Self::Stream(open_found(&path, identity)?));
             }
-            // A link there names an open file or a folder, not a path.
+            // A link in /proc refers to an open file or a folder, not to a path.
             if statfs(folder)?.filesystem_type() == PROC_SUPER_MAGIC {
                 return Ok(Self::Stream(descriptor(&path)?));
             }
@@ -94,7 +94,7 @@ impl Destination {
 }
 
 impl Place {
-    /// Refuses to replace a file that the command reads, or one of a session.
+    /// Refuses to replace a file that the command reads, or a file of a session.
     pub fn refuse_inputs(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
         let shown = self.path.display();
         let identity = |path: &PathBuf| fs::metadata(path).map(|it| Identity::of(&it)).ok();
@@ -105,11 +105,11 @@ impl Place {
         let name = self.path.file_name().and_then(|name| name.to_str());
         let is_session = |folder: &Path| folder.join(SESSION_JSON).is_file();
         let in_session = is_session(folder) && name.is_some_and(may_hold);
-        // By its real path: the folder may be named by `.`.
+        // Uses the real path, because the folder may be `.`.
         let real = fs::canonicalize(folder).unwrap_or_default();
         let is_symbols =
             |folder: &Path| folder.ends_with(SYMBOLS) && folder.parent().is_some_and(is_session);
-        // A kept file has a folder of its own there.
+        // A kept file has its own folder there.
         let in_symbols = is_symbols(&real) || real.parent().is_some_and(is_symbols);
         if in_session || in_symbols {
             bail!("{shown} belongs to a session: name another file for the output");
@@ -118,7 +118,7 @@ impl Place {
     }
 }
 
-/// The folder that a path's last name is in.
+/// Returns the folder of a path's last component.
 pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -127,7 +127,7 @@ pub fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Refuses what cannot be written to, whoever owns it.
+/// Refuses kinds of files that cannot be written to, whoever owns them.
 fn check_kind(kind: FileType) -> anyhow::Result<()> {
     if kind.is_dir() {
         bail!("it is a folder: name a file in it");
@@ -138,10 +138,10 @@ fn check_kind(kind: FileType) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Applies the kernel's rule for folders such as /tmp (protected_symlinks, protected_fifos and protected_regular,
-/// proc_sys_fs(5)), which a system may have switched off, to all that is found in one. Another user's link would choose which of
-/// this user's files is replaced, their FIFO or device would receive the output, and the new file would be given to the owner of
-/// their file. Another user's link is followed in no folder, if it is not root's.
+/// Applies the kernel's rules for folders such as /tmp (protected_symlinks, protected_fifos and protected_regular, proc_sys_fs(5)),
+/// which may be disabled on a system, to everything in such a folder. Otherwise another user's link could select the file of this
+/// user that is replaced, another user's FIFO or device would receive the output, and the new file would be given to the owner of
+/// another user's file. A link of another user, except root, is not followed in any folder.
 fn check_owner(folder: &Path, found: &Metadata) -> anyhow::Result<()> {
     let above = fs::metadata(folder)?;
     let is_own = found.uid() == nix::unistd::geteuid().as_raw();
@@ -169,8 +169,8 @@ fn kind_name(kind: FileType) -> &'static str {
     }
 }
 
-/// Opens for writing what was found at a path, and nothing that took its place since. A descriptor that only names the file is
-/// checked first: opening a FIFO may wait for ever, and opening a device may have effects.
+/// Opens for writing the file that was found at a path, and no file that has replaced it. A descriptor that only refers to the file
+/// is checked first: opening a FIFO may wait for ever, and opening a device may have side effects.
 pub fn open_found(path: &Path, found: Identity) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options
@@ -185,8 +185,8 @@ pub fn open_found(path: &Path, found: Identity) -> io::Result<File> {
     options.open(format!("/proc/self/fd/{}", name.as_raw_fd()))
 }
 
-/// Opens what a descriptor's link in /proc stands for. This process's standard output and error are written through the
-/// descriptor itself, which has their position; a file behind another one is written at its end.
+/// Opens the target of a descriptor's link in /proc. This process's standard output and error are written through the descriptor
+/// itself, which has their position. A file behind another descriptor is written at its end.
 fn descriptor(link: &Path) -> anyhow::Result<File> {
     let folder = fs::canonicalize(folder_of(link))?;
     let is_own = fs::canonicalize("/proc/self/fd").is_ok_and(|own| own == folder);

@@ -1,5 +1,5 @@
-//! The one way out for every output that the user names: `export -o`, `report --html`, `diff --html`, `symbols --elf` and
-//! `--sym`, the manual's pages.
+//! Writes every output to a path that the user names: `export -o`, `report --html`, `diff --html`, `symbols --elf` and `--sym`, the
+//! manual's pages.
 //!
 //! | the user names | what happens |
 //! |---|---|
@@ -21,17 +21,17 @@ use replacement::Replacement;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes that are written at once.
+/// Size of the write buffer in bytes.
 const BUFFER: usize = 1 << 16;
 
-/// Writes `content` to what `path` names; the size of the file, or None if it is not a regular file. `inputs` are files that the
+/// Writes `content` to `path`. Returns the size of the file, or None if it is not a regular file. `inputs` are files that the
 /// command reads, which it must not replace.
 ///
-/// A reader may close its end of a pipe early: that is not an error.
+/// A pipe that its reader closes early is not an error.
 ///
 /// # Errors
 ///
-/// `path` cannot be written, with the reason; an existing file is then unchanged. Or `content` fails by itself.
+/// `path` cannot be written; an existing file is then unchanged. Or `content` returns an error of its own.
 pub fn write<E>(
     path: &Path,
     inputs: &[PathBuf],
@@ -60,20 +60,20 @@ where
     }
 }
 
-/// Whether `path` names standard output and that is a terminal.
+/// Returns true if `path` is standard output and that is a terminal.
 pub fn is_terminal(path: &Path) -> bool {
     path.as_os_str() == "-" && io::stdout().is_terminal()
 }
 
-/// Why a file is incomplete.
+/// The reason why a file is incomplete.
 struct Failure {
     error: anyhow::Error,
-    /// The kind of the output's first error; None if `content` failed by itself.
+    /// The kind of the output's first error. None if `content` returned an error of its own.
     output: Option<io::ErrorKind>,
 }
 
 impl Failure {
-    /// `failed` describes an error of the output.
+    /// Converts to an error. `failed` describes an error of the output.
     fn describe(self, failed: impl FnOnce() -> String) -> anyhow::Error {
         match self.output {
             Some(_) => self.error.context(failed()),
@@ -102,7 +102,7 @@ where
     written.map_err(|error| Failure { error, output })
 }
 
-/// A file that keeps the kind of its first error: `content` has errors of its own, which are not about the output.
+/// A file that stores the kind of its first error, to distinguish it from errors of `content` itself.
 struct Observed<F> {
     file: F,
     failure: Option<io::ErrorKind>,

@@ -1,4 +1,4 @@
-//! How does a new file take an old one's place, whole or not at all?
+//! Replaces a file by a new one, completely or not at all.
 
 use super::destination::{Place, folder_of, open_found};
 use anyhow::{Context, bail};
@@ -12,25 +12,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Mode of a new file before the umask.
 const NEW: u32 = 0o666;
-/// Mode while an old file's is not yet set: what it holds may be for this user only.
+/// Mode until the old file's is set: its contents may be private.
 const PRIVATE: u32 = 0o600;
 const PERMISSIONS: u32 = 0o777;
 const GROUP: u32 = 0o070;
 
-/// A file that is being written beside the one whose place it takes. Dropped before [`finish`](Self::finish), it is removed.
+/// A file that is being written beside the one that it will replace. It is removed if it is dropped before
+/// [`finish`](Self::finish).
 pub struct Replacement {
-    // Removed by a path in `folder`, so dropped before it.
+    // Removed by a path in `folder`, so it must be dropped before it.
     temporary: Temporary,
     target: PathBuf,
     old: Option<Metadata>,
-    /// Holds both files, wherever its path leads by now.
+    /// The folder of both files, even if its path changes.
     _folder: File,
 }
 
 /// The new file.
 struct Temporary {
     file: File,
-    /// Its own name, until it has the target's.
+    /// Its temporary name, until it gets the target's.
     path: Option<PathBuf>,
 }
 
@@ -57,7 +58,7 @@ impl Replacement {
                 )
             })?;
         let target = in_folder(&folder, name);
-        // Replacing a file takes the folder's permission only: the kernel is asked for the file's by opening it.
+        // Replacing a file only needs permission for the folder. Opening the file checks the permission for the file.
         let old = place
             .found
             .map(|found| open_found(&target, found)?.metadata())
@@ -82,13 +83,13 @@ impl Replacement {
         &self.temporary.file
     }
 
-    /// Gives the new file the old one's owner, group, mode and name; its size.
+    /// Gives the new file the old one's owner, group, mode and name. Returns its size.
     pub fn finish(mut self) -> io::Result<u64> {
         let file = &self.temporary.file;
         if let Some(old) = &self.old {
             take_over(file, old)?;
         }
-        // After a crash there is what was there before, or the whole new content.
+        // After a crash, either the old or the complete new content is there.
         file.sync_all()?;
         let size = file.metadata()?.len();
         self.temporary.rename(&self.target)?;
@@ -105,7 +106,7 @@ impl Temporary {
             let path = in_folder(folder, OsStr::new(&format!(".varid-{pid}-{number}.tmp")));
             let mut options = OpenOptions::new();
             match options.write(true).create_new(true).mode(mode).open(&path) {
-                // A killed process had the same pid.
+                // A process with the same pid was killed earlier.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 file => {
                     let (file, path) = (file?, Some(path));
@@ -119,7 +120,7 @@ impl Temporary {
         if let Some(path) = &self.path {
             fs::rename(path, target)?;
         }
-        // Another file may have the name from now on.
+        // The name may belong to another file from now on.
         self.path = None;
         Ok(())
     }
@@ -133,13 +134,13 @@ impl Drop for Temporary {
     }
 }
 
-/// A path in an open folder, which leads nowhere else if the folder is renamed.
+/// Returns a path in an open folder. It stays valid if the folder is renamed.
 fn in_folder(folder: &File, name: &OsStr) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name)
 }
 
-/// Copies the owner, group and permissions of `old` to a file, as far as this user may. If the group cannot be set, the file has no
-/// permissions for its group.
+/// Copies the owner, group and permissions of `old` to a file, as far as this user is permitted. If the group cannot be set, the
+/// file gets no permissions for its group.
 fn take_over(file: &File, old: &Metadata) -> io::Result<()> {
     let new = file.metadata()?;
     let mut mode = old.mode() & PERMISSIONS;

@@ -1,4 +1,4 @@
-//! Which capabilities does recording need?
+//! The capabilities that recording needs.
 
 use rustix::io;
 use rustix::thread::{
@@ -23,7 +23,7 @@ const NEEDED: CapabilitySet = CapabilitySet::PERFMON // perf_event_open(2) for o
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::KILL); // ending a launched command that has changed its user
 
-/// Gives up all other capabilities for good. The helper process that varid starts inherits these, also where the user is not root.
+/// Drops all other capabilities permanently. The helper process that varid starts inherits the remaining ones, even if the user is not root.
 pub fn reduce(recorded: Recorded) -> io::Result<()> {
     let before = capabilities(None)?;
     let kept = before.permitted & needed(recorded);
@@ -51,7 +51,7 @@ pub fn reduce(recorded: Recorded) -> io::Result<()> {
     Ok(())
 }
 
-/// The capabilities that this kernel requires for recording.
+/// Returns the capabilities that this kernel requires for recording.
 fn needed(recorded: Recorded) -> CapabilitySet {
     match recorded {
         Recorded::Events if has_fine_capabilities() => NEEDED,
@@ -59,8 +59,8 @@ fn needed(recorded: Recorded) -> CapabilitySet {
     }
 }
 
-/// Whether CAP_PERFMON, CAP_BPF and CAP_CHECKPOINT_RESTORE suffice. Linux before 5.9 requires CAP_SYS_ADMIN instead of them, and so do kernels
-/// of Android and Debian instead of CAP_PERFMON where perf_event_paranoid is above 2.
+/// Returns true if CAP_PERFMON, CAP_BPF and CAP_CHECKPOINT_RESTORE suffice. Linux before 5.9 requires CAP_SYS_ADMIN instead of them. Kernels
+/// of Android and Debian require it instead of CAP_PERFMON if perf_event_paranoid is above 2.
 fn has_fine_capabilities() -> bool {
     const CAP_CHECKPOINT_RESTORE: i64 = 40;
     let last: Option<i64> = sysctl::kernel("cap_last_cap");

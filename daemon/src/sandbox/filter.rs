@@ -1,8 +1,8 @@
-//! Which system calls does recording need?
+//! The system calls that recording needs.
 //!
-//! The list has those of varid and those that a C library may make for it, on all supported machines. Other calls fail with ENOSYS, as on a
-//! kernel that does not have them: a C library that tries a new system call then falls back to an old one. With
-//! `VARID_SANDBOX=log` the kernel logs the calls that are not in the list.
+//! The list contains varid's calls and those that a C library may make for it, on all supported machines. Other calls fail with ENOSYS, as
+//! on a kernel that does not have them, so a C library that tries a new system call falls back to an old one. With `VARID_SANDBOX=log` the
+//! kernel logs calls outside of the list.
 
 use anyhow::Context;
 use libc::*;
@@ -55,7 +55,7 @@ const OLDER: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[c_long] = &[];
 
-/// Installs the filter for this thread and those that it starts. With `log` other calls are logged by the kernel and made.
+/// Installs the filter for this thread and those that it starts. With `log`, the kernel logs other calls and executes them.
 pub fn install(log: bool) -> anyhow::Result<()> {
     let other = match log {
         true => SeccompAction::Log,
@@ -71,7 +71,7 @@ pub fn install(log: bool) -> anyhow::Result<()> {
     apply_filter(&program).context("the kernel does not take the filter")
 }
 
-/// The rules of each allowed system call; a call without rules is allowed with all arguments.
+/// Returns the rules of each allowed system call. A call without rules is allowed with all arguments.
 fn rules() -> anyhow::Result<BTreeMap<i64, Vec<SeccompRule>>> {
     let only = |operator, value: u32, argument| {
         let value = u64::from(value);
@@ -83,7 +83,7 @@ fn rules() -> anyhow::Result<BTreeMap<i64, Vec<SeccompRule>>> {
     // Only Unix sockets: no network.
     let local = only(SeccompCmpOp::Eq, AF_UNIX.cast_unsigned(), 0)?;
     rules.insert(SYS_socket, local);
-    // No TIOCSTI, which puts input into the terminal that varid was started in.
+    // No TIOCSTI, which injects input into the terminal that varid was started in.
     let no_input = only(SeccompCmpOp::Ne, TIOCSTI as u32, 1)?;
     rules.insert(SYS_ioctl, no_input);
     Ok(rules)

@@ -1,8 +1,8 @@
-//! Which privileges does a varid that records give up?
+//! Drops the privileges that recording does not need.
 //!
-//! While it records, varid parses memory, files and unwind information of other users' processes. A flaw in a parser may let one of them take
-//! control of varid. So it gives up the privileges that recording does not need: capabilities and system calls. A command that
-//! `varid record` launches is started before and keeps its user's privileges, and so do programs that other verbs start.
+//! While it records, varid parses memory, files and unwind information of other users' processes. A bug in a parser may let one of them take
+//! control of varid. So varid drops the privileges that recording does not need: capabilities and system calls. A command that `varid record`
+//! launches is started before and keeps its user's privileges, and so do programs that other verbs start.
 
 mod capabilities;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -10,15 +10,15 @@ mod filter;
 
 use anyhow::{Context, bail};
 
-/// The environment variable that selects the mode, by a name that [`Mode::named`] knows.
+/// The environment variable that selects the mode, by one of the names in [`Mode::named`].
 pub const VARIABLE: &str = "VARID_SANDBOX";
 
-/// Which privileges are given up.
+/// The privileges that are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// All that recording does not need.
     On,
-    /// The same, but other system calls are logged by the kernel instead of refused.
+    /// The same, but the kernel logs other system calls instead of refusing them.
     Log,
     /// Nothing.
     Off,
@@ -48,7 +48,7 @@ impl Mode {
     }
 }
 
-/// A sentence for `varid doctor` about what is given up on this machine; an error: why something is not.
+/// Returns a sentence for `varid doctor` about the dropped privileges on this machine, or the reason why they cannot be dropped.
 pub fn describe() -> Result<&'static str, String> {
     match Mode::from_environment().map_err(|error| error.to_string())? {
         Mode::Off => return Err(format!("{VARIABLE} is off: it keeps all rights")),
@@ -70,19 +70,19 @@ pub fn describe() -> Result<&'static str, String> {
     )
 }
 
-/// Whether the system call filter supports this architecture.
+/// True if the system call filter supports this architecture.
 const FILTERS: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
-/// What is recorded, as far as it needs privileges.
+/// The recorded events, by the privileges that they need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recorded {
-    /// Events that CAP_PERFMON suffices for.
+    /// Events for which CAP_PERFMON suffices.
     Events,
-    /// Uprobes among them: the kernel changes the code of processes.
+    /// With uprobes: the kernel changes the code of processes.
     Uprobes,
 }
 
-/// Gives up the privileges for this thread and those that it starts. An error: other threads run already.
+/// Drops the privileges of this thread and those that it starts. Returns an error if other threads are already running.
 pub fn enter(recorded: Recorded) -> anyhow::Result<()> {
     let mode = Mode::from_environment()?;
     if mode == Mode::Off {
@@ -93,7 +93,7 @@ pub fn enter(recorded: Recorded) -> anyhow::Result<()> {
         bail!("{threads} threads run already: they would keep all rights");
     }
     match rustix::thread::set_no_new_privs(true) {
-        // Linux before 3.5, which has no filters either.
+        // Linux before 3.5, which does not have filters either.
         Err(rustix::io::Errno::INVAL) => {}
         result => result.context("cannot give up new privileges")?,
     }

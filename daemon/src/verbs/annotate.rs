@@ -1,4 +1,4 @@
-//! `varid annotate`: which lines and instructions of a method have the samples.
+//! `varid annotate`: the lines and instructions of a method with their samples.
 
 use super::pager;
 use crate::cli::{AnnotateArgs, AnnotateFormatArg, selection};
@@ -10,7 +10,7 @@ use varid_report::{
     write_annotation_text, write_candidates, write_candidates_json,
 };
 
-/// Prints the method's lines and instructions; or, with exit code 1, the methods that may be meant.
+/// Prints the method's lines and instructions. If several methods match, prints these, with exit code 1.
 pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
     args.measures.check_samples("annotate")?;
     let session = SessionReader::open(&selection::folder(
@@ -31,7 +31,7 @@ pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
         sampled_addresses: true,
         ..selection::options(args.event, args.samples, args.names, (true, true))
     };
-    // What is compiled into a method counts for it here, and lines are its own only if that is told apart.
+    // Code that is inlined into a method counts for the method here, but its lines must not be confused with the method's own.
     options.names.inlined = true;
     let profile = Profile::from_session(&session, &options)?;
     let format = args.format;

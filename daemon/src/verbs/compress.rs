@@ -1,4 +1,4 @@
-//! `varid compress`: how small can a session be?
+//! `varid compress`: compresses a session.
 
 use super::record::COMPRESSED;
 use crate::cli::selection::InputArgs;
@@ -6,7 +6,7 @@ use crate::output::{self, size};
 use std::process::ExitCode;
 use varid_recording::{Rewritten, rewrite};
 
-/// Compresses a session's records, or makes them plain.
+/// Compresses a session's records, or decompresses them.
 pub fn run(input: &InputArgs, undo: bool) -> anyhow::Result<ExitCode> {
     let folder = input.folder()?;
     let Rewritten { before, after } = rewrite(&folder, !undo)?;

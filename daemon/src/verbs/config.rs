@@ -1,4 +1,4 @@
-//! `varid config`: what is wrong with a configuration, and what a session would record.
+//! `varid config`: the errors of a configuration, and what a session would record.
 
 use super::events::try_to_sample;
 use crate::cli::{ConfigVerb, SessionArgs};
@@ -10,7 +10,7 @@ use varid_sampler::interrupts::default_event;
 use varid_session::config::{Problem, to_toml};
 use varid_session::request::{self, ConfigError, NO_TARGET};
 
-/// Bad usage.
+/// The exit code for wrong usage.
 const WRONG: u8 = 2;
 
 /// Checks a file, or shows what a session would record.
@@ -21,7 +21,7 @@ pub fn run(verb: ConfigVerb) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// `here`: the file is this machine's.
+/// Checks a file. `here`: it is meant for this machine.
 fn check(file: &Path, here: bool) -> anyhow::Result<ExitCode> {
     let pmus = Pmu::all(Path::new("/"));
     let (read, is_written_right) = match request::read(file) {
@@ -78,7 +78,7 @@ fn show(args: &SessionArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A configuration, or arguments, that nothing can be done with.
+/// Reports a configuration, or arguments, that cannot be used.
 pub fn refused(error: &ConfigError) -> ExitCode {
     output::message(&format!("varid: {error}"));
     ExitCode::from(WRONG)

@@ -1,4 +1,4 @@
-//! `varid daemon`: serve until a signal comes.
+//! `varid daemon`: serves until a signal arrives.
 
 use crate::control::server::Daemon;
 use crate::sandbox::{self, Recorded};
@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 use varid_vm::VmKinds;
 
-/// A daemon that `start` brought up ends when nothing has been recorded for so long.
+/// How long a daemon that `start` has started stays without a running session.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Serves in the foreground; `background`: as `start` brings it up.
+/// Serves in the foreground. `background`: started by `start`.
 pub fn run(background: bool, vms: VmKinds) -> anyhow::Result<ExitCode> {
     if background {
-        // Signals of the terminal that it was started from are not meant for it. It fails
-        // only for a leader of a process group, which has none to leave.
+        // The daemon must not get signals of the terminal that it was started in. This fails only for the leader of a process
+        // group, which is not the case.
         let _ = nix::unistd::setsid();
         close_inherited();
     }
@@ -22,8 +22,8 @@ pub fn run(background: bool, vms: VmKinds) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Descriptors that the user's shell had open for something else: kept, they would keep a pipe
-/// from ending or a file system from being unmounted.
+/// Closes descriptors that the user's shell had open. If inherited, they would keep pipes open or prevent the unmounting of a file
+/// system.
 fn close_inherited() {
     let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
     let inherited: Vec<i32> = entries
@@ -32,7 +32,7 @@ fn close_inherited() {
         .filter(|fd| *fd > 2)
         .collect();
     for fd in inherited {
-        // Nothing here has opened any yet; the folder's own is closed already.
+        // This program has not opened any yet, and the folder's own is already closed.
         let _ = nix::unistd::close(fd);
     }
 }

@@ -1,4 +1,4 @@
-//! `varid diff`: what differs between sessions.
+//! `varid diff`: compares sessions.
 
 use super::pager;
 use crate::cli::{self, DiffArgs, selection};
@@ -13,7 +13,7 @@ use varid_report::{
     TotalChange, View,
 };
 
-/// The exit code where B is slower than was allowed.
+/// The exit code if B is slower than permitted.
 const SLOWER: u8 = 3;
 
 /// Prints the comparison.
@@ -71,7 +71,7 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
         (lines || flame_graph, lines),
     );
     add(&mut diff, &sides, options)?;
-    // What is to be judged can be judged, or nothing is printed as if it had been.
+    // If a judgement is requested but not possible, nothing is printed.
     let slower = args
         .fail_if_slower
         .map(|bound| is_slower(&diff, bound, args.level))
@@ -89,7 +89,7 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
     Ok(slower.unwrap_or(ExitCode::SUCCESS))
 }
 
-/// Adds the sessions, one after the other: a profile is dropped before the next one is read.
+/// Adds the sessions one after the other. Each profile is dropped before the next one is read.
 fn add(
     diff: &mut Diff,
     sides: &[(Side, Vec<PathBuf>)],
@@ -102,7 +102,7 @@ fn add(
             let profile = Profile::from_session(&session, &options)
                 .with_context(|| folder.display().to_string())?;
             diff.add(*side, &profile)?;
-            // The other sessions are asked for the first one's event.
+            // The other sessions are read for the first one's event.
             if options.event.is_none() {
                 let event = profile.event(None)?.event;
                 options.event = Some(profile.description(event).name.clone());
@@ -112,7 +112,7 @@ fn add(
     Ok(())
 }
 
-/// The exit code, and a sentence that says why.
+/// Returns the exit code, and prints the reason.
 fn is_slower(diff: &Diff, bound: f64, level: f64) -> anyhow::Result<ExitCode> {
     let change: TotalChange = diff.total().context("--fail-if-slower")?;
     if change.probability.is_none() {

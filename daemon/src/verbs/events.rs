@@ -1,4 +1,4 @@
-//! `varid events`: what this machine counts and samples, by trying.
+//! `varid events`: the events that this machine counts and samples, found by tests.
 
 use crate::cli::FormatArgs;
 use crate::output::{self, Align};
@@ -26,35 +26,35 @@ struct Document {
 /// A PMU of the CPUs.
 #[derive(Debug, Serialize)]
 pub struct FoundPmu {
-    /// As the kernel names it.
+    /// The kernel's name for it.
     pub name: String,
-    /// The CPUs that it counts on, if the kernel tells.
+    /// The CPUs that it counts on, if the kernel defines them.
     pub cpus: Option<Vec<u32>>,
-    /// Events of its own table.
+    /// Number of events in its own table.
     pub events: usize,
-    /// Its overflow interrupt arrives; none: that could not be found out.
+    /// True if its overflow interrupt arrives. None if that is unknown.
     pub interrupts: Option<bool>,
-    /// How exact a sample's address is.
+    /// The precision of a sample's address.
     pub skid: String,
 }
 
-/// What became of an event.
+/// The test result of an event.
 #[derive(Debug, Serialize)]
 pub struct Tried {
-    /// As `-e` takes it.
+    /// Its name in `-e`.
     pub event: String,
-    /// What it counted while this program did a little of everything; none: it cannot be opened.
+    /// The count for a test program, or None if it cannot be opened.
     pub count: Option<u64>,
-    /// It can be opened for sampling; whether the interrupt arrives is its PMU's matter.
+    /// True if it can be opened for sampling. Whether the interrupt arrives depends on its PMU.
     pub samples: bool,
-    /// The kernel's part may be counted, too.
+    /// True if kernel code may be counted, too.
     pub kernel: bool,
-    /// Why not.
+    /// The reason why it cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// Lists every event that is known.
+/// Lists every known event.
 pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
     let pmus = Pmu::all(Path::new("/"));
     let events = all_names(&pmus)
@@ -76,7 +76,7 @@ pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The PMUs of the CPUs, each tried.
+/// Returns the PMUs of the CPUs, each tested.
 pub fn find_pmus(pmus: &[Pmu]) -> Vec<FoundPmu> {
     let online = online_cpus().unwrap_or_default();
     let found = pmus.iter().filter(|pmu| pmu.core).map(|pmu| {
@@ -97,7 +97,7 @@ pub fn find_pmus(pmus: &[Pmu]) -> Vec<FoundPmu> {
 }
 
 impl FoundPmu {
-    /// Describes it in a line.
+    /// Describes it in one line.
     pub fn summary(&self) -> String {
         let cpus = self.cpus.as_ref().map_or_else(String::new, |cpus| {
             let cpus: Vec<_> = cpus.iter().map(u32::to_string).collect();
@@ -168,8 +168,7 @@ impl Tried {
     }
 }
 
-/// Opens the event for counting and for sampling in this thread, with the kernel's part if
-/// that is allowed.
+/// Opens the event for counting and for sampling in this thread, with kernel code if that is permitted.
 pub fn try_event(name: &str, pmus: &[Pmu]) -> anyhow::Result<Tried> {
     let mut tried = Tried {
         event: name.to_owned(),
@@ -199,7 +198,7 @@ pub fn try_event(name: &str, pmus: &[Pmu]) -> anyhow::Result<Tried> {
         }
         Ok(counted) => {
             tried.count = Some(counted);
-            // A long period: opening it is the question, not what it would deliver.
+            // A long period, because only opening it is tested.
             let sampling = open_here(&Event {
                 rate: Rate::Period(1 << 30),
                 ..event
@@ -211,16 +210,16 @@ pub fn try_event(name: &str, pmus: &[Pmu]) -> anyhow::Result<Tried> {
     Ok(tried)
 }
 
-/// Opens what `-e` says as a session would, in this thread; why that is not possible, if it is not.
+/// Opens the events of `-e` as a session would, in this thread. Returns the reason if that is not possible.
 pub fn try_to_sample(text: &str, pmus: &[Pmu]) -> anyhow::Result<()> {
-    // A long period: opening it is the question, not what it would deliver.
+    // A long period, because only opening them is tested.
     let resolved = resolve([text], Rate::Period(1 << 30), pmus)?;
     for group in &resolved.groups {
-        // The others of such a group are read with its leader's samples.
+        // The other members of such a group are read with the leader's samples.
         let sampled = if group.reads { 1 } else { group.events.len() };
         for event in group.events.iter().take(sampled) {
             if !event.is_opened() {
-                continue; // the BPF shim's matter
+                continue; // sampled by the BPF shim
             }
             let opened = match open_here(event) {
                 Err(error) if is_refusal(&error) && !event.modifiers.exclude_user => {
@@ -242,7 +241,7 @@ pub fn try_to_sample(text: &str, pmus: &[Pmu]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether more rights would help.
+/// Returns true if the error may be avoided by more privileges.
 fn is_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
@@ -259,12 +258,12 @@ fn explained(error: &io::Error) -> String {
     }
 }
 
-/// Opens the event for this thread, by the first of its encodings that can be opened.
+/// Opens the event for this thread, with the first of its encodings that can be opened.
 fn open_here(event: &Event) -> io::Result<File> {
     let mut refused = io::Error::from_raw_os_error(libc::ENOENT);
     for encoding in &event.encodings {
         let mut attr = event.attr(encoding);
-        // It counts from the moment it is open.
+        // It counts from the start.
         attr.set_disabled(false);
         match open(&mut attr, 0, -1, None) {
             Ok(fd) => return Ok(File::from(fd)),
@@ -274,7 +273,7 @@ fn open_here(event: &Event) -> io::Result<File> {
     Err(refused)
 }
 
-/// What the event counts while a little of everything happens.
+/// Returns the count of the event for a short mixed workload.
 fn count(event: &Event) -> io::Result<u64> {
     let mut file = open_here(event)?;
     let mut memory = vec![0u8; 1 << 20];
@@ -285,7 +284,7 @@ fn count(event: &Event) -> io::Result<u64> {
     }
     std::hint::black_box(sum);
     std::thread::sleep(std::time::Duration::from_millis(1));
-    let mut value = [0; 24]; // and the times
+    let mut value = [0; 24]; // followed by the times
     file.read_exact(&mut value)?;
     let [a, b, c, d, e, f, g, h, ..] = value;
     Ok(u64::from_ne_bytes([a, b, c, d, e, f, g, h]))

@@ -1,4 +1,4 @@
-//! `varid export`: a session for other viewers.
+//! `varid export`: writes a session for other viewers.
 
 use crate::cli::{self, ExportArgs, selection};
 use crate::{output, output_file};
@@ -19,7 +19,7 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     let session = SessionReader::open(&args.input.folder()?)?;
     let names_event = args.event.is_some();
     let lines = format.needs(Need::Lines) && !args.no_lines;
-    // Which lines are a method's own is known only where functions that were compiled into it are told apart.
+    // A method's own lines are known only if functions that were inlined into it are distinguished.
     let code = format.needs(Need::Code) && lines && !args.no_code && !args.names.no_inline;
     if !args.source_path.is_empty() && !code {
         let why = match format.needs(Need::Code) {

@@ -1,4 +1,4 @@
-//! `varid import`: a session of another profiler's recording.
+//! `varid import`: makes a session from another profiler's recording.
 
 use crate::cli::ImportArgs;
 use crate::{output, sessions};
@@ -7,7 +7,7 @@ use varid_import::{ImportRequest, ImportSummary, Input, SourceFormat, import};
 use varid_model::Pid;
 use varid_session::request::TargetSpec;
 
-/// Imports the recording; the session becomes the last one.
+/// Imports the recording. The session becomes the last one.
 pub fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     let input = Input::open(&args.file)?;
     let name = args.file.file_name().unwrap_or(args.file.as_os_str());
@@ -31,7 +31,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         Ok(summary) => summary,
         Err(error) => {
             if is_new {
-                // Only an empty folder goes.
+                // This removes only an empty folder.
                 let _ = std::fs::remove_dir(&folder);
             }
             return Err(error.into());
@@ -46,7 +46,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What became of the recording, a line each.
+/// Describes the result of the import, one line per fact.
 fn lines(summary: &ImportSummary) -> Vec<String> {
     let samples = summary.samples;
     let writer = summary.writer.as_deref();

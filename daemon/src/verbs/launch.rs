@@ -1,4 +1,4 @@
-//! A command that is started and held before its first instruction.
+//! Starts a command and holds it before its first instruction.
 
 use anyhow::{Context, bail};
 use nix::errno::Errno;
@@ -13,32 +13,32 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
 
-/// Why a command cannot be started.
+/// The reason why a command cannot be started.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}")]
 pub struct CannotRun {
     reason: String,
-    /// The exit code by which a shell says so.
+    /// The exit code with which a shell reports it.
     pub code: u8,
 }
 
-/// There is no such program.
+/// The program does not exist.
 const NOT_FOUND: u8 = 127;
-/// There is one, which cannot be executed.
+/// The program exists but cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
-/// What the child says in their place where varid itself failed.
+/// The child sends this instead if varid itself failed.
 const OWN_FAILURE: u8 = 0;
 
 /// A child that waits for [`Held::release`] to become the command.
 #[derive(Debug)]
 pub struct Held {
-    /// The child, the command from its release on.
+    /// The child, which becomes the command when it is released.
     pub child: Child,
     gate: UnixStream,
 }
 
 impl Held {
-    /// Starts the child: this program, waiting at a socket. An error where nothing can be run by the command's name.
+    /// Starts the child: this program, waiting at a socket. Returns an error if the command's program cannot be run.
     pub fn start(command: &[OsString]) -> anyhow::Result<Self> {
         let program = command.first().context("no command")?;
         runnable(program).map_err(|(why, code)| CannotRun {
@@ -46,7 +46,7 @@ impl Held {
             code,
         })?;
         let (gate, theirs) = UnixStream::pair().context("cannot make a socket pair")?;
-        // The child finds its end by its number.
+        // The child gets its end of the socket by number.
         fcntl(&theirs, FcntlArg::F_SETFD(FdFlag::empty()))
             .context("cannot hand a socket to a child")?;
         let child = Command::new("/proc/self/exe")
@@ -58,7 +58,7 @@ impl Held {
         Ok(Self { child, gate })
     }
 
-    /// The child becomes the command now, with this added to its environment; an error says why it cannot.
+    /// Makes the child become the command, with these variables added to its environment. Returns an error if that fails.
     pub fn release(&mut self, environment: &[(&str, String)]) -> anyhow::Result<()> {
         let mut strings = Vec::new();
         for (name, value) in environment {
@@ -70,7 +70,7 @@ impl Held {
             .write_all(&strings)
             .context("cannot release the command")?;
         let mut answer = Vec::new();
-        // Its end closes when it becomes the command; before that it only says what failed.
+        // The child's end closes when it becomes the command. Until then the child only sends an error.
         (&self.gate)
             .take(4096)
             .read_to_end(&mut answer)
@@ -86,8 +86,8 @@ impl Held {
     }
 }
 
-/// Whether a program is where it will be looked for: seen before a recording is made of it, and not certain. Else why not, and the
-/// exit code that says so.
+/// Checks that a program exists and is executable, to avoid a recording that cannot start. The result may change until the exec.
+/// Returns the reason and the exit code if it does not.
 fn runnable(program: &OsStr) -> Result<(), (&'static str, u8)> {
     let is_path = program.as_bytes().contains(&b'/');
     let folders = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
@@ -118,7 +118,7 @@ pub fn wait_and_become(fd: i32, command: &[OsString]) -> anyhow::Result<ExitCode
     // SAFETY: the parent opened this descriptor for this process and nothing else here uses it.
     let mut gate = UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
     let Some(added) = read_environment(&mut gate) else {
-        // The parent has gone: the command is not recorded.
+        // The parent is gone, so the command would not be recorded.
         return Ok(ExitCode::FAILURE);
     };
     let error = match become_command(&gate, command, &added) {
@@ -132,7 +132,7 @@ pub fn wait_and_become(fd: i32, command: &[OsString]) -> anyhow::Result<ExitCode
     Ok(ExitCode::FAILURE)
 }
 
-/// Strings that end in a zero byte, up to an empty one.
+/// Reads strings that end in a zero byte, up to an empty one.
 fn read_environment(gate: &mut UnixStream) -> Option<Vec<Vec<u8>>> {
     let mut reader = BufReader::new(gate);
     let mut strings = Vec::new();
@@ -147,7 +147,7 @@ fn read_environment(gate: &mut UnixStream) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// The environment of this process, in which added variables replace those of the same name.
+/// Returns this process's environment, with added variables replacing those of the same name.
 fn environment(added: &[Vec<u8>]) -> anyhow::Result<Vec<CString>> {
     let name = |string: &[u8]| {
         string

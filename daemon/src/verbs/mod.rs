@@ -1,4 +1,4 @@
-//! What each verb does.
+//! The verbs.
 
 #[cfg(feature = "host")]
 mod annotate;
@@ -38,7 +38,7 @@ use clap::ArgMatches;
 use std::process::ExitCode;
 use varid_vm::VmKinds;
 
-/// Carries a verb out. `matches`: the command line as it was given; `vms`: the kinds of VM that sessions look for.
+/// Runs a verb. `matches`: the command line as given; `vms`: the kinds of VM that sessions detect.
 pub fn run(
     verb: Verb,
     #[cfg_attr(not(feature = "host"), expect(unused_variables))] matches: &ArgMatches,

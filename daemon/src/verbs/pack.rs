@@ -1,4 +1,4 @@
-//! `varid pack`: a session as one file.
+//! `varid pack`: writes a session as one file.
 
 use crate::cli::PackArgs;
 use crate::{output, output_file, sessions};
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use varid_recording::SessionReader;
 use varid_report::{Packed, pack};
 
-/// Files without symbols that are named.
+/// Maximum number of files without symbols that are listed.
 const MAX_NAMED: usize = 8;
 
 /// Writes the file.

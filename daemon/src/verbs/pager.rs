@@ -1,4 +1,4 @@
-//! Text for people on a terminal: how wide it is, and what shows a page at a time.
+//! Text for people on a terminal: its width, and the pager.
 
 use crate::output;
 use console::Term;
@@ -7,27 +7,28 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, atomic::AtomicBool};
 use varid_report::TextLimits;
 
-/// On a terminal, rows below so many percent are one line.
+/// On a terminal, rows below this percentage are combined in one line.
 const FOLD_BELOW: f64 = 0.5;
 
-/// Columns of the terminal that standard output is; none if it is something else.
+/// Returns the columns of standard output's terminal, or None if it is not a terminal.
 pub fn columns() -> Option<usize> {
     let terminal = Term::stdout();
     if !terminal.is_term() {
         return None;
     }
-    // A terminal without a size, as of a serial line, has lines of any length.
+    // A terminal without a size, such as a serial line, has no maximum line length.
     let columns = terminal.size_checked().map(|(_, columns)| columns);
     Some(columns.map_or(usize::MAX, usize::from))
 }
 
-/// Whether text for people may have colours: on a terminal, unless the user wants none (<https://no-color.org>).
+/// Returns true if text may have colours: on a terminal, unless the user has disabled them (<https://no-color.org>).
 pub fn has_colour(terminal: Option<usize>) -> bool {
     let is_off = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     terminal.is_some() && !is_off
 }
 
-/// How tables fit a terminal of so many columns; what is no terminal gets all of them. A bound that the user names shows the rows above it.
+/// Returns the limits of tables on a terminal of this width. Without a terminal there are none. If the user sets a minimum, the rows above
+/// it are shown.
 pub fn limits(terminal: Option<usize>, wide: bool, all_rows: bool, min_percent: f64) -> TextLimits {
     terminal.map_or_else(TextLimits::default, |columns| TextLimits {
         width: (!wide).then_some(columns),
@@ -41,7 +42,7 @@ pub fn limits(terminal: Option<usize>, wide: bool, all_rows: bool, min_percent: 
     })
 }
 
-/// Prints text: page by page on a terminal, whose columns [`columns`] has told.
+/// Prints text: through the pager on a terminal, whose width [`columns`] has returned.
 ///
 /// # Errors
 ///
@@ -53,7 +54,7 @@ pub fn print(terminal: Option<usize>, text: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Shows text through `$VARID_PAGER`, `$PAGER` or `less`, or directly where that is empty, `cat`, or not there.
+/// Shows text through `$VARID_PAGER`, `$PAGER` or `less`. Prints it directly if that is empty, `cat`, or does not exist.
 fn show(text: &[u8]) -> anyhow::Result<()> {
     let named = ["VARID_PAGER", "PAGER"];
     let named = named.into_iter().find_map(std::env::var_os);
@@ -66,11 +67,11 @@ fn show(text: &[u8]) -> anyhow::Result<()> {
         }
         None => Command::new("less"),
     };
-    // As git has it: colours as they are, the text stays, and what fits the screen needs no key.
+    // git's defaults: colours are passed through, the text stays on the screen, and text that fits on it needs no key.
     if std::env::var_os("LESS").is_none() {
         pager.env("LESS", "FRX");
     }
-    // Ctrl-C is the pager's: varid waits for it.
+    // The pager handles Ctrl-C, and varid waits for it.
     signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::<AtomicBool>::default())?;
     let Ok(mut pager) = pager.stdin(Stdio::piped()).spawn() else {
         return output::bytes(text);
@@ -79,7 +80,7 @@ fn show(text: &[u8]) -> anyhow::Result<()> {
         .stdin
         .take()
         .map_or(Ok(()), |mut input| input.write_all(text));
-    // A shell's status for a command that is not there.
+    // The shell's status for a command that does not exist.
     if pager.wait()?.code() == Some(127) {
         return output::bytes(text);
     }

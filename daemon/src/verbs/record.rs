@@ -23,19 +23,19 @@ use varid_session::request::{Configured, TargetSpec};
 use varid_session::{Session, SessionControl, SessionError, SessionOptions};
 use varid_vm::VmKinds;
 
-/// Set where standard output is a connection: its end is the recording's.
+/// Set if standard output is a connection whose end must end the recording.
 pub const TIED: &str = "VARID_TIED";
 
-/// Who reads a recording with compressed records.
+/// The note for a recording with compressed records.
 pub const COMPRESSED: &str = "its records are compressed: varid and perf 5.2 or later read them, samply and most other readers show nothing; 'varid compress --undo' makes them plain";
 
-/// Why nothing is recorded without a target.
+/// The message for a recording without a target.
 const NOTHING: &str = "nothing to profile: give a command, or --app, --service, --pid or --all (or a --config file that names apps, services or all)";
 
-/// What a shell adds to the number of the signal that ended a command.
+/// A shell's exit code for a command that a signal has ended is this plus the signal's number.
 const SIGNAL: u8 = 128;
 
-/// Records until the command ends, the time is over, or a signal comes. The exit code is the command's if it ended by itself
+/// Records until the command ends, the duration is over, or a signal arrives. The exit code is the command's if it ended by itself
 /// before a signal ended the recording, else 0.
 pub fn run(args: &RecordArgs, vms: VmKinds) -> anyhow::Result<ExitCode> {
     let command = !args.command.is_empty();
@@ -59,7 +59,7 @@ pub fn run(args: &RecordArgs, vms: VmKinds) -> anyhow::Result<ExitCode> {
     record(target, configured, None, (vms, args.compress)).map(|_| ExitCode::SUCCESS)
 }
 
-/// Launches the command, records it, and ends with its status.
+/// Launches and records the command, and exits with its status.
 fn record_command(
     args: &RecordArgs,
     configured: Configured,
@@ -74,7 +74,7 @@ fn record_command(
     let full =
         |error: &anyhow::Error| matches!(error.downcast_ref(), Some(SessionError::Full { .. }));
     if result.as_ref().is_err_and(full) {
-        // The recording has ended in order; the command has done nothing wrong.
+        // The recording has ended normally, and the command has not failed.
         tracing::info!("the command runs on");
         let _ = held.child.wait();
     }
@@ -85,7 +85,7 @@ fn record_command(
     }
 }
 
-/// The exit status for the command's, which is reported if the command has failed.
+/// Returns the exit code for the command's status. A failure is also reported.
 fn code(status: ExitStatus) -> ExitCode {
     if status.success() {
         return ExitCode::SUCCESS;
@@ -100,7 +100,7 @@ fn code(status: ExitStatus) -> ExitCode {
     }
 }
 
-/// Which privileges the events need.
+/// Returns the privileges that the events need.
 fn recorded(events: &[String]) -> Recorded {
     match events.iter().any(|text| has_uprobe(text)) {
         true => Recorded::Uprobes,
@@ -108,10 +108,10 @@ fn recorded(events: &[String]) -> Recorded {
     }
 }
 
-/// Why a recording is over.
+/// The reason for the end of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
-    /// Nothing is left to profile, or its time is over.
+    /// No process is left to profile, or the duration is over.
     Target,
     /// A signal.
     Request,
@@ -167,7 +167,7 @@ fn record(
         Session::start(options, control.clone())
     })
     .map_err(anyhow::Error::from);
-    // Another process that has created it meanwhile may be recording into it.
+    // Another process may have created it meanwhile and be recording into it.
     let made = started.is_ok() && new || own;
     let shares_terminal = held.is_some();
     let begun = started.and_then(|mut session| {
@@ -176,7 +176,7 @@ fn record(
         held.map_or(Ok(()), release).map(|()| session)
     });
     if begun.is_err() && made {
-        // Made for this session a moment ago; nothing has been recorded into it.
+        // It was just created for this session, and nothing has been recorded into it.
         let _ = varid_recording::remove_session(&output);
     }
     let session = begun?;
@@ -191,15 +191,15 @@ fn record(
         end_with(command, command_ended.clone(), control.stop.clone());
     }
     let over = Arc::new(AtomicBool::new(false));
-    // A command draws on the terminal, too.
+    // A command may use the terminal, too.
     let progress = (!shares_terminal)
         .then(|| show_progress(control.clone(), over.clone()))
         .flatten();
     let result = session.run();
     over.store(true, Ordering::Relaxed);
-    // It only draws; that it could not be joined loses nothing.
+    // It only draws, so an error of the join does no harm.
     let _ = progress.map(JoinHandle::join);
-    // A session that found no room is a whole one, too.
+    // A session that has filled the disk is also complete.
     if matches!(result, Ok(_) | Err(SessionError::Full { .. })) {
         let is_last = sessions::set_last(&output);
         if let Err(error) = &is_last {
@@ -211,7 +211,7 @@ fn record(
         if compress {
             output::notice(&format!("varid: {COMPRESSED}"));
         }
-        // A board's varid has no reports.
+        // A board's build has no reports.
         #[cfg(feature = "host")]
         output::notice(&format!(
             "varid: {} shows it",
@@ -226,7 +226,7 @@ fn record(
     })
 }
 
-/// The command that shows a session, as a shell reads it.
+/// Returns the command that shows a session, quoted for a shell.
 #[cfg(feature = "host")]
 fn report_command(is_last: bool, session: &std::path::Path) -> String {
     let name = session.to_string_lossy();
@@ -236,7 +236,7 @@ fn report_command(is_last: bool, session: &std::path::Path) -> String {
     }
 }
 
-/// Ends the recording of others when the command has ended, which stays to be waited for.
+/// Ends the recording of other processes when the command has ended. The command is not reaped here.
 fn end_with(command: u32, ended: Arc<AtomicBool>, stop: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         let pid = Pid::from_raw(command.cast_signed());
@@ -247,12 +247,13 @@ fn end_with(command: u32, ended: Arc<AtomicBool>, stop: Arc<AtomicBool>) {
     });
 }
 
-/// A terminal that is closed sends a signal; a connection, by which the output leaves this machine, does not.
+/// Ends the recording when the reader of standard output is gone. A closing terminal sends a signal, but a connection that carries
+/// the output away from this machine does not.
 fn end_with_the_reader(stop: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         let stdout = std::io::stdout();
         let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
-        // The only event is that there is no reader any more. A signal may come in between.
+        // The only possible event is that the reader is gone. A signal may interrupt the wait.
         while poll(&mut fds, PollTimeout::NONE) == Err(Errno::EINTR) {}
         stop.store(true, Ordering::Relaxed);
     });
@@ -282,13 +283,13 @@ fn show_progress(control: Arc<SessionControl>, over: Arc<AtomicBool>) -> Option<
     }))
 }
 
-/// A board's varid is smaller without.
+/// Left out to make a board's build smaller.
 #[cfg(not(feature = "host"))]
 fn show_progress(_: Arc<SessionControl>, _: Arc<AtomicBool>) -> Option<JoinHandle<()>> {
     None
 }
 
-/// The command does not outlive its recording, as with perf. Its status, if it ended by itself.
+/// Ends the command with its recording, as perf does. Returns its status if it had ended by itself.
 fn end(held: &mut Held, failed: bool) -> Option<ExitStatus> {
     let running = matches!(held.child.try_wait(), Ok(None));
     if running {
@@ -297,7 +298,7 @@ fn end(held: &mut Held, failed: bool) -> Option<ExitStatus> {
         } else {
             Signal::SIGTERM
         };
-        // It may have ended just now.
+        // It may have ended meanwhile.
         let _ = kill(Pid::from_raw(held.child.id() as i32), signal);
     }
     held.child.wait().ok().filter(|_| !running)

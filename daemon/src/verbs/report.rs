@@ -1,4 +1,4 @@
-//! `varid report`: what a session says.
+//! `varid report`: prints a session's profile.
 
 use super::{export, pager};
 use crate::cli::{ExportArgs, ReportArgs, selection};
@@ -9,7 +9,7 @@ use varid_report::{
     ExportFormat, Options, OutputFormat, Profile, TableNeed, TextLimits, View, render,
 };
 
-/// On a terminal, so many of the files that are missing are named.
+/// On a terminal, maximum number of missing files that are listed.
 const MISSING: usize = 3;
 
 /// Prints the report.
@@ -48,7 +48,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     };
     let profile = Profile::from_session(&session, &options)?;
     let format = OutputFormat::from(args.format);
-    // Only people have a terminal; a pipe gets all of it.
+    // Only people use a terminal. A pipe gets the complete output.
     let terminal = (format == OutputFormat::Text)
         .then(pager::columns)
         .flatten();
@@ -71,7 +71,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     let mut text = Vec::new();
     let shown = match format {
         OutputFormat::Text if !all_events => profile.events.len(),
-        // All events in one table; and for programs one document is one event.
+        // All events are in one table. JSON and CSV are for programs: one document per event.
         OutputFormat::Text | OutputFormat::Json | OutputFormat::Csv => 1,
     };
     for event in profile.events.iter().take(shown) {

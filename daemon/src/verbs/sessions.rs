@@ -1,4 +1,4 @@
-//! `varid sessions`: what has been recorded.
+//! `varid sessions`: lists the recorded sessions.
 
 use crate::cli::FormatArgs;
 use crate::output::{self, Align};
@@ -12,7 +12,7 @@ struct Document {
     sessions: Vec<Listed>,
 }
 
-/// Lists them, newest last.
+/// Lists the sessions, newest last.
 pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
     let sessions = sessions::all()?;
     if format.json {
@@ -33,7 +33,7 @@ fn shown(sessions: &[Listed]) -> String {
     let rows: Vec<_> = sessions
         .iter()
         .map(|session| {
-            // What -i takes.
+            // The form that -i accepts.
             let elsewhere = session.folder.parent() != Some(&*own);
             let named = match elsewhere {
                 true => session.folder.display().to_string(),

@@ -1,4 +1,4 @@
-//! `varid start`: a session that goes on when this command has ended.
+//! `varid start`: starts a session that continues after this command.
 
 use super::config::refused;
 use crate::cli::{self, SessionArgs};
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use varid_sampler::ShimKind;
 use varid_session::request::NO_TARGET;
 
-/// Asks the daemon for a session, and says what has become of it.
+/// Requests a session from the daemon, and prints the result.
 pub fn run(args: &SessionArgs) -> anyhow::Result<ExitCode> {
     let mut request = args.request();
     let sampling = &mut request.sampling;
@@ -18,11 +18,11 @@ pub fn run(args: &SessionArgs) -> anyhow::Result<ExitCode> {
         .into_iter()
         .flatten()
     {
-        // The daemon's working folder is another one.
+        // The daemon has another working folder.
         *path = std::path::absolute(&*path)
             .with_context(|| format!("cannot use {}", path.display()))?;
     }
-    // The daemon reads it, too: what is wrong with it is said before one is brought up.
+    // The daemon reads it, too, but its errors are reported before a daemon is started.
     let configured = match request.read() {
         Ok(configured) => configured,
         Err(error) => return Ok(refused(&error)),

@@ -1,4 +1,4 @@
-//! `varid status`: what the daemon and each `varid record` are doing.
+//! `varid status`: shows what the daemon and each `varid record` are doing.
 
 use crate::cli::FormatArgs;
 use crate::control::ControlError;
@@ -10,7 +10,7 @@ use anyhow::bail;
 use serde::Serialize;
 use std::process::ExitCode;
 
-/// The JSON form: `daemon` is null where none runs.
+/// The JSON form. `daemon` is null if none is running.
 #[derive(Serialize)]
 struct Document {
     daemon: Option<DaemonFacts>,
@@ -24,7 +24,7 @@ struct DaemonFacts {
     varid: String,
 }
 
-/// Shows the sessions that run.
+/// Shows the running sessions.
 pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
     let status = match client::ask(&Request::Status) {
         Ok(Reply::Status(status)) => Some(status),

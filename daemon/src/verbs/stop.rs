@@ -1,4 +1,4 @@
-//! `varid stop`: end sessions and say where they are.
+//! `varid stop`: ends sessions and prints where they are.
 
 use crate::control::ControlError;
 use crate::control::client;
@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 /// Delay before the command says which process it waits for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often it is seen whether a `varid record` has completed its session.
+/// The interval at which the end of a `varid record` is checked.
 const TURN: Duration = Duration::from_millis(20);
 
-/// Ends one session or all; returns when they are complete.
+/// Ends one session or all. Returns when they are complete.
 pub fn run(session: Option<String>) -> anyhow::Result<ExitCode> {
-    // A path is one from here, not from the daemon's working folder.
+    // A relative path is relative to this command's working folder, not to the daemon's.
     let which = session.map(|which| match std::path::absolute(&which) {
         Ok(path) if which.contains('/') || Path::new(&which).is_dir() => {
             path.to_string_lossy().into_owned()
@@ -73,14 +73,14 @@ pub fn run(session: Option<String>) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Ends sessions, waits until they are complete, and says what became of them; `all`: they are all that run.
+/// Ends sessions, waits until they are complete, and prints the results. `all`: these are all running sessions.
 fn end(sessions: &[SessionStatus], all: bool) -> anyhow::Result<Vec<Ended>> {
     let (foreground, daemons): (Vec<_>, Vec<_>) = sessions
         .iter()
         .partition(|session| session.recorder.is_some());
     for session in &foreground {
         match recorder(session).map(|pid| kill(pid, Signal::SIGTERM)) {
-            // It has ended by itself.
+            // It has already ended by itself.
             Some(Ok(()) | Err(Errno::ESRCH)) | None => {}
             Some(Err(error)) => {
                 let folder = session.folder.display();
@@ -89,7 +89,7 @@ fn end(sessions: &[SessionStatus], all: bool) -> anyhow::Result<Vec<Ended>> {
         }
     }
     let named = |session: &&SessionStatus| match session.folder.as_os_str().is_empty() {
-        // It is being started.
+        // It is still starting.
         true => session.target.clone(),
         false => session.folder.display().to_string(),
     };
@@ -126,13 +126,13 @@ fn end(sessions: &[SessionStatus], all: bool) -> anyhow::Result<Vec<Ended>> {
     stopped.map(|stopped| stopped.into_iter().chain(ended).collect())
 }
 
-/// The `varid record` that records a session.
+/// Returns the `varid record` that records a session.
 fn recorder(session: &SessionStatus) -> Option<Pid> {
     let pid = i32::try_from(session.recorder?).ok()?;
     Some(Pid::from_raw(pid))
 }
 
-/// Waits until a session is complete, or its recorder has ended: another may record into the same folder next.
+/// Waits until a session is complete, or its recorder has ended: another one may then record into the same folder.
 fn wait_for(session: &SessionStatus) {
     let (recorder, begun) = (recorder(session), Instant::now());
     let mut has_said = false;

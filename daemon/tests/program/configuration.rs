@@ -1,4 +1,4 @@
-//! Does `varid config` say what is wrong and where, and show what it reads again?
+//! `varid config` reports errors with their positions, and prints a configuration that it can read.
 
 use std::process::{Command, Output};
 
@@ -58,13 +58,13 @@ fn unavailable_events_are_reported_with_their_position() {
         assert!(lines[0].starts_with(&format!("{name}:1:26: {note}{pmu}")));
         assert!(lines[1].starts_with(&format!("{name}:1:46: {note}{event}")));
     }
-    // As record has it, which is asked for the same.
+    // The same as `record` finds for the same configuration.
     let mut record = Command::new(env!("CARGO_BIN_EXE_varid"));
     record.env("VARID_HOME", folder.path());
     let recorded = record.args(["record", "--config", name, "--", "true"]);
     let said = text(&recorded.output().unwrap().stderr);
     assert!(said.contains(pmu), "{said}");
-    // What is not written as an event is, is wrong anywhere.
+    // An event with a syntax error is an error on any machine.
     write("\"no-such-event\", \"{a\"");
     for options in [&[][..], &["--here"]] {
         let (code, lines) = check(options);

@@ -1,4 +1,4 @@
-//! Does an adb that never ends its answer, or never gives one, hold varid?
+//! An adb whose answer never ends, or never starts, does not block varid.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What takes longer never ends.
+/// A timeout that only a failure reaches.
 const FOR_EVER: Duration = Duration::from_secs(60);
 
-/// varid, with an adb of a device on which each command does this.
+/// Runs varid with an adb whose device does this for each command.
 fn varid(folder: &Path, does: &str) -> Command {
     let script = format!(
         "#!/bin/sh\ncase \"$*\" in devices) printf 'List of devices attached\\nX\\tdevice\\n';; *) {does};; esac\n"

@@ -1,4 +1,4 @@
-//! Does the program do what its command line says?
+//! The program does what its command line specifies.
 #![allow(missing_docs)]
 
 mod configuration;

@@ -1,4 +1,4 @@
-//! Every verb that writes to a path of the user's choice, and every kind of thing that may be there.
+//! Tests every verb that writes to a path of the user's choice with every kind of file at that path.
 
 mod other_users;
 
@@ -15,15 +15,15 @@ const DEX: &str = concat!(
     "/../symbolizer/tests/fixtures/names.dex"
 );
 
-/// What stands in a file before.
+/// The previous content of a file.
 const OLD: &str = "as it was\n";
 
-/// A place with a session, a dex file and a mapping file.
+/// A home with a session, a dex file and a mapping file.
 struct World {
     home: Home,
 }
 
-/// A command line, and what it writes; the output's path comes last.
+/// A command line, and what it writes. The output's path is the last argument.
 struct Verb {
     words: Vec<String>,
     expected: Vec<u8>,
@@ -50,7 +50,7 @@ impl World {
         self.home.path.join(name)
     }
 
-    /// All verbs, with what they write where nothing is.
+    /// Returns all verbs with their output for a new file.
     fn verbs(&self) -> Vec<Verb> {
         let (session, dex) = (self.path("s"), self.path("names.dex"));
         let (session, dex) = (text(&session), text(&dex));
@@ -79,7 +79,7 @@ impl World {
         words.into_iter().map(verb).collect()
     }
 
-    /// A new folder for one verb.
+    /// Makes a new folder for one verb.
     fn folder(&self) -> tempfile::TempDir {
         tempfile::tempdir_in(&self.home.path).unwrap()
     }
@@ -96,7 +96,7 @@ impl Verb {
         self.command(world, out).output().unwrap()
     }
 
-    /// Writes to `out`, without a word.
+    /// Writes to `out`, and must print nothing.
     fn succeeds(&self, world: &World, out: &Path) {
         self.is_silent(out, &self.run(world, out));
     }
@@ -106,7 +106,7 @@ impl Verb {
         assert!(is_silent, "{:?} {out:?}: {output:?}", self.words);
     }
 
-    /// Fails, with a reason that has these words.
+    /// Must fail with a reason that contains these words.
     fn fails(&self, output: &Output, reasons: &[&str]) {
         let said = one_line_of_failure(1, output);
         let has_all = reasons.iter().all(|reason| said.contains(reason));
@@ -127,7 +127,7 @@ fn look(path: &Path) -> Metadata {
     fs::symlink_metadata(path).unwrap()
 }
 
-/// The names in a folder, in order.
+/// Returns the names in a folder, in order.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<_> = entries
@@ -166,7 +166,7 @@ fn a_regular_file_is_replaced_whole_with_its_permissions_and_owner() {
         let after = look(&out);
         let about = |file: &Metadata| (file.mode(), file.uid(), file.gid());
         assert_eq!(about(&after), about(&before), "{:?}", verb.words);
-        // Who has opened the old file reads it to its end.
+        // A reader that has opened the old file can read it to its end.
         assert_eq!(std::io::read_to_string(reader).unwrap(), OLD);
         assert_eq!(names(folder.path()), ["out"], "{:?}", verb.words);
     }
@@ -262,7 +262,7 @@ fn a_descriptor_is_written_where_it_is() {
             verb.is_silent(Path::new(own), &output);
             assert!(output.stdout == verb.expected, "{own}: {:?}", verb.words);
         }
-        // A regular file behind a descriptor keeps what was written before.
+        // A regular file behind a descriptor keeps its previous content.
         let file = folder.path().join("file");
         for own in ["/dev/stdout", "/proc/self/fd/1"] {
             fs::write(&file, OLD).unwrap();
@@ -305,7 +305,7 @@ fn what_cannot_be_written_is_an_error_and_stays() {
         let slash = folder.path().join("new").join("");
         let output = verb.run(&world, &slash);
         verb.fails(&output, &["cannot write", "folder's name"]);
-        // `symbols` puts a file into it.
+        // `symbols` writes a file into it.
         if verb.words[0] != "symbols" {
             let output = verb.run(&world, folder.path());
             verb.fails(&output, &[text(folder.path()), "it is a folder"]);
@@ -321,7 +321,7 @@ fn a_file_that_finds_no_room_leaves_the_old_one_whole() {
         let folder = world.folder();
         let out = folder.path().join("out");
         fs::write(&out, OLD).unwrap();
-        // Files of at most 512 bytes, and an error in place of the signal.
+        // Files are limited to 512 bytes. Exceeding the limit is an error, because the signal is ignored.
         let mut shell = Command::new("sh");
         shell.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "sh"]);
         let command = verb.command(&world, &out);
@@ -355,7 +355,7 @@ fn who_may_not_write_a_file_or_into_its_folder_is_told_and_both_stay() {
             let before = look(&out);
             let mut words: Vec<&str> = verb.words.iter().map(String::as_str).collect();
             words.push(text(&out));
-            // Whose the session is that it reads is no question here.
+            // The owner of the session that is read does not matter here.
             make(
                 "chmod",
                 &[
@@ -404,7 +404,7 @@ fn an_input_and_a_file_of_a_session_are_not_replaced() {
             verb.fails(&verb.run(&world, &part), &["belongs to a session"]);
         }
     }
-    // A file of the same name in another folder is nobody's.
+    // A file of the same name in another folder does not belong to a session.
     let free = world.folder();
     verbs[0].succeeds(&world, &free.path().join("perf.data"));
     drop(free);
@@ -450,7 +450,7 @@ fn the_manual_s_pages_go_the_same_way() {
     assert!(fs::read_to_string(&link).unwrap().contains("varid"));
     let is_page = |name: &String| name.starts_with("varid") && name.ends_with(".1");
     assert!(names(&pages).iter().all(is_page), "{:?}", names(&pages));
-    // Nothing can be written into a socket: whose page it is, the message says.
+    // A socket cannot be written: the message names the page.
     fs::remove_file(pages.join("varid.1")).unwrap();
     let _listener = UnixListener::bind(pages.join("varid.1")).unwrap();
     let said = world.home.fails(&["man-pages", text(&pages)]);
@@ -480,7 +480,7 @@ fn an_import_needs_a_folder_of_its_own() {
             (before.ino(), before.mode())
         );
     }
-    // What is imported is not replaced by its import.
+    // An import must not replace its own input.
     let (session, perf_data) = (world.path("s"), world.path("s/perf.data"));
     let before = fs::read(&perf_data).unwrap();
     let said = world

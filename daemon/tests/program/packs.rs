@@ -1,4 +1,4 @@
-//! Does a session that was packed show the same where only the file is?
+//! A packed session shows the same on a machine that has only the file.
 
 use crate::control::support::Home;
 use std::fs;
@@ -10,7 +10,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A session of folded stacks, in a place.
+/// Makes a session of folded stacks in a home.
 fn session(home: &Home) -> String {
     let stacks = home.path.join("stacks.folded");
     fs::write(&stacks, "main;outer;inner 7\nmain;outer 2\n").unwrap();
@@ -33,7 +33,7 @@ fn a_pack_shows_what_its_session_does_in_any_place() {
         &["export", "-q", "-f", "folded"],
         &["report", "--format", "json"],
     ] {
-        // Where a session is says JSON alone.
+        // Only JSON contains the session's path.
         let shown = |home: &Home, session: &str| {
             let shown = home.ok(&[words, &["-i", session]].concat());
             let lines = shown.lines().filter(|line| !line.contains("\"session\": "));
@@ -50,7 +50,7 @@ fn a_pack_shows_what_its_session_does_in_any_place() {
     // It is unpacked once, and nothing is written beside it.
     let count = |folder: &Path| fs::read_dir(folder).unwrap().count();
     assert_eq!(count(&there.path.join("cache/packs")), 1);
-    // Another file by that name is another session.
+    // Another file with that name is another session.
     fs::write(here.path.join("other"), "main;other 3\n").unwrap();
     let other = here.path.join("o");
     here.ok(&["import", text(&here.path.join("other")), "-o", text(&other)]);

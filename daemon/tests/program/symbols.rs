@@ -1,4 +1,4 @@
-//! varid symbols, as a user meets it: lists, answers, conversions, and files that are broken.
+//! varid symbols as a user runs it: lists, answers, conversions, and broken files.
 
 use serde_json::Value;
 use std::io::Write;
@@ -18,7 +18,7 @@ const JAR: &str = concat!(
     "/../symbolizer/tests/fixtures/container/small.jar"
 );
 
-/// A folder that goes away.
+/// A folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -59,7 +59,7 @@ fn symbols(words: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// What a command prints that succeeds without a word of complaint.
+/// Returns the output of a command that must succeed without a message.
 fn ok(words: &[&str], input: &str) -> String {
     let output = symbols(words, input);
     assert!(
@@ -69,7 +69,7 @@ fn ok(words: &[&str], input: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Standard output, and the lines of complaint, of a command that fails.
+/// Returns the standard output and the error lines of a command that must fail.
 fn fails(words: &[&str]) -> (String, Vec<String>) {
     let output = symbols(words, "");
     assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
@@ -129,7 +129,7 @@ fn a_substitute_elf_file_answers_as_its_dex_file() {
         .collect();
     let ours = ok(&[DEX, "--at", "-"], &addresses);
     assert_eq!(ours.lines().count(), functions.len());
-    // Debuggers look for sources by package; a dex file says the file only.
+    // Debuggers find sources by package, but a dex file contains only the file name.
     let theirs = ok(&[&elf, "--at", "-"], &addresses);
     assert_eq!(ours, theirs.replace(" at org/example/", " at "));
 }
@@ -145,7 +145,7 @@ fn several_dex_files_are_written_to_a_folder_and_one_of_an_archive_to_a_file() {
         .collect();
     names.sort();
     assert_eq!(names, ["items.elf", "names.elf"]);
-    // Two of the same name: the second one is refused, not the first one lost.
+    // Two files with the same name: the second one is refused, and the first one is kept.
     let (_, complaints) = fails(&[DEX, DEX, "--sym", &folder.file("twice")]);
     assert!(
         complaints.len() == 1 && complaints[0].contains("another one's already"),
@@ -201,7 +201,7 @@ fn an_address_that_is_none_does_not_stop_the_others() {
         String::from_utf8(output.stderr).unwrap(),
         "varid: 'five' is no hexadecimal address\n"
     );
-    // Whose address it is must be said.
+    // The image of the address must be specified.
     assert_eq!(
         symbols(&[DEX, ITEMS, "--at", "0"], "").status.code(),
         Some(2)
@@ -222,7 +222,7 @@ fn an_elf_file_shows_its_functions() {
     assert_eq!(frames.last().unwrap()["function"], "main");
 }
 
-/// A mapping of the fixture's own class, and the name of its method.
+/// A mapping for the fixture's class and the name of its method.
 #[test]
 fn stack_traces_frames_and_dex_files_have_the_names_of_the_source() {
     let folder = Folder::new("mapping");
@@ -267,7 +267,7 @@ fn stack_traces_frames_and_dex_files_have_the_names_of_the_source() {
         outer.ends_with("(inlined by) org.source.BallsKt.paint at BallsKt.java:12"),
         "{answer}"
     );
-    // Nothing to retrace, and no such file.
+    // Nothing to retrace, and a missing file.
     assert_eq!(symbols(&[], "").status.code(), Some(2));
     let (_, complaints) = fails(&["--mapping", &folder.file("none")]);
     assert!(

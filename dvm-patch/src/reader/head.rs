@@ -1,4 +1,4 @@
-//! The header of a tunnel, of each version that is read.
+//! The header of a tunnel, in each supported version.
 
 use std::mem::size_of;
 
@@ -7,18 +7,18 @@ use crate::abi::{
 };
 use crate::bytes::Fields;
 
-/// Bytes that are the same in every version: magic, version, size of the header.
+/// Size of the part that is the same in every version: magic, version, header size.
 pub const COMMON_START: usize = 16;
 
-/// Bytes of the layout of version 1.
+/// Size of the layout of version 1.
 const LAYOUT_1: usize = 64;
 
-/// A version of the ABI that can be read.
+/// A supported version of the ABI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// One kind of frames a layout.
+    /// One kind of frames per layout.
     One,
-    /// Rules that can be mixed.
+    /// Several rules, which can be mixed.
     Two,
 }
 
@@ -31,7 +31,7 @@ impl Version {
         }
     }
 
-    /// Bytes of its header, which differs in its layout only.
+    /// Size of the header. Versions differ only in the layout.
     pub fn header_size(self) -> usize {
         let now = size_of::<TunnelHeader>();
         match self {
@@ -42,7 +42,7 @@ impl Version {
         }
     }
 
-    /// What a range says of its rule: in version 1 the word was reserved, and there is one rule.
+    /// Returns the rule of a range. In version 1 the word was reserved, and there is only one rule.
     pub fn range_rule(self, word: u32) -> u32 {
         match self {
             Self::One => 0,
@@ -50,7 +50,7 @@ impl Version {
         }
     }
 
-    /// The header as this version's, but for `version` and `header_size`, which stay what they are.
+    /// Parses the header of this version. `version` and `header_size` keep their values.
     pub fn parse(self, bytes: &[u8]) -> TunnelHeader {
         let mut fields = Fields::new(bytes);
         TunnelHeader {
@@ -78,7 +78,7 @@ impl Version {
 }
 
 impl Layout {
-    /// A layout as its bytes are in a tunnel of this version.
+    /// Parses a layout as stored in a tunnel of this version.
     pub fn from_bytes(bytes: &[u8; size_of::<Self>()]) -> Self {
         layout(&mut Fields::new(bytes))
     }
@@ -144,7 +144,7 @@ fn rule(fields: &mut Fields<'_>) -> Rule {
     }
 }
 
-/// A layout of version 1 is one rule, whose kinds have the same numbers.
+/// A layout of version 1 is one rule. The numbers of the kinds are unchanged.
 fn layout_1(fields: &mut Fields<'_>) -> Layout {
     let (kind, flags) = (fields.u32(), fields.u32());
     let (machine, word, reference) = (fields.u16(), fields.u8(), fields.u8());
@@ -159,7 +159,7 @@ fn layout_1(fields: &mut Fields<'_>) -> Layout {
     let [method_name, method_proto, class_descriptor] = [(); 3].map(|()| fields.u16());
     let kind = u8::try_from(kind).unwrap_or(u8::MAX);
     let rule = Rule {
-        // What has been added since was no kind then.
+        // Later kinds did not exist in version 1.
         kind: if kind > RULE_SAVE_AREA { 0 } else { kind },
         reg_pc,
         reg_frame,
@@ -235,7 +235,7 @@ mod tests {
         )
     }
 
-    /// The tunnels that `tests/fixtures/tunnel-v1/make.sh` has written.
+    /// The tunnels that were written by `tests/fixtures/tunnel-v1/make.sh`.
     const LIST: &[u8] = include_bytes!("../../tests/fixtures/tunnel-v1/list.bin");
     const SHADOW: &[u8] = include_bytes!("../../tests/fixtures/tunnel-v1/shadow.bin");
     const SAVE_AREAS: &[u8] = include_bytes!("../../tests/fixtures/tunnel-v1/save-areas.bin");

@@ -1,4 +1,4 @@
-//! Does the reader refuse what a hostile or dying VM may leave in its tunnel?
+//! The reader refuses what a hostile or dying VM may leave in its tunnel.
 
 use std::cell::Cell;
 
@@ -15,7 +15,7 @@ const THREADS: usize = CODES + 4 * size_of::<abi::Code>();
 const TRACES: usize = THREADS + 4 * size_of::<Thread>();
 const SIZE: usize = TRACES + 4 * size_of::<Trace>();
 
-/// A tunnel with two ranges, two dex files (and a free slot between), one thread.
+/// A tunnel with two ranges, two dex files (with a free slot in between) and one thread.
 fn tunnel() -> Vec<u8> {
     let mut bytes = vec![0; SIZE];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -148,7 +148,7 @@ fn every_truncation_is_an_error() {
     let bytes = tunnel();
     for len in 0..bytes.len() {
         assert!(read(&bytes[..len]).is_err(), "{len} bytes");
-        // The map says it is whole; the file behind it is not.
+        // The mapping is complete, but the file is shorter.
         let memory = ByteMemory {
             start: START,
             bytes: &bytes[..len],
@@ -169,8 +169,8 @@ fn lies_about_sizes_are_named() {
         for (field, lie) in [
             (0, 0u32),         // inside the header
             (0, 0xffff_fff0),  // beyond the end
-            (0, SIZE as u32),  // no room
-            (4, 0),            // entries of no size
+            (0, SIZE as u32),  // no space
+            (4, 0),            // entries of size zero
             (4, 8),            // small entries
             (8, 0xffff_ffff),  // a capacity that overflows
             (8, 1),            // less than the count
@@ -184,7 +184,7 @@ fn lies_about_sizes_are_named() {
             );
         }
     }
-    // The codes' table moved onto the ranges'.
+    // The codes' table overlaps the ranges'.
     let overlapping = (RANGES as u32 + 8).to_le_bytes();
     let read = read_spoiled(offset_of!(abi::TunnelHeader, codes), &overlapping);
     assert!(
@@ -227,7 +227,7 @@ fn overlapping_or_reversed_ranges_and_code_are_refused() {
     assert!(read_spoiled(CODES + 24, &9u32.to_le_bytes()).is_err());
 }
 
-/// Memory whose generation changes as it is read.
+/// Memory whose generation changes while it is read.
 struct Restless {
     bytes: Vec<u8>,
     reads: Cell<u32>,
@@ -272,7 +272,7 @@ fn a_writer_at_work_is_waited_for_but_not_for_ever() {
         }
         assert!(memory.reads.get() < 1000);
     }
-    // One that died in the middle of an event.
+    // A writer that died during an event.
     let mut bytes = tunnel();
     bytes[40] = 1;
     assert!(matches!(

@@ -1,6 +1,6 @@
-//! Does ART, with the agent in it, say what is true?
+//! ART with the agent publishes correct data.
 //!
-//! Takes a real VM: `artvm` of the same build, or the one that VARID_ARTVM names.
+//! Uses a real VM: `artvm` of the same build, or the one that VARID_ARTVM names.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use varid_tunnel::method::{CodeItem, MethodId, resolve_method};
 use varid_tunnel::reader::read_tunnel;
 use varid_tunnel::{Memory, ProcessMemory, TunnelError};
 
-/// What the tests run, built in a folder that goes when they end.
+/// The programs that the tests run, built in a folder that is removed at the end.
 struct Setup {
     dir: tempfile::TempDir,
     artvm: PathBuf,
 }
 
 impl Setup {
-    /// `None` where there is no VM to test with.
+    /// `None` if there is no VM to test with.
     fn new() -> Option<Self> {
         // target/release/deps/live-... and target/release/artvm
         let here = std::env::current_exe().unwrap();
@@ -61,7 +61,7 @@ impl Setup {
         self.dir.path().join(name)
     }
 
-    /// A library that loads a dex file late.
+    /// Builds a library that loads a dex file late.
     fn late_library(&self) -> PathBuf {
         let library = self.path("liblate.so");
         compile(
@@ -84,7 +84,7 @@ impl Setup {
     }
 }
 
-/// A VM that is killed at the end, however the test ends.
+/// A VM that is killed on drop, even if the test fails.
 struct Running(Child);
 
 impl Drop for Running {
@@ -114,8 +114,8 @@ fn read(pid: u32) -> Result<Description, TunnelError> {
     )
 }
 
-/// The outermost frame's method and bytecode pc, by the layout, of a thread that runs on
-/// meanwhile: an error is as likely as not.
+/// Returns the outermost frame's method and bytecode pc, by the layout, of a running thread. Errors are likely, because it
+/// continues to run.
 fn outermost(pid: u32, of: &Description, base: u64) -> Result<(MethodId, u64), TunnelError> {
     let memory = ProcessMemory::new(varid_model::Pid::new(pid));
     let (layout, rule) = (&of.layout, &of.layout.rules[0]);
@@ -169,7 +169,7 @@ fn layout_dex_files_and_methods_are_those_of_the_running_vm() {
     let description = read(pid).unwrap();
     assert_eq!(description.vm, VM_ART);
     assert!(!description.inherited);
-    // The loop of linked frames: what is before its handlers, these, and what they share.
+    // The loop of linked frames: the code before its handlers, the handlers, and the code that they share.
     let of_list = description.ranges.iter().filter(|range| range.rule == 0);
     let kinds = of_list.map(|range| range.kind);
     let body: Vec<_> = kinds
@@ -196,13 +196,13 @@ fn layout_dex_files_and_methods_are_those_of_the_running_vm() {
     let memory = ProcessMemory::new(varid_model::Pid::new(pid));
     let tid = memory.read_u32(thread + u64::from(description.layout.thread_tid));
     assert_eq!(tid.unwrap().to_string(), words[2]);
-    // The thread may not have entered the method yet, or not have said where in it it is.
+    // The thread may not have entered the method, or not have exported its pc yet.
     let (method, pc) = wait_for("a frame", || {
         let found = outermost(pid, &description, thread).ok();
         found.filter(|(_, pc)| *pc != 0)
     });
     assert_eq!(method.dex_begin, app.start);
-    // methods are sorted by name: leaf, run; code follows the code item's 16 bytes
+    // Methods are sorted by name: leaf, run. The code follows the code item's 16 bytes.
     assert_eq!(method.method_index, 1);
     let code = app.start
         + match method.code {
@@ -229,12 +229,12 @@ fn a_vm_with_the_agent_ends_as_one_without() {
     assert_eq!(run(true), run(false));
 }
 
-/// A zygote's child, which runs until it is killed; its zygote ends then.
+/// A zygote's child, which runs until it is killed. Its zygote then ends.
 struct Forked(u32);
 
 impl Drop for Forked {
     fn drop(&mut self) {
-        // By the program, so that no unsafe code is needed here.
+        // A separate program, so that no unsafe code is needed here.
         let _ = Command::new("kill").arg(self.0.to_string()).status();
     }
 }
@@ -256,7 +256,7 @@ fn a_zygotes_child_has_a_tunnel_of_its_own() {
     let Some(setup) = Setup::new() else { return };
     let (zygote, forked) = with_child(&mut setup.command());
     let (parent, child) = (zygote.0.id(), forked.0);
-    // Its first steps are under way: until they are done it has its parent's, or none.
+    // Its start-up may be in progress: until it is done, it has its parent's tunnel or none.
     let own = wait_for("the child's own tunnel", || {
         let (start, len, _) = tunnels(child).first()?.clone();
         let read = read_tunnel(
@@ -297,7 +297,7 @@ fn a_zygotes_child_has_no_thread_of_ours_until_its_app_is_there() {
                 comm.is_ok_and(|comm| comm == "varid\n")
             })
         };
-        // It takes its name when it is back from the fork.
+        // It sets its name when the fork returns.
         wait_for("the child's name", || has_name().then_some(()));
         if loads_dex {
             wait_for("the thread", || polls().then_some(()));
@@ -339,7 +339,7 @@ fn the_agent_publishes_nothing_where_it_knows_nothing() {
     }
 }
 
-/// The bounds that .eh_frame gives to functions of a library.
+/// The bounds of a library's functions in .eh_frame.
 fn functions(library: &Path) -> Vec<(u64, u64)> {
     let output = Command::new("readelf")
         .arg("--debug-dump=frames")
@@ -373,7 +373,7 @@ fn the_tables_ranges_are_whole_functions_of_the_installed_library() {
     let mut parts = Vec::new();
     for range in ranges.iter().filter(|range| range.kind != RANGE_VM) {
         parts.push((range.start, range.end));
-        // The loop's prologue, body and epilogue make one function; nterp's ranges make several, one behind the other.
+        // The loop's prologue, body and epilogue are one function. nterp's ranges are several consecutive functions.
         let whole = |part: &(u64, u64)| {
             let mut end = part.0;
             while end < range.end

@@ -1,4 +1,4 @@
-//! Is each event of a VM that counts in its counts, once?
+//! Each event of a VM that counts is counted exactly once.
 
 mod control;
 mod gone;
@@ -23,7 +23,7 @@ pub fn counting(dir: &tempfile::TempDir) -> Vm {
     vm
 }
 
-/// A VM that has been told to count, and who told it.
+/// A VM that was ordered to count, and its control page.
 fn told(dir: &tempfile::TempDir) -> (Vm, ControlPage) {
     let mut vm = counting(dir);
     let mut control = take(&vm);
@@ -86,7 +86,7 @@ fn events_are_counted_while_a_session_wants_them() {
     assert_eq!((first.insns, first.dex, first.index), (0x1000, 0x10000, 16));
     assert_eq!(vm.tell("remap 1234"), REMAP_FIRST + 1);
 
-    // The same session goes on, another begins anew.
+    // The same session continues; another one resets the counts.
     control.set(&order(7)).unwrap();
     vm.tell("poll");
     vm.tell(&format!("call {INVOKE} 10"));
@@ -147,7 +147,7 @@ fn methods_beyond_the_room_are_counted_as_such() {
     assert_eq!(known, counted.calls.len() as u64);
     assert_eq!(known + counted.uncounted, events);
     assert!(counted.uncounted >= 500, "{}", counted.uncounted);
-    // The table takes nearly all that there is room for.
+    // The table uses nearly all its entries.
     assert!(known >= u64::from(MAX_CALLS) * 9 / 10, "{known}");
     vm.end();
 }
@@ -160,7 +160,7 @@ fn a_forked_child_counts_for_itself() {
     let parents = calls(&vm);
     let parent = vm.pid;
     vm.tell("fork");
-    // Nobody has told dim of the fork.
+    // The fork was not reported to dim.
     vm.tell(&format!("call {INVOKE} 10 9"));
     vm.tell(&format!("call {INVOKE} 30 9"));
     assert_ne!(vm.pid, parent);

@@ -1,6 +1,6 @@
-//! Do Dalvik's hooks go in where they belong, or not at all?
+//! Dalvik's hooks are inserted where they belong, or not at all.
 //!
-//! On a VM of a few lines that has the functions and shapes of Dalvik's, in C and in C++.
+//! Tested on a toy VM that has Dalvik's functions and structures, in C and in C++.
 
 mod vm;
 
@@ -9,11 +9,11 @@ use std::process::{Command, Output};
 
 use crate::support::crate_dir;
 
-/// An Android whose Dalvik differs from its neighbours' in what is hooked.
+/// A generation of Android whose Dalvik differs from the others in the hooked code.
 struct Generation {
     name: &'static str,
     ext: &'static str,
-    /// Sources, each with its hooks.
+    /// Source files with their hooks.
     hooks: &'static [(&'static str, &'static [&'static str])],
     makefiles: &'static [&'static str],
 }
@@ -66,7 +66,7 @@ const GENERATIONS: &[Generation] = &[
 ];
 
 impl Generation {
-    /// The VM's sources as this generation has them.
+    /// Creates the VM's sources of this generation.
     fn tree(&self, dir: &Path) -> PathBuf {
         let toy = crate_dir().join("tests/programs/dalvik");
         let vm = dir.join("vm");
@@ -105,10 +105,10 @@ impl Generation {
     }
 }
 
-/// Runs apply.sh, with a folder before all others in its PATH.
+/// Runs apply.sh, with a folder at the start of its PATH.
 fn apply(tree: &Path, tools: &Path) -> Output {
     let path = std::env::var("PATH").unwrap();
-    // A shell can't trap what it was told to ignore, as in the background.
+    // A shell can't trap signals that it inherited as ignored, as in the background.
     Command::new("env")
         .arg("--default-signal=HUP,INT,QUIT,PIPE,TERM")
         .arg(crate_dir().join("dalvik/apply.sh"))
@@ -122,7 +122,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// Every file and folder below this one, with its bytes.
+/// Returns every file and folder below this one, with its contents.
 fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![dir.to_owned()];
@@ -199,7 +199,7 @@ fn every_hook_goes_in_once_and_no_line_is_lost() {
     }
 }
 
-/// What may be wrong with a source: a text in it and what stands there instead.
+/// Damages to a source: a text and its replacement.
 fn damages(ext: &str) -> Vec<(&'static str, &'static str, &'static str)> {
     let mut damages = vec![
         ("Init", "dvmInitAfterZygote(void)\n", "dvmInitLater(void)\n"),
@@ -271,7 +271,7 @@ fn a_hook_that_is_missing_or_fits_twice_leaves_the_tree_as_it_was() {
         for (file, from, to) in damages(generation.ext) {
             refuse(from, file, &|text| text.replace(from, to));
         }
-        // Each file's functions a second time, as an #else would have them.
+        // Each file's functions are duplicated, as by an #else branch.
         for (file, _) in generation.hooks {
             refuse("twice", file, &|text| {
                 let body = text.split_once("#include \"Dalvik.h\"\n").unwrap().1;
@@ -295,7 +295,7 @@ fn a_failure_or_a_signal_while_files_change_is_undone() {
         let dir = tempfile::tempdir().unwrap();
         let vm = generation.tree(&dir.path().join("tree"));
         let before = contents(&vm);
-        // It writes each file by cat: the third one's does not end well.
+        // It writes each file by cat, which fails for the third file.
         let tools = dir.path().join("tools");
         std::fs::create_dir(&tools).unwrap();
         let calls = dir.path().join("calls");
@@ -330,7 +330,7 @@ fn the_glue_and_dim_compile_for_the_arm_of_those_devices() {
     let vm = GENERATIONS[0].tree(dir.path());
     let output = apply(dir.path(), dir.path());
     assert!(output.status.success(), "{}", said(&output));
-    // As 1.6 is compiled: soft floats aside, for ARMv5 as for ARMv7.
+    // As 1.6 is compiled, except for soft floats: for ARMv5 and for ARMv7.
     for machine in ["-march=armv5te", "-march=armv7-a"] {
         let built = Command::new(compiler)
             .args([machine, "-marm", "-mfloat-abi=soft", "-ffreestanding"])

@@ -1,4 +1,4 @@
-//! Does dim publish what happens, from the outside's view, and need nobody for it?
+//! dim publishes what happens, as seen from outside, and needs no other process for it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -11,12 +11,12 @@ use varid_tunnel::layout::validate_layout;
 use varid_tunnel::reader::read_tunnel;
 use varid_tunnel::{Memory, ProcessMemory, TunnelError};
 
-/// A VM that does what it is told.
+/// A VM that carries out commands.
 pub struct Vm {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// Who answered last: the child, after a fork.
+    /// The process that answered last: the child, after a fork.
     pub pid: u32,
 }
 
@@ -29,7 +29,7 @@ impl Vm {
         Self::run(&mut Command::new(&program))
     }
 
-    /// With a small file system of its own mounted at a folder.
+    /// Starts it with a small file system mounted at a folder.
     pub fn start_beside(dir: &Path, folder: &Path, bytes: u64) -> Self {
         drop(Self::start(dir));
         let script = "mount -t tmpfs -o size=$3 none $1 && exec $2";
@@ -324,7 +324,7 @@ fn storage_that_is_full_costs_the_tunnel_and_not_the_app() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("small");
     std::fs::create_dir(&folder).unwrap();
-    // Not the tunnel, the tunnel alone, or also what is counted.
+    // Space for less than the tunnel, for the tunnel only, and also for the counts.
     for (bytes, init, calls) in [(64 << 10, 0, 0), (2 << 20, 1, 0), (8 << 20, 1, 1)] {
         let mut vm = Vm::start_beside(dir.path(), &folder, bytes);
         vm.tell("nomemfd");
@@ -332,7 +332,7 @@ fn storage_that_is_full_costs_the_tunnel_and_not_the_app() {
         assert_eq!(vm.tell("calls method-invoke"), calls);
         let mut traces = 0;
         if init == 1 {
-            // To the end of the tunnel, and of the calls.
+            // Fills the tunnel and the calls completely.
             vm.tell("trace 10000 10 8000");
             traces = vm.read().traces.len();
             vm.tell("sweep 7f0000000000 20 f000");

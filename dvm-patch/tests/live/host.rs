@@ -1,4 +1,4 @@
-//! Is the app that dim is in unharmed, and its counts its own, whatever it does with descriptors and processes?
+//! The app that contains dim is not harmed, and its counts are correct, whatever it does with descriptors and processes.
 
 use crate::calls::{INVOKE, calls, counting, counts, order, take};
 use crate::dim::Vm;
@@ -11,7 +11,7 @@ fn a_forked_childs_shadow_stack_means_what_it_meant() {
     let dir = tempfile::tempdir().unwrap();
     let mut vm = counting(&dir);
     let base = vm.tell("thread 10");
-    // One that is no more, and two that are being executed.
+    // One method that was removed, and two that are being executed.
     vm.tell("remap 30");
     for method in ["10", "20"] {
         vm.tell(&format!("record {method}"));
@@ -74,7 +74,7 @@ fn after_the_end_no_trace_is_requested_and_no_call_counted() {
     vm.tell(&format!("call {INVOKE} 10 2"));
     let counted = calls(&vm);
     vm.tell("shutdown");
-    // Whoever asks for a method now ends the process.
+    // A description of a method would now end the process.
     vm.tell("die 20");
     assert_eq!(vm.tell("remap 20"), 0);
     vm.tell("record 20");
@@ -119,7 +119,7 @@ fn descriptors_that_the_app_has_closed_are_the_apps() {
     let read = counted.read().unwrap();
     assert_eq!((read.calls[0].invokes, read.unlogged), (5, 3));
     whole(vm.pid);
-    // The lock cannot be seen any more: nobody wants anything.
+    // The lock can no longer be seen, so the orders are void.
     control.set(&logged(2, "other")).unwrap();
     vm.tell("poll");
     assert_eq!(vm.read().tactic, TACTIC_LOAD_FROM_DEX);

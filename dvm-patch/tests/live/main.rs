@@ -1,4 +1,4 @@
-//! Do the halves of the tunnel meet? dim in live processes, read from outside.
+//! dim in live processes, read from outside: tests of both halves of the tunnel.
 
 mod art;
 mod calls;

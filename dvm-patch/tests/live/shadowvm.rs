@@ -1,4 +1,4 @@
-//! Is what a shadow stack says what the program does? With the shadow interpreter.
+//! A shadow stack contains the program's calls. With the shadow interpreter.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -30,7 +30,7 @@ fn start(dir: &Path, arguments: &[&str]) -> Child {
         .unwrap()
 }
 
-/// "holding PID" and the methods' first instructions, outermost first.
+/// Reads "holding PID" and the methods' first instructions, outermost first.
 fn held(output: &mut BufReader<ChildStdout>, depth: usize) -> (u32, Vec<u64>) {
     let mut line = || {
         let mut line = String::new();
@@ -59,7 +59,7 @@ fn read(pid: u32) -> Description {
     .unwrap()
 }
 
-/// Each listed thread's records are the chain, at ever lower stack pointers.
+/// Each listed thread's records are the chain, at descending stack pointers.
 fn check_shadows(pid: u32, description: &Description, chain: &[u64]) {
     let memory = ProcessMemory::new(varid_model::Pid::new(pid));
     for thread in &description.threads {

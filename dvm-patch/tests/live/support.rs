@@ -1,13 +1,13 @@
-//! How tests build C programs with dim in them and find their tunnels.
+//! Builds C programs with dim and finds their tunnels, for tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What has not come by then never will; nothing is measured by it.
+/// A timeout that only a failure reaches; it is no measurement.
 const NEVER: Duration = Duration::from_secs(120);
 
-/// What is there sooner or later: asks for it until then.
+/// Polls until a value is available.
 pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -30,7 +30,7 @@ pub fn dim() -> Vec<PathBuf> {
         .to_vec()
 }
 
-/// The mappings of a process whose name holds the tunnel's: (start, bytes, line).
+/// The mappings of a process whose names contain the tunnel's: (start, bytes, line).
 pub fn tunnels(pid: u32) -> Vec<(u64, u64, String)> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     maps.lines()

@@ -10,7 +10,7 @@
     return-wide p0
 .end method
 
-# Ends after p0 rounds; never, if that is below zero.
+# Returns after p0 rounds; never, if p0 is negative.
 .method public static run(I)J
     .registers 4
     .line 8

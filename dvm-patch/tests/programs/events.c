@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What does dim publish after each event? A VM that does as its standard input says.
+ * A VM that carries out the commands on its standard input, to test what dim publishes.
  *
  *   init [FOLDER]   nomemfd   dex START SIZE NAME   gone START   thread RECORDS   exit
  *   enter METHOD    leave     leaveto DEPTH         fork         afterfork        shutdown
@@ -44,7 +44,7 @@ static int init(const char *folder)
 	return dim_init(VARID_VM_OTHER, &layout, ranges, 1, folder);
 }
 
-/* From now on this kernel knows no memfd. */
+/* Makes memfd_create fail from now on, as on a kernel without it. */
 static int forbid_memfd(void)
 {
 	struct sock_filter code[] = {
@@ -60,8 +60,8 @@ static int forbid_memfd(void)
 }
 
 static unsigned switches;
-static int busy; /* the VM cannot do as it is told */
-static varid_u64 dead; /* a method of which nobody may ask any more */
+static int busy; /* the VM cannot switch its events */
+static varid_u64 dead; /* a method that must not be described any more */
 
 /* Even methods are org.example.Even.m, odd ones org.other.Odd.m; those from 0x1000 on have no name. */
 static void describe(varid_u64 method, struct dim_method *out)
@@ -108,7 +108,7 @@ static void run_threads(unsigned long long count, unsigned long long method, uns
 		pthread_join(threads[i], NULL);
 }
 
-/* As closefrom(): descriptors are the app's, whoever opened them. */
+/* Like closefrom(): the app may close any descriptor. */
 static void close_from(int first)
 {
 	int fd;
@@ -192,7 +192,7 @@ int main(void)
 		} else if (!strcmp(word, "threads") && sscanf(line, "%*s %llx %llx %llx", &a, &b, &c) == 3) {
 			run_threads(a, b, c);
 		} else if (!strcmp(word, "churn") && sscanf(line, "%*s %llx", &a) == 1) {
-			/* Two dex files that take each other's place. */
+			/* Two dex files that replace each other. */
 			for (b = 0; b < a; b++) {
 				dim_dex(0x10000, 0x1000, "aaaaaaaaaaaaaaaaaaaaaaaa", 0);
 				dim_dex(0x10800, 0x2000, "bbbbbbbbbbbbbbbbbbbbbbbb", VARID_CODE_BOOT);
@@ -200,7 +200,10 @@ int main(void)
 		} else if (!strcmp(word, "afterfork")) {
 			dim_after_fork();
 		} else if (!strcmp(word, "fork")) {
-			/* Bare: nobody tells dim. The child goes on with the conversation. */
+			/*
+			 * A bare fork, which is not reported to dim. The child continues the
+			 * conversation.
+			 */
 			long child = syscall(SYS_fork);
 
 			if (child > 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Does ART's hook reach the agent? A JNI library that has ART register dex files late,
- * by ART's own functions: LATE_DEX twice, and the second copy is unregistered again.
+ * Tests that ART's hook reaches the agent. A JNI library that makes ART register dex files
+ * late, by ART's own functions: LATE_DEX twice, and the second copy is unregistered again.
  * Prints "ready THREAD TID KEPT GONE".
  */
 #define _GNU_SOURCE
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The head of art::DexFile. */
+/* The first part of art::DexFile. */
 struct dex_file {
 	const void *vtable;
 	const void *begin;

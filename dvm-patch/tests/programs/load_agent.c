@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What does the agent do in a process that is no ART of a known build?
- * load_agent AGENT [LIBRARY]: prints what Agent_OnLoad returns and how many tunnels there are.
+ * Loads the agent in a process that is not an ART of a known build. load_agent AGENT [LIBRARY]:
+ * prints what Agent_OnLoad returns and the number of tunnels.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* AT_SP: complete frames, several at once; and the states of the interpreter's code, which lead to the leaf's frame. */
+/* AT_SP: walks complete frames, several at once, and finds the state of the interpreter's code that leads to the leaf's frame. */
 #ifndef VARID_BPF_RULES_AT_SP_H
 #define VARID_BPF_RULES_AT_SP_H
 
 #include "../copies.h"
 
-#define SAVED_AT_ONCE 16   // of an AT_SP rule, whose steps are shorter
-#define STATE_SLOTS 16     // builds of VMs with an AT_SP rule that are profiled at once
+#define SAVED_AT_ONCE 16   // frames of an AT_SP rule, whose steps are shorter
+#define STATE_SLOTS 16     // builds of VMs with an AT_SP rule that can be profiled at once
 
-// A word of what a frame keeps of its caller; the bits above all addresses.
+// A saved word of the caller's, and the bits above all addresses.
 #define SAVED(window, offset) (*(const __u64 *)((window) + VARID_SAVES_OFFSET(offset)))
 #define TAGS (~VARID_ADDRESS(~0ull))
 
-// Complete frames of an AT_SP rule whose callers are others, from the copy: what varid_walk_step would find. It leaves
-// to that what is rare: 32-bit words, addresses with tags. A function of its own: the verifier follows it once.
+// Walks complete frames of an AT_SP rule whose callers follow the same rule, from the copy. The result is that of varid_walk_step,
+// which handles the rare cases: 32-bit words, addresses with tags. A separate function: the verifier checks it once.
 __noinline int saved_steps(struct scratch *s, __u32 limit)
 {
 	const struct varid_rule *rule;
@@ -38,13 +38,13 @@ __noinline int saved_steps(struct scratch *s, __u32 limit)
 	saved_pc = below - rule->saved_pc;
 	saved_frame = below - rule->saved_frame;
 	saved_return = below - rule->saved_return;
-	// From the register that leads to the CFA to the place of the word in the copy, and from that word to the place of the saves.
+	// Offsets in the copy: from the register that leads to the CFA to that word, and from the word's value to the saves.
 	start = s->copy_start;
 	to_word = rule->cfa_word - start;
 	to_saves = rule->cfa_bias - below - start;
 	code_start = rule->code_start;
 	code_size = rule->code_end - code_start;
-	// The verifier must see the bound on the very register that is added.
+	// The verifier must see the bound on the register that is added.
 	asm volatile("" : "+r"(pos));
 	out = (struct varid_packed_frame *)(s->out + (pos & 0xffff));
 	asm volatile("" : "+r"(out));
@@ -63,7 +63,7 @@ __noinline int saved_steps(struct scratch *s, __u32 limit)
 		returns = SAVED(window, saved_return);
 		caller_frame = SAVED(window, saved_frame);
 		caller_pc = SAVED(window, saved_pc);
-		// The return address lies behind a call.
+		// The return address follows a call.
 		if (cfa <= sp || !SAVED(window, below) || returns - code_start - 1 >= code_size || !caller_frame ||
 		    !caller_pc || (caller_frame | caller_pc) & TAGS)
 			break;
@@ -88,7 +88,7 @@ __noinline int saved_steps(struct scratch *s, __u32 limit)
 	return taken == SAVED_AT_ONCE;
 }
 
-// The states of AT_SP rules' code, a slot for each build of a VM.
+// The states of the code of AT_SP rules, one slot for each build of a VM.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, STATE_SLOTS);
@@ -96,8 +96,8 @@ struct {
 	__type(value, struct varid_states);
 } states SEC(".maps");
 
-// Sets the state of a slot that the instruction ip, in bytes from the start of the code, is in, if there is one. A function of its
-// own: the verifier follows each turn of the search once, and not once for each way that leads here.
+// Sets the state of a slot that contains the instruction ip, in bytes from the start of the code, if there is one. A separate
+// function: the verifier checks each iteration of the search once, and not once for each path to it.
 __noinline int find_state(struct scratch *s, __u32 slot, __u32 ip)
 {
 	const struct varid_states *of;

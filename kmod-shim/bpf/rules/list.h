@@ -7,12 +7,12 @@
 
 #define PLAIN_AT_ONCE 8    // frames
 
-// As many steps as there are plain frames, up to PLAIN_AT_ONCE; true if there may be more. alone: each is
-// copied for itself, else they are taken from the copy.
+// Walks up to PLAIN_AT_ONCE plain frames. Returns true if there may be more. alone: each frame is copied
+// separately; otherwise all are taken from the copy.
 static __always_inline bool plain_steps(struct scratch *s, __u32 limit, const bool alone)
 {
 	__u64 at = s->walk.next, start = s->copy_start, whole = s->copy_len, reg_pc = s->walk.reg_pc;
-	// What is written to out cannot change these.
+	// Local copies, because the compiler assumes that writes to out may change the layout.
 	const __u8 word = s->layout.word;
 	const __u16 link_at = s->layout.rules[0].frame_link, pc_at = s->layout.rules[0].frame_pc;
 	__u64 pos = s->pos, next, pc, taken = 0;

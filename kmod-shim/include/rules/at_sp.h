@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* AT_SP: native frames of an interpreter. One register leads to a frame's CFA, another holds its pc. */
+/*
+ * AT_SP: native frames of an interpreter. One register leads to a frame's CFA, another holds its bytecode
+ * pc.
+ */
 #ifndef VARID_RULES_AT_SP_H
 #define VARID_RULES_AT_SP_H
 
 #include "saves.h"
 
-/* How far below its CFA a frame keeps the first of what it keeps of its caller. */
+/* Returns the distance below the CFA, in bytes, of the lowest word that a frame saves of its caller. */
 static inline __attribute__((always_inline)) varid_u32 varid_saved_below(const struct varid_rule *rule)
 {
 	return VARID_SAVES_OFFSET(varid_larger(rule->saved_pc, varid_larger(rule->saved_frame, rule->saved_return)));
 }
 
-/* The CFA that a register leads to; 0: it cannot be read. */
+/* Returns the CFA that a register leads to, or 0 if it cannot be read. */
 static inline __attribute__((always_inline)) varid_u64
 varid_cfa(struct varid_walk *walk, const struct varid_layout *layout, varid_u64 reg, varid_s16 cfa_word, varid_s16 cfa_bias)
 {
@@ -27,7 +30,10 @@ varid_cfa(struct varid_walk *walk, const struct varid_layout *layout, varid_u64 
 	return VARID_ADDRESS(reg + cfa_bias);
 }
 
-/* Begins with the frame in whose code the ip is, or, while that is being made or left, with its caller's. */
+/*
+ * Starts with the frame of the code that contains the ip. If that frame is incomplete, starts with its
+ * caller's.
+ */
 static inline __attribute__((always_inline)) int
 varid_walk_state(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_quick_rules *quick, const struct varid_leaf *leaf)
 {
@@ -48,7 +54,7 @@ varid_walk_state(struct varid_walk *walk, const struct varid_layout *layout, con
 													      VARID_WALK_FRAME;
 }
 
-/* Begins in the interpreter's code. Whatever note there is, it is of a call that is over. */
+/* Starts in the interpreter's code. A note is outdated there. */
 static inline __attribute__((always_inline)) int
 varid_walk_interpreter(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_quick_rules *quick, const struct varid_leaf *leaf)
 {
@@ -57,7 +63,7 @@ varid_walk_interpreter(struct varid_walk *walk, const struct varid_layout *layou
 	walk->frame = VARID_ADDRESS(leaf->frame);
 	if (leaf->state)
 		return varid_walk_state(walk, layout, quick, leaf);
-	/* A frame is being made or left: neither registers nor notes tell where it is. */
+	/* A frame is incomplete: neither registers nor notes lead to it. */
 	if (!leaf->frame || leaf->rule != layout->quick_rule)
 		return VARID_WALK_TORN;
 	return walk->reg_pc ? VARID_WALK_FRAME : VARID_WALK_TORN;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* SIZED, CODE_INFO: frames of compiled code, and those that the thread has noted: of native methods and of the VM's own. */
+/* SIZED, CODE_INFO: frames of compiled code, and noted frames, which are those of native methods and of the VM's special methods. */
 #ifndef VARID_RULES_COMPILED_H
 #define VARID_RULES_COMPILED_H
 
 #include "method_code.h"
 
-#define VARID_PROLOGUE 64 /* bytes of a method's code behind which its frame is complete; arm64 */
+#define VARID_PROLOGUE 64 /* a method's frame is complete after this many bytes of code; arm64 */
 #define VARID_ARM64_RET 0xd65f03c0u
 #define VARID_EM_X86_64 62 /* varid_layout.machine: calls leave the return address on the stack */
 #define VARID_ARGUMENTS_FRAME 2 /* the special method whose frame keeps the arguments of a call */
 
-/* Bytes of the frame of one of the VM's special methods; 0: the method is none. */
+/* Returns the size of a special method's frame in bytes, or 0 if the method is not special. */
 static inline __attribute__((always_inline)) varid_u32
 varid_special_size(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_rule *rule, varid_u64 method)
 {
@@ -35,7 +35,7 @@ varid_special_size(struct varid_walk *walk, const struct varid_layout *layout, c
 	return size;
 }
 
-/* Bytes of the frame that the VM makes for a native method; 0: the method is not native. */
+/* Returns the size of the frame that the VM makes for a native method, in bytes, or 0 if the method is not native. */
 static inline __attribute__((always_inline)) varid_u32
 varid_native_size(struct varid_walk *walk, const struct varid_rule *rule, varid_u64 method)
 {
@@ -48,8 +48,8 @@ varid_native_size(struct varid_walk *walk, const struct varid_rule *rule, varid_
 }
 
 /*
- * Bytes of a frame of compiled code, or of one that a note led to, and what it keeps; 0: its method does not tell;
- * VARID_OTHER_FRAME: it is of other code that the method is executed by. is_special: it is no method's own.
+ * Returns the size of a compiled or noted frame in bytes, and what it saves. 0: the method does not determine it. VARID_OTHER_FRAME: the
+ * method is executed by other code, which makes the frame. is_special: it is a special method's frame.
  */
 static inline __attribute__((always_inline)) varid_u32
 varid_quick_size(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_quick_rules *quick, varid_u64 method, struct varid_saves *saves, int *is_special)
@@ -67,7 +67,7 @@ varid_quick_size(struct varid_walk *walk, const struct varid_layout *layout, con
 		*is_special = size != 0;
 		if (size)
 			return size;
-		/* Compiled code may call native methods by code of their own. */
+		/* Native methods called by compiled code may have compiled code of their own. */
 		if (!quick->has_compiled || walk->is_generic) {
 			size = varid_native_size(walk, rule, method);
 			if (size || quick->has_compiled)
@@ -79,21 +79,21 @@ varid_quick_size(struct varid_walk *walk, const struct varid_layout *layout, con
 	window = VARID_ALONE_AT(walk, method + rule->method_entry, word);
 	if (!window || !varid_code_at(walk, rule, varid_word(word, window, 0), &code))
 		return 0;
-	/* A stub that a note leads to is a proxy's, and keeps all arguments. */
+	/* A noted stub is a proxy's, whose frame saves all arguments. */
 	if (code.size == VARID_STUB_SIZE)
 		return is_noted ? rule->special_sizes[VARID_ARGUMENTS_FRAME] : 0;
-	/* Else the method's code has been replaced since the call, or the method was entered in the middle of a loop. */
+	/* Otherwise the method's code has been replaced since the call, or the method was entered in the middle of a loop. */
 	if (!quick->has_compiled || (!is_noted && !varid_returns_to(&code, walk->returns)))
 		return 0;
 	return varid_frame_of_code(walk, rule, quick->has_at_sp, word, &code, saves);
 }
 
 /*
- * Where the frame of the caller is, and where in its code, of a leaf in compiled code; 0: that is not known. Who unwinds
- * the leaf by all that is known of its code finds the same frame, or this one is none.
+ * Finds the frame of the caller, and the pc in the caller's code, of a leaf in compiled code. Returns 0 if they are not known. An
+ * unwinder that uses all that is known of the leaf's code must find the same frame; otherwise this one is discarded.
  *
- * Behind its prologue a method's frame has the method at the stack pointer. Before it, in an epilogue and in a method that needs no frame
- * there is the caller's frame, with nothing or the return address below.
+ * After its prologue a method's frame has the method at the stack pointer. Before, in an epilogue, and in a method without a frame, the
+ * caller's frame is at the stack pointer, or the return address below it.
  */
 static inline __attribute__((always_inline)) int
 varid_walk_leaf(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_quick_rules *quick, const struct varid_leaf *leaf)
@@ -117,7 +117,7 @@ varid_walk_leaf(struct varid_walk *walk, const struct varid_layout *layout, cons
 	walk->frame = VARID_ADDRESS(leaf->quick_frame);
 	walk->reg_pc = VARID_ADDRESS(leaf->quick_pc);
 	result = varid_enter(walk, quick, is_linked ? sp : sp + word, returns);
-	/* What no frame is made for, or not yet: a return address is no method. */
+	/* The word at sp is a return address and not a method: the leaf has no frame, or not yet. */
 	if (!is_linked && (walk->kind == VARID_QUICK_AT_SP || varid_returns_into(rule, returns)))
 		return result;
 	if (rule->method_entry > VARID_WINDOW - 2 * VARID_WORD_MAX || rule->method_flags > rule->method_entry)
@@ -130,11 +130,11 @@ varid_walk_leaf(struct varid_walk *walk, const struct varid_layout *layout, cons
 		return 0;
 	if (!varid_returns_to(&code, ip + 1))
 		return is_linked && varid_returns_to(&code, returns);
-	/* The frames of native methods' stubs have room for arguments below the method, for a while. */
+	/* Stubs of native methods temporarily reserve space for arguments below the method. */
 	if (flags & rule->native_flag)
 		return 0;
 	if (is_linked && varid_returns_to(&code, returns)) {
-		/* The last call returned there, or a method that calls itself has no frame yet, or no more. */
+		/* The last call returned there, or the frame of a recursive call is not complete or already released. */
 		if (ip - code.entry < VARID_PROLOGUE)
 			return 0;
 		window = VARID_ALONE_AT(walk, ip, sizeof(varid_u32));
@@ -148,16 +148,16 @@ varid_walk_leaf(struct varid_walk *walk, const struct varid_layout *layout, cons
 		return 0;
 	walk->quick = sp;
 	result = varid_walk_leave(walk, layout, quick, sp + size, &saves, 0);
-	/* Native code may have called the leaf. */
+	/* The leaf may have been called by native code. */
 	if (result != VARID_WALK_FRAME)
 		return result == VARID_WALK_END;
-	/* The return address is saved last; before the first call it is in its register, too. */
+	/* The return address is saved last. Until the first call it is also in the link register. */
 	return !is_linked || ip - code.entry >= VARID_PROLOGUE || walk->returns == returns;
 }
 
 /*
- * Begins with the innermost stretch of quick frames: with the caller's of a leaf in compiled code, else with what the
- * thread has noted, which compiled code leaves behind.
+ * Starts with the innermost stretch of quick frames: at the caller of a leaf in compiled code, else at the thread's note. Compiled code
+ * does not clear the note.
  */
 static inline __attribute__((always_inline)) void
 varid_walk_inner(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_quick_rules *quick, const struct varid_leaf *leaf)

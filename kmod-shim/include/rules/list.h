@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* LIST: frames that link to their callers', in fragments of a thread's stack, each with a note of the quick frame that comes before it. */
+/* LIST: linked frames, in fragments of a thread's stack. Each fragment has a note of the quick frame that precedes it. */
 #ifndef VARID_RULES_LIST_H
 #define VARID_RULES_LIST_H
 
 #include "../walk.h"
 
 #define VARID_QUICK_TAG 3ull
-#define VARID_GENERIC_JNI 1ull /* the tag of a native method's frame that its own code has not made */
+#define VARID_GENERIC_JNI 1ull /* the tag of a native method's frame that was not made by compiled code of its own */
 
-/* Takes in a fragment: its quick frame, its top frame, the next one out. */
+/* Enters a fragment: sets the quick frame, the top frame, and the next outer fragment. */
 static inline __attribute__((always_inline)) void
 varid_walk_into(struct varid_walk *walk, varid_u64 quick, varid_u64 top, varid_u64 link)
 {
@@ -18,17 +18,17 @@ varid_walk_into(struct varid_walk *walk, varid_u64 quick, varid_u64 top, varid_u
 	walk->fragment = link;
 }
 
-/* A word of a fragment; 0 where the VM has no such field. */
+/* Returns a word of a fragment, or 0 if the VM has no such field. */
 static inline __attribute__((always_inline)) varid_u64
 varid_fragment_word(const struct varid_layout *layout, const varid_u32 rules, const varid_u8 *window, varid_u16 offset)
 {
-	/* A list has all of them. */
+	/* A VM with a list has all fields. */
 	if (VARID_MAY_HAVE(rules, VARID_RULE_AT_SP) && offset == VARID_NO_FIELD)
 		return 0;
 	return varid_word(layout->word, window, offset);
 }
 
-/* The same with the fragment at addr. */
+/* Enters the fragment at addr. */
 static inline __attribute__((always_inline)) int
 varid_walk_fragment(struct varid_walk *walk, const struct varid_layout *layout, const varid_u32 rules, varid_u64 addr)
 {
@@ -42,11 +42,11 @@ varid_walk_fragment(struct varid_walk *walk, const struct varid_layout *layout, 
 	return VARID_WALK_FRAME;
 }
 
-/* The walk is in its innermost fragment: does that agree with the registers? */
+/* Checks the innermost fragment against the registers. */
 static inline __attribute__((always_inline)) int
 varid_walk_begun(struct varid_walk *walk, varid_u64 sp, varid_u64 reg_frame)
 {
-	/* Compiled code leaves behind what it last told the VM; a frame below sp is no more. */
+	/* Compiled code does not clear its last note. A frame below sp has returned. */
 	if (walk->quick < VARID_ADDRESS(sp))
 		walk->quick = 0;
 	reg_frame = VARID_ADDRESS(reg_frame);
@@ -55,7 +55,7 @@ varid_walk_begun(struct varid_walk *walk, varid_u64 sp, varid_u64 reg_frame)
 	return VARID_WALK_FRAME;
 }
 
-/* The next linked frame. */
+/* Walks the next linked frame. */
 static inline __attribute__((always_inline)) int
 varid_step_list(struct varid_walk *walk, const struct varid_layout *layout, struct varid_frame *out)
 {
@@ -70,7 +70,7 @@ varid_step_list(struct varid_walk *walk, const struct varid_layout *layout, stru
 	if (!window)
 		return VARID_WALK_TORN;
 	walk->next = varid_word(layout->word, window, rule->frame_link);
-	/* The stack grows down: a caller's frame lies above, and no chain can be a cycle. */
+	/* The stack grows down, so callers' frames have higher addresses. This also excludes cycles. */
 	if (walk->next && walk->next <= at)
 		return VARID_WALK_TORN;
 	insns = varid_word(layout->word, window, rule->frame_insns);
@@ -93,9 +93,9 @@ varid_step_list(struct varid_walk *walk, const struct varid_layout *layout, stru
 }
 
 /*
- * LIST: is the frame at, with this link and this pc (from the register if it is the first one), plain:
- * its pc known, its caller above it or none? Then varid_walk_step, if no quick frame comes
- * before, would give it this packed form, and the link for the next frame.
+ * LIST: returns 1 if the frame at `at` is plain: its pc is known, and its caller is above it or absent. `link` is its link, and `pc` its
+ * pc (from the register if it is the first frame). varid_walk_step would give the same packed form and the link as the next frame, unless
+ * a quick frame comes first.
  */
 static inline __attribute__((always_inline)) int
 varid_plain_frame(varid_u64 at, varid_u64 link, varid_u64 pc, struct varid_packed_frame *out)

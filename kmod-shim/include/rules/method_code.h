@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * How large is a frame of a compiled method, and what does it keep of its caller? The code that the method's entry leads to
- * says so: a header before it, and the CodeInfo to which that leads (SIZED, CODE_INFO).
+ * The frame size of a compiled method, and the registers that its frame saves. They are in a header before the method's code, and in
+ * the CodeInfo that the header leads to (SIZED, CODE_INFO).
  */
 #ifndef VARID_RULES_METHOD_CODE_H
 #define VARID_RULES_METHOD_CODE_H
 
 #include "saves.h"
 
-#define VARID_CODE_HEADER 8 /* bytes before a method's code, CODE_INFO: four of them */
-#define VARID_INFO_SIZE 16  /* bytes in which the first four numbers of a CodeInfo are */
-#define VARID_IS_CODE_INFO 0x40000000u /* CODE_INFO: bit of the header: it leads to a CodeInfo */
-#define VARID_STUB_SIZE 0x7fffffffu    /* in place of a size: one of the VM's stubs, which has no header */
-#define VARID_OTHER_FRAME 1 /* in place of a frame's size: an interpreter's frame, which the rule does not describe */
-#define VARID_MAX_INLINE 11 /* a number of a CodeInfo above this is the count of bytes that it has, plus this */
+#define VARID_CODE_HEADER 8 /* bytes read before a method's code, CODE_INFO: four of them */
+#define VARID_INFO_SIZE 16  /* bytes that contain the first four numbers of a CodeInfo */
+#define VARID_IS_CODE_INFO 0x40000000u /* CODE_INFO: bit of the header: there is a CodeInfo */
+#define VARID_STUB_SIZE 0x7fffffffu    /* instead of a size: a stub of the VM's, which has no header */
+#define VARID_OTHER_FRAME 1 /* instead of a frame's size: an interpreter's frame, which the rule does not describe */
+#define VARID_MAX_INLINE 11 /* a larger number in a CodeInfo is the number of bytes that contain the value, plus this */
 
-/* What is before a method's code. */
+/* The data before a method's code. */
 struct varid_method_code {
 	varid_u64 entry;
-	varid_u32 distance; /* from the CodeInfo; 0: there is none */
+	varid_u32 distance; /* to the CodeInfo; 0: there is none */
 	varid_u32 size;     /* bytes, or VARID_STUB_SIZE */
 	varid_u64 info[2];  /* CODE_INFO: the CodeInfo's first bytes */
 };
@@ -35,7 +35,10 @@ varid_read_info(struct varid_walk *walk, struct varid_method_code *code)
 	return 1;
 }
 
-/* A number of a CodeInfo: four bits, or as many bytes as these say, from bit at on, which is moved behind them. */
+/*
+ * Returns a number of a CodeInfo. bits: its first four bits, which are the number or the count of bytes that contain it. These start
+ * at bit `at`, which is advanced past them.
+ */
 static inline __attribute__((always_inline)) varid_u32
 varid_info_number(const varid_u64 *info, varid_u32 bits, varid_u32 *at)
 {
@@ -50,7 +53,7 @@ varid_info_number(const varid_u64 *info, varid_u32 bits, varid_u32 *at)
 	return (varid_u32)rest & ~(varid_u32)0 >> (32 - size);
 }
 
-/* The code that a method's entry leads to; 0: it cannot be read. */
+/* Reads the header of the code at a method's entry. Returns 0 if it cannot be read. */
 static inline __attribute__((always_inline)) int
 varid_code_at(struct varid_walk *walk, const struct varid_rule *rule, varid_u64 entry, struct varid_method_code *code)
 {
@@ -62,7 +65,7 @@ varid_code_at(struct varid_walk *walk, const struct varid_rule *rule, varid_u64 
 	code->entry = entry;
 	code->info[0] = code->info[1] = 0;
 	code->distance = *(const varid_u32 *)window;
-	/* Its highest bit is a flag. */
+	/* The highest bit is a flag. */
 	code->size = *(const varid_u32 *)(window + 4) & 0x7fffffff;
 	if (rule->kind != VARID_RULE_CODE_INFO || code->size == VARID_STUB_SIZE)
 		return 1;
@@ -76,7 +79,7 @@ varid_code_at(struct varid_walk *walk, const struct varid_rule *rule, varid_u64 
 	return 1;
 }
 
-/* Whether a return address is in some code. */
+/* Returns nonzero if a return address is in the code. */
 static inline __attribute__((always_inline)) int varid_returns_to(const struct varid_method_code *code, varid_u64 returns)
 {
 	return code->size != VARID_STUB_SIZE && returns > code->entry && returns - code->entry <= code->size;
@@ -89,7 +92,10 @@ static inline __attribute__((always_inline)) varid_u32 varid_bits(varid_u32 mask
 	return ((mask + (mask >> 4)) & 0x0f0f0f0f) * 0x01010101u >> 24;
 }
 
-/* How far below the CFA a register is kept by a frame that keeps those of a mask: the highest one, the return address, comes first. */
+/*
+ * Returns the distance below the CFA at which a frame saves a register of the mask. The highest register, which is the return address,
+ * comes first.
+ */
 static inline __attribute__((always_inline)) varid_u32 varid_kept_below(varid_u32 mask, varid_u32 reg, varid_u32 word)
 {
 	mask >>= reg & 31;
@@ -97,15 +103,15 @@ static inline __attribute__((always_inline)) varid_u32 varid_kept_below(varid_u3
 }
 
 /*
- * Bytes of the frames of some code, and what they keep; 0: it does not say so; VARID_OTHER_FRAME: they are an interpreter's.
- * has_at_sp: a caller may need registers that it keeps.
+ * Returns the frame size of some code in bytes, and what its frames save. 0: the code does not define it. VARID_OTHER_FRAME: they are
+ * an interpreter's frames. has_at_sp: a caller may need registers that they save.
  */
 static inline __attribute__((always_inline)) varid_u32
 varid_frame_of_code(struct varid_walk *walk, const struct varid_rule *rule, int has_at_sp, varid_u32 word,
 		    struct varid_method_code *code, struct varid_saves *saves)
 {
-	const int has_size = rule->kind == VARID_RULE_CODE_INFO; /* of the code, before that of the frame */
-	varid_u32 at = has_size ? 28 : 24; /* behind the four bits of each number */
+	const int has_size = rule->kind == VARID_RULE_CODE_INFO; /* the size of the code precedes that of the frame */
+	varid_u32 at = has_size ? 28 : 24; /* after the four bits of each number */
 	varid_u32 numbers, size, kept;
 
 	if (code->distance <= VARID_CODE_HEADER)
@@ -113,7 +119,7 @@ varid_frame_of_code(struct varid_walk *walk, const struct varid_rule *rule, int 
 	if (!has_size && !varid_read_info(walk, code))
 		return 0;
 	numbers = (varid_u32)code->info[0] & 0xfffffff;
-	/* The first has flags. */
+	/* The first number contains flags. */
 	if ((numbers & 15) > VARID_MAX_INLINE)
 		return 0;
 	numbers >>= 4;
@@ -121,7 +127,7 @@ varid_frame_of_code(struct varid_walk *walk, const struct varid_rule *rule, int 
 		varid_info_number(code->info, numbers & 15, &at);
 		numbers >>= 4;
 	}
-	/* The largest has two bytes. */
+	/* The largest size has two bytes. */
 	if ((numbers & 15) > VARID_MAX_INLINE + 2)
 		return 0;
 	size = varid_info_number(code->info, numbers & 15, &at) * 16;
@@ -132,7 +138,7 @@ varid_frame_of_code(struct varid_walk *walk, const struct varid_rule *rule, int 
 	kept = varid_info_number(code->info, numbers >> 4 & 15, &at);
 	saves->pc = varid_kept_below(kept, rule->saved_pc, word);
 	saves->frame = varid_kept_below(kept, rule->saved_frame, word);
-	/* No machine has so many. */
+	/* No machine saves that many registers. */
 	if (saves->pc > VARID_SAVES_WINDOW - 2 * VARID_WORD_MAX || saves->frame > VARID_SAVES_WINDOW - 2 * VARID_WORD_MAX)
 		return 0;
 	return size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Walks stretches of quick frames, of either rule, in any order. */
+/* Walks stretches of quick frames of both rules, in any order. */
 #ifndef VARID_RULES_QUICK_H
 #define VARID_RULES_QUICK_H
 
@@ -7,7 +7,7 @@
 #include "compiled.h"
 #include "list.h"
 
-/* Starts in the innermost fragment, whose note the walk has read, and with the frames before it that the leaf's registers lead to. */
+/* Starts in the innermost fragment, whose note has been read, and at the inner frames that the leaf's registers lead to. */
 static inline __attribute__((always_inline)) int
 varid_start_quick(struct varid_walk *walk, const struct varid_layout *layout, const varid_u32 rules, const struct varid_leaf *leaf)
 {
@@ -23,7 +23,7 @@ varid_start_quick(struct varid_walk *walk, const struct varid_layout *layout, co
 			walk->inner = VARID_INNER_KNOWN;
 			return VARID_WALK_FRAME;
 		}
-		/* Where there is compiled code, unwinding leads from a frame that is not complete. */
+		/* With compiled code, an incomplete frame is left to the unwinder. */
 		if (!quick.has_compiled || (leaf->state ? leaf->state & VARID_STATE_HAS_PC : leaf->frame))
 			return VARID_WALK_TORN;
 		varid_end_stretch(walk);
@@ -38,8 +38,8 @@ varid_start_quick(struct varid_walk *walk, const struct varid_layout *layout, co
 }
 
 /*
- * A frame that a note led to is one of the VM's own, which is left out, or a native method's, and has no pc. Each of its callers
- * has its pc, or its place in compiled code, and its way to the next one in what its callees keep.
+ * A noted frame is one of the VM's special methods, which is left out, or a native method's, which has no pc. Each caller's bytecode
+ * pc or pc in compiled code, and the registers that lead to the next frame, are saved by its callees.
  */
 static inline __attribute__((always_inline)) int
 varid_walk_quick(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_quick_rules *quick, struct varid_frame *out)
@@ -68,8 +68,8 @@ varid_walk_quick(struct varid_walk *walk, const struct varid_layout *layout, con
 		out->flags = is_noted ? VARID_FRAME_QUICK : VARID_FRAME_COMPILED;
 		size = varid_quick_size(walk, layout, quick, out->method, &saves, &is_special);
 		/*
-		 * A frame that no rule describes ends its stretch: its pc and its callers are not known, those of the next
-		 * fragment are.
+		 * A frame that no rule describes ends its stretch: its pc and its callers are unknown. The walk continues with the
+		 * next fragment.
 		 */
 		if (quick->has_compiled && (size == VARID_OTHER_FRAME || (!size && is_noted))) {
 			varid_end_stretch(walk);
@@ -91,8 +91,8 @@ varid_walk_quick(struct varid_walk *walk, const struct varid_layout *layout, con
 }
 
 /*
- * The next step of a stretch of quick frames. A note of the innermost fragment is one frame where there is compiled code: that leaves
- * behind the note of a call that is over. In an outer fragment it has called what is there.
+ * Takes the next step of a stretch of quick frames. With compiled code, the note of the innermost fragment is only one frame, because
+ * it may be outdated. The note of an outer fragment is current: its frame called the code inside.
  */
 static inline __attribute__((always_inline)) int
 varid_step_quick(struct varid_walk *walk, const struct varid_layout *layout, const varid_u32 rules, struct varid_frame *out)
@@ -105,7 +105,7 @@ varid_step_quick(struct varid_walk *walk, const struct varid_layout *layout, con
 		result = varid_walk_quick(walk, layout, &quick, out);
 		if (!quick.has_compiled || walk->is_outer || !walk->inner)
 			return result;
-		/* An interpreter's frame that no rule describes is one that only unwinding leaves. */
+		/* An interpreter's frame that no rule describes can only be left by the unwinder. */
 		if (result != VARID_WALK_TORN && (!(out->flags & VARID_FRAME_COMPILED) || out->pc))
 			return result;
 		varid_end_stretch(walk);

@@ -5,14 +5,14 @@
 
 #include "../walk.h"
 
-/* Where the area of the frame pointer is; 0: of none. */
+/* Returns the address of a frame pointer's area, or 0 for a null frame pointer. */
 static inline __attribute__((always_inline)) varid_u64
 varid_area(const struct varid_layout *layout, varid_u64 frame)
 {
 	return frame ? VARID_ADDRESS(frame + layout->rules[0].frame_bias) : 0;
 }
 
-/* Nothing but the area is sure to be there: above it is the frame, which may end its stack. */
+/* Reads only the area, which always exists. The frame above may end at the end of its stack. */
 static inline __attribute__((always_inline)) const varid_u8 *
 varid_area_at(struct varid_walk *walk, const struct varid_layout *layout, varid_u64 at)
 {
@@ -28,16 +28,16 @@ varid_start_areas(struct varid_walk *walk, const struct varid_layout *layout, va
 	if (!window)
 		return VARID_WALK_TORN;
 	walk->next = varid_area(layout, varid_word(layout->word, window, 0));
-	/* A handler in need of registers puts them aside for a moment. */
+	/* A handler that needs more registers uses these two for other values temporarily. */
 	if (walk->next != VARID_ADDRESS(leaf->frame))
 		walk->reg_pc = 0;
 	return VARID_WALK_FRAME;
 }
 
 /*
- * A frame's pc is in the area of what it called. Across a break, and of the innermost frame
- * outside the loop's body, there is only what the frame has exported, for whatever it was at
- * then; a native method never has.
+ * A frame's pc is in the area of its callee. Across a break, and for the innermost frame
+ * outside of the loop's body, only the exported pc is known, which may be outdated. A native
+ * method never exports one.
  */
 static inline __attribute__((always_inline)) int
 varid_step_area(struct varid_walk *walk, const struct varid_layout *layout, struct varid_frame *out)
@@ -66,7 +66,9 @@ varid_step_area(struct varid_walk *walk, const struct varid_layout *layout, stru
 		next = varid_area(layout, varid_word(layout->word, window, rule->frame_link));
 		out->method = varid_word(layout->word, window, rule->frame_method);
 	}
-	/* As fragments: callers lie above. No break is followed by another. */
+	/*
+	 * As for fragments, callers have higher addresses. A break never follows another one.
+	 */
 	if (!out->method || (next && next <= at))
 		return VARID_WALK_TORN;
 	out->addr = at;

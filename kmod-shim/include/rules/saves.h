@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What the rules of quick frames share. They are on the native stack with their method at the stack pointer, of an interpreter (AT_SP) and of
- * compiled code (SIZED, CODE_INFO), in any order.
+ * The common part of the rules of quick frames. These frames are on the native stack with their method at the stack pointer. They are an
+ * interpreter's (AT_SP) or of compiled code (SIZED, CODE_INFO), in any order.
  *
- * Whose frame one is, its callee's return address tells. An interpreter's frame is led to by a register, which its callee keeps,
- * or a callee further in: from the innermost frame, or from one that keeps all registers, the walk knows at each frame what
- * the interpreter's registers hold in it.
+ * The return address in its callee determines which rule a frame follows. An interpreter's frame is found by a register that its callee, or a
+ * frame further in, has saved. So the walk tracks the values of the interpreter's registers in each frame, from the innermost frame, or from
+ * one that saves all registers, on.
  */
 #ifndef VARID_RULES_SAVES_H
 #define VARID_RULES_SAVES_H
@@ -14,7 +14,7 @@
 
 #define VARID_LARGEST_FRAME (1u << 20) /* bytes; 65,535 registers and as many references */
 
-/* How far below its CFA a frame keeps what its caller needs, in bytes. 0: that is still in its register. */
+/* Distances below the CFA at which a frame saves the state of its caller, in bytes. 0: the value is still in its register. */
 struct varid_saves {
 	varid_u32 pc;      /* AT_SP: reg_pc */
 	varid_u32 frame;   /* AT_SP: reg_frame */
@@ -22,8 +22,7 @@ struct varid_saves {
 };
 
 /*
- * The rules of quick frames. A pointer to a rule that there is not leads to another one: a verifier need not know that one is NULL
- * where the other is not.
+ * The rules of quick frames. The pointer to an absent rule points to another rule: so the verifier need not prove that it is not NULL.
  */
 struct varid_quick_rules {
 	const struct varid_rule *at_sp;
@@ -32,7 +31,7 @@ struct varid_quick_rules {
 	int has_compiled;
 };
 
-/* That of AT_SP is the layout's quick_rule, that of compiled frames is it, or the one behind. */
+/* Returns the rules. That of AT_SP is the layout's quick_rule, and that of compiled frames is the same or the next one. */
 static inline __attribute__((always_inline)) struct varid_quick_rules
 varid_quick_rules(const struct varid_layout *layout, const varid_u32 rules)
 {
@@ -50,7 +49,7 @@ varid_quick_rules(const struct varid_layout *layout, const varid_u32 rules)
 	return quick;
 }
 
-/* Whether the code before a return address, or at an ip that is one less, follows a rule. */
+/* Returns nonzero if the code before a return address follows the rule. For an ip, pass ip + 1. */
 static inline __attribute__((always_inline)) int
 varid_returns_into(const struct varid_rule *rule, varid_u64 address)
 {
@@ -72,14 +71,14 @@ varid_saves_of_all(const struct varid_quick_rules *quick, varid_u32 word, struct
 	saves->returns = quick->has_at_sp ? quick->at_sp->saved_return : word;
 }
 
-/* No quick frame comes next. */
+/* Ends a stretch: no quick frame follows. */
 static inline __attribute__((always_inline)) void varid_end_stretch(struct varid_walk *walk)
 {
 	walk->quick = walk->frame = walk->reg_pc = walk->cfa = walk->returns = 0;
 	walk->kind = VARID_QUICK_NOTED;
 }
 
-/* The next quick frame is at an address, and is returned to at another: 0 if the registers do not lead to it. */
+/* Enters the next quick frame, at `at`. `returns` is the return address into its code. Returns 0 if the registers do not lead to it. */
 static inline __attribute__((always_inline)) int
 varid_enter(struct varid_walk *walk, const struct varid_quick_rules *quick, varid_u64 at, varid_u64 returns)
 {
@@ -90,20 +89,20 @@ varid_enter(struct varid_walk *walk, const struct varid_quick_rules *quick, vari
 }
 
 /*
- * Goes from a frame to its caller's, by what the frame keeps below its CFA. link: the return address of one that does not keep it.
- * VARID_WALK_END: the caller is none of this stretch.
+ * Goes from a frame to its caller's, by the words that the frame saves below its CFA. link: the return address, if the frame does not save
+ * it. VARID_WALK_END: the caller is not in this stretch.
  */
 static inline __attribute__((always_inline)) int
 varid_walk_leave(struct varid_walk *walk, const struct varid_layout *layout, const struct varid_quick_rules *quick, varid_u64 cfa, const struct varid_saves *saves, varid_u64 link)
 {
 	const varid_u32 word = layout->word == 4 ? 4 : 8;
-	/* Else the stack may end there. The word at the CFA is the caller's method. */
+	/* Not a whole window: the stack may end there. The word at the CFA is the caller's method. */
 	const varid_u32 below = VARID_SAVES_OFFSET(varid_larger(saves->pc, varid_larger(saves->frame, saves->returns)));
 	const varid_u32 size = VARID_SAVES_OFFSET(below + word);
 	const varid_u8 *window;
 	varid_u64 method, returns;
 
-	/* Where calls leave the return address in a register, a frame of which nothing is saved has no bytes yet, or no longer. */
+	/* If calls leave the return address in a register, a frame that saves nothing has size 0 at its start and end. */
 	if (cfa < walk->quick || (saves->returns && cfa == walk->quick) || cfa - walk->quick > VARID_LARGEST_FRAME)
 		return VARID_WALK_TORN;
 	window = VARID_WINDOW_AT(walk, cfa - below, size);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* SHADOW: a record for each call, which the VM writes to memory of its own. */
+/* SHADOW: one record for each call, which the VM writes to its own memory. */
 #ifndef VARID_RULES_SHADOW_H
 #define VARID_RULES_SHADOW_H
 
 #include "../walk.h"
 
-/* VARID_WALK_END: the records are not those of the thread tid. */
+/* VARID_WALK_END: the records do not belong to thread tid. */
 static inline __attribute__((always_inline)) int
 varid_start_shadow(struct varid_walk *walk, varid_u64 base, varid_u32 tid)
 {

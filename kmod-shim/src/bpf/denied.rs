@@ -1,35 +1,35 @@
-//! Which permission does a process lack that must not use BPF?
+//! Finds the permission that a process lacks to use BPF.
 
 use std::error::Error;
 use std::{fmt, fs, io, iter};
 
-/// What allows BPF, by its bit in `CapEff` of /proc/PID/status.
+/// The capabilities that permit BPF, by their bits in `CapEff` of /proc/PID/status.
 const CAPABILITIES: [(&str, u32); 2] = [("CAP_BPF", 39), ("CAP_PERFMON", 38)];
-/// CAP_SYS_ADMIN stands for both.
+/// CAP_SYS_ADMIN includes both.
 const CAP_SYS_ADMIN: u32 = 21;
-/// What /proc/PID/uid_map has where all users of the machine are there: no container has its own.
+/// The number of ids in /proc/PID/uid_map of the initial user namespace. No container has all of them.
 const ALL_USERS: u64 = 4_294_967_295;
 
-/// What is missing.
+/// The reason why BPF is denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denied {
-    /// These capabilities.
+    /// These capabilities are missing.
     Capabilities(Vec<&'static str>),
-    /// The process has them in a container's user namespace, where they do not count.
+    /// The process has them only in a container's user namespace, where they have no effect.
     UserNamespace,
-    /// It has them.
+    /// The process has them: something else denies it.
     Elsewhere,
 }
 
 impl Denied {
-    /// Of this process.
+    /// Finds the reason for this process.
     pub fn of_this_process() -> Self {
         let read = |name: &str| fs::read_to_string(format!("/proc/self/{name}"));
         let [status, users] = ["status", "uid_map"].map(|name| read(name).unwrap_or_default());
         Self::of(&status, &users)
     }
 
-    /// Of a process with these files in /proc.
+    /// Finds the reason for a process with these files in /proc.
     fn of(status: &str, users: &str) -> Self {
         let mut lines = status.lines();
         let effective = lines.find_map(|line| line.strip_prefix("CapEff:"));
@@ -66,7 +66,7 @@ impl fmt::Display for Denied {
     }
 }
 
-/// Whether the kernel has refused something for want of a permission: the verifier, which refuses programs, says so otherwise.
+/// Returns true if the kernel has refused something for lack of a permission. The verifier refuses programs with other errors.
 pub fn is_denied(error: &(dyn Error + 'static)) -> bool {
     let mut causes = iter::successors(Some(error), |error| (*error).source());
     causes.any(|cause| {

@@ -1,4 +1,4 @@
-//! Why can the BPF shim not be used, and what would help?
+//! Errors of the BPF shim, with what would fix them.
 
 use super::denied::{Denied, is_denied};
 use aya::EbpfError;
@@ -6,24 +6,24 @@ use aya::maps::MapError;
 use aya::programs::ProgramError;
 use std::io;
 
-/// Why the BPF shim cannot be used.
+/// An error that prevents the use of the BPF shim.
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
-    /// This process must not use BPF.
+    /// This process has no permission to use BPF.
     #[error("BPF is not permitted: {0}")]
     Denied(Denied),
-    /// The kernel refuses BPF as a whole, or its object.
+    /// The kernel refuses BPF, or the object.
     #[error("cannot load the BPF shim: {0}. It needs a kernel of 5.15 or newer with BTF")]
     Load(EbpfError),
     /// The verifier or the kernel refuses the program.
     #[error("the kernel refuses the BPF shim: {0}")]
     Program(ProgramError),
-    /// How many CPUs there are, or can be, is not known.
+    /// The number of online or possible CPUs cannot be read.
     #[error("cannot read {path}: {source}")]
     Cpus {
         /// The file of sysfs.
         path: &'static str,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A program cannot be attached to a tracepoint.
@@ -33,7 +33,7 @@ pub enum BpfError {
     Tracepoint {
         /// The name without its system.
         name: String,
-        /// Why.
+        /// The kernel's error.
         source: ProgramError,
     },
     /// The map of targets is full.
@@ -44,7 +44,7 @@ pub enum BpfError {
     Map {
         /// The map.
         map: &'static str,
-        /// Why.
+        /// The reason.
         source: MapError,
     },
     /// A system call failed.
@@ -54,10 +54,10 @@ pub enum BpfError {
         cpu: u32,
         /// The call.
         step: &'static str,
-        /// Why.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The kernel cannot go over to another program from one that has functions.
+    /// The kernel does not support tail calls from programs with functions.
     #[error(
         "this kernel's BPF cannot walk the frames of this VM: it lacks tail calls from programs with functions (x86: 5.10, arm64: 6.0). Use the kernel module"
     )]
@@ -65,10 +65,10 @@ pub enum BpfError {
     /// The program for all rules was refused.
     #[error("{0}")]
     NoWalker(String),
-    /// This build of varid has no program.
+    /// This build of varid contains no program.
     #[error("there is no BPF shim for this processor: its kernels have no BTF")]
     NoProgram,
-    /// The object that was built in lacks a part.
+    /// The built-in object lacks a part.
     #[error("the built-in BPF object has no '{0}'")]
     Missing(&'static str),
 }

@@ -1,14 +1,14 @@
-//! What does this build have of the programs? Object files, compressed: they would be a fourth of a board's varid.
+//! The object files in this build. They are compressed: otherwise they would be a quarter of varid's size on a board.
 
 use super::BpfError;
 use flate2::read::ZlibDecoder;
 use std::io::Read;
 
-/// A compressed object file with programs; None: there are none for this processor.
+/// A compressed object file with programs, or None on a processor without them.
 #[derive(Debug, Clone, Copy)]
 pub struct Object(pub Option<&'static [u8]>);
 
-/// The object file that the build script has made of `bpf/NAME.bpf.c`.
+/// The object file that the build script makes from `bpf/NAME.bpf.c`.
 macro_rules! object {
     ($name:literal) => {{
         #[cfg(has_bpf_program)]
@@ -22,11 +22,11 @@ macro_rules! object {
 pub(super) use object;
 
 impl Object {
-    /// The object file.
+    /// Returns the decompressed object file.
     ///
     /// # Errors
     ///
-    /// This build has none that can be read.
+    /// This build has no object file, or it cannot be read.
     pub fn decompressed(self) -> Result<Vec<u8>, BpfError> {
         let compressed = self.0.ok_or(BpfError::NoProgram)?;
         let mut object = Vec::new();

@@ -1,4 +1,4 @@
-//! How long do threads wait off their CPUs? The shim on the scheduler's tracepoints.
+//! Measures how long threads wait off their CPUs: the shim on the scheduler's tracepoints.
 
 use super::object::{Object, object};
 use super::{BpfError, Counters, Hook, Shim, Variant, load, map_error};
@@ -12,7 +12,7 @@ use varid_model::{Address, MonotonicNs, Pid, Tid};
 /// The programs.
 pub(super) static OBJECT: Object = object!("off_cpu");
 
-/// The variant that needs bpf_loop, then the one that does not.
+/// The variant with bpf_loop, then the one without.
 pub(super) static VARIANTS: [Variant; 2] = [
     Variant {
         entry: "varid_switch",
@@ -24,17 +24,17 @@ pub(super) static VARIANTS: [Variant; 2] = [
     },
 ];
 
-/// The programs beside it, and their tracepoints.
+/// The other programs, and their tracepoints.
 const OTHERS: [(&str, &str); 2] = [
     ("varid_wakeup", "sched_wakeup"),
     ("varid_wakeup_new", "sched_wakeup_new"),
 ];
 const SWITCH: &str = "sched_switch";
 
-/// What a thread waits for while it does not run.
+/// The kind of a wait: what the thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitKind {
-    /// Something that wakes it: a time, a lock, a file.
+    /// An event that wakes it: a timeout, a lock, a file.
     Blocked,
     /// A CPU.
     Runnable,
@@ -44,7 +44,7 @@ impl WaitKind {
     /// Both, in the order of [`Wait::ns`].
     pub const ALL: [Self; 2] = [Self::Blocked, Self::Runnable];
 
-    /// The wait's event as `-e` takes it.
+    /// The name of the wait's event in `-e`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Blocked => "off-cpu",
@@ -53,10 +53,10 @@ impl WaitKind {
     }
 }
 
-/// What samples of a thread's waits stand for.
+/// The waits of a thread that a sample stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// When the last of them ended.
+    /// The end of the last of them.
     pub time: MonotonicNs,
     /// The process.
     pub pid: Pid,
@@ -64,18 +64,18 @@ pub struct Wait {
     pub tid: Tid,
     /// The CPU on which it runs again.
     pub cpu: u32,
-    /// The thread's last record has the stacks of the wait.
+    /// True if the thread's last record has the stacks of the wait.
     pub captured: bool,
-    /// The thread has ended.
+    /// True if the thread has ended.
     pub ends: bool,
-    /// Where user code was left; 0: that is not known.
+    /// Where the thread left user code, or 0 if unknown.
     pub ip: Address,
     /// Nanoseconds of each [`WaitKind`].
     pub ns: [u64; 2],
 }
 
 impl Wait {
-    /// What the shim wrote; None: that is a sample's record.
+    /// Decodes the shim's record of a wait. Returns None for the record of a sample.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (head, _) = bytes.split_first_chunk::<{ size_of::<RawWaitEnd>() }>()?;
         let (words, _) = head.as_chunks();
@@ -94,7 +94,7 @@ impl Wait {
         })
     }
 
-    /// What the samples of a thread lack at a moment at which nothing is recorded any more.
+    /// Returns the waits of a thread that have no sample at `now`, after recording has stopped.
     fn unfinished(tid: u32, raw: &RawWait, now: MonotonicNs) -> Self {
         let [blocked, runnable] = raw.unsampled;
         let now_ns = now.get();
@@ -109,7 +109,7 @@ impl Wait {
             pid: Pid::new(raw.pid),
             tid: Tid::new(tid),
             cpu: 0,
-            // Between two waits, those that are unsampled count for the last one.
+            // Between two waits, the unsampled ones belong to the last record.
             captured: raw.since == 0 || raw.stride != 0,
             ends: false,
             ip: Address::new(raw.ip),
@@ -132,8 +132,8 @@ pub struct OffCpuShim {
 }
 
 impl OffCpuShim {
-    /// Loads the programs, which run once they are attached. A thread has a sample of at least so many nanoseconds of waits. The ring is
-    /// as that of [`Shim::load`].
+    /// Loads the programs, which run once they are attached. A thread gets a sample per `period` nanoseconds of waits. The ring is as for
+    /// [`Shim::load`].
     pub fn load(ring_pages: usize, period: u64) -> Result<Self, BpfError> {
         let hook = Hook::Switch {
             period: period.max(1),
@@ -151,7 +151,7 @@ impl OffCpuShim {
         })
     }
 
-    /// From now on waits are recorded.
+    /// Starts recording waits.
     pub fn attach(&mut self) -> Result<(), BpfError> {
         let entry = (self.shim.variant.entry, SWITCH);
         self.shim.walker.with_object_mut(|object| {
@@ -164,7 +164,7 @@ impl OffCpuShim {
         })
     }
 
-    /// From now on no wait is recorded.
+    /// Stops recording waits.
     pub fn detach(&mut self) -> Result<(), BpfError> {
         let entry = self.shim.variant.entry;
         self.shim.walker.with_object_mut(|object| {
@@ -180,15 +180,15 @@ impl OffCpuShim {
         })
     }
 
-    /// What the samples of each thread lack, after [`Self::detach`] and when the ring has been drained.
+    /// Returns each thread's waits without a sample, after [`Self::detach`] and when the ring has been drained.
     pub fn unfinished(&self, now: MonotonicNs) -> Vec<Wait> {
         let waits = self.waits.iter().filter_map(Result::ok);
         let waits = waits.map(|(tid, raw)| Wait::unfinished(tid, &raw, now));
         waits.filter(|wait| wait.ns != [0, 0]).collect()
     }
 
-    /// A thread was blocked before the shim could see it: it waits from now on, and left user code at `ip`. Nothing happens if the shim has
-    /// seen it.
+    /// Adds a thread that was blocked before the shim could see it: its wait starts now, and it left user code at `ip`. Does nothing if the
+    /// shim has seen the thread.
     pub fn add_blocked(
         &mut self,
         pid: Pid,
@@ -214,7 +214,7 @@ impl OffCpuShim {
         }
     }
 
-    /// As [`Shim::drain`]: records, and what [`Wait::decode`] takes.
+    /// As [`Shim::drain`]: passes records of samples, and those that [`Wait::decode`] decodes.
     pub fn drain(&mut self, each: impl FnMut(&[u8])) {
         self.shim.drain(each);
     }
@@ -244,7 +244,7 @@ impl OffCpuShim {
         self.shim.admit_everyone(target)
     }
 
-    /// How often a target's thread has left its CPU, how often its stacks were captured, and how many threads were not followed.
+    /// Returns how often a target's thread has left its CPU, how often its stacks were captured, and how many threads were not followed.
     pub fn counts(&self) -> Result<(u64, Counters, u64), BpfError> {
         let waits = self.shim.counter(COUNTER_WAITS)?;
         let threads = self.shim.counter(COUNTER_NO_THREAD)?;

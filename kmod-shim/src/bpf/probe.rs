@@ -1,4 +1,4 @@
-//! Who comes by a place in the code? The shim on a uprobe or kprobe, or on a dynamic event of tracefs, which is one of both.
+//! The shim on a uprobe or kprobe, or on a dynamic event of tracefs, which is one of these.
 
 use super::object::{Object, object};
 use super::{BpfError, Hook, Shim, Variant, map_error, run_at};
@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 /// The programs.
 pub(super) static OBJECT: Object = object!("probe");
 
-/// The variant that needs bpf_loop, then the one that does not.
+/// The variant with bpf_loop, then the one without.
 pub(super) static VARIANTS: [Variant; 2] = [
     Variant {
         entry: "varid_probe",
@@ -22,20 +22,20 @@ pub(super) static VARIANTS: [Variant; 2] = [
     },
 ];
 
-/// Threads that may be preempted while the program captures them. The hits of further ones are counted as lost.
+/// The number of threads that may be preempted while the program captures them. Hits of further threads count as lost.
 const PREEMPTED_THREADS: u32 = 32;
 
-/// How many scratches the program takes on a machine that can have so many CPUs.
+/// Returns the number of scratches for a machine with up to `cpus` CPUs.
 pub(super) fn scratches(cpus: u32) -> u32 {
     cpus.saturating_add(PREEMPTED_THREADS)
 }
 
-/// Tells the program that it may take each of so many scratches.
+/// Makes the scratches available to the program.
 pub(super) fn fill(ebpf: &mut Ebpf, scratches: u32) -> Result<(), BpfError> {
     const IDLE: &str = "idle_scratches";
     let idle = ebpf.map_mut(IDLE).ok_or(BpfError::Missing(IDLE))?;
     let mut idle: Stack<_, u32> = Stack::try_from(idle).map_err(map_error(IDLE))?;
-    // The one that was put on top is taken most often.
+    // The last pushed scratch is used most often: it should be the first one.
     (0..scratches)
         .rev()
         .try_for_each(|slot| idle.push(slot, 0))
@@ -43,13 +43,13 @@ pub(super) fn fill(ebpf: &mut Ebpf, scratches: u32) -> Result<(), BpfError> {
 }
 
 impl Shim {
-    /// Loads the program for a probe, of which a sample stands for so many hits. It runs once it is attached.
+    /// Loads the program for a probe. `period`: hits per sample. It runs once it is attached.
     pub fn load_for_probe(ring_pages: usize, period: u64) -> Result<Self, BpfError> {
         let period = period.max(1);
         Self::load_first_of(&VARIANTS, Hook::Probe { period }, ring_pages.max(1))
     }
 
-    /// From now on it runs at each hit of a probe, whatever CPU its event is of, until the event is closed.
+    /// Runs the program at each hit of a probe, on all CPUs, until the event is closed.
     pub fn attach_to_probe(&self, event: BorrowedFd<'_>) -> Result<(), io::Error> {
         self.walker
             .with_object(|object| run_at(object, self.variant.entry, event))

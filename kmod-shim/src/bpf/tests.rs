@@ -1,4 +1,4 @@
-//! Does the kernel take the program, and does what it is told arrive?
+//! The kernel accepts the programs, and targets reach them.
 
 use super::*;
 use crate::target::{CodeState, LeaveFrame};
@@ -8,7 +8,7 @@ use varid_tunnel::abi::RULE_AT_SP;
 
 mod frames;
 
-/// Whether this kernel and this user can load BPF programs at all; if not, the reason is printed.
+/// Returns true if this kernel and this user can load BPF programs. If not, prints the reason.
 fn can_load() -> bool {
     // SAFETY: geteuid takes nothing and cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
@@ -21,7 +21,7 @@ fn can_load() -> bool {
     root && btf
 }
 
-/// The kernel's version: bpf_loop came with 5.17.
+/// Returns true if the kernel has bpf_loop, that is, from 5.17 on.
 fn has_bpf_loop() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release
@@ -47,7 +47,7 @@ fn loads(variants: &'static [Variant], hook: Hook) {
             ..Target::default()
         };
         assert!(target.needs_walker() && !Target::default().needs_walker());
-        // A kernel that cannot walk these frames ends no session.
+        // A kernel that cannot walk these frames must not end the session.
         shim.set_target(42, &target)
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(shim.walker().load().is_ok(), tail_calls);
@@ -115,7 +115,7 @@ fn targets_come_and_go() {
     assert_eq!(shim.everyone.get(&0, 0).unwrap().flags, target.flags);
 }
 
-/// A process whose interpreter has one state, which begins at `start`.
+/// A process whose interpreter has one state, which starts at `start`.
 fn with_states(start: u32) -> Target {
     let leave = LeaveFrame {
         register: 7,
@@ -151,7 +151,7 @@ fn equal_states_share_a_slot_and_one_that_nobody_uses_is_used_again() {
         assert_eq!(slot_of(&mut shim, number, number), number);
     }
     assert_eq!(slot_of(&mut shim, 100, 3), 3);
-    // None is left.
+    // All slots are used.
     assert_eq!(slot_of(&mut shim, 101, 101), 0);
     shim.remove_target(3).unwrap();
     assert_eq!(slot_of(&mut shim, 101, 101), 0, "it still has another user");
@@ -159,7 +159,7 @@ fn equal_states_share_a_slot_and_one_that_nobody_uses_is_used_again() {
     assert_eq!(slot_of(&mut shim, 101, 101), 3);
     let table = shim.states.get(&2, 0).unwrap();
     assert_eq!((table.count, table.states[0].start), (1, 101));
-    // A process that has no states any more uses none.
+    // A process without states releases its slot.
     shim.set_target(1, &Target::default()).unwrap();
     assert_eq!(slot_of(&mut shim, 102, 102), 1);
 }
@@ -171,7 +171,7 @@ fn a_ring_is_as_large_as_its_cpus_need_and_may_be() {
     assert_eq!(shared_ring(256, 2, PAGE), 2 << 20);
     assert_eq!(shared_ring(256, 6, PAGE), 8 << 20);
     assert_eq!(shared_ring(usize::MAX, 6, PAGE), 1 << 30);
-    // A quarter of a CPU's part of what there is, not of what was asked for.
+    // A quarter of a CPU's part of the actual ring, not of the requested one.
     assert_eq!(wake_bytes(2 << 20, 2), 256 << 10);
     assert_eq!(wake_bytes(1 << 30, 1024), 256 << 10);
     assert_eq!(wake_bytes(4096, 4096), 1);

@@ -1,4 +1,4 @@
-//! Who comes by a tracepoint? The shim on a raw tracepoint, which needs no tracefs.
+//! The shim on a raw tracepoint, which does not need tracefs.
 
 use super::object::{Object, object};
 use super::{BpfError, Hook, Shim, Variant};
@@ -7,7 +7,7 @@ use aya::programs::RawTracePoint;
 /// The programs.
 pub(super) static OBJECT: Object = object!("tracepoint");
 
-/// The variant that needs bpf_loop, then the one that does not.
+/// The variant with bpf_loop, then the one without.
 pub(super) static VARIANTS: [Variant; 2] = [
     Variant {
         entry: "varid_hit",
@@ -20,13 +20,13 @@ pub(super) static VARIANTS: [Variant; 2] = [
 ];
 
 impl Shim {
-    /// Loads the program for a tracepoint, of which a sample stands for so many hits. It runs once it is attached.
+    /// Loads the program for a tracepoint. `period`: hits per sample. It runs once it is attached.
     pub fn load_for_tracepoint(ring_pages: usize, period: u64) -> Result<Self, BpfError> {
         let period = period.max(1);
         Self::load_first_of(&VARIANTS, Hook::Tracepoint { period }, ring_pages.max(1))
     }
 
-    /// From now on it runs at the tracepoint of this name, which is given without its system.
+    /// Runs the program at the tracepoint with this name, which does not include its system.
     pub fn attach_to_tracepoint(&self, name: &str) -> Result<(), BpfError> {
         let entry = self.variant.entry;
         self.walker.with_object_mut(|object| {
@@ -40,7 +40,7 @@ impl Shim {
         })
     }
 
-    /// From now on it runs no more.
+    /// Stops running the program.
     pub fn detach_from_tracepoint(&self) -> Result<(), BpfError> {
         let entry = self.variant.entry;
         self.walker.with_object_mut(|object| {

@@ -1,6 +1,6 @@
-//! How is the program for all rules loaded while samples come in?
+//! Loads the program for all rules while samples arrive.
 //!
-//! A verifier takes a while to accept it: a second, where a processor is slow. Meanwhile rings fill up, which those empty who have the shim.
+//! The verifier needs a second for it on a slow processor. Meanwhile rings fill up, which the owner of the shim must drain.
 
 use super::{BpfError, load, map_error};
 use aya::Ebpf;
@@ -8,7 +8,7 @@ use aya::maps::{MapData, ProgramArray};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The program for all rules of a shim, which it goes over to once it is loaded. It can be loaded without the shim.
+/// The program for all rules of a shim, which tail-calls it once it is loaded. It can be loaded without holding the shim.
 #[derive(Clone)]
 pub struct Walker(Arc<Mutex<Programs>>);
 
@@ -17,7 +17,7 @@ struct Programs {
     ebpf: Ebpf,
     /// Name of the program for all rules.
     any: &'static str,
-    /// Where the entry point looks for it; None: the kernel cannot go over to it.
+    /// The map in which the entry point finds it, or None if the kernel does not support such tail calls.
     walkers: Option<ProgramArray<MapData>>,
     state: State,
 }
@@ -26,7 +26,7 @@ struct Programs {
 enum State {
     Untried,
     Loaded,
-    /// What the kernel said. It would say the same again.
+    /// The kernel's error. Another attempt would fail in the same way.
     Refused(String),
 }
 
@@ -54,26 +54,26 @@ impl Walker {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs something with the object that the programs are of.
+    /// Calls `run` with the object that contains the programs.
     pub(super) fn with_object<R>(&self, run: impl FnOnce(&Ebpf) -> R) -> R {
         run(&self.programs().ebpf)
     }
 
-    /// The same, with programs that are changed.
+    /// The same, with mutable access.
     pub(super) fn with_object_mut<R>(&self, run: impl FnOnce(&mut Ebpf) -> R) -> R {
         run(&mut self.programs().ebpf)
     }
 
-    /// Whether loading the program takes time still.
+    /// Returns true if loading has not been tried yet: it will take time.
     pub fn is_untried(&self) -> bool {
         matches!(self.programs().state, State::Untried)
     }
 
-    /// Loads the program, if that was not tried before.
+    /// Loads the program, unless that was tried before.
     ///
     /// # Errors
     ///
-    /// The kernel refuses it, or has refused it before.
+    /// The kernel refuses it, now or before.
     pub fn load(&self) -> Result<(), BpfError> {
         let mut programs = self.programs();
         if matches!(programs.state, State::Untried) {

@@ -2,7 +2,7 @@
 
 use crate::abi;
 
-/// Where the module is found.
+/// The path of the module's device.
 pub const DEVICE: &str = "/dev/varid";
 /// The version of this interface.
 pub const VERSION: u32 = 4;
@@ -13,11 +13,11 @@ pub const RECORD: u32 = 0x5641_5249;
 pub mod counter_flags {
     /// The rate is samples per second, not a period.
     pub const FREQUENCY: u32 = 1;
-    /// User code does not count.
+    /// Do not count user code.
     pub const EXCLUDE_USER: u32 = 2;
-    /// The kernel does not count.
+    /// Do not count the kernel.
     pub const EXCLUDE_KERNEL: u32 = 4;
-    /// Each period is drawn from a range about the rate.
+    /// Each period is drawn from a range around the rate.
     pub const JITTER: u32 = 8;
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use std::mem::offset_of;
     use std::process::Command;
 
-    /// The mirror and the header must agree on every size, offset, request and constant.
+    /// Every size, offset, request and constant must equal the header's.
     #[test]
     fn mirror_equals_the_header() {
         let here = env!("CARGO_MANIFEST_DIR");
@@ -180,7 +180,7 @@ mod tests {
             ("VARID_MODULE_DISABLE", DISABLE),
             ("VARID_MODULE_VALUE", VALUE),
             ("VARID_MODULE_COUNTS", COUNTS),
-            // The ring is read as perf's: its positions stand where perf has them.
+            // The ring has perf's layout: its positions are at perf's offsets.
             ("offsetof(struct varid_module_ring, head)", 1024),
             ("offsetof(struct varid_module_ring, tail)", 1032),
         ] {

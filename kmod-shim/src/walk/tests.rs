@@ -1,4 +1,4 @@
-//! Does a walk find the frames that a VM would show, and stop where they make no sense?
+//! A walk finds the frames of a VM, and stops at inconsistent ones.
 
 mod areas;
 mod at_sp;
@@ -16,10 +16,10 @@ const PAGE: u64 = 4096;
 const TID: u32 = 77;
 /// The thread's base.
 const BASE: u64 = 0x10_0000;
-/// The stack pointer; frames lie above.
+/// The stack pointer; frames have higher addresses.
 const SP: u64 = 0x7f00_0000;
 
-/// Memory that is absent where nothing was put.
+/// Memory that is readable only where something was written.
 #[derive(Default)]
 struct Memory(BTreeMap<u64, Vec<u8>>);
 
@@ -47,7 +47,7 @@ impl Memory {
     }
 }
 
-/// A thread's frames in the making, in one VM's layout.
+/// A thread's frames under construction, in one VM's layout.
 struct Vm {
     layout: Layout,
     memory: Memory,
@@ -145,7 +145,7 @@ impl Vm {
     }
 }
 
-/// The frames of a walk, and how it ended.
+/// Returns the frames of a walk, and how it ended.
 fn all<R: FnMut(u64, &mut [u8]) -> bool>(mut walk: Walk<'_, R>) -> (Vec<ManagedFrame>, Step) {
     let mut frames = Vec::new();
     loop {
@@ -169,7 +169,7 @@ fn frame(addr: u64, method: u64, pc: u64, flags: u64) -> ManagedFrame {
 fn frames_come_innermost_first_across_fragments_in_both_word_sizes() {
     for mut vm in [Vm::wide(), Vm::narrow()] {
         let (inner, outer) = (SP + 0x100, SP + 0x800);
-        // The VM's tag is no part of a quick frame's address.
+        // The VM's tag is not part of a quick frame's address.
         vm.fragment(vm.base_fragment(), (SP + 0x40) | 1, inner, outer);
         vm.word(SP + 0x40, 0x5000);
         vm.frame(inner, inner + 0x100, 0x5010, 0x9010);
@@ -199,7 +199,7 @@ fn a_quick_frame_below_the_stack_pointer_is_no_more() {
     vm.frame(SP + 0x100, 0, 0x5010, 0x9010);
     let expected = vec![frame(SP + 0x100, 0x5010, 0x9010, OUTERMOST)];
     assert_eq!(vm.walk(None), Some((expected.clone(), Step::End)));
-    // And it does not contradict the register that leads to the frame.
+    // Nor does it contradict the register that leads to the frame.
     assert_eq!(
         vm.walk(Some((SP + 0x100, 0x9010))),
         Some((expected, Step::End))
@@ -240,7 +240,7 @@ fn a_frame_that_is_not_the_registers_one_is_torn() {
     vm.fragment(vm.base_fragment(), 0, SP + 0x100, 0);
     vm.frame(SP + 0x100, 0, 0x5010, 0x9010);
     assert_eq!(vm.walk(Some((SP + 0x180, 0x9016))), None);
-    // A live quick frame means that the loop is not what runs.
+    // A live quick frame means that the loop is not running.
     vm.fragment(vm.base_fragment(), SP + 0x40, SP + 0x100, 0);
     assert_eq!(vm.walk(Some((SP + 0x100, 0x9016))), None);
     assert!(vm.walk(None).is_some());
@@ -256,7 +256,7 @@ fn a_pc_that_was_not_exported_comes_from_the_index() {
             at + u64::from(vm.layout.rules[0].frame_index),
             &7u32.to_le_bytes(),
         );
-        // Pushed and not entered: nobody has said yet where its instructions are.
+        // Pushed and not entered: its first instruction is not yet stored.
         let relative = vec![frame(at, 0x5010, 14, OUTERMOST | RELATIVE)];
         assert_eq!(vm.walk(None), Some((relative, Step::End)));
         vm.word(at + u64::from(vm.layout.rules[0].frame_insns), 0x9000);
@@ -264,7 +264,7 @@ fn a_pc_that_was_not_exported_comes_from_the_index() {
             vm.walk(None),
             Some((vec![frame(at, 0x5010, 0x900e, OUTERMOST)], Step::End))
         );
-        // Half the address space of code units is still no absolute address that wraps.
+        // An index of half the address space must not wrap around to an absolute address.
         vm.memory.put(
             at + u64::from(vm.layout.rules[0].frame_index),
             &u32::MAX.to_le_bytes(),
@@ -300,7 +300,7 @@ fn what_cannot_be_read_is_torn_behind_what_could() {
     assert_eq!((frames.len(), end), (2, Step::Torn), "the next frame");
     vm.fragment(vm.base_fragment(), absent, 0, 0);
     assert_eq!(vm.walk(None), Some((vec![], Step::Torn)), "a quick frame");
-    // The last frame of the last page: its window goes beyond the page, nothing needed does.
+    // The last frame of the last page: its window extends beyond the page, the required words do not.
     vm.memory.0.remove(&(BASE / PAGE));
     assert_eq!(vm.walk(None), None, "the thread");
 }
@@ -354,7 +354,7 @@ fn shadow_records_come_innermost_first() {
         shadow(8, 3, &records).walk(None),
         Some((expected.clone(), Step::End))
     );
-    // Records above the depth are of calls that have returned.
+    // Records above the depth belong to calls that have returned.
     assert_eq!(
         shadow(8, 2, &records).walk(None),
         Some((expected[1..].to_vec(), Step::End))
@@ -366,14 +366,14 @@ fn shadow_records_come_innermost_first() {
 fn a_shadow_stack_that_holds_less_than_its_depth_is_torn() {
     assert_eq!(shadow(2, 3, &[(1, 1), (2, 2)]).walk(None), None);
     assert_eq!(shadow(u32::MAX, u64::MAX, &[]).walk(None), None);
-    // Capacity and depth agree in a lie: nothing is there to be read.
+    // Capacity and depth are consistent but wrong: no records are readable.
     assert_eq!(
         shadow(u32::MAX, u64::from(u32::MAX), &[]).walk(None),
         Some((vec![], Step::Torn))
     );
 }
 
-/// Words that often point into the memory that they are in.
+/// Words that often point into the memory that contains them.
 fn words() -> impl Strategy<Value = Vec<u64>> {
     let word = prop_oneof![
         2 => Just(0),
@@ -386,7 +386,7 @@ fn words() -> impl Strategy<Value = Vec<u64>> {
 }
 
 proptest! {
-    /// No memory makes a step read more than three windows, or a chain turn back.
+    /// In no memory does a step read more than three windows, or a chain turn back.
     #[test]
     fn steps_are_bounded_and_chains_ascend_in_any_memory(
         words in words(),

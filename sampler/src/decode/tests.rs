@@ -1,4 +1,4 @@
-//! Is every record of the kernel's understood, and every broken one refused?
+//! The kernel's records are decoded, and malformed ones are refused.
 
 use super::*;
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn origin(id: u64) -> Option<Origin> {
     })
 }
 
-/// Bytes of a record in the making.
+/// The bytes of a record under construction.
 #[derive(Clone)]
 struct Bytes(Vec<u8>);
 
@@ -50,19 +50,19 @@ impl Bytes {
         self
     }
 
-    /// A string as the kernel pads it.
+    /// Appends a string with the kernel's padding.
     fn text(mut self, text: &[u8]) -> Self {
         self.0.extend(text);
         self.0.resize((self.0.len() + 1).next_multiple_of(8), 0);
         self
     }
 
-    /// What every record but a sample ends with.
+    /// Appends the fields at the end of every record except samples.
     fn identified(self) -> Self {
         self.u32(&[10, 11]).u64(&[TIME]).u32(&[1, 0]).u64(&[COPY])
     }
 
-    /// None: of no interest, or malformed.
+    /// Returns None for a record that is not used or is malformed.
     fn decode(&self) -> Option<Stamped> {
         let (stamped, _) = decode(&self.0, origin, &mut SamplePool::default())?;
         (stamped.event != RingEvent::Malformed).then_some(stamped)
@@ -171,7 +171,7 @@ fn what_the_kernel_lost_or_held_back_is_counted() {
     assert!(unthrottle.decode().is_none() && !unthrottle.is_malformed());
 }
 
-/// The start of a sample, after its identifier and, unless it is the shim's, its ip.
+/// Starts a sample: its identifier, and its ip unless it is the shim's.
 fn sample(id: u64) -> Bytes {
     sample_of_mode(perf::PERF_RECORD_MISC_USER, id)
 }
@@ -205,7 +205,7 @@ fn the_shims_record_comes_with_its_own_time() {
         (found.event, found.record.pid.get(), found.record.time.get()),
         (SHIM as usize, 10, 77)
     );
-    // A record that says it is longer than what there is.
+    // Records whose size field exceeds the available bytes.
     for cut in 1..=record.len() {
         let short = Bytes(bytes.0[..bytes.0.len() - cut].to_vec());
         assert!(short.is_malformed(), "{cut}");
@@ -240,7 +240,7 @@ fn the_values_of_a_group_come_with_its_leaders_sample() {
     assert!(sample(99).u64(&[1000]).is_malformed(), "nobody's");
 }
 
-/// A sample with a chain, the registers in the order of perf's bits, and a stack.
+/// Makes a sample with a callchain, registers in the order of perf's bits, and a stack.
 fn copy(chain: &[u64], size: u64, used: u64) -> Bytes {
     copy_of_mode(perf::PERF_RECORD_MISC_USER, chain, size, used)
 }
@@ -307,10 +307,10 @@ fn a_copy_of_the_stack_is_a_record_to_be_walked() {
         );
     }
     assert_eq!(Some(record.stack_addr.get()), record.regs.sp());
-    // What the kernel could not read is no stack.
+    // Bytes that the kernel could not read are not part of the stack.
     assert_eq!(record.stack, (0..24).collect::<Vec<u8>>());
     assert!(copied(&copy(&[], 0, 0)).stack.is_empty());
-    // More used than there is.
+    // The used size exceeds the stack's size.
     assert!(copy(&[], 32, 40).is_malformed());
 }
 
@@ -321,10 +321,10 @@ fn kernel_addresses_of_a_callchain_are_separated_from_user_addresses() {
     let chain = [kernel, 0xffff_8000, 0xffff_9000, user, 0x402000];
     let in_kernel = perf::PERF_RECORD_MISC_KERNEL;
     let record = copied(&copy_of_mode(in_kernel, &chain, 0, 0));
-    // Of a precise event the instruction is exact, and the chain starts behind it.
+    // A precise event has the exact instruction, and its callchain starts after it.
     assert_eq!(record.kernel, [0x401000, 0xffff_9000].map(Address::new));
     assert!(record.has(flags::IN_KERNEL | flags::NO_WALK));
-    // Its interrupt may come in the kernel, though the instruction is the user's.
+    // The interrupt may arrive in the kernel although the instruction is in user code.
     let record = copied(&copy(&chain, 0, 0));
     assert!(record.kernel.is_empty() && !record.has(flags::IN_KERNEL));
     assert_eq!(record.ip, Address::new(0x401000));
@@ -344,7 +344,7 @@ fn a_record_that_is_cut_short_is_refused() {
     let tasks = Bytes::new(perf::PERF_RECORD_FORK, 0)
         .u32(&[20, 10, 21, 11])
         .u64(&[TIME]);
-    // Nothing but the string may be missing: the part before the trailer decides.
+    // A record is malformed if its fixed part is cut.
     for whole in [tasks, Bytes::new(perf::PERF_RECORD_LOST, 0).u64(&[5, 42])] {
         let fixed = whole.0.len();
         for len in 0..fixed.min(24) {
@@ -368,7 +368,7 @@ fn counts_that_lie_allocate_nothing() {
 }
 
 proptest! {
-    /// Any bytes, behind the head of any kind of record.
+    /// Random bytes after the header of any kind of record.
     #[test]
     fn random_bytes_are_decoded_or_refused(
         kind in 0u32..24,
@@ -389,7 +389,7 @@ proptest! {
         }
     }
 
-    /// A true record with some bytes changed.
+    /// A valid record with some changed bytes.
     #[test]
     fn spoilt_records_are_decoded_or_refused(
         which in 0usize..4,

@@ -1,4 +1,4 @@
-//! Which events have a sample each time that a thread comes by a place: tracepoints and probes.
+//! Events that are sampled at each hit of a place in the code: tracepoints and probes.
 
 use super::pmu::Pmu;
 use super::probe::Probe;
@@ -9,7 +9,7 @@ use crate::SamplerError;
 use std::path::Path;
 use varid_model::perf;
 
-/// Where threads come by.
+/// The place whose hits are sampled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HitSource {
     /// A raw tracepoint, by its name without its system.
@@ -19,12 +19,12 @@ pub enum HitSource {
 }
 
 impl HitSource {
-    /// `SYSTEM:NAME`: a probe that tracefs has under this name, or a tracepoint.
+    /// Parses `SYSTEM:NAME`: the name of a probe in tracefs, or a tracepoint.
     pub fn named(system: &str, name: &str) -> Result<Self, SamplerError> {
         if let Some(id) = tracefs::probe_id(Path::new("/"), system, name) {
             return Ok(Self::Probe(Probe::in_tracefs(id)));
         }
-        // The system of a raw tracepoint does not matter: the kernel's own one of this name is not meant.
+        // Raw tracepoints are found by their name alone, so a dynamic system must not select the kernel's own one of that name.
         if tracefs::is_dynamic(system) {
             return Err(SamplerError::NoDynamicEvent {
                 event: format!("{system}:{name}"),
@@ -33,9 +33,9 @@ impl HitSource {
         Ok(Self::Tracepoint(name.to_owned()))
     }
 
-    /// The event of this name.
+    /// Returns the event with this name.
     pub fn event(self, name: &str, rate: Rate) -> Event {
-        // Each hit has a sample unless a period is asked for, as with perf.
+        // As with perf, every hit is sampled unless a period is given.
         let rate = match rate {
             Rate::Frequency(_) => Rate::Period(1),
             Rate::Period(period) => Rate::Period(period.max(1)),
@@ -46,13 +46,14 @@ impl HitSource {
         );
         Event {
             hits: Some(self),
-            // perf's readers want a tracepoint's format with samples of its type. The name says what it is.
+            // Not a tracepoint's type: for samples of it, perf's readers require the tracepoint's format. The name identifies the
+            // event.
             ..Event::generic(name, by_program, rate)
         }
     }
 }
 
-/// The event of a probe's text.
+/// Returns the event of a probe's text.
 pub fn of_probe(
     text: &str,
     probe: &ProbeText,

@@ -1,7 +1,7 @@
-//! Which events are sampled and counted, how often, and which attributes have they?
+//! The events that are sampled and counted, their rates and their attributes.
 //!
-//! [`syntax`] and [`probe_text`] parse the text of `-e`, [`names`] and [`pmu`] know the events of the kernel and of the PMUs, [`resolve`] makes events
-//! of both, [`hits`] and [`probe`] those of places that threads come by.
+//! [`syntax`] and [`probe_text`] parse the text of `-e`, [`names`] and [`pmu`] hold the events of the kernel and of the PMUs, and
+//! [`resolve`] combines both to events. [`hits`] and [`probe`] make the events of tracepoints and probes.
 
 mod hits;
 pub mod modifiers;
@@ -26,12 +26,12 @@ use modifiers::Modifiers;
 use pmu::{Config, Pmu};
 use varid_model::perf;
 
-/// Events that the kernel schedules together: all of them have counters, or none has.
+/// Events that the kernel schedules together: either all of them have counters, or none has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// The leader, then the others.
     pub events: Vec<Event>,
-    /// Only the leader is sampled; the counts of the members are read with each of its samples.
+    /// If true, only the leader is sampled, and the counts of the members are read with each of its samples.
     pub reads: bool,
 }
 
@@ -55,9 +55,10 @@ pub struct Event {
     pub modifiers: Modifiers,
     /// How often it is sampled.
     pub rate: Rate,
-    /// Of time that the scheduler's switches tell; None: it is no time, or perf_event_open(2) counts all of it.
+    /// The kind of time, for events computed from scheduler switches. None for other events, and for time that perf_event_open(2)
+    /// counts alone.
     pub time: Option<TimeEvent>,
-    /// Where threads come by, each time with a sample; None: perf_event_open(2) samples it, or it is time.
+    /// The place whose hits are sampled. None if the event is sampled by perf_event_open(2) or is an event of time.
     pub hits: Option<HitSource>,
 }
 
@@ -68,7 +69,7 @@ pub struct Encoding {
     pub kind: u32,
     /// `config`, `config1`, `config2`.
     pub config: Config,
-    /// The CPUs of the PMU; None: all.
+    /// The CPUs of the PMU, or None for all.
     pub cpus: Option<Vec<u32>>,
     /// The largest `precise_ip` of the PMU.
     pub max_precise: u8,
@@ -110,17 +111,17 @@ impl Event {
         Self::generic("cycles", CYCLES, rate)
     }
 
-    /// Whether perf_event_open(2) opens it.
+    /// Returns true if the event is opened by perf_event_open(2).
     pub fn is_opened(&self) -> bool {
         !matches!(self.time, Some(TimeEvent::Wait(_))) && self.hits.is_none()
     }
 
-    /// Whether only programs of the BPF shim tell when it happens.
+    /// Returns true if only the BPF shim's programs can sample it.
     pub fn needs_bpf(&self) -> bool {
         self.time.is_some() || self.hits.is_some()
     }
 
-    /// Whether a PMU counts it, and not the kernel in software.
+    /// Returns true if a PMU counts it, rather than the kernel in software.
     pub fn is_hardware(&self) -> bool {
         let in_software = [
             perf::PERF_TYPE_SOFTWARE,
@@ -132,7 +133,7 @@ impl Event {
             .any(|encoding| !in_software.contains(&encoding.kind))
     }
 
-    /// Whether it is `cpu-clock` or `task-clock`.
+    /// Returns true for `cpu-clock` and `task-clock`.
     pub fn is_timer(&self) -> bool {
         let clocks = [
             perf::PERF_COUNT_SW_CPU_CLOCK,
@@ -144,7 +145,7 @@ impl Event {
         })
     }
 
-    /// Whether perf_event_open(2) opens it for this process's own user code.
+    /// Returns true if perf_event_open(2) opens it for this process's own user code.
     pub fn opens(&self) -> bool {
         let user = Self {
             modifiers: Modifiers {
@@ -158,7 +159,7 @@ impl Event {
         attrs.any(|mut attr| open(&mut attr, 0, -1, None).is_ok())
     }
 
-    /// Its attribute on a CPU; None: no PMU of the CPU has it.
+    /// Returns its attribute on a CPU, or None if the CPU's PMU does not have it.
     pub fn attr_on(&self, cpu: u32) -> Option<perf::EventAttr> {
         let counts = |encoding: &&Encoding| {
             let cpus = encoding.cpus.as_ref();
@@ -168,7 +169,7 @@ impl Event {
         Some(self.attr(encoding))
     }
 
-    /// The attribute of an encoding: disabled, with times of CLOCK_MONOTONIC and the same sample_id in every record.
+    /// Returns the attribute of an encoding: disabled, with times of CLOCK_MONOTONIC and the same sample_id in every record.
     pub fn attr(&self, encoding: &Encoding) -> perf::EventAttr {
         let [config, config1, config2] = encoding.config;
         let mut attr = base_attr(encoding.kind, config);

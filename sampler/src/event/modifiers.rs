@@ -1,4 +1,4 @@
-//! Which modifiers has an event (`:ukp`): which code is counted, how precise the sampled address is, how it is scheduled?
+//! The modifiers of an event (`:ukp`): which code is counted, how precise the sampled address is, and how the event is scheduled.
 
 use crate::SamplerError;
 use varid_model::perf::EventAttr;
@@ -20,11 +20,11 @@ pub struct Modifiers {
     pub exclude_guest: bool,
     /// `precise_ip`: how little the sampled address may skid, 0 to 3.
     pub precise: u8,
-    /// It has a counter all the time; where none is free, it is in an error state and counts nothing.
+    /// The event always has a counter. If none is free, it is in an error state and counts nothing.
     pub pinned: bool,
-    /// No other event is on the PMU while its group is.
+    /// No other event uses the PMU while its group is scheduled.
     pub exclusive: bool,
-    /// Members of its group are read with its samples.
+    /// The counts of the group's members are read with its samples.
     pub read_group: bool,
 }
 
@@ -73,12 +73,12 @@ impl Modifiers {
         Ok(modifiers)
     }
 
-    /// Whether each letter is a modifier.
+    /// Returns true if each letter is a modifier.
     pub fn are_known(letters: &str) -> bool {
         letters.chars().all(|letter| "ukhIGHpPSDe".contains(letter))
     }
 
-    /// The letters of all modifiers but 'u' and 'k'.
+    /// Returns the letters of all modifiers except 'u' and 'k'.
     pub fn other_than_user_and_kernel(&self) -> String {
         let letters = [
             (self.with_hypervisor, 'h'),
@@ -93,7 +93,7 @@ impl Modifiers {
         set.map(|(_, letter)| letter).collect()
     }
 
-    /// Sets the fields of an attribute, except for `precise_ip`, which depends on the PMU.
+    /// Sets the fields of an attribute, except `precise_ip`, which depends on the PMU.
     pub fn apply(&self, attr: &mut EventAttr) {
         attr.set_exclude_user(self.exclude_user);
         attr.set_exclude_kernel(self.exclude_kernel);

@@ -1,8 +1,8 @@
-//! Which events have a number in the kernel's ABI (linux/perf_event.h), by their names?
+//! The events that have a number in the kernel's ABI (linux/perf_event.h), by name.
 
 use varid_model::perf::{self, EVENT_NAMES};
 
-/// Perf's names of the caches, in the order of `PERF_COUNT_HW_CACHE_*`.
+/// perf's names of the caches, in the order of `PERF_COUNT_HW_CACHE_*`.
 const CACHES: [&[&str]; 7] = [
     &["l1-dcache", "l1-d", "l1d"],
     &["l1-icache", "l1-i", "l1i"],
@@ -13,7 +13,7 @@ const CACHES: [&[&str]; 7] = [
     &["node"],
 ];
 
-/// The name of each of [`CACHES`] in lists.
+/// The name that lists use for each of [`CACHES`].
 const CACHE_NAMES: [&str; 7] = [
     "L1-dcache",
     "L1-icache",
@@ -31,7 +31,7 @@ const OPERATIONS: [(&str, &str, &[&str]); 3] = [
     ("prefetch", "prefetches", &["prefetch"]),
 ];
 
-/// One name of each event: hardware events, then software events, then cache events.
+/// Returns one name of each event: hardware events, then software events, then cache events.
 pub fn listed() -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let mut listed = Vec::new();
@@ -50,7 +50,7 @@ pub fn listed() -> Vec<String> {
     names
 }
 
-/// The type and config of an event by its name; upper case and underscores are as lower case and hyphens.
+/// Looks up the type and config of an event. Case is ignored, and underscores equal hyphens.
 pub fn lookup(name: &str) -> Option<(u32, u64)> {
     let name = name.to_ascii_lowercase().replace('_', "-");
     let named = EVENT_NAMES.iter().find(|(known, ..)| *known == name);
@@ -59,7 +59,7 @@ pub fn lookup(name: &str) -> Option<(u32, u64)> {
         .or_else(|| cache(&name).map(|config| (perf::PERF_TYPE_HW_CACHE, config)))
 }
 
-/// `CACHE-OPERATION[-RESULT]`: `l1-dcache-load-misses`, `llc-loads`, `dtlb-prefetch-misses`.
+/// Parses `CACHE-OPERATION[-RESULT]`: `l1-dcache-load-misses`, `llc-loads`, `dtlb-prefetch-misses`.
 fn cache(name: &str) -> Option<u64> {
     for (cache, names) in (0u64..).zip(CACHES) {
         let mut rests = names.iter().filter_map(|prefix| {
@@ -74,7 +74,7 @@ fn cache(name: &str) -> Option<u64> {
     None
 }
 
-/// The kernel's numbers of the operation and the result in `loads`, `load-misses` or `load-refs`.
+/// Returns the kernel's numbers of the operation and the result in `loads`, `load-misses` or `load-refs`.
 fn operation(text: &str) -> Option<(u64, u64)> {
     for (index, (name, plural, others)) in (0u64..).zip(OPERATIONS) {
         for known in [name, plural].iter().chain(others) {

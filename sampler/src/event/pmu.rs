@@ -1,4 +1,4 @@
-//! Which PMUs does the kernel describe in sysfs, with which types, CPUs, events and formats?
+//! The PMUs that the kernel describes in sysfs: their types, CPUs, events and formats.
 //!
 //! Source: Documentation/ABI/testing/sysfs-bus-event_source-devices-*.
 
@@ -9,9 +9,9 @@ use std::path::Path;
 
 /// The folder of the PMUs, relative to the root.
 const DEVICES: &str = "sys/bus/event_source/devices";
-/// The most events, and the most formats, that are read of a PMU.
+/// The maximum number of events, and of formats, read per PMU.
 const MAX_ENTRIES: usize = 10_000;
-/// Bytes that are read of a file at most.
+/// The maximum number of bytes read from a file.
 const MAX_BYTES: u64 = 4_096;
 
 /// A PMU.
@@ -21,11 +21,11 @@ pub struct Pmu {
     pub name: String,
     /// `perf_event_attr.type` of its events.
     pub kind: u32,
-    /// The CPUs that it counts on; none: all.
+    /// The CPUs that it counts on, or None for all.
     pub cpus: Option<Vec<u32>>,
-    /// Whether it is a PMU of CPUs, and not of a bus or a memory controller.
+    /// True for a PMU of CPUs, false for one of a bus or a memory controller.
     pub core: bool,
-    /// The largest `precise_ip` (caps/max_precise); 0: it has no precise sampling.
+    /// The largest `precise_ip` (caps/max_precise), or 0 without precise sampling.
     pub max_precise: u8,
     /// The terms of its named events.
     pub events: BTreeMap<String, Vec<Term>>,
@@ -56,7 +56,7 @@ impl Pmu {
         let core = name == "cpu" || name.starts_with("armv") || core_cpus.is_some();
         let mut events = BTreeMap::new();
         for event in entries(&device.join("events")) {
-            // EVENT.unit, EVENT.scale and others are no events.
+            // EVENT.unit, EVENT.scale and similar files are not events.
             let alias = text(&device.join("events").join(&event));
             if let Some(terms) = alias.filter(|_| !event.contains('.')) {
                 events.extend(syntax::alias(&terms).map(|terms| (event, terms)));
@@ -85,7 +85,7 @@ impl Pmu {
         })
     }
 
-    /// Whether a name is that of this PMU, or its name without the number of the instance.
+    /// Returns true if `name` is the PMU's name, with or without the instance number.
     pub fn is_called(&self, name: &str) -> bool {
         let number = self.name.strip_prefix(name);
         let number = number.and_then(|rest| rest.strip_prefix('_'));
@@ -94,12 +94,12 @@ impl Pmu {
                 .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
     }
 
-    /// Whether it counts on this CPU.
+    /// Returns true if it counts on this CPU.
     pub fn serves(&self, cpu: u32) -> bool {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
     }
 
-    /// The name of one of its events; upper and lower case are the same.
+    /// Returns the PMU's spelling of an event's name. Case is ignored.
     pub fn event(&self, name: &str) -> Option<&str> {
         let exact = self.events.get_key_value(name);
         let similar = || {
@@ -151,13 +151,13 @@ impl Pmu {
         }
     }
 
-    /// The names of the fields of its events.
+    /// Returns the names of the fields of its events.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
         self.formats.keys().map(String::as_str)
     }
 }
 
-/// A number in perf's syntax: decimal, or hexadecimal after 0x.
+/// Parses a number in perf's syntax: decimal, or hexadecimal after 0x.
 pub fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -165,7 +165,7 @@ pub fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// `config:0-7,32-35`, `config1:5`.
+/// Parses a format such as `config:0-7,32-35` or `config1:5`.
 fn parse_format(text: &str) -> Option<Format> {
     let (word, ranges) = text.trim().split_once(':')?;
     let word = ["config", "config1", "config2"]
@@ -179,7 +179,7 @@ fn parse_format(text: &str) -> Option<Format> {
     Some((word, ranges.collect::<Option<_>>()?))
 }
 
-/// Distributes the bits of a value over ranges of bits; None: it has more bits than these.
+/// Distributes the bits of a value over ranges of bits. Returns None if the value has too many bits.
 fn place(mut value: u64, ranges: &[(u32, u32)]) -> Option<u64> {
     let mut placed = 0;
     for (first, last) in ranges {
@@ -196,7 +196,7 @@ fn mask(ranges: &[(u32, u32)]) -> u64 {
     bits.fold(0, |mask, bit| mask | 1u64.checked_shl(bit).unwrap_or(0))
 }
 
-/// Parses the kernel's lists of CPUs: `0-3,5`. None: it is no such list, or has a CPU above 65535.
+/// Parses the kernel's lists of CPUs (`0-3,5`). Returns None for other text, and for a CPU above 65535.
 pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {

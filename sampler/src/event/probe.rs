@@ -1,4 +1,4 @@
-//! Where in the code of a file or of the kernel is the place that a probe's text names?
+//! Resolves the text of a probe to a place in a file's or the kernel's code.
 
 use super::pmu::Pmu;
 use super::probe_text::{CodeText, PlaceText, ProbeText};
@@ -9,17 +9,17 @@ use varid_model::perf;
 use varid_recording::open_regular;
 use varid_symbolizer::elf::{CodePlaces, PlaceError};
 
-/// `config` of a probe where functions return: the kernel's `PERF_PROBE_CONFIG_IS_RETPROBE`.
+/// `config` of a return probe: the kernel's `PERF_PROBE_CONFIG_IS_RETPROBE`.
 const AT_RETURN: u64 = 1;
 
-/// A probe as the kernel takes it.
+/// A probe in the kernel's encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// `perf_event_attr.type`: of the PMU `uprobe` or `kprobe`, or that of tracepoints.
+    /// `perf_event_attr.type`: the PMU `uprobe` or `kprobe`, or the type of tracepoints.
     pub kind: u32,
     /// `perf_event_attr.config`.
     pub config: u64,
-    /// What is probed; None: the event of tracefs says it.
+    /// The probed place, or None if an event of tracefs defines it.
     pub code: Option<ProbedCode>,
 }
 
@@ -33,7 +33,7 @@ pub struct ProbedCode {
 }
 
 impl ProbeText {
-    /// The probe of this text, the event's name, on a machine with these PMUs. Reads the file's symbols.
+    /// Resolves the text for a machine with these PMUs. `event` is the event's name. Reads the file's symbols.
     pub fn resolve(&self, event: &str, pmus: &[Pmu]) -> Result<Probe, SamplerError> {
         let pmu = match self.place {
             PlaceText::File { .. } => "uprobe",
@@ -63,7 +63,7 @@ impl ProbeText {
 }
 
 impl Probe {
-    /// The probe that has a name in tracefs, and there this number.
+    /// Returns the probe with this number in tracefs.
     pub fn in_tracefs(id: u64) -> Self {
         Self {
             kind: perf::PERF_TYPE_TRACEPOINT,
@@ -74,13 +74,13 @@ impl Probe {
 }
 
 impl CodeText {
-    /// Bytes from the start of the file, as the kernel wants it.
+    /// Returns the offset from the start of the file, in bytes, which the kernel takes.
     fn file_offset(&self, event: &str, path: &str) -> Result<u64, SamplerError> {
         let unread = |problem: String| SamplerError::ProbedFile {
             event: event.to_owned(),
             problem,
         };
-        // A pipe would be waited for.
+        // Only regular files are read: opening a pipe would block.
         let path = Path::new(path);
         open_regular(path).map_err(|error| unread(format!("{}: {error}", path.display())))?;
         let places = CodePlaces::open(path).map_err(|error| unread(error.to_string()))?;

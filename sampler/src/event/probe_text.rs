@@ -1,27 +1,27 @@
-//! Which place in the code of a file or of the kernel does an event name: `uprobe:/lib/libc.so.6:malloc`, `kretprobe:vfs_read`?
+//! Parses the text of a probe: `uprobe:/lib/libc.so.6:malloc`, `kretprobe:vfs_read`.
 //!
-//! The names are bpftrace's. perf gives a place a name first (`perf probe`), which [`super::tracefs`] looks up.
+//! The syntax is bpftrace's. perf names a probe first (`perf probe`); [`super::tracefs`] looks up such names.
 
 /// The text of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeText {
-    /// Where a function returns, not where it is entered.
+    /// True for a return probe.
     pub at_return: bool,
-    /// Whose code.
+    /// The probed place.
     pub place: PlaceText,
 }
 
-/// A place in code, as it is written.
+/// A place in code, as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlaceText {
-    /// Of a file: `/lib/libc.so.6:malloc`.
+    /// In a file: `/lib/libc.so.6:malloc`.
     File {
         /// Its absolute path.
         path: String,
-        /// Where in it.
+        /// The place in the file.
         at: CodeText,
     },
-    /// `FUNCTION[+OFFSET]` of the kernel.
+    /// In the kernel: `FUNCTION[+OFFSET]`.
     Kernel {
         /// The function.
         function: String,
@@ -30,10 +30,10 @@ pub enum PlaceText {
     },
 }
 
-/// A place in a file's code, as it is written.
+/// A place in a file's code, as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CodeText {
-    /// `0x98930`: as `nm` has addresses.
+    /// `0x98930`: an address as `nm` prints it.
     Address(u64),
     /// `FUNCTION[+OFFSET]`.
     Function {
@@ -44,18 +44,18 @@ pub enum CodeText {
     },
 }
 
-/// Whether the text of an event begins as that of a probe does.
+/// Returns true if the text of an event starts like a probe.
 pub fn begins_probe(text: &str) -> bool {
     kind_of(text).is_some()
 }
 
-/// Whether a probe goes on behind this part of its text: a C++ name has commas between its arguments.
+/// Returns true if the text of a probe continues after a comma: C++ names have commas between arguments.
 pub fn is_incomplete(text: &str) -> bool {
     let count = |wanted: char| text.chars().filter(|letter| *letter == wanted).count();
     count('(') > count(')') || count('<') > count('>')
 }
 
-/// Whether it is of a file, whether at the return, and what follows.
+/// Splits off the kind. Returns whether the place is in a file, whether it is a return probe, and the remaining text.
 fn kind_of(text: &str) -> Option<(bool, bool, &str)> {
     let (kind, rest) = text.split_once(':')?;
     match kind {
@@ -68,7 +68,7 @@ fn kind_of(text: &str) -> Option<(bool, bool, &str)> {
 }
 
 impl ProbeText {
-    /// Parses the text of an event; None: it is no probe.
+    /// Parses the text of an event. Returns None if it is not a probe.
     pub fn parse(text: &str) -> Result<Option<Self>, &'static str> {
         let Some((of_file, at_return, rest)) = kind_of(text) else {
             return Ok(None);
@@ -121,7 +121,7 @@ fn code_text(text: &str) -> Result<CodeText, &'static str> {
     }
 }
 
-/// `FUNCTION[+OFFSET]`. The name of a C++ operator may have a '+' of its own.
+/// Splits `FUNCTION[+OFFSET]`. A C++ operator's name may itself contain a '+'.
 fn function_and_offset(text: &str) -> (&str, u64) {
     let split = text.rsplit_once('+');
     let split = split.and_then(|(name, offset)| Some((name, number(offset)?)));

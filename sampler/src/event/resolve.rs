@@ -1,4 +1,4 @@
-//! Which events does the text of `-e` name on a machine with these PMUs?
+//! Resolves the text of `-e` to events of a machine with given PMUs.
 
 use super::hits::of_probe;
 use super::modifiers::Modifiers;
@@ -8,16 +8,16 @@ use super::{Encoding, Event, Group, HitSource, Rate, TimeEvent, names};
 use crate::SamplerError;
 use varid_model::{nearest, perf};
 
-/// The events of the texts of `-e`.
+/// The events that all `-e` name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
     /// The groups, in order.
     pub groups: Vec<Group>,
-    /// Sentences that tell the user what differs from the request.
+    /// Sentences for the user about differences from the request.
     pub notes: Vec<String>,
 }
 
-/// Resolves the texts of all `-e`. Events without a rate of their own (`freq=`, `period=`) have `rate`.
+/// Resolves the texts of all `-e`. Events without a rate of their own (`freq=`, `period=`) get `rate`.
 pub fn resolve<'a>(
     texts: impl IntoIterator<Item = &'a str>,
     rate: Rate,
@@ -114,8 +114,8 @@ impl Resolved {
     }
 }
 
-/// The encodings of a name: of the kernel's ABI, of a PMU's own table, or a raw code. A PMU's event with exactly this spelling comes
-/// before the kernel's, of which upper case and underscores are understood, too.
+/// Returns the encodings of a name: from the kernel's ABI, from a PMU's own table, or of a raw code. A PMU's event with exactly this
+/// spelling precedes the kernel's, whose names also match in upper case and with underscores.
 fn by_name(name: &str, pmus: &[Pmu]) -> Result<Vec<Encoding>, SamplerError> {
     let max_precise = pmus
         .iter()
@@ -153,7 +153,7 @@ fn by_name(name: &str, pmus: &[Pmu]) -> Result<Vec<Encoding>, SamplerError> {
         }
     }
     if let Some(code) = raw_code(name) {
-        // The kernel gives the code to the PMU of each CPU.
+        // The kernel passes the code to the PMU of each CPU.
         return Ok(generic(perf::PERF_TYPE_RAW, code));
     }
     let all = super::all_names(pmus);
@@ -165,14 +165,15 @@ fn by_name(name: &str, pmus: &[Pmu]) -> Result<Vec<Encoding>, SamplerError> {
     })
 }
 
-/// The code of a raw event: `r` and hexadecimal digits.
+/// Parses a raw event: `r` and hexadecimal digits.
 fn raw_code(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('r')?;
     let digits = Some(digits).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// Names that contain a word of this one; if there is none, the names of the kernel's ABI without most cache events.
+/// Returns the names that contain a word of this one. If there are none, returns the names of the kernel's ABI without most cache
+/// events.
 fn similar(name: &str, pmus: &[Pmu]) -> Vec<String> {
     let name = name.to_ascii_lowercase();
     let words: Vec<_> = name
@@ -232,7 +233,7 @@ fn by_terms(
     Ok(event)
 }
 
-/// Takes the terms of a rate and a name; the others are left.
+/// Extracts the terms of a rate and a name, and returns the others.
 fn own_terms(name: &mut String, rate: &mut Rate, terms: &[Term]) -> Result<Vec<Term>, String> {
     let mut others = Vec::new();
     for term in terms {
@@ -251,7 +252,7 @@ fn own_terms(name: &mut String, rate: &mut Rate, terms: &[Term]) -> Result<Vec<T
     Ok(others)
 }
 
-/// An event of time: `off-cpu`, `off-cpu/period=100000/`.
+/// Returns an event of time: `off-cpu`, `off-cpu/period=100000/`.
 fn of_time(text: &EventText, time: TimeEvent, mut rate: Rate) -> Result<Event, SamplerError> {
     let failed = |reason| bad_terms(&text.text, reason);
     let mut name = time.name().to_owned();
@@ -323,7 +324,7 @@ mod tests {
                     panic!("{line:?}: one event")
                 };
                 assert_eq!(event.name, code, "{line:?}");
-                // A code says what the board counts; a name without one is the kernel's.
+                // A raw code is one of the board's PMU; a name without a code is one of the kernel's ABI.
                 let raw = event.encodings[0].kind == perf::PERF_TYPE_RAW;
                 assert_eq!(raw, raw_code(code).is_some(), "{line:?}");
             }
@@ -380,7 +381,7 @@ mod tests {
             let attr = event.attr_on(5).unwrap();
             assert_eq!((attr.type_, attr.config), (kind, config), "{text}");
         }
-        // Spelled as the PMU has it, it is the PMU's; as the kernel has it, the kernel's.
+        // The spelling decides between the PMU's event and the kernel's.
         assert_eq!(
             events("cpu_cycles", board.pmus())[0]
                 .attr_on(0)
@@ -503,7 +504,7 @@ mod tests {
         assert_eq!((kernel.kind, kernel.config), (7, 1));
         let code = kernel.code.unwrap();
         assert_eq!((code.of.as_c_str(), code.offset), (c"vfs_read", 0));
-        // This program's own code, whose file offsets its sections give.
+        // Probes this program's own code. Its section headers give the file offsets.
         let own = std::env::current_exe().unwrap();
         let file = probe(&format!("uprobe:{}:main", own.display()));
         let next = probe(&format!("uprobe:{}:main+1", own.display()));
@@ -517,7 +518,7 @@ mod tests {
         );
         let error = refused("{cycles,kprobe:vfs_read}", machine.pmus());
         assert!(error.contains("no members of a group"), "{error}");
-        // A tracepoint of the kernel's own that has the name is not meant.
+        // The kernel's own tracepoint of that name must not be used.
         let error = refused("probe_none:sched_switch", &[]);
         assert!(error.contains("perf probe"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! Which events and groups are in the text of `-e`, in perf's syntax? Whether a machine has them is decided by [`super::resolve`].
+//! Parses the events and groups in the text of `-e`, in perf's syntax. [`super::resolve`] then looks them up on the machine.
 //!
 //! `LIST = ITEM {, ITEM}`, `ITEM = EVENT | {EVENT {, EVENT}}[:MODIFIERS]`,
 //! `EVENT = NAME[:MODIFIERS] | PMU/TERM{,TERM}/[MODIFIERS] | SYSTEM:TRACEPOINT | PROBE`, `TERM = NAME[=VALUE]`.
@@ -11,9 +11,9 @@ use crate::SamplerError;
 /// A group of events, or a single event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupText {
-    /// Its events. The modifiers of the group are appended to those of each.
+    /// Its events. Each has the group's modifiers appended to its own.
     pub events: Vec<EventText>,
-    /// Whether it is in braces.
+    /// True if the group is written in braces.
     pub braces: bool,
 }
 
@@ -24,7 +24,7 @@ pub struct EventText {
     pub text: String,
     /// Its parts.
     pub spec: EventSpec,
-    /// Letters, checked by [`Modifiers::parse`](super::modifiers::Modifiers::parse).
+    /// Modifier letters, checked by [`Modifiers::parse`](super::modifiers::Modifiers::parse).
     pub modifiers: String,
 }
 
@@ -40,14 +40,14 @@ pub enum EventSpec {
         /// Its terms.
         terms: Vec<Term>,
     },
-    /// A tracepoint of the kernel, or a probe that tracefs has under such a name: `sched:sched_switch`, `probe_libc:malloc`.
+    /// A tracepoint of the kernel, or the name of a probe in tracefs: `sched:sched_switch`, `probe_libc:malloc`.
     Tracepoint {
         /// Its system.
         system: String,
         /// Its name without its system.
         name: String,
     },
-    /// A place in code: `uprobe:/lib/libc.so.6:malloc`.
+    /// A probed place: `uprobe:/lib/libc.so.6:malloc`.
     Probe(ProbeText),
 }
 
@@ -80,7 +80,7 @@ pub fn parse(text: &str) -> Result<Vec<GroupText>, SamplerError> {
     Ok(groups)
 }
 
-/// Whether the text of one `-e` has a probe in the code of a file. A malformed one has none.
+/// Returns true if the text of one `-e` has a probe in a file's code. Malformed texts have none.
 pub fn has_uprobe(text: &str) -> bool {
     let groups = parse(text).unwrap_or_default();
     let mut events = groups.iter().flat_map(|group| &group.events);
@@ -113,12 +113,12 @@ fn group(text: &str) -> Result<GroupText, &'static str> {
     })
 }
 
-/// Splits at the commas that are neither in braces nor between slashes nor in a function's name.
+/// Splits at the commas that are outside of braces, slashes and function names.
 fn split(text: &str) -> Result<Vec<&str>, &'static str> {
     let (mut in_braces, mut in_slashes) = (false, false);
     let mut parts = Vec::new();
     let mut rest = text;
-    // Where an item begins, and up to where it has been searched.
+    // The start of the current item, and the end of the searched part.
     let (mut begun, mut searched) = (0, 0);
     while let Some(at) = rest
         .get(searched..)
@@ -129,7 +129,7 @@ fn split(text: &str) -> Result<Vec<&str>, &'static str> {
         let item = rest.get(begun..at).unwrap_or_default().trim_start();
         let in_probe = begins_probe(item);
         match rest.as_bytes().get(at) {
-            // A path has any number of them.
+            // A probe's path may have any number of slashes.
             Some(b'/') if in_probe => {}
             Some(b'/') => in_slashes = !in_slashes,
             Some(b'{') => {
@@ -194,7 +194,7 @@ fn event(text: &str) -> Result<EventText, &'static str> {
     if inside.contains('/') {
         return Err("more than two '/'");
     }
-    // A PMU's name becomes a part of a path.
+    // A PMU's name becomes part of a path.
     if pmu.contains(['.', '{', '}', ':', '=']) {
         return Err("a PMU's name has neither '.' nor ':'");
     }
@@ -237,7 +237,7 @@ fn tracepoint(system: &str, name: &str) -> Result<EventText, &'static str> {
     })
 }
 
-/// Whether what follows a ':' is the name of a tracepoint, and no modifiers: `sched_switch` of `sched:sched_switch`.
+/// Returns true if the text after a ':' is the name of a tracepoint rather than modifiers: `sched_switch` of `sched:sched_switch`.
 fn is_tracepoint(system: &str, name: &str) -> bool {
     let is_name = |text: &str| {
         text.chars()
@@ -246,7 +246,8 @@ fn is_tracepoint(system: &str, name: &str) -> bool {
     (name.contains(['_', '*']) || is_dynamic(system)) && is_name(system) && is_name(name)
 }
 
-/// Whether a text consists of letters, as modifiers do. [`Modifiers`](super::modifiers::Modifiers) knows which there are.
+/// Returns true if the text consists of letters only. [`Modifiers`](super::modifiers::Modifiers) checks which letters are
+/// modifiers.
 fn are_letters(modifiers: &str) -> bool {
     !modifiers.is_empty() && modifiers.chars().all(|letter| letter.is_ascii_alphabetic())
 }
@@ -266,7 +267,7 @@ fn term(text: &str) -> Result<Term, &'static str> {
     })
 }
 
-/// The terms of an alias file of a PMU: `event=0x11,umask=0x1`.
+/// Parses an alias file of a PMU: `event=0x11,umask=0x1`.
 pub fn alias(text: &str) -> Option<Vec<Term>> {
     let terms = text.trim().split(',').map(str::trim);
     terms.map(|text| term(text).ok()).collect()

@@ -1,30 +1,30 @@
-//! Which events are of the time that threads do not run?
+//! The events that measure how long threads wait.
 
 use super::modifiers::Modifiers;
 use super::{Encoding, Event, Rate};
 use varid_model::perf;
 use varid_shim::WaitKind;
 
-/// An event of time, in nanoseconds. A thread has a sample of its waits when they add up to a period.
+/// An event of time, in nanoseconds. A thread is sampled when its waits add up to a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeEvent {
-    /// The time that threads wait in one way: `off-cpu`, `runnable`.
+    /// The time of one kind of wait: `off-cpu`, `runnable`.
     Wait(WaitKind),
-    /// `wall`: all time of a thread. A timer samples it while it runs.
+    /// `wall`: all time of a thread. A timer samples it while the thread runs.
     Wall,
 }
 
 const NANOSECONDS: u64 = 1_000_000_000;
 
 impl TimeEvent {
-    /// All of them.
+    /// All events of time.
     pub const ALL: [Self; 3] = [
         Self::Wait(WaitKind::Blocked),
         Self::Wait(WaitKind::Runnable),
         Self::Wall,
     ];
 
-    /// As `-e` takes it.
+    /// The event's name in `-e`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Wait(kind) => kind.name(),
@@ -32,13 +32,13 @@ impl TimeEvent {
         }
     }
 
-    /// The event of a name; upper case and underscores are as lower case and hyphens.
+    /// Looks up an event by name. Case is ignored, and underscores equal hyphens.
     pub fn named(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase().replace('_', "-");
         Self::ALL.into_iter().find(|event| event.name() == name)
     }
 
-    /// Whether it has the samples of such waits.
+    /// Returns true if waits of this kind are samples of the event.
     pub fn has(self, kind: WaitKind) -> bool {
         match self {
             Self::Wait(own) => own == kind,
@@ -46,7 +46,7 @@ impl TimeEvent {
         }
     }
 
-    /// The event, called as the user has called it.
+    /// Returns the event under the name that the user gave.
     pub fn event(self, name: &str, rate: Rate) -> Event {
         let (config, rate) = match self {
             Self::Wait(_) => (
@@ -71,7 +71,7 @@ impl TimeEvent {
     }
 }
 
-/// Nanoseconds from one sample to the next at this rate.
+/// Returns the period in nanoseconds that corresponds to a rate.
 pub fn nanoseconds(rate: Rate) -> u64 {
     match rate {
         Rate::Frequency(hz) => NANOSECONDS.checked_div(hz).unwrap_or(NANOSECONDS).max(1),

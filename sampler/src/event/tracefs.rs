@@ -1,22 +1,23 @@
-//! Which probes have a name in tracefs, as `perf probe` gives them one?
+//! Finds probes that have a name in tracefs, such as `perf probe` makes.
 
 use std::fs;
 use std::path::Path;
 
-/// How perf's dynamic events are called unless their user says otherwise: `probe:vfs_read`, `probe_libc:malloc`.
+/// The default prefix of perf's dynamic events: `probe:vfs_read`, `probe_libc:malloc`.
 const DYNAMIC: &str = "probe";
 
-/// Whether a system's events are dynamic ones, which may be called as modifiers are written.
+/// Returns true if a system's events are dynamic ones. Their names may look like modifiers.
 pub fn is_dynamic(system: &str) -> bool {
     system == DYNAMIC || system.starts_with("probe_")
 }
 
-/// Where tracefs is mounted, relative to the root.
+/// The mount points of tracefs, relative to the root.
 const MOUNTS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
-/// A field that the samples of probes alone have: the place, or where a function returns to.
+/// Fields that only the samples of probes have: the probed address, or the return address.
 const PROBE_FIELDS: [&str; 2] = [" __probe_ip;", " __probe_ret_ip;"];
 
-/// The number of a kprobe or uprobe with this name; None: there is no such event, or it is a tracepoint. The root is `/` except in tests.
+/// Returns the number of the kprobe or uprobe with this name, or None if there is no such event or it is a tracepoint. The root is `/`
+/// except in tests.
 pub fn probe_id(root: &Path, system: &str, name: &str) -> Option<u64> {
     let read = |mount: &&str| {
         let event = root.join(mount).join("events").join(system).join(name);

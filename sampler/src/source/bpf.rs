@@ -1,7 +1,7 @@
 //! The shim as a BPF program on the events of each CPU.
 //!
-//! Its records have a ring of their own. If the kernel's own samples are kept, the records go to the ring of these instead: the record of
-//! an overflow comes before the kernel's sample of it, in order with mappings, names, forks and exits.
+//! Its records have a ring of their own. If the kernel's own samples are kept, the records go to their ring instead: the record of an
+//! overflow precedes the kernel's sample of it, and is in order with mappings, names, forks and exits.
 
 use super::hits::Hits;
 use super::off_cpu::OffCpu;
@@ -20,15 +20,15 @@ use varid_shim::{Shim, Target, Walker};
 /// The loaded shim.
 #[derive(Debug)]
 pub struct Bpf {
-    /// One for each event that has samples, by its index: a record does not say its event, but comes from the event's shim.
+    /// One shim for each sampled event, by its index. Records do not contain the event, so each event has its own shim.
     shims: Vec<(usize, Shim)>,
-    /// The events of which each hit has a sample, by their indices.
+    /// The tracepoints and probes, by their events' indices.
     hits: Vec<(usize, Hits)>,
-    /// What calls the shims of tracepoints.
+    /// The kernel functions that call the shims of tracepoints.
     callers: TraceCallers,
-    /// Records the time that threads do not run, if an event is of it.
+    /// Records the off-CPU time of threads, if an event needs it.
     off_cpu: Option<OffCpu>,
-    /// What the kernel's identifiers of events mean.
+    /// The events, by the kernel's identifiers.
     origins: ById<u64, Origin>,
     /// Pages for each CPU of a shim's own ring.
     ring_pages: usize,
@@ -37,7 +37,7 @@ pub struct Bpf {
 }
 
 impl Bpf {
-    /// A source with a loaded shim, which has a ring of so many pages for each CPU. No event is open yet.
+    /// Returns a source with a loaded shim that has `ring_pages` pages of ring for each CPU. No event is open yet.
     pub fn new(shim: Shim, ring_pages: usize) -> Result<Self, SamplerError> {
         Ok(Self {
             shims: vec![(0, shim)],
@@ -50,7 +50,7 @@ impl Bpf {
         })
     }
 
-    /// Loads what these events need.
+    /// Loads the shims of these events.
     pub fn prepare(&mut self, options: &SamplerOptions) -> Result<(), SamplerError> {
         let mut spare = self.shims.pop().map(|(_, shim)| shim);
         self.off_cpu = OffCpu::load(options)?;
@@ -72,8 +72,8 @@ impl Bpf {
             }
             let reads = one.group.reads;
             let shim = match spare.take() {
-                // Members are read with the samples of other processes, too. Without these, what other processes have counted would
-                // count for the next sample of the target.
+                // Members are also read with the samples of other processes. Without those samples, the counts of other processes would
+                // be attributed to the next sample of the target.
                 _ if reads && one.is_leader => Shim::load_keeping_all()?,
                 _ if reads => continue,
                 Some(shim) => shim,
@@ -85,13 +85,13 @@ impl Bpf {
         Ok(())
     }
 
-    /// A ring is readable as soon as it holds anything: only the edge is of interest.
+    /// A ring is readable while it holds any data, so only the edge is watched.
     fn watch(&self, ring: BorrowedFd<'_>) -> Result<(), SamplerError> {
         let edge = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, 0);
         self.filling.add(ring, edge).map_err(watch_error)
     }
 
-    /// Starts what no event of perf's runs.
+    /// Starts what perf events do not trigger: tracepoints, probes and off-CPU time.
     pub fn enable(&mut self) -> Result<(), SamplerError> {
         for (index, hits) in &mut self.hits {
             if let Some((_, shim)) = self.shims.iter().find(|(of, _)| of == index) {
@@ -101,7 +101,7 @@ impl Bpf {
         self.off_cpu.as_mut().map_or(Ok(()), OffCpu::enable)
     }
 
-    /// Ends it.
+    /// Stops the same.
     pub fn disable(&mut self) -> Result<(), SamplerError> {
         for (index, hits) in &mut self.hits {
             if let Some((_, shim)) = self.shims.iter().find(|(of, _)| of == index) {
@@ -111,26 +111,26 @@ impl Bpf {
         self.off_cpu.as_mut().map_or(Ok(()), OffCpu::disable)
     }
 
-    /// Takes what no record will complete.
+    /// Takes the records that no later record will complete.
     pub fn finish(&mut self, pending: &mut Vec<Stamped>) {
         if let Some(off_cpu) = &mut self.off_cpu {
             off_cpu.finish(pending);
         }
     }
 
-    /// What the session's user should know of the samples.
+    /// Returns notes for the user about the samples.
     pub fn notes(&self) -> Vec<String> {
         let notes = self.off_cpu.as_ref().map(OffCpu::notes);
         notes.unwrap_or_default()
     }
 
-    /// The sampling events, a shim on each, and the event that it writes to.
+    /// Opens the sampled events, each with a shim, and the event whose ring they write to.
     pub fn open_cpu(&mut self, options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
         let reads = options.groups.iter().any(|group| group.reads);
         let pages = if reads || self.ring_pages == 0 {
             options.ring_pages
         } else {
-            (options.ring_pages / 4).max(1) // no samples, or few
+            (options.ring_pages / 4).max(1) // few samples, or none
         };
         let mut opened = map_ring((cpu, -1), pages, "dummy", side_band)?;
         let scope = Scope { cpu, thread: None };
@@ -177,9 +177,9 @@ impl Bpf {
         self.filling.0.as_fd()
     }
 
-    /// What is in the shims' own rings.
+    /// Takes the records of the shims' own rings.
     pub fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut SamplePool) {
-        // The rings that it reports are drained now.
+        // Clears the reported edges: these rings are drained now.
         let _ = self
             .filling
             .wait(&mut [EpollEvent::empty(); 8], EpollTimeout::ZERO);
@@ -194,7 +194,7 @@ impl Bpf {
                         self.callers.remove_from(&mut record.kernel);
                         record.ip = record.kernel.first().copied().unwrap_or(record.ip);
                     } else if let Some(leaf) = record.kernel.first_mut() {
-                        // Of a precise event the callchain starts where the interrupt came.
+                        // A precise event's callchain starts where the interrupt arrived.
                         *leaf = record.ip;
                     }
                 }
@@ -206,19 +206,19 @@ impl Bpf {
         }
     }
 
-    /// The event whose samples have this identifier.
+    /// Returns the event whose samples have this identifier.
     pub fn origin(&self, id: u64) -> Option<Origin> {
         self.origins.get(&id).copied()
     }
 
-    /// The programs that walk the frames of targets that need them.
+    /// Returns the programs that walk the frames of targets that need them.
     pub fn walkers(&self) -> Vec<Walker> {
         let walkers = self.shims.iter().map(|(_, shim)| shim.walker());
         let of_waits = self.off_cpu.as_ref().map(OffCpu::walker);
         walkers.chain(of_waits).collect()
     }
 
-    /// Says how a process is sampled.
+    /// Sets how a process is sampled.
     pub fn set_target(&mut self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
         let mut shims = self.shims.iter_mut();
         shims.try_for_each(|(_, shim)| shim.set_target(pid.get(), target))?;
@@ -226,7 +226,7 @@ impl Bpf {
         off_cpu.map_or(Ok(()), |off_cpu| off_cpu.set_target(pid, target))
     }
 
-    /// A process has no target of its own any more.
+    /// Removes the target of a process.
     pub fn remove_target(&mut self, pid: Pid) -> Result<(), SamplerError> {
         let mut shims = self.shims.iter_mut();
         shims.try_for_each(|(_, shim)| shim.remove_target(pid.get()))?;
@@ -234,7 +234,7 @@ impl Bpf {
         off_cpu.map_or(Ok(()), |off_cpu| off_cpu.remove_target(pid))
     }
 
-    /// Says how processes are sampled that have no target of their own.
+    /// Sets how processes without a target of their own are sampled.
     pub fn set_default_target(&mut self, target: &Target) -> Result<(), SamplerError> {
         let mut shims = self.shims.iter_mut();
         shims.try_for_each(|(_, shim)| shim.admit_everyone(target))?;
@@ -242,7 +242,7 @@ impl Bpf {
         off_cpu.map_or(Ok(()), |off_cpu| off_cpu.set_default_target(target))
     }
 
-    /// Records that found no room.
+    /// Returns the number of records lost for lack of space.
     pub fn no_space(&self) -> Result<u64, SamplerError> {
         self.shims.iter().try_fold(0u64, |sum, (_, shim)| {
             Ok(sum.saturating_add(shim.counters()?.no_space))

@@ -1,4 +1,4 @@
-//! Which source is used? The requested one, else the best that works here.
+//! Chooses the source: the requested one, or the best one that works on this machine.
 
 use super::bpf::Bpf;
 use super::module::{Module, only_event};
@@ -20,8 +20,8 @@ pub enum ShimKind {
     Perf,
 }
 
-/// Loads the requested source, or the best one that works here and can sample these events. `ring_pages`: of each CPU's rings; 0: the
-/// records go to the rings of the kernel's own samples, which are kept.
+/// Loads the requested source, or the best one that works here and can sample these events. `ring_pages`: pages of each CPU's rings,
+/// or 0 to write the records to the rings of the kernel's own samples, which are kept.
 pub fn choose(
     requested: Option<ShimKind>,
     groups: &[Group],
@@ -57,7 +57,7 @@ pub fn choose(
 }
 
 fn bpf(groups: &[Group], ring_pages: usize) -> Result<Source, SamplerError> {
-    // Each event has a ring, all rings together have the pages; events of groups that are read have none.
+    // The pages are shared by the rings of all events. Events of groups that are read have no ring.
     let rings = indexed_events(groups)
         .filter(|one| !one.group.reads)
         .count();
@@ -75,7 +75,7 @@ fn module() -> Result<Source, SamplerError> {
     Ok(Source::Module(Box::new(Module::new(Device::open()?))))
 }
 
-/// Whether process ids here are those that the kernel uses.
+/// Returns true if this process's ids are those of the initial PID namespace.
 fn in_initial_pid_namespace() -> bool {
     /// `PROC_PID_INIT_INO` of the kernel's proc_ns.h.
     const INITIAL: &str = "pid:[4026531836]";

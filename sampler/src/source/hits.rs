@@ -1,4 +1,4 @@
-//! How does the shim run each time that a thread comes by a tracepoint or a probe?
+//! Runs the shim at each hit of a tracepoint or a probe.
 
 use crate::SamplerError;
 use crate::event::probe::Probe;
@@ -9,22 +9,22 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use varid_shim::Shim;
 
-/// What an event's shim is attached to.
+/// The place that an event's shim is attached to.
 #[derive(Debug)]
 pub enum Hits {
     /// A raw tracepoint, by its name without its system.
     Tracepoint(String),
-    /// A probe. While its event is open the kernel stops at it; None: sampling has ended.
+    /// A probe.
     Probe {
         /// The event's name.
         name: String,
-        /// Its perf event.
+        /// Its perf event: the probe is placed while this is open. None after sampling has ended.
         event: Option<OwnedFd>,
     },
 }
 
 impl Hits {
-    /// Loads the shim of an event, and has the kernel place the probe. Nothing is sampled yet.
+    /// Loads the shim of an event, and places the probe. Sampling does not start yet.
     pub fn load(
         source: &HitSource,
         event: &Event,
@@ -42,7 +42,7 @@ impl Hits {
                     event: event.name.clone(),
                     source,
                 };
-                // The program runs at the hits on all CPUs, whatever CPU the event is of.
+                // The program runs at hits on all CPUs, so the event may be on any of them.
                 let cpu = online_cpus()?.first().copied().unwrap_or_default();
                 let hits = Self::Probe {
                     name: event.name.clone(),
@@ -53,12 +53,12 @@ impl Hits {
         })
     }
 
-    /// Whether a tracepoint's own functions lie between the program and who comes by.
+    /// Returns true if the callchain has the tracepoint's own functions between the program and the traced code.
     pub fn are_of_tracepoint(&self) -> bool {
         matches!(self, Self::Tracepoint(_))
     }
 
-    /// From now on each hit has a sample.
+    /// Starts sampling the hits.
     pub fn enable(&mut self, shim: &Shim) -> Result<(), SamplerError> {
         match self {
             Self::Tracepoint(name) => Ok(shim.attach_to_tracepoint(name)?),
@@ -76,7 +76,7 @@ impl Hits {
         }
     }
 
-    /// From now on none has.
+    /// Stops sampling the hits.
     pub fn disable(&mut self, shim: &Shim) -> Result<(), SamplerError> {
         match self {
             Self::Tracepoint(_) => Ok(shim.detach_from_tracepoint()?),
@@ -88,11 +88,11 @@ impl Hits {
     }
 }
 
-/// Has the kernel stop at a probe. The event stays disabled: it has no samples of its own.
+/// Places a probe. Its event stays disabled, because it has no samples of its own.
 fn place(probe: &Probe, cpu: u32) -> io::Result<OwnedFd> {
     let mut attr = base_attr(probe.kind, probe.config);
     if let Some(code) = &probe.code {
-        // The kernel reads the text while it opens the event.
+        // The kernel reads the text only while it opens the event.
         attr.config1 = code.of.as_ptr() as u64;
         attr.config2 = code.offset;
     }

@@ -1,4 +1,4 @@
-//! Where do samples come from? One file for each source; this one is what they have in common.
+//! The sources of samples: one file for each; this file has what they share.
 
 mod bpf;
 mod choose;
@@ -22,7 +22,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use varid_model::{Pid, Tid, perf};
 use varid_shim::{Target, Walker, target_flags};
 
-/// Where samples come from.
+/// A source of samples.
 #[derive(Debug)]
 pub enum Source {
     /// The shim as a BPF program, on every CPU.
@@ -44,7 +44,7 @@ impl std::fmt::Display for Source {
 }
 
 impl Source {
-    /// The source as the recording names it.
+    /// The source's name in a recording.
     pub fn kind(&self) -> varid_recording::SampleSource {
         match self {
             Source::Bpf(_) => varid_recording::SampleSource::Bpf,
@@ -53,7 +53,7 @@ impl Source {
         }
     }
 
-    /// Whether it samples whole CPUs and reports every process. Otherwise it has to be attached to each thread.
+    /// Returns true if it samples whole CPUs and reports every process. Other sources must be attached to each thread.
     pub fn is_system_wide(&self) -> bool {
         match self {
             Source::Bpf(_) | Source::Module(_) => true,
@@ -61,7 +61,7 @@ impl Source {
         }
     }
 
-    /// How many records found no room in rings of the source's own; None: it has none.
+    /// Returns the number of records lost for lack of space in the source's own rings, or None if it has no rings.
     pub fn no_space(&self) -> Result<Option<u64>, SamplerError> {
         match self {
             Source::Bpf(bpf) => bpf.no_space().map(Some),
@@ -70,7 +70,7 @@ impl Source {
         }
     }
 
-    /// Loads what these events need, before any is opened.
+    /// Loads what these events need, before any of them is opened.
     pub(super) fn prepare(&mut self, options: &SamplerOptions) -> Result<(), SamplerError> {
         match self {
             Source::Bpf(bpf) => bpf.prepare(options),
@@ -86,7 +86,7 @@ impl Source {
         }
     }
 
-    /// Opens what the source needs on a CPU; nothing counts yet.
+    /// Opens what the source needs on a CPU. Nothing counts yet.
     pub(super) fn open_cpu(
         &mut self,
         options: &SamplerOptions,
@@ -99,16 +99,16 @@ impl Source {
         }
     }
 
-    /// What the samples are that have this identifier of the kernel's; None: they are not of this source.
+    /// Returns the event whose samples have this identifier of the kernel, or None if it is not of this source.
     pub(super) fn origin(&self, id: u64) -> Option<Origin> {
         match self {
             Source::Bpf(bpf) => bpf.origin(id),
             Source::StackCopy(copy) => copy.origin(id),
-            Source::Module(_) => None, // its records have rings of their own
+            Source::Module(_) => None, // its records have their own rings
         }
     }
 
-    /// Starts sampling, besides the events of each CPU.
+    /// Starts sampling that the events of each CPU do not trigger.
     pub(super) fn enable(&mut self) -> Result<(), SamplerError> {
         match self {
             Source::Module(module) => module.enable(),
@@ -117,7 +117,7 @@ impl Source {
         }
     }
 
-    /// Ends sampling.
+    /// Stops sampling.
     pub(super) fn disable(&mut self) -> Result<(), SamplerError> {
         match self {
             Source::Module(module) => module.disable(),
@@ -126,7 +126,7 @@ impl Source {
         }
     }
 
-    /// Readable when rings of the source's own fill up.
+    /// The descriptor that is readable when rings of the source's own fill up.
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Source::Module(module) => Some(module.descriptor()),
@@ -135,7 +135,7 @@ impl Source {
         }
     }
 
-    /// Takes the records of rings of the source's own.
+    /// Takes the records of the source's own rings.
     pub(super) fn drain(&mut self, pending: &mut Vec<Stamped>, spare: &mut SamplePool) {
         match self {
             Source::Module(module) => module.drain(pending, spare),
@@ -144,14 +144,14 @@ impl Source {
         }
     }
 
-    /// Takes what no record will complete, after the last drain.
+    /// Takes the records that no later record will complete, after the last drain.
     pub(super) fn finish(&mut self, pending: &mut Vec<Stamped>) {
         if let Source::Bpf(bpf) = self {
             bpf.finish(pending);
         }
     }
 
-    /// What the session's user should know of the samples, as sentences.
+    /// Returns notes for the user about the samples, as sentences.
     pub fn notes(&self) -> Vec<String> {
         match self {
             Source::Bpf(bpf) => bpf.notes(),
@@ -159,7 +159,7 @@ impl Source {
         }
     }
 
-    /// The programs that have to be loaded before the frames of targets are walked that need them.
+    /// Returns the programs that must be loaded before the frames of the targets that need them can be walked.
     pub(super) fn walkers(&self) -> Vec<Walker> {
         match self {
             Source::Bpf(bpf) => bpf.walkers(),
@@ -167,7 +167,7 @@ impl Source {
         }
     }
 
-    /// Says how a process is sampled.
+    /// Sets how a process is sampled.
     pub(super) fn set_target(
         &mut self,
         options: &SamplerOptions,
@@ -181,7 +181,7 @@ impl Source {
         }
     }
 
-    /// A process is sampled as those of which nothing is said.
+    /// Removes the target of a process, which is sampled by the default target again.
     pub(super) fn remove_target(&mut self, pid: Pid) -> Result<(), SamplerError> {
         match self {
             Source::Bpf(bpf) => bpf.remove_target(pid),
@@ -193,7 +193,7 @@ impl Source {
         }
     }
 
-    /// Says how processes are sampled that have no target of their own.
+    /// Sets how processes without a target of their own are sampled.
     pub(super) fn set_default_target(
         &mut self,
         options: &SamplerOptions,
@@ -206,8 +206,8 @@ impl Source {
         }
     }
 
-    /// Attaches to a thread of a process and to all that it will start, if the source is not system-wide. A thread that has ended
-    /// meanwhile is no error.
+    /// Attaches a source that is not system-wide to a thread of a process and to all threads that it will start. A thread that has ended
+    /// meanwhile is not an error.
     pub(super) fn add_thread(
         &mut self,
         options: &SamplerOptions,
@@ -220,7 +220,8 @@ impl Source {
         }
     }
 
-    /// Whether the threads of a process are sampled: the source is system-wide, or attached to the process or to one that forked it.
+    /// Returns true if the threads of a process are sampled: the source is system-wide, or attached to the process or to one that forked
+    /// it.
     pub fn samples(&self, pid: Pid) -> bool {
         match self {
             Source::Bpf(_) | Source::Module(_) => true,
@@ -228,15 +229,15 @@ impl Source {
         }
     }
 
-    /// A process has forked another.
+    /// Reports that a process has forked another.
     pub(super) fn forked(&mut self, parent: Pid, child: Pid) {
         if let Source::StackCopy(copy) = self {
             copy.forked(parent, child);
         }
     }
 
-    /// Detaches from a process, if the source was attached to it. The counters that sampled it, by CPU, which are closed when they are
-    /// dropped; and the other processes that they sampled.
+    /// Detaches from a process, if the source was attached to it. Returns the counters that sampled it, by CPU, which close when dropped,
+    /// and the other processes that they sampled.
     pub(super) fn detach(&mut self, pid: Pid, cpus: &mut [Cpu]) -> (Vec<(u32, Counter)>, Vec<Pid>) {
         match self {
             Source::Bpf(_) | Source::Module(_) => (Vec::new(), Vec::new()),
@@ -257,7 +258,7 @@ fn with_options(options: &SamplerOptions, target: &Target) -> Target {
     }
 }
 
-/// Adds to an event what its samples hold if they are kept beside the shim's records.
+/// Adds to an event's attribute the fields of samples that are kept beside the shim's records.
 pub(super) fn raw_shape(attr: &mut perf::EventAttr, options: &SamplerOptions) {
     attr.sample_type |= STACK_COPY_SAMPLE;
     attr.sample_regs_user = regs_mask();
@@ -265,12 +266,12 @@ pub(super) fn raw_shape(attr: &mut perf::EventAttr, options: &SamplerOptions) {
     if options.raw_stack == 0 {
         attr.sample_type &= !u64::from(perf::PERF_SAMPLE_STACK_USER);
     } else {
-        // A reader unwinds the stack: a callchain of the kernel's would be a second one.
+        // A reader unwinds the stack, so the kernel's user callchain would be redundant.
         attr.set_exclude_callchain_user(true);
     }
 }
 
-/// Mappings, names, forks and exits are reported with the samples.
+/// Reports mappings, names, forks and exits with the samples.
 fn side_band(attr: &mut perf::EventAttr) {
     attr.set_mmap(true);
     attr.set_mmap_data(true);
@@ -280,8 +281,8 @@ fn side_band(attr: &mut perf::EventAttr) {
     attr.set_task(true);
 }
 
-/// Maps a CPU's ring, of `pages` pages or fewer. It belongs to an event that counts nothing, which errors call `name`; `shape` says what it
-/// reports, and `pid` of which process (-1: of all).
+/// Maps a CPU's ring, of `pages` pages or fewer. The ring belongs to an event that counts nothing; errors call it `name`. `shape` sets what
+/// the event reports, and `pid` for which process (-1: all).
 fn map_ring(
     (cpu, pid): (u32, i32),
     pages: usize,
@@ -294,14 +295,14 @@ fn map_ring(
             u64::from(perf::PERF_COUNT_SW_DUMMY),
         );
         shape(&mut attr);
-        // The reader is woken when a quarter of the ring is full.
+        // Wakes the reader when a quarter of the ring is full.
         attr.set_watermark(true);
         attr.wakeup_watermark = (pages as u32).saturating_mul(1024);
         open_own(attr, (cpu, pid), name)
     })
 }
 
-/// Opens an event that carries records of varid's own, and is not one of the session's.
+/// Opens an event that carries varid's own records and is not one of the session's events.
 fn open_own(
     mut attr: perf::EventAttr,
     (cpu, pid): (u32, i32),
@@ -310,7 +311,7 @@ fn open_own(
     open(&mut attr, pid, cpu as i32, None).map_err(|source| open_error(name, cpu, source))
 }
 
-/// An event of a CPU, which belongs to no thread and no group, was not opened.
+/// Makes the error for an event of a CPU that was not opened. The event belongs to no thread and no group.
 fn open_error(event: &str, cpu: u32, source: io::Error) -> SamplerError {
     SamplerError::Open {
         event: event.to_owned(),

@@ -1,5 +1,5 @@
-//! The shim as a kernel module: it opens the counters itself and fills rings of its own; the
-//! kernel's records of mappings, names, forks and exits come from an event that counts nothing.
+//! The shim as a kernel module: it opens the counters itself and fills its own rings. The kernel's records of mappings, names,
+//! forks and exits come from an event that counts nothing.
 
 use super::{map_ring, open_error, side_band};
 use crate::decode::{self, Origin, RingEvent, SampleKind, SamplePool, Stamped};
@@ -16,18 +16,18 @@ use varid_shim::{Counter, MODULE_RECORD, Module as Device, ModuleCounts, Target}
 #[derive(Debug)]
 pub struct Module {
     device: Device,
-    /// The module has begun a session.
+    /// True if the module has begun a session.
     begun: bool,
-    /// By CPU, in the order that they were opened in.
+    /// By CPU, in the order of opening.
     rings: Vec<Ring>,
-    /// What the module calls each CPU's counter.
+    /// The module's ids of the CPUs' counters.
     counters: Vec<u32>,
     /// The module's counts at the last drain.
     drained: ModuleCounts,
 }
 
 impl Module {
-    /// Nothing is open yet.
+    /// Returns a source with nothing open.
     pub fn new(device: Device) -> Self {
         Self {
             device,
@@ -38,11 +38,11 @@ impl Module {
         }
     }
 
-    /// The counter in the kernel with its ring, where the CPU counts the event, and the event that tells of processes.
+    /// Opens the counter in the kernel with its ring, if the CPU counts the event, and the event that reports processes.
     pub fn open_cpu(&mut self, options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
         let event = only_event(&options.groups)?;
         let counter = self.open_counter(event, options, cpu);
-        // It carries no samples.
+        // The event's ring carries no samples.
         let pages = (options.ring_pages / 4).max(1);
         let mut opened = map_ring((cpu, -1), pages, &event.name, side_band)?;
         match counter {
@@ -97,42 +97,42 @@ impl Module {
         Ok(())
     }
 
-    /// The index of the event, if a CPU counts it.
+    /// Returns the index of the event if any CPU counts it.
     pub fn present(&self) -> Option<usize> {
         (!self.counters.is_empty()).then_some(0)
     }
 
-    /// Readable when a ring is a quarter full.
+    /// The descriptor that is readable when a ring is a quarter full.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.device.as_fd()
     }
 
-    /// All counters count.
+    /// Enables all counters.
     pub fn enable(&self) -> Result<(), SamplerError> {
         Ok(self.device.enable()?)
     }
 
-    /// No counter counts.
+    /// Disables all counters.
     pub fn disable(&self) -> Result<(), SamplerError> {
         Ok(self.device.disable()?)
     }
 
-    /// Says how a process is sampled.
+    /// Sets how a process is sampled.
     pub fn set_target(&self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
         Ok(self.device.set_target(pid.get(), target)?)
     }
 
-    /// A process has no target of its own any more.
+    /// Removes the target of a process.
     pub fn remove_target(&self, pid: Pid) -> Result<(), SamplerError> {
         Ok(self.device.remove_target(pid.get())?)
     }
 
-    /// Says how processes are sampled that have no target of their own.
+    /// Sets how processes without a target of their own are sampled.
     pub fn set_default_target(&self, target: &Target) -> Result<(), SamplerError> {
         Ok(self.device.admit_everyone(target)?)
     }
 
-    /// How long the event was counted, on all CPUs.
+    /// Returns how long the event was counted, on all CPUs.
     pub fn times(&self) -> Times {
         let mut sum = Times::default();
         for counter in &self.counters {
@@ -147,7 +147,7 @@ impl Module {
         sum
     }
 
-    /// Records that found no room.
+    /// Returns the number of records lost for lack of space.
     pub fn no_space(&self) -> Result<u64, SamplerError> {
         Ok(self.device.counts()?.no_space)
     }
@@ -176,8 +176,8 @@ impl Module {
     }
 }
 
-/// The event, if the module can sample the groups. A record of the module's does not say
-/// which counter it comes of: there is one.
+/// Returns the event, if the module can sample the groups. The module's records do not contain the event, so it must be the only
+/// one.
 pub fn only_event(groups: &[Group]) -> Result<&Event, SamplerError> {
     let mut events = groups.iter().flat_map(|group| &group.events);
     let (Some(event), None) = (events.next(), events.next()) else {
@@ -194,7 +194,7 @@ pub fn only_event(groups: &[Group]) -> Result<&Event, SamplerError> {
     }
 }
 
-/// A record of a ring of the module's: its own kind, or a raw sample in perf's form. None: of no interest.
+/// Decodes a record of the module's ring: the module's own kind, or a raw sample in perf's form. Returns None for other records.
 fn decoded(bytes: &[u8], spare: &mut SamplePool) -> Option<Stamped> {
     if !bytes.starts_with(&MODULE_RECORD.to_le_bytes()) {
         let raw = Origin {

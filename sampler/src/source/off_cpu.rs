@@ -1,7 +1,7 @@
-//! How do the records of waits become samples?
+//! Turns the records of waits into samples.
 //!
-//! The shim writes a record where a thread leaves its CPU, and what the sample stands for when the thread runs again. Of a thread only the
-//! last record is of interest.
+//! The shim writes a record when a thread leaves its CPU, and the duration of the wait when the thread runs again. Only the last record of
+//! each thread is used.
 
 use super::trace_callers::TraceCallers;
 use crate::decode::{RingEvent, SamplePool, Sampled, Stamped};
@@ -15,36 +15,36 @@ use std::time::Duration;
 use varid_model::{Address, ById, Machine, Period, Pid, Regs, Tid};
 use varid_shim::{CapturedSample, OffCpuShim, Target, Wait, WaitKind, Walker, flags, target_flags};
 
-/// Bytes of stacks of threads that wait. Records beyond lose theirs.
+/// The maximum total size of the stacks of waiting threads, in bytes. Further records lose their stacks.
 const MAX_WAITING: usize = 1 << 26;
 
-/// The loaded shim of waits, and the threads that wait.
+/// The loaded off-CPU shim, and the threads that wait.
 #[derive(Debug)]
 pub struct OffCpu {
     shim: OffCpuShim,
     waits: Waits,
-    /// Processes whose threads were looked at.
+    /// Processes whose threads were checked for blocked ones.
     seen: HashSet<Pid>,
     is_enabled: bool,
 }
 
-/// The records that wait for their time.
+/// The records of threads that still wait.
 #[derive(Debug, Default)]
 struct Waits {
     /// The event of each kind of wait, by its index among all events.
     events: [Option<usize>; 2],
-    /// By thread: its last record.
+    /// The last record, by thread.
     records: ById<Tid, Box<Sampled>>,
-    /// Bytes of their stacks.
+    /// The total size of their stacks, in bytes.
     stacks: usize,
-    /// What has called the shim.
+    /// The kernel functions that call the shim.
     callers: TraceCallers,
-    /// Nanoseconds that have no sample: of threads that ended before a wait of theirs was captured.
+    /// Nanoseconds without a sample: the waits of threads that ended before one of their waits was captured.
     without_sample: u64,
 }
 
 impl OffCpu {
-    /// Loads the shim, if one of the events is of waits.
+    /// Loads the shim if one of the events measures waits.
     pub fn load(options: &SamplerOptions) -> Result<Option<Self>, SamplerError> {
         let of_kind = |kind: WaitKind| {
             let mut events = indexed_events(&options.groups);
@@ -68,20 +68,20 @@ impl OffCpu {
         }))
     }
 
-    /// From now on waits are recorded.
+    /// Starts recording waits.
     pub fn enable(&mut self) -> Result<(), SamplerError> {
         self.shim.attach()?;
         self.is_enabled = true;
         Ok(())
     }
 
-    /// From now on no wait is recorded.
+    /// Stops recording waits.
     pub fn disable(&mut self) -> Result<(), SamplerError> {
         self.is_enabled = false;
         Ok(self.shim.detach()?)
     }
 
-    /// Readable when the shim's ring fills up.
+    /// The descriptor that is readable when the shim's ring fills up.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.shim.descriptor()
     }
@@ -95,14 +95,14 @@ impl OffCpu {
         });
     }
 
-    /// Takes the samples of threads that wait still, now that nothing is recorded any more.
+    /// Takes the samples of threads that still wait, after recording has stopped.
     pub fn finish(&mut self, pending: &mut Vec<Stamped>) {
         for wait in self.shim.unfinished(monotonic_ns()) {
             pending.extend(self.waits.end(&wait));
         }
     }
 
-    /// What is to be known of the samples.
+    /// Returns notes for the user about the samples.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Ok((waits, counters, threads)) = self.shim.counts() {
@@ -133,12 +133,12 @@ impl OffCpu {
         notes
     }
 
-    /// As the shim's.
+    /// Returns the shim's walker.
     pub fn walker(&self) -> Walker {
         self.shim.walker()
     }
 
-    /// Says how a process is sampled.
+    /// Sets how a process is sampled.
     pub fn set_target(&mut self, pid: Pid, target: &Target) -> Result<(), SamplerError> {
         self.shim.set_target(pid.get(), target)?;
         let is_profiled = target.flags & target_flags::IGNORE == 0;
@@ -148,18 +148,18 @@ impl OffCpu {
         Ok(())
     }
 
-    /// A process has no target of its own any more.
+    /// Removes the target of a process.
     pub fn remove_target(&mut self, pid: Pid) -> Result<(), SamplerError> {
         self.seen.remove(&pid);
         Ok(self.shim.remove_target(pid.get())?)
     }
 
-    /// Says how processes are sampled that have no target of their own.
+    /// Sets how processes without a target of their own are sampled.
     pub fn set_default_target(&mut self, target: &Target) -> Result<(), SamplerError> {
         Ok(self.shim.admit_everyone(target)?)
     }
 
-    /// Threads that are blocked already, which the shim has not seen leave their CPUs.
+    /// Adds the threads that are blocked already. The shim has not seen them leave their CPUs.
     fn add_blocked(&mut self, pid: Pid) -> Result<(), SamplerError> {
         for (tid, ip) in blocked_threads(pid) {
             self.shim.add_blocked(pid, tid, ip, monotonic_ns())?;
@@ -169,7 +169,7 @@ impl OffCpu {
 }
 
 impl Waits {
-    /// A thread has left its CPU. What is to be handed on: nothing, unless the record is malformed.
+    /// Keeps the record of a thread that has left its CPU. Returns a malformed record, which is handed over at once.
     fn begin(&mut self, stamped: Stamped, spare: &mut SamplePool) -> Option<Stamped> {
         let RingEvent::Sample(mut sampled) = stamped.event else {
             return Some(stamped);
@@ -186,17 +186,17 @@ impl Waits {
         None
     }
 
-    /// Takes out the last record of a thread.
+    /// Removes and returns the last record of a thread.
     fn take(&mut self, tid: Tid) -> Option<Box<Sampled>> {
         let taken = self.records.remove(&tid)?;
         self.stacks = self.stacks.saturating_sub(taken.record.stack_bytes());
         Some(taken)
     }
 
-    /// A thread runs again, or has ended: the sample of its waits.
+    /// Returns the sample of the waits of a thread that runs again or has ended.
     fn end(&mut self, wait: &Wait) -> Option<Stamped> {
         let captured = match wait.captured || wait.ends {
-            // A thread's number may have been another process's before, of which no end was told.
+            // The thread id may be reused: the end of an earlier thread in another process may have been missed.
             true => self
                 .take(wait.tid)
                 .filter(|captured| captured.record.pid == wait.pid),
@@ -240,7 +240,7 @@ impl Waits {
     }
 }
 
-/// The sample of a wait whose stacks were not captured: where user code was left.
+/// Makes the sample of a wait whose stacks were not captured. Its only frame is where the thread left user code.
 fn leaf_of(wait: &Wait) -> Box<Sampled> {
     let mut regs = Regs::unknown(Machine::NATIVE);
     regs.set(Machine::NATIVE.ip(), Some(wait.ip.get()));
@@ -259,20 +259,20 @@ fn leaf_of(wait: &Wait) -> Box<Sampled> {
     })
 }
 
-/// The threads of a process that are blocked, and where they have left user code.
+/// Returns the blocked threads of a process, and where each has left user code.
 fn blocked_threads(pid: Pid) -> HashMap<Tid, Address> {
     let tasks = Path::new("/proc").join(pid.to_string()).join("task");
     let entries = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
     let threads = entries.filter_map(|entry| {
         let tid = entry.file_name().to_str()?.parse().ok()?;
-        // Of a thread that is not blocked it says "running".
+        // For a thread that is not blocked, the file contains "running".
         let call = std::fs::read_to_string(entry.path().join("syscall")).ok()?;
         Some((Tid::new(tid), left_at(&call)?))
     });
     threads.collect()
 }
 
-/// The instruction behind a system call, of `/proc/PID/syscall`: the last word. A thread of the kernel has none.
+/// Returns the address after the system call, which is the last word of `/proc/PID/syscall`. A kernel thread has none.
 fn left_at(call: &str) -> Option<Address> {
     let pc = call.trim().rsplit(' ').next()?.strip_prefix("0x")?;
     let pc = u64::from_str_radix(pc, 16).ok();
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!((found.event, found.read.as_slice()), (4, &[(5, 12)][..]));
         assert_eq!(found.record.period, Period::new(30));
         assert_eq!((found.record.time.get(), found.record.cpu), (100, 3));
-        // The shim's own frames are not the thread's.
+        // The frames of the shim's own callers are removed.
         assert_eq!(found.record.kernel, [Address::new(0xffff14)]);
         assert_eq!(found.record.ip, Address::new(0xffff14));
         let runnable = sample(waits.end(&wait(8, true, [0, 12])));
@@ -361,7 +361,7 @@ mod tests {
         let found = sample(waits.end(&wait(7, false, [30, 0])));
         assert_eq!(found.record.regs.ip(), Some(0x5000));
         assert!(found.record.has(flags::LEAF_ONLY));
-        // The record of an earlier wait is left for a later one.
+        // The record of an earlier wait stays for a later one.
         assert_eq!(waits.records.len(), 1);
         let nowhere = Wait {
             ip: Address::new(0),
@@ -399,7 +399,7 @@ mod tests {
         }
         let beyond = sample(waits.end(&wait(9, true, [30, 0])));
         assert!(beyond.record.stack.is_empty() && beyond.record.has(flags::STACK_TRUNCATED));
-        // A record makes room for the next one of its thread.
+        // A record replaces its thread's previous one, whose memory is available again.
         begin(&mut waits, &mut spare, 8);
         assert!(
             !waits.records[&Tid::new(8)]

@@ -1,4 +1,4 @@
-//! perf's own copies of registers and stack: events per thread and CPU, no privileges.
+//! perf's own copies of registers and stack: events per thread and CPU, without privileges.
 
 use super::{map_ring, side_band};
 use crate::decode::{Origin, STACK_COPY_SAMPLE, SampleKind, regs_mask};
@@ -7,20 +7,20 @@ use crate::ioctl::enable;
 use crate::{Cpu, SamplerError, SamplerOptions};
 use varid_model::{ById, Pid, Tid};
 
-/// What was found out while events were opened.
+/// What is known of the opened events.
 #[derive(Debug, Default)]
 pub struct StackCopy {
-    /// Only user code may be sampled.
+    /// True if only user code may be sampled.
     exclude_kernel: bool,
-    /// What the kernel's identifiers of events mean.
+    /// The events, by the kernel's identifiers.
     origins: ById<u64, Origin>,
-    /// By identifier of an open event: the process for whose threads it was opened.
+    /// The process for whose threads an event was opened, by the event's identifier.
     opened_for: ById<u64, Pid>,
-    /// By process: the process whose events sample it, which is itself or one that forked it.
+    /// The process whose events sample a process: the process itself or one that forked it.
     sampled_by: ById<Pid, Pid>,
 }
 
-/// A ring that events of threads will share.
+/// Maps a ring that the events of threads share.
 pub fn open_cpu(options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
     map_ring((cpu, 0), options.ring_pages, "dummy", |attr| {
         attr.set_exclude_kernel(true);
@@ -28,17 +28,17 @@ pub fn open_cpu(options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError>
 }
 
 impl StackCopy {
-    /// The event whose samples have this identifier. Those of a thread's children have the same.
+    /// Returns the event whose samples have this identifier. The inherited events of a thread's children have the same one.
     pub fn origin(&self, id: u64) -> Option<Origin> {
         self.origins.get(&id).copied()
     }
 
-    /// Whether events are open that sample a process.
+    /// Returns true if open events sample a process.
     pub fn samples(&self, pid: Pid) -> bool {
         self.sampled_by.contains_key(&pid)
     }
 
-    /// A process that is forked inherits its parent's events.
+    /// Records that a forked process inherits its parent's events.
     pub fn forked(&mut self, parent: Pid, child: Pid) {
         match self.sampled_by.get(&parent).copied() {
             Some(by) => self.sampled_by.insert(child, by),
@@ -46,13 +46,13 @@ impl StackCopy {
         };
     }
 
-    /// A process has ended; the events that were opened for it sample those that it forked.
+    /// Removes a process that has ended. The events opened for it continue to sample its children.
     pub fn ended(&mut self, pid: Pid) {
         self.sampled_by.remove(&pid);
     }
 
-    /// Takes out the events that sample a process: the events, by CPU, and the other processes that they sampled. An inherited event
-    /// cannot be closed for one process alone.
+    /// Removes the events that sample a process. Returns the events, by CPU, and the other processes that they sampled: an inherited
+    /// event cannot be closed for one process alone.
     pub fn detach(&mut self, pid: Pid, cpus: &mut [Cpu]) -> (Vec<(u32, Counter)>, Vec<Pid>) {
         let Some(by) = self.sampled_by.remove(&pid) else {
             return (Vec::new(), Vec::new());
@@ -73,7 +73,7 @@ impl StackCopy {
         (closed, others)
     }
 
-    /// Attaches to a thread of a process, if it still runs, and to all that it will start.
+    /// Attaches to a thread of a process, if it still runs, and to all threads that it will start.
     pub fn add_thread(
         &mut self,
         options: &SamplerOptions,
@@ -124,7 +124,7 @@ impl StackCopy {
         loop {
             let mut tracks = true;
             let opened = open_groups(&options.groups, scope, |attr| {
-                // One event reports mappings, names, forks and exits.
+                // Only one event reports mappings, names, forks and exits.
                 if std::mem::take(&mut tracks) {
                     side_band(attr);
                 }

@@ -1,31 +1,32 @@
-//! Which frames of a kernel callchain are of the program on a tracepoint, and not of who came by it?
+//! Removes the frames between a tracepoint and the shim's program from kernel callchains.
 //!
-//! The callchain begins in the program and what has called it for the tracepoint: `bpf_prog_…`, `bpf_trace_run4`, then `__schedule`.
+//! The callchain starts in the program and the functions that called it for the tracepoint: `bpf_prog_…`, `bpf_trace_run4`, then
+//! `__schedule`.
 
 use std::ops::Range;
 use varid_model::Address;
 
-/// How the functions are called that call a program for a tracepoint.
+/// Name prefixes of the functions that call a program for a tracepoint.
 const PREFIXES: [&str; 2] = ["bpf_trace_run", "__bpf_trace_"];
-/// So deep in a callchain they are at most.
+/// The maximum depth of these functions in a callchain.
 const DEPTH: usize = 4;
 
-/// Where these functions are. None: the kernel hides its addresses, and callchains stay as they are.
+/// The address ranges of these functions. Empty if the kernel hides its addresses; callchains then stay unchanged.
 #[derive(Debug, Default)]
 pub struct TraceCallers(Vec<Range<u64>>);
 
 impl TraceCallers {
-    /// Those of the running kernel.
+    /// Reads the functions of the running kernel.
     pub fn running() -> Self {
         Self::in_symbols(&std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
     }
 
-    /// Whether none is known.
+    /// Returns true if none is known.
     pub fn are_unknown(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Those of the text of kallsyms. A function ends where the next symbol begins.
+    /// Finds the functions in the text of kallsyms. A function ends where the next symbol starts.
     pub fn in_symbols(symbols: &str) -> Self {
         let (mut all, mut starts) = (Vec::new(), Vec::new());
         for line in symbols.lines() {
@@ -47,7 +48,7 @@ impl TraceCallers {
         Self(starts.into_iter().filter_map(range).collect())
     }
 
-    /// Leaves the frames of who came by the tracepoint.
+    /// Removes the innermost frames up to the last of these functions.
     pub fn remove_from(&self, callchain: &mut Vec<Address>) {
         let is_caller =
             |address: &Address| self.0.iter().any(|range| range.contains(&address.get()));
@@ -76,7 +77,7 @@ mod tests {
         assert_eq!(left(&[5, 0xffff04, 0xffff14, 9]), [0xffff14, 9]);
         assert_eq!(left(&[5, 0xffff04, 0xffff37, 0xffff14]), [0xffff14]);
         assert_eq!(left(&[5, 0xffff14]), [5, 0xffff14]);
-        // So far out it is somebody else's.
+        // This deep, the function belongs to the traced code.
         assert_eq!(left(&[1, 2, 3, 4, 0xffff04]), [1, 2, 3, 4, 0xffff04]);
         assert_eq!(left(&[]), Vec::<u64>::new());
         let hidden = TraceCallers::in_symbols("0 t bpf_trace_run4\n0 t other\n");

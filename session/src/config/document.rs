@@ -1,4 +1,4 @@
-//! Which values does a TOML document have? Reads the types that a configuration needs, and collects errors with their positions.
+//! Reads the types that a configuration needs from a TOML document, and collects errors with their positions.
 
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
@@ -14,7 +14,7 @@ pub struct Problem {
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// What is wrong, and what would fix it.
+    /// The error, and what would fix it.
     pub what: String,
 }
 
@@ -24,16 +24,16 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The most problems that are reported.
+/// The maximum number of reported problems.
 const MAX_PROBLEMS: usize = 50;
-/// The most problems that are collected. It is larger than [`MAX_PROBLEMS`] because problems are not found in the order of the text.
+/// The maximum number of collected problems. It is larger than [`MAX_PROBLEMS`] because problems are not found in the order of the text.
 const MAX_FOUND: usize = 1000;
 
 /// The problems of a text.
 #[derive(Debug)]
 pub struct Problems<'t> {
     text: &'t str,
-    /// Offset in the text and description of each, in the order in which they were found.
+    /// Offset in the text and description of each problem, in the order in which they were found.
     found: Vec<(usize, String)>,
 }
 
@@ -41,7 +41,7 @@ pub struct Problems<'t> {
 pub type Value<'d> = Spanned<DeValue<'d>>;
 
 impl<'t> Problems<'t> {
-    /// A text in which no problem was found yet.
+    /// Starts with a text and no problems.
     pub fn of(text: &'t str) -> Self {
         Self {
             text,
@@ -49,14 +49,14 @@ impl<'t> Problems<'t> {
         }
     }
 
-    /// Adds a problem with a range of the text.
+    /// Adds a problem for a range of the text.
     pub fn at(&mut self, span: &Range<usize>, what: impl Into<String>) {
         if self.found.len() < MAX_FOUND {
             self.found.push((span.start, what.into()));
         }
     }
 
-    /// The first problems, in the order of the text.
+    /// Returns the first problems, in the order of the text.
     pub fn finish(mut self) -> Vec<Problem> {
         self.found.sort_by_key(|(offset, _)| *offset);
         self.found.truncate(MAX_PROBLEMS);
@@ -74,7 +74,7 @@ impl<'t> Problems<'t> {
         self.found.into_iter().map(located).collect()
     }
 
-    /// Parses the text; the table of its top level.
+    /// Parses the text. Returns the table of its top level.
     pub fn document(&mut self) -> DeTable<'t> {
         let (document, errors) = DeTable::parse_recoverable(self.text);
         for error in errors {
@@ -84,7 +84,7 @@ impl<'t> Problems<'t> {
         document.into_inner()
     }
 
-    /// Whether no problem was found.
+    /// Returns true if no problem was found.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
@@ -104,25 +104,25 @@ impl<'t> Problems<'t> {
         }
     }
 
-    /// A value as a table; None, and a problem: it is of another type.
+    /// Returns a value as a table. Adds a problem if it has another type.
     pub fn table<'v, 'd>(&mut self, value: &'v Value<'d>) -> Option<&'v DeTable<'d>> {
         let table = value.get_ref().as_table();
         table.or_else(|| self.wrong_type(value, "a table"))
     }
 
-    /// A value as a boolean; None, and a problem: it is of another type.
+    /// Returns a value as a boolean. Adds a problem if it has another type.
     pub fn bool(&mut self, value: &Value<'_>) -> Option<bool> {
         let bool = value.get_ref().as_bool();
         bool.or_else(|| self.wrong_type(value, "true or false"))
     }
 
-    /// A value as a string; None, and a problem: it is of another type.
+    /// Returns a value as a string. Adds a problem if it has another type.
     pub fn text<'v>(&mut self, value: &'v Value<'_>) -> Option<&'v str> {
         let text = value.get_ref().as_str();
         text.or_else(|| self.wrong_type(value, "a text in quotes"))
     }
 
-    /// A string that is one of a few words, as the value of that word; None, and a problem: it is another.
+    /// Returns what a string stands for, if it is one of a few words. Adds a problem if it is not.
     pub fn word<T: Copy>(&mut self, value: &Value<'_>, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(value)?;
         if let Some((_, meant)) = words.iter().find(|(word, _)| *word == text) {
@@ -136,7 +136,7 @@ impl<'t> Problems<'t> {
         None
     }
 
-    /// A whole number within bounds; None, and a problem: it is not.
+    /// Returns a whole number within bounds. Adds a problem if it is not one.
     pub fn number(&mut self, value: &Value<'_>, bounds: RangeInclusive<u64>) -> Option<u64> {
         let Some(digits) = value.get_ref().as_integer() else {
             return self.wrong_type(value, "a whole number");
@@ -151,8 +151,8 @@ impl<'t> Problems<'t> {
         })
     }
 
-    /// A measure within bounds, which `read` parses of a number or of a string like `5m`. `bounds` are the range and its description for
-    /// the message.
+    /// Returns a measure within bounds, which `read` parses from a number or from a string like `5m`. `bounds`: the range, and its
+    /// description for the message.
     pub fn measure<T: PartialOrd>(
         &mut self,
         value: &Value<'_>,
@@ -173,7 +173,7 @@ impl<'t> Problems<'t> {
         None
     }
 
-    /// A list of at most `most` strings, each parsed by `read`, with their spans. Items with a problem are left out.
+    /// Returns the strings of a list, at most `most`, each parsed by `read`, with their spans. Items with a problem are left out.
     pub fn list<T>(
         &mut self,
         value: &Value<'_>,
@@ -200,7 +200,7 @@ impl<'t> Problems<'t> {
         list
     }
 
-    /// Adds a problem: a value is not of the expected type.
+    /// Adds the problem that a value is not of the expected type.
     fn wrong_type<T>(&mut self, value: &Value<'_>, expected: &str) -> Option<T> {
         let found = match value.get_ref() {
             DeValue::String(_) => "a text",

@@ -1,27 +1,26 @@
-//! Which methods does a list of patterns mean?
+//! Patterns that select methods.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use varid_tunnel::abi::{FILTER_SIZE, FILTERS};
 use wildmatch::WildMatchPattern;
 
-/// Patterns that a list has at most.
+/// Maximum number of patterns in a list.
 pub const MAX_PATTERNS: usize = 1024;
 
-/// A method's name, `package.Class.method`, in which `*` stands for any text; with `!` before it,
-/// what is left out.
+/// A method's name, `package.Class.method`, in which `*` stands for any text. A pattern that starts with `!` excludes methods.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MethodPattern {
-    /// As it was written.
+    /// The pattern as written.
     text: String,
 }
 
 impl MethodPattern {
-    /// A pattern of this text.
+    /// Parses a pattern.
     ///
     /// # Errors
     ///
-    /// No method's name is like that.
+    /// No method can have such a name.
     pub fn new(text: &str) -> Result<Self, String> {
         let name = text.strip_prefix('!').unwrap_or(text);
         if name.is_empty() {
@@ -56,10 +55,10 @@ impl fmt::Display for MethodPattern {
     }
 }
 
-/// What a list of patterns says of a method.
+/// The result of a list of patterns for a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is named.
+    /// A pattern names it.
     Keep,
     /// It is excluded, even if another pattern names it.
     Drop,
@@ -75,22 +74,22 @@ pub struct MethodFilter {
 }
 
 impl MethodFilter {
-    /// A filter of these patterns.
+    /// Makes a filter of these patterns.
     pub fn new(patterns: Vec<MethodPattern>) -> Self {
         Self { patterns }
     }
 
-    /// Everything is recorded.
+    /// Returns true if there are no patterns, so that everything is recorded.
     pub fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
 
-    /// Its patterns, as they were written.
+    /// Its patterns, as written.
     pub fn patterns(&self) -> &[MethodPattern] {
         &self.patterns
     }
 
-    /// Both lists in one.
+    /// Returns a filter with the patterns of both.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let mut patterns = self.patterns.clone();
@@ -99,7 +98,7 @@ impl MethodFilter {
         Self { patterns }
     }
 
-    /// What it says of a method, `package.Class.method` without parameters.
+    /// Returns the verdict on a method, `package.Class.method` without parameters.
     pub fn verdict(&self, method: &str) -> Verdict {
         let named = self.patterns.iter().filter(|p| p.matches(method));
         named.fold(Verdict::Unnamed, |verdict, pattern| {
@@ -111,8 +110,8 @@ impl MethodFilter {
         })
     }
 
-    /// The prefixes of the names of all methods that are recorded, which a VM compares cheaply. Empty: all methods are recorded,
-    /// or prefixes do not describe them.
+    /// Returns the prefixes of the names of all recorded methods, which a VM can compare cheaply. Empty if all methods are
+    /// recorded, or if prefixes cannot describe them.
     pub fn prefixes(&self) -> Vec<String> {
         let included = self.patterns.iter().filter(|p| !p.is_exclusion());
         let prefixes: BTreeSet<&str> = included
@@ -125,16 +124,15 @@ impl MethodFilter {
         prefixes.into_iter().map(str::to_owned).collect()
     }
 
-    /// Whether a sample is recorded that has no method which a pattern names.
+    /// Returns true if samples without any named method are recorded.
     pub fn records_unnamed(&self) -> bool {
         self.patterns.iter().all(MethodPattern::is_exclusion)
     }
 }
 
-/// Whether a pattern means a name; `*` stands for any text. Takes time in proportion to both
-/// lengths at most.
+/// Returns true if a pattern matches a name; `*` stands for any text. The time is at most proportional to both lengths.
 pub fn matches(pattern: &str, name: &str) -> bool {
-    // No name has the other wildcard.
+    // No name contains the other wildcard.
     WildMatchPattern::<'*', '\0'>::new(pattern).matches(name)
 }
 
@@ -217,7 +215,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition: what a star stands for, tried one by one.
+        /// Compares with the definition: every text that a star may stand for is tried.
         #[test]
         fn matching_is_what_it_is_defined_as(pattern in "[ab*]{0,8}", name in "[ab]{0,10}") {
             fn defined(pattern: &[u8], name: &[u8]) -> bool {

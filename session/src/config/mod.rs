@@ -1,4 +1,4 @@
-//! The configuration: what `varid.toml` may say, and what it means.
+//! The configuration: the contents of `varid.toml`, and their meaning.
 //!
 //! | question | file |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | which processes does a name mean, what is a service | [`processes`] |
 //! | how are times and sizes written | [`units`] |
 //!
-//! All of it is pure. The file is read by `request`, and again when it has changed by `session::reload`.
+//! The module has no side effects. `request` reads the file, and `session::reload` reads it again after a change.
 
 mod document;
 pub mod methods;
@@ -26,5 +26,5 @@ pub use processes::{BUILT_IN, ProcessPattern, built_in};
 pub use settings::{Config, DURATIONS, FREQUENCIES, Limits, PERIODS};
 pub use write::to_toml;
 
-/// No configuration is longer.
+/// Maximum size of a configuration, in bytes.
 pub const MAX_BYTES: u64 = 1 << 20;

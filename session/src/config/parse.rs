@@ -1,4 +1,4 @@
-//! How is a configuration read, and what is wrong with it?
+//! Reads a configuration, and finds its errors.
 
 use super::document::{Problem, Problems, Value};
 use super::methods::{MAX_PATTERNS, MethodFilter, MethodPattern};
@@ -11,23 +11,23 @@ use toml::de::DeTable;
 use varid_model::{Rate, Stack};
 use varid_recording::Tactic;
 
-/// Names that a list has at most.
+/// Maximum number of names in a list.
 const MAX_NAMES: usize = 256;
-/// Below, a session would end before it had said anything; above, no disk has so much.
+/// Smaller limits would end a session before it has recorded anything; larger ones exceed any disk.
 const SIZES: std::ops::RangeInclusive<u64> = 1_000_000..=1_000_000_000_000_000;
 
-/// Reads a configuration. `event`: why a text names no event, as `-e` takes them.
+/// Reads a configuration. `event` returns an error for a text that does not name an event, in the syntax of `-e`.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it, from the first line on.
+/// All problems, in the order of the text.
 pub fn parse(
     text: &str,
     event: impl Fn(&str) -> Result<(), String>,
 ) -> Result<Config, Vec<Problem>> {
     let mut problems = Problems::of(text);
     let document = problems.document();
-    // What could not be read is missing: that it is needs no saying.
+    // Values that could not be read are missing, which must not be reported as another problem.
     if !problems.is_empty() {
         return Err(problems.finish());
     }
@@ -39,7 +39,7 @@ pub fn parse(
     }
 }
 
-/// What VMs do at a call; `tactic` is the paper's word for it, with words of its own.
+/// Reads what VMs do at a call. `tactic` is the paper's key, with its own words.
 fn mode(problems: &mut Problems<'_>, table: &DeTable<'_>) -> Option<Tactic> {
     let mode = table.get("mode");
     let tactic = table.get("tactic");
@@ -123,14 +123,14 @@ fn config(
     config
 }
 
-/// The services that are recorded; each is one that is known.
+/// Reads the recorded services. Each must be known.
 fn services(problems: &mut Problems<'_>, table: &DeTable<'_>, config: &mut Config) {
     let Some(names) = table.get("services") else {
         return;
     };
     let known = |name: &str| match config.processes_of(name) {
         Some(_) => Ok(name.to_owned()),
-        // What is wrong with it has been said where it is made.
+        // Errors of its definition are reported there.
         None if config.service.contains_key(name) => Ok(name.to_owned()),
         None => Err(config.no_service(name)),
     };
@@ -204,7 +204,7 @@ fn service(problems: &mut Problems<'_>, name: &str, value: &Value<'_>) -> Servic
     settings
 }
 
-/// The tables within a table, by name.
+/// Returns the tables within a table, by name.
 fn sections<'v, 'd>(
     problems: &mut Problems<'_>,
     value: Option<&'v Value<'d>>,

@@ -1,9 +1,9 @@
-//! Which processes does a name mean, and what is a service?
+//! Patterns that select processes, and services.
 
 use super::methods::matches;
 use std::fmt;
 
-/// Services of Android: the processes that do a thing together, by what they call themselves.
+/// Services of Android: sets of processes with a common purpose, by the processes' names.
 pub const BUILT_IN: &[(&str, &[&str])] = &[
     ("system_server", &["system_server"]),
     (
@@ -52,7 +52,7 @@ pub const BUILT_IN: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The processes of a service that is built in.
+/// Returns the processes of a built-in service.
 pub fn built_in(name: &str) -> Option<Vec<ProcessPattern>> {
     let (_, processes) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
     let pattern = |text: &&str| ProcessPattern {
@@ -61,19 +61,18 @@ pub fn built_in(name: &str) -> Option<Vec<ProcessPattern>> {
     Some(processes.iter().map(pattern).collect())
 }
 
-/// The name of processes: an app's package, a program by its path or its file's name; `*` stands
-/// for any text.
+/// A pattern for the names of processes: an app's package, or a program's path or file name. `*` stands for any text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProcessPattern {
     text: String,
 }
 
 impl ProcessPattern {
-    /// A pattern of this text.
+    /// Parses a pattern.
     ///
     /// # Errors
     ///
-    /// No process is called that.
+    /// No process can have such a name.
     pub fn new(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("an empty name means no process".to_owned());
@@ -86,14 +85,13 @@ impl ProcessPattern {
         })
     }
 
-    /// As it was written.
+    /// The pattern as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it means a process, by the first word of its command line: `org.example` means
-    /// itself and its named processes, `org.example:remote`; a program is meant by its file's
-    /// name, too.
+    /// Returns true if it matches a process, by the first word of its command line. `org.example` matches the app's main process
+    /// and its named processes, such as `org.example:remote`. A program is also matched by its file name.
     pub fn matches(&self, name: &str) -> bool {
         let package = name.split_once(':').map_or(name, |(package, _)| package);
         let file = name.rsplit('/').next().unwrap_or(name);
@@ -152,7 +150,7 @@ mod tests {
         assert_eq!(built_in("no such"), None);
     }
 
-    /// A process that two services have would be recorded for one of them only.
+    /// A process that belongs to two services would be recorded for only one of them.
     #[test]
     fn no_process_is_in_two_services_that_are_built_in() {
         for (at, (one, processes)) in BUILT_IN.iter().enumerate() {

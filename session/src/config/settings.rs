@@ -1,4 +1,4 @@
-//! What can be configured?
+//! The settings of a configuration.
 
 use super::methods::MethodFilter;
 use super::processes::{ProcessPattern, built_in};
@@ -8,81 +8,80 @@ use std::time::Duration;
 use varid_model::{Rate, Stack};
 use varid_recording::Tactic;
 
-/// A configuration. What a file does not say is empty or None, and is as the command line or the
-/// default says.
+/// A configuration. Settings that the file does not contain are empty or None; the command line or the default applies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Every process is recorded.
+    /// Record every process.
     pub all: bool,
-    /// Apps that are recorded, by package.
+    /// Recorded apps, by package.
     pub apps: Vec<ProcessPattern>,
-    /// Services that are recorded, by name: of [`Config::service`], or built in.
+    /// Recorded services, by name: from [`Config::service`], or built in.
     pub services: Vec<String>,
-    /// Methods that are recorded, of every process.
+    /// Recorded methods of every process.
     pub methods: MethodFilter,
-    /// Events, as `-e` takes them.
+    /// Events, in the syntax of `-e`.
     pub events: Vec<String>,
-    /// How often they are sampled.
+    /// The rate of sampling.
     pub rate: Option<Rate>,
-    /// How much of each stack.
+    /// How much of each stack is recorded.
     pub stack: Option<Stack>,
-    /// What happens in the VM.
+    /// What VMs do at a call.
     pub tactic: Option<Tactic>,
-    /// What a session may take.
+    /// Limits of a session.
     pub limits: Limits,
-    /// What is asked of some apps besides.
+    /// Additional settings of some apps.
     pub app: BTreeMap<ProcessPattern, AppSettings>,
-    /// Services of the user's own, and what is asked of some besides.
+    /// Services that the user defines, and additional settings of services.
     pub service: BTreeMap<String, ServiceSettings>,
 }
 
-/// Samples per second that may be asked for.
+/// Valid frequencies, in samples per second.
 pub const FREQUENCIES: RangeInclusive<u64> = 1..=1_000_000;
-/// Periods that may be asked for.
+/// Valid periods.
 pub const PERIODS: RangeInclusive<u64> = 1..=1 << 62;
-/// How long a session may be asked for, and the same as a text.
+/// Valid durations of a session, and the same as text.
 pub const DURATIONS: (RangeInclusive<Duration>, &str) = (
     Duration::from_millis(1)..=Duration::from_secs(30 * 24 * 3600),
     "from 1ms to 30 days (720h)",
 );
 
-/// What a session may take; it ends, or goes without more, where that is reached.
+/// Limits of a session. It ends when one is reached, or stops adding processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
     /// It ends after this long.
     pub duration: Option<Duration>,
-    /// It ends when perf.data has so many bytes.
+    /// It ends when perf.data has this many bytes.
     pub size: Option<u64>,
-    /// So many processes are recorded at once, no further ones.
+    /// Maximum number of processes that are recorded at once. Further ones are not recorded.
     pub processes: Option<u64>,
 }
 
-/// What is asked of an app.
+/// The settings of an app.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AppSettings {
-    /// Methods that are recorded of it, besides those of every process.
+    /// Methods of it that are recorded, in addition to those of every process.
     pub methods: MethodFilter,
 }
 
-/// A set of processes with a name.
+/// A named set of processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServiceSettings {
-    /// Its processes; empty: those of the service of this name that is built in.
+    /// Its processes. If empty, those of the built-in service with this name.
     pub processes: Vec<ProcessPattern>,
-    /// Methods that are recorded of it, besides those of every process.
+    /// Methods of it that are recorded, in addition to those of every process.
     pub methods: MethodFilter,
 }
 
-/// Prime, so that sampling does not beat with the program's own loops.
+/// Prime, so that sampling does not alias with the program's own loops.
 const DEFAULT_FREQUENCY: u64 = 997;
 
 impl Config {
-    /// How often events are sampled: as it says, or by default.
+    /// Returns the configured or default rate.
     pub fn rate_or_default(&self) -> Rate {
         self.rate.unwrap_or(Rate::Frequency(DEFAULT_FREQUENCY))
     }
 
-    /// The processes of a service; None: there is none of this name.
+    /// Returns the processes of a service, or None if there is no such service.
     pub fn processes_of(&self, service: &str) -> Option<Vec<ProcessPattern>> {
         let own = self.service.get(service).map(|service| &service.processes);
         match own.filter(|own| !own.is_empty()) {
@@ -91,7 +90,7 @@ impl Config {
         }
     }
 
-    /// The names of all services that there are: the configured ones, then those that are built in.
+    /// Returns the names of all services: the configured ones, then the built-in ones.
     pub fn known_services(&self) -> Vec<&str> {
         let own = self.service.keys().map(String::as_str);
         let built_in = super::BUILT_IN.iter().map(|(name, _)| *name);
@@ -99,7 +98,7 @@ impl Config {
         own.chain(built_in).collect()
     }
 
-    /// Why a service is not known.
+    /// Returns the message for an unknown service.
     pub fn no_service(&self, name: &str) -> String {
         const SHOWN: usize = 24;
         let known = self.known_services();

@@ -1,12 +1,12 @@
-//! How are times and sizes written?
+//! Parses and formats times and sizes.
 
 use std::time::Duration;
 
-/// A time: a number with `ms`, `s`, `m` or `h`, seconds without.
+/// Parses a time: a number with `ms`, `s`, `m` or `h`, or in seconds without a unit.
 ///
 /// # Errors
 ///
-/// It is none, or none that can be measured.
+/// The text is not a time, or is out of range.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
     let seconds = match unit {
@@ -22,7 +22,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
 }
 
-/// A duration as [`duration`] reads it.
+/// Formats a duration so that [`duration`] can parse it.
 pub fn duration_text(duration: Duration) -> String {
     let nanoseconds = duration.subsec_nanos();
     let seconds = duration.as_secs();
@@ -37,12 +37,11 @@ pub fn duration_text(duration: Duration) -> String {
     }
 }
 
-/// A size: a number of bytes, with KB, MB or GB of a thousand, a million and so on, with KiB, MiB
-/// or GiB of 1024.
+/// Parses a size in bytes: a number, with KB, MB or GB for powers of 1000, or with KiB, MiB or GiB for powers of 1024.
 ///
 /// # Errors
 ///
-/// It is none, or more than can be counted.
+/// The text is not a size, or is out of range.
 pub fn size(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
     let unit: u64 = match unit.trim_start() {
@@ -67,7 +66,7 @@ pub fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("'{text}' is more than can be counted"))
 }
 
-/// A size as [`size`] reads it.
+/// Formats a size so that [`size`] can parse it.
 pub fn size_text(size: u64) -> String {
     for (unit, name) in [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "KB")] {
         if let Some(number) = size.checked_div(unit).filter(|_| size.is_multiple_of(unit))

@@ -1,11 +1,11 @@
-//! How is a configuration written? So that it is read as it was.
+//! Writes a configuration, so that reading it gives the same one.
 
 use super::settings::Config;
 use super::units::{duration_text, size_text};
 use std::fmt::{Display, Write};
 use varid_model::Rate;
 
-/// A configuration as `varid.toml` says it; what it does not say is left out.
+/// Returns the configuration as the text of a `varid.toml`. Settings that it does not have are left out.
 pub fn to_toml(config: &Config) -> String {
     let mut text = String::new();
     if config.all {
@@ -73,7 +73,7 @@ fn list<T: Display>(text: &mut String, key: &str, values: &[T]) {
     }
 }
 
-/// A text as TOML has it in quotes.
+/// Returns a text as a TOML string in quotes.
 pub fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

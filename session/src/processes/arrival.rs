@@ -1,4 +1,4 @@
-//! How does a process become recorded?
+//! Starts the recording of processes.
 
 use super::target::target_of;
 use super::tracked::{Names, Stage, Tracked};
@@ -15,7 +15,7 @@ use varid_recording::{SessionRecord, TargetKind};
 use varid_shim::target_flags;
 
 impl Processes {
-    /// Whether a process of the target, or one whose children may be of it, has mapped a VM's library.
+    /// Returns true if a process of the target, or one whose children may belong to it, has mapped a VM's library.
     pub fn vm_runs(&mut self) -> bool {
         let kinds = self.options.vms;
         let may_be_sampled = |pid: &Pid| self.tracker.role(*pid) != Role::Other;
@@ -23,7 +23,7 @@ impl Processes {
         pids.into_iter().any(|pid| kinds.are_mapped_by(pid))
     }
 
-    /// Finds the processes of the target that run already.
+    /// Finds the processes of the target that are already running.
     pub fn find_running(
         &mut self,
         sampling: &Sampling,
@@ -66,7 +66,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Searches for new processes, if it is time, where the source does not report those that are not tracked.
+    /// Periodically searches for new processes, if the source does not report processes that are not tracked.
     pub fn find_new(
         &mut self,
         sampling: &Sampling,
@@ -81,7 +81,7 @@ impl Processes {
         self.find_running(sampling, output)
     }
 
-    /// Looks at the processes that may have taken a name of the target's.
+    /// Checks the processes that may have taken a name of the target's.
     pub fn find_named(
         &mut self,
         sampling: &Sampling,
@@ -100,7 +100,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Tracks one of many processes of the target. If that is not possible, the session goes on without it.
+    /// Tracks one of several processes of the target. If that fails, the session continues without it.
     pub fn track_or_refuse(
         &mut self,
         pid: Pid,
@@ -114,8 +114,7 @@ impl Processes {
         self.refuse_on_error(pid, tracked, output)
     }
 
-    /// Takes the result of something that was done for a process. Where the source cannot sample that process, the
-    /// others are still recorded.
+    /// Handles the result of an action for a process. If the source cannot sample the process, the others are still recorded.
     pub(super) fn refuse_on_error(
         &mut self,
         pid: Pid,
@@ -136,7 +135,7 @@ impl Processes {
         }
     }
 
-    /// A process of the target is not recorded because as many others are as may be.
+    /// Refuses a process of the target, because the limit of recorded processes is reached.
     pub(super) fn refuse_beyond_limit(
         &mut self,
         pid: Pid,
@@ -153,7 +152,7 @@ impl Processes {
         sampling.ignore(pid);
     }
 
-    /// A zygote is not sampled; its children are, from their first instruction on.
+    /// Follows a zygote: it is not sampled, but its children are, from their first instruction on.
     pub(super) fn follow_zygote(
         &mut self,
         pid: Pid,
@@ -166,7 +165,7 @@ impl Processes {
         Ok(())
     }
 
-    /// A process that runs matches the target: it is recorded, if it is not already.
+    /// Starts recording a running process that matches the target, unless it is recorded already.
     fn track(
         &mut self,
         pid: Pid,
@@ -198,7 +197,7 @@ impl Processes {
         Ok(())
     }
 
-    /// A process that runs is recorded from now on, for the first time or again.
+    /// Starts recording a running process, for the first time or again.
     pub(super) fn start_recording(
         &mut self,
         pid: Pid,
@@ -209,7 +208,7 @@ impl Processes {
         let mut since = sampling.latest();
         if let Some(before) = self.tracked.get_mut(&pid) {
             since = since.max(before.lifetime.left().unwrap_or_default());
-            // The code of its earlier samples keeps its names.
+            // So that the code in its earlier samples keeps its names.
             let written = output.recorder.write_jit_names(&mut before.managed, true);
             output.tolerate(written)?;
         }
@@ -221,7 +220,7 @@ impl Processes {
         let command = self.tracker.command_line(pid);
         let message = (!self.tracker.selects_all()).then(|| {
             let name = match (command, names.own.as_str()) {
-                // It is varid's own child, and executes the command later.
+                // varid's own child, which will execute the command later.
                 (Some(line), _) => line,
                 (None, "") => "?",
                 (None, name) => name,
@@ -246,7 +245,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Tracks a process and adds it to the source's targets.
+    /// Tracks a process and sets its target in the source.
     pub(super) fn insert(
         &mut self,
         tracked: Tracked,
@@ -261,8 +260,8 @@ impl Processes {
     }
 }
 
-/// Writes the names of a process's threads: no record will tell the names that they have already. `time`: that of the
-/// latest record, for samples of the process may be older than now.
+/// Writes the names of a process's threads, because the kernel reports only later changes. `time`: that of the latest record,
+/// because samples of the process may be older than the present time.
 fn write_thread_names(
     pid: Pid,
     time: MonotonicNs,

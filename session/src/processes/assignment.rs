@@ -1,4 +1,4 @@
-//! Which processes are recorded, for which service, and which of their methods, when the configuration or a name changes?
+//! Assigns processes to the recording, to services and to patterns of methods, after a change of the configuration or a name.
 
 use super::Processes;
 use super::selection::Selection;
@@ -13,7 +13,7 @@ use crate::tasks;
 use varid_model::{MonotonicNs, Pid};
 
 impl Processes {
-    /// Another configuration holds. The new target, if it is names and these may have changed.
+    /// Applies another configuration. Returns the new target if it consists of names, which may have changed.
     pub fn configure(&mut self, config: &Config) -> Option<String> {
         self.options.limit = config.limits.processes;
         self.tracker.select(Selection::of(config));
@@ -23,7 +23,7 @@ impl Processes {
         Some(shown)
     }
 
-    /// From a time on, those processes are recorded, and that of them, which the configuration says.
+    /// From a time on, records the processes, and those of their methods, that the configuration selects.
     pub fn reassign(
         &mut self,
         time: MonotonicNs,
@@ -53,7 +53,7 @@ impl Processes {
         }
         for (pid, names) in std::mem::take(&mut self.refused) {
             sampling.remove_target(pid)?;
-            // Where all processes are recorded, it is tried again with its next sample.
+            // If all processes are recorded, its next sample starts it again.
             let all = self.tracker.selects_all();
             if !all && self.is_selected(&names) && tasks::is_alive(pid) {
                 let started = self.start_recording(pid, names, sampling, output);
@@ -70,8 +70,8 @@ impl Processes {
         !self.tracker.selects_by_name() || names.are_in(self.tracker.selection())
     }
 
-    /// A process counts for the service, and is recorded by the patterns, that the configuration has for its names:
-    /// from a time on, but not before its first sample, nor before its last assignment.
+    /// From a time on, assigns a process to the service and the patterns that the configuration has for its names. The time is not
+    /// before its first sample or its last assignment.
     pub(super) fn assign(&mut self, pid: Pid, time: MonotonicNs, output: &mut Output) {
         let tracked = self.tracked.get_mut(&pid);
         let Some(tracked) = tracked.filter(|tracked| !tracked.lifetime.has_left()) else {

@@ -1,6 +1,6 @@
-//! What have VMs counted of the calls of each method (the tactic method-invoke)?
+//! Collects the calls of each method that VMs count (the tactic method-invoke).
 //!
-//! A VM counts as long as the session holds its control page. Its counts are read at every flush, and once more when the VM or the
+//! A VM counts while the session holds its control page. Its counts are read at every flush, and once more when the VM or the
 //! session has ended: the file of counts outlives the process.
 
 use super::tracked::Tracked;
@@ -19,38 +19,38 @@ use varid_tunnel::control::{ControlPage, Order};
 use varid_vm::seam::Agent;
 use varid_vm::{ManagedProcess, Method};
 
-/// How often the counts of a running session are written.
+/// The interval at which a running session writes the counts.
 const SAVE_INTERVAL: Duration = Duration::from_secs(5);
-/// The last note where more processes have calls that are not counted than notes are written.
+/// The last note if there are more processes with uncounted calls than notes are written.
 const FURTHER: &str = "the calls of further processes are not, or not all, counted either";
-/// The environment in which a VM counts from its start on.
+/// The environment variables by which a VM counts from its start.
 const TACTIC: &str = "VARID_TACTIC";
 const LOG: &str = "VARID_CALL_LOG";
 const FILTERS: &str = "VARID_CALL_FILTERS";
-/// The separator of filters there. No pattern of methods has it.
+/// The separator of filters in the environment. No pattern of methods contains it.
 const SEPARATOR: &str = ";";
 
-/// What VMs count, and have counted.
+/// The counts of all VMs.
 #[derive(Debug, Default)]
 pub struct Calls {
-    /// What VMs are to do; None: nothing.
+    /// The order for VMs, or None if they do not count.
     order: Option<Order>,
     vms: HashMap<Pid, Counting>,
-    /// The prefixes of the names of the methods that a process counts. A process without an entry counts all methods.
+    /// The prefixes of the methods that a process counts. A process without an entry counts all methods.
     filters: HashMap<Pid, Vec<String>>,
     /// The same, in the environment of the session's command.
     at_start: Vec<String>,
-    /// Processes whose VMs have no control page, as far as is known, and whether varid's part is in the VM.
+    /// Processes whose VMs have no control page as far as known, and whether varid's agent is in the VM.
     without_control: BTreeMap<Pid, bool>,
     /// The counts of processes that have ended or executed another program.
     ended: Vec<CallCount>,
     missing: BTreeMap<Missing, u64>,
-    /// Why the calls of a process are not counted.
+    /// The reasons why calls of processes are not counted.
     notes: Notes,
     saved: Option<Instant>,
 }
 
-/// Why events are missing in the counts or the log.
+/// The reason why events are missing in the counts or the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Missing {
     Room,
@@ -61,22 +61,22 @@ enum Missing {
 /// A VM that counts.
 #[derive(Debug)]
 struct Counting {
-    /// The number of the session that it counts for. It counts from zero when it is given another number.
+    /// The number of the session in its order. Another number resets its counts.
     session: u64,
-    /// None: another profiler holds it, or it cannot be opened. There is a note of that.
+    /// None if another profiler holds it or it cannot be opened, of which there is a note.
     control: Option<ControlPage>,
     file: Option<CallsFile>,
     counted: Counted,
-    /// For each entry of the counts: the address of its method in samples, and since when it has that.
+    /// For each entry of the counts: the address of its method in samples, and the time from which on it has that address.
     addresses: Vec<Option<(MonotonicNs, Address)>>,
 }
 
 impl Calls {
-    /// The counting of a session in this folder. `log`: a line is logged for each event, too.
+    /// Makes the counting for a session in this folder. `log`: also log a line for each event.
     pub fn new(tactic: Tactic, log: bool, folder: &Path) -> Self {
         let order = || Order {
             tactic: abi::TACTIC_METHOD_INVOKE,
-            // Each VM's own.
+            // Set for each VM.
             session: 0,
             filters: Vec::new(),
             log: if log { log_of(folder) } else { String::new() },
@@ -87,14 +87,14 @@ impl Calls {
         }
     }
 
-    /// What a command's environment must say for it to count from its start on: methods whose names have one of these prefixes, or
+    /// Returns the environment by which a command counts from its start: the methods whose names have one of these prefixes, or
     /// all.
     pub fn environment(&mut self, prefixes: Vec<String>) -> Vec<(&'static str, String)> {
         let Some(order) = &self.order else {
             return Vec::new();
         };
         self.at_start = prefixes;
-        // Empty variables are set, too: varid may have inherited others.
+        // Empty variables are set, too, because varid may have inherited other values.
         vec![
             (TACTIC, Tactic::MethodInvoke.name().to_owned()),
             (LOG, order.log.clone()),
@@ -102,13 +102,13 @@ impl Calls {
         ]
     }
 
-    /// Whether a VM has not said yet where it counts. It may not live long.
+    /// Returns true if a VM has not published its file of counts yet. It may end soon.
     pub fn awaits(&self, tracked: &Tracked) -> bool {
         let counts = |counting: &Counting| counting.file.is_some() || counting.control.is_none();
         self.order.is_some() && !self.vms.get(&tracked.pid()).is_some_and(counts)
     }
 
-    /// Starts the counting of new VMs, and finds their files of counts.
+    /// Starts the counting of new VMs, and opens their files of counts.
     pub fn start_counting(&mut self, tracked: &ById<Pid, Tracked>) {
         let Some(order) = &self.order else {
             return;
@@ -132,7 +132,7 @@ impl Calls {
             let notes = &mut self.notes;
             let filters = &self.filters;
             let counting = self.vms.entry(*pid).or_insert_with(|| {
-                // A number that no other session has, nor had an earlier counting of this one.
+                // A number that no other session has, nor an earlier count of this one.
                 let session = monotonic_ns().get().max(1);
                 let order = Order {
                     session,
@@ -158,7 +158,7 @@ impl Calls {
         }
     }
 
-    /// From now on a process only counts methods whose names have one of these prefixes; none: all methods.
+    /// Restricts a process to methods whose names have one of these prefixes, or to all if there are none.
     pub fn restrict(&mut self, pid: Pid, prefixes: Vec<String>) {
         let Some(order) = &self.order else {
             return;
@@ -181,7 +181,7 @@ impl Calls {
         }
     }
 
-    /// Reads what was counted. New methods get addresses, which have names from a time on: that of the latest record.
+    /// Reads the counts. New methods get addresses, which have names from the time of the latest record on.
     pub fn read(
         &mut self,
         tracked: &mut ById<Pid, Tracked>,
@@ -203,7 +203,7 @@ impl Calls {
         named
     }
 
-    /// A process leaves the session. What it has counted is read and named before.
+    /// Reads and names the counts of a process that leaves the session.
     pub fn read_last(
         &mut self,
         tracked: &mut Tracked,
@@ -219,7 +219,7 @@ impl Calls {
         named
     }
 
-    /// A process has ended, or executes another program. Its counts are kept.
+    /// Keeps the counts of a process that has ended or executes another program.
     pub fn forget(&mut self, pid: Pid) {
         let filters = self.filters.remove(&pid).unwrap_or_default();
         if let Some(mut counting) = self.vms.remove(&pid) {
@@ -255,7 +255,7 @@ impl Calls {
         }
     }
 
-    /// Writes the counts, if that is due; at the `last` call VMs stop counting.
+    /// Writes the counts if due. At the `last` call VMs stop counting.
     pub fn save(&mut self, recorder: &mut Recorder, last: bool) -> Result<(), RecorderError> {
         let due = self
             .saved
@@ -274,7 +274,7 @@ impl Calls {
         Ok(recorder.writer().save_calls(&counts)?)
     }
 
-    /// Adds notes to the recording: why calls are not counted.
+    /// Adds the reasons for uncounted calls to the recording's notes.
     fn add_notes(&mut self, recorder: &mut Recorder) {
         let missing = self.missing.iter().filter(|(_, events)| **events > 0);
         let sentences = missing.map(|(missing, events)| match missing {
@@ -306,10 +306,10 @@ impl Calls {
 }
 
 impl Counting {
-    /// Reads the counts, if they are this session's.
+    /// Reads the counts, if they belong to this session.
     fn read(&mut self) {
         match self.file.as_ref().map(CallsFile::read) {
-            // 0: the VM counts from its start on, and has not read the session's number yet.
+            // 0: the VM counts from its start, and has not read the session's number yet.
             Some(Ok(counted)) if [self.session, 0].contains(&counted.session) => {
                 self.counted = counted;
             }
@@ -318,7 +318,7 @@ impl Counting {
         }
     }
 
-    /// Gives addresses to the entries that are new, and writes the names of these addresses.
+    /// Assigns addresses to new entries, and writes the names of these addresses.
     fn name(
         &mut self,
         tracked: &mut Tracked,
@@ -367,7 +367,7 @@ impl Counting {
     }
 }
 
-/// How many calls, returns and unwinds a method has.
+/// The number of a method's calls, returns and unwinds.
 fn events(call: &Call) -> u64 {
     let ends = call.returns.saturating_add(call.unwinds);
     call.invokes.saturating_add(ends)
@@ -387,7 +387,7 @@ fn take(pid: Pid, page: &VmFile, order: &Order, notes: &mut Notes) -> Option<Con
         .ok()
 }
 
-/// The address that stands for a method in samples of its process.
+/// Returns the address of a method in samples of its process.
 fn address_of(
     call: &Call,
     managed: &mut ManagedProcess,
@@ -400,7 +400,7 @@ fn address_of(
         } => {
             let space = &mut managed.process.space;
             Some(Address::new(match call.index {
-                // Any of those that share the code.
+                // Any of the methods that share the code.
                 abi::NO_INDEX => code.start,
                 _ => method.own_address(code.start, space),
             }))

@@ -1,4 +1,4 @@
-//! What changes when a process maps a file, takes a name, executes a program, forks, or starts a VM?
+//! Handles mappings, names, execs and forks of processes, and VMs that start.
 
 use super::Processes;
 use super::target::target_of;
@@ -15,16 +15,16 @@ use varid_recording::SessionRecord;
 use varid_sampler::decode::{Mmap, Samples};
 use varid_vm::seam::Vm;
 
-/// A thread takes a name.
+/// A thread changes its name.
 #[derive(Debug, Clone)]
 pub struct CommEvent {
-    /// When.
+    /// When it happened.
     pub time: MonotonicNs,
     /// The process.
     pub pid: Pid,
     /// The thread.
     pub tid: Tid,
-    /// The name is that of a program that the process executes now.
+    /// True if the process has executed a new program, whose name this is.
     pub exec: bool,
     /// The name.
     pub name: String,
@@ -33,7 +33,7 @@ pub struct CommEvent {
 /// A process or a thread starts or ends.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskEvent {
-    /// When.
+    /// When it happened.
     pub time: MonotonicNs,
     /// The process.
     pub pid: Pid,
@@ -41,7 +41,7 @@ pub struct TaskEvent {
     pub ppid: Pid,
     /// The thread.
     pub tid: Tid,
-    /// The thread that started it.
+    /// The thread that created it.
     pub ptid: Tid,
 }
 
@@ -76,7 +76,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Looks whether VMs that were starting are up now.
+    /// Checks whether VMs that were starting are running now.
     pub fn find_vms(&mut self, sampling: &Sampling) -> Result<(), SessionError> {
         let mut changed = Vec::new();
         for (pid, tracked) in &mut self.tracked {
@@ -89,7 +89,7 @@ impl Processes {
             .try_for_each(|pid| self.retarget(pid, sampling))
     }
 
-    /// Updates the sampler's target entry after a process's VM or flags have changed.
+    /// Updates the process's target in the source after its VM or flags have changed.
     pub fn retarget(&mut self, pid: Pid, sampling: &Sampling) -> Result<(), SessionError> {
         let active = self.tracked.get_mut(&pid).filter(|one| one.is_active());
         let Some(tracked) = active else {
@@ -109,7 +109,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Records were lost: reads every process's mappings as if it had just been found.
+    /// After a loss of records: reads every process's mappings as if it had just been found.
     pub fn reread_all(
         &mut self,
         sampling: &Sampling,
@@ -128,7 +128,7 @@ impl Processes {
         self.remove_ended(sampling, output)
     }
 
-    /// A thread has taken a name.
+    /// Handles the new name of a thread.
     pub fn comm(
         &mut self,
         event: CommEvent,
@@ -142,7 +142,7 @@ impl Processes {
             if exec {
                 self.exec(pid, sampling, output)?;
             } else if is_main {
-                // A zygote's child has become an app, which is another user's.
+                // A zygote's child has become an app, which runs as another user.
                 tracked.managed.process.status = Status::of(pid);
             }
             if is_main {
@@ -156,7 +156,7 @@ impl Processes {
                 exec,
                 name,
             })?;
-            // A process that left the target, or has no name yet, may match it now.
+            // A process that has left the target, or has no name yet, may match it now.
             let decided = |one: &Tracked| !one.awaits_name() && !one.lifetime.has_left();
             if self.tracked.get(&pid).is_none_or(decided) {
                 return Ok(());
@@ -170,7 +170,7 @@ impl Processes {
         Ok(())
     }
 
-    /// A tracked process executes another program.
+    /// Handles an exec of a tracked process.
     fn exec(
         &mut self,
         pid: Pid,
@@ -188,7 +188,7 @@ impl Processes {
         self.retarget(pid, sampling)
     }
 
-    /// A tracked process has this name now; `exec`: as another program.
+    /// Renames a tracked process. `exec`: it executes another program.
     fn rename(&mut self, pid: Pid, time: MonotonicNs, name: &str, exec: bool, output: &mut Output) {
         let Some(tracked) = self.tracked.get_mut(&pid) else {
             return;
@@ -207,7 +207,7 @@ impl Processes {
         self.assign(pid, time, output);
     }
 
-    /// A process or a thread has been forked.
+    /// Handles a fork or a new thread.
     pub fn fork(
         &mut self,
         event: TaskEvent,
@@ -269,7 +269,7 @@ impl Processes {
         Ok(())
     }
 
-    /// A process with this id starts. State under the id belongs to an earlier process, or to this one if a scan of /proc found it
+    /// Handles the start of a process. State under its id belongs to an earlier process, or to this one if a scan of /proc found it
     /// before its fork record.
     fn forget_earlier(&mut self, pid: Pid, output: &mut Output) {
         self.calls.forget(pid);

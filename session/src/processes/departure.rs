@@ -1,4 +1,4 @@
-//! When is a process recorded no longer?
+//! Ends the recording of processes.
 
 use super::Processes;
 use super::changes::TaskEvent;
@@ -13,7 +13,7 @@ use varid_recording::SessionRecord;
 use varid_sampler::monotonic_ns;
 
 impl Processes {
-    /// A process or a thread has ended.
+    /// Handles the end of a process or a thread.
     pub fn exit(
         &mut self,
         event: TaskEvent,
@@ -49,7 +49,7 @@ impl Processes {
             if tid.is_main_thread_of(pid) {
                 self.tracker.forget(pid);
                 self.refused.remove(&pid);
-                // The source may have been told to ignore it.
+                // The source may have been set to ignore it.
                 sampling.remove_target(pid)?;
             }
             return Ok(());
@@ -61,22 +61,22 @@ impl Processes {
             if !tracked.awaits_name() && !tracked.lifetime.has_left() {
                 match self.tracker.target() {
                     TargetSpec::All => {}
-                    // A command's children come and go.
+                    // The end of a command's children is not worth a message.
                     TargetSpec::Command(command, _) if *command != pid => {
                         tracing::debug!("process {pid} has ended")
                     }
                     _ => tracing::info!("process {pid} has ended"),
                 }
             }
-            // Its last samples may still come: it stays tracked for a while.
+            // It stays tracked for a while, because its last samples may still arrive.
             self.tracker.forget(pid);
             sampling.remove_target(pid)?;
         }
         Ok(())
     }
 
-    /// Removes processes that have ended or left the target so long ago that no record of them can come. Also
-    /// detects processes that ended without an exit record.
+    /// Removes processes that ended or left the target so long ago that no more records of them can arrive. Also detects processes
+    /// that have ended without an exit record.
     pub fn remove_ended(
         &mut self,
         sampling: &Sampling,
@@ -103,12 +103,12 @@ impl Processes {
             .try_for_each(|pid| self.thread_ended(pid, pid.main_thread(), sampling))
     }
 
-    /// The session ends: says of every process why its methods are not seen.
+    /// At the end of the session: notes for every process why its methods are missing.
     pub fn note_all_unseen(&self, output: &mut Output) {
         output.note_unseen(self.tracked.values().flat_map(Tracked::unseen));
     }
 
-    /// A process leaves the target: it is not recorded from a time on.
+    /// Stops recording a process that has left the target, from a time on.
     pub(super) fn leave(
         &mut self,
         pid: Pid,
@@ -121,7 +121,7 @@ impl Processes {
         };
         let name = &tracked.names.own;
         tracing::info!("process {pid} ({name}) is no longer recorded");
-        // Samples of an earlier time may still come.
+        // Samples from before this time may still arrive.
         tracked.lifetime.leave(time);
         let latest = sampling.latest();
         let counted = self.calls.read_last(tracked, &mut output.recorder, latest);

@@ -1,4 +1,4 @@
-//! What is the code called that processes make while they run?
+//! Reads and writes the names of code that processes generate.
 
 use super::{Processes, Tracked};
 use crate::recorder::{Recorder, RecorderError};
@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use varid_model::MonotonicNs;
 use varid_process::{ReadBudget, clock};
 
-/// Bytes of names that are read in a turn, and how long that may take, of all processes.
+/// The maximum number of bytes and the maximum time to read names per turn, for all processes.
 const BYTES: u64 = 1 << 22;
 const TIME: Duration = Duration::from_millis(100);
-/// Bytes of names of a process that has ended, and how long all of these may take: there is no other turn then.
+/// Maximum number of bytes per ended process, and maximum time for all of them: there is no later turn for them.
 const LAST_BYTES: u64 = 1 << 26;
 const LAST_TIME: Duration = Duration::from_secs(1);
 
 impl Processes {
-    /// Reads the names that processes have given to their code until `now`; at the `last` turn all of them.
+    /// Reads the names of code that processes have published until `now`; at the `last` turn all of them.
     pub fn read_jit_names(&mut self, now: MonotonicNs, last: bool) {
         let (ending, others): (Vec<_>, Vec<_>) = self
             .tracked
@@ -26,7 +26,7 @@ impl Processes {
         read_names(others, now, (share, TIME), false);
     }
 
-    /// Writes the names that are new; at the `last` turn, and of processes that have ended, all of them.
+    /// Writes new names. At the `last` turn, and for processes that have ended, writes all of them.
     pub fn write_jit_names(
         &mut self,
         last: bool,
@@ -35,15 +35,15 @@ impl Processes {
         let mut written = Ok(());
         for tracked in self.tracked.values_mut() {
             let last = last || !tracked.is_active();
-            // An error of one process does not cost the others their names.
+            // An error with one process must not affect the names of others.
             written = written.and(recorder.write_jit_names(&mut tracked.managed, last));
         }
         written
     }
 }
 
-/// Reads names of some processes: so many bytes of each, and together for so long. Time that one process has not needed
-/// is shared by those that follow. `is_last`: there may be no later turn.
+/// Reads names of some processes: a maximum number of bytes from each, and a maximum time for all. Time that one process does not
+/// need is shared by the following ones. `is_last`: there may be no later turn.
 fn read_names(
     processes: Vec<&mut Tracked>,
     now: MonotonicNs,

@@ -1,30 +1,30 @@
-//! When did a tracked process come and go?
+//! The start and the end of a tracked process.
 
 use crate::tasks;
 use std::time::{Duration, Instant};
 use varid_model::{MonotonicNs, Pid, Tid};
 
-/// For so long the last records of a process that has ended may come. So long, too, a process has to be gone without a
-/// record of its end before it counts as ended.
+/// How long the last records of an ended process may still arrive. A process also counts as ended if it has been gone for this long
+/// without an exit record.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// When a tracked process came and went, as far as is known.
+/// The start and the end of a tracked process, as far as known.
 #[derive(Debug)]
 pub struct Lifetime {
-    /// When it was forked or executed another program; None: it ran already when it was found.
+    /// Time of its fork or exec, or None if it was already running when it was found.
     started: Option<Instant>,
-    /// When the session found it, or it executed another program.
+    /// Time at which the session found it, or of its last exec.
     found: Instant,
     main_thread_ended: bool,
-    /// When it was first not found, though no record said that it has ended.
+    /// Time at which it was first missing without an exit record.
     missing_since: Option<Instant>,
     ended: Option<Instant>,
-    /// From this time on it is not in the target.
+    /// The time from which on it is not in the target.
     left: Option<MonotonicNs>,
 }
 
 impl Lifetime {
-    /// A process that has just started, or has run before.
+    /// Makes the lifetime of a process that has just started, or was running before.
     pub fn new(is_new: bool) -> Self {
         Self {
             started: is_new.then(Instant::now),
@@ -36,53 +36,53 @@ impl Lifetime {
         }
     }
 
-    /// It executes another program.
+    /// Handles an exec.
     pub fn restart(&mut self) {
         self.found = Instant::now();
         self.started = Some(self.found);
     }
 
-    /// Whether it started less than this time ago.
+    /// Returns true if it started less than this time ago.
     pub fn is_younger_than(&self, age: Duration) -> bool {
         self.started.is_some_and(|started| started.elapsed() < age)
     }
 
-    /// Whether the session found it less than this time ago.
+    /// Returns true if the session found it less than this time ago.
     pub fn is_known_for_less_than(&self, time: Duration) -> bool {
         self.found.elapsed() < time
     }
 
-    /// Whether it runs, as far as is known, and is in the target.
+    /// Returns true if it is running, as far as known, and in the target.
     pub fn is_active(&self) -> bool {
         !self.has_ended() && !self.has_left()
     }
 
-    /// Whether it is known to have ended.
+    /// Returns true if it is known to have ended.
     pub fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// Whether it is no longer in the target.
+    /// Returns true if it is no longer in the target.
     pub fn has_left(&self) -> bool {
         self.left.is_some()
     }
 
-    /// When it left the target.
+    /// The time at which it left the target.
     pub fn left(&self) -> Option<MonotonicNs> {
         self.left
     }
 
-    /// Whether it was not in the target at a time any more.
+    /// Returns true if it had left the target at a time.
     pub fn has_left_by(&self, time: MonotonicNs) -> bool {
         self.left.is_some_and(|left| left <= time)
     }
 
-    /// It is not in the target from a time on.
+    /// Removes it from the target from a time on.
     pub fn leave(&mut self, time: MonotonicNs) {
         self.left = Some(time);
     }
 
-    /// A thread of it has ended; true: so has, now, the process.
+    /// Handles the end of one of its threads. Returns true if the process has ended now.
     pub fn thread_ended(&mut self, pid: Pid, tid: Tid) -> bool {
         self.main_thread_ended |= tid.is_main_thread_of(pid);
         let ends = !self.has_ended() && self.main_thread_ended && !tasks::is_alive(pid);
@@ -92,14 +92,14 @@ impl Lifetime {
         ends
     }
 
-    /// Whether no record of it can come any more. `now`: the time now.
+    /// Returns true if no more records of it can arrive. `now`: the present time.
     pub fn is_over(&self, now: MonotonicNs) -> bool {
         self.ended.is_some_and(|ended| ended.elapsed() >= GRACE)
             || self.left.is_some_and(|left| now.since(left) >= GRACE)
     }
 
-    /// Looks whether a process of which no record said that it has ended is there; true: it has been missing for so
-    /// long that it has ended.
+    /// Checks whether a process without an exit record still exists. Returns true if it has been missing for so long that it
+    /// counts as ended.
     pub fn has_vanished(&mut self, pid: Pid) -> bool {
         if self.has_ended() {
             return false;

@@ -1,19 +1,19 @@
-//! Which service does each process count for, and how does the recording say so?
+//! The service of each process, and its records.
 
 use crate::output::Output;
 use std::sync::Arc;
 use varid_model::{ById, MonotonicNs, Pid};
 use varid_recording::Membership;
 
-/// Memberships that a recording holds.
+/// Maximum number of memberships in a recording.
 const MAX_MEMBERSHIPS: usize = 1 << 16;
 
-/// The service of each process that has one.
+/// The service of each process that belongs to one.
 #[derive(Debug, Default)]
 pub struct Memberships(ById<Pid, Arc<str>>);
 
 impl Memberships {
-    /// From a time on a process counts for a service, or for none. The recording says so if that is new.
+    /// Assigns a process to a service, or to none, from a time on. Records the assignment if it is new.
     pub fn assign(
         &mut self,
         pid: Pid,

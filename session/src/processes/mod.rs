@@ -1,4 +1,4 @@
-//! Which processes does a session track, and what does it know of each?
+//! The processes that a session tracks, and their state.
 //!
 //! | question | file |
 //! |---|---|
@@ -44,57 +44,57 @@ use varid_sampler::decode::Samples;
 use varid_vm::seam::{CodeChange, VmCompiler};
 use varid_vm::{ManagedProcess, VmKinds};
 
-/// How long the session sleeps at most, in milliseconds: the delay of what `status` shows.
+/// Maximum sleep of the session, in milliseconds: the delay of what `status` shows.
 const IDLE_MS: u16 = 100;
 /// The same while a process is young, or its VM compiles code. A method can only be read while its process lives.
 const YOUNG_MS: u16 = 15;
-/// The same while a VM throws code away. It can only be read while it is there.
+/// The same while a VM discards code, which can be read only until then.
 const REPLACED_MS: u16 = 5;
-/// The same while a name, an exec or a VM is awaited: what happens before it is found has no names.
+/// The same while a name, an exec or a VM is expected: code that runs before it is found has no names.
 const AWAITING_MS: u16 = 2;
-/// How often processes are searched for where the source does not see all of them.
+/// The interval of searches for processes if the source does not report all of them.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The processes of a session.
 #[derive(Debug)]
 pub struct Processes {
     tracked: ById<Pid, Tracked>,
-    /// Processes of the target that are not recorded: they may not be sampled, or are too many.
+    /// Processes of the target that are not recorded: sampling them is not permitted, or there are too many.
     refused: HashMap<Pid, Names>,
     tracker: Tracker,
     images: Images,
     calls: Calls,
     memberships: Memberships,
     options: ProcessOptions,
-    /// Samples that have waited for their process's name, and are to be written.
+    /// Samples that have waited for their process's name, and can be written now.
     released: Samples,
     search: Search,
 }
 
-/// What is recorded of processes, and looked for in them.
+/// Options for the processes.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessOptions {
-    /// How many processes are recorded at once; None: all of them.
+    /// Maximum number of processes that are recorded at once, or None for no limit.
     pub limit: Option<u64>,
     /// How much of each stack is recorded.
     pub stack: Stack,
-    /// The kinds of VM that are looked for.
+    /// The kinds of VM that are detected.
     pub vms: VmKinds,
 }
 
 /// The search for processes of the target.
 #[derive(Debug)]
 struct Search {
-    /// When it was last done.
+    /// Time of the last search.
     at: Instant,
-    /// It has been logged that there is none.
+    /// True if it has been logged that no process was found.
     waiting_logged: bool,
-    /// There has been one.
+    /// True if a process has been found.
     found: bool,
 }
 
 impl Processes {
-    /// No processes yet.
+    /// Starts without processes.
     pub fn new(tracker: Tracker, calls: Calls, options: ProcessOptions) -> Self {
         Self {
             tracked: ById::default(),
@@ -113,65 +113,65 @@ impl Processes {
         }
     }
 
-    /// What is profiled.
+    /// The tracker of the target.
     pub fn tracker(&self) -> &Tracker {
         &self.tracker
     }
 
-    /// A process that is tracked.
+    /// Returns a tracked process.
     pub fn get_mut(&mut self, pid: Pid) -> Option<&mut Tracked> {
         self.tracked.get_mut(&pid)
     }
 
-    /// Whether a process is tracked.
+    /// Returns true if a process is tracked.
     pub fn contains(&self, pid: Pid) -> bool {
         self.tracked.contains_key(&pid)
     }
 
-    /// Whether a process of the target has ever been there.
+    /// Returns true if a process of the target has ever been found.
     pub fn ever_found(&self) -> bool {
         self.search.found
     }
 
-    /// How many processes are profiled now.
+    /// The number of processes that are profiled now.
     pub fn profiled(&self) -> usize {
         let profiled = self.tracked.values().filter(|one| one.is_profiled());
         profiled.count()
     }
 
-    /// Whether the target is certain processes, and these have ended.
+    /// Returns true if the target consists of certain processes, and these have ended.
     pub fn target_has_ended(&self) -> bool {
         let ended = |one: &Tracked| one.lifetime.has_ended();
         self.tracker.selects_by_pid() && self.tracked.values().all(ended)
     }
 
-    /// The samples that have waited for their process's name, which is known now.
+    /// Returns the samples that have waited for their process's name and can be written now.
     pub fn take_released(&mut self) -> Samples {
         std::mem::take(&mut self.released)
     }
 
-    /// Whether a process that is not tracked may be recorded from its first sample on.
+    /// Returns true if a process that is not tracked may be recorded from its first sample on.
     pub fn may_start_with_sample(&self, pid: Pid) -> bool {
         let own = pid.get() == std::process::id();
         self.tracker.selects_all() && !own && !self.refused.contains_key(&pid)
     }
 
-    /// A process of which nothing can be read any more.
+    /// Returns the state of a process of which nothing can be read any more.
     pub fn without_mappings(&self, pid: Pid) -> ManagedProcess {
         ManagedProcess::new(pid, self.options.vms)
     }
 
-    /// Reads what can be seen now of a process that runs.
+    /// Reads the current state of a running process.
     fn read(&mut self, pid: Pid) -> ManagedProcess {
         ManagedProcess::running(pid, self.options.vms, &mut self.images)
     }
 
-    /// Which samples of a process without a name are recorded; None: all of them.
+    /// Returns the filter for samples of a process without a name, or None if all are recorded.
     pub fn filter_without_name(&self) -> Option<Filter> {
         Filter::of(&self.tracker.selection().terms("", "").methods)
     }
 
-    /// How long the session may sleep, in milliseconds.
+    /// Returns how long the session may sleep, in milliseconds.
     pub fn longest_sleep(&self) -> u16 {
         let active = self.tracked.values().filter(|one| one.is_active());
         let sleeps = active.map(|tracked| {
@@ -193,26 +193,27 @@ impl Processes {
         sleeps.min().unwrap_or(IDLE_MS)
     }
 
-    /// Whether as many processes are recorded as may be.
+    /// Returns true if the limit of recorded processes is reached.
     fn is_at_limit(&self) -> bool {
         let profiled = self.profiled() as u64;
         self.options.limit.is_some_and(|limit| profiled >= limit)
     }
 
-    /// Whether a process is recorded from its first sample on only: as many of all processes as may be, the first that
-    /// do anything.
+    /// Returns true if processes are recorded only from their first sample on. With a limit on all processes, the first active ones
+    /// are recorded.
     fn waits_for_samples(&self) -> bool {
         self.options.limit.is_some() && self.tracker.selects_all()
     }
 
-    /// What the environment of the session's command must say: of methods only what holds for every process.
+    /// Returns the variables that the environment of the session's command must have. They filter methods only by the patterns for
+    /// every process.
     pub fn environment(&mut self) -> Vec<(&'static str, String)> {
         let methods = self.tracker.selection().methods_of_all();
         let prefixes = methods.map_or_else(Vec::new, |methods| methods.prefixes());
         self.calls.environment(prefixes)
     }
 
-    /// Reads what the VMs say of themselves now, and tells those that are new what to count.
+    /// Reads what the VMs publish, and orders new ones to count.
     pub fn refresh_vms(&mut self) {
         for tracked in self.tracked.values_mut() {
             tracked.managed.end_batch();
@@ -220,7 +221,7 @@ impl Processes {
         self.calls.start_counting(&self.tracked);
     }
 
-    /// Writes what VMs have counted. `latest`: the time of the latest record.
+    /// Writes the counts of VMs. `latest`: the time of the latest record.
     pub fn save_calls(
         &mut self,
         last: bool,

@@ -1,17 +1,17 @@
-//! What does a configuration say of a process by its name: is it recorded, for which service, and which of its methods?
+//! Applies a configuration to processes by their names: whether they are recorded, for which service, and which of their methods.
 
 use crate::config::{Config, MethodFilter, ProcessPattern};
 use std::sync::Arc;
 
-/// What a configuration says of processes.
+/// The parts of a configuration that select processes.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     apps: Vec<ProcessPattern>,
-    /// The recorded ones come first, in the configuration's order. A process counts for the first one that has it.
+    /// The recorded ones come first, in the configuration's order. A process belongs to the first one that matches it.
     services: Vec<Service>,
-    /// How many services are recorded.
+    /// The number of recorded services.
     recorded: usize,
-    /// The methods that are recorded of every process.
+    /// The recorded methods of every process.
     methods: MethodFilter,
     app_methods: Vec<(ProcessPattern, MethodFilter)>,
 }
@@ -31,24 +31,24 @@ impl Service {
     }
 }
 
-/// What a configuration says of a process.
+/// The result of a configuration for a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// The service that it counts for.
+    /// The service that it belongs to.
     pub service: Option<Arc<str>>,
-    /// Which of its methods are recorded.
+    /// Its recorded methods.
     pub methods: MethodFilter,
 }
 
 impl Selection {
-    /// What a configuration says.
+    /// Takes the parts from a configuration.
     pub fn of(config: &Config) -> Self {
         let recorded = config.services.iter().map(String::as_str);
         let known = config.known_services().into_iter();
         let others = known.filter(|name| config.services.iter().all(|other| other != name));
         let service = |name: &str| Service {
             name: name.into(),
-            // A recorded service is known: the configuration was checked.
+            // Recorded services exist, because the configuration was checked.
             processes: config.processes_of(name).unwrap_or_default(),
             methods: config
                 .service
@@ -67,22 +67,22 @@ impl Selection {
         }
     }
 
-    /// Whether a process is recorded, by the first word of its command line.
+    /// Returns true if a process is recorded, by the first word of its command line.
     pub fn names(&self, process: &str) -> bool {
         let app = self.apps.iter().any(|pattern| pattern.matches(process));
         let mut services = self.services.iter().take(self.recorded);
         app || services.any(|service| service.has(process))
     }
 
-    /// Which methods are recorded of every process; None: that depends on its name.
+    /// Returns the recorded methods if they are the same for every process. None if they depend on the process's name.
     pub fn methods_of_all(&self) -> Option<&MethodFilter> {
         let apps = self.app_methods.iter().map(|(_, methods)| methods);
         let mut own = apps.chain(self.services.iter().map(|service| &service.methods));
         own.all(MethodFilter::is_empty).then_some(&self.methods)
     }
 
-    /// What the configuration says of a process by its own name. Where no service has that name, the service is that of the name that
-    /// the process was selected by.
+    /// Returns the terms for a process by its own name. If no service matches that name, the service is that of the name by which the
+    /// process was selected.
     pub fn terms(&self, own: &str, selected_by: &str) -> Terms {
         let service = |name: &str| self.services.iter().find(|service| service.has(name));
         let service = service(own).or_else(|| service(selected_by));
@@ -127,11 +127,11 @@ mod tests {
         assert_eq!(of("mediaserver").as_deref(), Some("video"));
         assert_eq!(of("media.codec").as_deref(), Some("media"));
         assert_eq!(of("system_server").as_deref(), Some("video"));
-        // Not recorded, but known where all are.
+        // Not recorded, but known, for a session that records all processes.
         assert_eq!(of("audioserver").as_deref(), Some("audio"));
         assert_eq!(of("surfaceflinger").as_deref(), Some("surfaceflinger"));
         assert_eq!(of("sh"), None);
-        // What is forked by one counts for the same, unless it has a name of its own.
+        // A forked process belongs to its parent's service, unless its own name has one.
         let forked = |name: &str| selection.terms(name, "mediaserver").service;
         assert_eq!(forked("sh").as_deref(), Some("video"));
         assert_eq!(forked("netd").as_deref(), Some("network"));

@@ -1,14 +1,14 @@
-//! How shall the source sample a process?
+//! Makes a process's target for the source.
 
 use varid_model::Stack;
 use varid_shim::{Target, target_flags};
 use varid_vm::ManagedProcess;
 
-/// The target entry of a process for the source. `managed` is the process; None: all processes without an entry of their own. `stack` is
-/// how much of each stack is recorded.
+/// Returns the target of a process for the source. `managed`: the process, or None for all processes without a target of their own.
+/// `stack`: how much of each stack is recorded.
 pub fn target_of(managed: Option<&ManagedProcess>, stack: Stack) -> Target {
     let stack = match stack {
-        // The frames of such a VM are only found by unwinding the whole stack.
+        // The frames of such a VM can only be found by unwinding the whole stack.
         Stack::Vertical if managed.is_some_and(ManagedProcess::is_marked) => {
             target_flags::FULL_STACK
         }

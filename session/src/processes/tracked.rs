@@ -1,4 +1,4 @@
-//! What does a session know of a process that it tracks, and what becomes of the process's samples?
+//! The state of a tracked process, and the decision on its samples.
 
 use super::lifetime::Lifetime;
 use super::selection::Selection;
@@ -11,66 +11,66 @@ use varid_sampler::decode::{Sampled, Samples};
 use varid_shim::{CapturedSample, flags};
 use varid_vm::ManagedProcess;
 
-/// Samples in the interpreter after which a VM's layout that has never led to frames is refused.
+/// Number of samples in the interpreter after which a layout that has never found frames is rejected.
 const LAYOUT_TRIALS: u32 = 50;
-/// Samples that a process without a name may have waiting for it.
+/// Maximum number of samples that wait for a process's name.
 const MAX_HELD: usize = 10_000;
-/// How long after its start a process is young: the VM that it has starts within this time.
+/// How long after its start a process is young. Its VM starts within this time.
 const YOUTH: Duration = Duration::from_secs(2);
-/// How long a process is new to the session. Many processes live for less than this, none of its methods is known yet, and a method
-/// can only be read while its process lives.
+/// How long a process is new to the session. Many processes live for less than this, none of their methods is known yet, and a
+/// method can only be read while its process lives.
 const NEW: Duration = Duration::from_millis(100);
 
-/// A process that the session tracks.
+/// A tracked process.
 #[derive(Debug)]
 pub struct Tracked {
     /// Its mappings, its VM and its methods.
     pub managed: ManagedProcess,
-    /// What it is selected by.
+    /// The names by which it is selected.
     pub names: Names,
-    /// From this time on it counts for the service, and is recorded by the patterns, that it has.
+    /// The time from which on its service and its patterns are valid.
     pub since: MonotonicNs,
-    /// Which of its samples are recorded; None: all of them.
+    /// Decides which of its samples are recorded. None if all are.
     pub gate: Option<Box<Gate>>,
-    /// Which of its mappings the recording knows.
+    /// The mappings that have been written to the recording.
     pub written: Written,
     stage: Stage,
-    /// Why the methods of the process that it was forked by are not seen. The recording says so once, of that process.
+    /// The reason why methods of its parent are missing. The recording has it once, for the parent.
     inherited_problem: Option<String>,
     layout: LayoutTrials,
-    /// Whether the user has been told of its VM.
+    /// True if the user was informed of its VM.
     vm_reported: bool,
-    /// When it came and went.
+    /// Its start and end.
     pub lifetime: Lifetime,
 }
 
-/// Whether a tracked process is recorded already.
+/// The stage of a tracked process.
 #[derive(Debug)]
 pub enum Stage {
-    /// It is.
+    /// It is recorded.
     Recorded,
     /// It was forked by a zygote and has no name yet. Its samples wait for the name.
     AwaitsName(Samples),
-    /// It is the child of varid that will execute the command. What it does before is not the command's.
+    /// It is varid's child that will execute the command. Samples before the exec do not belong to the command.
     AwaitsExec,
 }
 
-/// What becomes of a sample of a tracked process.
+/// The decision on a sample of a tracked process.
 #[derive(Debug)]
 pub enum Accepted {
-    /// It is to be attributed and written.
+    /// It must be attributed and written.
     Write(Box<Sampled>),
-    /// It is to be written after the sampler's target entry was updated: the VM's layout has just been refused.
+    /// It must be written after the process's target in the source was updated, because the VM's layout has just been rejected.
     LayoutRefused(Box<Sampled>),
     /// It waits for the process's name.
     Held,
-    /// Too many samples wait for that name: it is lost, at this time.
+    /// It is lost, at this time, because too many samples wait for the name.
     Lost(MonotonicNs),
-    /// It is of a time at which the process is not recorded.
+    /// The process was not recorded at its time.
     Dropped,
 }
 
-/// How often a VM's layout led from a sample in the interpreter to frames.
+/// Checks whether a VM's layout finds frames for samples in the interpreter.
 #[derive(Debug, Default, Clone, Copy)]
 struct LayoutTrials {
     samples: u32,
@@ -78,7 +78,7 @@ struct LayoutTrials {
 }
 
 impl Tracked {
-    /// A process that counts from a time on for nothing in particular. `is_new`: a VM may start in it.
+    /// Makes a process that is recorded without a service from a time on. `is_new`: a VM may start in it.
     pub fn new(
         managed: ManagedProcess,
         names: Names,
@@ -100,42 +100,42 @@ impl Tracked {
         }
     }
 
-    /// Its id.
+    /// The process's id.
     pub fn pid(&self) -> Pid {
         self.managed.pid()
     }
 
-    /// Whether it runs, as far as is known, and belongs to the target.
+    /// Returns true if it is running, as far as known, and belongs to the target.
     pub fn is_active(&self) -> bool {
         self.lifetime.is_active()
     }
 
-    /// Whether its samples wait for its name.
+    /// Returns true if its samples wait for its name.
     pub fn awaits_name(&self) -> bool {
         matches!(self.stage, Stage::AwaitsName(_))
     }
 
-    /// Whether it has not executed the command yet that it will become.
+    /// Returns true if it has not executed the command yet.
     pub fn awaits_exec(&self) -> bool {
         matches!(self.stage, Stage::AwaitsExec)
     }
 
-    /// Whether it runs, and its name says that it belongs to the target.
+    /// Returns true if it is running, and belongs to the target by its name.
     pub fn is_profiled(&self) -> bool {
         self.is_active() && !self.awaits_name()
     }
 
-    /// Whether it started so recently that a VM may come up in it.
+    /// Returns true if it started so recently that a VM may start in it.
     pub fn is_young(&self) -> bool {
         self.lifetime.is_younger_than(YOUTH)
     }
 
-    /// Whether the session has found it just now.
+    /// Returns true if the session has just found it.
     pub fn is_new(&self) -> bool {
         self.lifetime.is_known_for_less_than(NEW)
     }
 
-    /// It has its name: the samples that have waited for it. None: they do not wait.
+    /// Ends the wait for its name. Returns the samples that have waited, or None if it did not wait.
     pub fn take_held(&mut self) -> Option<Samples> {
         match std::mem::replace(&mut self.stage, Stage::Recorded) {
             Stage::AwaitsName(samples) => Some(samples),
@@ -146,23 +146,23 @@ impl Tracked {
         }
     }
 
-    /// It is a copy of a process whose methods are not seen for this reason.
+    /// Marks it as a copy of a process whose methods are missing for this reason.
     pub fn inherit_problem(&mut self, problem: Option<String>) {
         self.inherited_problem = problem;
     }
 
-    /// Why the methods of the process that forked it are not seen.
+    /// The reason why methods of its parent are missing.
     pub fn inherited_problem(&self) -> Option<&str> {
         self.inherited_problem.as_deref()
     }
 
-    /// What its VM is, the first time that this is known: the VM is found again as it starts up.
+    /// Returns a description of its VM, once, when it is first known. The VM is found again as it starts up.
     pub fn new_vm(&mut self) -> Option<String> {
         let vm = self.managed.vm()?.title();
         (!std::mem::replace(&mut self.vm_reported, true)).then_some(vm)
     }
 
-    /// It executes another program.
+    /// Handles an exec.
     pub fn exec(&mut self) {
         self.managed.exec();
         self.mappings_replaced();
@@ -171,7 +171,7 @@ impl Tracked {
         self.lifetime.restart();
     }
 
-    /// All that was known of its mappings is outdated.
+    /// Handles the replacement of all its mappings.
     pub fn mappings_replaced(&mut self) {
         if self.awaits_exec() {
             self.stage = Stage::Recorded;
@@ -179,7 +179,7 @@ impl Tracked {
         self.layout = LayoutTrials::default();
     }
 
-    /// Decides what becomes of a sample.
+    /// Decides on a sample.
     pub fn accept(&mut self, sampled: Box<Sampled>) -> Accepted {
         let record = &sampled.record;
         let time = record.time;
@@ -202,7 +202,7 @@ impl Tracked {
 }
 
 impl LayoutTrials {
-    /// Counts a sample in the interpreter; true: no sample has had frames, and it is the last one that was tried.
+    /// Counts a sample in the interpreter. Returns true at the last trial if no sample has had frames.
     fn refutes(&mut self, record: &CapturedSample) -> bool {
         self.samples = self.samples.saturating_add(1);
         let walked = u32::from(!record.frames.packed().is_empty());
@@ -211,17 +211,17 @@ impl LayoutTrials {
     }
 }
 
-/// What a process is selected by.
+/// The names by which a process is selected.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     /// The name of the process.
     pub own: String,
-    /// The name that it was selected by: its own at that time, or that of the process that forked it.
+    /// The name by which it was selected: its own at that time, or its parent's.
     pub selected_by: String,
 }
 
 impl Names {
-    /// The names of a process that is selected by its own.
+    /// Returns the names of a process that is selected by its own name.
     pub fn of(pid: Pid) -> Self {
         let name = tasks::command_name(pid).unwrap_or_default();
         Self {
@@ -230,7 +230,7 @@ impl Names {
         }
     }
 
-    /// Whether a process with these names is selected.
+    /// Returns true if a process with these names is selected.
     pub fn are_in(&self, selection: &Selection) -> bool {
         selection.names(&self.own) || selection.names(&self.selected_by)
     }

@@ -1,4 +1,4 @@
-//! Which processes match the session's target, as far as their names tell?
+//! Matches processes to the session's target by their names.
 
 use super::selection::Selection;
 use crate::request::TargetSpec;
@@ -8,43 +8,43 @@ use std::time::{Duration, Instant};
 use varid_model::Pid;
 use varid_process::clock;
 
-/// What a process is to a session.
+/// The role of a process in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// It is profiled.
     Target,
-    /// It is not profiled, but its children may be: they have no names of their own when they are forked.
+    /// It is not profiled, but its children may be, which have no names of their own at the fork.
     Zygote,
     /// It is not profiled.
     Other,
 }
 
-/// How long a process that executes another program is a candidate: its name may follow.
+/// How long a process that executes another program is a candidate: its name may change after the exec.
 const EXEC_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a zygote's child is one: it takes its name only after a long initialisation.
+/// How long a zygote's child is a candidate: it takes its name only after a long initialisation.
 const ZYGOTE_CHILD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The target, and the processes that may come to match it.
+/// The target, and the processes that may match it later.
 #[derive(Debug)]
 pub struct Tracker {
     target: TargetSpec,
     selection: Selection,
-    /// The processes that are looked at, each until a moment.
+    /// The candidates, each with the end of its time.
     candidates: HashMap<Pid, Instant>,
     zygotes: HashSet<Pid>,
 }
 
-/// The candidates that have been decided.
+/// Candidates with a decision.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Decided {
     /// They match the target.
     pub matched: Vec<Pid>,
-    /// They have ended, or were looked at long enough.
+    /// They have ended, or their time is over.
     pub expired: Vec<Pid>,
 }
 
 impl Tracker {
-    /// A tracker without candidates. `selection`: the names that the target selects.
+    /// Makes a tracker without candidates. `selection`: the names that the target selects.
     pub fn new(target: TargetSpec, selection: Selection) -> Self {
         Self {
             target,
@@ -59,32 +59,32 @@ impl Tracker {
         &self.target
     }
 
-    /// What the configuration says of processes by their names.
+    /// The configuration's settings for processes by their names.
     pub fn selection(&self) -> &Selection {
         &self.selection
     }
 
-    /// Other names are selected from now on.
+    /// Changes the selected names.
     pub fn select(&mut self, selection: Selection) {
         self.selection = selection;
     }
 
-    /// The target has other names from now on.
+    /// Changes the target's names.
     pub fn rename_target(&mut self, target: TargetSpec) {
         self.target = target;
     }
 
-    /// Whether the target is processes by their names.
+    /// Returns true if the target consists of names.
     pub fn selects_by_name(&self) -> bool {
         matches!(self.target, TargetSpec::Named(..))
     }
 
-    /// Whether the target is every process.
+    /// Returns true if the target is every process.
     pub fn selects_all(&self) -> bool {
         matches!(self.target, TargetSpec::All)
     }
 
-    /// Whether the target is certain processes and what they fork: no others can come to match it.
+    /// Returns true if the target consists of certain processes and their children: no others can match it later.
     pub fn selects_by_pid(&self) -> bool {
         match self.target {
             TargetSpec::Pids(_) | TargetSpec::Command(..) => true,
@@ -92,12 +92,12 @@ impl Tracker {
         }
     }
 
-    /// Whether a process of the target may start that is a VM: a command, or one of certain names.
+    /// Returns true if a process of the target may start a VM: a command, or a process selected by name.
     pub fn may_start_vm(&self) -> bool {
         matches!(self.target, TargetSpec::Command(..) | TargetSpec::Named(..))
     }
 
-    /// The command line of the command that varid starts, if this process is it.
+    /// Returns the command line if this process is the command that varid starts.
     pub fn command_line(&self, pid: Pid) -> Option<&str> {
         match &self.target {
             TargetSpec::Command(command, line) if *command == pid => Some(line),
@@ -105,7 +105,7 @@ impl Tracker {
         }
     }
 
-    /// What a process is, by its command line as it is now.
+    /// Returns the role of a process, by its present command line.
     pub fn role(&mut self, pid: Pid) -> Role {
         let matches = match &self.target {
             TargetSpec::All => true,
@@ -126,17 +126,17 @@ impl Tracker {
         }
     }
 
-    /// Whether a process is a zygote: its children have no names of their own when they are forked.
+    /// Returns true if a process is a zygote, whose children have no names of their own at the fork.
     pub fn is_zygote(&self, pid: Pid) -> bool {
         self.zygotes.contains(&pid)
     }
 
-    /// A process has another name, or executes another program: it becomes a candidate.
+    /// Makes a process with a new name or program a candidate.
     pub fn add_candidate(&mut self, pid: Pid) {
         self.add_until(pid, EXEC_TIMEOUT);
     }
 
-    /// A zygote's child becomes a candidate.
+    /// Makes a zygote's child a candidate.
     pub fn add_zygote_child(&mut self, pid: Pid) {
         self.add_until(pid, ZYGOTE_CHILD_TIMEOUT);
     }
@@ -149,13 +149,13 @@ impl Tracker {
         }
     }
 
-    /// A process has ended, or is recorded: it is no candidate.
+    /// Removes a candidate that has ended or is recorded.
     pub fn forget(&mut self, pid: Pid) {
         self.candidates.remove(&pid);
         self.zygotes.remove(&pid);
     }
 
-    /// Looks at every candidate once, and removes those that can be decided.
+    /// Checks every candidate once, and removes those with a decision.
     pub fn decide_candidates(&mut self) -> Decided {
         let now = Instant::now();
         let candidates = self.candidates.iter();
@@ -166,7 +166,7 @@ impl Tracker {
             if self.role(pid) == Role::Target {
                 decided.matched.push(pid);
             } else if until <= now || !is_alive(pid) {
-                // A process in the middle of an exec is alive and has no command line for a moment.
+                // During an exec, a process is alive but temporarily has no command line.
                 decided.expired.push(pid);
             } else {
                 continue;
@@ -177,7 +177,7 @@ impl Tracker {
     }
 }
 
-/// Whether a command is called as Android's `zygote`, `zygote64`, `usap32`, `app_zygote` and the like.
+/// Returns true if a command has a name like Android's `zygote`, `zygote64`, `usap32`, `app_zygote`.
 fn is_zygote(name: &str) -> bool {
     let name = name.rsplit('/').next().unwrap_or(name);
     name.starts_with("zygote") || name.starts_with("usap") || name.ends_with("_zygote")
@@ -248,7 +248,7 @@ mod tests {
         assert!(tracker.is_zygote(zygote.pid()));
         tracker.forget(zygote.pid());
         assert!(!tracker.is_zygote(zygote.pid()));
-        // A session that wants something else does not follow zygotes.
+        // A session with another target does not follow zygotes.
         assert_eq!(
             of(TargetSpec::Pids(vec![Pid::new(1)])).role(zygote.pid()),
             Role::Other
@@ -270,7 +270,7 @@ mod tests {
             tracker.candidates.keys().collect::<Vec<_>>(),
             [&other.pid()]
         );
-        // A forgotten one is not looked at.
+        // A forgotten candidate is not checked.
         tracker.add_candidate(target.pid());
         tracker.forget(target.pid());
         assert_eq!(tracker.decide_candidates(), decided(&[], &[]));
@@ -283,7 +283,7 @@ mod tests {
         tracker.add_until(other.pid(), Duration::ZERO);
         assert_eq!(tracker.decide_candidates(), decided(&[], &[other.pid()]));
         assert_eq!(tracker.decide_candidates(), decided(&[], &[]));
-        // A shorter time does not end a longer one.
+        // A shorter time does not replace a longer one.
         tracker.add_zygote_child(other.pid());
         tracker.add_until(other.pid(), Duration::ZERO);
         assert_eq!(tracker.decide_candidates(), decided(&[], &[]));

@@ -1,10 +1,10 @@
-//! Why does a profile not show a process's methods?
+//! Explains why a profile does not show a process's methods.
 
 use super::tracked::Tracked;
 use varid_process::MissingNames;
 use varid_vm::ManagedProcess;
 
-/// Why nothing that a process executed in a VM has names; None: nothing is known to be missing.
+/// Returns the reason why nothing that a process executed in a VM has names, or None if nothing is known to be missing.
 pub fn why_unseen(managed: &ManagedProcess) -> Option<String> {
     if managed.vm().is_some() || managed.is_marked() {
         return None;
@@ -30,7 +30,7 @@ pub fn why_unseen(managed: &ManagedProcess) -> Option<String> {
 }
 
 impl Tracked {
-    /// Why its methods, or files that it has mapped, are not seen, as notes of the recording.
+    /// Returns the reasons why its methods, or files that it has mapped, are missing, as notes for the recording.
     pub fn unseen(&self) -> Vec<String> {
         if self.awaits_name() || self.awaits_exec() {
             return Vec::new();

@@ -1,8 +1,9 @@
-//! Of which ELF files does the session keep the symbols?
+//! Keeps the symbols of ELF files that reports could not find.
 //!
-//! Reports find a file by its path. Where the path does not lead varid to the file that is mapped (another mount namespace, a file that was
-//! deleted or replaced, memory) nobody will find it later, so the session keeps its symbols. That is known when the file is first sampled, and
-//! the mapping is recorded as one of the session's file; a path that leads elsewhere at the end only is noted in the manifest.
+//! Reports find a file by its path. The path may not lead to the mapped file: it is in another mount namespace, was deleted or replaced, or
+//! is memory. The file would be lost, so the session keeps its symbols. This is decided when the file is first sampled, and its mapping is
+//! recorded as one of the session's file. If a path no longer leads to the file at the end of the session, the manifest contains the kept
+//! file.
 
 use super::RecorderError;
 use crate::request::KeepSymbols;
@@ -18,21 +19,21 @@ use varid_recording::{KeptFile, SessionWriter};
 use varid_symbolizer::elf::SymbolFileLimits;
 use varid_symbolizer::hex;
 
-/// Files that are looked at. Further ones have their own paths.
+/// Maximum number of files that are checked. Further ones have their own paths.
 const MAX_FILES: usize = 1 << 14;
-/// Files of which something is kept.
+/// Maximum number of files with kept symbols.
 const MAX_KEPT: usize = 1 << 12;
-/// How many times the bytes of a session's limit are read and written: what they make may be kept already.
+/// The factor by which reads and writes may exceed the session's limit, because some of the results may be kept already.
 const COPIES: u64 = 2;
-/// How long the end of a session waits for files, in all.
+/// Maximum total time that the end of a session waits for files.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How much is kept, in bytes.
+/// Limits of the kept symbols, in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// Of one file.
+    /// For one file.
     file: SymbolFileLimits,
-    /// Of all together.
+    /// For all files.
     session: u64,
 }
 
@@ -53,59 +54,59 @@ impl Limits {
 #[derive(Debug, Default)]
 pub struct KeptFiles {
     of: KeepSymbols,
-    /// By the address of the image, which is of no other one while the weak reference stands.
+    /// By the address of the image. The weak reference ensures that the address is not reused.
     seen: HashMap<*const ElfImage, SeenFile>,
-    /// How many files have been seen.
+    /// The number of files seen.
     sampled: u64,
     kept: Kept,
     missing: Missing,
 }
 
-/// What is kept.
+/// The kept symbols.
 #[derive(Debug, Default)]
 struct Kept {
     files: usize,
-    /// Bytes that the session has.
+    /// Bytes in the session.
     bytes: u64,
-    /// Bytes that were read and written for that, those of files that were kept already among them.
+    /// Bytes that were read and written for it, including those of files that were kept already.
     copied: u64,
 }
 
-/// Files that are not kept as they should.
+/// Files whose symbols are missing.
 #[derive(Debug, Default)]
 struct Missing {
-    /// Of these not all that names addresses is kept.
+    /// Files with some of their symbols missing.
     cut: usize,
-    /// Of these nothing is kept, though nobody will find them.
+    /// Files that cannot be found, and of which nothing is kept.
     lost: usize,
-    /// It is not known whether these can be found.
+    /// Files of which it is not known whether they can be found.
     unknown: usize,
 }
 
 /// A file that was sampled.
 #[derive(Debug)]
 struct SeenFile {
-    /// Files are kept in the order in which they were sampled.
+    /// The order of the first samples, in which files are kept.
     number: u64,
     image: Weak<ElfImage>,
-    /// A process that has it mapped.
+    /// A process that has mapped it.
     pid: Pid,
     recorded: RecordedAs,
 }
 
-/// The path by which mappings of a file are recorded.
+/// The path in the records of a file's mappings.
 #[derive(Debug)]
 enum RecordedAs {
-    /// The file's own.
+    /// The file's own path.
     Original(FilePlace),
-    /// That of the session's file, relative to the session.
+    /// The path of the session's file, relative to the session.
     Kept(String),
-    /// The file's own, which leads nobody to it.
+    /// The file's own path, which does not lead to it.
     Lost,
 }
 
 impl KeptFiles {
-    /// No files yet.
+    /// Starts without files.
     pub fn new(of: KeepSymbols) -> Self {
         Self {
             of,
@@ -113,8 +114,8 @@ impl KeptFiles {
         }
     }
 
-    /// The session's file, relative to its folder, by which the mappings of a file are recorded, which a process has mapped; None: they have
-    /// the file's own path.
+    /// Returns the path of the session's file, relative to its folder, that is recorded for the mappings of a file in a process. None if the
+    /// file's own path is recorded.
     pub fn file_of(
         &mut self,
         elf: &Rc<ElfImage>,
@@ -154,7 +155,7 @@ impl KeptFiles {
         kept
     }
 
-    /// Forgets the files that were closed to open others.
+    /// Removes files that were closed to open others.
     fn forget_closed(&mut self) {
         let unknown = &mut self.missing.unknown;
         self.seen.retain(|_, seen| {
@@ -165,8 +166,8 @@ impl KeptFiles {
         });
     }
 
-    /// The session ends: keeps the symbols of the files that are no longer at their paths, or of all. What the manifest says of them, and a
-    /// note on what is missing. `waited`: how long this thread has waited for files of processes.
+    /// At the end of the session: keeps the symbols of all files, or of those that are no longer at their paths. Returns the manifest's
+    /// entries, and a note on missing symbols. `waited`: how long this thread has waited for files of processes.
     pub fn finish(
         &mut self,
         writer: &SessionWriter,
@@ -189,7 +190,7 @@ impl KeptFiles {
             if is_there && self.of == KeepSymbols::OfUnreachable {
                 continue;
             }
-            // It may have been closed to open others, or rewritten: then it has other symbols than the samples.
+            // It may have been closed to open others, or rewritten. Then its symbols are not those of the samples.
             let image = image.filter(|image| image.place().as_ref() == Some(place));
             let Some(image) = image else {
                 self.lose("it has been closed or rewritten");
@@ -205,7 +206,7 @@ impl KeptFiles {
         (kept, self.missing.note())
     }
 
-    /// Keeps the symbols of a file. None: they cannot be kept, which is counted.
+    /// Keeps the symbols of a file. Returns None if that fails, and counts it.
     fn keep(&mut self, elf: &ElfImage, writer: &SessionWriter) -> Option<String> {
         if elf.contents().is_none() {
             return self.lose("its headers cannot be read");
@@ -229,7 +230,7 @@ impl KeptFiles {
         Some(file)
     }
 
-    /// Writes what is kept of a file. That there is no room for it ends no recording: the samples may have some.
+    /// Writes the symbols of a file. A lack of space does not end the recording, because samples may still fit.
     fn write(
         &mut self,
         original: &Path,

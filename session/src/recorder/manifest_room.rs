@@ -1,22 +1,22 @@
-//! How much may the manifest say of the files of recorded processes?
+//! Limits the manifest's entries for files of recorded processes.
 
-/// Bytes of JSON that entries of files take, at most. A manifest may have 64 MB, and says other things, too.
+/// Maximum size of the files' entries in bytes of JSON. A manifest may have 64 MB, and has other contents, too.
 const MAX_BYTES: usize = 40 << 20;
-/// Bytes of an entry without its path and its build-id, at most.
+/// Maximum size of an entry without its path and its build-id, in bytes.
 const ENTRY: usize = 1 << 10;
-/// Bytes of JSON for one byte of a path, at most: a control character is written as six.
+/// Maximum number of bytes of JSON per byte of a path: a control character is written as six.
 const BYTE: usize = 6;
 
-/// The room in the manifest for entries of files, whose paths a process chooses.
+/// The space in the manifest for entries of files, whose paths a process chooses.
 #[derive(Debug, Default)]
 pub struct ManifestRoom {
     taken: usize,
-    /// Entries for which there was no room.
+    /// Number of entries for which there was no space.
     left_out: usize,
 }
 
 impl ManifestRoom {
-    /// Takes the room for an entry of a file; false: there is none left, which is counted.
+    /// Reserves the space for an entry of a file. Returns false, and counts the entry, if there is none left.
     pub fn take(&mut self, path: &str, build_id: &str) -> bool {
         let size = path.len().saturating_mul(BYTE);
         let size = size.saturating_add(build_id.len()).saturating_add(ENTRY);
@@ -29,7 +29,7 @@ impl ManifestRoom {
         has_room
     }
 
-    /// What is missing in the manifest.
+    /// Returns a note on missing entries.
     pub fn note(&self) -> Option<String> {
         let Self { left_out, .. } = self;
         (*left_out > 0).then(|| {
@@ -47,7 +47,7 @@ mod tests {
         SessionTarget, SessionWriter, TargetKind,
     };
 
-    /// Whatever paths files have, a session with all entries that find room can be finished.
+    /// With any paths of files, a session with all entries that fit can be finished.
     #[test]
     fn a_manifest_that_is_full_of_hostile_paths_is_written() {
         let build_id = "0a".repeat(1 << 8);

@@ -1,4 +1,4 @@
-//! Which files beside perf.data give its addresses names: copies, substitutes, the names of generated code.
+//! Writes the files beside perf.data that name its addresses: copies, substitutes, and names of generated code.
 
 use super::{Recorder, RecorderError, Written};
 use crate::kernel::SymbolUpdate;
@@ -17,18 +17,19 @@ use varid_symbolizer::substitute::{Cache, Substitute, write_sym};
 use varid_vm::ManagedProcess;
 use varid_vm::attribution::random_build_id;
 
-/// Name of the paper's text form of all methods.
+/// Name of the paper's text format for all methods.
 const SUBSTITUTE_SYM: &str = "substitute.sym";
-/// Name of the folder of substitutes in the cache, and the most bytes that they take.
+/// Name of the folder of substitutes in the cache, and their maximum size in bytes.
 const CACHE: &str = "substitutes";
 const CACHE_LIMIT: u64 = 512 << 20;
-/// Files without a build-id that the manifest lists.
+/// Maximum number of files without a build-id in the manifest.
 const MAX_FILES: usize = 1 << 12;
-/// Name of the kernel's symbols as far as they were sampled.
+/// Name of the file with the sampled symbols of the kernel.
 const KERNEL_SYM: &str = "kernel.sym";
 
 impl Recorder {
-    /// The path by which a mapping of an ELF file is recorded: the file's own, or that of the session's file where nobody will find the original.
+    /// Returns the path that is recorded for a mapping of an ELF file: the file's own, or that of the session's file if the original cannot
+    /// be found later.
     pub(super) fn path_of(
         &mut self,
         elf: &Rc<ElfImage>,
@@ -66,7 +67,7 @@ impl Recorder {
         Ok(absolute(&path))
     }
 
-    /// The path of the session's copy of a vDSO, which is in no file.
+    /// Returns the path of the session's copy of a vDSO, which is not in any file.
     fn vdso_path(&mut self, elf: &ElfImage) -> Result<PathBuf, RecorderError> {
         let (name, bytes) = self.vdso.file(elf);
         let path = self.writer.symbols().join(&name);
@@ -89,7 +90,7 @@ impl Recorder {
         Ok(absolute(&path))
     }
 
-    /// Keeps the symbols of files that are no longer where they were.
+    /// Keeps the symbols of files that are no longer at their paths.
     pub(super) fn keep_moved_files(&mut self) {
         let (kept, note) = self
             .kept
@@ -102,7 +103,7 @@ impl Recorder {
         manifest.notes.extend(note.into_iter().chain(room.note()));
     }
 
-    /// Generated code of a process. It is named by a file of its own as soon as the process gives names.
+    /// Records generated code of a process. Once the process publishes names, the code has a symbol file of its own.
     pub(super) fn jit_mapping(
         &mut self,
         address: Address,
@@ -151,13 +152,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// The file that names a process's generated code. The manifest lists it from the first sample on.
+    /// Returns the symbol file of a process's generated code. The manifest lists it from the first sample on.
     fn jit_file(&mut self, managed: &mut ManagedProcess) -> Result<JitFile, RecorderError> {
         if let Some(known) = &managed.process.jit.file {
             return Ok(known.clone());
         }
         let images = &self.writer.manifest_mut().images;
-        // A process that has executed another program has another file.
+        // After an exec, a process has another file.
         let taken = |name: &str| {
             let relative = Some(format!("symbols/{name}"));
             images.iter().any(|image| image.substitute == relative)
@@ -186,7 +187,7 @@ impl Recorder {
         Ok(file)
     }
 
-    /// Writes the names of a process's generated code that are new, if that is due; at the `last` call in any case.
+    /// Writes new names of a process's generated code if due; at the `last` call in any case.
     pub fn write_jit_names(
         &mut self,
         managed: &mut ManagedProcess,
@@ -208,7 +209,7 @@ impl Recorder {
             .find(|image| image.substitute == relative)
             .filter(|_| !slots.is_empty())
         {
-            // Code that has names is a program's; before that it may be any memory.
+            // Memory with names is code of a program. Before, it may be any memory.
             (image.path, image.layer) = ("[jit]".to_owned(), Layer::App);
             self.saved = None;
         }
@@ -222,7 +223,7 @@ impl Recorder {
         Ok(written?)
     }
 
-    /// The substitute ELF file of a dex file, written when the dex is first sampled.
+    /// Returns the substitute ELF file of a dex file. It is written when the dex file is first sampled.
     pub(super) fn substitute(
         &mut self,
         dex: &Rc<CodeImage>,
@@ -259,7 +260,7 @@ impl Recorder {
         Ok(absolute(&path))
     }
 
-    /// Adds a file without a build-id to the manifest: its path may lead to another one when the session is read.
+    /// Adds a file without a build-id to the manifest, because its path may lead to another file when the session is read.
     fn note_file(&mut self, elf: &ElfImage) {
         let files = &mut self.writer.manifest_mut().files;
         if !elf.build_id().is_empty() || files.len() >= MAX_FILES {
@@ -280,7 +281,7 @@ impl Recorder {
         }
     }
 
-    /// Adds the libraries of a VM to the manifest: they are of a layer of their own.
+    /// Adds a VM's library to the manifest, because these have their own layer.
     fn note_vm(&mut self, elf: &ElfImage, layer: Layer) {
         if layer == Layer::Vm && self.vm_paths.insert(elf.path.clone()) {
             self.list_image(SessionImage {
@@ -319,14 +320,14 @@ impl Recorder {
     }
 }
 
-/// Whether an ELF file belongs to the VM of a process.
+/// Returns true if an ELF file belongs to the VM of a process.
 fn is_of_vm(elf: &ElfImage, managed: &ManagedProcess) -> bool {
     let directory = managed.vm_directory();
     directory.is_some_and(|dir| elf.path.parent() == Some(dir.as_path()))
         || managed.is_vm_image(elf)
 }
 
-/// The cache of the user's substitutes, below the folder `cache`.
+/// Returns the user's cache of substitutes, below the folder `cache`.
 pub(super) fn substitutes(cache: &Path) -> Option<Cache> {
     let owner = nix::unistd::geteuid().as_raw();
     Cache::open(&cache.join(CACHE), owner, CACHE_LIMIT)
@@ -334,12 +335,12 @@ pub(super) fn substitutes(cache: &Path) -> Option<Cache> {
         .ok()
 }
 
-/// Replaces a file at once: a reader sees the old one or the new one.
+/// Replaces a file atomically: a reader sees the old or the new one.
 fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = path.with_extension("new");
     let mut options = std::fs::OpenOptions::new();
     let options = options.write(true).create_new(true).mode(0o600);
-    // An earlier file may be left whose writing failed.
+    // A failed write may have left this file.
     match std::fs::remove_file(&new) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => options.open(&new)?.write_all(bytes)?,

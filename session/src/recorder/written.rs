@@ -1,12 +1,12 @@
-//! Which mappings of a process does the recording know?
+//! The mappings of a process that the recording contains.
 
 use varid_process::{AddressSpace, MappingId};
 
-/// What has been written of a process's mappings. What was written of a mapping that has changed, or of the address space before an
-/// exec or a fork, counts for nothing by itself: their ids are others.
+/// The mappings of a process that have been written. Entries become invalid without further action when a mapping changes, and at
+/// an exec or a fork, because the ids then differ.
 #[derive(Debug, Default)]
 pub struct Written {
-    /// By slot: the serial number of the mapping that was written last.
+    /// By slot: the serial number of the last written mapping.
     mappings: Vec<u64>,
     /// The serial number of the address space that has these parts of the remap range.
     space: u64,
@@ -15,12 +15,12 @@ pub struct Written {
 }
 
 impl Written {
-    /// Whether a mapping has been written.
+    /// Returns true if a mapping has been written.
     pub fn has(&self, id: MappingId) -> bool {
         self.mappings.get(id.slot as usize) == Some(&id.serial)
     }
 
-    /// A mapping is written.
+    /// Adds a written mapping.
     pub fn add(&mut self, id: MappingId) {
         let slot = id.slot as usize;
         if self.mappings.len() <= slot {
@@ -31,12 +31,12 @@ impl Written {
         }
     }
 
-    /// Whether a part of the remap range has been written as a mapping of an address space.
+    /// Returns true if a part of the remap range has been written as a mapping of an address space.
     pub fn has_part(&self, file: &'static str, space: &AddressSpace) -> bool {
         self.space == space.serial() && self.parts.contains(&file)
     }
 
-    /// A part of the remap range is written as a mapping of an address space.
+    /// Adds a part of the remap range that was written as a mapping of an address space.
     pub fn add_part(&mut self, file: &'static str, space: &AddressSpace) {
         if self.space != space.serial() {
             self.parts.clear();
@@ -75,7 +75,7 @@ mod tests {
             written.add(id(&space, at));
             assert!(written.has(id(&space, at)));
         }
-        // A part of it is replaced: neither that part nor the rest is known.
+        // A part of it is replaced, so neither that part nor the rest has been written.
         map(&mut space, 0x2000, 0x3000);
         assert!(!written.has(id(&space, 0x1000)) && !written.has(id(&space, 0x2000)));
         assert!(written.has(id(&space, 0x5000)));

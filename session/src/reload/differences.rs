@@ -1,8 +1,8 @@
-//! Which keys of a changed configuration can a running session follow?
+//! Compares configurations: which keys can a running session change?
 
 use crate::config::Config;
 
-/// Keys that are different in two configurations, by when they take effect.
+/// Keys that differ in two configurations, by when they take effect.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Differences {
     /// They take effect at once.
@@ -11,7 +11,7 @@ pub struct Differences {
     pub later: Vec<&'static str>,
 }
 
-/// The keys that are different in two configurations.
+/// Returns the keys that differ in two configurations.
 pub fn differences(old: &Config, new: &Config) -> Differences {
     let pick = |all: &[(&'static str, bool)]| -> Vec<&'static str> {
         let different = all.iter().filter(|(_, same)| !same);
@@ -39,7 +39,7 @@ pub fn differences(old: &Config, new: &Config) -> Differences {
             old.tactic.unwrap_or_default() == new.tactic.unwrap_or_default(),
         ),
     ]);
-    // Names instead of all processes, or all instead of names, is one change.
+    // A change between names and all processes counts as one change.
     let named = if old.all == new.all {
         &mut live
     } else {
@@ -49,7 +49,8 @@ pub fn differences(old: &Config, new: &Config) -> Differences {
     Differences { live, later }
 }
 
-/// The configuration that a running session takes: the new one's keys that take effect at once, the old one's for the rest.
+/// Returns the configuration for a running session: the new values of keys that take effect at once, and the old values of the
+/// others.
 pub fn merge_live(old: &Config, new: Config) -> Config {
     let mut both = Config {
         all: old.all,
@@ -62,7 +63,7 @@ pub fn merge_live(old: &Config, new: Config) -> Config {
     if new.all != old.all {
         both.apps.clone_from(&old.apps);
         both.services.clone_from(&old.services);
-        // Their definitions stay, too.
+        // Their definitions are kept, too.
         for name in &old.services {
             if both.processes_of(name).is_none()
                 && let Some(service) = old.service.get(name)
@@ -101,7 +102,7 @@ mod tests {
             };
             assert_eq!(between("", text), expected);
         }
-        // Names instead of all, or all instead of names, are one change that waits.
+        // A change between names and all processes is one change, which takes effect later.
         let kinds = between(
             "apps = [\"a\"]\nfrequency = 9",
             "all = true\n[limits]\nsize = \"2 MB\"",
@@ -123,7 +124,7 @@ mod tests {
             };
             assert_eq!(between("", text), expected);
         }
-        // What is the default may be said or not.
+        // An explicit default equals a missing key.
         let default = "stack = \"vertical\"\ntactic = \"load-from-dex\"\n";
         assert_eq!(between("", default), Differences::default());
     }

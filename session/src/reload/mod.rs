@@ -1,4 +1,4 @@
-//! What does a session follow when its configuration file changes?
+//! Applies changes of the configuration file to a running session.
 
 mod differences;
 mod watch;
@@ -19,32 +19,32 @@ use varid_sampler::monotonic_ns;
 use varid_sampler::open::max_frequency;
 use watch::Watch;
 
-/// Changes that a recording tells of.
+/// Maximum number of changes in a recording.
 const MAX_CHANGES: usize = 256;
 
-/// The configuration that a session follows, and the file that it comes from.
+/// The configuration of a session, and its file.
 #[derive(Debug)]
 pub struct Configuration {
     configured: Configured,
-    /// None: there is no file.
+    /// None if there is no file.
     watch: Option<Watch>,
 }
 
-/// The parts of a session that a reload modifies.
+/// The parts of a session that a reload changes.
 #[derive(Debug)]
 pub struct ReloadTargets<'a> {
-    /// How often events are sampled.
+    /// The rates of events.
     pub sampling: &'a Sampling,
-    /// Which processes are recorded, and what of them.
+    /// The recorded processes and methods.
     pub processes: &'a mut Processes,
-    /// The recording says what changed, and when.
+    /// The recording, which contains each change with its time.
     pub output: &'a mut Output,
-    /// So does `varid status`.
+    /// The status, which shows the last reload.
     pub control: &'a SessionControl,
 }
 
 impl Configuration {
-    /// The configuration as the session starts with it.
+    /// Starts with a session's configuration.
     pub fn new(configured: Configured) -> Self {
         let file = configured.request.file();
         Self {
@@ -53,12 +53,12 @@ impl Configuration {
         }
     }
 
-    /// The limits that hold now.
+    /// The current limits.
     pub fn limits(&self) -> &Limits {
         &self.configured.config.limits
     }
 
-    /// Follows the file if it has changed, and is valid.
+    /// Applies the file if it has changed and is valid.
     pub fn reload(&mut self, mut session: ReloadTargets<'_>) -> Result<(), SessionError> {
         if !self.watch.as_mut().is_some_and(Watch::has_changed) {
             return Ok(());
@@ -82,8 +82,8 @@ impl Configuration {
         Ok(())
     }
 
-    /// Follows another configuration as far as that is possible without a new session. Samples from `monotonic_ns()` on
-    /// follow it, whenever they are read; earlier ones do not.
+    /// Applies another configuration, as far as that is possible without a new session. It is valid for samples from
+    /// `monotonic_ns()` on, whenever they are read, and not for earlier ones.
     fn apply(&mut self, new: Config, session: &mut ReloadTargets<'_>) -> Result<(), SessionError> {
         let old = &self.configured.config;
         let Differences {
@@ -125,7 +125,7 @@ impl Configuration {
     }
 }
 
-/// What became of a configuration that was read again, by the keys that took effect and those that will.
+/// Returns the result of a reload, by the keys that took effect and those that will take effect later.
 fn summary(changed: &[&str], waiting: &[&str]) -> String {
     let mut parts: Vec<String> = Vec::new();
     if !changed.is_empty() {
@@ -144,7 +144,7 @@ fn summary(changed: &[&str], waiting: &[&str]) -> String {
 }
 
 impl ReloadTargets<'_> {
-    /// Nothing changes, for this reason.
+    /// Rejects a change for this reason.
     fn reject(&mut self, error: String) {
         let message = format!("{error}; what stood before it still does");
         tracing::warn!("{message}");
@@ -163,7 +163,7 @@ impl ReloadTargets<'_> {
         self.control.report_configuration(summary);
     }
 
-    /// Processes are recorded as the configuration says, from a time on.
+    /// Records processes according to the configuration, from a time on.
     fn select(&mut self, config: &Config, time: MonotonicNs) -> Result<(), SessionError> {
         if let Some(target) = self.processes.configure(config) {
             self.control.set_target(target);
@@ -171,7 +171,8 @@ impl ReloadTargets<'_> {
         self.processes.reassign(time, self.sampling, self.output)
     }
 
-    /// Changes the rate; false: the source cannot. Its own counters, and fixed periods, stay as they were opened.
+    /// Changes the rate. Returns false if the source does not support that. Counters of the source's own, and fixed periods, keep
+    /// theirs.
     fn change_rate(&mut self, old: Rate, new: Rate) -> bool {
         let (Rate::Frequency(_), Rate::Frequency(hz)) = (old, new) else {
             return false;
@@ -189,7 +190,7 @@ impl ReloadTargets<'_> {
         changed
     }
 
-    /// The recording tells of a change.
+    /// Adds a change to the recording.
     fn record(&mut self, change: ConfigurationChange) {
         let changes = &mut self.output.recorder.changed_manifest().changes;
         if changes.len() < MAX_CHANGES {

@@ -1,20 +1,20 @@
-//! Has the configuration file changed since it was read?
+//! Detects changes of the configuration file.
 
 use crate::request::Stamp;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How often the file is looked at. A changed file is read when two looks in a row find it the same: its writer may not
-/// have finished before.
+/// The interval at which the file is checked. A changed file is read when two consecutive checks find it unchanged, because its
+/// writer may not have finished before.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// A file that may change.
+/// A watched file.
 #[derive(Debug)]
 pub struct Watch {
     path: PathBuf,
-    /// The stamp of what was read; None: it could not be read.
+    /// The stamp of the contents that were read, or None if they could not be read.
     read: Option<Stamp>,
-    /// The stamp at the last look.
+    /// The stamp at the last check.
     seen: Option<Stamp>,
     looked: Instant,
 }
@@ -30,7 +30,7 @@ impl Watch {
         }
     }
 
-    /// Whether the file is another than the one that was read, and the same as at the last look.
+    /// Returns true if the file differs from the one that was read, and is the same as at the last check.
     pub fn has_changed(&mut self) -> bool {
         if self.looked.elapsed() < INTERVAL {
             return false;
@@ -46,7 +46,7 @@ impl Watch {
         changed
     }
 
-    /// The file was read with this stamp: it may have changed once more since [`Watch::has_changed`].
+    /// Records that the file was read with this stamp, which may be newer than the one that [`Watch::has_changed`] has seen.
     pub fn was_read(&mut self, stamp: Option<Stamp>) {
         self.read = stamp;
     }

@@ -1,4 +1,4 @@
-//! What is a session to record? Its configuration file, and the command line, which takes precedence.
+//! What a session shall record: its configuration file, and the command line, which takes precedence.
 
 mod sampling;
 mod target;
@@ -19,32 +19,32 @@ use varid_sampler::event::pmu::Pmu;
 use varid_sampler::event::{resolve, syntax};
 use varid_sampler::interrupts::DEFAULT_EVENT;
 
-/// Why a session without a target is refused.
+/// The message for a session without a target.
 pub const NO_TARGET: &str = "nothing to profile: give --app, --service, --pid or --all (or a --config file that names apps, services or all)";
 
-/// What the command line asks of a session. It takes precedence over the configuration file.
+/// The command line's request for a session. It takes precedence over the configuration file.
 #[derive(Debug, Clone)]
 pub struct SessionRequest {
-    /// Which processes.
+    /// The processes.
     pub target: TargetRequest,
     /// What is sampled, and how.
     pub sampling: SamplingRequest,
-    /// A command is launched, and is the target.
+    /// True if a command is launched, which is the target.
     pub launches_target: bool,
 }
 
-/// A session's configuration, and where it comes from.
+/// A session's configuration, and its sources.
 #[derive(Debug, Clone)]
 pub struct Configured {
-    /// The file's settings with the command line's over them.
+    /// The file's settings, overridden by the command line's.
     pub config: Config,
-    /// The command line's, and which file.
+    /// The command line's settings, including the path of the file.
     pub request: SessionRequest,
-    /// The file as it was when it was read, if there is one.
+    /// The stamp of the file when it was read, if there is one.
     pub stamp: Option<Stamp>,
 }
 
-/// Why there is no configuration.
+/// An error of the configuration.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -52,18 +52,18 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// It says what it must not.
+    /// The file has invalid contents.
     #[error("{}", first(path, problems))]
     Wrong {
         /// The file.
         path: PathBuf,
-        /// One at least.
+        /// The problems, at least one.
         problems: Vec<Problem>,
     },
-    /// The command line does.
+    /// The command line has invalid arguments.
     #[error("{0}")]
     Usage(String),
 }
@@ -81,7 +81,7 @@ fn first(path: &Path, problems: &[Problem]) -> String {
     }
 }
 
-/// What changes with a file's content: another file, another size, another time.
+/// Changes with the file's content: identifies the file, its size and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp([i128; 6]);
 
@@ -108,19 +108,19 @@ impl Stamp {
 }
 
 impl Configured {
-    /// The target; None: neither the command line nor the file names one.
+    /// Returns the target, or None if neither the command line nor the file names one.
     pub fn target(&self) -> Option<TargetSpec> {
         self.request.target.target(&self.config)
     }
 }
 
 impl SessionRequest {
-    /// The file that is named.
+    /// The path of the configuration file.
     pub fn file(&self) -> Option<&Path> {
         self.sampling.config.as_deref()
     }
 
-    /// Reads the file, if one is named, and puts the command line over it.
+    /// Reads the file, if there is one, and applies the command line to it.
     pub fn read(&self) -> Result<Configured, ConfigError> {
         let (config, stamp) = match self.file() {
             Some(path) => {
@@ -151,7 +151,7 @@ impl SessionRequest {
             let patterns = sampling.methods.iter().map(|text| MethodPattern::new(text));
             let patterns = patterns.collect::<Result<_, _>>();
             config.methods = MethodFilter::new(patterns.map_err(ConfigError::Usage)?);
-            // The patterns of single apps and services are of the file, too.
+            // The patterns of single apps and services also come from the file.
             config.app.clear();
             for service in config.service.values_mut() {
                 service.methods = MethodFilter::default();
@@ -180,12 +180,12 @@ impl SessionRequest {
     }
 }
 
-/// Reads a configuration file as it is now. Of events it is enough that they are written as such.
+/// Reads a configuration file. Only the syntax of its events is checked.
 pub fn read(path: &Path) -> Result<(Config, Stamp), ConfigError> {
     read_by(path, |text| syntax::parse(text).map(drop))
 }
 
-/// The same, of events that a machine with these PMUs has.
+/// The same, but checks that a machine with these PMUs has the events.
 pub fn read_for(path: &Path, pmus: &[Pmu]) -> Result<(Config, Stamp), ConfigError> {
     read_by(path, |text| match text {
         DEFAULT_EVENT => Ok(()),
@@ -193,7 +193,7 @@ pub fn read_for(path: &Path, pmus: &[Pmu]) -> Result<(Config, Stamp), ConfigErro
     })
 }
 
-/// Reads a file; `event`: what is wrong with one of its events, if anything is.
+/// Reads a file. `event` returns the error of an event.
 pub fn read_by<E: std::fmt::Display>(
     path: &Path,
     event: impl Fn(&str) -> Result<(), E>,
@@ -236,7 +236,7 @@ mod tests {
     use std::time::Duration;
     use varid_model::{Pid, Stack};
 
-    /// A request of which each test says what it needs.
+    /// A request, which each test modifies.
     fn request() -> SessionRequest {
         SessionRequest {
             target: TargetRequest::default(),
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(config.stack, Some(Stack::None));
         assert_eq!(config.limits.duration, Some(Duration::from_secs(7)));
         assert_eq!(config.limits.size, Some(2_000_000));
-        // The service stays known: samples of its processes count for it.
+        // The service is still known: samples of its processes are assigned to it.
         assert_eq!(config.processes_of("video").unwrap()[0].text(), "v");
         assert!(with_file(|request| request.target.all = true).unwrap().all);
         let pid = with_file(|request| request.target.pids = vec![Pid::new(7)]);

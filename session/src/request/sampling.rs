@@ -1,4 +1,4 @@
-//! What does the command line ask to be sampled, and how?
+//! The command line's request: what is sampled, and how.
 
 use crate::config::{DURATIONS, FREQUENCIES, MethodPattern, PERIODS};
 use std::ops::RangeInclusive;
@@ -9,18 +9,18 @@ use varid_recording::Tactic;
 use varid_sampler::ShimKind;
 use varid_sampler::event::WaitKind;
 
-/// Of which files a session keeps the symbols.
+/// The files whose symbols a session keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KeepSymbols {
-    /// Those that their paths do not lead to.
+    /// Files that reports could not find by their paths.
     #[default]
     OfUnreachable,
-    /// All that were sampled.
+    /// All sampled files.
     OfAll,
 }
 
 impl KeepSymbols {
-    /// As a flag says it.
+    /// Converts from a flag.
     #[must_use]
     pub const fn of_all_if(all: bool) -> Self {
         match all {
@@ -30,18 +30,18 @@ impl KeepSymbols {
     }
 }
 
-/// What the command line asks for; empty and None: the configuration file's, or the default.
+/// The command line's request. Empty and None: the configuration file's setting applies, or the default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SamplingRequest {
-    /// Events, as `-e` takes them.
+    /// Events, in the syntax of `-e`.
     pub events: Vec<String>,
-    /// Beside them the time that threads do not run, off-cpu and runnable, with a sample of so many nanoseconds; 0: as the rate has it.
+    /// Also sample off-CPU time (off-cpu and runnable), with this many nanoseconds per sample. 0: use the rate.
     pub off_cpu: Option<u64>,
     /// Samples per second and CPU.
     pub frequency: Option<u64>,
-    /// Events from one sample to the next; not together with a frequency.
+    /// The period, which excludes a frequency.
     pub count: Option<u64>,
-    /// How much of each stack.
+    /// How much of each stack is recorded.
     pub stack: Option<Stack>,
     /// Patterns of methods.
     pub methods: Vec<String>,
@@ -49,24 +49,24 @@ pub struct SamplingRequest {
     pub config: Option<PathBuf>,
     /// What VMs do at a call.
     pub tactic: Option<Tactic>,
-    /// With [`Tactic::MethodInvoke`]: VMs also write a line for each call.
+    /// With [`Tactic::MethodInvoke`]: VMs also log a line for each call.
     pub log_calls: bool,
-    /// Where frames are walked; None: the best source that works here.
+    /// The source that walks frames, or None for the best one that works here.
     pub shim: Option<ShimKind>,
-    /// Keep the kernel's own samples beside ours.
+    /// Keep the kernel's own samples beside varid's.
     pub keep_raw: bool,
-    /// Of which files the session keeps the symbols.
+    /// The files whose symbols the session keeps.
     pub keep_symbols: KeepSymbols,
     /// How long the session records.
     pub duration: Option<Duration>,
-    /// The session's folder; None: a new one among the sessions.
+    /// The session's folder, or None for a new one among the sessions.
     pub output: Option<PathBuf>,
     /// Pages of each CPU's ring, a power of two.
     pub ring_pages: usize,
 }
 
 impl SamplingRequest {
-    /// Checks a request that came over the socket: its values are those that the command line allows, and its paths are absolute.
+    /// Checks a request from the socket: its values must be valid on the command line, and its paths absolute.
     pub fn check(&self) -> Result<(), String> {
         if self.frequency.is_some() && self.count.is_some() {
             return Err("a frequency or a period, not both".to_owned());
@@ -95,7 +95,7 @@ impl SamplingRequest {
     }
 }
 
-/// The events of the time off CPU, as `-e` takes them.
+/// Returns the events of off-CPU time, in the syntax of `-e`.
 pub fn off_cpu_events(period: u64) -> impl Iterator<Item = String> {
     WaitKind::ALL.into_iter().map(move |kind| match period {
         0 => kind.name().to_owned(),
@@ -103,7 +103,7 @@ pub fn off_cpu_events(period: u64) -> impl Iterator<Item = String> {
     })
 }
 
-/// Whether a session may record for so long.
+/// Checks the duration of a session.
 pub fn check_duration(duration: Duration) -> Result<(), String> {
     let (bounds, as_text) = DURATIONS;
     match bounds.contains(&duration) {
@@ -112,7 +112,7 @@ pub fn check_duration(duration: Duration) -> Result<(), String> {
     }
 }
 
-/// Whether a ring may have so many pages.
+/// Checks the size of a ring.
 pub fn check_pages(pages: usize) -> Result<(), String> {
     if !pages.is_power_of_two() || !(16..=1 << 18).contains(&pages) {
         return Err("a ring has a power of two of pages, from 16 to 262144".to_owned());

@@ -1,4 +1,4 @@
-//! Which processes does a session profile?
+//! The target of a session: the processes that it profiles.
 
 use crate::config::{Config, ProcessPattern};
 use std::fmt;
@@ -19,15 +19,15 @@ pub struct TargetRequest {
 }
 
 impl TargetRequest {
-    /// Whether it names any process.
+    /// Returns true if it names any process.
     pub fn is_named(&self) -> bool {
         let names = !self.apps.is_empty() || !self.services.is_empty();
         names || !self.pids.is_empty() || self.all
     }
 
-    /// The named processes as a configuration; process ids have no key there.
+    /// Returns the named processes as a configuration, which has no key for process ids.
     pub fn as_configured(&self) -> Config {
-        // The patterns have been checked where they were parsed.
+        // The patterns were checked when they were parsed.
         let apps = self.apps.iter().flat_map(|app| ProcessPattern::new(app));
         Config {
             all: self.all,
@@ -37,7 +37,7 @@ impl TargetRequest {
         }
     }
 
-    /// The target: the process ids, else what the configuration names; None: neither names any.
+    /// Returns the target: the process ids, else what the configuration names. None if neither names any process.
     pub fn target(&self, config: &Config) -> Option<TargetSpec> {
         match self.pids.as_slice() {
             [] if config.all => Some(TargetSpec::All),
@@ -47,22 +47,21 @@ impl TargetRequest {
     }
 }
 
-/// What a session profiles.
+/// The target of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetSpec {
-    /// Processes whose command line has one of the names that are selected, and what they fork:
-    /// which kind of names, and those, as they are shown.
+    /// Processes whose command line has one of the selected names, and their children: the kind of names, and the names as shown.
     Named(TargetKind, String),
-    /// These processes, and what they fork.
+    /// These processes and their children.
     Pids(Vec<Pid>),
     /// Every process.
     All,
-    /// A command that varid starts: this process, and what it forks; its command line.
+    /// A command that varid starts, and its children: its process and its command line.
     Command(Pid, String),
 }
 
 impl TargetSpec {
-    /// The apps and services of a configuration; None: it has none.
+    /// Returns the apps and services of a configuration, or None if it has none.
     pub fn named(config: &Config) -> Option<Self> {
         let (apps, services) = (&config.apps, &config.services);
         let kind = match (apps.len(), services.len()) {
@@ -88,7 +87,7 @@ impl fmt::Display for TargetSpec {
     }
 }
 
-/// Process ids as the command line takes them.
+/// Formats process ids as the command line takes them.
 pub fn with_commas(pids: &[Pid]) -> String {
     let pids: Vec<String> = pids.iter().map(Pid::to_string).collect();
     pids.join(",")

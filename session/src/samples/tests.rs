@@ -1,4 +1,4 @@
-//! Is a recording the same with and without the cache of callchains?
+//! A recording is the same with and without the cache of callchains.
 
 use super::*;
 use proptest::prelude::*;
@@ -18,10 +18,10 @@ mod sequence;
 mod world;
 use sequence::Twice;
 
-/// One of the events that are sampled, and whether another was read with it.
+/// The index of a sampled event, and whether another event was read with it.
 type Events = (usize, bool);
 
-/// A recording in the making.
+/// A recording under construction.
 struct Recording {
     folder: tempfile::TempDir,
     recorder: Recorder,
@@ -64,7 +64,7 @@ impl Recording {
         self.spare.put(sampled);
     }
 
-    /// All records, but for what is drawn by lot or names the folder.
+    /// Returns all records, without random values and names of the folder.
     fn records(mut self) -> Vec<SessionRecord> {
         self.recorder.finish().unwrap();
         let reader = SessionReader::open(self.folder.path()).unwrap();
@@ -82,7 +82,7 @@ impl Recording {
     }
 }
 
-/// A record as the shim writes it.
+/// Returns a record in the shim's format.
 fn bytes(record: &varid_shim::CapturedSample) -> Vec<u8> {
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let lengths = record.stack.len() as u64
@@ -99,7 +99,7 @@ fn bytes(record: &varid_shim::CapturedSample) -> Vec<u8> {
     ];
     let known = Machine::NATIVE.regs().iter();
     words.extend(known.map(|reg| record.regs.get(reg.dwarf).unwrap_or(0)));
-    // The registers, no stack that a signal interrupted, and nothing beyond the copies.
+    // The registers, no interrupted stack, and nothing outside of the copies.
     words.resize(7 + 16 + 2 + 1, 0);
     let bytes = |words: &[u64]| -> Vec<u8> {
         let bytes = words.iter().flat_map(|word| word.to_le_bytes());
@@ -117,7 +117,7 @@ fn bytes(record: &varid_shim::CapturedSample) -> Vec<u8> {
 }
 
 proptest! {
-    // Each case writes two sessions, which takes its time.
+    // Each case writes two sessions, which takes some time.
     #![proptest_config(ProptestConfig::with_cases(6))]
     #[test]
     fn a_recording_is_the_one_without_a_memory(

@@ -1,6 +1,6 @@
-//! When are the programs loaded that walk the frames of VMs?
+//! Loads the programs that walk the frames of VMs.
 //!
-//! The kernel takes a third of a second to accept one, and the session has samples to name meanwhile: a thread loads them.
+//! The kernel needs a third of a second to accept one, and meanwhile the session must name samples: so a thread loads them.
 
 use std::thread::{Builder, JoinHandle};
 use varid_shim::Walker;
@@ -10,24 +10,24 @@ use varid_shim::Walker;
 pub struct Loading {
     walkers: Vec<Walker>,
     state: State,
-    /// A process has frames that they walk.
+    /// True if a process has frames that they walk.
     needed: bool,
 }
 
-/// How far the programs are.
+/// The state of the programs.
 #[derive(Debug)]
 enum State {
     Untried,
-    /// The thread loads them.
+    /// A thread is loading them.
     Running(JoinHandle<()>),
     /// Each is loaded or refused.
     Over,
-    /// The same, and a refusal has been handed out.
+    /// The same, and a refusal has been reported.
     Reported,
 }
 
 impl Loading {
-    /// Nothing is loaded yet.
+    /// Starts with no program loaded.
     pub fn new(walkers: Vec<Walker>) -> Self {
         Self {
             state: match walkers.is_empty() {
@@ -39,7 +39,7 @@ impl Loading {
         }
     }
 
-    /// Has a thread load the programs, if that has not begun: a VM is expected.
+    /// Starts a thread that loads the programs, unless that was done before. Called when a VM is expected.
     pub fn start(&mut self) {
         if !matches!(self.state, State::Untried) {
             return;
@@ -56,7 +56,7 @@ impl Loading {
         };
     }
 
-    /// The same: a process has frames that they walk.
+    /// The same. Called when a process has frames that they walk.
     pub fn need(&mut self) {
         self.needed = true;
         self.start();
@@ -66,13 +66,13 @@ impl Loading {
     pub fn finish(&mut self) {
         self.start();
         match std::mem::replace(&mut self.state, State::Over) {
-            // It does not panic, and each program keeps what has become of it.
+            // The thread does not panic, and each program stores its result.
             State::Running(thread) => drop(thread.join()),
             state => self.state = state,
         }
     }
 
-    /// Whether each program is loaded or refused.
+    /// Returns true if each program is loaded or refused.
     pub fn is_over(&mut self) -> bool {
         if matches!(&self.state, State::Running(thread) if thread.is_finished()) {
             self.state = State::Over;
@@ -80,13 +80,13 @@ impl Loading {
         matches!(self.state, State::Over | State::Reported)
     }
 
-    /// Why the kernel refuses a program that a process needs: once, when that is known.
+    /// Returns the reason why the kernel refuses a program that a process needs, once.
     pub fn take_refusal(&mut self) -> Option<String> {
         if !self.needed || !self.is_over() || matches!(self.state, State::Reported) {
             return None;
         }
         self.state = State::Reported;
-        // Each has been tried: this only asks.
+        // Each was tried before, so this only returns the result.
         let mut refusals = self.walkers.iter().filter_map(|one| one.load().err());
         refusals.next().map(|error| error.to_string())
     }
@@ -94,7 +94,7 @@ impl Loading {
 
 fn load(walkers: &[Walker]) {
     for walker in walkers {
-        // The walker keeps a refusal; it is reported when a process needs the program.
+        // The walker stores a refusal, which is reported when a process needs the program.
         let _ = walker.load();
     }
 }
@@ -121,7 +121,7 @@ mod tests {
         loading.finish();
         assert!(loading.is_over() && !shim.walker().is_untried());
         assert_eq!(loading.take_refusal(), None);
-        // Its maps have gone with the shim.
+        // The shim is gone, and its maps with it.
         let walker = Shim::load(0).unwrap().walker();
         let mut refused = Loading::new(vec![walker]);
         refused.finish();

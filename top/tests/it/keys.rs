@@ -1,4 +1,4 @@
-//! What do keys do to the state?
+//! Keys change the state.
 
 use crate::{key, snapshot, state, type_keys};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -110,7 +110,7 @@ fn tables_span_event_freeze_and_help_are_toggled() {
     type_keys(&mut state, &snapshot, "te f?");
     assert_eq!((state.span, state.event), (LiveSpan::SinceStart, 1));
     assert!(!state.frozen && state.help);
-    // Any key leaves the help, and does nothing else.
+    // Any key closes the help and has no other effect.
     type_keys(&mut state, &snapshot, "q");
     assert!(!state.help);
 }

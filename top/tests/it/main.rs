@@ -1,4 +1,4 @@
-//! Is the screen right, whatever is pressed and however small it is?
+//! The screen is correct for any keys and sizes.
 #![allow(missing_docs)]
 
 mod keys;

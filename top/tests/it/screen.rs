@@ -1,4 +1,4 @@
-//! What is drawn?
+//! The drawn screen.
 
 use crate::{key, snapshot, state, type_keys};
 use proptest::{collection::vec, prelude::*};

@@ -1,36 +1,36 @@
-//! What does a machine have, and what of it limits varid?
+//! Evaluates what a machine has, and what limits varid.
 //!
-//! Pure functions of what was found.
+//! Pure functions of the findings.
 
 use super::machine::Machine;
 use crate::verbs::events::FoundPmu;
 use serde::Serialize;
 
-/// One thing that was looked at.
+/// A checked property of the machine.
 #[derive(Debug, Serialize)]
 pub struct Check {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// Whether it limits varid.
+    /// The result.
     pub state: State,
-    /// What was found.
+    /// The value found.
     pub value: String,
 }
 
-/// What a check says.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// As good as it gets.
+    /// The best case.
     Ok,
-    /// It takes something away.
+    /// It limits varid.
     Limits,
-    /// Not here.
+    /// It is not available.
     No,
 }
 
 impl State {
-    /// As it is shown.
+    /// The name as shown.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -44,7 +44,7 @@ impl State {
     }
 }
 
-/// What was looked at, in the order in which it matters.
+/// Returns the checks, in the order of their importance.
 pub fn checks(machine: &Machine) -> Vec<Check> {
     let check = |name, state, value: String| Check { name, state, value };
     let number =
@@ -182,7 +182,7 @@ pub fn checks(machine: &Machine) -> Vec<Check> {
     ]
 }
 
-/// Beyond 2, which Android's and Debian's kernels know, CAP_PERFMON is not enough.
+/// Returns true if CAP_PERFMON suffices. It does not above level 2, which kernels of Android and Debian have.
 fn perfmon(machine: &Machine) -> bool {
     let known_to_all = machine.paranoid.is_none_or(|level| level <= 2);
     machine.has("CAP_PERFMON") && known_to_all || machine.has("CAP_SYS_ADMIN")
@@ -199,7 +199,7 @@ fn paranoid_means(machine: &Machine) -> &'static str {
     }
 }
 
-/// A ring of the default size, 8 MB, can be locked for each CPU.
+/// Returns true if a ring of the default size, 8 MB, can be locked for each CPU.
 pub(super) fn rings_fit(machine: &Machine) -> bool {
     const RING_KB: u64 = 8 << 10;
     if machine.has("CAP_IPC_LOCK") {

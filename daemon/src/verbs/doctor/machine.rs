@@ -1,4 +1,4 @@
-//! What does this machine offer to this user? Found out by asking and by trying.
+//! Finds out what this machine offers to this user, by queries and by tests.
 
 use crate::sandbox;
 use crate::verbs::events::{FoundPmu, Tried, find_pmus, try_event};
@@ -14,7 +14,7 @@ use varid_sampler::open::max_frequency;
 use varid_sampler::sysctl;
 use varid_shim::{Module, Shim};
 
-/// The capabilities that matter here.
+/// The relevant capabilities.
 const CAPABILITIES: [(&str, CapabilitySet); 6] = [
     ("CAP_IPC_LOCK", CapabilitySet::IPC_LOCK),
     ("CAP_SYS_PTRACE", CapabilitySet::SYS_PTRACE),
@@ -24,30 +24,30 @@ const CAPABILITIES: [(&str, CapabilitySet); 6] = [
     ("CAP_BPF", CapabilitySet::BPF),
 ];
 
-/// What was found.
+/// The findings.
 #[derive(Debug)]
 pub struct Machine {
     /// Kernel, architecture, CPUs.
     pub host: Host,
     /// The effective user.
     pub user: u32,
-    /// Those of [`CAPABILITIES`] that are in effect.
+    /// The effective ones of [`CAPABILITIES`].
     pub capabilities: Vec<&'static str>,
-    /// PMUs of the CPUs, their interrupts tried.
+    /// PMUs of the CPUs, with tested interrupts.
     pub pmus: Vec<FoundPmu>,
-    /// The PMU's cycles.
+    /// The result for the PMU's cycles.
     pub cycles: Tried,
-    /// The kernel's timer.
+    /// The result for the kernel's timer.
     pub cpu_clock: Tried,
-    /// What is sampled if nothing is asked for.
+    /// The default event.
     pub default_event: String,
-    /// The BPF shim, loaded: the variant that the kernel accepted, or why not.
+    /// The variant of the BPF shim that the kernel has accepted, or the reason why it cannot be loaded.
     pub bpf: Result<&'static str, String>,
-    /// The kernel module, loaded and open to this user, or why not.
+    /// Whether the kernel module is loaded and open to this user, or the reason why not.
     pub module: Result<(), String>,
-    /// What varid gives up while it records, or what it does not, and why.
+    /// The privileges that varid drops while it records, or the reason why it cannot drop them.
     pub sandbox: Result<&'static str, String>,
-    /// The kernel describes its types.
+    /// True if the kernel has BTF.
     pub btf: bool,
     /// /proc/sys/kernel/perf_event_paranoid.
     pub paranoid: Option<i64>,
@@ -55,18 +55,18 @@ pub struct Machine {
     pub max_sample_rate: Option<u64>,
     /// /proc/sys/kernel/perf_event_mlock_kb.
     pub mlock_kb: Option<i64>,
-    /// RLIMIT_MEMLOCK in bytes; none: unlimited.
+    /// RLIMIT_MEMLOCK in bytes, or None if unlimited.
     pub memlock: Option<u64>,
     /// RLIMIT_NOFILE.
     pub open_files: Option<u64>,
     /// /proc/sys/kernel/kptr_restrict.
     pub kptr_restrict: Option<i64>,
-    /// /proc/kallsyms shows addresses.
+    /// True if /proc/kallsyms shows addresses.
     pub kernel_symbols: bool,
 }
 
 impl Machine {
-    /// Asks and tries.
+    /// Runs the queries and tests.
     pub fn look() -> anyhow::Result<Self> {
         let pmus = Pmu::all(Path::new("/"));
         Ok(Self {
@@ -93,17 +93,17 @@ impl Machine {
         })
     }
 
-    /// Cycles can be opened for sampling, and no PMU is known to keep its interrupts to itself.
+    /// Returns true if cycles can be opened for sampling and no PMU is known to lack its interrupt.
     pub fn samples_cycles(&self) -> bool {
         self.cycles.samples && !self.interrupt_is_missing()
     }
 
-    /// A PMU counts, and its overflow interrupt does not arrive.
+    /// Returns true if a PMU counts but its overflow interrupt does not arrive.
     pub fn interrupt_is_missing(&self) -> bool {
         self.pmus.iter().any(|pmu| pmu.interrupts == Some(false))
     }
 
-    /// Whether a capability is in effect.
+    /// Returns true if a capability is in effect.
     pub fn has(&self, capability: &str) -> bool {
         self.capabilities.contains(&capability)
     }

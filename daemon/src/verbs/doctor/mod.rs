@@ -1,4 +1,4 @@
-//! `varid doctor`: what this machine offers, what varid will use and why, what would help.
+//! `varid doctor`: what this machine offers, what varid will use and why, and what would improve it.
 
 mod checks;
 mod machine;
@@ -30,7 +30,7 @@ struct KnownBuild {
     name: &'static str,
 }
 
-/// Looks at the machine and tells.
+/// Examines the machine and prints the results.
 pub fn run(format: FormatArgs) -> anyhow::Result<ExitCode> {
     let machine = Machine::look()?;
     let vms = vms::find();

@@ -1,6 +1,6 @@
-//! What does a machine's offer mean: which source, event and targets, and what would help?
+//! Derives from a machine's findings the source, event and targets that varid uses, and what would improve them.
 //!
-//! Pure functions of what was found.
+//! Pure functions of the findings.
 
 use super::checks::rings_fit;
 use super::machine::Machine;
@@ -10,19 +10,19 @@ use serde::Serialize;
 /// What varid will do on the machine.
 #[derive(Debug, Serialize)]
 pub struct Plan {
-    /// `bpf`, `module` or `perf`; none: nothing can be profiled.
+    /// `bpf`, `module` or `perf`, or None if nothing can be profiled.
     pub source: Option<&'static str>,
-    /// The event that is sampled if nothing is asked for.
+    /// The default event.
     pub event: String,
-    /// The kernel's part is seen.
+    /// True if kernel code can be sampled.
     pub kernel: bool,
     /// Source, event, targets and symbols, each with the reason.
     pub uses: Vec<String>,
-    /// What to change, the most useful first.
+    /// Recommended changes, the most useful first.
     pub to_improve: Vec<String>,
 }
 
-/// What will be used and why, and what would help.
+/// Returns what will be used and why, and what would improve it.
 pub fn plan(machine: &Machine, vms: &[FoundVm]) -> Plan {
     let mut uses = Vec::new();
     let mut to_improve = Vec::new();
@@ -119,7 +119,7 @@ fn better_source(machine: &Machine) -> String {
     const GIVES: &str = "exact frames, any process";
     let root = machine.has("CAP_SYS_ADMIN");
     let privileged = root || machine.has("CAP_BPF") && machine.has("CAP_PERFMON");
-    // What the kernel is built for, or this program, whichever has less.
+    // The narrower of the kernel and this program decides.
     let is_32_bit = machine.host.arch.starts_with("arm") || cfg!(target_arch = "arm");
     match (privileged, machine.btf) {
         _ if is_32_bit && root => format!("{MODULE}: {GIVES}. There is no BPF shim for 32-bit ARM"),

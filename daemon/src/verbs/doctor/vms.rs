@@ -1,4 +1,4 @@
-//! Which VMs are on this machine, and are their frames' links known?
+//! Finds the VMs on this machine, and checks whether their frames can be walked.
 
 use super::checks::State;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use varid_tunnel::abi::NAME;
 use varid_vm::seam::LayoutReport;
 use varid_vm::{ManagedProcess, VmKinds};
 
-/// Where systems keep ART.
+/// The folders in which systems install ART.
 const FOLDERS: [&str; 6] = [
     "/apex/com.android.art/lib",
     "/apex/com.android.art/lib64",
@@ -25,11 +25,11 @@ const FOLDERS: [&str; 6] = [
     "/system/lib",
     "/system/lib64",
 ];
-/// Debian keeps it one level below, by architecture.
+/// Debian installs it one level below, by architecture.
 const MULTIARCH: &str = "/usr/lib";
-/// How often a process is looked at.
+/// Maximum number of attempts to examine a process.
 const MAX_LOOKS: usize = 50;
-/// No library of a VM is larger.
+/// Maximum size of a VM's library.
 const MAX_LIBRARY: u64 = 1 << 28;
 
 /// A VM's library, or a process that describes its own VM.
@@ -37,14 +37,14 @@ const MAX_LIBRARY: u64 = 1 << 28;
 pub struct FoundVm {
     /// The library's path, or the process.
     pub place: String,
-    /// Managed frames can be walked in it.
+    /// True if its managed frames can be walked.
     pub usable: bool,
-    /// Its unwind information says which bytecode runs: its methods are found without its build
-    /// being known, at the price of copying whole stacks.
+    /// True if its unwind information shows which bytecode runs. Then its methods are found although its build is not known, at the
+    /// cost of copying whole stacks.
     pub marked: bool,
-    /// The build, or what is known.
+    /// The build, or what is known of it.
     pub what: String,
-    /// Of the library.
+    /// The library's build-id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
     /// Processes that run it now.
@@ -52,7 +52,7 @@ pub struct FoundVm {
 }
 
 impl FoundVm {
-    /// Whether it limits varid.
+    /// Returns whether it limits varid.
     pub fn state(&self) -> State {
         match (self.usable, self.marked) {
             (true, _) => State::Ok,
@@ -62,7 +62,7 @@ impl FoundVm {
     }
 }
 
-/// Looks at the places where systems keep VMs and at every process that may be read.
+/// Searches the folders in which systems install VMs, and all readable processes.
 pub fn find() -> Vec<FoundVm> {
     let mut libraries: BTreeMap<PathBuf, (PathBuf, Vec<u32>)> = BTreeMap::new();
     for path in installed() {
@@ -76,7 +76,7 @@ pub fn find() -> Vec<FoundVm> {
     for pid in pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
         let (mapped, tunnel) = mapped(pid);
         for path in mapped {
-            // As the process sees it, which may be in a container.
+            // The path as the process sees it, which may be in a container.
             let mut readable = OsString::from(format!("/proc/{pid}/root"));
             readable.push(&path);
             libraries
@@ -126,7 +126,7 @@ fn vm_libraries(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The VM libraries that a process has mapped, and whether it has a tunnel.
+/// Returns the VM libraries that a process has mapped, and whether it has a tunnel.
 fn mapped(pid: u32) -> (Vec<PathBuf>, bool) {
     let maps = reader::contents(Pid::new(pid), "maps").unwrap_or_default();
     let mut paths: Vec<PathBuf> = Vec::new();
@@ -177,14 +177,15 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
     vm
 }
 
-/// What is to be said of a library whose layout is found in it: how it was checked in the first process that runs it, if any does.
+/// Describes a library whose layout was found in the library itself: the result of the check in the first process that runs it, if
+/// there is one.
 fn found_in_library(pids: &[u32]) -> String {
     let Some(pid) = pids.first() else {
         return "its layout is found in the library, and checked in each process".to_owned();
     };
     let mut managed =
         ManagedProcess::running(Pid::new(*pid), VmKinds::default(), &mut Images::default());
-    // It runs while it is looked at, and not each look can tell.
+    // The process continues to run meanwhile, so not every attempt gives a result.
     for _ in 0..MAX_LOOKS {
         if !managed.awaits_vm() || managed.find_vm() {
             break;
@@ -203,7 +204,7 @@ fn found_in_library(pids: &[u32]) -> String {
 
 fn read(path: &Path, pid: Option<u32>) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // A process's own tree may have a pipe there, or a device.
+    // The path may be a pipe or a device in a process's own mount namespace.
     let pid = Pid::new(pid.unwrap_or_else(std::process::id));
     let file = reader::open(pid, path, PathTarget::Regular, None)?;
     file.take(MAX_LIBRARY).read_to_end(&mut bytes)?;
@@ -214,7 +215,7 @@ fn read(path: &Path, pid: Option<u32>) -> std::io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Whoever opens a pipe waits for a writer, who need not come.
+    /// Opening a pipe waits for a writer, which may never come.
     #[test]
     fn a_pipe_that_is_called_like_a_vm_is_not_opened() {
         let folder = tempfile::tempdir().unwrap();

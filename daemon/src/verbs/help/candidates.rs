@@ -1,4 +1,4 @@
-//! `varid complete`: the values that a shell offers, one in a line.
+//! `varid complete`: prints the values that a shell offers, one per line.
 
 use super::topics;
 use crate::cli::{Values, selection};
@@ -12,7 +12,7 @@ use varid_process::reader;
 use varid_recording::{Manifest, SESSION_JSON, TargetKind};
 use varid_sampler::event::{all_names, pmu::Pmu};
 
-/// Prints the values, a line each. What cannot be read offers none.
+/// Prints the values, one per line. Sources that cannot be read offer none.
 pub fn run(values: Values) -> anyhow::Result<ExitCode> {
     let found = match values {
         Values::Sessions => session_names(),
@@ -32,7 +32,7 @@ pub fn run(values: Values) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The kernel's tracepoints that this user may see, such as `sched:sched_switch`.
+/// Returns the kernel's tracepoints that are visible to this user, such as `sched:sched_switch`.
 fn tracepoints() -> impl Iterator<Item = String> {
     let folders = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
     let systems = folders(Path::new("/sys/kernel/tracing/events"));
@@ -44,7 +44,7 @@ fn tracepoints() -> impl Iterator<Item = String> {
     })
 }
 
-/// As `varid sessions` names them.
+/// Returns the names that `varid sessions` lists.
 fn session_names() -> BTreeSet<String> {
     let own = paths::sessions();
     let folders = sessions::folders().unwrap_or_default().into_iter();
@@ -63,7 +63,7 @@ fn recorded_events() -> BTreeSet<String> {
     events.map(|event| event.name.clone()).collect()
 }
 
-/// Processes whose command line begins with a name as packages have, `org.example.app`, or `org.example.app:remote`.
+/// Returns the processes whose command line starts with a package name, such as `org.example.app` or `org.example.app:remote`.
 fn running_apps() -> impl Iterator<Item = String> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes.filter_map(|process| {

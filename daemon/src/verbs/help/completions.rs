@@ -1,21 +1,21 @@
-//! `varid completions`: what makes a shell complete the command line, with values that only varid knows.
+//! `varid completions`: scripts with which a shell completes the command line, including values that only varid knows.
 //!
-//! clap_complete writes the scripts for verbs and options. What is added to them calls `varid complete` for the rest.
+//! clap_complete generates the scripts for verbs and options. The additions call `varid complete` for the values.
 
 use crate::cli::{Cli, ShellArg, Values};
 use clap::{Arg, Command, CommandFactory};
 use std::fmt::Write;
 
-/// An argument whose values a shell offers.
+/// An argument with values that a shell offers.
 struct Offer {
     verb: String,
-    /// As they are written, `-i` and `--input`; none: the argument is known by its place.
+    /// The option's forms, such as `-i` and `--input`. Empty for a positional argument.
     options: Vec<String>,
     help: String,
     values: Values,
 }
 
-/// The whole script of a shell.
+/// Returns the whole script for a shell.
 pub fn script(shell: ShellArg) -> String {
     let mut generated = Vec::new();
     let mut command = Cli::command();
@@ -56,7 +56,7 @@ fn offers(command: &Command) -> Vec<Offer> {
     verbs.flat_map(of_verb).collect()
 }
 
-/// Names are compared, never expanded: `compgen -W` would run what is in them.
+/// Names are compared and never expanded: `compgen -W` would execute expansions in them.
 fn bash(mut script: String, offers: &[Offer]) -> String {
     let mut by_option = String::new();
     let mut by_place = String::new();
@@ -115,7 +115,7 @@ complete -F _varid_values -o bashdefault -o default varid
     script
 }
 
-/// The generated script has an action for each value, behind the last colon of its line.
+/// The generated script has an action for each value, after the last colon of its line.
 fn zsh(script: &str, offers: &[Offer]) -> String {
     const END: &str = "' \\";
     let mut text = String::new();
@@ -146,7 +146,7 @@ fn zsh(script: &str, offers: &[Offer]) -> String {
     text
 }
 
-/// Whether a line says what an offer's argument is: `'*--event=[…]:EVENT:_default'`, `'::session -- …:_files'`.
+/// Returns true if a line specifies an offer's argument: `'*--event=[…]:EVENT:_default'`, `'::session -- …:_files'`.
 fn is_spec_of(line: &str, verb: &str, offer: &Offer) -> bool {
     let Some(spec) = line.strip_prefix('\'').filter(|_| verb == offer.verb) else {
         return false;
@@ -176,7 +176,7 @@ fn function(values: Values) -> String {
 fn zsh_functions() -> String {
     let mut text = String::new();
     for values in Values::ALL {
-        // A session may be any folder.
+        // Any folder may be a session.
         let files = if values == Values::Sessions {
             "; _files"
         } else {
@@ -200,7 +200,7 @@ fn fish(mut script: String, offers: &[Offer]) -> String {
             None => format!(" -s {}", option.trim_start_matches('-')),
         });
         let mut options: String = options.collect();
-        // Of an option, what the generated script says, too: the last one counts.
+        // For an option, the generated specification is repeated: the last one takes effect.
         if !options.is_empty() {
             let help = offer.help.replace('\\', "\\\\").replace('\'', "\\'");
             let _ = write!(options, " -d '{}'", help.replace('\n', " "));

@@ -1,6 +1,6 @@
-//! Which guides are in the program?
+//! The guides in the program.
 
-/// A guide's name, and what it says. `docs` beside the sources is a link, so that a package of this crate has them.
+/// A guide's name and text. `docs` beside the sources is a link, so that a package of this crate contains the guides.
 macro_rules! guide {
     ($name:literal) => {
         (
@@ -10,7 +10,7 @@ macro_rules! guide {
     };
 }
 
-/// Their names, and what they say in Markdown.
+/// The guides' names and texts in Markdown.
 pub const GUIDES: &[(&str, &str)] = &[
     guide!("installing"),
     guide!("profile-an-app"),

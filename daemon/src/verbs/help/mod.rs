@@ -1,4 +1,4 @@
-//! What the command line says of itself, and the guides.
+//! The help of the command line, and the guides.
 //!
 //! | question | file |
 //! |---|---|
@@ -25,12 +25,12 @@ use std::time::{Duration, SystemTime};
 use varid_model::nearest;
 use varid_recording::manifest::rfc3339;
 
-/// Lines of guides are no longer, however wide the terminal is.
+/// Maximum width of a guide's lines on a terminal.
 const LONGEST: usize = 100;
-/// Of lines that go elsewhere than to a terminal.
+/// Their width if the output is not a terminal.
 const USUAL: usize = 80;
 
-/// Prints the help of a verb, a guide, or what there is.
+/// Prints the help of a verb, a guide, or the list of both.
 pub fn run(args: &HelpArgs) -> anyhow::Result<ExitCode> {
     let columns = pager::columns();
     let text = match args.topic.as_slice() {
@@ -41,7 +41,7 @@ pub fn run(args: &HelpArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What there is by a name, or by the begin of one name alone: a verb's help, a guide, or both.
+/// Returns the help of a verb, a guide, or both, by name or by a unique prefix of a name.
 fn about(topic: &[String], width: usize) -> anyhow::Result<String> {
     if let Some(text) = named(topic, width) {
         return Ok(text);
@@ -66,7 +66,7 @@ fn about(topic: &[String], width: usize) -> anyhow::Result<String> {
     })
 }
 
-/// The names of verbs and guides.
+/// Returns the names of verbs and guides.
 fn topics() -> BTreeSet<String> {
     let command = Cli::command();
     let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
@@ -75,7 +75,7 @@ fn topics() -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The help of the verb with this name, then the guide with this name.
+/// Returns the help of the verb with this name, followed by the guide with this name.
 fn named(topic: &[String], width: usize) -> Option<String> {
     let help = command(topic).map(|mut command| command.render_long_help().to_string());
     let guide = guide(topic).map(|text| plain::rendered(text, width));
@@ -85,7 +85,7 @@ fn named(topic: &[String], width: usize) -> Option<String> {
     }
 }
 
-/// The command of a verb, with its whole name.
+/// Returns the command of a verb, with its full name.
 fn command(topic: &[String]) -> Option<Command> {
     let mut command = Cli::command();
     command.build();
@@ -119,7 +119,7 @@ pub fn completions(shell: ShellArg) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a page for the program and one for each verb into a folder.
+/// Writes a page for the program and one for each verb to a folder.
 pub fn man_pages(folder: &Path) -> anyhow::Result<ExitCode> {
     let shown = folder.display();
     fs::create_dir_all(folder).with_context(|| format!("cannot create {shown}"))?;
@@ -129,7 +129,7 @@ pub fn man_pages(folder: &Path) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Today, or the day that builds which are to be alike have.
+/// Returns the present day, or the day that reproducible builds define.
 fn date() -> anyhow::Result<String> {
     let time = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(seconds) => {
@@ -144,7 +144,7 @@ fn date() -> anyhow::Result<String> {
     Ok(day.unwrap_or_default().to_owned())
 }
 
-/// Writes the page of a command, and those of its verbs.
+/// Writes the page of a command and those of its verbs.
 fn page(command: &Command, date: &str, folder: &Path) -> anyhow::Result<()> {
     for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
         page(verb, date, folder)?;
@@ -162,7 +162,7 @@ fn page(command: &Command, date: &str, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A page without the line breaks around an empty line, which breaks the line by itself.
+/// Returns a page without line breaks around an empty line, which already breaks the line.
 fn without_double_breaks(page: &str) -> String {
     page.replace("\n.br\n\n.br\n", "\n.sp\n")
 }

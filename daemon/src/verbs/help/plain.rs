@@ -1,15 +1,15 @@
-//! How does a guide in Markdown look on a terminal?
+//! Formats guides in Markdown for a terminal.
 //!
-//! Of Markdown it knows what the guides use: headings, paragraphs, lists, tables, indented code, links, bold and code in a line.
+//! It supports the Markdown that the guides use: headings, paragraphs, lists, tables, indented code, links, bold and inline code.
 
-/// A guide's title.
+/// Returns a guide's title.
 pub fn title(markdown: &str) -> &str {
     let mut lines = markdown.lines();
     let title = lines.find_map(|line| line.strip_prefix("# "));
     title.unwrap_or_default()
 }
 
-/// A guide in lines that are no longer than `width`; code and words that are longer stay whole.
+/// Returns a guide in lines of at most `width`. Longer code and words are not split.
 pub fn rendered(markdown: &str, width: usize) -> String {
     let mut page = Page {
         width,
@@ -23,14 +23,14 @@ pub fn rendered(markdown: &str, width: usize) -> String {
     page.text
 }
 
-/// Lines that belong together.
+/// A block of consecutive lines.
 enum Block {
     None,
     Comment,
     Paragraph(String),
     /// The item's text.
     Item(String),
-    /// Rows of cells; none between the head and the rows.
+    /// Rows of cells. The separator line is an empty row.
     Table(Vec<Vec<String>>),
 }
 
@@ -40,7 +40,7 @@ struct Page {
 }
 
 impl Page {
-    /// Adds a line of Markdown; the block that is open then.
+    /// Adds a line of Markdown. Returns the block that is open after it.
     fn line(&mut self, block: Block, line: &str) -> Block {
         let trimmed = line.trim();
         if matches!(block, Block::Comment) || trimmed.starts_with("<!--") {
@@ -106,7 +106,7 @@ impl Page {
         self.push(&rule.repeat(text.chars().count()));
     }
 
-    /// In columns, if there is room, else each row as a list of its cells.
+    /// Writes a table in columns if there is space, else each row as a list of its cells.
     fn table(&mut self, rows: &[Vec<String>]) {
         const GAP: usize = 2;
         let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
@@ -138,7 +138,7 @@ impl Page {
         }
     }
 
-    /// Text in lines behind an indent, which the first one has of its own.
+    /// Writes text in indented lines. The first line has its own indentation.
     fn wrapped(&mut self, text: &str, (first, other): (&str, &str)) {
         let mut line = first.to_owned();
         let mut is_empty = true;
@@ -163,7 +163,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// An empty line, where there is none.
+    /// Adds an empty line, unless there is one.
     fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
@@ -171,7 +171,7 @@ impl Page {
     }
 }
 
-/// The cells of a table's line behind its first bar; none of the line below the head, or of a head without names.
+/// Returns the cells of a table's line after its first bar. Empty for the separator line, and for a head without names.
 fn cells(row: &str) -> Option<Vec<String>> {
     let row = row.strip_suffix('|').unwrap_or(row);
     if row
@@ -189,7 +189,7 @@ fn cells(row: &str) -> Option<Vec<String>> {
     )
 }
 
-/// Links as what they say and where to go, without marks of bold text; code between apostrophes.
+/// Formats links as their text and destination, and code in quotes, and removes bold marks.
 fn inline(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -220,7 +220,7 @@ fn inline(text: &str) -> String {
     plain
 }
 
-/// What a link at the begin of a text says, where it leads, and what is behind it.
+/// Splits a link at the start of a text into its text, its destination, and the rest.
 fn link(text: &str) -> Option<(&str, &str, &str)> {
     let (said, rest) = text.strip_prefix('[')?.split_once("](")?;
     if said.contains('[') {
@@ -230,7 +230,7 @@ fn link(text: &str) -> Option<(&str, &str, &str)> {
     Some((said, target, after))
 }
 
-/// What to type, or where to look; nothing of what is in the same guide.
+/// Formats a destination: a command or a place. Empty for a link within the same guide.
 fn destination(target: &str) -> String {
     if target.starts_with("http") {
         return format!(" <{target}>");
@@ -318,7 +318,7 @@ Below
                 );
             }
             assert!(!title(text).is_empty(), "{name}");
-            // Nothing but marks and links is lost.
+            // Only marks and links may be lost.
             let words = |text: &str| text.matches("varid").count();
             assert!(words(&page) * 10 >= words(text) * 9, "{name}");
         }

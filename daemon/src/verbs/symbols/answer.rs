@@ -1,4 +1,4 @@
-//! `varid symbols FILE --at ADDRESS...`: what is at these addresses?
+//! `varid symbols FILE --at ADDRESS...`: resolves addresses.
 
 use super::Errors;
 use super::image::{Code, Image, InputFile};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::io::{self, BufRead, BufWriter, ErrorKind, Read, Write};
 use varid_symbolizer::Frame;
 
-/// The longest line of standard input that may be an address.
+/// Maximum length of a line of standard input.
 const MAX_LINE: u64 = 4096;
 
 #[derive(Serialize)]
@@ -17,7 +17,7 @@ struct Document {
     addresses: Vec<Answer>,
 }
 
-/// What is at an address.
+/// The result for an address.
 #[derive(Serialize)]
 struct Answer {
     address: u64,
@@ -35,7 +35,7 @@ struct Answered {
     line: Option<u32>,
 }
 
-/// Answers for the one image that is meant.
+/// Answers for the single selected image.
 pub fn run(
     files: &[InputFile],
     at: &[String],
@@ -52,7 +52,7 @@ pub fn run(
     file.visit(errors, |images, errors| {
         result = match images {
             [] => Ok(()),
-            // An oat file's own addresses are those of its ELF file.
+            // The addresses of an oat file are those of its ELF file.
             [image]
             | [
                 image @ Image {
@@ -89,13 +89,13 @@ fn answer(image: &Image<'_>, at: &[String], json: bool, errors: &mut Errors) -> 
     let written = at.iter().try_for_each(|text| match text.as_str() {
         "-" => from_input(|text, last| {
             one(text, &mut out, errors)?;
-            // A program that writes one address at a time waits for the answer.
+            // A program that writes one address at a time waits for each answer.
             if last { out.flush() } else { Ok(()) }
         }),
         text => one(text, &mut out, errors),
     });
     match written.and_then(|()| out.flush()) {
-        // A reader that has seen enough.
+        // The reader has closed the pipe.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
         written => written.context("cannot answer")?,
     }
@@ -106,13 +106,13 @@ fn answer(image: &Image<'_>, at: &[String], json: bool, errors: &mut Errors) -> 
     }
 }
 
-/// Calls `take` with each line of standard input, and whether it is the last that is there by now.
+/// Calls `take` with each line of standard input, and whether it is the last available one.
 fn from_input(mut take: impl FnMut(&str, bool) -> io::Result<()>) -> io::Result<()> {
     let mut input = io::BufReader::with_capacity(1 << 16, io::stdin().lock());
     let mut line = Vec::new();
     loop {
         line.clear();
-        // No address is longer; the rest of such a line is none, either.
+        // No address is longer, and the rest of such a line is not an address either.
         let read = input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)?;
         if read == 0 {
             return Ok(());
@@ -124,7 +124,7 @@ fn from_input(mut take: impl FnMut(&str, bool) -> io::Result<()>) -> io::Result<
     }
 }
 
-/// An address as addr2line takes it.
+/// Parses an address in addr2line's syntax.
 fn parse(text: &str) -> anyhow::Result<u64> {
     let digits = text
         .strip_prefix("0x")
@@ -150,7 +150,7 @@ fn write(out: &mut dyn Write, address: u64, frames: &[Frame<'_>]) -> io::Result<
 }
 
 fn write_frame(out: &mut dyn Write, frame: &Frame<'_>) -> io::Result<()> {
-    // Line programs cover what lies between functions, too.
+    // Line tables also cover code between functions.
     let function = match &*frame.function {
         "" => "??",
         function => function,

@@ -1,4 +1,4 @@
-//! `varid symbols FILE... --elf OUT --sym OUT`: how do other tools learn what is in these dex files?
+//! `varid symbols FILE... --elf OUT --sym OUT`: writes the symbols of dex files for other tools.
 
 use super::Errors;
 use super::image::{Code, Image, InputFile};
@@ -12,15 +12,15 @@ use varid_symbolizer::bytecode::BytecodeImage;
 use varid_symbolizer::dex::{DexBytecode, DexFile};
 use varid_symbolizer::substitute::{Substitute, write_sym_text};
 
-/// Writes one form of a bytecode image.
+/// Writes a bytecode image in one format.
 type WriteForm = fn(&dyn BytecodeImage, &mut dyn Write) -> anyhow::Result<()>;
 
-/// A form to write, and where to.
+/// An output format and its path.
 struct Form<'a> {
     out: &'a Path,
     suffix: &'static str,
     write: WriteForm,
-    /// Files written.
+    /// The files written.
     written: BTreeSet<PathBuf>,
 }
 
@@ -58,10 +58,10 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// Writes an image's file; into a folder if there are `many`, or if OUT is one.
+    /// Writes an image's file: into a folder if there are `many` or OUT is a folder.
     fn put(&mut self, image: &Image<'_>, many: bool, inputs: &[PathBuf]) -> anyhow::Result<()> {
         let name = &image.name;
-        // The substitute of the first of a container holds them all.
+        // The substitute of a container's first file contains all of them.
         let Code::Dex(files) = &image.code else {
             bail!("{name}: an ELF file already: tools read it as it is");
         };
@@ -93,7 +93,8 @@ impl<'a> Form<'a> {
     }
 }
 
-/// `classes2` of `app.apk!classes2.dex`; an archive says the rest of its entries' names, so it leads nowhere.
+/// Returns `classes2` for `app.apk!classes2.dex`. The name of an archive's entry comes from the archive, so it must not contain a
+/// path.
 fn stem(name: &str) -> &str {
     let last = name.rsplit(['/', '!']).next().unwrap_or_default();
     let stem = last.rsplit_once('.').map_or(last, |(stem, _)| stem);

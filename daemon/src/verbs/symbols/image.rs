@@ -1,4 +1,4 @@
-//! What is in a file that holds code, and what is at its addresses?
+//! Reads the code in a file, and resolves addresses in it.
 
 use super::Errors;
 use anyhow::{Context, anyhow, bail};
@@ -14,10 +14,10 @@ use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbol};
 use varid_symbolizer::retrace::{Mapping, ObfuscatedFrame, Position};
 use varid_symbolizer::{Frame, Location};
 
-/// No file that holds dex files is larger: offsets in an archive have 32 bits.
+/// Maximum size of a file with dex files: offsets in an archive have 32 bits.
 const MAX_FILE: u64 = 1 << 32;
 
-/// A file, or an entry of an archive, that the command line names: `FILE` or `FILE!ENTRY`.
+/// A file, or an entry of an archive, as named on the command line: `FILE` or `FILE!ENTRY`.
 pub struct InputFile {
     path: PathBuf,
     entry: Option<String>,
@@ -25,34 +25,34 @@ pub struct InputFile {
     mapping: Option<Rc<Mapping>>,
 }
 
-/// A dex file or an ELF file: addresses are looked up in one of these.
+/// A dex file or an ELF file, in which addresses are resolved.
 pub struct Image<'a> {
-    /// As the command line would call it.
+    /// Its name in the command line's syntax.
     pub name: String,
-    /// What its addresses mean.
+    /// The meaning of its addresses.
     pub code: Code<'a>,
-    /// What the methods of dex files were called in the source.
+    /// The original names of the methods of dex files.
     mapping: Option<Rc<Mapping>>,
 }
 
-/// What addresses mean.
+/// The meaning of addresses.
 pub enum Code<'a> {
-    /// Offsets in a dex file, or in a container of several, as there are from version 041 on; at least one.
+    /// Offsets in a dex file, or in a container of several (from version 041 on). At least one.
     Dex(Vec<(DexFile<'a>, MethodIndex)>),
-    /// The addresses that the ELF file itself uses.
+    /// The addresses of the ELF file itself.
     Elf(Box<ElfSource>),
 }
 
 /// A function or method with code.
 #[derive(serde::Serialize)]
 pub struct Function {
-    /// Where it starts.
+    /// Its start address.
     pub address: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// As profiles show it.
+    /// The name as profiles show it.
     pub name: String,
-    /// The source file of its first line, or else of its class.
+    /// The source file of its first line, or of its class.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Its first line.
@@ -61,11 +61,11 @@ pub struct Function {
 }
 
 impl InputFile {
-    /// The file of this name. A name with a `!` is that of a file if there is one, else that of an entry of an archive.
+    /// Returns the file with this name. If no file has a name with a `!`, it is that of an archive's entry.
     pub fn new(name: &Path, debug_files: &DebugFiles, mapping: Option<Rc<Mapping>>) -> Self {
         let debug_files = debug_files.clone();
         let entry = name.to_str().filter(|_| !name.exists()).and_then(|text| {
-            // An archive within an archive has more than one; the first is behind a file.
+            // The name of an archive within an archive has several. The first one that follows an existing file is used.
             text.match_indices('!')
                 .filter_map(|(at, _)| text.split_at_checked(at))
                 .find(|(file, _)| Path::new(file).is_file())
@@ -86,25 +86,25 @@ impl InputFile {
         }
     }
 
-    /// The file itself, or the archive.
+    /// The path of the file itself, or of the archive.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Calls `visit` with the images of the file. Those that cannot be read are reported in `errors`.
+    /// Calls `visit` with the images in the file. Reports those that cannot be read in `errors`.
     pub fn visit(&self, errors: &mut Errors, visit: impl FnOnce(&[Image<'_>], &mut Errors)) {
         let shown = self.path.display().to_string();
         let Some((file, size)) = errors.report(self.open()) else {
             return;
         };
         let mut magic = [0; 4];
-        // A shorter file has neither magic.
+        // A shorter file has neither of the magic numbers.
         let _ = file.read_exact_at(&mut magic, 0);
         let mut images = Vec::new();
         if magic == *b"\x7fELF" && self.entry.is_none() {
             images.extend(errors.report(self.elf(&shown, &file)));
             report_problems(&images, errors);
-            // An oat file holds dex files, too.
+            // An oat file also contains dex files.
             if container::entries(&shown, &ReadCache::new(&file)).is_err() {
                 return visit(&images, errors);
             }
@@ -144,7 +144,7 @@ impl InputFile {
         })
     }
 
-    /// The library that is `entry` of an archive.
+    /// Returns the library that is `entry` of an archive.
     fn library(&self, shown: &str, bytes: &[u8], entry: &str) -> anyhow::Result<Image<'static>> {
         let name = format!("{shown}!{entry}");
         let place = container::zip::entries(shown, bytes, |name| name == entry)?
@@ -161,7 +161,7 @@ impl InputFile {
         })
     }
 
-    /// The dex files that are meant.
+    /// Returns the selected dex files.
     fn dex_files<'b>(
         &self,
         shown: &str,
@@ -217,7 +217,7 @@ impl InputFile {
     }
 }
 
-/// Reports the parts of ELF files that cannot be used.
+/// Reports the unusable parts of ELF files.
 fn report_problems(images: &[Image<'_>], errors: &mut Errors) {
     for image in images {
         let Code::Elf(elf) = &image.code else {
@@ -235,7 +235,7 @@ fn read(mut file: File, size: u64, path: &Path) -> anyhow::Result<Vec<u8>> {
         bail!("{shown}: {size} bytes are more than a file with dex files in it can have");
     }
     let mut bytes = Vec::new();
-    // Twice is refused by the system before there is room for it.
+    // The system may refuse twice the size even if there is space for it.
     bytes
         .try_reserve_exact(usize::try_from(size)?)
         .with_context(|| format!("{shown}: no memory for {size} bytes"))?;
@@ -245,7 +245,7 @@ fn read(mut file: File, size: u64, path: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 impl<'a> Image<'a> {
-    /// What of an entry's dex files can be read.
+    /// Returns the readable dex files of an entry.
     fn of_dex(
         name: String,
         entry: &'a DexEntry<'a>,
@@ -271,7 +271,7 @@ impl<'a> Image<'a> {
         })
     }
 
-    /// What it is, as people say it.
+    /// Describes its kind, for people.
     pub fn kind(&self) -> String {
         match &self.code {
             Code::Elf(_) => "ELF".to_owned(),
@@ -286,7 +286,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// Its build-id: an ELF file's own, a dex file's SHA-1, as it is computed.
+    /// Returns its build-id: for an ELF file its own, for a dex file its computed SHA-1.
     pub fn build_id(&self) -> Option<Vec<u8>> {
         match &self.code {
             Code::Elf(elf) => elf.symbols().build_id().map(<[u8]>::to_owned),
@@ -294,7 +294,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// Its functions, by ascending address.
+    /// Returns its functions, by ascending address.
     pub fn functions(&self) -> Vec<Function> {
         match &self.code {
             Code::Dex(files) => {
@@ -315,7 +315,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// What is at an address, innermost first; empty if nothing is known of it.
+    /// Returns the frames at an address, innermost first. Empty if nothing is known of it.
     pub fn frames(&self, address: u64) -> Vec<Frame<'_>> {
         match &self.code {
             Code::Dex(files) => u32::try_from(address)
@@ -331,8 +331,8 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// The frames of the source that a frame of a dex method stands for, innermost first; itself without a mapping, or where that
-    /// does not tell.
+    /// Returns the source frames that a frame of a dex method stands for, innermost first. Returns the frame itself if there is no
+    /// mapping or no entry for it.
     fn retrace(
         &self,
         frame: Frame<'static>,
@@ -373,7 +373,7 @@ impl<'a> Image<'a> {
         let name = dex.code_name(method);
         let line = row.map(|row| row.line);
         let recorded = Frame {
-            // As in the substitute.
+            // The same name as in the substitute.
             function: name
                 .unwrap_or_else(|_| format!("method@{}", method.index))
                 .into(),
@@ -384,7 +384,7 @@ impl<'a> Image<'a> {
         };
         let is_retraced = self.mapping.is_some();
         let frames = self.retrace(recorded, dex, method, method.code.start);
-        // What was inlined is another function's.
+        // Inlined frames belong to other functions.
         let own = frames.last();
         let location = own.and_then(|frame| frame.location.as_ref());
         Function {
@@ -401,7 +401,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Whether any instruction of a method has a line.
+/// Returns true if any instruction of a method has a line.
 fn has_lines(dex: &DexFile<'_>, method: &MethodCode) -> bool {
     let lines = dex.lines(method).ok();
     lines

@@ -1,4 +1,4 @@
-//! `varid symbols FILE...`: which functions are in these files?
+//! `varid symbols FILE...`: lists the functions in files.
 
 use super::Errors;
 use super::image::{Function, Image, InputFile};
@@ -89,7 +89,7 @@ impl Listed {
 }
 
 impl Function {
-    /// `Balls.java:17`, or what of it is known.
+    /// Formats the source as `Balls.java:17`, or the known part of it.
     fn source(&self) -> String {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => format!("{file}:{line}"),

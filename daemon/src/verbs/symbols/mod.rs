@@ -1,4 +1,4 @@
-//! `varid symbols`: what a file's addresses mean, and the files that tell other tools.
+//! `varid symbols`: resolves addresses in files, and writes symbol files for other tools.
 
 mod answer;
 mod convert;
@@ -51,7 +51,7 @@ fn read_mapping(path: &Path) -> anyhow::Result<Mapping> {
     Mapping::parse(bytes).with_context(|| shown.to_string())
 }
 
-/// What is in files with code.
+/// Processes files with code.
 fn of_code(
     args: &SymbolsArgs,
     files: &[PathBuf],
@@ -81,7 +81,7 @@ fn of_code(
     Ok(())
 }
 
-/// How many things went wrong; each was said at once, in a line, and the rest went on.
+/// The number of errors. Each was reported at once, in one line, and the processing continued.
 #[derive(Default)]
 pub struct Errors(u64);
 
@@ -92,7 +92,7 @@ impl Errors {
         self.0 = self.0.saturating_add(1);
     }
 
-    /// The value; None: an error, which is reported.
+    /// Returns the value, or None after reporting the error.
     fn report<T>(&mut self, result: anyhow::Result<T>) -> Option<T> {
         result.inspect_err(|error| self.add(error)).ok()
     }

@@ -1,4 +1,4 @@
-//! `varid symbols --mapping MAPPING [TRACE...]`: what does a stack trace say with the names of the source?
+//! `varid symbols --mapping MAPPING [TRACE...]`: restores the original names in stack traces.
 
 use super::Errors;
 use anyhow::Context;
@@ -7,13 +7,13 @@ use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use varid_symbolizer::retrace::Mapping;
 
-/// The longest line that may be of a stack trace; a longer one stays as it is.
+/// Maximum length of a stack trace's line. A longer line is copied unchanged.
 const MAX_LINE: u64 = 1 << 16;
 
-/// The files that are stack traces, and those with code.
+/// Separates the files into stack traces and files with code.
 pub fn split(files: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
     files.iter().cloned().partition(|path| {
-        // Every format of code has zeros in its header.
+        // Every code format has zeros in its header.
         let text = || {
             let mut start = Vec::new();
             File::open(path)?.take(4096).read_to_end(&mut start)?;
@@ -23,7 +23,7 @@ pub fn split(files: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
     })
 }
 
-/// Writes the stack traces, or the frames, with the names of the source. Without either standard input is read.
+/// Writes the stack traces, or the frames, with the original names. Without either, reads standard input.
 pub fn run(
     mapping: &Mapping,
     traces: &[PathBuf],
@@ -57,7 +57,7 @@ fn retrace_file(mapping: &Mapping, path: &Path, out: &mut dyn Write) -> anyhow::
     until_closed(written).with_context(|| format!("{shown}: cannot retrace"))
 }
 
-/// A reader that has seen enough is no error.
+/// Treats a closed pipe as success.
 fn until_closed(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -67,7 +67,7 @@ fn until_closed(written: io::Result<()>) -> io::Result<()> {
 
 fn retrace(mapping: &Mapping, mut input: impl BufRead, out: &mut dyn Write) -> io::Result<()> {
     let mut line = Vec::new();
-    // A piece of a long line is not a line.
+    // A part of a long line is not a line.
     let mut in_long_line = false;
     loop {
         line.clear();
@@ -92,7 +92,7 @@ fn retrace(mapping: &Mapping, mut input: impl BufRead, out: &mut dyn Write) -> i
     }
 }
 
-/// The line of a stack trace that has this frame: `a.b.c`, `a.b.c:7`, or such a line already.
+/// Returns the line of a stack trace for a frame `a.b.c` or `a.b.c:7`. Such a line is returned unchanged.
 fn as_line(frame: &str) -> String {
     if frame.contains('(') {
         return frame.to_owned();

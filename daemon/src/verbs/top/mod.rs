@@ -1,9 +1,9 @@
-//! `varid top`: what do sessions show while they are recorded?
+//! `varid top`: shows sessions while they are recorded.
 //!
-//! A session's folder is all that is read: whoever may read it can watch it, and the recorder does nothing more than without a watcher.
+//! It only reads a session's folder: everyone who may read it can watch it, and the recorder has no additional work.
 //!
-//! - [`sources`]: which sessions run, and what they hold; [`recorder`]: one that top starts itself;
-//! - [`terminal`]: the terminal, and how it is left. What is shown and which keys there are is `varid_top`'s.
+//! - [`sources`]: the running sessions and their contents; [`recorder`]: the session that top records itself;
+//! - [`terminal`]: sets up and restores the terminal. The screen and the keys are in `varid_top`.
 
 mod recorder;
 mod sources;
@@ -27,16 +27,16 @@ use varid_process::clock;
 use varid_top::ratatui::crossterm::event::{Event, KeyEventKind};
 use varid_top::{Choice, Outcome, Snapshot, State, draw, lines_of_text, page, press};
 
-/// The longest wait for a key: signals and the recorder are looked at in between.
+/// Maximum wait for a key. In between, signals and the recorder are checked.
 const TURN: Duration = Duration::from_millis(100);
-/// How long records are read before keys are looked at.
+/// How long records are read before keys are checked.
 const SLICE: Duration = Duration::from_millis(50);
-/// How long the first samples of top's own recording are waited for: it starts, and a command may do nothing.
+/// How long top waits for the first samples of its own recording, which has to start, or whose command may be idle.
 const STARTS: Duration = Duration::from_secs(10);
-/// Columns of text without a terminal, unless `COLUMNS` says how many.
+/// Width of text without a terminal, unless `COLUMNS` is set.
 const COLUMNS: usize = 120;
 
-/// Shows sessions until the user has seen enough.
+/// Shows sessions until the user quits.
 pub fn run(args: &TopArgs, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let has_terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
     if args.snapshots.is_none() && !has_terminal {
@@ -73,13 +73,13 @@ pub fn run(args: &TopArgs, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     shown.and(ended).map(|()| ExitCode::SUCCESS)
 }
 
-/// What is shown, and of what.
+/// The state of the display, and its sources.
 struct Top {
     sources: Sources,
     state: State,
     snapshot: Snapshot,
     delay: Duration,
-    /// When sessions are looked at next.
+    /// Time of the next refresh.
     next: Instant,
 }
 
@@ -95,7 +95,7 @@ impl Top {
         })
     }
 
-    /// Prints what is shown as text, so many times.
+    /// Prints the display as text, this many times.
     fn print(
         &mut self,
         count: u32,
@@ -110,7 +110,7 @@ impl Top {
             self.wait_for_samples(recorder, stop)?;
         }
         for number in 1..=count {
-            // The first one is of what a session has when it has been recorded for a while.
+            // The first one shows a session that has been recorded for some time.
             let waits = number > 1 || recorder.is_some();
             let until = clock::after(if waits { self.delay } else { Duration::ZERO });
             while Instant::now() < until && !stop.load(Ordering::Relaxed) {
@@ -137,7 +137,7 @@ impl Top {
         Ok(())
     }
 
-    /// Until the recording has samples, or has ended, or has none for too long.
+    /// Waits until the recording has samples, has ended, or has had none for too long.
     fn wait_for_samples(
         &mut self,
         recorder: &mut Recorder,
@@ -156,7 +156,7 @@ impl Top {
         Ok(())
     }
 
-    /// Shows them on the terminal, and takes keys.
+    /// Shows the display on the terminal, and handles keys.
     fn watch(
         &mut self,
         mut recorder: Option<&mut Recorder>,
@@ -181,7 +181,7 @@ impl Top {
         Ok(())
     }
 
-    /// Reads on for a while, and draws.
+    /// Continues reading for a while, and draws.
     fn turn(&mut self, runs: bool, screen: &mut Screen) -> io::Result<()> {
         let is_due = Instant::now() >= self.next;
         if self.state.frozen || !(is_due || self.sources.is_behind()) {
@@ -197,7 +197,7 @@ impl Top {
         screen.draw(|frame| draw(frame, state, snapshot))
     }
 
-    /// Waits for keys until there is something to do; true: the user has seen enough.
+    /// Waits for keys until there is work to do. Returns true if the user quits.
     fn take_keys(&mut self, screen: &mut Screen) -> io::Result<bool> {
         loop {
             let until = match self.sources.is_behind() && !self.state.frozen {
@@ -217,7 +217,7 @@ impl Top {
                         Outcome::Show => {}
                     }
                     if self.state.choice != before.0 {
-                        // Another session may not have been read at all.
+                        // Another session may not have been read yet.
                         self.state.frozen = false;
                         self.next = Instant::now();
                     }
@@ -248,12 +248,12 @@ impl Top {
     }
 }
 
-/// Whether top's own recorder runs; an error says why it recorded nothing.
+/// Returns true if top's own recorder is running. Returns an error if it has ended without a recording.
 fn watch_recorder(recorder: Option<&mut Recorder>) -> anyhow::Result<bool> {
     recorder.map_or(Ok(false), Recorder::runs)
 }
 
-/// Whether there is no terminal any more.
+/// Returns true if the terminal is gone.
 fn is_gone(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,7 +1,7 @@
-//! How does top record what it shows?
+//! Records the session that top shows.
 //!
-//! By `varid record` in a process of its own, which gives up privileges that top does not have to. Its output, and that of the command which it
-//! launches, would spoil the screen: the end of it is shown afterwards. The pipe also ties the two: the recording ends when top is killed.
+//! `varid record` runs in a separate process, which drops privileges that top keeps. Its output, and that of the command that it launches,
+//! would disturb the screen, so the end of it is shown afterwards. The pipe also ties both processes: the recording ends when top is killed.
 
 use crate::cli::{Cli, TopArgs, arguments};
 use crate::output;
@@ -22,15 +22,15 @@ use varid_recording::SESSION_JSON;
 use varid_session::request::ConfigError;
 use varid_session::request::TargetSpec;
 
-/// Bytes of output that are kept.
+/// Number of bytes of output that are kept.
 const KEPT: usize = 64 << 10;
-/// How long the output of a command that has ended may be under way.
+/// How long output may still arrive after the command has ended.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// What is top's own, and the session's folder, which it chooses.
+/// The arguments that belong to top itself, and the session's folder, which top chooses.
 const NOT_RECORDS: [&str; 6] = ["session", "delay", "snapshots", "rows", "output", "command"];
 
-/// The process that records.
+/// The recording process.
 #[derive(Debug)]
 pub struct Recorder {
     child: Child,
@@ -40,7 +40,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts a recording. The inner error: what is wrong with the configuration.
+    /// Starts a recording. The inner error is one of the configuration.
     pub fn start(
         args: &TopArgs,
         matches: &ArgMatches,
@@ -76,7 +76,7 @@ impl Recorder {
             .stderr(errors)
             .spawn()
             .context("cannot start 'varid record'")?;
-        // The writing ends are the child's alone.
+        // Only the child may have the write ends.
         drop(command);
         let output = Arc::default();
         keep_output(reader, Arc::clone(&output));
@@ -88,12 +88,12 @@ impl Recorder {
         }))
     }
 
-    /// The session's folder. There may be no session in it yet.
+    /// The session's folder. It may not contain a session yet.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Whether it records; an error: it has ended without a recording.
+    /// Returns true if it is recording. Returns an error if it has ended without a recording.
     pub fn runs(&mut self) -> anyhow::Result<bool> {
         if self.ended.is_none() {
             self.ended = self
@@ -106,7 +106,7 @@ impl Recorder {
         }
         if !self.folder.join(SESSION_JSON).exists() {
             std::thread::sleep(GRACE);
-            // It is empty, or another's.
+            // It is empty, or belongs to another session.
             let _ = std::fs::remove_dir(&self.folder);
             let said = self.take_output();
             let said = said.trim();
@@ -115,10 +115,10 @@ impl Recorder {
         Ok(false)
     }
 
-    /// Ends the recording; says where it is, and what it and the command had to say.
+    /// Ends the recording. Prints where it is, and the messages of the recorder and the command.
     pub fn end(mut self) -> anyhow::Result<()> {
         if self.ended.is_none() {
-            // A process that has not been waited for keeps its number.
+            // The id of a process that has not been reaped cannot be reused.
             let pid = i32::try_from(self.child.id()).context("no process")?;
             let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
             self.child
@@ -146,7 +146,7 @@ impl Recorder {
     }
 }
 
-/// Reads output until its writers have gone, and keeps the end of it.
+/// Reads output until all writers are gone, and keeps the end of it.
 fn keep_output(mut reader: PipeReader, output: Arc<Mutex<VecDeque<u8>>>) {
     std::thread::spawn(move || {
         let mut bytes = [0; 4096];

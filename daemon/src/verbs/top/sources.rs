@@ -1,7 +1,7 @@
-//! Which sessions run, and what do they hold?
+//! Finds running sessions, and reads their contents.
 //!
-//! A session that runs is one whose folder is locked by its writer, a `varid record` or the daemon. What it has recorded is read from its
-//! perf.data as far as that has grown: each refresh reads what was added.
+//! A session is running if its folder is locked by its writer, a `varid record` or the daemon. Its perf.data is read up to its present
+//! end, and each refresh reads what was added.
 
 use crate::paths;
 use crate::sessions;
@@ -14,37 +14,37 @@ use varid_recording::{EventDesc, Manifest, SESSION_JSON, SessionState};
 use varid_report::{LiveProfile, NameOptions};
 use varid_top::{Choice, Request, SessionRow, Snapshot, State, Subject};
 
-/// How often sessions are looked for.
+/// The interval of searches for sessions.
 const LOOK: Duration = Duration::from_secs(2);
-/// Records that are read before the time is looked at.
+/// Number of records that are read before the time is checked.
 const CHUNK: usize = 256;
 
-/// The sessions that can be shown.
+/// The sessions that can be selected.
 #[derive(Debug)]
 pub struct Sources {
-    /// No other than this one.
+    /// The only session to show, if one was named.
     only: Option<PathBuf>,
     /// In the order in which they were found.
     sources: Vec<Source>,
     looked: Option<Instant>,
-    /// Sessions that did not run when their manifest was of this time.
+    /// Sessions that were not running, by the time of their manifests.
     idle: HashMap<PathBuf, SystemTime>,
 }
 
-/// A session that runs, or did.
+/// A session that is or was running.
 #[derive(Debug)]
 struct Source {
     row: SessionRow,
     profile: Option<LiveProfile>,
-    /// More is there than has been read.
+    /// True if there are records that have not been read.
     is_behind: bool,
-    /// The recording has ended and has been looked at since.
+    /// True if the recording has ended and its end has been read.
     is_final: bool,
     problem: Option<String>,
 }
 
 impl Sources {
-    /// All that run, or `only` this one.
+    /// Makes the sources: all running sessions, or `only` this one.
     pub fn new(only: Option<PathBuf>) -> anyhow::Result<Self> {
         let only = only.map(std::path::absolute).transpose()?;
         Ok(Self {
@@ -60,24 +60,24 @@ impl Sources {
         self.only.clone()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.sources.is_empty()
     }
 
-    /// Why the only session cannot be shown.
+    /// The reason why the only session cannot be shown.
     pub fn only_problem(&self) -> Option<&str> {
         self.only.as_ref()?;
         let only = self.sources.first()?;
         only.problem.as_deref().filter(|_| only.profile.is_none())
     }
 
-    /// Whether more is there than has been read.
+    /// Returns true if there are records that have not been read.
     pub fn is_behind(&self) -> bool {
         self.sources.iter().any(|source| source.is_behind)
     }
 
-    /// Looks for sessions, and for what has been added to those that are chosen. `starting`: the only session may not be there yet.
+    /// Searches for sessions, and for new records of the selected ones. `starting`: the only session may not exist yet.
     pub fn refresh(&mut self, choice: &Choice, starting: bool) {
         if self.only.is_none() && self.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
             self.looked = Some(Instant::now());
@@ -92,7 +92,7 @@ impl Sources {
         }
     }
 
-    /// Reads until then; whether there is more.
+    /// Reads until `until`. Returns true if there is more.
     pub fn read(&mut self, until: Instant) -> bool {
         for source in &mut self.sources {
             while source.is_behind && Instant::now() < until {
@@ -103,7 +103,7 @@ impl Sources {
         self.is_behind()
     }
 
-    /// What the chosen sessions hold.
+    /// Returns the contents of the selected sessions.
     pub fn snapshot(&self, state: &State) -> Snapshot {
         let chosen = self.sources.iter();
         let chosen: Vec<_> = chosen
@@ -123,7 +123,7 @@ impl Sources {
         }
     }
 
-    /// Looks for sessions that run.
+    /// Searches for running sessions.
     fn look(&mut self) {
         // A folder that cannot be read may be readable next time.
         for folder in sessions::folders().unwrap_or_default() {
@@ -175,7 +175,7 @@ impl Source {
     }
 
     fn refresh(&mut self, starting: bool) {
-        // Asked before it is read: what is written after that is read next time.
+        // Checked before reading: later records are read at the next refresh.
         let runs = sessions::is_being_recorded(&self.row.folder);
         self.row.runs = runs || starting;
         let refreshed = match &mut self.profile {
@@ -193,7 +193,7 @@ impl Source {
         self.problem = None;
         match refreshed {
             Ok(true) => self.is_behind = true,
-            // Another session has taken the folder.
+            // Another session uses the folder now.
             Ok(false) => (self.profile, self.is_final) = (None, false),
             Err(_) if starting => self.is_final = false,
             Err(error) => self.problem = Some(error.to_string()),
@@ -201,7 +201,7 @@ impl Source {
     }
 }
 
-/// A session's profile. Lines are read, so that any method can be opened.
+/// Opens a session's profile. Lines are included, so that any method can be opened.
 fn open(folder: &Path) -> varid_report::Result<LiveProfile> {
     let names = NameOptions {
         kept: Some(paths::device_symbols()),

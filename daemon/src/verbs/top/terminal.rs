@@ -1,6 +1,6 @@
-//! How is the terminal taken, and given back whatever happens?
+//! Sets up the terminal, and restores it in all cases.
 //!
-//! It is restored when [`Screen`] is dropped, which signals and errors lead to, before a panic's message, and while the program is suspended.
+//! It is restored when [`Screen`] is dropped, also after signals and errors, before a panic's message, and while the program is suspended.
 
 use anyhow::Context;
 use nix::errno::Errno;
@@ -18,36 +18,36 @@ use varid_top::ratatui::crossterm::terminal::{
 use varid_top::ratatui::crossterm::{cursor, execute};
 use varid_top::ratatui::{Frame, Terminal};
 
-/// The terminal, while it is drawn on.
+/// The terminal while it is in use.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Sets up the terminal.
     pub fn enter() -> anyhow::Result<Self> {
         restore_at_panics();
         let terminal = Terminal::new(CrosstermBackend::new(BufWriter::new(io::stdout())))
             .context("cannot use the terminal")?;
-        // Dropped from here on, also where the next step fails.
+        // From here on it is restored by dropping it, even if the next step fails.
         let screen = Self { terminal };
         take().context("cannot use the terminal")?;
         Ok(screen)
     }
 
-    /// Draws; only what has changed is written.
+    /// Draws the screen. Only changes are written.
     pub fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         self.terminal.draw(draw).map(drop)
     }
 
-    /// Lines of the terminal.
+    /// The height of the terminal.
     pub fn height(&self) -> io::Result<u16> {
         self.terminal.size().map(|size| size.height)
     }
 
-    /// The next event, if one comes in time.
+    /// Returns the next event, if one arrives in time.
     pub fn event(&self, wait: Duration) -> io::Result<Option<Event>> {
-        // crossterm reads the end of a terminal that is gone for ever, so it is looked for before.
+        // crossterm would read the end of a closed terminal for ever, so that is checked first.
         if !is_there(Duration::ZERO)? {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -62,7 +62,7 @@ impl Screen {
         event::read().map(Some)
     }
 
-    /// Gives the terminal back and stops, until the shell continues the program.
+    /// Restores the terminal and suspends the program, until the shell continues it.
     pub fn suspend(&mut self) -> io::Result<()> {
         give_back();
         raise(Signal::SIGTSTP)?;
@@ -77,7 +77,7 @@ impl Drop for Screen {
     }
 }
 
-/// Waits until there is something to read, or a signal comes, so long at most; whether the terminal is still there.
+/// Waits until there is input, a signal arrives, or the time is over. Returns true if the terminal still exists.
 fn is_there(wait: Duration) -> io::Result<bool> {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
@@ -98,13 +98,13 @@ fn take() -> io::Result<()> {
     execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)
 }
 
-/// The terminal may be gone.
+/// Restores the terminal, which may be gone.
 fn give_back() {
     let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
     let _ = disable_raw_mode();
 }
 
-/// A panic's message is for the terminal as it was.
+/// Restores the terminal before a panic's message is printed.
 fn restore_at_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,4 +1,4 @@
-//! What the daemon withstands: its own death, strangers, and clients that mean it no good.
+//! The daemon withstands its own death, other users, and malicious clients.
 
 use super::support::*;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ fn a_killed_daemons_session_is_readable_and_the_next_daemon_takes_over() {
     home.wait_for_samples(&format!("pid {}", app.pid()));
     let first = home.daemon_pid().unwrap();
     kill(first, libc::SIGKILL);
-    // One that dies while it is asked is no answer.
+    // A daemon that dies during the request gives no answer.
     wait_until("the daemon is gone", || {
         home.run(&["status", "--json"])
             .stdout
@@ -74,10 +74,10 @@ fn a_start_while_the_daemon_ends_gets_the_next_one() {
     for _ in 0..5 {
         home.ok(&["start", "--pid", &pid]);
         let daemon = home.daemon_pid().unwrap();
-        // It completes its session and goes, while the next start is on its way.
+        // It completes its session and ends while the next start is in progress.
         kill(daemon, libc::SIGTERM);
         home.ok(&["start", "--pid", &pid]);
-        // Taken by either; kept by both.
+        // Either daemon may have taken it; both keep it.
         home.run(&["stop"]);
     }
     wait_until("all are complete", || {
@@ -158,7 +158,7 @@ fn what_cannot_be_started_is_said_in_one_line_and_leaves_nothing() {
 /// Sends bytes and reads the reply, as far as there is one.
 fn say(home: &Home, bytes: &[u8]) -> String {
     let mut stream = UnixStream::connect(home.socket()).unwrap();
-    // The daemon may have heard enough before all is said.
+    // The daemon may stop reading before everything is sent.
     let _ = stream.write_all(bytes);
     let mut reply = String::new();
     let _ = stream.read_to_string(&mut reply);
@@ -170,7 +170,7 @@ fn hostile_clients_are_refused_and_do_not_block_others() {
     let home = Home::new();
     let app = App::run("org.example.calm");
     home.ok(&["start", "--pid", &app.pid().to_string()]);
-    // They say nothing, or half a word, and stay.
+    // Clients that send nothing, or half a word, and stay connected.
     let silent: Vec<_> = (0..12)
         .map(|_| UnixStream::connect(home.socket()).unwrap())
         .collect();
@@ -198,7 +198,7 @@ fn hostile_clients_are_refused_and_do_not_block_others() {
     assert!(reply.contains("version 99"), "{reply}");
     let reply = say(&home, &vec![b'['; 60_000]);
     assert!(reply.is_empty() || reply.contains("refused"), "{reply}");
-    // Longer than any request: cut off, not kept.
+    // Longer than any request: the daemon must not buffer it.
     say(&home, &vec![b'x'; 1 << 20]);
 
     home.wait_for_samples(&format!("pid {}", app.pid()));
@@ -206,7 +206,7 @@ fn hostile_clients_are_refused_and_do_not_block_others() {
     drop((silent, half));
 }
 
-/// A request that the command line would not let pass.
+/// A request that the command line would not accept.
 #[test]
 fn a_hand_written_request_is_held_to_the_same_rules() {
     let home = Home::new();
@@ -237,7 +237,7 @@ fn a_hand_written_request_is_held_to_the_same_rules() {
             "\"tactic\":null,\"unknown\":1",
             "unknown",
         ),
-        // The last of two equal keys would win, if equal keys were let pass.
+        // If duplicate keys were accepted, the last one would take effect.
         (
             "\"ring_pages\":64",
             "\"ring_pages\":64,\"ring_pages\":32",
@@ -262,7 +262,7 @@ fn a_daemon_that_takes_long_to_end_is_waited_for() {
     let app = App::run("org.example.successor");
     let pid = app.pid().to_string();
     home.ok(&["start", "--pid", &pid]);
-    // It holds the lock, and does not listen, as one does that writes the end of a long session.
+    // It holds the lock and does not listen, like a daemon that writes the end of a long session.
     let ending = home.daemon_pid().unwrap();
     home.ok(&["stop"]);
     kill(ending, libc::SIGSTOP);
@@ -306,7 +306,7 @@ fn another_user_is_refused_by_the_folder_and_by_the_daemon() {
             "{words:?}: {reason}"
         );
     }
-    // Even where the folder and the socket are open, the daemon asks the kernel who it is.
+    // Even if the folder and the socket are accessible, the daemon checks the peer's user.
     open_to(&run, 0o755);
     open_to(&home.socket(), 0o666);
     for words in [&["status"][..], &["stop"]] {

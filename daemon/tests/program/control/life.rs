@@ -1,4 +1,4 @@
-//! How sessions begin, run beside each other and end.
+//! Sessions start, run beside each other and end.
 
 use super::support::*;
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ fn without_the_shim_apps_that_come_later_are_found_too() {
         "{said}"
     );
     for _ in 0..2 {
-        // What is counted may still be the first one's.
+        // The counts may still be those of the first process.
         let app = App::run("org.example.copied");
         wait_for_process(&folder(&said), app.pid());
     }

@@ -1,4 +1,4 @@
-//! The daemon and its verbs, as a user meets them: the built program, in places of its own.
+//! The daemon and its verbs as a user runs them: the built program, with its own folders.
 
 mod faults;
 mod life;

@@ -1,4 +1,4 @@
-//! A place of its own for each test, the program in it, and processes to be profiled.
+//! A separate VARID_HOME for each test, the program in it, and processes to profile.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use varid_recording::{SessionReader, SessionRecord};
 
 pub const VARID: &str = env!("CARGO_BIN_EXE_varid");
 
-/// Beyond it something will never happen; nothing is measured by it.
+/// A timeout that only a failure reaches; it is no measurement.
 const NEVER: Duration = Duration::from_secs(120);
 
 /// A VARID_HOME. Its daemon is ended and its files are removed at the end of the test.
@@ -27,7 +27,7 @@ impl Home {
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // Short: a socket's path has 107 bytes at most.
+        // Short, because a socket's path has at most 107 bytes.
         let path = std::env::temp_dir().join(format!("varid-{}-{number}", std::process::id()));
         std::fs::DirBuilder::new()
             .mode(0o700)
@@ -36,7 +36,7 @@ impl Home {
         Self { path }
     }
 
-    /// The program, with words, in this place.
+    /// Returns a command of the program with these arguments, in this home.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(VARID);
         command
@@ -44,7 +44,7 @@ impl Home {
             .env("VARID_HOME", &self.path)
             .stdin(Stdio::null());
         if words.first() == Some(&"start") && !words.contains(&"--ring-pages") && !is_root() {
-            // What an ordinary user may lock has to do for all tests that run at once.
+            // The memory that an ordinary user may lock must suffice for all simultaneous tests.
             command.args(["--ring-pages", "16"]);
         }
         command
@@ -54,19 +54,19 @@ impl Home {
         self.command(words).output().unwrap()
     }
 
-    /// Standard output of a command that succeeds.
+    /// Returns the standard output of a command that must succeed.
     pub fn ok(&self, words: &[&str]) -> String {
         let output = self.run(words);
         assert!(output.status.success(), "{words:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The one line that a command fails with, by exit code 1.
+    /// Returns the single error line of a command that must fail with exit code 1.
     pub fn fails(&self, words: &[&str]) -> String {
         self.fails_with(1, words)
     }
 
-    /// The same by another exit code.
+    /// The same with another exit code.
     pub fn fails_with(&self, code: i32, words: &[&str]) -> String {
         one_line_of_failure(code, &self.run(words))
     }
@@ -85,12 +85,12 @@ impl Home {
             .map(|pid| u32::try_from(pid).unwrap())
     }
 
-    /// The running session of a target.
+    /// Returns the running session of a target.
     pub fn session(&self, target: &str) -> Option<Value> {
         find(&self.status(), target)
     }
 
-    /// The recorded sessions, newest last.
+    /// Returns the recorded sessions, newest last.
     pub fn sessions(&self) -> Vec<Value> {
         self.json(&["sessions", "--json"])["sessions"]
             .as_array()
@@ -98,7 +98,7 @@ impl Home {
             .clone()
     }
 
-    /// Waits until samples of a target are in its file, not only counted.
+    /// Waits until samples of a target are in its file, and not only counted.
     pub fn wait_for_samples(&self, target: &str) {
         let samples = |home: &Self| home.session(target).unwrap()["samples"].as_u64().unwrap();
         wait_until(&format!("samples of {target}"), || samples(self) > 0);
@@ -126,24 +126,24 @@ impl Drop for Home {
     }
 }
 
-/// Another user, nobody, with a copy of the program that they can read.
+/// Another user, nobody, with a readable copy of the program.
 pub struct User<'a> {
     home: &'a Home,
     program: PathBuf,
 }
 
 impl<'a> User<'a> {
-    /// Only root can become another user.
+    /// Makes the user. Only root can do this.
     pub fn new(home: &'a Home) -> Self {
         let program = home.path.join("varid");
-        // By another process: a child of another test's cannot have it open for writing still.
+        // By another process: a child of another test could otherwise still have it open for writing.
         let copied = Command::new("cp").arg(VARID).arg(&program).status();
         assert!(copied.unwrap().success());
         open_to(&program, 0o755);
         Self { home, program }
     }
 
-    /// The program as this user, in a place of their own below that of the test.
+    /// Returns a command of the program as this user, with a home below the test's.
     pub fn command(&self, words: &[&str]) -> Command {
         let own = self.home.path.join("nobody");
         if !own.exists() {
@@ -154,7 +154,7 @@ impl<'a> User<'a> {
         self.in_place(&own, words)
     }
 
-    /// The program as this user, in this place.
+    /// Returns a command of the program as this user, with this home.
     pub fn in_place(&self, place: &Path, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command
@@ -171,7 +171,7 @@ pub fn open_to(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// The user nobody's number.
+/// The uid of the user nobody.
 pub const NOBODY: u32 = 65534;
 
 fn find(status: &Value, target: &str) -> Option<Value> {
@@ -194,7 +194,7 @@ pub fn one_line_of_failure(code: i32, output: &Output) -> String {
     reason[0].to_owned()
 }
 
-/// Asks until the answer is yes.
+/// Polls until a condition is true.
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let started = Instant::now();
     while !done() {
@@ -212,7 +212,7 @@ pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// A process that computes until it is dropped, called `name` as an app is by its package.
+/// A process that computes until it is dropped. Its name is `name`, like an app's package.
 pub struct App(pub Child);
 
 impl App {
@@ -220,7 +220,7 @@ impl App {
         Self::with_work(name, 0)
     }
 
-    /// Ends by itself after some rounds.
+    /// Makes a process that ends by itself after some rounds.
     pub fn with_work(name: &str, rounds: u64) -> Self {
         let child = Command::new(program())
             .arg0(name)
@@ -250,7 +250,7 @@ static void spin(unsigned long n) { for (unsigned long i = 0; !n || i < n; i++) 
 int main(int argc, char **argv) { spin(argc > 1 ? strtoul(argv[1], 0, 10) : 0); return 0; }
 ";
 
-/// A C program that computes for as many rounds as it is told; 0: for ever. Compiled once.
+/// Returns a C program that computes for a given number of rounds; 0: for ever. It is compiled once.
 pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -272,14 +272,14 @@ pub fn program() -> &'static Path {
                 .write_all(SOURCE.as_bytes())
                 .unwrap();
             assert!(cc.wait().unwrap().success());
-            // Another test may do the same at this moment: either's is as good.
+            // Another test may do the same at this moment: both results are equal.
             std::fs::rename(&new, &program).unwrap();
         }
         program
     })
 }
 
-/// The processes whose samples a recording holds, and how many samples.
+/// Returns the processes with samples in a recording, and the number of samples.
 pub fn sampled(session: &Path) -> (BTreeSet<u32>, usize) {
     read(session).unwrap()
 }
@@ -297,14 +297,14 @@ fn read(session: &Path) -> Result<(BTreeSet<u32>, usize), varid_recording::Error
     Ok((pids, count))
 }
 
-/// Waits until samples of a process are in a recording that goes on.
+/// Waits until samples of a process are in a running recording.
 pub fn wait_for_process(session: &Path, pid: u32) {
     wait_until(&format!("samples of process {pid}"), || {
         read(session).is_ok_and(|(pids, _)| pids.contains(&pid))
     });
 }
 
-/// The folder that a line such as `recording into FOLDER` ends with.
+/// Returns the folder at the end of a line such as `recording into FOLDER`.
 pub fn folder(said: &str) -> PathBuf {
     let line = said
         .lines()

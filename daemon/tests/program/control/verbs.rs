@@ -1,4 +1,4 @@
-//! Exit codes and what is said, verb by verb.
+//! Exit codes and messages of each verb.
 
 use super::support::*;
 use serde_json::Value;
@@ -30,7 +30,7 @@ fn a_command_that_cannot_be_run_leaves_a_named_folder_as_it_was() {
     let home = Home::new();
     let output = home.path.join("out");
     let out = output.to_str().unwrap();
-    // Seen before anything is made, and seen when it is run: what is to interpret it is not there.
+    // Detected before anything is created, and again at the exec: the interpreter does not exist.
     let script = home.path.join("script");
     std::fs::write(&script, "#!/no/such/shell\n").unwrap();
     std::fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
@@ -224,7 +224,7 @@ fn a_recording_in_the_foreground_is_listed_and_stopped_as_the_daemons_are() {
         let told = format!("{named}: by 'varid record', process {}\n", record.id());
         assert!(shown.contains(&told), "{shown}");
         let listed = home.sessions();
-        // The daemon's, and this one once, however often it is recorded.
+        // The daemon's session, and this one once, however often it is recorded.
         assert_eq!(listed.len(), 2, "{listed:?}");
         let state = |listed: &[Value]| {
             let one = listed.iter().find(|session| session["folder"] == named);
@@ -251,7 +251,7 @@ fn quiet_says_only_what_went_wrong() {
         output.status.success() && output.stderr.is_empty(),
         "{output:?}"
     );
-    // A sample a second of what ends at once.
+    // One sample per second for a command that ends at once.
     let output = home.run(&["record", "-q", "-e", "cpu-clock", "-F", "1", "true"]);
     let said = String::from_utf8(output.stderr).unwrap();
     let why = "no sample was taken: what is profiled did not run on a processor, or too briefly";

@@ -1,4 +1,4 @@
-//! What is another user's in a folder that all may write to is neither written nor followed.
+//! Files of other users in a world-writable folder are neither written nor followed.
 
 use super::{OLD, World, look, make, names, text};
 use crate::control::support::{NOBODY, is_root, open_to};
@@ -68,7 +68,7 @@ fn what_another_user_put_into_a_folder_of_all_is_not_written() {
         for (out, kind) in [(&file, "file"), (&fifo, "FIFO"), (&device, "device")] {
             chown(out, Some(NOBODY), Some(NOBODY)).unwrap();
             let before = about(out);
-            // Nobody reads the FIFO: to open it would take for ever.
+            // The FIFO has no reader, so opening it would wait for ever.
             let output = verb.run(&world, out);
             let reason = format!("another user's {kind}");
             verb.fails(&output, &["cannot write", text(out), &reason]);
@@ -78,7 +78,7 @@ fn what_another_user_put_into_a_folder_of_all_is_not_written() {
         assert_eq!(content, OLD, "{:?}", verb.words);
         assert_eq!(names(&shared), ["device", "fifo", "file"]);
 
-        // The folder's owner may do in it as they like, and the user has files of their own there.
+        // The folder's owner may do anything in it, and the user has files of their own there.
         chown(&shared, Some(NOBODY), None).unwrap();
         verb.succeeds(&world, &file);
         verb.is_in(&file);

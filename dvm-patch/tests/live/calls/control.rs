@@ -1,4 +1,4 @@
-//! Does a VM do what the page says that varid writes, and nothing for anybody else?
+//! A VM obeys the orders in its control page, and only those of the lock's holder.
 
 use std::os::unix::fs::FileExt;
 
@@ -21,7 +21,7 @@ fn a_filter_leaves_methods_out_and_may_change() {
         control.set(&only(prefixes)).unwrap();
         vm.tell("poll");
         let before = calls(&vm).read().unwrap();
-        // An even one, an odd one, one without a name.
+        // An even method, an odd one, and one without a name.
         for method in ["10", "11", "1000"] {
             vm.tell(&format!("call {INVOKE} {method}"));
         }
@@ -63,12 +63,12 @@ fn two_sessions_refuse_each_other_and_a_dead_one_is_forgotten() {
         "{second:?}"
     );
     assert_eq!(vm.read().tactic, TACTIC_METHOD_INVOKE);
-    // As the kernel does it when the owner dies.
+    // As the kernel releases the lock when the owner dies.
     drop(first);
     vm.tell("poll");
     assert_eq!(vm.read().tactic, TACTIC_LOAD_FROM_DEX);
     vm.tell("poll");
-    // What the dead one wrote is nobody's wish.
+    // Orders of a dead owner are void.
     let mut second = take(&vm);
     vm.tell("poll");
     assert_eq!(vm.read().tactic, TACTIC_LOAD_FROM_DEX);
@@ -91,12 +91,12 @@ fn a_hostile_page_puts_the_vm_back_into_its_default() {
     let set_generation = |value: u32| raw.write_all_at(&value.to_le_bytes(), 16).unwrap();
     let mut generation = 2;
     let lies: [(u64, Vec<u8>); 7] = [
-        (20, vec![2]),         // a tactic that there is not
-        (24, vec![0; 8]),      // nobody's session
-        (32, vec![33]),        // more filters than there is room for
+        (20, vec![2]),         // an unknown tactic
+        (24, vec![0; 8]),      // no session
+        (32, vec![33]),        // more filters than fit
         (32, vec![0xff; 4]),   // many more
         (32, vec![1]),         // an empty filter
-        (40, vec![b'/'; 216]), // a log without an end
+        (40, vec![b'/'; 216]), // a log path without a terminator
         (40, b"relative".to_vec()),
     ];
     for (refused, (at, lie)) in lies.iter().enumerate() {
@@ -110,7 +110,7 @@ fn a_hostile_page_puts_the_vm_back_into_its_default() {
         assert_eq!(vm.read().tactic, TACTIC_LOAD_FROM_DEX, "{at}: {lie:?}");
         assert_eq!(calls(&vm).read().unwrap().refused, refused as u32 + 1);
     }
-    // Torn: a writer is at work, or has died there; what held before holds.
+    // Torn: a writer is active or has died there. The previous orders stay valid.
     control.set(&order(1)).unwrap();
     vm.tell("poll");
     set_generation(0x2001);
@@ -120,7 +120,7 @@ fn a_hostile_page_puts_the_vm_back_into_its_default() {
     drop(control);
     vm.tell("poll");
     assert_eq!(vm.read().tactic, TACTIC_LOAD_FROM_DEX);
-    // And the next one writes a whole one.
+    // The next one writes a complete order.
     take(&vm).set(&order(3)).unwrap();
     vm.end();
 }
@@ -168,7 +168,7 @@ fn another_file_behind_the_descriptor_is_not_touched() {
             ..good
         },
     ] {
-        // Found through the mapping, where that is allowed; never the other file.
+        // The mapping is opened if that is permitted, and never the other file.
         match ControlPage::take(varid_model::Pid::new(vm.pid), &lie) {
             Ok(mut control) => control.set(&order(1)).unwrap(),
             Err(error) => assert!(matches!(error, TunnelError::File { .. }), "{error}"),
@@ -207,7 +207,7 @@ fn a_vm_that_cannot_follow_its_orders_reports_it() {
     control.set(&order(2)).unwrap();
     assert_eq!(vm.tell("poll"), 2);
     assert_eq!(vm.read().tactic, TACTIC_METHOD_INVOKE);
-    // To stop it is asked again.
+    // Stopping is tried again.
     vm.tell("busy");
     drop(control);
     assert_eq!(vm.tell("poll"), 2);

@@ -1,4 +1,4 @@
-//! Are methods that are no more told from those that take their place?
+//! Removed methods are distinguished from those that reuse their pointers.
 
 use super::{INVOKE, RETURN, calls, counts, order, told};
 use varid_tunnel::abi::{CALL_LEFT_OUT, RETIRED};
@@ -12,7 +12,7 @@ fn a_pointer_may_become_another_methods_any_number_of_times() {
         vm.tell(&format!("call {INVOKE} 10 {times:x}"));
         vm.tell("methodgone 10");
     }
-    // Another dex file's, of which the VM says only then that it is another's.
+    // A method of another dex file at the same pointer. The VM reports the removal of the first one only later.
     for dex in 1..=100u64 {
         vm.tell(&format!("call {INVOKE} 10 1 {dex:x}0000"));
         vm.tell(&format!("call {RETURN} 10 1 {dex:x}0000"));
@@ -37,7 +37,7 @@ fn a_method_that_is_freed_before_it_is_described_is_not_requested() {
     let (mut vm, mut control) = told(&dir);
     vm.tell(&format!("call {INVOKE} 10"));
     vm.tell(&format!("call {INVOKE} 11"));
-    // Whoever asks for it now ends the process.
+    // A description of the method would now end the process.
     vm.tell("die 10");
     control
         .set(&Order {

@@ -1,4 +1,4 @@
-//! Is each event in the log of the session that wants one?
+//! Each event is in the log of the session that requested one.
 
 use super::{INVOKE, calls, counting, order, take};
 use crate::dim::Vm;
@@ -34,7 +34,7 @@ fn lines_go_to_the_log_of_the_session_that_counts() {
     };
     let mut events = 0;
     let mut session = |vm: &mut Vm, number: u64, log: &str| {
-        // Between two looks of the VM the one before has ended.
+        // The previous session has ended between two polls of the VM.
         let mut control = take(vm);
         let log = match log {
             "" => String::new(),
@@ -56,7 +56,7 @@ fn lines_go_to_the_log_of_the_session_that_counts() {
     assert_eq!((lines(vm.pid, "a"), lines(vm.pid, "b")), (1, 2));
     assert_eq!(session(&mut vm, 3, ""), 0);
     assert_eq!((lines(vm.pid, "a"), lines(vm.pid, "b")), (1, 2));
-    // Where none can be had, after one that could.
+    // Without a log, after one that had one.
     assert_eq!(session(&mut vm, 4, "b"), 0);
     assert_eq!(session(&mut vm, 5, "no/such/folder/log"), 5);
     assert_eq!((lines(vm.pid, "a"), lines(vm.pid, "b")), (1, 6));

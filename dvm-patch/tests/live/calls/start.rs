@@ -1,4 +1,4 @@
-//! Does a VM that is launched to count do so from its first call on?
+//! A VM that is launched to count does so from its first call on.
 
 use super::{INVOKE, RETURN, UNWIND, calls, counts, order, take};
 use crate::dim::Vm;
@@ -75,7 +75,7 @@ fn a_vm_counts_by_its_filters_from_its_start_on() {
         let found = calls(&vm).read().unwrap().calls;
         let found: Vec<bool> = found.iter().map(|call| call.invokes == 1).collect();
         assert_eq!(found, counted, "{filters}");
-        // Whoever comes then may want others; what was counted by both is kept.
+        // The first session may have another filter; the counts of methods in both filters are kept.
         let mut control = take(&vm);
         let order = Order {
             filters: vec!["org.example.".to_owned()],
@@ -88,7 +88,7 @@ fn a_vm_counts_by_its_filters_from_its_start_on() {
         assert_eq!((even.invokes, even.flags), (1 + u64::from(counted[0]), 0));
         vm.end();
     }
-    // What is not one of varid's texts is not cut to one.
+    // Filters that do not fit are not truncated.
     for filters in [most(FILTER_SIZE, 1), most(1, FILTERS + 1), most(500, 15)] {
         let mut vm = Vm::start(dir.path());
         vm.tell("init");

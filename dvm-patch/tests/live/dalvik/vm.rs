@@ -1,4 +1,4 @@
-//! Does a VM with Dalvik's hooks in it say what happens?
+//! A VM with Dalvik's hooks publishes what happens.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -18,12 +18,12 @@ struct Vm {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// Who answered last: the child, after a fork.
+    /// The process that answered last: the child, after a fork.
     pid: u32,
 }
 
 impl Vm {
-    /// Patches, builds and starts it with a tactic; and the first thread's base.
+    /// Patches, builds and starts it with a tactic. Also returns the first thread's base.
     fn start(generation: &Generation, dir: &Path, tactic: &str) -> (Self, u64) {
         let vm = generation.tree(dir);
         let output = apply(dir, dir);
@@ -103,7 +103,7 @@ impl Vm {
         self.answer()
     }
 
-    /// What the tunnel says.
+    /// Reads the tunnel.
     fn read(&self) -> Description {
         wait_for("a tunnel that is not being changed", || {
             let tunnels = tunnels(self.pid);
@@ -115,7 +115,7 @@ impl Vm {
                 len,
                 varid_model::Pid::new(self.pid),
             ) {
-                // The VM's thread that looks for orders may be at it, and have to wait for a processor.
+                // The VM's polling thread may be updating it, and be waiting for a processor.
                 Err(TunnelError::Changing { .. }) => None,
                 read => Some(read.unwrap()),
             }
@@ -131,7 +131,7 @@ impl Vm {
     }
 }
 
-/// A file of this many bytes that starts as a dex file's header says its size here.
+/// Makes a file of this many bytes that starts with a dex file's header with this size.
 fn dex(dir: &Path, name: &str, size: u32) -> PathBuf {
     let path = dir.join(name);
     let mut bytes = vec![0; size as usize];
@@ -146,7 +146,7 @@ fn a_patched_vm_publishes_its_code_and_a_zygotes_child_inherits_it() {
         println!("skipped: the toy VM's layout is known for x86-64");
         return;
     }
-    // One of each language.
+    // One generation of each language.
     for generation in [&GENERATIONS[2], &GENERATIONS[3]] {
         let dir = tempfile::tempdir().unwrap();
         let boot = dex(dir.path(), "core.odex", 0x3000);
@@ -184,7 +184,7 @@ fn a_patched_vm_publishes_its_code_and_a_zygotes_child_inherits_it() {
         assert_eq!(range.kind, abi::RANGE_HANDLERS);
         assert_eq!(range.end - range.start, 256 * 64);
 
-        // What the compiler made of the structures, counted by hand.
+        // The layout that the compiler computed, compared with one counted by hand.
         let layout = description.layout;
         let (tid, frame) = match generation.ext {
             "c" => (4, 8),
@@ -205,7 +205,7 @@ fn a_patched_vm_publishes_its_code_and_a_zygotes_child_inherits_it() {
         assert_eq!((layout.class_dex_cache, layout.dex_cache_dex_file), (8, 0));
         assert_eq!((layout.dex_file_begin, layout.word), (8, 8));
 
-        // Told again in the same process: no second entry.
+        // A repeated report in the same process makes no second entry.
         vm.tell("run");
         let other = vm.tell("thread");
         let threads = tids(&vm.read());
@@ -217,9 +217,9 @@ fn a_patched_vm_publishes_its_code_and_a_zygotes_child_inherits_it() {
         vm.tell("join");
         assert_eq!(tids(&vm.read()), [(main, pid)]);
 
-        // The VM's own trace has all its events, and its compiler's.
+        // The VM's own trace gets all events, also those of its compiler.
         assert_eq!(vm.tell("work"), 0x21);
-        // Three pieces of bytecode; the third one's code is where the first one's was before a reset.
+        // Three pieces of bytecode. The third one's code is where the first one's was before a reset.
         let worked = vm.read();
         let [trace] = worked.traces[..] else {
             panic!("{:?}", worked.traces);
@@ -268,7 +268,7 @@ fn calls_go_to_dim_and_not_to_the_vms_own_trace() {
     assert_eq!((call.insns, call.dex), (start + 16, start));
     assert_eq!(call.index, abi::NO_INDEX);
 
-    // A thread that starts now.
+    // A thread that starts while calls are counted.
     vm.tell("thread");
     let counted = CallsFile::open(varid_model::Pid::new(vm.pid), &calls)
         .unwrap()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What do the functions that Dalvik's hooks go into look like? A VM of a few lines that has
- * them, in C (as Android 1.6 to 2.3) and in C++ (as 4.x).
+ * A toy VM with the functions that Dalvik's hooks are inserted into, in C (as Android 1.6 to
+ * 2.3) and in C++ (as 4.x).
  */
 #ifndef TOY_DALVIK_H
 #define TOY_DALVIK_H
@@ -98,9 +98,9 @@ void dvmEnableAllSubMode(ExecutionSubModes mode);
 void dvmDisableAllSubMode(ExecutionSubModes mode);
 void dvmCompilerUpdateGlobalState(void);
 #endif
-/* The VM's own trace begins, or ends. */
+/* Starts or stops the VM's own trace. */
 void toyTrace(int on);
-/* Whether calls are told to dvmMethodTraceAdd. */
+/* Returns whether calls are reported to dvmMethodTraceAdd. */
 int toyTraces(void);
 
 #ifdef WITH_JIT

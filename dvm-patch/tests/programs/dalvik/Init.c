@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* How does the toy VM start and end? */
+/* The start and the end of the toy VM. */
 #include "Dalvik.h"
 
 static bool ready;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What does a patched VM publish? Runs the toy VM a step for each line of standard input:
+ * Runs a step of the patched toy VM for each line of standard input:
  *
  *   boot FILE   app FILE    loads a class of the dex file, by the boot class path's loader or an app's
  *   run                     a VM without a Zygote starts to run
@@ -12,7 +12,7 @@
  *   fork                    goes on in a child, as a Zygote's
  *   shutdown
  *
- * Each line is answered by "ok PID VALUE": the address or thread that it is about.
+ * Each line is answered by "ok PID VALUE", where VALUE is the address or thread concerned.
  */
 #include "Dalvik.h"
 
@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* An interpreter's labels, where there is none. */
+/* The interpreter's labels, without an interpreter. */
 __asm__(".pushsection .text\n"
 	".globl dvmAsmInstructionStart, dvmAsmInstructionEnd\n"
 	"dvmAsmInstructionStart: .skip 256 * 64\n"
@@ -34,7 +34,9 @@ __asm__(".pushsection .text\n"
 
 static ClassObject *last;
 
-/* A method's address, and whether its calls were told, of which the VM's own trace wants none. */
+/*
+ * Returns a method's address, and whether its calls were reported. The VM's own trace must not get them.
+ */
 static unsigned long calls(void)
 {
 	static Method method;
@@ -67,7 +69,7 @@ static void *thread(void *unused)
 	return NULL;
 }
 
-/* The address of the dex file's mapping, of which there is one each. */
+/* Returns the address at which the dex file is mapped, once. */
 static unsigned long load(const char *file, int boot)
 {
 	static DexFile files[2];
@@ -91,7 +93,7 @@ static unsigned long load(const char *file, int boot)
 	return (unsigned long)dexes[boot].pHeader;
 }
 
-/* Calls that were traced and traces that were compiled: two and one. */
+/* Returns the numbers of traced calls (two) and compiled traces (one). */
 static unsigned long work(void)
 {
 	static const u2 insns[4] = { 0, 0, 0, 0 };

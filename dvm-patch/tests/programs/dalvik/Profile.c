@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Does the toy VM's own trace go on? */
+/* The toy VM's own trace. */
 #include "Dalvik.h"
 
 struct DvmGlobals gDvm = { 0, { 0 }, NULL, PTHREAD_MUTEX_INITIALIZER };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* How does the toy VM keep threads? */
+/* The threads of the toy VM. */
 #include "Dalvik.h"
 
 #include <stdlib.h>

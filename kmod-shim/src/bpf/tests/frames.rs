@@ -1,4 +1,4 @@
-//! Does the program find in a thread's memory what was put there, wherever its pages end?
+//! The program finds the frames in a thread's memory, wherever pages are absent.
 
 use super::*;
 use crate::abi::{flags, frame_flags::OUTERMOST};
@@ -11,20 +11,20 @@ use varid_tunnel::abi::{LAYOUT_ON_NATIVE_STACK, Layout, RULE_LIST, Rule};
 
 const PAGE: usize = 4096;
 const PAGES: usize = 64;
-/// Of each arrangement of frames; the first of them finds what was learnt of the one before.
+/// Records of each arrangement of frames. The first of them finds what was learnt of the previous arrangement.
 const RECORDS: usize = 6;
-/// Records come each 50 microseconds, or not at all.
+/// Records arrive every 50 microseconds, or not at all.
 const HANGS: Duration = Duration::from_secs(120);
-/// From the frame to the pc that it has exported.
+/// Offset from the frame to the pc that it has exported.
 const PC: usize = 24;
 const WINDOW: usize = 64;
 
 thread_local! {
-    /// Where the thread says that its base is.
+    /// Where the thread stores its base.
     static BASE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What the kernel counts thread-locals from.
+/// The value that the kernel uses as the base of thread-locals.
 fn thread_pointer() -> u64 {
     let value: u64;
     // SAFETY: reads a register, or the word that x86-64's ABI keeps there, and changes nothing.
@@ -48,11 +48,11 @@ fn event(config: u64, period: u64) -> OwnedFd {
     // SAFETY: the kernel reads 128 bytes at `attr`; the rest are numbers.
     let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), 0, -1, -1, 0) };
     assert!(fd >= 0, "{}", io::Error::last_os_error());
-    // SAFETY: a new descriptor that nobody else has.
+    // SAFETY: a new descriptor, which nothing else owns.
     unsafe { OwnedFd::from_raw_fd(fd as i32) }
 }
 
-/// Pages with frames in them, of which some may be absent.
+/// Pages with frames in them, some of which may be absent.
 struct Memory {
     start: usize,
     thread: Box<[u64; 64]>,
@@ -82,13 +82,13 @@ impl Memory {
     }
 
     fn protect(&self, page: usize, protection: i32) {
-        // SAFETY: the page is part of the mapping, and no reference leads into it.
+        // SAFETY: the page is part of the mapping, and no reference points into it.
         let result =
             unsafe { libc::mprotect((self.start + page * PAGE) as *mut _, PAGE, protection) };
         assert_eq!(result, 0);
     }
 
-    /// Puts frames at these places, each with its own pc, and lets the last one's link be `last`.
+    /// Writes frames at these places, each with its own pc. The link of the last one is `last`.
     fn put(&mut self, places: &[usize], last: u64) -> Vec<(u64, u64)> {
         let at = |place: usize| (self.start + place) as u64;
         let frames: Vec<_> = places
@@ -148,10 +148,10 @@ fn frames_are_found_up_to_where_memory_ends() {
 
     let dense: Vec<_> = (0..60).map(|n| 100 * 8 + n * 416).collect();
     let sparse: Vec<_> = (0..60).map(|n| n * 2000).collect();
-    // The last window ends with the page before the absent one, or reaches into it.
+    // The last window ends where the absent page starts, or reaches into it.
     let up_to_the_end = [0, 1000, 40 * PAGE - WINDOW];
     let across_the_end = [0, 1000, 40 * PAGE - WINDOW + 8];
-    // More than is copied for one sample: what follows is read frame by frame.
+    // More than is copied for one sample: the rest is read frame by frame.
     let far: Vec<_> = (0..250).map(|n| n * 640).collect();
     let first_page_only: Vec<_> = (0..9).map(|n| n * 416).chain([40 * PAGE]).collect();
     let cases: [(&str, &[usize], u64, Option<usize>); 10] = [
@@ -197,7 +197,7 @@ fn frames_are_found_up_to_where_memory_ends() {
             assert_eq!(outermost.count(), usize::from(torn.is_none()), "{what}");
         }
     }
-    // The program for its other frames is not loaded, and may never be.
+    // The program for the other frames is not loaded, and may never be.
     let others = Rule {
         kind: RULE_AT_SP,
         ..Rule::default()
@@ -220,13 +220,13 @@ fn frames_are_found_up_to_where_memory_ends() {
     for record in records(&mut shim, &clock, "linked frames") {
         assert_eq!(found(&record), frames);
         assert!(record.has(flags::LINKED_ONLY), "{record:?}");
-        // The registers are the thread's own.
+        // The registers are those of the thread itself.
         assert!(!record.has(flags::INTERRUPTED), "{record:?}");
         assert_ne!(record.regs.ip(), Some(0));
-        // The others may lie anywhere in it.
+        // The other frames may be anywhere in the copy.
         assert!(!record.stack.is_empty(), "{record:?}");
     }
-    // Frames of which none is linked, or a leaf that the list does not tell of.
+    // None of the frames is linked, or the leaf is not in the list.
     let none_linked = Target {
         layout: Layout {
             rules: Layout::with_rules(&[others]).rules,
@@ -248,7 +248,7 @@ fn frames_are_found_up_to_where_memory_ends() {
     assert_eq!(shim.counters().unwrap().no_space, 0);
 }
 
-/// Records of this thread while the clock runs.
+/// Returns records of this thread, taken while the clock runs.
 fn records(shim: &mut Shim, clock: &OwnedFd, what: &str) -> Vec<CapturedSample> {
     // SAFETY: the request takes no memory.
     let switch =
@@ -264,7 +264,7 @@ fn records(shim: &mut Shim, clock: &OwnedFd, what: &str) -> Vec<CapturedSample> 
     records
 }
 
-/// Addresses and pcs of a record's frames.
+/// The addresses and pcs of a record's frames.
 fn found(record: &CapturedSample) -> Vec<(u64, u64)> {
     let frames = record.frames.iter();
     frames.map(|frame| (frame.addr, frame.pc)).collect()
@@ -296,7 +296,7 @@ fn a_drain_ends_though_records_come_faster_than_they_are_taken() {
             if taken > most {
                 switch(false);
             }
-            // At least one more comes meanwhile.
+            // Wait for at least one more record.
             let since = Instant::now();
             while since.elapsed() < Duration::from_micros(500) {}
         });

@@ -1,19 +1,19 @@
-//! Does a walk find Dalvik's frames, of every generation and machine, and nothing where there are none?
+//! A walk finds Dalvik's frames, for every generation and machine, and none where there are none.
 
 use super::*;
 use crate::abi::frame_flags::EXPORTED;
 use varid_tunnel::abi::RULE_SAVE_AREA;
 
-/// Where a thread's frames end: nothing is readable above.
+/// The end of a thread's frames: nothing above is readable.
 const STACK_END: u64 = 0x5000_0000;
 
-/// A Dalvik as it was built: where its structures have what.
+/// A build of Dalvik, with the layout of its structures.
 struct Build {
     name: &'static str,
     layout: Layout,
 }
 
-/// 1.6, 2.3 and 4.4 for the machines they ran on; 4.4 once more with `EASY_GDB`, and as 64-bit code.
+/// 1.6, 2.3 and 4.4 for their machines; 4.4 also with `EASY_GDB`, and as 64-bit code.
 fn builds() -> Vec<Build> {
     let build = |name, machine, word: u8, area: i16, thread_tid, thread_fragment| {
         let field = u16::from(word);
@@ -49,7 +49,7 @@ fn builds() -> Vec<Build> {
     ]
 }
 
-/// An area in the making.
+/// An area under construction.
 #[derive(Clone, Copy, Default)]
 struct Area {
     frame: u64,
@@ -75,7 +75,7 @@ impl Thread {
         for area in areas {
             let at = thread.area(area.frame);
             let size = u64::from(layout.rules[0].frame_bias.unsigned_abs());
-            // What is not written below is what was there before.
+            // Memory that is not written below contains garbage.
             thread.put(at, &vec![0xa5; size as usize]);
             for (offset, value) in [
                 (layout.rules[0].frame_link, area.caller),
@@ -101,7 +101,7 @@ impl Thread {
         frame.wrapping_add_signed(self.layout.rules[0].frame_bias.into())
     }
 
-    /// Only what was written can be read, to the byte.
+    /// Only bytes that were written can be read.
     fn read(&self, address: u64, to: &mut [u8]) -> bool {
         (address..)
             .zip(to)
@@ -161,7 +161,7 @@ fn frames_come_with_the_pc_that_their_callee_keeps() {
         let [leaf, visit, _, native, run, start, _] = areas;
         let thread = Thread::new(layout, leaf.frame, &areas);
         let at = |area: Area| thread.area(area.frame);
-        // The fake native frame's savedPc is null in a thread that has it outermost.
+        // The fake native frame's savedPc is null if it is the thread's outermost frame.
         let outer = [
             frame(at(visit), visit.method, 0x9210, OUTERMOST),
             frame(at(native), native.method, 3, EXPORTED),
@@ -172,10 +172,10 @@ fn frames_come_with_the_pc_that_their_callee_keeps() {
             let frames: Vec<_> = std::iter::once(first).chain(outer).collect();
             Some((frames, Step::End))
         };
-        // In a helper: the leaf is where it last said.
+        // In a helper: the leaf's pc is the exported one.
         let exported = frame(at(leaf), leaf.method, 0x9999, EXPORTED);
         assert_eq!(thread.walk(None), with(exported), "{name}");
-        // In the body the register says.
+        // In the body: the leaf's pc is in the register.
         let exact = frame(at(leaf), leaf.method, 0x9306, 0);
         assert_eq!(
             thread.walk(Some((leaf.frame, 0x9306))),
@@ -206,7 +206,7 @@ fn a_thread_without_frames_has_none_and_another_s_base_is_refused() {
     for Build { name, layout } in builds() {
         let thread = Thread::new(layout, 0, &[]);
         assert_eq!(thread.walk(None), Some((vec![], Step::End)), "{name}");
-        // Nothing but a break: attached, and never in a method.
+        // Only a break: an attached thread that is not in a method.
         let first = stack()[6];
         let thread = Thread::new(layout, first.frame, &[first]);
         assert_eq!(thread.walk(None), Some((vec![], Step::End)), "{name}");
@@ -234,17 +234,17 @@ fn torn_and_hostile_chains_end_where_they_are_torn() {
             let (found, end) = thread.walk(None).unwrap();
             assert_eq!((found.len(), end), (frames, Step::Torn), "{name}");
         };
-        // A caller that is itself, lies below, or in front of the first address.
+        // A caller that is the frame itself, lies below it, or before the first address.
         torn(&|areas| areas[0].caller = areas[0].frame, 0);
         torn(&|areas| areas[1].caller = areas[0].frame, 1);
         torn(&|areas| areas[1].caller = 8, 2);
-        // Absent.
+        // The caller's area is not readable.
         torn(&|areas| areas[0].caller = 0x4000_0000 + STACK_END, 1);
         torn(&|areas| areas[2].caller = 0x4000_0000 + STACK_END, 2);
-        // Two breaks, one behind the other; one that leads back.
+        // Two consecutive breaks, and a break that leads back.
         torn(&|areas| areas[3].method = 0, 2);
         torn(&|areas| areas[2].caller = areas[1].frame, 2);
-        // The innermost frame's own area is absent.
+        // The innermost frame's own area is not readable.
         let thread = Thread::new(layout, 0x4000_0000, &areas);
         assert_eq!(thread.walk(None), Some((vec![], Step::Torn)), "{name}");
     }
@@ -254,7 +254,7 @@ fn torn_and_hostile_chains_end_where_they_are_torn() {
 fn a_break_has_no_pc_for_what_called_across_it() {
     for Build { name, layout } in builds() {
         let mut areas = stack();
-        // Nobody has cleared it.
+        // A stale pc that was not cleared.
         areas[2].caller_pc = 0x9777;
         let thread = Thread::new(layout, areas[0].frame, &areas);
         let (frames, end) = thread.walk(None).unwrap();
@@ -288,7 +288,7 @@ fn an_area_at_the_very_end_of_its_stack_is_read_by_itself() {
 }
 
 proptest! {
-    /// No memory makes a step read more than two areas, or a chain turn back.
+    /// In no memory does a step read more than two areas, or a chain turn back.
     #[test]
     fn areas_ascend_in_any_memory(
         words in prop::collection::vec(

@@ -1,24 +1,24 @@
-//! Does a walk find frames that have their method at sp and no links, alone and mixed with linked ones?
+//! A walk finds frames that have their method at sp and no links, alone and mixed with linked ones.
 
 use super::*;
 use crate::target::LeaveFrame;
 use crate::walk::LeafState;
 use varid_tunnel::abi::{NO_FIELD, NO_WORD, RULE_AT_SP};
 
-/// Where the pointers to special methods are, and the word that leads there.
+/// Where the pointers to special methods are, and the word that leads to them.
 const SPECIALS: u64 = 0x20_0000;
 const SPECIALS_WORD: u64 = 0x22_0000;
-/// A native method, with the flag that says so.
+/// A native method, which has the native flag.
 const NATIVE: u64 = 0x21_0000;
 /// The second special method.
 const SPECIAL: u64 = 0x6010;
 /// A return address of the interpreter, and one of native code.
 const RETURN: u64 = 0x8a_c000;
 const OTHER_RETURN: u64 = 0x77_0000;
-/// In the interpreter, an instruction of its body and one of its prologue.
+/// Instructions of the interpreter's body and of its prologue.
 const IN_CODE: u64 = 0x8a_b570;
 
-/// ART 14 on this machine: its nterp alone, as in FACTS of that build.
+/// ART 14 on this machine with nterp alone, as in FACTS of that build.
 fn nterp(machine: u16) -> Layout {
     let rule = Rule {
         kind: RULE_AT_SP,
@@ -85,7 +85,7 @@ fn nterp(machine: u16) -> Layout {
 
 const MACHINES: [u16; 3] = [62, 183, 40];
 
-/// A VM whose CFA is at a fixed distance from a register, and which has no native methods.
+/// A VM whose CFA is at a fixed distance from a register, and without native methods.
 fn direct() -> Layout {
     let mut layout = nterp(62);
     layout.rules[0] = Rule {
@@ -98,7 +98,7 @@ fn direct() -> Layout {
     layout
 }
 
-/// A frame in the making, innermost first.
+/// A frame under construction.
 #[derive(Clone, Copy)]
 struct Frame {
     size: u64,
@@ -110,7 +110,7 @@ const fn frame_of(size: u64, method: u64, pc: u64) -> Frame {
     Frame { size, method, pc }
 }
 
-/// Puts frames one above the other from `at` on; the outermost returns to native code. Returns where each lies.
+/// Writes frames, innermost first, from `at` upwards. The outermost one returns to native code. Returns their addresses.
 fn put_frames(vm: &mut Vm, at: u64, frames: &[Frame]) -> Vec<u64> {
     let rule = vm.layout.rules[usize::from(vm.layout.quick_rule)];
     let mut places = vec![at];
@@ -145,7 +145,7 @@ fn put_frames(vm: &mut Vm, at: u64, frames: &[Frame]) -> Vec<u64> {
     places
 }
 
-/// What the frame's register holds while the frame at `sp` is executed.
+/// The value of the frame's register while the frame at `sp` is executed.
 fn register(layout: &Layout, sp: u64) -> u64 {
     match layout.rules[usize::from(layout.quick_rule)].cfa_word {
         // Frames of 64 bytes.
@@ -210,7 +210,7 @@ fn the_leafs_registers_lead_from_frame_to_frame_on_every_machine() {
     for machine in MACHINES {
         let mut vm = vm_with(nterp(machine));
         let places = put_frames(&mut vm, SP, &THREE);
-        // A note that is left from a call which is over does not count, wherever it points to.
+        // An outdated note is ignored, wherever it points to.
         vm.word(vm.base_fragment(), places[1]);
         let found = walk_from(&vm, &in_body(&vm.layout, SP, 0x9006));
         let expected = vec![
@@ -258,7 +258,7 @@ fn a_note_leads_to_a_native_method_and_its_callers() {
             Some((expected, Step::End)),
             "{machine}"
         );
-        // Below sp it is of a call that is over.
+        // Below sp the note is outdated.
         assert_eq!(
             walk_from(&vm, &in_native(SP + 0x48)),
             Some((vec![], Step::End)),
@@ -342,7 +342,7 @@ fn stretches_of_both_rules_alternate_through_their_links() {
         ..nterp
     };
     let mut vm = vm_with(layout);
-    // nterp; below a fragment: the switch interpreter; below another: a native method that nterp called.
+    // nterp; outside of a fragment: the switch interpreter; outside of another: a native method that nterp called.
     let inner = put_frames(&mut vm, SP, &THREE[..2]);
     let (second, third) = (SP + 0x800, SP + 0x1000);
     vm.fragment(vm.base_fragment(), 0, 0, second);
@@ -366,7 +366,7 @@ fn stretches_of_both_rules_alternate_through_their_links() {
     let expected = stretches(frame(inner[0], 0, 0x9006, 0));
     assert_eq!(walk_from(&vm, &leaf), Some((expected, Step::End)));
 
-    // The innermost is the switch interpreter's: its registers say so.
+    // The innermost frame is the switch interpreter's, as its registers show.
     vm.fragment(vm.base_fragment(), 0, SP + 0x40, second);
     vm.frame(SP + 0x40, 0, 0x5200, 0xb000);
     let leaf = Leaf {
@@ -388,10 +388,10 @@ fn stretches_of_both_rules_alternate_through_their_links() {
 
 #[test]
 fn frames_that_do_not_ascend_or_cannot_be_read_are_torn() {
-    /// What is done to the memory of these frames, and how many are found after that.
+    /// A change to the memory of these frames, and the number of frames that are then found.
     type Spoil = (fn(&mut Vm, &[u64]), usize);
     let spoil: [Spoil; 6] = [
-        // The word that leads to the CFA: to itself, downwards, to what no frame is as large as.
+        // The word that leads to the CFA: pointing to itself, downwards, and further than any frame is large.
         (
             |vm, at| vm.word(register(&vm.layout, at[1]) - 8, at[1] - 88),
             1,
@@ -401,7 +401,7 @@ fn frames_that_do_not_ascend_or_cannot_be_read_are_torn() {
             |vm, at| vm.word(register(&vm.layout, at[1]) - 8, at[1] + (2 << 20)),
             1,
         ),
-        // The caller's register: none, or one that leads nowhere.
+        // The caller's register: null, or pointing nowhere.
         (|vm, at| vm.word(at[1] - 16, 0), 0),
         (|vm, at| vm.word(at[1] - 16, 0x4000_0000), 1),
         // A caller without a pc.
@@ -416,8 +416,8 @@ fn frames_that_do_not_ascend_or_cannot_be_read_are_torn() {
     }
 }
 
-/// A frame of nothing but what is saved already, as an instruction of the interpreter's prologue finds it: innermost of the three, whose
-/// callers are the second and the third. `saved`: of the caller's pc, its frame's register and the return address.
+/// Makes the innermost of three frames as an instruction of the interpreter's prologue finds it: it has only what is saved already.
+/// `saved`: whether the caller's pc, its frame's register and the return address are saved.
 fn in_prologue(vm: &mut Vm, at: u64, saved: [bool; 3]) -> Leaf {
     const ELSEWHERE: u64 = 0xdead_0000;
     let rule = vm.layout.rules[usize::from(vm.layout.quick_rule)];
@@ -466,7 +466,7 @@ fn while_a_frame_is_made_or_left_its_callers_are_found_by_what_is_saved_and_what
             let saved = [saved & 1 != 0, saved & 2 != 0, saved & 4 != 0];
             let mut vm = vm_with(nterp(machine));
             let leaf = in_prologue(&mut vm, SP, saved);
-            // A note of a call that is over.
+            // An outdated note.
             vm.word(vm.base_fragment(), SP + 0x10);
             let second = SP + THREE[0].size;
             let expected = vec![
@@ -479,7 +479,7 @@ fn while_a_frame_is_made_or_left_its_callers_are_found_by_what_is_saved_and_what
     }
 }
 
-/// The first instructions of arm64's prologue, and its return: nothing of the frame is on the stack, which may not be there yet.
+/// The first instructions of arm64's prologue, and its return: nothing of the frame is on the stack, which may not be mapped there yet.
 #[test]
 fn a_frame_that_has_no_bytes_yet_or_no_longer_has_its_callers() {
     let mut vm = vm_with(nterp(183));
@@ -511,7 +511,7 @@ fn a_frame_that_has_no_bytes_yet_or_no_longer_has_its_callers() {
         frame(places[1], 0, 0x9220, OUTERMOST),
     ];
     assert_eq!(walk_from(&vm, &leaf), Some((expected, Step::End)));
-    // What is saved has a place.
+    // A saved value has a place in the frame.
     vm.memory.put(SP - 0x100, &[0; 0x100]);
     leaf.state.as_mut().unwrap().leave.saved_return = true;
     assert_eq!(walk_from(&vm, &leaf), None);
@@ -531,7 +531,7 @@ fn a_frame_that_native_code_makes_is_followed_by_those_of_the_next_fragment() {
         frame(outer[1], 0, 0x9220, OUTERMOST),
     ];
     assert_eq!(walk_from(&vm, &leaf), Some((expected, Step::End)));
-    // Where the CFA's word cannot be read nothing is known.
+    // If the CFA's word cannot be read, nothing is known.
     leaf.state.as_mut().unwrap().leave.word = Some(-8);
     leaf.state.as_mut().unwrap().register = 0x4000_0000;
     assert_eq!(walk_from(&vm, &leaf), None);
@@ -557,7 +557,7 @@ fn a_complete_frame_may_be_led_to_by_another_register_than_the_bodys() {
         state: Some(LeafState {
             leave,
             register: register(&vm.layout, SP),
-            // Still the caller's.
+            // Still the caller's value.
             frame: register(&vm.layout, places[1]),
             pc: 0x9006,
         }),
@@ -574,7 +574,7 @@ fn a_complete_frame_may_be_led_to_by_another_register_than_the_bodys() {
 
 #[test]
 fn a_special_method_that_native_code_called_ends_its_stretch() {
-    // The invoke stub entered the bridge to the interpreter: no method of this stretch has called anything.
+    // The invoke stub entered the bridge to the interpreter: no method of this stretch has made a call.
     let mut vm = vm_with(nterp(62));
     let next = SP + 0x1000;
     let special = put_frames(&mut vm, SP, &[frame_of(96, SPECIAL, 0)]);
@@ -586,7 +586,7 @@ fn a_special_method_that_native_code_called_ends_its_stretch() {
 }
 
 proptest! {
-    /// No memory makes a step read more than it may, or a stretch turn back.
+    /// In no memory does a step read more than its limit, or a stretch turn back.
     #[test]
     fn stretches_ascend_in_any_memory(
         words in words(),
@@ -634,13 +634,13 @@ proptest! {
         });
         let leaf = Leaf { ip, sp: at, registers, state, quick: (register, 0x9000), link: IN_CODE };
         if let Some(mut walk) = Walk::from_leaf(&layout, BASE, TID, &leaf, read) {
-            // The tid, the fragment; of a state the word that leads to the CFA, and what the frame keeps.
+            // Reads: the tid and the fragment; for a state also the word that leads to the CFA, and the frame's saves.
             prop_assert!(reads.take() <= 4);
             let mut below = None;
             for _ in 0..crate::MAX_FRAMES {
                 let step = walk.step();
-                // A fragment; a special method's frame: it, its methods and its saves; a frame: its word and its saves. After a special
-                // method's frame once more.
+                // Reads: a fragment; for a special method's frame: the frame, its methods and its saves; for another frame: its word and
+                // its saves. After a special method's frame the same again.
                 prop_assert!(reads.take() <= 7 * (crate::MAX_FRAMES + 1));
                 let Step::Frame(frame) = step else { break };
                 prop_assert!(below.is_none_or(|below| below < frame.addr));

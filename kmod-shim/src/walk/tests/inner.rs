@@ -1,4 +1,4 @@
-//! Does a walk find the callers of a leaf in compiled code, and nothing where that is not sure?
+//! A walk finds the callers of a leaf in compiled code, and nothing if that is not certain.
 
 use super::sized::{
     CALLER, CALLER_CODE, CODE, ELSEWHERE, METHOD, NOTED, OUTER, method, put, vm as sized,
@@ -8,14 +8,14 @@ use crate::abi::frame_flags::COMPILED;
 
 const X86_64: u16 = 62;
 const AARCH64: u16 = 183;
-/// In the code of the methods, behind their prologues.
+/// An offset in the code of the methods, after their prologues.
 const BEHIND: u64 = 0x60;
 const RETURN: u64 = CALLER_CODE + 0x11;
 const SIZE: u64 = 48;
 const CALLER_SIZE: u64 = 64;
 const RET: u32 = 0xd65f_03c0;
 
-/// A thread whose innermost fragment has nothing but the note of a call that is over.
+/// A thread whose innermost fragment has only an outdated note.
 fn vm(machine: u16) -> Vm {
     let mut vm = sized(0);
     vm.layout.machine = machine;
@@ -29,7 +29,7 @@ fn vm(machine: u16) -> Vm {
     vm
 }
 
-/// The frame of the caller at an address, which native code has called.
+/// Writes the frame of the caller, which native code has called.
 fn put_caller(vm: &mut Vm, at: u64) {
     let end = put(vm, at, CALLER_SIZE, CALLER, ELSEWHERE);
     vm.word(end, 0);
@@ -43,7 +43,7 @@ fn outer() -> ManagedFrame {
     frame(OUTER + 0x400, 0x5030, 0x9030, OUTERMOST)
 }
 
-/// What is left where the innermost frames are not known: the note.
+/// The result if the innermost frames are not known: the noted one.
 fn not_walked(vm: &Vm) -> Vec<ManagedFrame> {
     let mut word = [0; 8];
     vm.memory.read(NOTED, &mut word);
@@ -81,7 +81,7 @@ fn a_complete_frame_leads_to_its_callers() {
         let mut vm = vm(machine);
         let at = put(&mut vm, SP, SIZE, METHOD, RETURN);
         put_caller(&mut vm, at);
-        // The last call has returned there, or nothing was called yet.
+        // The last call has returned there, or nothing has been called yet.
         for link in [CODE + BEHIND - 4, RETURN] {
             let found = walk(&vm, BEHIND, link);
             assert_eq!(found, [caller(at, RETURN), outer()], "{machine}");
@@ -108,7 +108,7 @@ fn without_a_frame_the_return_address_is_on_the_stack_or_in_its_register() {
     let mut vm = self::vm(AARCH64);
     put_caller(&mut vm, SP);
     assert_eq!(walk(&vm, 4, RETURN), [caller(SP, RETURN), outer()]);
-    // What was called last is none of the method's at the stack pointer.
+    // The link register does not point into the code of the method at the stack pointer.
     assert_eq!(walk(&vm, 4, ELSEWHERE), not_walked(&vm));
 }
 
@@ -156,7 +156,7 @@ fn frames_that_lead_nowhere_are_dropped() {
         put_caller(&mut vm, next);
         assert_eq!(walk(&vm, BEHIND, 0), not_walked(&vm), "{returns:#x}");
     }
-    // Unwinding leaves an interpreter's frame.
+    // An interpreter's frame is left to the unwinder.
     let mut vm = vm(X86_64);
     vm.memory.put(CALLER_CODE - 8, &0u32.to_le_bytes());
     let at = put(&mut vm, SP, SIZE, METHOD, CODE + 0x40);

@@ -1,4 +1,4 @@
-//! Does a walk find frames of an interpreter and of compiled code on the native stack, in any order?
+//! A walk finds frames of an interpreter and of compiled code on the native stack, in any order.
 
 use super::*;
 use crate::abi::frame_flags::COMPILED;
@@ -6,16 +6,16 @@ use varid_tunnel::abi::{RULE_AT_SP, RULE_CODE_INFO, RULE_SIZED};
 
 const SPECIALS_WORD: u64 = 0x22_0000;
 const SPECIALS: u64 = 0x20_0000;
-/// The method for a frame that keeps all arguments of a call.
+/// The special method whose frame saves all arguments of a call.
 const REFS_AND_ARGS: u64 = 0x6020;
 const REFS_AND_ARGS_SIZE: u64 = 208;
 const ENTRY: u16 = 24;
-/// nterp's code, and addresses that return there.
+/// nterp's code, and return addresses in it.
 const NTERP: u64 = 0x8a_0000;
 const NTERP_END: u64 = 0x8b_0000;
 const NTERP_RETURN: u64 = NTERP + 0x500;
 const NTERP_IP: u64 = NTERP + 0x400;
-/// Frames of nterp, and where their references are.
+/// The size of nterp's frames, and the offset of their references.
 const NTERP_SIZE: u64 = 0x100;
 const REFERENCES: u64 = 0x30;
 const METHOD: u64 = 0x30_0000;
@@ -26,7 +26,7 @@ const RETURN: u64 = CODE + 0x44;
 const OTHER_RETURN: u64 = OTHER_CODE + 0x55;
 const ELSEWHERE: u64 = 0x77_0000;
 const OUTER: u64 = SP + 0x1000;
-/// Numbers of registers in machine instructions.
+/// Register numbers in machine instructions.
 const R12: u32 = 12;
 const R13: u32 = 13;
 const R15: u32 = 15;
@@ -75,7 +75,7 @@ fn vm(kind: u8) -> Vm {
     vm
 }
 
-/// Numbers as a CodeInfo has them: four bits each, then the bytes of those that need more.
+/// Encodes numbers as a CodeInfo does: four bits each, then the bytes of those that need more.
 fn numbers(numbers: &[u32]) -> Vec<u8> {
     let mut bits = Vec::new();
     let mut put = |value: u32, count: u32| bits.extend((0..count).map(|bit| value >> bit & 1));
@@ -91,7 +91,7 @@ fn numbers(numbers: &[u32]) -> Vec<u8> {
     bits.chunks(8).map(byte).collect()
 }
 
-/// A method whose code has `size` bytes and frames of `frame` bytes that keep these registers.
+/// Makes a method whose code has `size` bytes and frames of `frame` bytes that save these registers.
 fn method(vm: &mut Vm, at: u64, entry: u64, (size, frame): (u32, u64), registers: &[u32]) {
     let kept = registers.iter().chain(&[RETURN_ADDRESS]);
     let kept = kept.fold(0, |mask, register| mask | 1 << register);
@@ -114,18 +114,18 @@ fn method(vm: &mut Vm, at: u64, entry: u64, (size, frame): (u32, u64), registers
     }
 }
 
-/// What is on a stack, innermost first.
+/// A frame on a stack.
 enum Put<'a> {
     /// A frame of nterp, at a bytecode pc.
     Nterp(u64),
-    /// A frame of so many bytes of a method's code, called at an address behind a call, which keeps these registers.
+    /// A frame of a method's code, with the size, the return address after a call, and the saved registers.
     Compiled(u64, u64, u64, &'a [u32]),
     /// A frame of a special method.
     Special,
 }
 
-/// Puts frames one above the other from `at` on, which native code has called; returns where each is, and the registers of the innermost:
-/// r12 and r15.
+/// Writes frames, innermost first, from `at` upwards. Native code has called the outermost one. Returns their addresses, and the
+/// innermost frame's values of r12 and r15.
 fn put(vm: &mut Vm, at: u64, frames: &[Put<'_>]) -> (Vec<u64>, [u64; 2]) {
     let size = |frame: &Put<'_>| match frame {
         Put::Nterp(_) => NTERP_SIZE,
@@ -136,7 +136,7 @@ fn put(vm: &mut Vm, at: u64, frames: &[Put<'_>]) -> (Vec<u64>, [u64; 2]) {
     for frame in frames {
         places.push(places.last().unwrap() + size(frame));
     }
-    // What the registers hold in the frame that is looked at; outermost first.
+    // The register values in the current frame, from the outermost one inwards.
     let mut registers = [0xbad0, 0xbad8];
     let mut returns = ELSEWHERE;
     vm.word(places[frames.len()], 0);
@@ -161,7 +161,7 @@ fn put(vm: &mut Vm, at: u64, frames: &[Put<'_>]) -> (Vec<u64>, [u64; 2]) {
                 vm.word(sp, REFS_AND_ARGS);
             }
             Put::Compiled(method, _, called, kept) => {
-                // The highest one is next to the return address.
+                // The highest register is next to the return address.
                 let mut kept = kept.to_vec();
                 kept.sort_unstable_by(|one, other| other.cmp(one));
                 for (at, register) in (2..).zip(&kept) {
@@ -173,7 +173,7 @@ fn put(vm: &mut Vm, at: u64, frames: &[Put<'_>]) -> (Vec<u64>, [u64; 2]) {
                     }
                 }
                 vm.word(sp, *method);
-                // What it does with those that it keeps.
+                // Changes the registers that the frame saves.
                 for (which, register) in [R12, R15].into_iter().enumerate() {
                     if kept.contains(&register) {
                         registers[which] = 0xbeef;
@@ -187,7 +187,7 @@ fn put(vm: &mut Vm, at: u64, frames: &[Put<'_>]) -> (Vec<u64>, [u64; 2]) {
     (places, registers)
 }
 
-/// All frames of a thread that was interrupted at an instruction, how many were dropped before, and how it ended.
+/// Walks a thread that was interrupted at an instruction. Returns its frames, the number of those dropped before, and how the walk ended.
 fn walk(vm: &Vm, ip: u64, registers: [u64; 2], is_body: bool) -> (Vec<ManagedFrame>, usize, Step) {
     let [pc, frame] = registers;
     let leaf = Leaf {
@@ -214,7 +214,7 @@ fn walk(vm: &Vm, ip: u64, registers: [u64; 2], is_body: bool) -> (Vec<ManagedFra
 }
 
 const KINDS: [u8; 2] = [RULE_SIZED, RULE_CODE_INFO];
-/// Compiled code that keeps both of nterp's registers, one, or none of them.
+/// Compiled code that saves both of nterp's registers, one of them, or none.
 const KEPT: [&[u32]; 4] = [&[R12, R13, R15], &[R15], &[R12, R13], &[]];
 
 #[test]
@@ -261,7 +261,7 @@ fn a_leaf_in_either_kind_leads_to_the_callers_of_both() {
     {
         let mut vm = vm(kind);
         method(&mut vm, METHOD, CODE, (0x80, 64), kept);
-        // A note of a call that is over.
+        // An outdated note.
         vm.fragment(vm.base_fragment(), SP + 0x20, 0, 0);
         let callers = |at: &[u64]| {
             vec![
@@ -334,7 +334,7 @@ fn an_innermost_stretch_that_contradicts_itself_is_dropped() {
 
 #[test]
 fn a_bridge_that_nterp_or_native_code_called_leads_to_nterp_or_to_nothing() {
-    // Without compiled code, as in a process that is only interpreted.
+    // Without compiled code, as in a process that only interprets.
     for called_by_nterp in [true, false] {
         let mut vm = vm(RULE_SIZED);
         vm.layout.rule_count = 2;
@@ -359,7 +359,7 @@ fn a_proxys_frame_keeps_the_arguments_also_where_nothing_is_compiled() {
     vm.layout.rule_count = 2;
     vm.memory.put(METHOD, &[0; 64]);
     vm.word(METHOD + u64::from(ENTRY), CODE);
-    // What stands before the VM's stubs.
+    // The bytes before the VM's stubs.
     vm.memory.put(CODE - 8, &[0xff; 8]);
     let (at, _) = put(&mut vm, SP + 0x40, &[Put::Special, Put::Nterp(0x9110)]);
     vm.word(at[0], METHOD);

@@ -1,23 +1,23 @@
-//! Does a walk find frames of compiled code, whose size their code tells, between linked ones?
+//! A walk finds frames of compiled code between linked ones. Their size is in the code's header.
 
 use super::*;
 use crate::abi::frame_flags::COMPILED;
 use varid_tunnel::abi::RULE_SIZED;
 
-/// The word that leads to the VM's own methods, and where these are.
+/// The word that leads to the special methods, and where these are.
 const SPECIALS_WORD: u64 = 0x22_0000;
 const SPECIALS: u64 = 0x20_0000;
-/// The method for a frame that keeps all arguments of a call.
+/// The special method whose frame saves all arguments of a call.
 const REFS_AND_ARGS: u64 = 0x6020;
-/// Where a method's entry point is, in the method.
+/// Offset of a method's entry point in the method.
 const ENTRY: u16 = 32;
-/// The frame of a native method that has no code of its own.
+/// Frame size of a native method without compiled code of its own.
 const GENERIC_JNI: u64 = 208;
-/// Where the outer fragment is, and where its innermost frame.
+/// The outer fragment, and its innermost frame.
 pub(super) const OUTER: u64 = SP + 0x400;
 pub(super) const NOTED: u64 = SP + 0x500;
 
-/// ART 11 on x86-64 with compiled code; an interpreter's frame is the innermost.
+/// ART 11 on x86-64 with compiled code. The innermost frame is an interpreter's.
 pub(super) fn vm(noted: u64) -> Vm {
     let mut vm = Vm::wide();
     let sized = Rule {
@@ -46,14 +46,14 @@ pub(super) fn vm(noted: u64) -> Vm {
     vm
 }
 
-/// A method at an address, whose code is at `entry` and has `size` bytes and frames of `frame` bytes.
+/// Makes a method at an address. Its code is at `entry` and has `size` bytes, with frames of `frame` bytes.
 pub(super) fn method(vm: &mut Vm, at: u64, entry: u64, size: u32, frame: u32) {
     vm.memory.put(at, &[0; 64]);
     vm.word(at + u64::from(ENTRY), entry);
     let info = entry - 0x40;
     vm.memory.put(info, &[0; 0x40]);
     let words = frame / 16;
-    // Six numbers of four bits, of which the second is the size.
+    // Six numbers of four bits. The second is the size.
     match words {
         0..=11 => vm.memory.put(info, &[(words as u8) << 4 | 3, 0, 0]),
         12..=255 => vm.memory.put(info, &[12 << 4 | 3, 0, 0, words as u8]),
@@ -66,7 +66,7 @@ pub(super) fn method(vm: &mut Vm, at: u64, entry: u64, size: u32, frame: u32) {
     vm.memory.put(entry - 4, &(size | 1 << 31).to_le_bytes());
 }
 
-/// A frame of `size` bytes with its method at sp, which returns so; returns where its caller's is.
+/// Writes a frame of `size` bytes with its method at sp and this return address. Returns the address of its caller's frame.
 pub(super) fn put(vm: &mut Vm, sp: u64, size: u64, method: u64, returns: u64) -> u64 {
     vm.word(sp, method);
     vm.word(sp + size - 8, returns);
@@ -77,10 +77,10 @@ pub(super) const METHOD: u64 = 0x30_0000;
 pub(super) const CALLER: u64 = 0x30_0100;
 pub(super) const CODE: u64 = 0x40_0000;
 pub(super) const CALLER_CODE: u64 = 0x41_0000;
-/// In native code.
+/// A return address in native code.
 pub(super) const ELSEWHERE: u64 = 0x77_0000;
 
-/// The interpreter's frame, which all walks begin with.
+/// The interpreter's frame, with which all walks start.
 fn innermost() -> ManagedFrame {
     frame(SP + 0x100, 0x5010, 0x9010, OUTERMOST)
 }
@@ -105,7 +105,7 @@ fn callers_of_a_frame_of_the_vms_own_are_found_by_the_size_of_their_frames() {
     }
 }
 
-/// A noted frame of `METHOD`, of `size` bytes, leads to the compiled code that has called it.
+/// A noted frame of `METHOD`, of `size` bytes, leads to the compiled code that called it.
 fn is_called_by_compiled_code(vm: &mut Vm, size: u64) {
     method(vm, CALLER, CALLER_CODE, 0x2000, 32);
     let sp = put(vm, NOTED, size, METHOD, CALLER_CODE + 0x11);
@@ -131,7 +131,7 @@ fn a_native_methods_frame_is_its_codes_or_the_generic_one() {
 
 #[test]
 fn code_that_is_not_the_methods_ends_the_walk() {
-    // Before the code, at its start, behind its end: replaced by other code since the call.
+    // Before the code, at its start, after its end: the code was replaced since the call.
     for returns in [CODE - 1, CODE, CODE + 0x81] {
         let mut vm = vm(NOTED);
         method(&mut vm, METHOD, CODE, 0x80, 48);
@@ -140,7 +140,7 @@ fn code_that_is_not_the_methods_ends_the_walk() {
         vm.word(end, 0);
         assert_eq!(vm.walk(None), Some((vec![innermost()], Step::Torn)));
     }
-    // Of a size that no method's is.
+    // A size that no method has.
     let mut vm = vm(NOTED);
     method(&mut vm, METHOD, CODE, 0x80, 48);
     vm.memory.put(CODE - 0x40, &[0xf3, 0, 0]);
@@ -165,7 +165,7 @@ fn a_proxys_frame_keeps_the_arguments() {
     let mut vm = vm(NOTED);
     vm.memory.put(METHOD, &[0; 64]);
     vm.word(METHOD + u64::from(ENTRY), CODE);
-    // What stands before the VM's stubs.
+    // The bytes before the VM's stubs.
     vm.memory.put(CODE - 8, &[0xff; 8]);
     is_called_by_compiled_code(&mut vm, 208);
 }
@@ -174,7 +174,7 @@ fn a_proxys_frame_keeps_the_arguments() {
 fn an_interpreters_frame_ends_its_stretch_and_not_the_walk() {
     let mut vm = vm(NOTED);
     method(&mut vm, METHOD, CODE, 0x80, 48);
-    // nterp has a header that leads nowhere.
+    // nterp has a header without a CodeInfo.
     method(&mut vm, CALLER, CALLER_CODE, 0x2000, 32);
     vm.memory.put(CALLER_CODE - 8, &0u32.to_le_bytes());
     let outermost = SP + 0x1800;

@@ -1,16 +1,16 @@
-//! Tables of machines that are not at hand.
+//! PMU tables of other machines, for tests.
 
 use super::{DEVICES, Pmu};
 use std::fs;
 
-/// A machine's PMUs, from a sysfs of its own.
+/// A machine's PMUs, read from a sysfs of its own.
 pub struct Machine {
     _root: tempfile::TempDir,
     pmus: Vec<Pmu>,
 }
 
 impl Machine {
-    /// Files below the folder of PMUs, and what is in them.
+    /// Creates these files, given by path below the PMUs' folder and content.
     pub fn new(files: &[(&str, &str)]) -> Self {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
@@ -24,7 +24,7 @@ impl Machine {
         }
     }
 
-    /// Its PMUs.
+    /// The machine's PMUs.
     pub fn pmus(&self) -> &[Pmu] {
         &self.pmus
     }
@@ -53,7 +53,7 @@ pub fn big_little() -> Machine {
     ])
 }
 
-/// An x86 core PMU, as Linux 6.1 describes one of Intel's; the event's field is in two parts.
+/// An x86 core PMU, as Linux 6.1 describes one of Intel's. The event's field has two parts.
 pub fn x86() -> Machine {
     Machine::new(&[
         ("cpu/type", "4"),
@@ -68,7 +68,7 @@ pub fn x86() -> Machine {
     ])
 }
 
-/// A kernel with both PMUs of probes.
+/// A kernel with both probe PMUs.
 pub fn probes() -> Machine {
     Machine::new(&[
         ("kprobe/type", "7"),

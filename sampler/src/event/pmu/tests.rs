@@ -1,4 +1,4 @@
-//! PMUs are read as sysfs has them, and encode events as perf does.
+//! PMUs are read from sysfs, and events are encoded as perf encodes them.
 
 use super::testing::{big_little, x86};
 use super::*;

@@ -1,4 +1,4 @@
-//! Is what is wrong with a configuration found, and told with its place?
+//! Errors of a configuration are found, and reported with their positions.
 
 use super::super::to_toml;
 use super::*;
@@ -159,7 +159,7 @@ fn hostile_depth_and_length_are_refused() {
     assert_eq!(problems(&wrong).len(), 50);
 }
 
-/// Bits of configurations, put together as they come.
+/// Pieces of configurations in random order.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "apps = ",

@@ -1,4 +1,4 @@
-//! Are symbols kept of the files that nobody will find, within their bounds?
+//! Symbols of files that cannot be found later are kept, within the limits.
 
 use super::*;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use varid_process::{Images, KernelMapping, Process, ProcessImage};
 use varid_recording::{EventDesc, Manifest, SampleSource, SessionTarget, TargetKind};
 use varid_symbolizer::elf::ElfSymbols;
 
-/// A session, and beside it a copy of this program that has been looked at.
+/// A session, and a sampled copy of this program beside it.
 struct Scene {
     _folder: tempfile::TempDir,
     path: PathBuf,
@@ -68,7 +68,7 @@ impl Scene {
         files.finish(&self.writer, || Duration::ZERO)
     }
 
-    /// How many functions the session's file names.
+    /// The number of functions that the session's file names.
     fn names_in(&self, file: &str) -> usize {
         ElfSymbols::open(&self.writer.dir().join(file))
             .unwrap()
@@ -153,7 +153,7 @@ fn what_a_bound_leaves_out_is_noted() {
         assert_eq!(scene.file_of(&mut files), None);
         assert_lost(1, scene.finish(&mut files));
     }
-    // There is room for the headers, and for few symbols.
+    // There is space for the headers and a few symbols.
     let scene = Scene::new();
     std::fs::remove_file(&scene.path).unwrap();
     let mut files = spent(Kept {

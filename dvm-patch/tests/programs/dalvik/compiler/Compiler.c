@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* When does the toy VM install compiled code, and throw it away? */
+/* Installs and discards compiled code of the toy VM. */
 #include "Dalvik.h"
 
 static int installed;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* When does the toy VM install a whole method? Only 4.x does. */
+/* Installs a whole compiled method. Only 4.x does. */
 #include "Dalvik.h"
 
 void toyCompileMethod(const Method *method, void *code);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Which threads of the toy VM tell their calls? Only 4.x asks each. */
+/* Sets which threads of the toy VM report their calls. Only 4.x has a mode per thread. */
 #include "Dalvik.h"
 
 void dvmEnableSubMode(Thread *thread, ExecutionSubModes mode)
