@@ -56,7 +56,8 @@ impl MissingPart {
 /// it is not worth reporting.
 const MIN_PERCENT: u64 = 1;
 
-/// What is missing of the files of a profile, that which most samples miss first. `all`: what all samples weigh. `files` is by
+/// What is missing of the files of a profile, that which most samples miss first. `weights` are of an event's samples, of
+/// which `all` is the sum; `files` is by
 /// [`ImageId`]; `with_lines`: lines are missed, too.
 pub(crate) fn missing_files(
     weights: &StackWeights<'_>,

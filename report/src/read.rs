@@ -1,6 +1,6 @@
 //! Reads a session into a profile.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use varid_model::{Address, MonotonicNs};
 use varid_recording::{
@@ -117,7 +117,7 @@ impl Builder {
                 manifest: manifest.clone(),
                 lost: 0,
                 losses: Vec::new(),
-                duration: std::time::Duration::from_nanos(manifest.duration_ns),
+                duration: Duration::from_nanos(manifest.duration_ns),
                 notes: Vec::new(),
             },
             callchains: CallchainTable::new(options.stacks.clone()),
@@ -200,11 +200,10 @@ impl Builder {
             let count = event.unattributed.entry(reason.name()).or_default();
             *count = count.saturating_add(1);
         }
+        let weight = SampleWeight::new(1, sample.period.get());
         if self.options.sampled_frames {
-            let weight = SampleWeight::new(1, sample.period.get());
             event.sampled_frames.add(&mut self.resolver, sample, weight);
         }
-        let weight = SampleWeight::new(1, sample.period.get());
         match self.options.sampled_addresses {
             true => event.addresses.add(&self.resolver, sample, weight),
             false => event.addresses.add_leaf(&self.resolver, sample, weight),
@@ -241,15 +240,9 @@ impl Builder {
         let names = resolver.finish();
         let (stacks, weights) = (stacks.finish(), weights.finish());
         let manifest = &recording.manifest;
-        let slowed = manifest.tactic == Tactic::MethodInvoke;
-        let slowed = slowed.then(|| {
-            "calls were counted while this was recorded, and that slows the VM: shares of time are distorted; \
-             a recording without --mode count-calls has the usual ones"
-                .to_owned()
-        });
         recording.notes = (manifest.notes.iter().cloned())
             .chain(configuration_changes(manifest))
-            .chain(slowed)
+            .chain(slowed(manifest))
             .chain(damage)
             .chain(contexts.notes)
             .chain(names.notes)
@@ -257,50 +250,28 @@ impl Builder {
         // A killed session's manifest may know of less than its records, and of more that
         // never got there.
         recording.lost = recording.lost.max(manifest.counts.lost);
-        let summary = |(place, event): (usize, Option<EventSamples>)| {
-            let event_id = EventId(u32::try_from(place).unwrap_or(u32::MAX));
-            let EventSamples {
-                recorded,
-                excluded,
-                unattributed,
-                sampled_frames,
-                addresses,
-            } = event?;
-            let all = weights.sample_sum(event_id);
-            let selection = options.describe();
-            let empty = !selection.is_empty() && all.samples() == 0 && recorded > 0;
-            let empty = empty.then(|| {
-                let lasts = options.time.map(|_| {
-                    let seconds = recording.duration.as_secs_f64();
-                    format!("the recording lasts {seconds:.3} s, and ")
-                });
-                let lasts = lasts.unwrap_or_default();
-                format!(
-                    "no sample matches {selection}: {lasts}'varid report --by thread' lists the processes and threads that have samples"
-                )
-            });
-            let counters = ProfileCounter::of_samples(event_id);
-            let stack_weights = StackWeights::new(&stacks, &weights, &counters);
-            Some(EventSummary {
-                event: event_id,
-                recorded,
-                excluded,
-                unattributed,
-                sampled_frames: sampled_frames.finish(|id| path_of(&names.frames, id)),
-                addresses: addresses.finish(),
-                missing: missing_files(
-                    &stack_weights,
-                    all,
-                    &names.frames,
-                    &names.files,
-                    options.names.lines,
-                ),
+        let ids = (0..).map(EventId);
+        let read = ids.zip(events).filter_map(|(id, read)| Some((id, read?)));
+        let summary = |(event, read): (EventId, EventSamples)| {
+            let all = weights.sample_sum(event);
+            let empty = read.is_empty(&options, all);
+            let empty = empty.then(|| no_sample_matches(&options, recording.duration));
+            let counters = ProfileCounter::of_samples(event);
+            let weights = StackWeights::new(&stacks, &weights, &counters);
+            let frames = &names.frames;
+            EventSummary {
+                event,
+                recorded: read.recorded,
+                excluded: read.excluded,
+                unattributed: read.unattributed,
+                sampled_frames: read.sampled_frames.finish(|id| path_of(frames, id)),
+                addresses: read.addresses.finish(),
+                missing: missing_files(&weights, all, frames, &names.files, options.names.lines),
                 notes: empty.into_iter().collect(),
-            })
+            }
         };
-        let events = events.into_iter().enumerate().filter_map(summary);
         Profile {
-            events: events.collect(),
+            events: read.map(summary).collect(),
             recording,
             frames: names.frames,
             files: names.files,
@@ -312,6 +283,37 @@ impl Builder {
             options,
         }
     }
+}
+
+impl EventSamples {
+    /// Returns true if options leave out all samples that there are.
+    fn is_empty(&self, options: &Options, counted: SampleWeight) -> bool {
+        let selects = !options.describe().is_empty();
+        selects && counted.samples() == 0 && self.recorded > 0
+    }
+}
+
+/// Says that options leave no sample.
+fn no_sample_matches(options: &Options, duration: Duration) -> String {
+    let lasts = options.time.map(|_| {
+        let seconds = duration.as_secs_f64();
+        format!("the recording lasts {seconds:.3} s, and ")
+    });
+    format!(
+        "no sample matches {}: {}'varid report --by thread' lists the processes and threads that have samples",
+        options.describe(),
+        lasts.unwrap_or_default()
+    )
+}
+
+/// Says that counting calls has slowed what was recorded.
+fn slowed(manifest: &Manifest) -> Option<String> {
+    let slowed = manifest.tactic == Tactic::MethodInvoke;
+    slowed.then(|| {
+        "calls were counted while this was recorded, and that slows the VM: shares of time are distorted; \
+         a recording without --mode count-calls has the usual ones"
+            .to_owned()
+    })
 }
 
 /// Where an image was, or its name if it has no path.

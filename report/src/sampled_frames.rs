@@ -92,6 +92,26 @@ pub(crate) struct SampledFrames {
     places: FastMap<FrameKey, usize>,
 }
 
+/// The number of a sample's managed frames, and the innermost of them.
+fn managed_frames(
+    resolver: &mut Resolver,
+    sample: &Sample<&[Address]>,
+) -> (u64, Option<FrameAddress>) {
+    // A kernel sample's managed frames are all callers of the kernel's.
+    let inner = usize::from(sample.mode == CpuMode::Kernel);
+    let is_managed = |frame: &FrameAddress| resolver.is_in_method(sample.pid, *frame);
+    let mut frames =
+        sample.user.iter().enumerate().map(|(depth, address)| {
+            FrameAddress::in_callchain(depth.saturating_add(inner), *address)
+        });
+    let innermost = frames.find(is_managed);
+    let callers = frames.filter(is_managed).count() as u64;
+    match innermost {
+        Some(_) => (callers.saturating_add(1), innermost),
+        None => (0, None),
+    }
+}
+
 impl SampledFrames {
     /// A further sample.
     pub fn add(
@@ -101,18 +121,11 @@ impl SampledFrames {
         weight: SampleWeight,
     ) {
         let pid = sample.pid;
-        // A kernel sample's managed frames are all callers of the kernel's.
-        let kernel = sample.mode == CpuMode::Kernel;
-        let is_managed = |frame: &FrameAddress| resolver.is_in_method(pid, *frame);
-        let inner = usize::from(kernel);
-        let mut frames = sample.user.iter().enumerate().map(|(depth, address)| {
-            FrameAddress::in_callchain(depth.saturating_add(inner), *address)
-        });
-        let innermost = frames.find(is_managed);
-        let managed = frames.filter(is_managed);
-        let (depth, found) = match innermost {
-            Some(found) => ((managed.count() as u64).saturating_add(1), found),
+        let (depth, innermost) = managed_frames(resolver, sample);
+        let found = match innermost {
+            Some(found) => found,
             None => {
+                let kernel = sample.mode == CpuMode::Kernel;
                 let chain = if kernel { sample.kernel } else { sample.user };
                 let leaf = chain.first().copied().unwrap_or(sample.original_ip);
                 let leaf = FrameAddress::Instruction(leaf);
@@ -120,7 +133,7 @@ impl SampledFrames {
                     self.add_kernel(resolver, sample, leaf, weight);
                     return;
                 }
-                (0, leaf)
+                leaf
             }
         };
         let vma = remap::lookup(found);

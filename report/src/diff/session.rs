@@ -12,7 +12,7 @@ use crate::{
     profile::Profile,
     scope::{Scope, is_wait_event, percent},
     shares::Share,
-    view::RowOrder,
+    view::{GroupBy, RowOrder},
     views::rows::{self, Row},
     weights::Weight,
 };
@@ -113,23 +113,7 @@ impl SessionShares {
                 selection: profile.options.describe(),
             });
         }
-        let taken = |share: Share| match view.order {
-            RowOrder::Total => share.total,
-            RowOrder::Own | RowOrder::Name => share.own,
-        };
         let selected = scope.selected_share();
-        let table = |by| {
-            let mut table: BTreeMap<RowKey, Weight> = BTreeMap::new();
-            for row in rows::selected(&scope, by, view) {
-                let weight = taken(row.share);
-                if !weight.is_zero() {
-                    // Threads and processes of one name are one row.
-                    let key = RowKey::of(&row, diff.by_symbol_only);
-                    table.entry(key).or_default().add(weight);
-                }
-            }
-            table
-        };
         let time = profile.options.time;
         let named = scope.measures.list.first();
         let named = named.filter(|_| !scope.measures.are_samples());
@@ -155,8 +139,11 @@ impl SessionShares {
             lost: recording.lost,
             throttled: manifest.counts.throttled,
             all: scope.all,
-            selected: taken(selected),
-            tables: tables(view).into_iter().map(table).collect(),
+            selected: taken(selected, view.order),
+            tables: tables(view)
+                .into_iter()
+                .map(|by| table(&scope, diff, by))
+                .collect(),
         })
     }
 
@@ -189,6 +176,28 @@ impl SessionShares {
     pub fn varies_by_sample(&self) -> bool {
         self.measures.are_samples() && !self.is_wait_event
     }
+}
+
+/// What a table compares of a row.
+const fn taken(share: Share, order: RowOrder) -> Weight {
+    match order {
+        RowOrder::Total => share.total,
+        RowOrder::Own | RowOrder::Name => share.own,
+    }
+}
+
+/// The rows of a table that took anything.
+fn table(scope: &Scope, diff: &DiffView, by: GroupBy) -> BTreeMap<RowKey, Weight> {
+    let mut table: BTreeMap<RowKey, Weight> = BTreeMap::new();
+    for row in rows::selected(scope, by, &diff.view) {
+        let weight = taken(row.share, diff.view.order);
+        if !weight.is_zero() {
+            // Threads and processes of one name are one row.
+            let key = RowKey::of(&row, diff.by_symbol_only);
+            table.entry(key).or_default().add(weight);
+        }
+    }
+    table
 }
 
 /// Why sums of a session's periods say little.

@@ -318,51 +318,7 @@ impl ImageTable {
 
     fn identify(&self, path: &Path, build_id: &[u8]) -> (ProfileImage, ImageFile) {
         if let Some(substitute) = self.substitute(path) {
-            let listed = self.listed.get(&substitute);
-            let kind = match listed {
-                Some(image) => image.kind,
-                None if substitute == REMAP_ELF => ImageKind::Remap,
-                None if is_kept_file(&substitute) => ImageKind::Elf,
-                None => ImageKind::Dex,
-            };
-            let name = match (listed, kind) {
-                (Some(image), _) => display_name(image),
-                (None, ImageKind::Remap) => "[remap]".to_owned(),
-                (None, _) => base_name(path),
-            };
-            let original = listed.map(|image| PathBuf::from(&image.path));
-            let unlisted = match kind {
-                ImageKind::Elf => Layer::Native,
-                ImageKind::Dex | ImageKind::Remap => Layer::App,
-            };
-            let image = ProfileImage {
-                name,
-                layer: layer_of(
-                    listed.map_or(unlisted, |image| image.layer),
-                    original.as_deref(),
-                ),
-                path: original,
-            };
-            // The remap range's file grows while it is mapped: its build-id may be a later one.
-            let build_id = match kind {
-                ImageKind::Remap => Vec::new(),
-                _ => build_id.to_vec(),
-            };
-            let own = self.session.join(&substitute);
-            // The original may be found by now, below the root of its container (--symfs), say. It has more than its symbols, and a
-            // build-id tells that it is the original.
-            let is_kept = kind == ImageKind::Elf && is_kept_file(&substitute);
-            let original = image.path.as_ref();
-            let original =
-                original.filter(|path| is_kept && !build_id.is_empty() && !is_own_memory(path));
-            let file = ImageFile {
-                path: original.unwrap_or(&own).clone(),
-                kind,
-                in_session: original.is_none(),
-                kept: original.is_some().then_some(own),
-                build_id,
-            };
-            return (image, file);
+            return self.identify_own(path, &substitute, build_id);
         }
         let listed = self.listed.get(path.to_string_lossy().as_ref());
         if is_jit_file(path) {
@@ -393,6 +349,60 @@ impl ImageTable {
             kind: listed.map_or(ImageKind::Elf, |image| image.kind),
             in_session: false,
             kept: self.kept.of(path, build_id),
+        };
+        (image, file)
+    }
+
+    /// An image whose names are in a file of the session.
+    fn identify_own(
+        &self,
+        path: &Path,
+        substitute: &str,
+        build_id: &[u8],
+    ) -> (ProfileImage, ImageFile) {
+        let listed = self.listed.get(substitute);
+        let kind = match listed {
+            Some(image) => image.kind,
+            None if substitute == REMAP_ELF => ImageKind::Remap,
+            None if is_kept_file(substitute) => ImageKind::Elf,
+            None => ImageKind::Dex,
+        };
+        let name = match (listed, kind) {
+            (Some(image), _) => display_name(image),
+            (None, ImageKind::Remap) => "[remap]".to_owned(),
+            (None, _) => base_name(path),
+        };
+        let original = listed.map(|image| PathBuf::from(&image.path));
+        let unlisted = match kind {
+            ImageKind::Elf => Layer::Native,
+            ImageKind::Dex | ImageKind::Remap => Layer::App,
+        };
+        let image = ProfileImage {
+            name,
+            layer: layer_of(
+                listed.map_or(unlisted, |image| image.layer),
+                original.as_deref(),
+            ),
+            path: original,
+        };
+        // The remap range's file grows while it is mapped: its build-id may be a later one.
+        let build_id = match kind {
+            ImageKind::Remap => Vec::new(),
+            _ => build_id.to_vec(),
+        };
+        let own = self.session.join(substitute);
+        // The original may be found by now, below the root of its container (--symfs), say. It has more than its symbols, and a
+        // build-id tells that it is the original.
+        let is_kept = kind == ImageKind::Elf && is_kept_file(substitute);
+        let original = image.path.as_ref();
+        let original =
+            original.filter(|path| is_kept && !build_id.is_empty() && !is_own_memory(path));
+        let file = ImageFile {
+            path: original.unwrap_or(&own).clone(),
+            kind,
+            in_session: original.is_none(),
+            kept: original.is_some().then_some(own),
+            build_id,
         };
         (image, file)
     }

@@ -223,38 +223,30 @@ fn csv<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
     sheet
 }
 
+type LineColumn<'m, 'p> = Column<'p, Line<'m, 'p>>;
+
 /// The columns of the graph's lines.
 fn line_columns<'m, 'p: 'm>(measures: &ShownMeasures) -> Columns<'p, Line<'m, 'p>> {
-    type LineColumn<'m, 'p> = Column<'p, Line<'m, 'p>>;
-    let method: [LineColumn; 3] = [
-        Column::new(|_, line: &Line<'m, 'p>| line.method.layer().map(|layer| layer.name()).into()),
-        Column::new(|_, line: &Line<'m, 'p>| line.method.image().into()),
-        Column::new(|_, line: &Line<'m, 'p>| line.method.symbol_name().into()),
-    ];
-    let [method_layer, method_image, method_symbol] = method;
-    let relation: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
-        let name = match line.relation {
-            Relation::Method | Relation::Own => "self",
-            Relation::Caller => "caller",
-            Relation::Callee => "callee",
-        };
-        name.into()
-    });
-    let other: [LineColumn; 3] = [
-        Column::new(|_, line: &Line<'m, 'p>| line.other.layer().map(|layer| layer.name()).into()),
-        Column::new(|_, line: &Line<'m, 'p>| line.other.image().into()),
-        Column::new(|_, line: &Line<'m, 'p>| line.other.symbol_name().into()),
-    ];
-    let [other_layer, other_image, other_symbol] = other;
-    // People see neighbours indented.
-    let image_cell: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
+    let labels = text_labels().into_iter().chain(csv_labels());
+    let shares = text_values(measures)
+        .into_iter()
+        .chain(csv_values(measures));
+    Columns {
+        labels: labels.collect(),
+        shares: shares.collect(),
+    }
+}
+
+/// The names in text, where people see neighbours indented.
+fn text_labels<'m, 'p: 'm>() -> [LineColumn<'m, 'p>; 2] {
+    let image: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
         let name = line.other.image().unwrap_or_default();
         match line.relation {
             Relation::Method => name.into(),
             _ => format!("  {name}").into(),
         }
     });
-    let symbol_cell: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
+    let symbol: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
         let name = line.other.symbol_name();
         let stem = "  ".to_owned();
         match line.relation {
@@ -266,7 +258,36 @@ fn line_columns<'m, 'p: 'm>(measures: &ShownMeasures) -> Columns<'p, Line<'m, 'p
             Relation::Caller | Relation::Callee => Value::Branch { stem, name },
         }
     });
-    let value_cell: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
+    [image.text("image name"), symbol.text("symbol name")]
+}
+
+/// The names of a pair in CSV.
+fn csv_labels<'m, 'p: 'm>() -> [LineColumn<'m, 'p>; 7] {
+    fn layer<'p>(row: &Row<'p>) -> Value<'p> {
+        row.layer().map(|layer| layer.name()).into()
+    }
+    let relation: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
+        let name = match line.relation {
+            Relation::Method | Relation::Own => "self",
+            Relation::Caller => "caller",
+            Relation::Callee => "callee",
+        };
+        name.into()
+    });
+    [
+        Column::new(|_, line: &Line<'m, 'p>| layer(line.method)).csv("layer"),
+        Column::new(|_, line: &Line<'m, 'p>| line.method.image().into()).csv("image"),
+        Column::new(|_, line: &Line<'m, 'p>| line.method.symbol_name().into()).csv("symbol"),
+        relation.csv("relation"),
+        Column::new(|_, line: &Line<'m, 'p>| layer(line.other)).csv("other_layer"),
+        Column::new(|_, line: &Line<'m, 'p>| line.other.image().into()).csv("other_image"),
+        Column::new(|_, line: &Line<'m, 'p>| line.other.symbol_name().into()).csv("other_symbol"),
+    ]
+}
+
+/// The values in text: of the method, and of the whole.
+fn text_values<'m, 'p: 'm>(measures: &ShownMeasures) -> [LineColumn<'m, 'p>; 4] {
+    let value: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
         let value = scope.count(line.weight);
         if line.is_method() {
             value.into()
@@ -274,7 +295,7 @@ fn line_columns<'m, 'p: 'm>(measures: &ShownMeasures) -> Columns<'p, Line<'m, 'p
             format!("  {value}").into()
         }
     });
-    let percent_cell: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
+    let share: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
         Value::Percent(if line.is_method() {
             scope.percent(line.weight)
         } else {
@@ -285,35 +306,17 @@ fn line_columns<'m, 'p: 'm>(measures: &ShownMeasures) -> Columns<'p, Line<'m, 'p
         let total = scope.count(line.method.share.total);
         line.is_method().then_some(total).into()
     });
-    let total_percent: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
-        if line.is_method() {
-            Value::Percent(scope.percent(line.method.share.total))
-        } else {
-            Value::Absent
-        }
+    let total_share: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
+        let percent = scope.percent(line.method.share.total);
+        let shown = line.is_method().then_some(Value::Percent(percent));
+        shown.unwrap_or(Value::Absent)
     });
-    Columns {
-        labels: vec![
-            image_cell.text("image name"),
-            symbol_cell.text("symbol name"),
-            method_layer.csv("layer"),
-            method_image.csv("image"),
-            method_symbol.csv("symbol"),
-            relation.csv("relation"),
-            other_layer.csv("other_layer"),
-            other_image.csv("other_image"),
-            other_symbol.csv("other_symbol"),
-        ],
-        shares: [
-            value_cell.text(value_name(measures)),
-            percent_cell.text("%"),
-            total.text("total"),
-            total_percent.text("%"),
-        ]
-        .into_iter()
-        .chain(csv_values(measures))
-        .collect(),
-    }
+    [
+        value.text(value_name(measures)),
+        share.text("%"),
+        total.text("total"),
+        total_share.text("%"),
+    ]
 }
 
 /// What text calls the values of the lines.

@@ -247,33 +247,7 @@ fn all<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
             rows.filter_map(|(id, share)| symbol_row(scope, id, share))
                 .collect()
         }
-        GroupBy::Line => {
-            // A line is a row, whether or not all frames were exactly there.
-            let frames = &profile.frames;
-            let place = |frame| {
-                let line = frames.frame(frame)?.line.as_ref();
-                let symbol = symbol_of(frame)?;
-                Some((symbol, line.map(|line| (&line.file, line.line))))
-            };
-            let approximate = |frame| place(frame).filter(|_| frames.is_approximate(frame));
-            let approximate = scope.weights.by_frame(approximate);
-            let lines = frames
-                .frames()
-                .iter()
-                .filter_map(|frame| frame.line.as_ref());
-            let lines: HashMap<_, _> = lines.map(|line| ((&line.file, line.line), line)).collect();
-            let row = |(place, share): ((SymbolId, Option<_>), Share)| {
-                let mut row = symbol_row(scope, place.0, share)?;
-                if let Subject::Symbol(symbol) = &mut row.subject {
-                    symbol.line = place.1.and_then(|line| lines.get(&line).copied());
-                }
-                let part = approximate.get(&place);
-                row.approximate = part.map(|share| share.total).unwrap_or_default();
-                Some(row)
-            };
-            let shares = scope.weights.by_frame(place);
-            shares.into_iter().filter_map(row).collect()
-        }
+        GroupBy::Line => lines(scope),
         GroupBy::Thread => by_task(scope, |task| {
             Subject::Thread(task, process_name(profile, task))
         }),
@@ -284,6 +258,34 @@ fn all<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
             Subject::Service(task.service.and_then(|id| profile.tasks.service(id)))
         }),
     }
+}
+
+/// A row for each line of each symbol, whether or not all frames were exactly there.
+fn lines<'p>(scope: &Scope<'p>) -> Vec<Row<'p>> {
+    let frames = &scope.profile.frames;
+    let place = |frame| {
+        let line = frames.frame(frame)?.line.as_ref();
+        let symbol = scope.symbol_of(frame)?;
+        Some((symbol, line.map(|line| (&line.file, line.line))))
+    };
+    let approximate = |frame| place(frame).filter(|_| frames.is_approximate(frame));
+    let approximate = scope.weights.by_frame(approximate);
+    let lines = frames
+        .frames()
+        .iter()
+        .filter_map(|frame| frame.line.as_ref());
+    let lines: HashMap<_, _> = lines.map(|line| ((&line.file, line.line), line)).collect();
+    let row = |(place, share): ((SymbolId, Option<_>), Share)| {
+        let mut row = symbol_row(scope, place.0, share)?;
+        if let Subject::Symbol(symbol) = &mut row.subject {
+            symbol.line = place.1.and_then(|line| lines.get(&line).copied());
+        }
+        let part = approximate.get(&place);
+        row.approximate = part.map(|share| share.total).unwrap_or_default();
+        Some(row)
+    };
+    let shares = scope.weights.by_frame(place);
+    shares.into_iter().filter_map(row).collect()
 }
 
 /// A row of a symbol as a whole.

@@ -75,13 +75,34 @@ fn frame_columns<'p>() -> Columns<'p, &'p SampledFrame> {
     let uid: FrameColumn = Column::new(|_, row| row.uid.into());
     let pid: FrameColumn = Column::new(|_, row| row.pid.get().into());
     let tid: FrameColumn = Column::new(|_, row| row.tid.get().into());
+    let depth: FrameColumn = Column::new(|_, row| row.depth.into());
+    let frame: FrameColumn = Column::new(|_, row| Value::hex(row.frame.get()));
+    let layer: FrameColumn = Column::new(|_, row| row.layer.name().into());
+    let thread = [
+        uid.text_or_dash("uid").data("uid"),
+        pid.text("tgid").data("pid"),
+        tid.text("pid").data("tid"),
+    ];
+    let frame = [
+        depth.text("depth").data("depth"),
+        frame.text("frame").data("frame"),
+        layer.text("layer").data("layer"),
+    ];
+    let labels = thread.into_iter().chain(place_columns()).chain(frame);
+    Columns {
+        labels: labels.chain(mapping_of_frame()).collect(),
+        shares: share_columns(),
+    }
+}
+
+/// Where the frame is: the instruction, its method and its line.
+fn place_columns<'p>() -> [FrameColumn<'p>; 8] {
     let pc: FrameColumn = Column::new(|_, row| row.pc.into());
     let vma: FrameColumn = Column::new(|_, row| Value::hex(row.vma.get()));
     let method: FrameColumn = Column::new(|_, row| row.method.as_str().into());
     let class: FrameColumn = Column::new(|_, row| {
-        Some(row.class.as_str())
-            .filter(|class| !class.is_empty())
-            .into()
+        let class = Some(row.class.as_str());
+        class.filter(|class| !class.is_empty()).into()
     });
     let file: FrameColumn = Column::new(|_, row| row.file.as_deref().into());
     let line: FrameColumn = Column::new(|_, row| Value::Signed(row.line));
@@ -91,9 +112,20 @@ fn frame_columns<'p>() -> Columns<'p, &'p SampledFrame> {
     });
     let approximate: FrameColumn =
         Column::new(|_, row| groups::approximate(row.approximate.samples()));
-    let depth: FrameColumn = Column::new(|_, row| row.depth.into());
-    let frame: FrameColumn = Column::new(|_, row| Value::hex(row.frame.get()));
-    let layer: FrameColumn = Column::new(|_, row| row.layer.name().into());
+    [
+        pc.text("pc").data("pc"),
+        vma.text("vma").data("vma"),
+        method.text_or_dash("method name").data("method"),
+        class.text_or_dash("class description").data("class"),
+        file.text_or_dash("source file").data("file"),
+        marked_line.text("line#"),
+        line.data("line"),
+        approximate.data("approximate"),
+    ]
+}
+
+/// The mapping that the frame is in: an object in JSON, cells in CSV. Text has a table of mappings.
+fn mapping_of_frame<'p>() -> [FrameColumn<'p>; 5] {
     let mapping: FrameColumn = Column::new(|scope, row| match &row.mapping {
         Some(mapping) => {
             let columns = mapping_columns().of(OutputFormat::Json);
@@ -105,43 +137,30 @@ fn frame_columns<'p>() -> Columns<'p, &'p SampledFrame> {
     let end: FrameColumn = Column::new(|_, row| row.mapping.as_ref().map(end_of).into());
     let mode: FrameColumn = Column::new(|_, row| row.mapping.as_ref().and_then(mode_of).into());
     let mapped: FrameColumn = Column::new(|_, row| row.mapping.as_ref().map(file_of).into());
+    [
+        mapping.json("map"),
+        start.csv("map_start"),
+        end.csv("map_end"),
+        mode.csv("map_mode"),
+        mapped.csv("map_file"),
+    ]
+}
+
+fn share_columns<'p>() -> Vec<FrameColumn<'p>> {
     let own: FrameColumn = Column::new(|_, row| row.share.own.samples().into());
     let total: FrameColumn = Column::new(|_, row| row.share.total.samples().into());
     let percent: FrameColumn =
         Column::new(|scope, row| Value::Percent(scope.sample_percent(row.share.total)));
     let own_period: FrameColumn = Column::new(|_, row| row.share.own.period().into());
     let total_period: FrameColumn = Column::new(|_, row| row.share.total.period().into());
-    Columns {
-        labels: vec![
-            uid.text_or_dash("uid").data("uid"),
-            pid.text("tgid").data("pid"),
-            tid.text("pid").data("tid"),
-            pc.text("pc").data("pc"),
-            vma.text("vma").data("vma"),
-            method.text_or_dash("method name").data("method"),
-            class.text_or_dash("class description").data("class"),
-            file.text_or_dash("source file").data("file"),
-            marked_line.text("line#"),
-            line.data("line"),
-            approximate.data("approximate"),
-            depth.text("depth").data("depth"),
-            frame.text("frame").data("frame"),
-            layer.text("layer").data("layer"),
-            mapping.json("map"),
-            start.csv("map_start"),
-            end.csv("map_end"),
-            mode.csv("map_mode"),
-            mapped.csv("map_file"),
-        ],
-        shares: vec![
-            total.text("samples"),
-            percent.text("%"),
-            own.data("self"),
-            total.data("total"),
-            own_period.data("self_period"),
-            total_period.data("total_period"),
-        ],
-    }
+    vec![
+        total.clone().text("samples"),
+        percent.text("%"),
+        own.data("self"),
+        total.data("total"),
+        own_period.data("self_period"),
+        total_period.data("total_period"),
+    ]
 }
 
 type ProcessMapping<'p> = (Pid, &'p FrameMapping);

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     call_tree::{CallTree, TreeNode},
     columns::{Column, Columns, OutputFormat, Sheet, SheetRole, Value},
+    frames::ProfileSymbol,
     measures::{MeasureColumns, ShownMeasures},
     scope::Scope,
     shares::Share,
@@ -159,12 +160,32 @@ fn columns<'t, 'p: 't>(
     measures: &ShownMeasures,
 ) -> Columns<'p, Line<'t, 'p>> {
     let depth: LineColumn = Column::new(|_, line: &Line<'t, 'p>| count(line.node.depth));
+    let frames: LineColumn = Column::new(|_, line: &Line<'t, 'p>| count(line.node.frames));
+    let labels = [depth.data("depth")].into_iter();
+    Columns {
+        labels: labels
+            .chain(names(direction, images))
+            .chain([frames.data("frames")])
+            .collect(),
+        shares: match measures.columns {
+            MeasureColumns::Samples => sample_shares(direction),
+            MeasureColumns::Each => measure_shares(measures),
+        },
+    }
+}
+
+/// The names of the nodes; `images`: text has those of images, too.
+fn names<'t, 'p: 't>(direction: TreeDirection, images: bool) -> [LineColumn<'t, 'p>; 7] {
     let layer: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
         let layer = line.row.as_ref().and_then(Row::layer);
         layer.map(|layer| layer.name()).into()
     });
     let image: LineColumn =
         Column::new(|_, line: &Line<'t, 'p>| line.row.as_ref().and_then(Row::image).into());
+    let image = match images {
+        true => image.text("image name"),
+        false => image,
+    };
     let branch: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
         let name = line.name();
         let name = match line.node.frames {
@@ -175,50 +196,31 @@ fn columns<'t, 'p: 't>(
         Value::Branch { stem, name }
     });
     let symbol: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
-        let symbol = line.row.as_ref().and_then(Row::symbol);
-        symbol.map(|subject| subject.symbol.name.as_str()).into()
+        let symbol = line.symbol();
+        symbol.map(|symbol| symbol.name.as_str()).into()
     });
     let marked_symbol: LineColumn = Column::new(|_, line: &Line<'t, 'p>| line.name().into());
     let recorded: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
-        let symbol = line.row.as_ref().and_then(Row::symbol);
-        symbol
-            .and_then(|subject| subject.symbol.recorded.as_deref())
-            .into()
+        let symbol = line.symbol();
+        symbol.and_then(|symbol| symbol.recorded.as_deref()).into()
     });
-    let inlined: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
-        let symbol = line.row.as_ref().and_then(Row::symbol);
-        match symbol {
-            Some(subject) if subject.symbol.inlined => Value::True,
-            _ => Value::Absent,
-        }
+    let inlined: LineColumn = Column::new(|_, line: &Line<'t, 'p>| match line.symbol() {
+        Some(symbol) if symbol.inlined => Value::True,
+        _ => Value::Absent,
     });
-    let frames: LineColumn = Column::new(|_, line: &Line<'t, 'p>| count(line.node.frames));
-    let image = if images {
-        image.text("image name")
-    } else {
-        image
-    };
-    let name = match direction {
+    let calls = match direction {
         TreeDirection::TopDown => "calls",
         TreeDirection::BottomUp => "callers",
     };
-    Columns {
-        labels: vec![
-            depth.data("depth"),
-            layer.text("layer").data("layer"),
-            image.data("image"),
-            branch.text(name),
-            symbol.json("symbol"),
-            marked_symbol.csv("symbol"),
-            recorded.json("recorded_symbol"),
-            inlined.json("inlined"),
-            frames.data("frames"),
-        ],
-        shares: match measures.columns {
-            MeasureColumns::Samples => sample_shares(direction),
-            MeasureColumns::Each => measure_shares(measures),
-        },
-    }
+    [
+        layer.text("layer").data("layer"),
+        image.data("image"),
+        branch.text(calls),
+        symbol.json("symbol"),
+        marked_symbol.csv("symbol"),
+        recorded.json("recorded_symbol"),
+        inlined.json("inlined"),
+    ]
 }
 
 fn sample_shares<'t, 'p: 't>(direction: TreeDirection) -> Vec<LineColumn<'t, 'p>> {
@@ -297,6 +299,11 @@ fn count<'p>(number: usize) -> Value<'p> {
 }
 
 impl<'p> Line<'_, 'p> {
+    fn symbol(&self) -> Option<&'p ProfileSymbol> {
+        let symbol = self.row.as_ref().and_then(Row::symbol);
+        symbol.map(|subject| subject.symbol)
+    }
+
     fn name(&self) -> Cow<'p, str> {
         let unknown = || Cow::Borrowed("[unknown]");
         self.row.as_ref().map_or_else(unknown, Row::symbol_name)

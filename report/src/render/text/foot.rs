@@ -20,7 +20,31 @@ const MIN_REASON_PERCENT: f64 = 1.0;
 /// Writes what is attributed, what was lost, and what names and lines are missing.
 pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let recording = &scope.profile.recording;
-    let counts = &recording.manifest.counts;
+    write_attributed(scope, out)?;
+    write_unnamed(scope, out)?;
+    for line in excluded(scope) {
+        writeln!(out, "excluded      {line}")?;
+    }
+    write_lost(scope, out)?;
+    writeln!(out, "event         {}", head::event(scope))?;
+    writeln!(out, "source        {}", recording.manifest.source.name())?;
+    let shown = scope.view.text.missing.unwrap_or(usize::MAX);
+    let missing = &scope.event.missing;
+    for missing in missing.iter().take(shown) {
+        write_missing(scope, missing, out)?;
+    }
+    let more = missing.len().saturating_sub(shown);
+    if more > 0 {
+        writeln!(out, "missing       {more} more; --all-rows shows them")?;
+    }
+    for note in recording.notes.iter().chain(&scope.event.notes) {
+        writeln!(out, "note          {}", one_line(note))?;
+    }
+    Ok(())
+}
+
+/// Writes how many samples are attributed, and why the others are not.
+fn write_attributed(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let samples = scope.samples.samples();
     let unattributed = scope.event.unattributed_samples();
     let attributed = samples.saturating_sub(unattributed);
@@ -44,6 +68,11 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "              {reason}: {}", known.meaning())?;
         }
     }
+    Ok(())
+}
+
+/// Writes how many samples have no name, or a line that is near theirs.
+fn write_unnamed(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let unnamed = unnamed(scope);
     if unnamed.samples() > 0 {
         let (samples, percent) = (unnamed.samples(), scope.sample_percent(unnamed));
@@ -73,9 +102,13 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
             "approximate   {samples}, {percent:.2} %, at lines with ~: compiled code was between calls and checks that are at known lines"
         )?;
     }
-    for line in excluded(scope) {
-        writeln!(out, "excluded      {line}")?;
-    }
+    Ok(())
+}
+
+/// Writes what the recording lost, left out, or could not read.
+fn write_lost(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
+    let recording = &scope.profile.recording;
+    let counts = &recording.manifest.counts;
     writeln!(out, "lost          {}", recording.lost)?;
     if !counts.filtered.is_empty() {
         let filtered = counts.filtered.iter();
@@ -91,22 +124,7 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
             "malformed     {malformed}, records of the kernel that could not be read"
         )?;
     }
-    writeln!(out, "throttled     {}", counts.throttled)?;
-    writeln!(out, "event         {}", head::event(scope))?;
-    writeln!(out, "source        {}", recording.manifest.source.name())?;
-    let shown = scope.view.text.missing.unwrap_or(usize::MAX);
-    let missing = &scope.event.missing;
-    for missing in missing.iter().take(shown) {
-        write_missing(scope, missing, out)?;
-    }
-    let more = missing.len().saturating_sub(shown);
-    if more > 0 {
-        writeln!(out, "missing       {more} more; --all-rows shows them")?;
-    }
-    for note in recording.notes.iter().chain(&scope.event.notes) {
-        writeln!(out, "note          {}", one_line(note))?;
-    }
-    Ok(())
+    writeln!(out, "throttled     {}", counts.throttled)
 }
 
 /// The samples that filters leave out, and those that are in no row.
