@@ -126,9 +126,13 @@ fn inlined_method(
     match (id, outer) {
         (InlinedId::Pointer(pointer), _) => process.method(pointer),
         (InlinedId::Index(dex_file, index), Method::Known { image, .. }) => {
-            let space = &process.process().space;
-            let image = code.inlined_from(dex_file, image, space);
-            image.map_or(Method::Unknown, |image| method_of(space, &image, index))
+            let process = process.process();
+            match code.inlined_from(dex_file, image, &process.space) {
+                Some(image) => method_of(&process.space, &image, index),
+                None if process.has_memory() => Method::Unknown,
+                // Its dex file was not looked for before the process ended.
+                None => Method::Gone,
+            }
         }
         (InlinedId::Index(..) | InlinedId::CharAt(_), _) => Method::Unknown,
     }

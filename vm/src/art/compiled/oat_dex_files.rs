@@ -3,7 +3,7 @@
 use super::is_oat;
 use crate::art::code_info::InlinedDexFile;
 use crate::art::oat_file::{MAX_DEX_FILES, OatDexFile, OatFile};
-use std::cell::OnceCell;
+use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 use varid_process::{AddressSpace, CodeImage, ElfImage, ProcessImage};
@@ -20,8 +20,19 @@ pub(super) struct OatDexFiles {
     pub(super) own: Vec<Option<Rc<CodeImage>>>,
     /// The locations of the boot class path.
     boot_locations: Vec<String>,
-    /// The dex files of the boot class path, as mapped when one was first needed.
-    boot_class_path: OnceCell<Vec<Option<Rc<CodeImage>>>>,
+    boot_class_path: RefCell<BootClassPath>,
+}
+
+/// The dex files of the boot class path.
+#[derive(Debug, Default)]
+struct BootClassPath {
+    /// By their numbers, if they were mapped. What follows an archive that was not has no known number, and is not in it.
+    files: Vec<Option<Rc<CodeImage>>>,
+    /// Whether all of them were mapped.
+    is_complete: bool,
+    /// The state of the address space in which they were looked for, and the number of images that may be, or have, such files.
+    changes: u64,
+    candidates: usize,
 }
 
 impl PartialEq for OatDexFiles {
@@ -34,12 +45,14 @@ impl OatDexFiles {
     /// Finds the dex files of an oat file at a path.
     pub(super) fn of(oat: &OatFile<'_>, path: &Path, space: &AddressSpace) -> Self {
         let own = oat.dex_files.iter();
+        let boot_locations = locations(oat);
         Self {
             own: own
                 .map(|dex_file| dex_image(dex_file, path, space))
                 .collect(),
-            boot_locations: locations(oat),
-            boot_class_path: OnceCell::new(),
+            // When one of them is first needed the process may be gone.
+            boot_class_path: RefCell::new(BootClassPath::of(&boot_locations, space)),
+            boot_locations,
         }
     }
 
@@ -50,19 +63,52 @@ impl OatDexFiles {
         outer: &Rc<CodeImage>,
         space: &AddressSpace,
     ) -> Option<Rc<CodeImage>> {
-        let (files, number) = match dex_file {
-            InlinedDexFile::Outer => return Some(outer.clone()),
-            InlinedDexFile::OatFile(number) => (&self.own, number),
-            InlinedDexFile::BootClassPath(number) => {
-                let find = || boot_class_path(&self.boot_locations, space);
-                (self.boot_class_path.get_or_init(find), number)
-            }
+        let at = |files: &[Option<Rc<CodeImage>>], number| {
+            let number = usize::try_from(number).ok()?;
+            files.get(number)?.clone()
         };
-        files.get(usize::try_from(number).ok()?)?.clone()
+        match dex_file {
+            InlinedDexFile::Outer => Some(outer.clone()),
+            InlinedDexFile::OatFile(number) => at(&self.own, number),
+            InlinedDexFile::BootClassPath(number) => {
+                let mut boot = self.boot_class_path.borrow_mut();
+                if boot.would_have_more(space) {
+                    *boot = BootClassPath::of(&self.boot_locations, space);
+                }
+                at(&boot.files, number)
+            }
+        }
     }
 }
 
-/// Returns the dex files of a boot class path in the VM's order. The dex files of an archive are consecutive.
+impl BootClassPath {
+    fn of(locations: &[String], space: &AddressSpace) -> Self {
+        let files = boot_class_path(locations, space);
+        Self {
+            is_complete: files.iter().all(Option::is_some),
+            changes: space.changes(),
+            candidates: candidates(space),
+            files,
+        }
+    }
+
+    /// Returns true if a file that it lacks may be mapped by now.
+    fn would_have_more(&mut self, space: &AddressSpace) -> bool {
+        if self.is_complete || self.changes == space.changes() {
+            return false;
+        }
+        self.changes = space.changes();
+        self.candidates != candidates(space)
+    }
+}
+
+/// Returns the number of mapped dex files and oat files.
+fn candidates(space: &AddressSpace) -> usize {
+    images(space).count().saturating_add(oat_files(space).len())
+}
+
+/// Returns the dex files of a boot class path in the VM's order. The dex files of an archive are consecutive; if an archive is not mapped, their
+/// number is not known, and the list ends.
 fn boot_class_path(locations: &[String], space: &AddressSpace) -> Vec<Option<Rc<CodeImage>>> {
     let oats: Vec<_> = oat_files(space)
         .into_iter()
@@ -86,7 +132,15 @@ fn boot_class_path(locations: &[String], space: &AddressSpace) -> Vec<Option<Rc<
             .find(|images| !images.is_empty());
         match in_oats {
             Some(images) => found.extend(images.into_iter().map(|(_, image)| image.clone())),
-            None => found.push(image_at(Path::new(location), space)),
+            None => {
+                let image = image_at(Path::new(location), space);
+                let is_archive = !location.ends_with(".dex");
+                let is_missing = image.is_none();
+                found.push(image);
+                if is_missing && is_archive {
+                    break;
+                }
+            }
         }
         if found.len() >= MAX_DEX_FILES as usize {
             break;
@@ -215,7 +269,7 @@ mod tests {
             boot_locations: ["/boot.dex", "/missing.dex", "/framework.dex"]
                 .map(str::to_owned)
                 .to_vec(),
-            boot_class_path: OnceCell::new(),
+            boot_class_path: RefCell::default(),
         };
         let inlined = |dex_file| path(files.inlined(dex_file, &outer, &space));
         assert_eq!(inlined(InlinedDexFile::Outer).as_deref(), Some("/app.dex"));
@@ -228,6 +282,35 @@ mod tests {
         assert_eq!(of_boot(1), None);
         assert_eq!(of_boot(2).as_deref(), Some("/framework.dex"));
         assert_eq!(of_boot(u32::MAX), None);
+    }
+
+    #[test]
+    fn dex_files_of_the_boot_class_path_are_found_when_they_are_mapped_later() {
+        let locations = ["/boot.dex", "/later.dex"].map(str::to_owned).to_vec();
+        let early = space(&["/boot.dex"]);
+        let files = OatDexFiles {
+            boot_class_path: RefCell::new(BootClassPath::of(&locations, &early)),
+            boot_locations: locations,
+            ..OatDexFiles::default()
+        };
+        let outer = image_at(Path::new("/boot.dex"), &early).unwrap();
+        let later = |space: &AddressSpace| {
+            path(files.inlined(InlinedDexFile::BootClassPath(1), &outer, space))
+        };
+        assert_eq!(later(&early), None);
+        let late = space(&["/boot.dex", "/other.dex", "/later.dex"]);
+        assert_eq!(later(&late).as_deref(), Some("/later.dex"));
+        // A complete list stays as it is, even if the process is gone.
+        assert_eq!(later(&space(&[])).as_deref(), Some("/later.dex"));
+    }
+
+    #[test]
+    fn what_follows_an_archive_that_is_not_mapped_has_no_number() {
+        let space = space(&["/boot.dex", "/framework.dex"]);
+        let locations = ["/boot.dex", "/missing.jar", "/framework.dex"].map(str::to_owned);
+        let found = boot_class_path(&locations, &space);
+        let names: Vec<_> = found.into_iter().map(path).collect();
+        assert_eq!(names, [Some("/boot.dex".to_owned()), None]);
     }
 
     #[test]
