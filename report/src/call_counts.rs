@@ -1,25 +1,38 @@
 //! How often was each method called? Where a session's VMs counted it.
 
-use varid_model::{FrameAddress, MonotonicNs};
-use varid_recording::CallCount;
+use varid_model::{FrameAddress, MonotonicNs, Pid};
+use varid_recording::{ContextNode, Contexts};
 
 use crate::{
     naming::Resolver,
     stack_table_builder::StackTableBuilder,
-    weights::{ProfileCounter, Weight, WeightTableBuilder},
+    weights::{CallWeight, ProfileCounter, Weight, WeightTableBuilder},
 };
 
-/// The counts of a session. Each is of the method that its address meant at a time.
+/// The names of the counters that make a [`CallWeight`].
+const COUNTERS: [&str; 3] = ["calls", "returns", "unwinds"];
+
+/// The counts of a session. Each is of the method that its node's address meant at a time.
 #[derive(Debug)]
 pub(crate) struct CallCounts {
     /// Those that are not added yet, the latest first.
-    pending: Vec<CallCount>,
+    pending: Vec<(ContextNode, CallWeight)>,
 }
 
 impl CallCounts {
-    pub fn new(mut counts: Vec<CallCount>) -> Self {
-        counts.sort_by_key(|count| std::cmp::Reverse(count.time));
-        Self { pending: counts }
+    /// The counts of a session, or of one process of it.
+    pub fn new(contexts: &Contexts, only: Option<Pid>) -> Self {
+        let counters = COUNTERS.map(|name| contexts.counter(name));
+        let weight =
+            |id| counters.map(|counter| counter.map_or(0, |counter| contexts.value(id, counter)));
+        let counts = contexts.node_ids().zip(contexts.nodes());
+        let counts = counts.map(|(id, node)| (*node, Weight(weight(id))));
+        let is_counted = |(node, weight): &(ContextNode, CallWeight)| {
+            only.is_none_or(|only| only == node.pid) && !weight.is_zero()
+        };
+        let mut pending: Vec<_> = counts.filter(is_counted).collect();
+        pending.reverse();
+        Self { pending }
     }
 
     /// Adds the counts older than `time`, or all that are left if None. The resolver must be at that time.
@@ -31,12 +44,12 @@ impl CallCounts {
         resolver: &mut Resolver,
         (stacks, weights): (&mut StackTableBuilder, &mut WeightTableBuilder),
     ) {
-        let is_due = |count: &mut CallCount| time.is_none_or(|time| count.time < time);
-        while let Some(count) = self.pending.pop_if(is_due) {
-            let method = FrameAddress::Instruction(count.address);
-            let frames = resolver.user_frames(count.pid, method);
+        let is_due =
+            |(node, _): &mut (ContextNode, CallWeight)| time.is_none_or(|time| node.time < time);
+        while let Some((node, weight)) = self.pending.pop_if(is_due) {
+            let method = FrameAddress::Instruction(node.address);
+            let frames = resolver.user_frames(node.pid, method);
             let stack = stacks.intern(frames.last().copied());
-            let weight = Weight([count.invokes, count.returns, count.unwinds]);
             weights.add(None, stack, ProfileCounter::CALLS, weight);
         }
     }

@@ -40,14 +40,15 @@ impl Profile {
     pub fn from_session(session: &SessionReader, options: &Options) -> Result<Self> {
         let mut builder = Builder::new(session, options)?;
         let mut damage = None;
-        let calls = session.calls().unwrap_or_else(|error| {
+        let contexts = session.contexts().unwrap_or_else(|error| {
             damage = Some(format!("{error}; no calls are shown"));
-            Vec::new()
+            None
         });
-        let selected = calls
-            .into_iter()
-            .filter(|count| options.pid.is_none_or(|only| only == count.pid));
-        let mut calls = CallCounts::new(selected.collect());
+        let contexts = contexts.unwrap_or_default();
+        if let Some(found) = contexts.damage() {
+            damage = Some(format!("{found}; what follows is left out"));
+        }
+        let mut calls = CallCounts::new(&contexts, options.pid);
         let mut records = session.records()?;
         while let Some(record) = records.next_ref() {
             match record {

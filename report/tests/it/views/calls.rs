@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::common::FIB;
-use varid_recording::{CallCount, Tactic};
+use varid_recording::{ContextCount, ContextCounter, ContextNode, CounterId, Tactic};
 
 /// A recording with counted calls.
 pub fn fixture() -> Fixture {
@@ -11,16 +11,34 @@ pub fn fixture() -> Fixture {
     fixture.samples(90, (100, 100), &[RUN]);
     fixture.samples(10, (100, 100), &[DRAW]);
     let time = fixture.tick();
-    let count = |address, invokes| CallCount {
-        pid: Pid::new(100),
-        address: Address::new(address),
-        time,
-        invokes,
-        returns: invokes,
-        unwinds: 0,
-    };
-    let counts = [count(RUN, 1), count(DRAW, 19), count(FIB, 180)];
-    fixture.writer.save_calls(&counts).unwrap();
+    let pid = Pid::new(100);
+    let counters = ["calls", "returns", "unwinds"].map(|name| ContextCounter {
+        name: name.into(),
+        unit: "calls".into(),
+    });
+    let mut contexts = fixture.writer.create_contexts(&counters).unwrap();
+    contexts.add_process(pid, "ART").unwrap();
+    for (address, calls) in [(RUN, 1), (DRAW, 19), (FIB, 180)] {
+        let node = ContextNode {
+            pid,
+            tid: None,
+            parent: None,
+            address: Address::new(address),
+            site: None,
+            time,
+        };
+        let node = contexts.add_node(&node).unwrap();
+        for counter in [0, 1].map(CounterId) {
+            let count = ContextCount {
+                counter,
+                place: None,
+                value: calls,
+            };
+            contexts.set_count(node, &count).unwrap();
+        }
+    }
+    contexts.end_process(pid, None).unwrap();
+    contexts.finish().unwrap();
     fixture.writer.manifest_mut().tactic = Tactic::MethodInvoke;
     fixture.writer.finish().unwrap();
     fixture
