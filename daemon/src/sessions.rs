@@ -14,9 +14,9 @@ use std::time::SystemTime;
 #[cfg(feature = "host")]
 use varid_import::SourceFormat;
 use varid_model::MonotonicNs;
-#[cfg(feature = "host")]
-use varid_recording::RAW_DATA;
 use varid_recording::manifest::rfc3339;
+#[cfg(feature = "host")]
+use varid_recording::{CONTEXTS_DATA, RAW_DATA};
 use varid_recording::{
     Manifest, PERF_DATA, SESSION_JSON, SessionReader, SessionRecord, SessionState, SessionTarget,
     TargetKind,
@@ -294,7 +294,7 @@ pub fn set_last(session: &Path) -> io::Result<()> {
 pub fn named(named: &Path) -> anyhow::Result<PathBuf> {
     let shown = named.display();
     if named.is_file() {
-        let is_part = [PERF_DATA, RAW_DATA, SESSION_JSON]
+        let is_part = [CONTEXTS_DATA, PERF_DATA, RAW_DATA, SESSION_JSON]
             .iter()
             .any(|part| named.ends_with(part));
         let folder = Path::new(".").join(named.parent().unwrap_or(Path::new("")));

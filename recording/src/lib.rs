@@ -1,8 +1,9 @@
 //! The session folder: the one writer and the one reader of a recording.
 //!
 //! A session is a folder with three parts: `perf.data`, in Linux perf's own file format, has the attributed samples; `symbols/` has the
-//! substitute ELF files that give names to those samples; `session.json` is the [`Manifest`]. The daemon writes a session with
-//! [`SessionWriter`]. Reports and exports read it with [`SessionReader`], while it grows, after a kill, or when it is complete.
+//! substitute ELF files that give names to those samples; `session.json` is the [`Manifest`]. Where something was counted exactly,
+//! `contexts.data` has the [`Contexts`]. The daemon writes a session with [`SessionWriter`]. Reports and exports read it with
+//! [`SessionReader`], while it grows, after a kill, or when it is complete.
 //!
 //! | question | file |
 //! |---|---|
@@ -11,7 +12,8 @@
 //! | what was counted | `event` |
 //! | what does a session say besides its records | [`manifest`] |
 //! | what do the addresses of the remap range mean | [`remap`] |
-//! | how often was each method called | `calls` |
+//! | which calling contexts are there, and what was counted in them | `contexts` |
+//! | which files are there because of calls | `calls` |
 //! | which file names a file's addresses if its path no longer leads to it | `kept_file` |
 //! | which files may its folder hold | `session_files` |
 //! | where was it recorded | [`host`] |
@@ -83,6 +85,7 @@
 
 mod calls;
 mod compression;
+mod contexts;
 mod decode;
 mod encode;
 mod error;
@@ -104,8 +107,13 @@ pub mod terminal;
 mod time_order;
 mod writer;
 
-pub use calls::{CALLS_LOG, CALLS_TSV, CallCount};
+pub use calls::{CALLS_LOG, CALLS_TSV};
 pub use compression::{MAX_CHUNK, decompress};
+pub use contexts::{
+    CONTEXTS_DATA, ContextCount, ContextCounter, ContextMethod, ContextNode, ContextProcess,
+    ContextSite, ContextTrace, ContextWriter, Contexts, CounterId, MAX_TRACE_PART, MethodId,
+    NodeId, SiteId, SiteTarget, ThreadSwitch, TraceCompression,
+};
 pub use error::{Error, Result};
 pub use event::{EventDesc, SessionEvents};
 pub use format::{DATA_SIZE_AT, head as perf_data_head};

@@ -11,8 +11,8 @@ use varid_model::perf::{Header, Malformed};
 
 use crate::{
     PERF_DATA, SESSION_JSON, SYMBOLS,
-    calls::{self, CallCount},
     compression::{self, Expansion},
+    contexts::{self, ContextTrace, Contexts},
     decode::{self, RawContent},
     error::{Error, Result},
     event::SessionEvents,
@@ -71,13 +71,24 @@ impl SessionReader {
         &self.manifest
     }
 
-    /// Returns how often methods were called. The list is empty if calls were not counted.
+    /// Returns the calling contexts in which something was counted, as far as the file has them: see [`Contexts::damage`]. Those of a
+    /// session from before contexts.data are methods without callers, with the counters `calls`, `returns` and `unwinds`. None: nothing was
+    /// counted.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or a line of it is not a count.
-    pub fn calls(&self) -> Result<Vec<CallCount>> {
-        calls::read(&self.dir)
+    /// The file cannot be opened, is another one, or one of another version.
+    pub fn contexts(&self) -> Result<Option<Contexts>> {
+        contexts::read(&self.dir)
+    }
+
+    /// Reads the bytes of a part of a trace of this session, as they were written.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn read_trace(&self, trace: &ContextTrace) -> Result<Vec<u8>> {
+        contexts::read_trace(&self.dir, trace)
     }
 
     /// Returns the records that the file holds now, in order of time.

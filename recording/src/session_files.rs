@@ -66,6 +66,7 @@ mod tests {
             "symbols/vdso-1.so",
             "symbols/0a/libstdc++.so.6",
             "symbols/0a/prog.new",
+            "contexts.data",
             "calls.tsv",
             "calls.log.12",
         ] {
@@ -90,6 +91,7 @@ mod tests {
             "perf.data.new",
             "session.json.new",
             "symbols/kept.new",
+            "calls.tsv.new",
             "calls.log.12\r",
         ] {
             assert!(!is_session_file(file), "{file:?}");
@@ -103,6 +105,7 @@ mod tests {
         fs::create_dir_all(symbols.join("0a/deep")).unwrap();
         for file in [
             "perf.data",
+            "contexts.data",
             "notes",
             "symbols/1.elf",
             "symbols/0a/prog",
@@ -113,7 +116,13 @@ mod tests {
         std::os::unix::fs::symlink("/etc", symbols.join("etc")).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", symbols.join("passwd")).unwrap();
         let found = session_files(folder.path()).unwrap();
-        let expected = ["perf.data", "symbols/0a/prog", "symbols/1.elf"].map(PathBuf::from);
+        let expected = [
+            "contexts.data",
+            "perf.data",
+            "symbols/0a/prog",
+            "symbols/1.elf",
+        ];
+        let expected = expected.map(PathBuf::from);
         assert_eq!(found, expected);
     }
 }

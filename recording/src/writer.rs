@@ -22,8 +22,8 @@ use varid_model::Address;
 
 use crate::{
     PERF_DATA, SYMBOLS,
-    calls::{self, CALLS_NEW, CALLS_TSV, CallCount},
     compression::RecordCompressor,
+    contexts::{CONTEXTS_DATA, ContextCounter, ContextWriter},
     encode,
     error::{Error, Result},
     features,
@@ -328,19 +328,16 @@ impl SessionWriter {
         Some(self.flush_leaving(0))
     }
 
-    /// Replaces the session's counts of calls: see [`CallCount`].
+    /// Creates the session's contexts.data, for these counters. One that is there already is removed. The file must be complete before
+    /// [`finish`](Self::finish) gives the session to its owner.
     ///
     /// # Errors
     ///
-    /// The file cannot be written. The old one stays.
-    pub fn save_calls(&self, counts: &[CallCount]) -> Result<()> {
-        let folder = &self.folder;
-        folder.remove(CALLS_NEW)?;
-        folder
-            .create_new(CALLS_NEW)?
-            .write_all(calls::to_text(counts).as_bytes())
-            .map_err(Error::io("write", folder.path.join(CALLS_NEW)))?;
-        folder.rename(CALLS_NEW, CALLS_TSV)
+    /// The file cannot be created or written, or there are more than 64 counters.
+    pub fn create_contexts(&self, counters: &[ContextCounter]) -> Result<ContextWriter> {
+        self.folder.remove(CONTEXTS_DATA)?;
+        let file = self.folder.create_new(CONTEXTS_DATA)?;
+        ContextWriter::create(self.folder.path.join(CONTEXTS_DATA), file, counters)
     }
 
     /// Replaces session.json. A reader sees the old or the new one, never a part.
@@ -413,24 +410,6 @@ mod tests {
             Manifest::new(event, SampleSource::Bpf, target, MonotonicNs::ZERO),
         )
         .unwrap()
-    }
-
-    #[test]
-    fn saved_call_counts_replace_earlier_ones() {
-        let dir = tempfile::tempdir().unwrap();
-        let writer = writer(dir.path());
-        let count = |pid| CallCount {
-            pid: Pid::new(pid),
-            address: Address::new(0x1000),
-            time: MonotonicNs::new(1),
-            invokes: 2,
-            returns: 1,
-            unwinds: 1,
-        };
-        writer.save_calls(&[count(1)]).unwrap();
-        writer.save_calls(&[count(1), count(2)]).unwrap();
-        let saved = SessionReader::open(dir.path()).unwrap().calls().unwrap();
-        assert_eq!(saved, [count(1), count(2)]);
     }
 
     fn sample(time: u64) -> SessionRecord {

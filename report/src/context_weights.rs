@@ -110,7 +110,8 @@ impl ContextWeights {
                 process.pid
             ))
         });
-        let damage = self.contexts.damage().map(str::to_owned);
+        let damage = self.contexts.damage();
+        let damage = damage.map(|found| format!("{found}; what follows is left out"));
         ReadContexts {
             notes: incomplete.chain(damage).collect(),
             counters: self.contexts.counters().to_vec(),

@@ -396,7 +396,8 @@ fn an_input_and_a_file_of_a_session_are_not_replaced() {
     symlink("s/perf.data", world.path("link")).unwrap();
     let before = all();
     let symbols = session.join("symbols/new.elf");
-    let parts = ["perf.data", "session.json", "calls.tsv"].map(|name| session.join(name));
+    let parts = ["perf.data", "session.json", "contexts.data", "calls.tsv"];
+    let parts = parts.map(|name| session.join(name));
     let parts = parts.into_iter().chain([symbols, world.path("link")]);
     let verbs = world.verbs();
     for part in parts {

@@ -7,7 +7,7 @@ mod sessions;
 mod vm;
 
 use libraries::{INLINED, NAMES, compiled, gdb_list, jitdump, stripped};
-use sessions::{counts, session};
+use sessions::{contexts, old_counts, session};
 use std::path::Path;
 use varid_symbolizer::dex::DexFile;
 use varid_symbolizer::substitute::Substitute;
@@ -171,7 +171,12 @@ fn main() -> Result {
     ] {
         save("layout", name, &[&[machine], code].concat())?;
     }
-    save("counts", "two", counts().as_bytes())
+    save("contexts", "old", old_counts().as_bytes())?;
+    save(
+        "contexts",
+        "tree",
+        &contexts(&scratch.path().join("contexts"))?,
+    )
 }
 
 /// `art::Thread::InitTid` of Debian's ART 11: calls a function, stores the result.

@@ -3,9 +3,11 @@
 use crate::{ART, Result};
 use std::path::Path;
 use varid_fuzz::manifest;
-use varid_model::{Address, Marker, MonotonicNs, Period, Pid, Precision, Reason, Tid};
+use varid_model::{Address, CodeUnits, Marker, MonotonicNs, Period, Pid, Precision, Reason, Tid};
 use varid_recording::{
-    CpuMode, MappingRecord, PERF_DATA, REMAP_BASE, REMAP_SIZE, Sample, SessionRecord, SessionWriter,
+    CONTEXTS_DATA, ContextCount, ContextCounter, ContextMethod, ContextNode, ContextSite,
+    CounterId, CpuMode, MappingRecord, PERF_DATA, REMAP_BASE, REMAP_SIZE, Sample, SessionRecord,
+    SessionWriter, SiteTarget, ThreadSwitch, TraceCompression,
 };
 
 /// A recording of every kind of record.
@@ -100,8 +102,85 @@ pub fn session(folder: &Path) -> Result<Vec<u8>> {
     Ok(std::fs::read(folder.join(PERF_DATA))?)
 }
 
-/// Counts of a method of the seed of a session, and of one in the remap range.
-pub fn counts() -> String {
+/// Contexts of methods of the seed of a session: of every kind of part.
+pub fn contexts(folder: &Path) -> Result<Vec<u8>> {
+    let session = SessionWriter::create(folder, manifest())?;
+    let counters = ["calls", "returns", "unwinds", "bytecodes"].map(|name| ContextCounter {
+        name: name.into(),
+        unit: name.into(),
+    });
+    let mut contexts = session.create_contexts(&counters)?;
+    let pid = Pid::new(10);
+    contexts.add_process(pid, "ART 14")?;
+    let method = ContextMethod {
+        pid,
+        address: Address::new(0x2000),
+        code: Some(CodeUnits::new(8)),
+    };
+    let method = contexts.add_method(&method)?;
+    let site = |pc, target| ContextSite {
+        method,
+        pc: CodeUnits::new(pc),
+        opcode: 0x6e,
+        target,
+    };
+    let name = SiteTarget::Name("org.example.Balls.draw()V".into());
+    let named = contexts.add_site(&site(3, Some(name)))?;
+    contexts.add_site(&site(5, Some(SiteTarget::Method(method))))?;
+    contexts.add_site(&site(6, None))?;
+    let root = ContextNode {
+        pid,
+        tid: Some(Tid::new(10)),
+        parent: None,
+        address: Address::new(0x2000),
+        site: None,
+        time: MonotonicNs::new(2),
+    };
+    let caller = contexts.add_node(&root)?;
+    let callee = contexts.add_node(&ContextNode {
+        parent: Some(caller),
+        address: Address::new(REMAP_BASE + REMAP_SIZE / 2),
+        site: Some(named),
+        time: MonotonicNs::new(4),
+        ..root
+    })?;
+    contexts.add_node(&ContextNode {
+        tid: None,
+        time: MonotonicNs::new(4),
+        ..root
+    })?;
+    for (node, counter, place, value) in [
+        (caller, 0, None, 7),
+        (caller, 1, None, 6),
+        (caller, 3, Some(0), 40),
+        (caller, 3, Some(5), 39),
+        (callee, 0, None, u64::MAX),
+    ] {
+        let counter = CounterId(counter);
+        let count = ContextCount {
+            counter,
+            place,
+            value,
+        };
+        contexts.set_count(node, &count)?;
+    }
+    for (time, from, to) in [(3, 10, 11), (5, 11, 10)] {
+        contexts.add_switch(&ThreadSwitch {
+            time: MonotonicNs::new(time),
+            from: Tid::new(from),
+            to: Tid::new(to),
+        })?;
+    }
+    contexts.add_trace((pid, None), TraceCompression::Plain, b"calls")?;
+    contexts.add_process(Pid::new(11), "HotSpot 17")?;
+    contexts.end_process(pid, None)?;
+    contexts.end_process(Pid::new(11), Some("it was killed"))?;
+    contexts.finish()?;
+    Ok(std::fs::read(folder.join(CONTEXTS_DATA))?)
+}
+
+/// Counts of an old session: of a method of the seed of a session, and of one in the remap range.
+pub fn old_counts() -> String {
     let slot = REMAP_BASE + REMAP_SIZE / 2;
     format!(
         "pid\taddress\ttime_ns\tinvokes\treturns\tunwinds\n10\t0x2000\t2\t7\t6\t1\n10\t{slot:#x}\t4\t{}\t0\t0\n",

@@ -5,8 +5,8 @@ mod code_info;
 mod compressed;
 mod configuration;
 mod container;
+mod contexts;
 mod control;
-mod counts;
 mod demangle;
 mod dex;
 mod elf;
@@ -37,8 +37,8 @@ pub const TARGETS: [(&str, Target); 26] = [
     ("compressed", compressed::fuzz),
     ("configuration", configuration::fuzz),
     ("container", container::fuzz),
+    ("contexts", contexts::fuzz),
     ("control", control::fuzz),
-    ("counts", counts::fuzz),
     ("demangle", demangle::fuzz),
     ("dex", dex::fuzz),
     ("elf", elf::fuzz),

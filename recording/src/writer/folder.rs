@@ -18,6 +18,7 @@ use rustix::{
 
 use crate::{
     PERF_DATA, RAW_DATA, SESSION_JSON, SYMBOLS, calls,
+    contexts::CONTEXTS_DATA,
     error::{Error, Result},
     manifest::Manifest,
 };
@@ -34,7 +35,8 @@ const SESSION_NEW: &str = "session.new";
 /// Returns true if a session's folder may hold a file or folder of this name.
 #[must_use]
 pub fn may_hold(name: &str) -> bool {
-    const OURS: [&str; 7] = [
+    const OURS: [&str; 8] = [
+        CONTEXTS_DATA,
         PERF_DATA,
         PERF_DATA_NEW,
         RAW_DATA,
@@ -276,7 +278,7 @@ impl Folder {
         let found = self.check()?;
         let of_calls = found.iter().filter_map(|name| name.to_str());
         let of_calls = of_calls.filter(|name| calls::is_ours(name));
-        for name in [PERF_DATA, PERF_DATA_NEW, RAW_DATA]
+        for name in [CONTEXTS_DATA, PERF_DATA, PERF_DATA_NEW, RAW_DATA]
             .into_iter()
             .chain(of_calls)
         {

@@ -1,82 +1,65 @@
-//! Collects the calls of each method that VMs count (the tactic method-invoke).
+//! What have VMs counted of the calls of each method (the tactic method-invoke)?
 //!
-//! A VM counts while the session holds its control page. Its counts are read at every flush, and once more when the VM or the
-//! session has ended: the file of counts outlives the process.
+//! A VM counts as long as the session holds its control page. Its counts are read at every flush, and once more when the VM or the
+//! session has ended: the file of counts outlives the process. They are written to contexts.data.
+
+mod contexts;
+mod counting;
+mod missing;
 
 use super::tracked::Tracked;
 use crate::notes::Notes;
 use crate::recorder::{Recorder, RecorderError};
+use contexts::CallContexts;
+use counting::Counting;
+use missing::MissingEvents;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use varid_model::{Address, ById, MonotonicNs, Pid};
+use varid_model::{ById, MonotonicNs, Pid};
 use varid_process::{open_calls, take_control};
-use varid_recording::{CALLS_LOG, CallCount, Tactic};
+use varid_recording::{CALLS_LOG, Tactic};
 use varid_sampler::monotonic_ns;
-use varid_tunnel::abi::{self, Call, VmFile};
-use varid_tunnel::calls::{CallsFile, Counted};
+use varid_tunnel::abi::{self, VmFile};
 use varid_tunnel::control::{ControlPage, Order};
 use varid_vm::seam::Agent;
-use varid_vm::{ManagedProcess, Method};
 
-/// The interval at which a running session writes the counts.
+/// How often the counts of a running session are written.
 const SAVE_INTERVAL: Duration = Duration::from_secs(5);
-/// The last note if there are more processes with uncounted calls than notes are written.
+/// The last note where more processes have calls that are not counted than notes are written.
 const FURTHER: &str = "the calls of further processes are not, or not all, counted either";
-/// The environment variables by which a VM counts from its start.
+/// The environment in which a VM counts from its start on.
 const TACTIC: &str = "VARID_TACTIC";
 const LOG: &str = "VARID_CALL_LOG";
 const FILTERS: &str = "VARID_CALL_FILTERS";
-/// The separator of filters in the environment. No pattern of methods contains it.
+/// The separator of filters there. No pattern of methods has it.
 const SEPARATOR: &str = ";";
 
-/// The counts of all VMs.
+/// What VMs count, and have counted.
 #[derive(Debug, Default)]
 pub struct Calls {
-    /// The order for VMs, or None if they do not count.
+    /// What VMs are to do; None: nothing.
     order: Option<Order>,
     vms: HashMap<Pid, Counting>,
-    /// The prefixes of the methods that a process counts. A process without an entry counts all methods.
+    /// The prefixes of the names of the methods that a process counts. A process without an entry counts all methods.
     filters: HashMap<Pid, Vec<String>>,
     /// The same, in the environment of the session's command.
     at_start: Vec<String>,
-    /// Processes whose VMs have no control page as far as known, and whether varid's agent is in the VM.
+    /// Processes whose VMs have no control page, as far as is known, and whether varid's part is in the VM.
     without_control: BTreeMap<Pid, bool>,
-    /// The counts of processes that have ended or executed another program.
-    ended: Vec<CallCount>,
-    missing: BTreeMap<Missing, u64>,
-    /// The reasons why calls of processes are not counted.
+    contexts: CallContexts,
+    missing: MissingEvents,
+    /// Why the calls of a process are not counted.
     notes: Notes,
     saved: Option<Instant>,
 }
 
-/// The reason why events are missing in the counts or the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Missing {
-    Room,
-    Log,
-    Name,
-}
-
-/// A VM that counts.
-#[derive(Debug)]
-struct Counting {
-    /// The number of the session in its order. Another number resets its counts.
-    session: u64,
-    /// None if another profiler holds it or it cannot be opened, of which there is a note.
-    control: Option<ControlPage>,
-    file: Option<CallsFile>,
-    counted: Counted,
-    /// For each entry of the counts: the address of its method in samples, and the time from which on it has that address.
-    addresses: Vec<Option<(MonotonicNs, Address)>>,
-}
-
 impl Calls {
-    /// Makes the counting for a session in this folder. `log`: also log a line for each event.
+    /// The counting of a session in this folder. `log`: a line is logged for each event, too.
     pub fn new(tactic: Tactic, log: bool, folder: &Path) -> Self {
         let order = || Order {
             tactic: abi::TACTIC_METHOD_INVOKE,
-            // Set for each VM.
+            // Each VM's own.
             session: 0,
             filters: Vec::new(),
             log: if log { log_of(folder) } else { String::new() },
@@ -87,14 +70,14 @@ impl Calls {
         }
     }
 
-    /// Returns the environment by which a command counts from its start: the methods whose names have one of these prefixes, or
+    /// What a command's environment must say for it to count from its start on: methods whose names have one of these prefixes, or
     /// all.
     pub fn environment(&mut self, prefixes: Vec<String>) -> Vec<(&'static str, String)> {
         let Some(order) = &self.order else {
             return Vec::new();
         };
         self.at_start = prefixes;
-        // Empty variables are set, too, because varid may have inherited other values.
+        // Empty variables are set, too: varid may have inherited others.
         vec![
             (TACTIC, Tactic::MethodInvoke.name().to_owned()),
             (LOG, order.log.clone()),
@@ -102,13 +85,13 @@ impl Calls {
         ]
     }
 
-    /// Returns true if a VM has not published its file of counts yet. It may end soon.
+    /// Whether a VM has not said yet where it counts. It may not live long.
     pub fn awaits(&self, tracked: &Tracked) -> bool {
         let counts = |counting: &Counting| counting.file.is_some() || counting.control.is_none();
         self.order.is_some() && !self.vms.get(&tracked.pid()).is_some_and(counts)
     }
 
-    /// Starts the counting of new VMs, and opens their files of counts.
+    /// Starts the counting of new VMs, and finds their files of counts.
     pub fn start_counting(&mut self, tracked: &ById<Pid, Tracked>) {
         let Some(order) = &self.order else {
             return;
@@ -132,20 +115,15 @@ impl Calls {
             let notes = &mut self.notes;
             let filters = &self.filters;
             let counting = self.vms.entry(*pid).or_insert_with(|| {
-                // A number that no other session has, nor an earlier count of this one.
+                // A number that no other session has, nor had an earlier counting of this one.
                 let session = monotonic_ns().get().max(1);
                 let order = Order {
                     session,
                     filters: filters.get(pid).cloned().unwrap_or_default(),
                     ..order.clone()
                 };
-                Counting {
-                    session,
-                    control: take(*pid, &page, &order, notes),
-                    file: None,
-                    counted: Counted::default(),
-                    addresses: Vec::new(),
-                }
+                let control = take(*pid, &page, &order, notes);
+                Counting::new(session, vm.title(), control)
             });
             if counting.file.is_none()
                 && counting.control.is_some()
@@ -158,7 +136,7 @@ impl Calls {
         }
     }
 
-    /// Restricts a process to methods whose names have one of these prefixes, or to all if there are none.
+    /// From now on a process only counts methods whose names have one of these prefixes; none: all methods.
     pub fn restrict(&mut self, pid: Pid, prefixes: Vec<String>) {
         let Some(order) = &self.order else {
             return;
@@ -181,13 +159,17 @@ impl Calls {
         }
     }
 
-    /// Reads the counts. New methods get addresses, which have names from the time of the latest record on.
+    /// Reads what was counted. New methods get addresses, which have names from a time on: that of the latest record. They are added to
+    /// contexts.data.
     pub fn read(
         &mut self,
         tracked: &mut ById<Pid, Tracked>,
         recorder: &mut Recorder,
         time: MonotonicNs,
     ) -> Result<(), RecorderError> {
+        if self.order.is_none() {
+            return Ok(());
+        }
         let mut named = Ok(());
         for (pid, counting) in &mut self.vms {
             counting.read();
@@ -195,15 +177,16 @@ impl Calls {
                 named = named.and(counting.name(tracked, recorder, time));
             }
         }
+        let added = self.contexts.add_methods(&mut self.vms, recorder);
         let gone = |pid: &Pid| !tracked.contains_key(pid);
         let gone: Vec<Pid> = self.vms.keys().copied().filter(gone).collect();
         for pid in gone {
             self.forget(pid);
         }
-        named
+        named.and(added)
     }
 
-    /// Reads and names the counts of a process that leaves the session.
+    /// A process leaves the session. What it has counted is read and named before.
     pub fn read_last(
         &mut self,
         tracked: &mut Tracked,
@@ -219,7 +202,7 @@ impl Calls {
         named
     }
 
-    /// Keeps the counts of a process that has ended or executes another program.
+    /// A process has ended, or executes another program. Its counts are written next.
     pub fn forget(&mut self, pid: Pid) {
         let filters = self.filters.remove(&pid).unwrap_or_default();
         if let Some(mut counting) = self.vms.remove(&pid) {
@@ -237,11 +220,7 @@ impl Calls {
                     "the calls of process {pid} are of {methods}: it ended before its VM read which are wanted"
                 ), FURTHER);
             }
-            self.ended.extend(counting.counts(pid));
-            for (missing, events) in counting.missing() {
-                let sum = self.missing.entry(missing).or_default();
-                *sum = sum.saturating_add(events);
-            }
+            self.missing.add(counting.missing());
             if counting.file.is_none() && counting.control.is_some() {
                 self.notes.add(format!(
                     "the calls of process {pid} are not counted: its VM had not said where it counts when it, or the session, ended, or not so that it could be read"
@@ -252,10 +231,13 @@ impl Calls {
                     "the calls of process {pid} are not all counted: its VM could not do what it was told"
                 ), FURTHER);
             }
+            // The VM stops counting.
+            counting.control = None;
+            self.contexts.end(pid, counting);
         }
     }
 
-    /// Writes the counts if due. At the `last` call VMs stop counting.
+    /// Writes the counts that have changed, if that is due; at the `last` call VMs stop counting.
     pub fn save(&mut self, recorder: &mut Recorder, last: bool) -> Result<(), RecorderError> {
         let due = self
             .saved
@@ -269,26 +251,15 @@ impl Calls {
             pids.into_iter().for_each(|pid| self.forget(pid));
             self.add_notes(recorder);
         }
-        let live = self.vms.iter().flat_map(|(pid, vm)| vm.counts(*pid));
-        let counts: Vec<CallCount> = self.ended.iter().copied().chain(live).collect();
-        Ok(recorder.writer().save_calls(&counts)?)
+        let written = self.contexts.write(&mut self.vms, recorder, last);
+        if last {
+            self.order = None;
+        }
+        written
     }
 
-    /// Adds the reasons for uncounted calls to the recording's notes.
+    /// Adds notes to the recording: why calls are not counted.
     fn add_notes(&mut self, recorder: &mut Recorder) {
-        let missing = self.missing.iter().filter(|(_, events)| **events > 0);
-        let sentences = missing.map(|(missing, events)| match missing {
-            Missing::Room => format!(
-                "{events} calls, returns and unwinds are not counted: a VM counts {} methods, it called more",
-                abi::MAX_CALLS
-            ),
-            Missing::Log => format!(
-                "{events} calls, returns and unwinds are not in the log: the app cannot write it"
-            ),
-            Missing::Name => format!(
-                "{events} calls, returns and unwinds are of methods that could not be named"
-            ),
-        });
         for (pid, has_agent) in &self.without_control {
             self.notes.add(
                 match has_agent {
@@ -301,76 +272,9 @@ impl Calls {
             );
         }
         let notes = &mut recorder.writer().manifest_mut().notes;
-        notes.extend(self.notes.take().into_iter().chain(sentences));
+        notes.extend(self.notes.take());
+        notes.extend(self.missing.sentences());
     }
-}
-
-impl Counting {
-    /// Reads the counts, if they belong to this session.
-    fn read(&mut self) {
-        match self.file.as_ref().map(CallsFile::read) {
-            // 0: the VM counts from its start, and has not read the session's number yet.
-            Some(Ok(counted)) if [self.session, 0].contains(&counted.session) => {
-                self.counted = counted;
-            }
-            Some(Err(error)) => tracing::warn!("{error}"),
-            Some(Ok(_)) | None => {}
-        }
-    }
-
-    /// Assigns addresses to new entries, and writes the names of these addresses.
-    fn name(
-        &mut self,
-        tracked: &mut Tracked,
-        recorder: &mut Recorder,
-        time: MonotonicNs,
-    ) -> Result<(), RecorderError> {
-        let mut named = Ok(());
-        let known = self.addresses.len();
-        for call in self.counted.calls.iter().skip(known) {
-            let address = address_of(call, &mut tracked.managed, recorder);
-            if let Some(address) = address {
-                let (managed, written) = (&mut tracked.managed, &mut tracked.written);
-                named = named.and(recorder.name(address, time, managed, written));
-            }
-            self.addresses.push(address.map(|address| (time, address)));
-        }
-        named
-    }
-
-    fn counts(&self, pid: Pid) -> impl Iterator<Item = CallCount> {
-        let entries = self.counted.calls.iter().zip(&self.addresses);
-        entries.filter_map(move |(call, address)| {
-            let (time, address) = (*address)?;
-            let counted = events(call) > 0 && call.flags & abi::CALL_LEFT_OUT == 0;
-            counted.then_some(CallCount {
-                pid,
-                address,
-                time,
-                invokes: call.invokes,
-                returns: call.returns,
-                unwinds: call.unwinds,
-            })
-        })
-    }
-
-    fn missing(&self) -> [(Missing, u64); 3] {
-        let unnamed = self.counted.calls.iter().enumerate();
-        let unnamed = unnamed
-            .filter(|(index, _)| self.addresses.get(*index).is_none_or(Option::is_none))
-            .fold(0u64, |sum, (_, call)| sum.saturating_add(events(call)));
-        [
-            (Missing::Room, self.counted.uncounted),
-            (Missing::Log, self.counted.unlogged),
-            (Missing::Name, unnamed),
-        ]
-    }
-}
-
-/// The number of a method's calls, returns and unwinds.
-fn events(call: &Call) -> u64 {
-    let ends = call.returns.saturating_add(call.unwinds);
-    call.invokes.saturating_add(ends)
 }
 
 fn take(pid: Pid, page: &VmFile, order: &Order, notes: &mut Notes) -> Option<ControlPage> {
@@ -387,33 +291,6 @@ fn take(pid: Pid, page: &VmFile, order: &Order, notes: &mut Notes) -> Option<Con
         .ok()
 }
 
-/// Returns the address of a method in samples of its process.
-fn address_of(
-    call: &Call,
-    managed: &mut ManagedProcess,
-    recorder: &mut Recorder,
-) -> Option<Address> {
-    let method = managed.counted_method(call);
-    match &method {
-        Method::Known {
-            code: Some(code), ..
-        } => {
-            let space = &mut managed.process.space;
-            Some(Address::new(match call.index {
-                // Any of the methods that share the code.
-                abi::NO_INDEX => code.start,
-                _ => method.own_address(code.start, space),
-            }))
-        }
-        Method::Known {
-            image,
-            index,
-            code: None,
-        } => recorder.remap.slot(image, *index).map(Address::new),
-        Method::Runtime | Method::Unknown | Method::Gone => None,
-    }
-}
-
 fn log_of(folder: &Path) -> String {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     folder.join(CALLS_LOG).to_string_lossy().into_owned()
@@ -427,16 +304,8 @@ mod tests {
     fn a_vm_that_refused_is_named() {
         let mut calls = Calls::default();
         for (pid, refused) in [(1, 0), (2, 3)].map(|(pid, refused)| (Pid::new(pid), refused)) {
-            let counting = Counting {
-                session: 1,
-                control: None,
-                file: None,
-                counted: Counted {
-                    refused,
-                    ..Counted::default()
-                },
-                addresses: Vec::new(),
-            };
+            let mut counting = Counting::new(1, String::new(), None);
+            counting.counted.refused = refused;
             calls.vms.insert(pid, counting);
             calls.forget(pid);
         }

@@ -350,7 +350,7 @@ fn without_the_tactic_nothing_is_counted() -> Result<()> {
     varid.args(["record", "-o"]).arg(&session).arg("--");
     varid.arg(command.get_program()).args(command.get_args());
     ensure!(varid.output()?.status.success());
-    ensure!(!session.join("calls.tsv").exists());
+    ensure!(!session.join("contexts.data").exists());
     let mut report = testbed()?.varid();
     report.args(["report", "--measure", "calls", "-i"]).arg(&session);
     let refused = report.output()?;

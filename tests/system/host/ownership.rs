@@ -68,7 +68,7 @@ fn a_user_who_moves_the_folder_of_roots_session_has_it_recorded_there_and_nothin
     }
     as_user(
         &home,
-        "mv s moved; mkdir -p s/symbols; for name in session.json session.json.new calls.tsv.new symbols/kernel.new symbols/kernel.sym; \
+        "mv s moved; mkdir -p s/symbols; for name in session.json session.json.new contexts.data symbols/kernel.new symbols/kernel.sym; \
          do ln -s \"$1\" s/$name; done",
         &victim,
     )?;

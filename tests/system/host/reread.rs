@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use varid_tests::{Home, Running, judge, manifest, printed, skip_without_root, testbed};
+use varid_tests::{
+    Home, Running, counter_sums, judge, manifest, printed, skip_without_root, testbed,
+};
 
 /// More than any test lasts.
 const ROUNDS: &str = "10000";
@@ -348,15 +350,11 @@ fn calls_are_counted_once_and_named_where_their_vm_leaves_and_comes_back() -> Re
     ensure!(vm.0.wait()?.success(), "{said}");
     session.stop()?;
 
-    let sum = |text: &str, column: usize, of: &dyn Fn(&str) -> bool| -> u64 {
-        let lines = text.lines().filter(|line| of(line));
-        let words =
-            lines.filter_map(|line| line.split_whitespace().nth(column)?.parse::<u64>().ok());
-        words.sum::<u64>()
-    };
-    let truth = sum(&said, 3, &|line| line.contains(" counts "));
-    let calls = std::fs::read_to_string(session.session.join("calls.tsv"))?;
-    let counted = sum(&calls, 3, &|_| true);
+    let counts = said.lines().filter(|line| line.contains(" counts "));
+    let calls = counts.filter_map(|line| line.split_whitespace().nth(3)?.parse::<u64>().ok());
+    let truth = calls.sum::<u64>();
+    let sums = counter_sums(&session.session.join("contexts.data"))?;
+    let counted = sums.get("calls").copied().unwrap_or_default();
     println!("{counted} of {truth} calls are counted");
     // Until the VM hears that it is asked for again it counts for nobody.
     ensure!(counted <= truth && counted * 2 > truth, "{counted} {truth}");

@@ -41,6 +41,19 @@ impl Method {
         code.contains(&pc).then_some(pc)
     }
 
+    /// The length of its bytecode; None: it has none.
+    pub fn code_length(&self) -> Option<CodeUnits> {
+        let Method::Known {
+            code: Some(code), ..
+        } = self
+        else {
+            return None;
+        };
+        let bytes = code.end.saturating_sub(code.start);
+        let units = bytes.checked_div(u64::from(DEX_UNIT))?;
+        u32::try_from(units).ok().map(CodeUnits::new)
+    }
+
     /// The address that stands for one of its instructions, `pc`, and for no other method's: where several methods share the
     /// instructions, that in the method's copy.
     pub fn own_address(&self, pc: u64, space: &mut AddressSpace) -> u64 {

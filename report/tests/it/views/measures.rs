@@ -30,7 +30,7 @@ fn counted(counters: &[(&str, &str)], contexts: &[Context]) -> Fixture {
     });
     let counters: Vec<_> = counters.collect();
     let mut writer = fixture.writer.create_contexts(&counters).unwrap();
-    writer.process(Pid::new(100), "a VM").unwrap();
+    writer.add_process(Pid::new(100), "a VM").unwrap();
     for (parent, address, values) in contexts {
         let node = ContextNode {
             pid: Pid::new(100),
@@ -40,16 +40,17 @@ fn counted(counters: &[(&str, &str)], contexts: &[Context]) -> Fixture {
             site: None,
             time,
         };
-        let node = writer.node(node).unwrap();
+        let node = writer.add_node(&node).unwrap();
         for (counter, value) in (0..).map(CounterId).zip(*values) {
             let count = ContextCount {
                 counter,
                 place: None,
                 value: *value,
             };
-            writer.count(node, count).unwrap();
+            writer.set_count(node, &count).unwrap();
         }
     }
+    writer.end_process(Pid::new(100), None).unwrap();
     writer.finish().unwrap();
     fixture
 }

@@ -1,0 +1,122 @@
+//! Methods and call sites as contexts.data has them.
+
+use varid_model::{Address, CodeUnits};
+
+use super::{
+    ids::MethodId,
+    parts::{ContextSite, SiteTarget},
+    payload::{Payload, put_difference, put_number, put_text},
+};
+
+/// A process, by its place among the processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct ProcessIndex(pub u32);
+
+impl ProcessIndex {
+    pub fn index(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+
+    pub fn at(index: usize) -> Self {
+        Self(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+}
+
+/// A method: process and address (differences to the method before in the chunk), length of the code and 1, or 0.
+#[derive(Debug, Clone, Copy)]
+pub struct MethodRecord {
+    pub process: ProcessIndex,
+    pub address: Address,
+    pub code: Option<CodeUnits>,
+}
+
+/// The last method of a chunk, to which the next one is a difference.
+#[derive(Debug, Default)]
+pub struct LastMethod {
+    process: ProcessIndex,
+    address: Address,
+}
+
+impl LastMethod {
+    pub fn encode(&mut self, out: &mut Vec<u8>, method: &MethodRecord) {
+        put_difference(out, u64::from(self.process.0), u64::from(method.process.0));
+        put_difference(out, self.address.get(), method.address.get());
+        let code = method.code.map(CodeUnits::get);
+        put_number(
+            out,
+            code.map_or(0, |units| u64::from(units).saturating_add(1)),
+        );
+        *self = Self {
+            process: method.process,
+            address: method.address,
+        };
+    }
+
+    pub fn decode(&mut self, payload: &mut Payload<'_>) -> Result<MethodRecord, &'static str> {
+        let process = ProcessIndex(payload.small_difference(self.process.0)?);
+        let address = Address::new(payload.difference(self.address.get())?);
+        let code = match payload.number()?.checked_sub(1) {
+            Some(units) => {
+                let units = u32::try_from(units).map_err(|_| "a method of more than 2^32 units")?;
+                Some(CodeUnits::new(units))
+            }
+            None => None,
+        };
+        *self = Self { process, address };
+        Ok(MethodRecord {
+            process,
+            address,
+            code,
+        })
+    }
+}
+
+/// The method of the last site of a chunk, to which the next one's is a difference.
+///
+/// A site: method (difference), offset, opcode (a byte), kind of the target (a byte), and a name or a method.
+#[derive(Debug, Default)]
+pub struct LastSite {
+    method: u32,
+}
+
+/// The kinds of a site's target.
+mod target {
+    pub const NONE: u8 = 0;
+    pub const NAME: u8 = 1;
+    pub const METHOD: u8 = 2;
+}
+
+impl LastSite {
+    pub fn encode(&mut self, out: &mut Vec<u8>, site: &ContextSite) {
+        put_difference(out, u64::from(self.method), u64::from(site.method.0));
+        put_number(out, u64::from(site.pc.get()));
+        out.push(site.opcode);
+        match &site.target {
+            None => out.push(target::NONE),
+            Some(SiteTarget::Name(name)) => {
+                out.push(target::NAME);
+                put_text(out, name);
+            }
+            Some(SiteTarget::Method(method)) => {
+                out.push(target::METHOD);
+                put_number(out, u64::from(method.0));
+            }
+        }
+        self.method = site.method.0;
+    }
+
+    pub fn decode(&mut self, payload: &mut Payload<'_>) -> Result<ContextSite, &'static str> {
+        self.method = payload.small_difference(self.method)?;
+        Ok(ContextSite {
+            method: MethodId(self.method),
+            pc: CodeUnits::new(payload.small()?),
+            opcode: payload.byte()?,
+            target: match payload.byte()? {
+                target::NONE => None,
+                target::NAME => Some(SiteTarget::Name(payload.text()?.to_owned())),
+                target::METHOD => Some(SiteTarget::Method(MethodId(payload.small()?))),
+                _ => return Err("a call site whose target is of an unknown kind"),
+            },
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! Writes what VMs have counted into the session's contexts.data, also of processes that have ended.
+
+use super::counting::{Counting, counters};
+use crate::recorder::{Recorder, RecorderError};
+use std::collections::{HashMap, VecDeque};
+use varid_model::Pid;
+use varid_recording::ContextWriter;
+
+/// The session's contexts.data, from the first read of counts on.
+#[derive(Debug, Default)]
+pub struct CallContexts {
+    writer: Option<ContextWriter>,
+    /// Processes that have ended or executed another program, until their last counts are written.
+    ended: VecDeque<(Pid, Counting)>,
+}
+
+impl CallContexts {
+    /// A process has ended, or executes another program. What it has counted is written next.
+    pub fn end(&mut self, pid: Pid, counting: Counting) {
+        self.ended.push_back((pid, counting));
+    }
+
+    /// Adds the new methods of all processes. Those that have ended come first: another program may count in the same process.
+    pub fn add_methods(
+        &mut self,
+        vms: &mut HashMap<Pid, Counting>,
+        recorder: &mut Recorder,
+    ) -> Result<(), RecorderError> {
+        let contexts = match &mut self.writer {
+            Some(contexts) => contexts,
+            none => none.insert(recorder.writer().create_contexts(&counters())?),
+        };
+        while let Some((pid, counting)) = self.ended.front_mut() {
+            counting.end(*pid, contexts)?;
+            self.ended.pop_front();
+        }
+        for (pid, counting) in vms {
+            counting.add_methods(*pid, contexts)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the counts that have changed, and new methods. The `last` call completes the file.
+    pub fn write(
+        &mut self,
+        vms: &mut HashMap<Pid, Counting>,
+        recorder: &mut Recorder,
+        last: bool,
+    ) -> Result<(), RecorderError> {
+        self.add_methods(vms, recorder)?;
+        let Some(mut contexts) = self.writer.take() else {
+            return Ok(());
+        };
+        let counts = vms.values_mut();
+        let written = counts
+            .map(|counting| counting.write_counts(&mut contexts))
+            .collect::<Result<(), _>>();
+        if last {
+            written?;
+            return Ok(contexts.finish()?);
+        }
+        let flushed = contexts.flush();
+        self.writer = Some(contexts);
+        written?;
+        Ok(flushed?)
+    }
+}
