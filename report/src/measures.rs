@@ -163,6 +163,14 @@ impl ShownMeasures {
         self.columns == MeasureColumns::Samples
     }
 
+    /// What percentages of samples are of: what the measures are, if they are samples.
+    pub fn percent_of(&self, otherwise: PercentOf) -> PercentOf {
+        match (self.columns, self.lead) {
+            (MeasureColumns::Samples, 0) => PercentOf::Samples,
+            _ => otherwise,
+        }
+    }
+
     /// Returns true if each measure is exact.
     pub fn are_exact(&self) -> bool {
         self.list.iter().all(|measure| measure.exact)

@@ -13,7 +13,7 @@ use crate::{
     shares::{Share, StackWeights},
     stack_filter::has_name,
     stacks::StackId,
-    view::View,
+    view::{PercentOf, View},
     weights::{ProfileCounter, SampleWeight, Weight},
 };
 
@@ -29,6 +29,8 @@ pub(crate) struct Scope<'p> {
     pub samples: SampleWeight,
     /// What weights have the values of.
     pub measures: ShownMeasures,
+    /// What percentages of samples are of.
+    pub percent_of: PercentOf,
     /// The sum of the weights.
     pub all: Weight,
     pub weights: StackWeights<'p>,
@@ -81,6 +83,7 @@ impl<'p> Scope<'p> {
             samples: profile.weight(event.event),
             all: weights.sum(&counters),
             weights: StackWeights::new(&profile.stacks, weights, &counters),
+            percent_of: measures.percent_of(view.percent_of),
             measures,
             selected: selected_symbols(profile, view),
             merged: Vec::new(),
@@ -179,7 +182,7 @@ impl<'p> Scope<'p> {
 
     /// The number that percentages of samples are of.
     pub const fn sample_value(&self, weight: SampleWeight) -> u64 {
-        self.view.percent_of.value(weight)
+        self.percent_of.value(weight)
     }
 
     /// How many percent of the event's samples some are.

@@ -36,7 +36,8 @@ struct Node {
 const LISTED: usize = 4;
 
 impl StackTableBuilder {
-    /// The stack with these frames, from the outermost to the leaf; none of no frames.
+    /// The stack with these frames, from the outermost to the leaf; None for no frames.
+    #[cfg(test)]
     pub fn intern(&mut self, frames: impl IntoIterator<Item = FrameId>) -> Option<StackId> {
         let child = |stack, frame| self.child(stack, frame);
         frames.into_iter().fold(None, child)

@@ -165,7 +165,7 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
         filtered: &manifest.counts.filtered,
         malformed: Some(manifest.counts.malformed).filter(|count| *count > 0),
         throttled: manifest.counts.throttled,
-        percent_of: scope.view.percent_of.name(),
+        percent_of: scope.percent_of.name(),
         measures: measures(scope),
         layers: views::layers(scope, OutputFormat::Json).into_objects(),
         images,

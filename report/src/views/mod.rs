@@ -64,7 +64,6 @@ impl ReportTable {
     pub const VM_FRAMES: &'static Self = &sampled_frames::TABLE.table;
 
     /// Returns all tables.
-    #[must_use]
     pub fn all() -> impl Iterator<Item = &'static Self> {
         TABLES.iter().map(|kind| &kind.table)
     }

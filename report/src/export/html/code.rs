@@ -14,7 +14,7 @@ use crate::{
     },
     frames::SymbolId,
     scope::Scope,
-    shares::Share,
+    shares::SampleShare,
     view::View,
 };
 
@@ -92,7 +92,11 @@ fn make_plain(annotation: &mut Annotation) {
 }
 
 /// The hottest methods with the numbers of their symbols, those of one image behind each other.
-fn methods(walk: &Walk, scope: &Scope, symbols: &SymbolNumbers) -> Vec<(u32, SymbolId, Share)> {
+fn methods(
+    walk: &Walk,
+    scope: &Scope,
+    symbols: &SymbolNumbers,
+) -> Vec<(u32, SymbolId, SampleShare)> {
     let numbered = |(id, share)| Some((symbols.get(id)?, id, share));
     let all = hottest(scope, LEAST).into_iter().filter_map(numbered);
     let mut methods: Vec<_> = all.take(MOST_METHODS).collect();

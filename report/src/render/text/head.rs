@@ -38,7 +38,7 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let start = one_line(&manifest.wall_start);
     writeln!(out, "Profile of {target}, {seconds} s from {start}{state}")?;
     let (samples, period) = (scope.samples.samples(), scope.samples.period());
-    let of = match scope.view.percent_of {
+    let of = match scope.percent_of {
         _ if !scope.measures.are_samples() => format!("each measure: {}", measures(scope)),
         PercentOf::Period => format!("{period} {} in {samples} samples", scope.unit()),
         PercentOf::Samples => format!("{samples} samples"),
