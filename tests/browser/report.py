@@ -20,7 +20,11 @@ from chromium import Browser
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
 import html_report  # noqa: E402
 
-ROWS = "Array.from(document.querySelectorAll('#methods tr'), (row) => Array.from(row.cells, (cell) => cell.textContent))"
+# A name that is shown in a shorter form has the whole one as its title.
+ROWS = (
+    "Array.from(document.querySelectorAll('#methods tr'), (row) => Array.from(row.cells,"
+    " (cell) => cell.querySelector('button[title]')?.title ?? cell.textContent))"
+)
 
 
 def share(text):

@@ -47,23 +47,25 @@ int64_t Java_org_example_vm_Main_printName(void *env, void *cls, int32_t n)
     return n;
 }
 
-/* The file that holds the code of Compiled.sum: its jmethodID points to its ArtMethod, whose entry point is there in ART 11 of 64 bits.
- * The line is as /proc/self/maps has it, from the name on. */
+/* The file that holds the code of Compiled.sum: its jmethodID points to its ArtMethod. On 64 bits the entry point is at 32 in ART 11, and at 24
+ * in ART 14; what is at the other place is no address of code. The line is as /proc/self/maps has it, from the name on. */
 static void find_code(jni_env env, jni_class cls, char *file, size_t size)
 {
-    enum { ENTRY_POINT = 32 };
+    static const size_t entry_points[] = { 32, 24 };
     const char *method = (const char *)jni_static_method(env, cls, "sum", "(I)J");
     FILE *maps = fopen("/proc/self/maps", "r");
     char line[1024];
     uint64_t entry, start, end;
-    memcpy(&entry, method + ENTRY_POINT, sizeof entry);
     snprintf(file, size, "none\n");
     while (maps && fgets(line, sizeof line, maps)) {
         int name = 0;
         if (sscanf(line, "%lx-%lx r-x%*c %*s %*s %*s %n", &start, &end, &name) < 2 || name == 0)
             continue;
-        if (start <= entry && entry < end)
-            snprintf(file, size, "%s", line + name);
+        for (size_t i = 0; i < sizeof entry_points / sizeof *entry_points; i++) {
+            memcpy(&entry, method + entry_points[i], sizeof entry);
+            if (start <= entry && entry < end)
+                snprintf(file, size, "%s", line + name);
+        }
     }
     if (maps)
         fclose(maps);
