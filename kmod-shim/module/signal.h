@@ -16,13 +16,13 @@ static u64 search_ucontext(u64 from, u64 stack, u64 size)
 {
 	u8 start[VARID_UCONTEXT_STACK_SIZE + sizeof(u64)] __aligned(8);
 	const u64 last = (stack + size - VARID_UCONTEXT_BYTES) & ~(u64)(VARID_UCONTEXT_ALIGN - 1);
-	u64 places;
+	u64 places, place;
 
 	from = max(from, stack + size - min_t(u64, size, SIGNAL_STACK_SEARCHED));
 	if (stack + size < stack || last < from)
 		return 0;
 	places = (last - from) / VARID_UCONTEXT_ALIGN + 1;
-	for (u64 place = 0; place < places; place++) {
+	for (place = 0; place < places; place++) {
 		const u64 at = last - place * VARID_UCONTEXT_ALIGN;
 
 		if (!varid_copy(start, at, sizeof(start)) && varid_is_ucontext(start, stack, size))
