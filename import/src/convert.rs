@@ -11,10 +11,19 @@ use crate::{
     chain::Callers,
     converter::{Converter, Events},
     error::{Error, Result},
-    format::SourceFormat,
-    perfdata::{Damage, PerfData, RecordReader, RecordSorter},
+    format::ImportFormat,
+    perfdata::{Damage, PerfData, RecordReader, RecordSorter, is_perf_data},
     request::{ImportRequest, Imported, Origin},
     source_facts::{host, session_events, target},
+};
+
+/// perf.data.
+pub(crate) static READER: ImportFormat = ImportFormat {
+    name: "perf-data",
+    about: "perf.data of perf or simpleperf",
+    noun: "perf.data",
+    recognises: |start| is_perf_data(start.bytes()),
+    read: import,
 };
 
 /// The records of a file, and the latest time of those that were read; none: it has ended.
@@ -24,7 +33,7 @@ struct Stream<R> {
 }
 
 /// Imports perf.data of perf or simpleperf.
-pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
+fn import(request: ImportRequest) -> Result<Imported> {
     let input = request.input;
     let damaged = |damage: Damage| Error::Data {
         path: input.path.clone(),
@@ -49,7 +58,7 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
         .collect();
     let origin = Origin {
         input: &input,
-        format: SourceFormat::PerfData,
+        format: READER.name,
         writer: Some(writer_name.to_owned()),
         target: target(&source.features, &input),
         host: host.clone(),
@@ -147,5 +156,5 @@ pub(crate) fn perf_data(request: ImportRequest) -> Result<Imported> {
     while let Some(record) = sorter.next_ready() {
         converter.record(&events, &record)?;
     }
-    converter.finish(input, &host, &source.features)
+    converter.finish(input, &host, &source.features, READER.name)
 }

@@ -25,7 +25,6 @@ use crate::{
     counters::Counters,
     dwarf::Unwinder,
     error::Result,
-    format::SourceFormat,
     input::Input,
     kernel::KernelNames,
     layers,
@@ -430,12 +429,13 @@ impl Converter {
         }
     }
 
-    /// Writes what is known when all records are written.
+    /// Writes what is known when all records are written. `format`: the name of the source's format.
     pub(crate) fn finish(
         mut self,
         input: Input,
         host: &Host,
         features: &Features,
+        format: &'static str,
     ) -> Result<Imported> {
         let lost = recorder_lost(features).saturating_add(self.tally.unreported());
         if lost > 0 {
@@ -462,7 +462,7 @@ impl Converter {
             false => "perf",
         };
         let summary = ImportSummary {
-            format: SourceFormat::PerfData,
+            format,
             writer: Some(writer.to_owned()),
             samples: self.writer.counts().samples,
             excluded: excluded.clone(),

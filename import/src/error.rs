@@ -29,12 +29,14 @@ pub enum Error {
     },
     /// The content is of no format that is known.
     #[error(
-        "{path} is neither perf.data nor text of 'perf script' or folded stacks (it starts with {start:?}): --format names its format if it is one of these",
+        "{path} is {neither} (it starts with {start:?}): --format names its format if it is one of these",
         path = .path.display()
     )]
     UnknownFormat {
         /// The file.
         path: PathBuf,
+        /// The formats that are known: "neither A nor B or C".
+        neither: String,
         /// What it starts with.
         start: String,
     },

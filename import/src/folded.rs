@@ -11,30 +11,49 @@ use varid_recording::{EventDesc, Host, SessionTarget, TargetKind};
 
 use crate::{
     error::{Error, Result},
-    folded_line::{frame, image, is_comment, is_marked, split},
-    format::SourceFormat,
+    folded_line::{are_likely, frame, image, is_comment, is_marked, split},
+    format::ImportFormat,
     input::Input,
     limits::{MAX_SHORT_NAME, cut},
     lines::Lines,
+    other_format,
     request::{ImportRequest, Imported, Origin, RAW_EVENT, Span},
+    start::SourceStart,
     text::{TextSample, TextSession},
     text_names::{NamedFrame, TextNames},
     text_tasks::{MAX_THREADS, ThreadName},
+};
+
+/// Folded stacks.
+pub(crate) static READER: ImportFormat = ImportFormat {
+    name: "folded",
+    about: "Folded stacks, a line for each: of stackcollapse scripts, async-profiler, 'varid export'",
+    noun: "folded stacks",
+    recognises,
+    read: import,
 };
 
 /// The longest line that is read.
 const MAX_LINE: usize = 4 << 20;
 /// The process that all stacks are of; its threads follow.
 const PROCESS: u32 = 1;
+
+/// Lines of other formats end in numbers, too.
+fn recognises(start: &SourceStart<'_>) -> bool {
+    let lines = start.lines();
+    let lines = lines.filter(|_| other_format::of_start(start.bytes()).is_none());
+    lines.is_some_and(are_likely)
+}
+
 /// Imports folded stacks.
-pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
+fn import(request: ImportRequest) -> Result<Imported> {
     let input = request.input;
     let path = &input.path;
     let name = path.file_stem().unwrap_or(path.as_os_str());
     let name = name.to_string_lossy().into_owned();
     let origin = Origin {
         input: &input,
-        format: SourceFormat::Folded,
+        format: READER.name,
         writer: None,
         target: SessionTarget {
             kind: TargetKind::Command,
@@ -186,6 +205,6 @@ impl Threads {
 
 fn finish(session: TextSession, input: Input, notes: Vec<String>) -> Result<Imported> {
     let times = (Span::default(), input.modified);
-    let imported = session.finish((SourceFormat::Folded, None), "", notes, times)?;
+    let imported = session.finish((READER.name, None), "", notes, times)?;
     Ok((imported, input.path))
 }

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | what is imported, and where to | [`import`], [`ImportRequest`] |
 //! | what became of it | [`ImportSummary`] |
-//! | which format does a file have | [`SourceFormat`] |
+//! | which formats are imported, and which one does a file have | [`ImportFormat`], `formats`, `start` |
 //! | how is it read: from a file, a pipe, compressed | `input`, `zstd` |
 //! | which files has a recording that is a folder | `recording_folder` |
 //! | what does perf.data say | `perfdata` |
@@ -59,6 +59,7 @@ mod error;
 mod folded;
 mod folded_line;
 mod format;
+mod formats;
 mod images;
 mod import;
 mod input;
@@ -80,6 +81,7 @@ mod simpleperf;
 mod source_facts;
 mod source_names;
 mod spaces;
+mod start;
 mod summary;
 mod tally;
 mod text;
@@ -88,7 +90,7 @@ mod text_tasks;
 mod zstd;
 
 pub use error::{Error, Result};
-pub use format::SourceFormat;
+pub use format::ImportFormat;
 pub use import::import;
 pub use input::Input;
 pub use request::ImportRequest;

@@ -10,15 +10,24 @@ use varid_recording::{EventDesc, SessionEvents, SessionTarget, TargetKind};
 use crate::{
     Input,
     error::{Error, Result},
-    format::SourceFormat,
+    format::ImportFormat,
     layers,
     lines::Lines,
     request::{ImportRequest, Imported, Origin, RAW_EVENT, Span},
     script_header::ScriptHeader,
-    script_samples::{OddLines, ScriptSample, ScriptSamples},
+    script_samples::{OddLines, ScriptSample, ScriptSamples, is_script},
     text::{TextSample, TextSession},
     text_names::{NamedFrame, TextNames},
     text_tasks::{OTHERS, TextTasks},
+};
+
+/// The text of `perf script`.
+pub(crate) static READER: ImportFormat = ImportFormat {
+    name: "perf-script",
+    about: "What 'perf script' prints",
+    noun: "text of 'perf script'",
+    recognises: |start| start.lines().is_some_and(is_script),
+    read: import,
 };
 
 /// The longest line that is read.
@@ -82,7 +91,7 @@ struct Survey {
 }
 
 /// Imports the text of `perf script`.
-pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
+fn import(request: ImportRequest) -> Result<Imported> {
     let input = request.input;
     let mut survey = Survey::read(&input)?;
     let events: Vec<_> = survey
@@ -108,7 +117,7 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
     let end = header.captured.unwrap_or(input.modified);
     let origin = Origin {
         input: &input,
-        format: SourceFormat::PerfScript,
+        format: READER.name,
         writer: Some("perf".to_owned()),
         target: SessionTarget {
             kind: TargetKind::Command,
@@ -164,7 +173,7 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
             "the text has more threads, or processes with files, than are kept: {of_others} samples are shown as of one thread"
         ));
     }
-    let source = (SourceFormat::PerfScript, Some("perf"));
+    let source = (READER.name, Some("perf"));
     let imported = session.finish(source, &arch, notes, (span, end))?;
     Ok((imported, input.path))
 }

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::format::SourceFormat;
-
 /// What was imported and what was not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportSummary {
-    /// What the source is.
-    pub format: SourceFormat,
+    /// The [name](crate::ImportFormat::name) of the source's format.
+    pub format: &'static str,
     /// The program that wrote it, if it is known: `perf`, `simpleperf`.
     pub writer: Option<String>,
     /// Samples of the session.

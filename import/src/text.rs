@@ -8,7 +8,6 @@ use varid_recording::{CpuMode, MappingRecord, NO_UID, Sample, SessionRecord, Ses
 
 use crate::{
     error::Result,
-    format::SourceFormat,
     images::{self, ImageFile},
     input::Input,
     request::Span,
@@ -188,11 +187,11 @@ impl TextSession {
         Ok(count)
     }
 
-    /// Ends the session: its writer, and what was imported. `source`: the text's format, and the program that wrote it, if it is known;
+    /// Ends the session: its writer, and what was imported. `source`: the name of the text's format, and the program that wrote it, if it is known;
     /// `span` and `end`: when its samples were taken, and by the wall clock when the recording ended.
     pub(crate) fn finish(
         mut self,
-        (format, writer): (SourceFormat, Option<&str>),
+        (format, writer): (&'static str, Option<&str>),
         arch: &str,
         mut notes: Vec<String>,
         (span, end): (Span, SystemTime),
