@@ -1,4 +1,6 @@
 //! Do sessions of other profilers' recordings say what these say?
+#![cfg(test)] // for the switches of clippy.toml
+#![allow(clippy::arithmetic_side_effects)]
 
 mod common;
 mod hostile;
