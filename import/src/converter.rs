@@ -295,7 +295,7 @@ impl Converter {
             }
             SourceRecord::Exit { task, parent } => {
                 let ((pid, tid), (ppid, ptid)) = (ids(task), ids(parent));
-                self.unwinder.end(task);
+                self.unwinder.end(task.0, task.1);
                 SessionRecord::Exit {
                     time,
                     pid,

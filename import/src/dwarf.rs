@@ -116,7 +116,7 @@ impl Unwinder {
     }
 
     /// A thread has ended; with its main thread a process is taken to end.
-    pub(crate) fn end(&mut self, (pid, tid): (u32, u32)) {
+    pub(crate) fn end(&mut self, pid: u32, tid: u32) {
         if pid == tid {
             self.spaces.end(pid);
         }

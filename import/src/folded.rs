@@ -19,7 +19,7 @@ use crate::{
     other_format,
     request::{ImportRequest, Imported, Origin, RAW_EVENT, Span},
     start::SourceStart,
-    text::{TextSample, TextSession},
+    text::{TextSample, TextSession, TextSummary},
     text_names::{NamedFrame, TextNames},
     text_tasks::{MAX_THREADS, ThreadName},
 };
@@ -204,7 +204,13 @@ impl Threads {
 }
 
 fn finish(session: TextSession, input: Input, notes: Vec<String>) -> Result<Imported> {
-    let times = (Span::default(), input.modified);
-    let imported = session.finish((READER.name, None), "", notes, times)?;
+    let imported = session.finish(TextSummary {
+        format: READER.name,
+        writer: None,
+        arch: "",
+        span: Span::default(),
+        end: input.modified,
+        notes,
+    })?;
     Ok((imported, input.path))
 }

@@ -16,7 +16,7 @@ use crate::{
     request::{ImportRequest, Imported, Origin, RAW_EVENT, Span},
     script_header::ScriptHeader,
     script_samples::{OddLines, ScriptSample, ScriptSamples, is_script},
-    text::{TextSample, TextSession},
+    text::{TextSample, TextSession, TextSummary},
     text_names::{NamedFrame, TextNames},
     text_tasks::{OTHERS, TextTasks},
 };
@@ -97,7 +97,7 @@ fn import(request: ImportRequest) -> Result<Imported> {
     let events: Vec<_> = survey
         .events
         .iter()
-        .map(|event| survey.event(event))
+        .map(|(name, periods)| survey.event(name, *periods))
         .collect();
     let mut described = events.iter().map(ScriptEvent::described);
     let Some(first) = described.next() else {
@@ -173,8 +173,14 @@ fn import(request: ImportRequest) -> Result<Imported> {
             "the text has more threads, or processes with files, than are kept: {of_others} samples are shown as of one thread"
         ));
     }
-    let source = (READER.name, Some("perf"));
-    let imported = session.finish(source, &arch, notes, (span, end))?;
+    let imported = session.finish(TextSummary {
+        format: READER.name,
+        writer: Some("perf"),
+        arch: &arch,
+        span,
+        end,
+        notes,
+    })?;
     Ok((imported, input.path))
 }
 
@@ -277,10 +283,10 @@ impl Survey {
     }
 
     /// What an event's samples without a period stand for: nanoseconds, if it is a clock and the header says how often it ticks.
-    fn event(&self, (name, periods): &(String, Periods)) -> ScriptEvent {
+    fn event(&self, name: &str, periods: Periods) -> ScriptEvent {
         let is_clock = name.contains(CLOCK);
         let said = self.header.rate(name);
-        let (rate, unsaid) = match (said, *periods) {
+        let (rate, unsaid) = match (said, periods) {
             (Some(Rate::Frequency(hz)), _) if is_clock && hz > 0 => {
                 (Rate::Frequency(hz), SECOND.checked_div(hz))
             }
@@ -291,9 +297,9 @@ impl Survey {
             // A period of 0 is none.
             (Some(Rate::Period(0)) | None, _) => (Rate::Period(1), None),
         };
-        let has_weights = *periods != Periods::Absent || unsaid.is_some();
+        let has_weights = periods != Periods::Absent || unsaid.is_some();
         ScriptEvent {
-            name: name.clone(),
+            name: name.to_owned(),
             period: unsaid.unwrap_or(1),
             rate,
             is_clock: is_clock && has_weights,
@@ -306,8 +312,8 @@ impl Survey {
         for (task, name) in self.tasks.first_names() {
             session.name(task, name, start)?;
         }
-        for map in self.tasks.maps() {
-            session.map(input, map, MonotonicNs::new(start))?;
+        for (pid, image) in self.tasks.maps() {
+            session.map(input, pid, image, MonotonicNs::new(start))?;
         }
         Ok(())
     }

@@ -28,6 +28,23 @@ pub(crate) struct TextSample {
     pub(crate) ip: Option<u64>,
 }
 
+/// What is known of a text when all of it has been read.
+#[derive(Debug)]
+pub(crate) struct TextSummary<'a> {
+    /// The name of its format.
+    pub(crate) format: &'static str,
+    /// The program that wrote it, if it is known.
+    pub(crate) writer: Option<&'a str>,
+    /// The recorded machine's architecture as uname(2) has it; empty: it is not known.
+    pub(crate) arch: &'a str,
+    /// When its samples were taken.
+    pub(crate) span: Span,
+    /// When the recording ended, by the wall clock.
+    pub(crate) end: SystemTime,
+    /// Notes of the session, as sentences.
+    pub(crate) notes: Vec<String>,
+}
+
 /// Writes the session of a text.
 #[derive(Debug)]
 pub(crate) struct TextSession {
@@ -81,7 +98,7 @@ impl TextSession {
         let time = MonotonicNs::new(sample.time);
         let (pid, tid) = sample.task;
         for image in std::mem::take(&mut self.used) {
-            self.map(input, (pid, image), time)?;
+            self.map(input, pid, image, time)?;
         }
         let frames = std::mem::take(&mut self.frames);
         let leaf = frames.first().copied().unwrap_or_default();
@@ -132,7 +149,8 @@ impl TextSession {
     pub(crate) fn map(
         &mut self,
         input: &Input,
-        (pid, image): (u32, usize),
+        pid: u32,
+        image: usize,
         time: MonotonicNs,
     ) -> Result<()> {
         if !self.mapped.insert((pid, image)) {
@@ -187,25 +205,22 @@ impl TextSession {
         Ok(count)
     }
 
-    /// Ends the session: its writer, and what was imported. `source`: the name of the text's format, and the program that wrote it, if it is known;
-    /// `span` and `end`: when its samples were taken, and by the wall clock when the recording ended.
+    /// Ends the session: its writer, and what was imported.
     pub(crate) fn finish(
         mut self,
-        (format, writer): (&'static str, Option<&str>),
-        arch: &str,
-        mut notes: Vec<String>,
-        (span, end): (Span, SystemTime),
+        summary: TextSummary<'_>,
     ) -> Result<(SessionWriter, ImportSummary)> {
-        let named_images = self.write_images(arch)?;
+        let mut notes = summary.notes;
+        let named_images = self.write_images(summary.arch)?;
         if self.unnamed > 0 {
             notes.push(format!(
                 "the text has more names or files than are kept: {} frames are shown as [names beyond the limit]",
                 self.unnamed
             ));
         }
-        let summary = ImportSummary {
-            format,
-            writer: writer.map(str::to_owned),
+        let imported = ImportSummary {
+            format: summary.format,
+            writer: summary.writer.map(str::to_owned),
             samples: self.writer.counts().samples,
             excluded: self.excluded.clone(),
             lost: 0,
@@ -216,7 +231,7 @@ impl TextSession {
         let manifest = self.writer.manifest_mut();
         manifest.notes = notes;
         manifest.counts.filtered = self.excluded;
-        span.write(manifest, end);
-        Ok((self.writer, summary))
+        summary.span.write(manifest, summary.end);
+        Ok((self.writer, imported))
     }
 }

@@ -185,7 +185,7 @@ impl Sampler {
     /// start. A thread that has ended meanwhile is no error.
     pub fn add_thread(&mut self, pid: Pid, tid: Tid) -> Result<(), SamplerError> {
         let (source, options) = (&mut self.source, &self.options);
-        source.add_thread(options, (pid, tid), &mut self.cpus)
+        source.add_thread(options, pid, tid, &mut self.cpus)
     }
 
     /// A process has forked another. Such a source samples both with the same events.

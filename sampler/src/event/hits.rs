@@ -40,14 +40,11 @@ impl HitSource {
             Rate::Frequency(_) => Rate::Period(1),
             Rate::Period(period) => Rate::Period(period.max(1)),
         };
-        let by_program = (
-            perf::PERF_TYPE_SOFTWARE,
-            u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT),
-        );
+        let config = u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT);
         Event {
             hits: Some(self),
             // perf's readers want a tracepoint's format with samples of its type. The name says what it is.
-            ..Event::generic(name, by_program, rate)
+            ..Event::generic(name, perf::PERF_TYPE_SOFTWARE, config, rate)
         }
     }
 }

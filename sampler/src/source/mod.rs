@@ -211,12 +211,13 @@ impl Source {
     pub(super) fn add_thread(
         &mut self,
         options: &SamplerOptions,
-        (pid, tid): (Pid, Tid),
+        pid: Pid,
+        tid: Tid,
         cpus: &mut [Cpu],
     ) -> Result<(), SamplerError> {
         match self {
             Source::Bpf(_) | Source::Module(_) => Ok(()),
-            Source::StackCopy(copy) => copy.add_thread(options, (pid, tid), cpus),
+            Source::StackCopy(copy) => copy.add_thread(options, pid, tid, cpus),
         }
     }
 
@@ -283,7 +284,8 @@ fn side_band(attr: &mut perf::EventAttr) {
 /// Maps a CPU's ring, of `pages` pages or fewer. It belongs to an event that counts nothing, which errors call `name`; `shape` says what it
 /// reports, and `pid` of which process (-1: of all).
 fn map_ring(
-    (cpu, pid): (u32, i32),
+    cpu: u32,
+    pid: i32,
     pages: usize,
     name: &str,
     shape: impl Fn(&mut perf::EventAttr),
@@ -297,14 +299,15 @@ fn map_ring(
         // The reader is woken when a quarter of the ring is full.
         attr.set_watermark(true);
         attr.wakeup_watermark = (pages as u32).saturating_mul(1024);
-        open_own(attr, (cpu, pid), name)
+        open_own(attr, cpu, pid, name)
     })
 }
 
 /// Opens an event that carries records of varid's own, and is not one of the session's.
 fn open_own(
     mut attr: perf::EventAttr,
-    (cpu, pid): (u32, i32),
+    cpu: u32,
+    pid: i32,
     name: &str,
 ) -> Result<OwnedFd, SamplerError> {
     open(&mut attr, pid, cpu as i32, None).map_err(|source| open_error(name, cpu, source))

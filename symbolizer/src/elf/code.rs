@@ -58,7 +58,8 @@ impl MachineCode {
     /// [`Error::Io`](crate::Error::Io) if the file cannot be read; [`Error::Elf`](crate::Error::Elf) if it is not a usable ELF file, has another build-id than `build_id` (empty: any
     /// is right), has no instructions there, or they are of another machine than x86 and ARM.
     pub fn read(
-        (path, entry): (&Path, Option<&str>),
+        path: &Path,
+        entry: Option<&str>,
         build_id: &[u8],
         range: Range<u64>,
     ) -> Result<Self> {

@@ -13,6 +13,15 @@ use crate::{Error, Frame, Result};
 /// The kernel is moved by whole pages.
 const PAGE: u64 = 4096;
 
+/// Where one boot of a kernel had its code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextSymbol<'a> {
+    /// The first symbol of the code: `_text` or `_stext`.
+    pub name: &'a str,
+    /// Its address.
+    pub address: u64,
+}
+
 /// A kernel's ELF file, with the addresses that one boot of it had.
 #[derive(Debug)]
 pub struct Vmlinux {
@@ -24,14 +33,14 @@ pub struct Vmlinux {
 impl Vmlinux {
     /// Looks for the file of a kernel by its release (`uname -r`) and build-id in the places where
     /// systems keep it, and in the symbol folders of `debug_files`. None: it is in none of them.
-    /// `text` is where the kernel had `symbol` (`_text` or `_stext`).
+    /// `text` is where the kernel was.
     ///
     /// # Errors
     /// As [`Vmlinux::open`], for the first file of this kernel, if there is none that can be used.
     pub fn find(
         release: &str,
         build_id: &[u8],
-        (symbol, text): (&str, u64),
+        text: TextSymbol<'_>,
         debug_files: &DebugFiles,
     ) -> Result<Option<Self>> {
         if build_id.is_empty() {
@@ -44,7 +53,7 @@ impl Vmlinux {
                 continue;
             };
             if source.symbols().build_id() == Some(build_id) {
-                match Self::place(source, &path, (symbol, text)) {
+                match Self::place(source, &path, text) {
                     Ok(found) => return Ok(Some(found)),
                     Err(error) => fault = fault.or(Some(error)),
                 }
@@ -53,15 +62,15 @@ impl Vmlinux {
         fault.map_or(Ok(None), Err)
     }
 
-    /// Opens the file of a kernel that had `symbol` (`_text` or `_stext`) at the address `text`.
+    /// Opens the file of a kernel that was at `text`.
     ///
     /// # Errors
     /// [`Error::Io`] or [`Error::Elf`] if it cannot be read, has another build-id, or no such
-    /// symbol; [`Error::KernelHidden`] if `text` is zero, as it is shown to those without privileges.
+    /// symbol; [`Error::KernelHidden`] if the address is zero, as it is shown to those without privileges.
     pub fn open(
         path: &Path,
         build_id: &[u8],
-        (symbol, text): (&str, u64),
+        text: TextSymbol<'_>,
         debug_files: &DebugFiles,
     ) -> Result<Self> {
         let source = ElfSource::open(path, debug_files)?;
@@ -72,22 +81,23 @@ impl Vmlinux {
                 "it is that of another kernel".to_owned(),
             ));
         }
-        Self::place(source, path, (symbol, text))
+        Self::place(source, path, text)
     }
 
-    fn place(source: ElfSource, path: &Path, (symbol, text): (&str, u64)) -> Result<Self> {
-        if text == 0 {
+    fn place(source: ElfSource, path: &Path, text: TextSymbol<'_>) -> Result<Self> {
+        let TextSymbol { name, address } = text;
+        if address == 0 {
             return Err(Error::KernelHidden);
         }
         let file = File::open(path).map_err(Error::io("open", path))?;
-        let found = symbol_addresses(&file, &path.display().to_string(), &[symbol])?;
+        let found = symbol_addresses(&file, &path.display().to_string(), &[name])?;
         let Some(Some(in_file)) = found.first() else {
-            return Err(wrong(path, "symbols", format!("there is no `{symbol}`")));
+            return Err(wrong(path, "symbols", format!("there is no `{name}`")));
         };
-        let moved = text.wrapping_sub(*in_file);
+        let moved = address.wrapping_sub(*in_file);
         if moved % PAGE != 0 {
             let problem = format!(
-                "`{symbol}` is at {in_file:#x}, and was at {text:#x}: no whole pages apart"
+                "`{name}` is at {in_file:#x}, and was at {address:#x}: no whole pages apart"
             );
             return Err(wrong(path, "symbols", problem));
         }
