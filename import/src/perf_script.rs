@@ -108,80 +108,36 @@ fn import(request: ImportRequest) -> Result<Imported> {
         });
     };
     let others = described.collect();
-    let header = &survey.header;
-    let value = match header.command.as_str() {
-        "" => input.path.to_string_lossy().into_owned(),
-        command => command.to_owned(),
-    };
-    let arch = header.host.arch.clone();
-    let end = header.captured.unwrap_or(input.modified);
-    let origin = Origin {
-        input: &input,
-        format: READER.name,
-        writer: Some("perf".to_owned()),
-        target: SessionTarget {
-            kind: TargetKind::Command,
-            value,
-        },
-        host: header.host.clone(),
-        events: SessionEvents { first, others },
-    };
+    let origin = survey.origin(&input, SessionEvents { first, others });
     let writer = origin.session(&request.output)?;
     let mut session = TextSession::new(writer, std::mem::take(&mut survey.names));
     survey.introduce(&mut session, &input)?;
-    let mut span = Span::default();
-    let mut samples = samples(&input)?;
-    let (mut number, mut of_others) = (0u64, 0u64);
-    while let Some(sample) = samples.next().map_err(Error::io("read", &input.path))? {
-        let place = survey.by_name.get(sample.event_name()).copied();
-        let Some((place, event)) = place.and_then(|place| Some((place, events.get(place)?))) else {
-            session.exclude("of-no-event");
-            continue;
-        };
-        if let Some(reason) = excluded(&sample) {
-            session.exclude(reason);
-            continue;
-        }
-        for frame in frames(&sample) {
-            session.push(frame);
-        }
-        let time = sample.time.unwrap_or(number);
-        number = number.saturating_add(1);
-        span.add(time);
-        let task = survey.tasks.of((sample.pid, sample.tid), session.images());
-        if task == OTHERS {
-            of_others = of_others.saturating_add(1);
-        }
-        if let Some(name) = survey.tasks.name_at(task, time) {
-            session.name(task, name, name.since)?;
-        }
-        session.sample(
-            &input,
-            &TextSample {
-                event: place,
-                time,
-                task,
-                cpu: sample.cpu,
-                period: sample.period.unwrap_or(event.period),
-                ip: sample.ip,
-            },
-        )?;
-    }
+    let written = survey.write_samples(&mut session, &input, &events)?;
     let mut notes = survey.notes(&events);
-    if of_others > 0 {
+    if written.of_others > 0 {
         notes.push(format!(
-            "the text has more threads, or processes with files, than are kept: {of_others} samples are shown as of one thread"
+            "the text has more threads, or processes with files, than are kept: {} samples are shown as of one thread",
+            written.of_others
         ));
     }
     let imported = session.finish(TextSummary {
         format: READER.name,
         writer: Some("perf"),
-        arch: &arch,
-        span,
-        end,
+        arch: &survey.header.host.arch,
+        span: written.span,
+        end: survey.header.captured.unwrap_or(input.modified),
         notes,
     })?;
     Ok((imported, input.path))
+}
+
+/// What has been written of a text.
+#[derive(Debug, Default)]
+struct Written {
+    /// When its samples were taken.
+    span: Span,
+    /// Samples of threads that are not kept.
+    of_others: u64,
 }
 
 fn samples(input: &Input) -> Result<ScriptSamples<impl BufRead + use<>>> {
@@ -304,6 +260,72 @@ impl Survey {
             rate,
             is_clock: is_clock && has_weights,
         }
+    }
+
+    /// What the manifest says of the text.
+    fn origin<'i>(&self, input: &'i Input, events: SessionEvents) -> Origin<'i> {
+        let value = match self.header.command.as_str() {
+            "" => input.path.to_string_lossy().into_owned(),
+            command => command.to_owned(),
+        };
+        Origin {
+            input,
+            format: READER.name,
+            writer: Some("perf".to_owned()),
+            target: SessionTarget {
+                kind: TargetKind::Command,
+                value,
+            },
+            host: self.header.host.clone(),
+            events,
+        }
+    }
+
+    /// Writes the samples: the second reading.
+    fn write_samples(
+        &self,
+        session: &mut TextSession,
+        input: &Input,
+        events: &[ScriptEvent],
+    ) -> Result<Written> {
+        let mut written = Written::default();
+        let mut samples = samples(input)?;
+        let mut number = 0u64;
+        while let Some(sample) = samples.next().map_err(Error::io("read", &input.path))? {
+            let place = self.by_name.get(sample.event_name()).copied();
+            let Some((place, event)) = place.and_then(|place| Some((place, events.get(place)?)))
+            else {
+                session.exclude("of-no-event");
+                continue;
+            };
+            if let Some(reason) = excluded(&sample) {
+                session.exclude(reason);
+                continue;
+            }
+            for frame in frames(&sample) {
+                session.push(frame);
+            }
+            let time = sample.time.unwrap_or(number);
+            number = number.saturating_add(1);
+            written.span.add(time);
+            let task = self.tasks.of((sample.pid, sample.tid), session.images());
+            if task == OTHERS {
+                written.of_others = written.of_others.saturating_add(1);
+            }
+            if let Some(name) = self.tasks.name_at(task, time) {
+                session.name(task, name, name.since)?;
+            }
+            let sample = TextSample {
+                event: place,
+                time,
+                task,
+                cpu: sample.cpu,
+                period: sample.period.unwrap_or(event.period),
+                ip: sample.ip,
+            };
+            session.sample(input, &sample)?;
+        }
+        Ok(written)
     }
 
     /// Writes which threads and mappings there are, as of the first sample's time.
