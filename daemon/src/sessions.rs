@@ -12,7 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 #[cfg(feature = "host")]
-use varid_import::SourceFormat;
+use varid_import::perfdata::is_perf_data;
 use varid_model::MonotonicNs;
 use varid_recording::manifest::rfc3339;
 #[cfg(feature = "host")]
@@ -308,7 +308,7 @@ pub fn named(named: &Path) -> anyhow::Result<PathBuf> {
         let mut start = [0; 8];
         let is_recording = File::open(named)
             .and_then(|mut file| file.read_exact(&mut start))
-            .is_ok_and(|()| SourceFormat::detect(&start) == Some(SourceFormat::PerfData));
+            .is_ok_and(|()| is_perf_data(&start));
         anyhow::ensure!(
             !is_recording,
             "{shown} is a recording of another profiler: 'varid import {shown}' makes a session of it"

@@ -56,7 +56,7 @@ impl<'s> Parser<'s> {
                 return None;
             };
             let argument = *self.parameters.first()?.get(index)?;
-            *self.nodes.get_mut(reference as usize)? = Node::Forward(index, Some(argument));
+            *self.nodes.get_mut(reference.index())? = Node::Forward(index, Some(argument));
         }
         Some(())
     }

@@ -1,7 +1,20 @@
 //! The nodes of a C++ name.
 
-/// A node's index.
-pub(crate) type Id = u32;
+/// A node's place in the list of nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Id(u32);
+
+impl Id {
+    /// Returns the node with this index; none if no node can have it.
+    pub(crate) fn of(index: usize) -> Option<Self> {
+        u32::try_from(index).ok().map(Self)
+    }
+
+    /// Returns the index.
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// A part of a name.
 #[derive(Debug, Clone)]

@@ -46,13 +46,13 @@ impl<'s> Parser<'s> {
 
     /// Adds a node.
     pub(crate) fn make(&mut self, node: Node<'s>) -> Option<Id> {
-        let id = u32::try_from(self.nodes.len()).ok()?;
+        let id = Id::of(self.nodes.len())?;
         self.nodes.push(node);
         Some(id)
     }
 
     pub(crate) fn node(&self, id: Id) -> Option<&Node<'s>> {
-        self.nodes.get(id as usize)
+        self.nodes.get(id.index())
     }
 
     /// The byte at offset `ahead` of the rest. 0 at the end.

@@ -56,7 +56,7 @@ struct Printer<'n, 's> {
 
 impl<'n, 's> Printer<'n, 's> {
     fn node(&self, id: Id) -> Option<&'n Node<'s>> {
-        self.nodes.get(id as usize)
+        self.nodes.get(id.index())
     }
 
     fn push(&mut self, text: &str) -> Option<()> {

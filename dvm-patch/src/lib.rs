@@ -31,17 +31,7 @@
 //! # Ok::<(), varid_tunnel::TunnelError>(())
 //! ```
 
-#![deny(missing_docs)]
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        clippy::arithmetic_side_effects
-    )
-)]
+#![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
 
 pub mod abi;
 pub mod builds;

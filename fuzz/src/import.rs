@@ -3,15 +3,16 @@
 use std::io::{Seek, Write};
 use std::time::SystemTime;
 
-use varid_import::{Error, ImportRequest, Input, SourceFormat, import};
+use varid_import::{Error, ImportFormat, ImportRequest, Input, import};
 use varid_recording::{SessionReader, SessionRecord};
 
 thread_local! {
     static FOLDER: tempfile::TempDir = tempfile::tempdir().expect("a folder for the session");
 }
 
-/// Imports a source and reads the session: its samples are those that were imported.
-pub fn imported(bytes: &[u8], format: SourceFormat) {
+/// Imports a source of the format with this name and reads the session: its samples are those that were imported.
+pub fn imported(bytes: &[u8], format: &str) {
+    let format = ImportFormat::named(format).expect("a format that is imported");
     FOLDER.with(|folder| {
         let output = folder.path().join("session");
         let mut file = tempfile::tempfile().expect("a file for the source");
@@ -23,12 +24,11 @@ pub fn imported(bytes: &[u8], format: SourceFormat) {
         };
         let request = ImportRequest {
             input,
-            format: Some(format),
             output: output.clone(),
             without_names: false,
             first_is_frame: false,
         };
-        match import(request) {
+        match import(request, Some(format)) {
             Ok(summary) => {
                 let session = SessionReader::open(&output).expect("a session");
                 let records = session.records().expect("records");

@@ -25,7 +25,6 @@ use crate::{
     counters::Counters,
     dwarf::Unwinder,
     error::Result,
-    format::SourceFormat,
     input::Input,
     kernel::KernelNames,
     layers,
@@ -297,7 +296,7 @@ impl Converter {
             }
             SourceRecord::Exit { task, parent } => {
                 let ((pid, tid), (ppid, ptid)) = (ids(task), ids(parent));
-                self.unwinder.end(task);
+                self.unwinder.end(task.0, task.1);
                 SessionRecord::Exit {
                     time,
                     pid,
@@ -431,12 +430,13 @@ impl Converter {
         }
     }
 
-    /// Finishes the session after all records have been written.
+    /// Finishes the session after all records have been written. `format` is the name of the source's format.
     pub(crate) fn finish(
         mut self,
         input: Input,
         host: &Host,
         features: &Features,
+        format: &'static str,
     ) -> Result<Imported> {
         let lost = recorder_lost(features).saturating_add(self.tally.unreported());
         if lost > 0 {
@@ -463,7 +463,7 @@ impl Converter {
             false => "perf",
         };
         let summary = ImportSummary {
-            format: SourceFormat::PerfData,
+            format,
             writer: Some(writer.to_owned()),
             samples: self.writer.counts().samples,
             excluded: excluded.clone(),

@@ -116,7 +116,7 @@ impl Unwinder {
     }
 
     /// Handles the exit of a thread. A process is assumed to end with its main thread.
-    pub(crate) fn end(&mut self, (pid, tid): (u32, u32)) {
+    pub(crate) fn end(&mut self, pid: u32, tid: u32) {
         if pid == tid {
             self.spaces.end(pid);
         }

@@ -29,12 +29,14 @@ pub enum Error {
     },
     /// The content has no known format.
     #[error(
-        "{path} is neither perf.data nor text of 'perf script' or folded stacks (it starts with {start:?}): --format names its format if it is one of these",
+        "{path} is {neither} (it starts with {start:?}): --format names its format if it is one of these",
         path = .path.display()
     )]
     UnknownFormat {
         /// The file.
         path: PathBuf,
+        /// The formats that are known: "neither A nor B or C".
+        neither: String,
         /// The beginning of the content.
         start: String,
     },

@@ -11,30 +11,49 @@ use varid_recording::{EventDesc, Host, SessionTarget, TargetKind};
 
 use crate::{
     error::{Error, Result},
-    folded_line::{frame, image, is_comment, is_marked, split},
-    format::SourceFormat,
+    folded_line::{are_likely, frame, image, is_comment, is_marked, split},
+    format::ImportFormat,
     input::Input,
     limits::{MAX_SHORT_NAME, cut},
     lines::Lines,
+    other_format,
     request::{ImportRequest, Imported, Origin, RAW_EVENT, Span},
-    text::{TextSample, TextSession},
+    start::SourceStart,
+    text::{TextSample, TextSession, TextSummary},
     text_names::{NamedFrame, TextNames},
     text_tasks::{MAX_THREADS, ThreadName},
+};
+
+/// Folded stacks.
+pub(crate) static READER: ImportFormat = ImportFormat {
+    name: "folded",
+    about: "Folded stacks, a line for each: of stackcollapse scripts, async-profiler, 'varid export'",
+    noun: "folded stacks",
+    recognises,
+    read: import,
 };
 
 /// The longest line that is read.
 const MAX_LINE: usize = 4 << 20;
 /// The process of all stacks. The ids of its threads follow.
 const PROCESS: u32 = 1;
+
+/// Lines of other formats end in numbers, too.
+fn recognises(start: &SourceStart<'_>) -> bool {
+    let lines = start.lines();
+    let lines = lines.filter(|_| other_format::of_start(start.bytes()).is_none());
+    lines.is_some_and(are_likely)
+}
+
 /// Imports folded stacks.
-pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
+fn import(request: ImportRequest) -> Result<Imported> {
     let input = request.input;
     let path = &input.path;
     let name = path.file_stem().unwrap_or(path.as_os_str());
     let name = name.to_string_lossy().into_owned();
     let origin = Origin {
         input: &input,
-        format: SourceFormat::Folded,
+        format: READER.name,
         writer: None,
         target: SessionTarget {
             kind: TargetKind::Command,
@@ -47,71 +66,103 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
         true => false,
         false => first_is_marked(&input)?,
     };
-    let first_is_frame = request.first_is_frame || marked;
-    let mut session = TextSession::new(origin.session(&request.output)?, TextNames::default());
+    let session = TextSession::new(origin.session(&request.output)?, TextNames::default());
+    let mut stacks = Stacks {
+        session,
+        name: &name,
+        first_is_frame: request.first_is_frame || marked,
+        threads: Threads::default(),
+        number: 0,
+        bad_line: None,
+    };
     let mut lines = Lines::new(input.reader()?, MAX_LINE);
-    let mut threads = Threads::default();
-    let (mut number, mut bad_line) = (0u64, None);
     while let Some((at, line, whole)) = lines.next().map_err(Error::io("read", path))? {
         if line.trim().is_empty() || is_comment(&line) {
             continue;
         }
-        let Some((stack, count)) = split(&line).filter(|_| whole) else {
-            bad_line.get_or_insert(at);
-            session.exclude(if whole { "malformed" } else { "too-long" });
-            continue;
-        };
-        if count == 0 {
-            session.exclude("of-no-weight");
-            continue;
+        match split(&line).filter(|_| whole) {
+            Some((_, 0)) => stacks.session.exclude("of-no-weight"),
+            Some((stack, count)) => stacks.add(&input, stack, count)?,
+            None => {
+                stacks.bad_line.get_or_insert(at);
+                let reason = if whole { "malformed" } else { "too-long" };
+                stacks.session.exclude(reason);
+            }
         }
-        let (thread, frames) = match first_is_frame {
-            true => (name.as_str(), Some(stack)),
+    }
+    let notes = stacks.notes(marked);
+    finish(stacks.session, input, notes)
+}
+
+/// The stacks of a text, on their way into its session.
+struct Stacks<'a> {
+    session: TextSession,
+    /// What the process is called.
+    name: &'a str,
+    /// The first entry of a stack is a frame, not the thread's name.
+    first_is_frame: bool,
+    threads: Threads,
+    /// Number of samples so far.
+    number: u64,
+    /// The first line that is no folded stack.
+    bad_line: Option<u64>,
+}
+
+impl Stacks<'_> {
+    /// Adds a sample that weighs `count`.
+    fn add(&mut self, input: &Input, stack: &str, count: u64) -> Result<()> {
+        let (thread, frames) = match self.first_is_frame {
+            true => (self.name, Some(stack)),
             false => match stack.split_once(';') {
                 Some((thread, frames)) => (thread, Some(frames)),
                 None => (stack, None),
             },
         };
-        push(&mut session, thread, frames);
+        push(&mut self.session, thread, frames);
         let thread = cut(thread, MAX_SHORT_NAME);
-        let tid = match thread == name {
+        let tid = match thread == self.name {
             true => PROCESS,
-            false => threads.id(thread),
+            false => self.threads.id(thread),
         };
         let named = ThreadName {
             name: match tid {
-                PROCESS => name.as_str(),
+                PROCESS => self.name,
                 _ => thread,
             },
             since: 0,
         };
-        session.name((PROCESS, tid), named, number)?;
+        self.session.name((PROCESS, tid), named, self.number)?;
         let sample = TextSample {
             event: 0,
-            time: number,
+            time: self.number,
             task: (PROCESS, tid),
             cpu: 0,
             period: count,
             ip: None,
         };
-        session.sample(&input, &sample)?;
-        number = number.saturating_add(1);
+        self.session.sample(input, &sample)?;
+        self.number = self.number.saturating_add(1);
+        Ok(())
     }
-    let mut notes = vec![
-        "folded stacks have no times: a line is a sample that weighs its number, and samples follow one another by a nanosecond"
-            .to_owned(),
-    ];
-    if marked {
-        notes.push(
-            "the first entry of a stack has a frame's mark: first entries are frames here, not threads"
+
+    /// What is to be known of the session, as sentences. `marked`: a first entry has a frame's mark.
+    fn notes(&self, marked: bool) -> Vec<String> {
+        let mut notes = vec![
+            "folded stacks have no times: a line is a sample that weighs its number, and samples follow one another by a nanosecond"
                 .to_owned(),
-        );
+        ];
+        if marked {
+            notes.push(
+                "the first entry of a stack has a frame's mark: first entries are frames here, not threads"
+                    .to_owned(),
+            );
+        }
+        notes.extend(self.bad_line.map(|line| {
+            format!("line {line} is no folded stack, which is FRAME;FRAME;FRAME NUMBER; it and others like it are counted as malformed")
+        }));
+        notes.extend(self.threads.note());
+        notes
     }
-    notes.extend(bad_line.map(|line| {
-        format!("line {line} is no folded stack, which is FRAME;FRAME;FRAME NUMBER; it and others like it are counted as malformed")
-    }));
-    notes.extend(threads.note());
-    finish(session, input, notes)
 }
 
 /// Returns true if the first entry of a stack is marked as a frame. async-profiler, for example, writes threads only with an option.
@@ -185,7 +236,13 @@ impl Threads {
 }
 
 fn finish(session: TextSession, input: Input, notes: Vec<String>) -> Result<Imported> {
-    let times = (Span::default(), input.modified);
-    let imported = session.finish((SourceFormat::Folded, None), "", notes, times)?;
+    let imported = session.finish(TextSummary {
+        format: READER.name,
+        writer: None,
+        arch: "",
+        span: Span::default(),
+        end: input.modified,
+        notes,
+    })?;
     Ok((imported, input.path))
 }

@@ -47,7 +47,7 @@ pub(crate) fn is_marked(text: &str) -> bool {
 
 /// Returns true if a line looks like folded stacks, for sources without a format from the user. A line of a table, or of other text that
 /// ends in a number, does not.
-pub(crate) fn is_likely(line: &str) -> bool {
+fn is_likely(line: &str) -> bool {
     let is_blank = |c: char| c == ' ' || c == '\t';
     let Some((stack, _)) = split(line) else {
         return false;
@@ -57,6 +57,18 @@ pub(crate) fn is_likely(line: &str) -> bool {
         .zip(stack.chars().skip(1).chain([' ']))
         .any(|(one, next)| is_blank(one) && is_blank(next));
     !stack.starts_with(is_blank) && !has_columns && stack.contains(char::is_alphabetic)
+}
+
+/// Whether most lines of a text look like folded stacks.
+pub(crate) fn are_likely(text: &str) -> bool {
+    let lines = text.lines();
+    let lines = lines.filter(|line| !line.trim().is_empty() && !is_comment(line));
+    let (likely, others): (Vec<_>, Vec<_>) = lines.partition(|line| is_likely(line));
+    // Without a caller in any line, sentences that end in a number would look like stacks.
+    let has_stack = likely.iter().any(|line| line.contains(';'));
+    let is_word = |line: &&str| split(line).is_some_and(|(stack, _)| !stack.contains(' '));
+    let may_be_stacks = has_stack || likely.iter().all(is_word);
+    may_be_stacks && likely.len() > others.len()
 }
 
 /// The image name for a layer.

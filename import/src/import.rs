@@ -1,31 +1,27 @@
 //! Imports a source of any format into a session.
 
 use crate::{
-    convert,
     error::{Error, Result},
-    folded,
-    format::SourceFormat,
-    other_format, perf_script,
+    format::ImportFormat,
+    formats, other_format,
     request::ImportRequest,
+    start,
     summary::ImportSummary,
 };
 
-/// Enough bytes of a source to detect its format.
-const START: u64 = 64 << 10;
-
-/// Writes the session of a source.
+/// Writes the session of a source. Without `format`, it is detected from the content.
 ///
 /// # Errors
 ///
 /// The source cannot be read, has another format or no samples, or the session cannot be written. An incomplete session is removed, and a
 /// session that existed in the folder before is kept.
-pub fn import(mut request: ImportRequest) -> Result<ImportSummary> {
+pub fn import(mut request: ImportRequest, format: Option<&ImportFormat>) -> Result<ImportSummary> {
     if request.input.lies_in(&request.output) {
         let path = request.output;
         return Err(Error::HoldsSource { path });
     }
-    let start = request.input.start(START)?;
-    let format = request.format.or_else(|| SourceFormat::detect(&start));
+    let start = request.input.start(start::LEN)?;
+    let format = format.or_else(|| ImportFormat::detect(&start));
     let Some(format) = format else {
         if let Some(what) = other_format::of_start(&start) {
             let path = request.input.path;
@@ -34,14 +30,11 @@ pub fn import(mut request: ImportRequest) -> Result<ImportSummary> {
         let start = start.get(..start.len().min(40)).unwrap_or_default();
         return Err(Error::UnknownFormat {
             path: request.input.path,
+            neither: formats::neither(),
             start: String::from_utf8_lossy(start).into_owned(),
         });
     };
-    let ((mut writer, summary), path) = match format {
-        SourceFormat::PerfData => convert::perf_data(request),
-        SourceFormat::PerfScript => perf_script::import(request),
-        SourceFormat::Folded => folded::import(request),
-    }?;
+    let ((mut writer, summary), path) = (format.read)(request)?;
     if writer.counts().samples == 0 {
         let left_out: Vec<_> = summary
             .excluded

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | what is imported, and where to | [`import`], [`ImportRequest`] |
 //! | what was imported and what was not | [`ImportSummary`] |
-//! | which format does a file have | [`SourceFormat`] |
+//! | which formats are imported, and which one does a file have | [`ImportFormat`], `formats`, `start` |
 //! | how is it read: from a file, a pipe, compressed | `input`, `zstd` |
 //! | which files does a recording folder have | `recording_folder` |
 //! | what is in perf.data | `perfdata` |
@@ -38,17 +38,8 @@
 //! Sessions are read by `varid-recording`. perf.data of big-endian machines, and traces of AUX areas (Intel PT, CoreSight), are
 //! not read.
 #![forbid(unsafe_code)]
-#![cfg_attr(
-    not(test),
-    deny(
-        unreachable_pub,
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        clippy::arithmetic_side_effects
-    )
-)]
+#![cfg_attr(not(test), deny(unreachable_pub))]
+#![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
 
 mod chain;
 mod convert;
@@ -60,6 +51,7 @@ mod error;
 mod folded;
 mod folded_line;
 mod format;
+mod formats;
 mod images;
 mod import;
 mod input;
@@ -81,6 +73,7 @@ mod simpleperf;
 mod source_facts;
 mod source_names;
 mod spaces;
+mod start;
 mod summary;
 mod tally;
 mod text;
@@ -89,7 +82,7 @@ mod text_tasks;
 mod zstd;
 
 pub use error::{Error, Result};
-pub use format::SourceFormat;
+pub use format::ImportFormat;
 pub use import::import;
 pub use input::Input;
 pub use request::ImportRequest;

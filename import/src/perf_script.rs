@@ -11,15 +11,24 @@ use varid_recording::{EventDesc, SessionEvents, SessionTarget, TargetKind};
 use crate::{
     Input,
     error::{Error, Result},
-    format::SourceFormat,
+    format::ImportFormat,
     layers,
     lines::Lines,
     request::{ImportRequest, Imported, Origin, RAW_EVENT, Span},
     script_header::ScriptHeader,
-    script_samples::{OddLines, ScriptSample, ScriptSamples},
-    text::{TextSample, TextSession},
+    script_samples::{OddLines, ScriptSample, ScriptSamples, is_script},
+    text::{TextSample, TextSession, TextSummary},
     text_names::{NamedFrame, TextNames},
     text_tasks::{OTHERS, TextTasks},
+};
+
+/// The text of `perf script`.
+pub(crate) static READER: ImportFormat = ImportFormat {
+    name: "perf-script",
+    about: "What 'perf script' prints",
+    noun: "text of 'perf script'",
+    recognises: |start| start.lines().is_some_and(is_script),
+    read: import,
 };
 
 /// The longest line that is read.
@@ -83,13 +92,13 @@ struct Survey {
 }
 
 /// Imports the text of `perf script`.
-pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
+fn import(request: ImportRequest) -> Result<Imported> {
     let input = request.input;
     let mut survey = Survey::read(&input)?;
     let events: Vec<_> = survey
         .events
         .iter()
-        .map(|event| survey.event(event))
+        .map(|(name, periods)| survey.event(name, *periods))
         .collect();
     let mut described = events.iter().map(ScriptEvent::described);
     let Some(first) = described.next() else {
@@ -100,74 +109,36 @@ pub(crate) fn import(request: ImportRequest) -> Result<Imported> {
         });
     };
     let others = described.collect();
-    let header = &survey.header;
-    let value = match header.command.as_str() {
-        "" => input.path.to_string_lossy().into_owned(),
-        command => command.to_owned(),
-    };
-    let arch = header.host.arch.clone();
-    let end = header.captured.unwrap_or(input.modified);
-    let origin = Origin {
-        input: &input,
-        format: SourceFormat::PerfScript,
-        writer: Some("perf".to_owned()),
-        target: SessionTarget {
-            kind: TargetKind::Command,
-            value,
-        },
-        host: header.host.clone(),
-        events: SessionEvents { first, others },
-    };
+    let origin = survey.origin(&input, SessionEvents { first, others });
     let writer = origin.session(&request.output)?;
     let mut session = TextSession::new(writer, std::mem::take(&mut survey.names));
     survey.introduce(&mut session, &input)?;
-    let mut span = Span::default();
-    let mut samples = samples(&input)?;
-    let (mut number, mut of_others) = (0u64, 0u64);
-    while let Some(sample) = samples.next().map_err(Error::io("read", &input.path))? {
-        let place = survey.by_name.get(sample.event_name()).copied();
-        let Some((place, event)) = place.and_then(|place| Some((place, events.get(place)?))) else {
-            session.exclude("of-no-event");
-            continue;
-        };
-        if let Some(reason) = excluded(&sample) {
-            session.exclude(reason);
-            continue;
-        }
-        for frame in frames(&sample) {
-            session.push(frame);
-        }
-        let time = sample.time.unwrap_or(number);
-        number = number.saturating_add(1);
-        span.add(time);
-        let task = survey.tasks.of((sample.pid, sample.tid), session.images());
-        if task == OTHERS {
-            of_others = of_others.saturating_add(1);
-        }
-        if let Some(name) = survey.tasks.name_at(task, time) {
-            session.name(task, name, name.since)?;
-        }
-        session.sample(
-            &input,
-            &TextSample {
-                event: place,
-                time,
-                task,
-                cpu: sample.cpu,
-                period: sample.period.unwrap_or(event.period),
-                ip: sample.ip,
-            },
-        )?;
-    }
+    let written = survey.write_samples(&mut session, &input, &events)?;
     let mut notes = survey.notes(&events);
-    if of_others > 0 {
+    if written.of_others > 0 {
         notes.push(format!(
-            "the text has more threads, or processes with files, than are kept: {of_others} samples are shown as of one thread"
+            "the text has more threads, or processes with files, than are kept: {} samples are shown as of one thread",
+            written.of_others
         ));
     }
-    let source = (SourceFormat::PerfScript, Some("perf"));
-    let imported = session.finish(source, &arch, notes, (span, end))?;
+    let imported = session.finish(TextSummary {
+        format: READER.name,
+        writer: Some("perf"),
+        arch: &survey.header.host.arch,
+        span: written.span,
+        end: survey.header.captured.unwrap_or(input.modified),
+        notes,
+    })?;
     Ok((imported, input.path))
+}
+
+/// What has been written of a text.
+#[derive(Debug, Default)]
+struct Written {
+    /// When its samples were taken.
+    span: Span,
+    /// Samples of threads that are not kept.
+    of_others: u64,
 }
 
 fn samples(input: &Input) -> Result<ScriptSamples<impl BufRead + use<>>> {
@@ -269,10 +240,10 @@ impl Survey {
     }
 
     /// Determines the weight of an event's samples without a period: nanoseconds if it is a clock and the header has its frequency.
-    fn event(&self, (name, periods): &(String, Periods)) -> ScriptEvent {
+    fn event(&self, name: &str, periods: Periods) -> ScriptEvent {
         let is_clock = name.contains(CLOCK);
         let said = self.header.rate(name);
-        let (rate, unsaid) = match (said, *periods) {
+        let (rate, unsaid) = match (said, periods) {
             (Some(Rate::Frequency(hz)), _) if is_clock && hz > 0 => {
                 (Rate::Frequency(hz), SECOND.checked_div(hz))
             }
@@ -283,13 +254,79 @@ impl Survey {
             // A period of 0 means that there is none.
             (Some(Rate::Period(0)) | None, _) => (Rate::Period(1), None),
         };
-        let has_weights = *periods != Periods::Absent || unsaid.is_some();
+        let has_weights = periods != Periods::Absent || unsaid.is_some();
         ScriptEvent {
-            name: name.clone(),
+            name: name.to_owned(),
             period: unsaid.unwrap_or(1),
             rate,
             is_clock: is_clock && has_weights,
         }
+    }
+
+    /// What the manifest says of the text.
+    fn origin<'i>(&self, input: &'i Input, events: SessionEvents) -> Origin<'i> {
+        let value = match self.header.command.as_str() {
+            "" => input.path.to_string_lossy().into_owned(),
+            command => command.to_owned(),
+        };
+        Origin {
+            input,
+            format: READER.name,
+            writer: Some("perf".to_owned()),
+            target: SessionTarget {
+                kind: TargetKind::Command,
+                value,
+            },
+            host: self.header.host.clone(),
+            events,
+        }
+    }
+
+    /// Writes the samples in the second pass.
+    fn write_samples(
+        &self,
+        session: &mut TextSession,
+        input: &Input,
+        events: &[ScriptEvent],
+    ) -> Result<Written> {
+        let mut written = Written::default();
+        let mut samples = samples(input)?;
+        let mut number = 0u64;
+        while let Some(sample) = samples.next().map_err(Error::io("read", &input.path))? {
+            let place = self.by_name.get(sample.event_name()).copied();
+            let Some((place, event)) = place.and_then(|place| Some((place, events.get(place)?)))
+            else {
+                session.exclude("of-no-event");
+                continue;
+            };
+            if let Some(reason) = excluded(&sample) {
+                session.exclude(reason);
+                continue;
+            }
+            for frame in frames(&sample) {
+                session.push(frame);
+            }
+            let time = sample.time.unwrap_or(number);
+            number = number.saturating_add(1);
+            written.span.add(time);
+            let task = self.tasks.of((sample.pid, sample.tid), session.images());
+            if task == OTHERS {
+                written.of_others = written.of_others.saturating_add(1);
+            }
+            if let Some(name) = self.tasks.name_at(task, time) {
+                session.name(task, name, name.since)?;
+            }
+            let sample = TextSample {
+                event: place,
+                time,
+                task,
+                cpu: sample.cpu,
+                period: sample.period.unwrap_or(event.period),
+                ip: sample.ip,
+            };
+            session.sample(input, &sample)?;
+        }
+        Ok(written)
     }
 
     /// Writes the threads and mappings as of the first sample's time.
@@ -298,8 +335,8 @@ impl Survey {
         for (task, name) in self.tasks.first_names() {
             session.name(task, name, start)?;
         }
-        for map in self.tasks.maps() {
-            session.map(input, map, MonotonicNs::new(start))?;
+        for (pid, image) in self.tasks.maps() {
+            session.map(input, pid, image, MonotonicNs::new(start))?;
         }
         Ok(())
     }

@@ -13,7 +13,6 @@ use varid_recording::{
 
 use crate::{
     error::Result,
-    format::SourceFormat,
     input::Input,
     limits::{MAX_NAME, MAX_SHORT_NAME, cut},
     summary::ImportSummary,
@@ -27,8 +26,6 @@ pub(crate) const RAW_EVENT: u32 = 4;
 pub struct ImportRequest {
     /// The source.
     pub input: Input,
-    /// Its format. None: it is detected from the content.
-    pub format: Option<SourceFormat>,
     /// The session's folder.
     pub output: PathBuf,
     /// Ignore names in the source: addresses are named from files, as in a session that varid recorded.
@@ -43,7 +40,8 @@ pub(crate) type Imported = ((SessionWriter, ImportSummary), PathBuf);
 /// The description of a source in the manifest.
 pub(crate) struct Origin<'a> {
     pub(crate) input: &'a Input,
-    pub(crate) format: SourceFormat,
+    /// The name of its format.
+    pub(crate) format: &'static str,
     pub(crate) writer: Option<String>,
     pub(crate) target: SessionTarget,
     pub(crate) host: Host,
@@ -60,7 +58,7 @@ impl Origin<'_> {
         manifest.stack = Stack::Full;
         manifest.imported = Some(ImportedFrom {
             path: self.input.path.to_string_lossy().into_owned(),
-            format: self.format.name().to_owned(),
+            format: self.format.to_owned(),
             writer: self.writer.unwrap_or_default(),
         });
         manifest.wall_start = rfc3339(self.input.modified);

@@ -33,7 +33,20 @@ struct Task<'a> {
     cpu: u32,
 }
 
-type Word<'a> = (usize, &'a str);
+/// A word of a line.
+#[derive(Clone, Copy)]
+struct Word<'a> {
+    /// Offset of its first byte in the line.
+    at: usize,
+    text: &'a str,
+}
+
+impl Word<'_> {
+    /// Returns the offset of the first byte behind it.
+    const fn end(self) -> usize {
+        self.at.saturating_add(self.text.len())
+    }
+}
 
 impl<'a> Head<'a> {
     /// Parses the first line of a sample in a text with times.
@@ -41,44 +54,45 @@ impl<'a> Head<'a> {
         let words = words(line);
         let times = words.iter().enumerate();
         times
-            .filter_map(|(at, (_, word))| Some((at, time(word)?)))
+            .filter_map(|(at, word)| Some((at, time(word.text)?)))
             .find_map(|(at, time)| {
                 let task = Task::parse(line, words.get(..at)?)?;
-                let time_end = end(words.get(at)?);
+                let time_end = words.get(at)?.end();
                 let behind = words.get(at.checked_add(1)?..)?;
                 let (period, event, rest) = match event(line, behind) {
                     Some((period, event, rest)) => (period, Some(event), rest),
                     None => without_event(line.get(time_end..)?.trim())?,
                 };
-                Some(Self::new(&task, Some(time), (period, event), rest))
+                Some(Self::new(&task, Some(time), period, event, rest))
             })
     }
 
     /// Parses the first line of a sample in a text without times: `COMM TASK [CPU] [PERIOD] EVENT: REST`. Prose may look like one.
     pub(crate) fn parse_without_time(line: &'a str) -> Option<Self> {
         let words = words(line);
-        let has_slash = |(_, (_, word)): &(usize, &Word<'_>)| word.contains('/');
+        let has_slash = |(_, word): &(usize, &Word<'_>)| word.text.contains('/');
         let places = || words.iter().enumerate().skip(1);
         // A thread's name may end in a number, so words with both ids are tried first.
         let ids = places()
             .filter(has_slash)
             .chain(places().filter(|place| !has_slash(place)));
-        ids.filter(|(_, (_, word))| ids_of(word).is_some())
+        ids.filter(|(_, word)| ids_of(word.text).is_some())
             .find_map(|(at, _)| {
                 let behind = at.checked_add(1)?;
-                let cpu = words.get(behind).filter(|(_, word)| cpu_of(word).is_some());
+                let cpu = words.get(behind).filter(|word| cpu_of(word.text).is_some());
                 let behind = behind.checked_add(usize::from(cpu.is_some()))?;
                 let task = Task::parse(line, words.get(..behind)?)?;
                 let (period, event, rest) = event(line, words.get(behind..)?)?;
                 nanoseconds(event).is_none().then_some(())?;
-                Some(Self::new(&task, None, (period, Some(event)), rest))
+                Some(Self::new(&task, None, period, Some(event), rest))
             })
     }
 
     const fn new(
         task: &Task<'a>,
         time: Option<u64>,
-        (period, event): (Option<u64>, Option<&'a str>),
+        period: Option<u64>,
+        event: Option<&'a str>,
         rest: &'a str,
     ) -> Self {
         Self {
@@ -99,11 +113,11 @@ impl<'a> Task<'a> {
     /// dots.
     fn parse(line: &'a str, words: &[Word<'a>]) -> Option<Self> {
         let mut cpu = 0;
-        for (at, word) in words.iter().rev() {
-            if let Some(number) = cpu_of(word) {
+        for word in words.iter().rev() {
+            if let Some(number) = cpu_of(word.text) {
                 cpu = number;
-            } else if let Some((pid, tid)) = ids_of(word) {
-                let comm = line.get(..*at)?.trim();
+            } else if let Some((pid, tid)) = ids_of(word.text) {
+                let comm = line.get(..word.at)?.trim();
                 let comm = Some(comm).filter(|comm| !comm.is_empty())?;
                 return Some(Self {
                     comm,
@@ -111,7 +125,7 @@ impl<'a> Task<'a> {
                     tid,
                     cpu,
                 });
-            } else if !word.bytes().all(is_flag) {
+            } else if !word.text.bytes().all(is_flag) {
                 return None;
             }
         }
@@ -122,19 +136,18 @@ impl<'a> Task<'a> {
 /// Parses the period and the event at the beginning of these words, and returns the rest of the line.
 fn event<'a>(line: &'a str, words: &[Word<'a>]) -> Option<(Option<u64>, &'a str, &'a str)> {
     let named = |word: &Word<'a>| {
-        let (_, text) = *word;
-        let name = text.strip_suffix(':')?;
+        let name = word.text.strip_suffix(':')?;
         // Other records, as printed with `--show-task-events` and the like, are not samples.
         let name =
             Some(name).filter(|name| !name.is_empty() && !name.starts_with("PERF_RECORD_"))?;
-        let rest = line.get(end(word)..)?.trim();
+        let rest = line.get(word.end()..)?.trim();
         Some((name, rest))
     };
     let (first, second) = (words.first()?, words.get(1));
     if let Some((name, rest)) = named(first) {
         return Some((None, name, rest));
     }
-    let period = first.1.parse().ok()?;
+    let period = first.text.parse().ok()?;
     let (name, rest) = named(second?)?;
     Some((Some(period), name, rest))
 }
@@ -153,11 +166,6 @@ fn without_event(rest: &str) -> Option<(Option<u64>, Option<&str>, &str)> {
     Some((Some(period), None, ""))
 }
 
-/// The end of a word.
-const fn end((at, word): &Word<'_>) -> usize {
-    at.saturating_add(word.len())
-}
-
 /// The words of a line with their offsets.
 fn words(line: &str) -> Vec<Word<'_>> {
     let mut words = Vec::new();
@@ -165,15 +173,15 @@ fn words(line: &str) -> Vec<Word<'_>> {
     // Words after the event are not needed, and no name has this many blanks.
     while words.len() < 64 {
         let start = rest.find(|c: char| !c.is_ascii_whitespace());
-        let Some((_, word)) = start.and_then(|start| rest.split_at_checked(start)) else {
+        let Some((_, text)) = start.and_then(|start| rest.split_at_checked(start)) else {
             break;
         };
-        let end = word
+        let at = line.len().saturating_sub(text.len());
+        let end = text
             .find(|c: char| c.is_ascii_whitespace())
-            .unwrap_or(word.len());
-        let (word, behind) = word.split_at(end);
-        let left = word.len().saturating_add(behind.len());
-        words.push((line.len().saturating_sub(left), word));
+            .unwrap_or(text.len());
+        let (text, behind) = text.split_at(end);
+        words.push(Word { at, text });
         rest = behind;
     }
     words

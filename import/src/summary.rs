@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::format::SourceFormat;
-
 /// What was imported, and what was not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportSummary {
-    /// The format of the source.
-    pub format: SourceFormat,
+    /// The [name](crate::ImportFormat::name) of the source's format.
+    pub format: &'static str,
     /// The program that wrote the source, if it is known: `perf`, `simpleperf`.
     pub writer: Option<String>,
     /// Number of samples in the session.

@@ -8,7 +8,6 @@ use varid_recording::{CpuMode, MappingRecord, NO_UID, Sample, SessionRecord, Ses
 
 use crate::{
     error::Result,
-    format::SourceFormat,
     images::{self, ImageFile},
     input::Input,
     request::Span,
@@ -27,6 +26,23 @@ pub(crate) struct TextSample {
     pub(crate) period: u64,
     /// The instruction pointer, if the text has it.
     pub(crate) ip: Option<u64>,
+}
+
+/// What is known of a text when all of it has been read.
+#[derive(Debug)]
+pub(crate) struct TextSummary<'a> {
+    /// The name of its format.
+    pub(crate) format: &'static str,
+    /// The program that wrote it, if it is known.
+    pub(crate) writer: Option<&'a str>,
+    /// The recorded machine's architecture as uname(2) has it; empty: it is not known.
+    pub(crate) arch: &'a str,
+    /// The time span of its samples.
+    pub(crate) span: Span,
+    /// The end of the recording by the wall clock.
+    pub(crate) end: SystemTime,
+    /// Notes of the session, as sentences.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Writes the session of a text.
@@ -82,7 +98,7 @@ impl TextSession {
         let time = MonotonicNs::new(sample.time);
         let (pid, tid) = sample.task;
         for image in std::mem::take(&mut self.used) {
-            self.map(input, (pid, image), time)?;
+            self.map(input, pid, image, time)?;
         }
         let frames = std::mem::take(&mut self.frames);
         let leaf = frames.first().copied().unwrap_or_default();
@@ -133,7 +149,8 @@ impl TextSession {
     pub(crate) fn map(
         &mut self,
         input: &Input,
-        (pid, image): (u32, usize),
+        pid: u32,
+        image: usize,
         time: MonotonicNs,
     ) -> Result<()> {
         if !self.mapped.insert((pid, image)) {
@@ -188,25 +205,22 @@ impl TextSession {
         Ok(count)
     }
 
-    /// Ends the session. Returns its writer and the summary. `source` is the text's format and the program that wrote it, if it is known.
-    /// `span` is the time span of the samples, and `end` is the end of the recording by the wall clock.
+    /// Ends the session. Returns its writer and the summary.
     pub(crate) fn finish(
         mut self,
-        (format, writer): (SourceFormat, Option<&str>),
-        arch: &str,
-        mut notes: Vec<String>,
-        (span, end): (Span, SystemTime),
+        summary: TextSummary<'_>,
     ) -> Result<(SessionWriter, ImportSummary)> {
-        let named_images = self.write_images(arch)?;
+        let mut notes = summary.notes;
+        let named_images = self.write_images(summary.arch)?;
         if self.unnamed > 0 {
             notes.push(format!(
                 "the text has more names or files than are kept: {} frames are shown as [names beyond the limit]",
                 self.unnamed
             ));
         }
-        let summary = ImportSummary {
-            format,
-            writer: writer.map(str::to_owned),
+        let imported = ImportSummary {
+            format: summary.format,
+            writer: summary.writer.map(str::to_owned),
             samples: self.writer.counts().samples,
             excluded: self.excluded.clone(),
             lost: 0,
@@ -217,7 +231,7 @@ impl TextSession {
         let manifest = self.writer.manifest_mut();
         manifest.notes = notes;
         manifest.counts.filtered = self.excluded;
-        span.write(manifest, end);
-        Ok((self.writer, summary))
+        summary.span.write(manifest, summary.end);
+        Ok((self.writer, imported))
     }
 }

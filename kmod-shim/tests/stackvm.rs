@@ -2,6 +2,8 @@
 //!
 //! tests/stackvm runs each method in a native loop of its own and logs which one. The copy of the stack, the frame pointers and the
 //! interrupted instruction in the record show which methods ran, independently of what the walker derives from sp, r12 and r15.
+#![cfg(test)] // for the switches of clippy.toml
+#![allow(clippy::arithmetic_side_effects)]
 #![cfg(target_arch = "x86_64")]
 
 use std::collections::HashMap;

@@ -29,7 +29,8 @@ impl PrecisePlace {
     /// `function` returns the same value for two addresses in the same function, or None if the function is not known.
     pub fn of<F: PartialEq>(
         ip: Address,
-        (leaf, callers): (Option<Address>, &[Address]),
+        leaf: Option<Address>,
+        callers: &[Address],
         mut function: impl FnMut(Address) -> Option<F>,
     ) -> Self {
         let Some(leaf) = leaf else {
@@ -111,7 +112,7 @@ mod tests {
             let mut chain: Vec<Address> = addresses(chain);
             let ip = Address::new(ip);
             let (leaf, callers) = (chain.first().copied(), chain.get(1..).unwrap_or_default());
-            PrecisePlace::of(ip, (leaf, callers), function).lead(ip, &mut chain);
+            PrecisePlace::of(ip, leaf, callers, function).lead(ip, &mut chain);
             assert_eq!(chain, addresses(expected), "{ip:#x}");
         }
     }

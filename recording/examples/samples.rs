@@ -3,6 +3,7 @@
 //! usage: samples SESSION IMAGE BUILD-ID OFFSET LENGTH < ADDRESSES
 //!
 //! LENGTH bytes of IMAGE from OFFSET on are mapped; an address is an offset in the file, in hexadecimal, one a line.
+#![allow(clippy::arithmetic_side_effects)] // Its numbers are its user's.
 
 use std::error::Error;
 use std::io::stdin;

@@ -1,6 +1,7 @@
 //! Writes and reads a session of many samples, and says how long a sample takes.
 //!
 //! usage: throughput SESSION [SAMPLES]
+#![allow(clippy::arithmetic_side_effects)] // Its numbers are its user's.
 
 use std::error::Error;
 use std::time::{Duration, Instant};

@@ -224,7 +224,7 @@ fn lead_with(
     // Symbols may show later that it is another function.
     let interrupt = own.of(chains).first().copied();
     let callers = own.of(chains).get(1..).unwrap_or_default();
-    let place = PrecisePlace::of(ip, (interrupt, callers), |_| None::<()>);
+    let place = PrecisePlace::of(ip, interrupt, callers, |_| None::<()>);
     let interrupt = interrupt.filter(|leaf| place == PrecisePlace::SameFrame && *leaf != ip);
     let own = match place {
         PrecisePlace::SameFrame => own,

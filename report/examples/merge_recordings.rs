@@ -5,6 +5,7 @@
 //! All sessions begin at the same time. They are played from the beginning as often as it takes to get SAMPLES samples, with other process
 //! ids each time. They have to be of one event and one machine.
 #![allow(missing_docs)]
+#![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)] // Its sessions are its user's.
 
 use std::{error::Error, fs, path::Path};
 use varid_model::{MonotonicNs, Pid, Tid};

@@ -5,7 +5,13 @@
 //! Writes a session of so many samples over at most so many different stacks of 24 frames in eight threads, reads it with sums only and
 //! with its samples, and prints the bytes of each table, and of each export
 //! the bytes and the time. A FOLDER keeps the session, for 'varid report'.
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(missing_docs)]
+// Its numbers and its session are its own.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used
+)]
 
 use std::{io::Write, path::Path, time::Instant};
 use varid_model::{Address, Layer, MonotonicNs, Period, Pid, Precision, Rate, Tid};

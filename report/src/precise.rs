@@ -17,7 +17,7 @@ pub(crate) fn chain_of(
         CpuMode::User => sample.user,
     };
     let (ip, callers) = chain.split_first()?;
-    let place = PrecisePlace::of(*ip, (Some(interrupt), callers), |address| {
+    let place = PrecisePlace::of(*ip, Some(interrupt), callers, |address| {
         function(resolver, sample, address)
     });
     (place == PrecisePlace::Callee).then(|| {

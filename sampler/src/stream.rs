@@ -42,6 +42,17 @@ impl Unpaired {
     }
 }
 
+/// The kernel's own sample of an overflow.
+#[derive(Debug, Clone, Copy)]
+struct Overflow {
+    ring: u32,
+    time: MonotonicNs,
+    /// The event's index.
+    event: usize,
+    tid: Tid,
+    ip: Address,
+}
+
 /// The maximum number of records that wait in a ring at once. They are of events that interrupt each other's handlers.
 const MAX_UNPAIRED: usize = 4;
 /// How long, besides the time between two drains, a record may be incomplete in its ring and hold up the records after it. The writer
@@ -104,7 +115,14 @@ impl Stream {
             } => {
                 // The event counts all threads on its CPU.
                 let read = read(Tid::new(0), index);
-                self.complete(ring, time, (index, tid, ip), read);
+                let overflow = Overflow {
+                    ring,
+                    time,
+                    event: index,
+                    tid,
+                    ip,
+                };
+                self.complete(overflow, read);
                 if self.keep_raw {
                     self.pending.push(Stamped { time, event });
                 }
@@ -115,21 +133,16 @@ impl Stream {
 
     /// Completes the shim's record by the kernel's sample of the same overflow, which follows in the same ring, possibly at the next
     /// drain. Both get the kernel's time, so that other programs can pair them. The record gets the counts of its group.
-    fn complete(
-        &mut self,
-        ring: u32,
-        time: MonotonicNs,
-        (event, tid, ip): (usize, Tid, Address),
-        read: Vec<(usize, u64)>,
-    ) {
+    fn complete(&mut self, overflow: Overflow, read: Vec<(usize, u64)>) {
+        let Overflow { time, tid, .. } = overflow;
         // The record is missing if the process is not sampled, or if the ring had space for the kernel's sample but not for the larger
         // record.
         let is_of_overflow = |unpaired: &Unpaired| {
             let record = &unpaired.sampled.record;
             let same_thread = record.tid == tid || tid == RELEASED;
-            unpaired.sampled.event == event && same_thread && record.ip == ip
+            unpaired.sampled.event == overflow.event && same_thread && record.ip == overflow.ip
         };
-        let unpaired = self.unpaired.entry(ring).or_default();
+        let unpaired = self.unpaired.entry(overflow.ring).or_default();
         let found = unpaired.iter().rposition(is_of_overflow);
         if let Some(mut record) = found.and_then(|at| unpaired.remove(at)) {
             record.time = time;

@@ -122,7 +122,7 @@ impl SampleWriter {
             let place = match self.stack {
                 Stack::None => PrecisePlace::SameFrame,
                 Stack::Vertical | Stack::Full => {
-                    PrecisePlace::of(record.ip, (Some(*leaf), callers), |at| {
+                    PrecisePlace::of(record.ip, Some(*leaf), callers, |at| {
                         code.described_start(at)
                     })
                 }

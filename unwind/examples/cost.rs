@@ -2,6 +2,7 @@
 //!
 //! Its argument is the number of stacks. `valgrind --tool=callgrind target/release/examples/cost N` counts instructions; the
 //! difference between two numbers is that of the stacks alone.
+#![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)] // Its stacks are its own.
 
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext,

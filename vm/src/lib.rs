@@ -9,16 +9,8 @@
 //! | which kinds are there | `kinds`: `art`, `dalvik`, `shadow`, `hotspot` |
 //! | what is known of a process with a VM: its methods, its threads' last callchains | [`ManagedProcess`] |
 //! | which frames does a sample show | [`attribution`] |
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        clippy::arithmetic_side_effects
-    )
-)]
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
 
 // The tests of another crate use these tests' world.
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The arguments of `varid import`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
-use varid_import::SourceFormat;
+use varid_import::ImportFormat;
 
 /// `varid import`.
 #[derive(Debug, Args)]
@@ -13,8 +14,8 @@ pub struct ImportArgs {
     #[arg(short, long, value_name = "SESSION")]
     pub output: Option<PathBuf>,
     /// What the file is [default: found by its content].
-    #[arg(short, long, value_enum)]
-    pub format: Option<SourceFormatArg>,
+    #[arg(short, long, value_parser = format_parser())]
+    pub format: Option<&'static ImportFormat>,
     /// Do not take the names that simpleperf has written down: those of files are taken, with lines and inlined functions, as
     /// 'varid report --symfs' and '--symbols' find them.
     #[arg(long)]
@@ -24,22 +25,9 @@ pub struct ImportArgs {
     pub first_is_frame: bool,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum SourceFormatArg {
-    /// perf.data of perf or simpleperf.
-    PerfData,
-    /// What 'perf script' prints.
-    PerfScript,
-    /// Folded stacks, a line for each: of stackcollapse scripts, async-profiler, 'varid export'.
-    Folded,
-}
-
-impl From<SourceFormatArg> for SourceFormat {
-    fn from(format: SourceFormatArg) -> Self {
-        match format {
-            SourceFormatArg::PerfData => Self::PerfData,
-            SourceFormatArg::PerfScript => Self::PerfScript,
-            SourceFormatArg::Folded => Self::Folded,
-        }
-    }
+/// Parses the name of a format.
+fn format_parser() -> impl TypedValueParser<Value = &'static ImportFormat> {
+    let named = |format: &&ImportFormat| PossibleValue::new(format.name).help(format.about);
+    let names = PossibleValuesParser::new(ImportFormat::all().iter().map(named));
+    names.try_map(|name| ImportFormat::named(&name).ok_or("no format has this name"))
 }

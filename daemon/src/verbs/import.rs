@@ -3,7 +3,7 @@
 use crate::cli::ImportArgs;
 use crate::{output, sessions};
 use std::process::ExitCode;
-use varid_import::{ImportRequest, ImportSummary, Input, SourceFormat, import};
+use varid_import::{ImportRequest, ImportSummary, Input, import};
 use varid_model::Pid;
 use varid_session::request::TargetSpec;
 
@@ -22,12 +22,11 @@ pub fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     };
     let request = ImportRequest {
         input,
-        format: args.format.map(SourceFormat::from),
         output: folder.clone(),
         without_names: args.without_names,
         first_is_frame: args.first_is_frame,
     };
-    let summary = match import(request) {
+    let summary = match import(request, args.format) {
         Ok(summary) => summary,
         Err(error) => {
             if is_new {
@@ -53,8 +52,7 @@ fn lines(summary: &ImportSummary) -> Vec<String> {
     let writer = writer.map_or_else(String::new, |writer| format!(" of {writer}"));
     let mut lines = vec![format!(
         "{samples} samples imported from {}{writer}, {} lost in the recording",
-        summary.format.name(),
-        summary.lost
+        summary.format, summary.lost
     )];
     if summary.unwound > 0 {
         lines.push(format!("{} stacks unwound from copies", summary.unwound));

@@ -1,5 +1,6 @@
 //! The program does what its command line specifies.
-#![allow(missing_docs)]
+#![cfg(test)] // for the switches of clippy.toml
+#![allow(missing_docs, clippy::arithmetic_side_effects)]
 
 mod configuration;
 mod control;

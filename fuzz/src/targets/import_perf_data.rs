@@ -1,7 +1,6 @@
 //! perf.data of others is never believed: what is imported of it is a session that is read to its end, with every sample counted.
 
 use crate::{bounded_by, imported};
-use varid_import::SourceFormat;
 
 /// A zstd window, the records that wait for their order, and a batch of the session.
 const CONSTANT: usize = 128 << 20;
@@ -9,6 +8,6 @@ const CONSTANT: usize = 128 << 20;
 /// Runs the target on one input.
 pub(super) fn fuzz(bytes: &[u8]) {
     bounded_by(bytes, 64, CONSTANT, || {
-        imported(bytes, SourceFormat::PerfData)
+        imported(bytes, "perf-data");
     });
 }

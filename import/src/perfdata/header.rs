@@ -9,12 +9,22 @@ use varid_model::perf::file::HEADER_SIZE;
 
 use super::damage::Damage;
 
+/// The first word of a little-endian machine's file.
+const MAGIC: [u8; 8] = *b"PERFILE2";
+/// That of a big-endian one's.
+const MAGIC_SWAPPED: [u8; 8] = *b"2ELIFREP";
 /// `struct perf_pipe_file_header`.
 const PIPE_HEADER: u64 = 16;
 /// `struct perf_file_section`.
 pub(super) const SECTION: u64 = 16;
 /// Number of words of feature bits in the header.
 const FEATURE_WORDS: usize = 4;
+
+/// Returns true if what starts with these bytes is perf.data, though it may be of a machine whose files are not read.
+#[must_use]
+pub fn is_perf_data(start: &[u8]) -> bool {
+    start.starts_with(&MAGIC) || start.starts_with(&MAGIC_SWAPPED)
+}
 
 /// The header of a perf.data file. All its ranges are within the file.
 #[derive(Debug)]
@@ -43,8 +53,8 @@ impl Header {
         let (words, _) = head.as_chunks::<8>();
         let word = |place: usize| words.get(place).map(|word| u64::from_le_bytes(*word));
         match words.first() {
-            Some(b"PERFILE2") => {}
-            Some(b"2ELIFREP") => {
+            Some(&MAGIC) => {}
+            Some(&MAGIC_SWAPPED) => {
                 return Err(damage(
                     0,
                     "recorded on a big-endian machine, whose files are not read: 'perf script' there writes text that is",

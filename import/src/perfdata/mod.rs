@@ -31,6 +31,7 @@ pub use damage::Damage;
 pub use event_index::EventIndex;
 pub use events::SourceEvent;
 pub use features::Features;
+pub use header::is_perf_data;
 pub use layout::RecordLayout;
 pub use record::{SourceMapping, SourceRecord};
 pub use records::{RawRecord, RecordReader};

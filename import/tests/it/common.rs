@@ -7,7 +7,7 @@ use std::{
 };
 
 use tempfile::TempDir;
-use varid_import::{ImportRequest, ImportSummary, Input, SourceFormat, import};
+use varid_import::{ImportFormat, ImportRequest, ImportSummary, Input, import};
 use varid_recording::SessionReader;
 use varid_report::{ExportFormat, ExportRequest, Options, Profile, export};
 
@@ -66,27 +66,35 @@ pub fn input(bytes: &[u8]) -> varid_import::Result<Input> {
     Input::of_file("source".into(), file, SystemTime::now())
 }
 
+/// A request to import a source into a folder.
+pub fn request(input: Input, output: &Path) -> ImportRequest {
+    ImportRequest {
+        input,
+        output: output.to_owned(),
+        without_names: false,
+        first_is_frame: false,
+    }
+}
+
 /// Imports a source into a temporary folder.
 pub fn import_with(
     input: Input,
     change: impl FnOnce(&mut ImportRequest),
 ) -> varid_import::Result<Imported> {
     let folder = tempfile::tempdir().unwrap();
-    let mut request = ImportRequest {
-        input,
-        format: None,
-        output: folder.path().join("session"),
-        without_names: false,
-        first_is_frame: false,
-    };
+    let mut request = request(input, &folder.path().join("session"));
     change(&mut request);
-    let summary = import(request)?;
+    let summary = import(request, None)?;
     Ok(Imported { folder, summary })
 }
 
-/// Imports bytes, with the format detected or given.
-pub fn import_bytes(bytes: &[u8], format: Option<SourceFormat>) -> varid_import::Result<Imported> {
-    import_with(input(bytes)?, |request| request.format = format)
+/// Imports bytes, with the format detected or given by its name.
+pub fn import_bytes(bytes: &[u8], format: Option<&str>) -> varid_import::Result<Imported> {
+    let folder = tempfile::tempdir().unwrap();
+    let request = request(input(bytes)?, &folder.path().join("session"));
+    let format = format.map(|name| ImportFormat::named(name).unwrap());
+    let summary = import(request, format)?;
+    Ok(Imported { folder, summary })
 }
 
 impl Imported {

@@ -1,7 +1,7 @@
 //! Tests that an invalid source does no harm.
 
-use crate::common::{fixture, import_bytes};
-use varid_import::{Error, SourceFormat};
+use crate::common::{fixture, import_bytes, input, request};
+use varid_import::{Error, ImportFormat, import};
 
 fn recorded() -> Vec<u8> {
     std::fs::read(fixture("simpleperf/perf.data")).unwrap()
@@ -35,7 +35,7 @@ fn a_changed_file_is_imported_or_refused_and_what_is_imported_is_read() {
                 bytes[at..at + 8].fill(value);
             }
         }
-        match import_bytes(&bytes, Some(SourceFormat::PerfData)) {
+        match import_bytes(&bytes, Some("perf-data")) {
             Ok(session) => {
                 imported += 1;
                 let read = session.session().records().unwrap().filter(Result::is_err);
@@ -64,7 +64,7 @@ fn what_a_cut_file_still_has_is_imported_with_a_note() {
         "{notes:?}"
     );
     for len in [0, 7, 8, 100, 104, 150] {
-        let error = import_bytes(&whole[..len], Some(SourceFormat::PerfData))
+        let error = import_bytes(&whole[..len], Some("perf-data"))
             .err()
             .unwrap();
         let known = matches!(error, Error::Data { .. } | Error::NoSamples { .. });
@@ -92,14 +92,8 @@ fn a_size_that_a_file_claims_is_not_allocated() {
 fn a_failed_import_leaves_no_session() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("session");
-    let request = varid_import::ImportRequest {
-        input: crate::common::input(b"nonsense\n").unwrap(),
-        format: Some(SourceFormat::Folded),
-        output: output.clone(),
-        without_names: false,
-        first_is_frame: false,
-    };
-    let error = varid_import::import(request).err().unwrap();
+    let request = request(input(b"nonsense\n").unwrap(), &output);
+    let error = import(request, ImportFormat::named("folded")).unwrap_err();
     assert!(matches!(error, Error::NoSamples { .. }), "{error}");
     assert!(error.to_string().contains("1 malformed"), "{error}");
     assert!(!output.exists());
@@ -110,13 +104,8 @@ fn a_session_stays_until_an_import_into_its_folder_succeeds() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("session");
     let import = |bytes: &[u8]| {
-        varid_import::import(varid_import::ImportRequest {
-            input: crate::common::input(bytes).unwrap(),
-            format: Some(SourceFormat::Folded),
-            output: output.clone(),
-            without_names: false,
-            first_is_frame: false,
-        })
+        let request = request(input(bytes).unwrap(), &output);
+        import(request, ImportFormat::named("folded"))
     };
     let samples = || {
         let session = varid_recording::SessionReader::open(&output).unwrap();

@@ -1,4 +1,6 @@
 //! Compares imported sessions with their sources.
+#![cfg(test)] // for the switches of clippy.toml
+#![allow(clippy::arithmetic_side_effects)]
 
 mod common;
 mod hostile;

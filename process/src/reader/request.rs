@@ -130,7 +130,7 @@ impl Request {
             Self::Open(open) => open.carry_out(inside).map(Some),
             Self::Read { offset, len } => {
                 let file = inside.ok_or(io::ErrorKind::InvalidInput)?;
-                read(&File::open(own_descriptor(file))?, (*offset, *len), part).map(|()| None)
+                read(&File::open(own_descriptor(file))?, *offset, *len, part).map(|()| None)
             }
             Self::VmFile { pid, file, kind } => {
                 let (address, size, fd) = *file;
@@ -151,7 +151,8 @@ impl Request {
 /// Reads a number of bytes from an offset on.
 fn read(
     file: &File,
-    (offset, len): (u64, u64),
+    offset: u64,
+    len: u64,
     part: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
     let size = |left: u64| usize::try_from(left).unwrap_or(PART).min(PART);

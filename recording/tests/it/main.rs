@@ -1,5 +1,6 @@
 //! Does a reader find in a session what its writer was given?
-#![allow(missing_docs)]
+#![cfg(test)] // for the switches of clippy.toml
+#![allow(missing_docs, clippy::arithmetic_side_effects)]
 
 mod common;
 mod compressed;

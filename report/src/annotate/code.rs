@@ -163,12 +163,9 @@ fn machine_code(image: &OpenImage, file: &ImageFile, range: Range<u64>) -> Resul
         return Err("it is not known where the function ends".to_owned());
     }
     let (path, entry) = in_archive(Path::new(image.path()));
-    let code =
-        MachineCode::read((path, entry), &file.build_id, range.clone()).map_err(|error| {
-            format!(
-                "{error}; --symbols DIR with the recorded file, not its debug information alone"
-            )
-        })?;
+    let code = MachineCode::read(path, entry, &file.build_id, range.clone()).map_err(|error| {
+        format!("{error}; --symbols DIR with the recorded file, not its debug information alone")
+    })?;
     let (instructions, kind) = machine::disassemble(&code, MOST);
     let instructions = instructions.into_iter().map(|found| {
         let mut text = found.text;

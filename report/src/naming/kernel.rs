@@ -6,7 +6,7 @@ use varid_model::Address;
 use varid_recording::{Host, MappingRecord, SessionReader, host, open_regular};
 use varid_symbolizer::{
     elf::DebugFiles,
-    kernel::{KernelSymbols, Vmlinux},
+    kernel::{KernelSymbols, TextSymbol, Vmlinux},
 };
 
 use super::{
@@ -171,7 +171,10 @@ impl KernelNames {
         let Some(text) = &self.text else {
             return Err("the recording does not say where it was".to_owned());
         };
-        let place = (text.symbol.as_str(), text.start.get());
+        let place = TextSymbol {
+            name: &text.symbol,
+            address: text.start.get(),
+        };
         let found = match &self.vmlinux {
             Some(path) => Vmlinux::open(path, &text.build_id, place, &self.debug).map(Some),
             None => Vmlinux::find(&self.release, &text.build_id, place, &self.debug),

@@ -41,8 +41,8 @@ pub fn each_symbol_file(
         let is_elsewhere = file.kind == ImageKind::Elf && !file.in_session && file.kept.is_none();
         if is_elsewhere && file.path.is_absolute() && !is_own_memory(&file.path) {
             let symbols = file.open(&files).and_then(|source| {
-                let path = in_archive(Path::new(source.path()));
-                SymbolFile::open(path, limits).map_err(|error| error.to_string())
+                let (path, entry) = in_archive(Path::new(source.path()));
+                SymbolFile::open(path, entry, limits).map_err(|error| error.to_string())
             });
             each(file, symbols)?;
         }

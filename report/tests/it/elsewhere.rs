@@ -449,7 +449,7 @@ fn keep(native: &Native, file: &str, debug: u64) {
         names: 1 << 20,
         debug,
     };
-    let part = SymbolFile::open((&native.library, None), limits).unwrap();
+    let part = SymbolFile::open(&native.library, None, limits).unwrap();
     part.write(fs::File::create(path).unwrap()).unwrap();
 }
 

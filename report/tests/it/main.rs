@@ -1,5 +1,6 @@
 //! Are reports of sessions what the sessions hold?
-#![allow(missing_docs)]
+#![cfg(test)] // for the switches of clippy.toml
+#![allow(missing_docs, clippy::arithmetic_side_effects)]
 
 mod annotate;
 mod common;

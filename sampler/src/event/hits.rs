@@ -40,15 +40,12 @@ impl HitSource {
             Rate::Frequency(_) => Rate::Period(1),
             Rate::Period(period) => Rate::Period(period.max(1)),
         };
-        let by_program = (
-            perf::PERF_TYPE_SOFTWARE,
-            u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT),
-        );
+        let config = u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT);
         Event {
             hits: Some(self),
             // Not a tracepoint's type: for samples of it, perf's readers require the tracepoint's format. The name identifies the
             // event.
-            ..Event::generic(name, by_program, rate)
+            ..Event::generic(name, perf::PERF_TYPE_SOFTWARE, config, rate)
         }
     }
 }

@@ -77,7 +77,7 @@ pub struct Encoding {
 
 impl Event {
     /// An event that has a number in the kernel's ABI.
-    fn generic(name: &str, (kind, config): (u32, u64), rate: Rate) -> Self {
+    fn generic(name: &str, kind: u32, config: u64, rate: Rate) -> Self {
         Self {
             name: name.to_owned(),
             encodings: vec![Encoding {
@@ -95,20 +95,14 @@ impl Event {
 
     /// `cpu-clock`, the kernel's timer.
     pub fn cpu_clock(rate: Rate) -> Self {
-        const CPU_CLOCK: (u32, u64) = (
-            perf::PERF_TYPE_SOFTWARE,
-            perf::PERF_COUNT_SW_CPU_CLOCK as u64,
-        );
-        Self::generic("cpu-clock", CPU_CLOCK, rate)
+        let config = u64::from(perf::PERF_COUNT_SW_CPU_CLOCK);
+        Self::generic("cpu-clock", perf::PERF_TYPE_SOFTWARE, config, rate)
     }
 
     /// `cycles`, of the CPU's PMU.
     pub fn cycles(rate: Rate) -> Self {
-        const CYCLES: (u32, u64) = (
-            perf::PERF_TYPE_HARDWARE,
-            perf::PERF_COUNT_HW_CPU_CYCLES as u64,
-        );
-        Self::generic("cycles", CYCLES, rate)
+        let config = u64::from(perf::PERF_COUNT_HW_CPU_CYCLES);
+        Self::generic("cycles", perf::PERF_TYPE_HARDWARE, config, rate)
     }
 
     /// Returns true if the event is opened by perf_event_open(2).

@@ -132,7 +132,7 @@ impl Bpf {
         } else {
             (options.ring_pages / 4).max(1) // few samples, or none
         };
-        let mut opened = map_ring((cpu, -1), pages, "dummy", side_band)?;
+        let mut opened = map_ring(cpu, -1, pages, "dummy", side_band)?;
         let scope = Scope { cpu, thread: None };
         let events = open_groups(&options.groups, scope, |attr| {
             if options.keep_raw {
@@ -162,7 +162,7 @@ impl Bpf {
             );
             attr.sample_type |= u64::from(perf::PERF_SAMPLE_RAW);
             attr.sample_period = 1;
-            let output = open_own(attr, (cpu, -1), "bpf-output")?;
+            let output = open_own(attr, cpu, -1, "bpf-output")?;
             let id = identifier(cpu, &output)?;
             self.origins.insert(id, origin(SampleKind::Shim));
             shim.attach(cpu, counter.fd.as_fd(), output.as_fd())?;

@@ -211,12 +211,13 @@ impl Source {
     pub(super) fn add_thread(
         &mut self,
         options: &SamplerOptions,
-        (pid, tid): (Pid, Tid),
+        pid: Pid,
+        tid: Tid,
         cpus: &mut [Cpu],
     ) -> Result<(), SamplerError> {
         match self {
             Source::Bpf(_) | Source::Module(_) => Ok(()),
-            Source::StackCopy(copy) => copy.add_thread(options, (pid, tid), cpus),
+            Source::StackCopy(copy) => copy.add_thread(options, pid, tid, cpus),
         }
     }
 
@@ -284,7 +285,8 @@ fn side_band(attr: &mut perf::EventAttr) {
 /// Maps a CPU's ring, of `pages` pages or fewer. The ring belongs to an event that counts nothing; errors call it `name`. `shape` sets what
 /// the event reports, and `pid` for which process (-1: all).
 fn map_ring(
-    (cpu, pid): (u32, i32),
+    cpu: u32,
+    pid: i32,
     pages: usize,
     name: &str,
     shape: impl Fn(&mut perf::EventAttr),
@@ -298,14 +300,15 @@ fn map_ring(
         // Wakes the reader when a quarter of the ring is full.
         attr.set_watermark(true);
         attr.wakeup_watermark = (pages as u32).saturating_mul(1024);
-        open_own(attr, (cpu, pid), name)
+        open_own(attr, cpu, pid, name)
     })
 }
 
 /// Opens an event that carries varid's own records and is not one of the session's events.
 fn open_own(
     mut attr: perf::EventAttr,
-    (cpu, pid): (u32, i32),
+    cpu: u32,
+    pid: i32,
     name: &str,
 ) -> Result<OwnedFd, SamplerError> {
     open(&mut attr, pid, cpu as i32, None).map_err(|source| open_error(name, cpu, source))

@@ -44,7 +44,7 @@ impl Module {
         let counter = self.open_counter(event, options, cpu);
         // The event's ring carries no samples.
         let pages = (options.ring_pages / 4).max(1);
-        let mut opened = map_ring((cpu, -1), pages, &event.name, side_band)?;
+        let mut opened = map_ring(cpu, -1, pages, &event.name, side_band)?;
         match counter {
             Err(error) if error.is_absence() => opened.absent.push((0, error)),
             counter => counter?,

@@ -22,7 +22,7 @@ pub struct StackCopy {
 
 /// Maps a ring that the events of threads share.
 pub fn open_cpu(options: &SamplerOptions, cpu: u32) -> Result<Cpu, SamplerError> {
-    map_ring((cpu, 0), options.ring_pages, "dummy", |attr| {
+    map_ring(cpu, 0, options.ring_pages, "dummy", |attr| {
         attr.set_exclude_kernel(true);
     })
 }
@@ -77,7 +77,8 @@ impl StackCopy {
     pub fn add_thread(
         &mut self,
         options: &SamplerOptions,
-        (pid, tid): (Pid, Tid),
+        pid: Pid,
+        tid: Tid,
         cpus: &mut [Cpu],
     ) -> Result<(), SamplerError> {
         let (mut present, mut absent) = (Vec::new(), Vec::new());

@@ -221,6 +221,15 @@ pub struct DexMethods<'d> {
     methods_left: u32,
 }
 
+/// An `encoded_method` of a class.
+struct EncodedMethod {
+    /// Index of the method's id.
+    index: u32,
+    access_flags: u32,
+    /// Offset of the code; 0: the method has none.
+    code_off: u32,
+}
+
 impl<'d> DexMethods<'d> {
     pub(super) fn new(dex: &'d DexFile<'_>) -> Self {
         Self {
@@ -291,17 +300,17 @@ impl<'d> DexMethods<'d> {
         self.skip_class();
         if self.enter_class().is_ok() {
             while self.direct > 0 || self.virtuals > 0 {
-                let Ok((index, ..)) = self.encoded_method() else {
+                let Ok(encoded) = self.encoded_method() else {
                     break;
                 };
-                indices.push(index);
+                indices.push(encoded.index);
             }
         }
         indices
     }
 
-    /// Reads the next encoded_method of the class: index, access flags and code_off.
-    fn encoded_method(&mut self) -> Result<(u32, u32, u32)> {
+    /// Reads the next encoded_method of the class.
+    fn encoded_method(&mut self) -> Result<EncodedMethod> {
         let Some(left) = self.methods_left.checked_sub(1) else {
             self.end();
             return Err(bad(
@@ -322,7 +331,7 @@ impl<'d> DexMethods<'d> {
         let mut at = start;
         let diff = uleb128(data, &mut at, "method_idx_diff")?;
         let access_flags = uleb128(data, &mut at, "access_flags")?;
-        let code = uleb128(data, &mut at, "code_off")?;
+        let code_off = uleb128(data, &mut at, "code_off")?;
         self.class_data = at;
         let index = self
             .index
@@ -331,15 +340,19 @@ impl<'d> DexMethods<'d> {
             .ok_or_else(|| bad("method_idx_diff", start, "the index overflows"))?;
         // The indices of the virtual methods start from zero again.
         self.index = (!last_direct).then_some(index);
-        Ok((index, access_flags, code))
+        Ok(EncodedMethod {
+            index,
+            access_flags,
+            code_off,
+        })
     }
 
     /// Makes the method of an encoded_method. If that is broken, those after it may still be valid.
-    fn method(&self, (index, access_flags, code): (u32, u32, u32)) -> Result<DexMethod<'d>> {
+    fn method(&self, encoded: &EncodedMethod) -> Result<DexMethod<'d>> {
         Ok(DexMethod {
-            id: DexMethodId::new(self.dex, index)?,
-            access_flags,
-            code: code_range(self.dex, code)?,
+            id: DexMethodId::new(self.dex, encoded.index)?,
+            access_flags: encoded.access_flags,
+            code: code_range(self.dex, encoded.code_off)?,
             class: self.class,
         })
     }
@@ -359,6 +372,6 @@ impl<'d> Iterator for DexMethods<'d> {
             }
         }
         let encoded = self.encoded_method().inspect_err(|_| self.skip_class());
-        Some(encoded.and_then(|encoded| self.method(encoded)))
+        Some(encoded.and_then(|encoded| self.method(&encoded)))
     }
 }

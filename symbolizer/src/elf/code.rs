@@ -59,7 +59,8 @@ impl MachineCode {
     /// [`Error::Io`](crate::Error::Io) if the file cannot be read. [`Error::Elf`](crate::Error::Elf) if it is not a usable ELF file, has
     /// another build-id than `build_id` (empty: any is accepted), has no instructions there, or its machine is neither x86 nor ARM.
     pub fn read(
-        (path, entry): (&Path, Option<&str>),
+        path: &Path,
+        entry: Option<&str>,
         build_id: &[u8],
         range: Range<u64>,
     ) -> Result<Self> {

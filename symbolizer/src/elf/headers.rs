@@ -153,7 +153,7 @@ impl HeaderReads<'_> {
         let build_id = in_programs
             .take(MAX_NOTES.0)
             .chain(in_sections.take(MAX_NOTES.0))
-            .find_map(|place| self.build_id::<Elf>(endian, place));
+            .find_map(|(offset, size)| self.build_id::<Elf>(endian, offset, size));
         Ok(Headers {
             endian,
             is_64: header.is_class_64(),
@@ -210,7 +210,8 @@ impl HeaderReads<'_> {
     fn build_id<Elf: FileHeader<Endian = Endianness>>(
         &self,
         endian: Endianness,
-        (offset, size): (u64, u64),
+        offset: u64,
+        size: u64,
     ) -> Option<Vec<u8>> {
         let notes = self.data.read(offset, size.min(MAX_NOTES.1)).ok()?;
         let mut notes = NoteIterator::<Elf>::new(endian, Elf::Word::default(), &notes).ok()?;

@@ -170,7 +170,7 @@ impl Symbols {
         let mut problems = Vec::new();
         for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
             match image.symbol_table(kind) {
-                Ok(Some(table)) => self.add_table((image, loaded), table, kind),
+                Ok(Some(table)) => self.add_table(image, loaded, table, kind),
                 Ok(None) => {}
                 Err(Error::Elf { part, problem, .. }) => {
                     problems.push(format!("{part}: {problem}"))
@@ -207,7 +207,8 @@ impl Symbols {
     /// Adds the functions among a table's symbols.
     fn add_table(
         &mut self,
-        (image, loaded): (&ElfReader<'_>, &[Segment]),
+        image: &ElfReader<'_>,
+        loaded: &[Segment],
         table: SymbolTable<'_>,
         kind: u32,
     ) {

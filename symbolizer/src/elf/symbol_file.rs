@@ -61,7 +61,7 @@ impl SymbolFile<'static> {
     ///
     /// # Errors
     /// It cannot be read, is not an ELF file, is not loaded as it is, or its headers exceed the limit of names.
-    pub fn open((path, entry): (&Path, Option<&str>), limits: SymbolFileLimits) -> Result<Self> {
+    pub fn open(path: &Path, entry: Option<&str>, limits: SymbolFileLimits) -> Result<Self> {
         let image = match entry {
             Some(entry) => package::open_entry(path, entry)?,
             None => ElfReader::open(path)?,

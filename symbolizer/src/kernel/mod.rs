@@ -9,4 +9,4 @@ mod symbols;
 mod vmlinux;
 
 pub use symbols::{KernelSymbol, KernelSymbols, KernelText};
-pub use vmlinux::Vmlinux;
+pub use vmlinux::{TextSymbol, Vmlinux};

@@ -13,6 +13,15 @@ use crate::{Error, Frame, Result};
 /// The kernel is relocated by whole pages.
 const PAGE: u64 = 4096;
 
+/// Where one boot of a kernel had its code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextSymbol<'a> {
+    /// The first symbol of the code: `_text` or `_stext`.
+    pub name: &'a str,
+    /// Its address.
+    pub address: u64,
+}
+
 /// A kernel's ELF file, with the load address of one boot.
 #[derive(Debug)]
 pub struct Vmlinux {
@@ -23,14 +32,14 @@ pub struct Vmlinux {
 
 impl Vmlinux {
     /// Searches a kernel's file by its release (`uname -r`) and build-id, in the places where systems keep it and in the symbol folders of
-    /// `debug_files`. None if it is in none of them. `text` is the address of `symbol` (`_text` or `_stext`) in the running kernel.
+    /// `debug_files`. None if it is in none of them. `text` is where the running kernel has its code.
     ///
     /// # Errors
     /// As for [`Vmlinux::open`], for the first file of this kernel, if none of its files can be used.
     pub fn find(
         release: &str,
         build_id: &[u8],
-        (symbol, text): (&str, u64),
+        text: TextSymbol<'_>,
         debug_files: &DebugFiles,
     ) -> Result<Option<Self>> {
         if build_id.is_empty() {
@@ -43,7 +52,7 @@ impl Vmlinux {
                 continue;
             };
             if source.symbols().build_id() == Some(build_id) {
-                match Self::place(source, &path, (symbol, text)) {
+                match Self::place(source, &path, text) {
                     Ok(found) => return Ok(Some(found)),
                     Err(error) => fault = fault.or(Some(error)),
                 }
@@ -52,15 +61,15 @@ impl Vmlinux {
         fault.map_or(Ok(None), Err)
     }
 
-    /// Opens the file of a kernel that had `symbol` (`_text` or `_stext`) at the address `text`.
+    /// Opens the file of a kernel that was at `text`.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::Elf`] if it cannot be read, has another build-id, or no such symbol. [`Error::KernelHidden`] if `text` is
-    /// zero, which is what readers without privileges see.
+    /// [`Error::Io`] or [`Error::Elf`] if it cannot be read, has another build-id, or no such symbol. [`Error::KernelHidden`] if the
+    /// address is zero, which is what readers without privileges see.
     pub fn open(
         path: &Path,
         build_id: &[u8],
-        (symbol, text): (&str, u64),
+        text: TextSymbol<'_>,
         debug_files: &DebugFiles,
     ) -> Result<Self> {
         let source = ElfSource::open(path, debug_files)?;
@@ -71,22 +80,23 @@ impl Vmlinux {
                 "it is that of another kernel".to_owned(),
             ));
         }
-        Self::place(source, path, (symbol, text))
+        Self::place(source, path, text)
     }
 
-    fn place(source: ElfSource, path: &Path, (symbol, text): (&str, u64)) -> Result<Self> {
-        if text == 0 {
+    fn place(source: ElfSource, path: &Path, text: TextSymbol<'_>) -> Result<Self> {
+        let TextSymbol { name, address } = text;
+        if address == 0 {
             return Err(Error::KernelHidden);
         }
         let file = File::open(path).map_err(Error::io("open", path))?;
-        let found = symbol_addresses(&file, &path.display().to_string(), &[symbol])?;
+        let found = symbol_addresses(&file, &path.display().to_string(), &[name])?;
         let Some(Some(in_file)) = found.first() else {
-            return Err(wrong(path, "symbols", format!("there is no `{symbol}`")));
+            return Err(wrong(path, "symbols", format!("there is no `{name}`")));
         };
-        let moved = text.wrapping_sub(*in_file);
+        let moved = address.wrapping_sub(*in_file);
         if moved % PAGE != 0 {
             let problem = format!(
-                "`{symbol}` is at {in_file:#x}, and was at {text:#x}: no whole pages apart"
+                "`{name}` is at {in_file:#x}, and was at {address:#x}: no whole pages apart"
             );
             return Err(wrong(path, "symbols", problem));
         }

@@ -39,10 +39,26 @@ pub struct Mapping {
     classes: Vec<Class>,
     /// Grouped by class and sorted by obfuscated name, otherwise in the order of the file.
     members: Vec<Member>,
-    by_obfuscated: HashMap<Box<str>, u32>,
-    by_original: HashMap<Box<str>, u32>,
+    by_obfuscated: HashMap<Box<str>, ClassId>,
+    by_original: HashMap<Box<str>, ClassId>,
     skipped: usize,
     is_r8: bool,
+}
+
+/// A class's place in [`Mapping::classes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ClassId(u32);
+
+impl ClassId {
+    /// Returns the class with this index. No class has an index that does not fit: a file is at most 1 GB.
+    fn of(index: usize) -> Self {
+        Self(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    /// Returns the index.
+    const fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -103,14 +119,14 @@ impl Mapping {
                 _,
             ) => {
                 self.end_class(text);
-                let index = u32::try_from(self.classes.len()).unwrap_or(u32::MAX);
+                let id = ClassId::of(self.classes.len());
                 // Of two classes with the same name the first one wins.
                 self.by_obfuscated
                     .entry(obfuscated.get(text).into())
-                    .or_insert(index);
+                    .or_insert(id);
                 self.by_original
                     .entry(original.get(text).into())
-                    .or_insert(index);
+                    .or_insert(id);
                 self.classes.push(Class {
                     original,
                     source_file: None,
@@ -170,8 +186,8 @@ impl Mapping {
     }
 
     fn class_of(&self, obfuscated: &str) -> Option<&Class> {
-        let index = self.by_obfuscated.get(obfuscated)?;
-        self.classes.get(*index as usize)
+        let id = self.by_obfuscated.get(obfuscated)?;
+        self.classes.get(id.index())
     }
 
     /// Like [`Mapping::frames_of`], for a frame whose source file is not known.
@@ -379,7 +395,7 @@ impl Mapping {
         let noted = self
             .by_original
             .get(class)
-            .and_then(|index| self.classes.get(*index as usize)?.source_file);
+            .and_then(|id| self.classes.get(id.index())?.source_file);
         match noted {
             Some(name) => name.get(&self.text).into(),
             None => inferred_source_file(class, obfuscated).into(),

@@ -378,7 +378,7 @@ fn a_functions_bytes_are_those_of_the_file_or_there_is_a_reason() {
         let mut read = 0;
         for function in functions.step_by(100) {
             let range = function.start..function.end;
-            let code = MachineCode::read((&path, None), build_id, range.clone()).unwrap();
+            let code = MachineCode::read(&path, None, build_id, range.clone()).unwrap();
             let from = usize::try_from(function.start - bias).unwrap();
             let size = usize::try_from((range.end - range.start).min(1 << 20)).unwrap();
             assert_eq!(code.bytes, &content[from..from + size], "{function:?}");
@@ -388,7 +388,7 @@ fn a_functions_bytes_are_those_of_the_file_or_there_is_a_reason() {
         let function = symbols.functions().next().unwrap();
         let range = function.start..function.end;
         let why = |path: &Path, id: &[u8], range| {
-            MachineCode::read((path, None), id, range)
+            MachineCode::read(path, None, id, range)
                 .unwrap_err()
                 .to_string()
         };

@@ -1,5 +1,6 @@
 //! Tests that names and lines are those in the files, and that hostile files do no harm.
-#![allow(missing_docs)]
+#![cfg(test)] // for the switches of clippy.toml
+#![allow(missing_docs, clippy::arithmetic_side_effects)]
 
 mod addr2line;
 mod bytecode;

@@ -111,11 +111,11 @@ fn a_kept_part_has_no_code() {
             (symbol.raw == "shown").then_some(symbol.start..symbol.end)
         })
         .unwrap();
-    let code = MachineCode::read((&file, None), &[], shown.clone()).unwrap();
+    let code = MachineCode::read(&file, None, &[], shown.clone()).unwrap();
     assert!(!part.windows(16).any(|bytes| bytes == &code.bytes[..16]));
     let path = folder.path().join("part.so");
     std::fs::write(&path, &part).unwrap();
-    let refused = MachineCode::read((&path, None), &[], shown).unwrap_err();
+    let refused = MachineCode::read(&path, None, &[], shown).unwrap_err();
     assert!(refused.to_string().contains("no instructions"), "{refused}");
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use varid_symbolizer::Error;
 use varid_symbolizer::elf::{DebugFiles, ElfSymbols};
-use varid_symbolizer::kernel::Vmlinux;
+use varid_symbolizer::kernel::{TextSymbol, Vmlinux};
 
 const SOURCE: &str = "\
 static inline __attribute__((always_inline)) long twice(volatile long *x)
@@ -95,6 +95,11 @@ fn by_addr2line(file: &Path, addresses: &[u64]) -> Vec<Vec<(String, String)>> {
     all
 }
 
+/// Where a kernel had its code.
+fn at(name: &str, address: u64) -> TextSymbol<'_> {
+    TextSymbol { name, address }
+}
+
 fn frames(vmlinux: &Vmlinux, address: u64) -> Vec<(String, String)> {
     let shown = |frame: varid_symbolizer::Frame<'_>| {
         let place = frame
@@ -116,7 +121,7 @@ fn lines_and_inlined_functions_are_those_of_addr2line_wherever_the_kernel_was_lo
     let file = real.clone().unwrap_or_else(|| fixture(folder.path()));
     let symbols = ElfSymbols::open(&file).unwrap();
     let build_id = symbols.build_id().unwrap().to_vec();
-    let text = ("_text", LOADED);
+    let text = at("_text", LOADED);
     let vmlinux = Vmlinux::open(&file, &build_id, text, &DebugFiles::none()).unwrap();
     assert_eq!(vmlinux.moved_by(), LOADED - LINKED);
 
@@ -179,29 +184,29 @@ fn another_kernels_file_is_refused() {
     let none = DebugFiles::none();
     let open = |build_id: &[u8], text| Vmlinux::open(&file, build_id, text, &none);
     assert!(matches!(
-        open(&[1; 20], ("_text", LOADED)),
+        open(&[1; 20], at("_text", LOADED)),
         Err(Error::Elf {
             part: "build-id",
             ..
         })
     ));
     assert!(matches!(
-        open(&build_id, ("_stext", LOADED)),
+        open(&build_id, at("_stext", LOADED)),
         Err(Error::Elf { .. })
     ));
     assert!(matches!(
-        open(&build_id, ("_text", LOADED + 8)),
+        open(&build_id, at("_text", LOADED + 8)),
         Err(Error::Elf { .. })
     ));
     assert!(matches!(
-        open(&build_id, ("_text", 0)),
+        open(&build_id, at("_text", 0)),
         Err(Error::KernelHidden)
     ));
 
     // In a symbol folder, it is found only by its build-id.
     let folders = DebugFiles::none().with_folder(folder.path());
-    let found = Vmlinux::find("6.1/../..", &build_id, ("_text", LOADED), &folders).unwrap();
+    let found = Vmlinux::find("6.1/../..", &build_id, at("_text", LOADED), &folders).unwrap();
     assert!(found.is_some());
-    let other = Vmlinux::find("", &[1; 20], ("_text", LOADED), &folders).unwrap();
+    let other = Vmlinux::find("", &[1; 20], at("_text", LOADED), &folders).unwrap();
     assert!(other.is_none());
 }

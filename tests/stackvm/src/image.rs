@@ -79,7 +79,7 @@ impl Program {
         let at = ENTRY
             .checked_mul(index as usize)?
             .checked_add(self.table.0)?;
-        let field = |field: usize| word(&self.bytes, at.checked_add(4 * field)?);
+        let field = |field: usize| word(&self.bytes, at.checked_add(field.checked_mul(4)?)?);
         (index < self.table.1).then_some(())?;
         Some(Entry {
             name: field(0)? as usize,
@@ -151,7 +151,7 @@ impl BytecodeImage for Program {
     fn lines(&self, method: &MethodCode) -> Option<Vec<CodeLine>> {
         let entry = self.entry(method.index)?;
         let line = |number: u32| {
-            let at = entry.lines.checked_add(8 * number as usize)?;
+            let at = entry.lines.checked_add((number as usize).checked_mul(8)?)?;
             Some(CodeLine {
                 offset: method.code.start.checked_add(word(&self.bytes, at)?)?,
                 line: word(&self.bytes, at.checked_add(4)?)?,

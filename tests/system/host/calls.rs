@@ -352,7 +352,9 @@ fn without_the_tactic_nothing_is_counted() -> Result<()> {
     ensure!(varid.output()?.status.success());
     ensure!(!session.join("contexts.data").exists());
     let mut report = testbed()?.varid();
-    report.args(["report", "--measure", "calls", "-i"]).arg(&session);
+    report
+        .args(["report", "--measure", "calls", "-i"])
+        .arg(&session);
     let refused = report.output()?;
     let said = String::from_utf8_lossy(&refused.stderr);
     ensure!(

@@ -4,14 +4,30 @@ use gimli::AttributeValue;
 
 use super::Slice;
 use super::code_ranges::CodeRanges;
-use super::names::{NameAttributes, NameTable};
+use super::names::{NameAttributes, NameId, NameTable};
 use super::unit_input::UnitInput;
+
+/// A function's place in [`FunctionTree::functions`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct FunctionId(u32);
+
+impl FunctionId {
+    /// Returns the function with this index; none if no function can have it.
+    pub(super) fn of(index: usize) -> Option<Self> {
+        u32::try_from(index).ok().map(Self)
+    }
+
+    /// Returns the index.
+    pub(super) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// A function, or an inlined copy of one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Function {
-    /// The index of its name in the unit's names.
-    pub(super) name: u32,
+    /// Its name.
+    pub(super) name: NameId,
     /// Where it was inlined. `None` if it is not an inlined copy.
     pub(super) call: Option<InlinedCall>,
     /// Whether functions that were inlined into it may be missing.
@@ -21,8 +37,8 @@ pub(super) struct Function {
 /// The place where a function was inlined.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InlinedCall {
-    /// The index of the function that it was inlined into. It is smaller than its own.
-    pub(super) caller: u32,
+    /// The function that it was inlined into, which comes before it.
+    pub(super) caller: FunctionId,
     pub(super) file: u32,
     pub(super) line: u32,
 }
@@ -37,8 +53,8 @@ impl Function {
 #[derive(Debug, Default)]
 pub(super) struct FunctionTree {
     pub(super) functions: Vec<Function>,
-    /// Start, exclusive end and function index; sorted by start, callers first.
-    pub(super) ranges: Vec<(u64, u64, u32)>,
+    /// Start, exclusive end and function; sorted by start, callers first.
+    pub(super) ranges: Vec<(u64, u64, FunctionId)>,
     /// Whether functions are missing because the unit is broken or the budget is used up.
     pub(super) incomplete: bool,
 }
@@ -56,12 +72,12 @@ impl FunctionTree {
     /// Walks the unit's entries. If the unit is broken, the functions before the error are kept.
     pub(super) fn read<'d>(input: UnitInput<'_, 'd>, names: &mut NameTable<'_, 'd>) -> Self {
         let mut tree = Self::default();
-        // The functions around the current entry: depth and index.
+        // The functions around the current entry, each with its depth.
         let mut open = Vec::new();
         if tree.walk(input, names, &mut open).is_none() {
             tree.incomplete = true;
-            for (_, index) in open {
-                if let Some(function) = tree.functions.get_mut(index as usize) {
+            for (_, id) in open {
+                if let Some(function) = tree.functions.get_mut(id.index()) {
                     function.incomplete = true;
                 }
             }
@@ -75,7 +91,7 @@ impl FunctionTree {
         &mut self,
         input: UnitInput<'_, 'd>,
         names: &mut NameTable<'_, 'd>,
-        open: &mut Vec<(isize, u32)>,
+        open: &mut Vec<(isize, FunctionId)>,
     ) -> Option<()> {
         let mut entries = input.unit.entries_raw(None).ok()?;
         while !entries.is_empty() {
@@ -103,9 +119,9 @@ impl FunctionTree {
             if inlined && caller.is_none() {
                 continue;
             }
-            let index = u32::try_from(self.functions.len()).ok()?;
+            let id = FunctionId::of(self.functions.len())?;
             let before = self.ranges.len();
-            let add = |start, end| self.ranges.push((start, end, index));
+            let add = |start, end| self.ranges.push((start, end, id));
             attributes.code.for_each(input, add)?;
             if self.ranges.len() == before && !inlined {
                 // A declaration, or the abstract function that inlined copies refer to.
@@ -120,7 +136,7 @@ impl FunctionTree {
                 }),
                 incomplete: false,
             });
-            open.push((depth, index));
+            open.push((depth, id));
         }
         Some(())
     }

@@ -40,6 +40,22 @@ impl<'d> NameAttributes<'d> {
     }
 }
 
+/// A name's place in the names of a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NameId(u32);
+
+impl NameId {
+    /// Returns the name with this index; none if no name can have it.
+    pub(super) fn of(index: usize) -> Option<Self> {
+        u32::try_from(index).ok().map(Self)
+    }
+
+    /// Returns the index.
+    pub(super) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The position of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct EntryId {
@@ -57,7 +73,7 @@ pub(super) struct NameTable<'a, 'd> {
     /// The other units that have been read, by whether they are in the supplementary file and by their index.
     others: HashMap<(bool, usize), Option<Unit<Slice<'d>>>>,
     /// The names of entries that inlined copies refer to.
-    by_origin: HashMap<EntryId, u32>,
+    by_origin: HashMap<EntryId, NameId>,
     names: Vec<Name>,
 }
 
@@ -72,13 +88,13 @@ impl<'a, 'd> NameTable<'a, 'd> {
         }
     }
 
-    /// Takes the names out, by index.
+    /// Takes the names out: [`NameId`] says where each is.
     pub(super) fn take(&mut self) -> Vec<Name> {
         std::mem::take(&mut self.names)
     }
 
-    /// Adds the name that these attributes lead to, and returns its index. `None` if the budget is used up.
-    pub(super) fn intern(&mut self, attributes: &NameAttributes<'d>) -> Option<u32> {
+    /// Adds the name that these attributes lead to. `None` if the budget is used up.
+    pub(super) fn intern(&mut self, attributes: &NameAttributes<'d>) -> Option<NameId> {
         let origin = match attributes.linkage {
             Some(_) => None,
             None => attributes
@@ -87,20 +103,20 @@ impl<'a, 'd> NameTable<'a, 'd> {
         };
         // Inlined copies of a function share its name.
         if attributes.name.is_none()
-            && let Some(index) = origin.and_then(|entry| self.by_origin.get(&entry))
+            && let Some(id) = origin.and_then(|entry| self.by_origin.get(&entry))
         {
-            return Some(*index);
+            return Some(*id);
         }
         let raw = self.resolve(attributes);
         self.input.budget.take(raw.len().saturating_add(1))?;
-        let index = u32::try_from(self.names.len()).ok()?;
+        let id = NameId::of(self.names.len())?;
         self.names.push(Name::new(&raw));
         if attributes.name.is_none()
             && let Some(entry) = origin
         {
-            self.by_origin.insert(entry, index);
+            self.by_origin.insert(entry, id);
         }
-        Some(index)
+        Some(id)
     }
 
     /// The first linkage name along the chain of origins, or else the first name. Empty if there is none.

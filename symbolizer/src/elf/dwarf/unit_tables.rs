@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::functions::{Function, FunctionTree};
+use super::functions::{Function, FunctionId, FunctionTree};
 use super::lines::Lines;
 use super::names::NameTable;
 use super::unit_input::UnitInput;
@@ -14,8 +14,8 @@ use crate::elf::ranges::Ranges;
 #[derive(Debug, Default)]
 pub(super) struct UnitTables {
     functions: Vec<Function>,
-    /// The index of the innermost function at an address.
-    innermost: Ranges<u32>,
+    /// The innermost function at an address.
+    innermost: Ranges<FunctionId>,
     names: Vec<Name>,
     lines: Lines,
     /// Whether functions are missing.
@@ -55,15 +55,16 @@ impl UnitTables {
     pub(super) fn frames(&self, address: u64) -> Vec<Frame<'_>> {
         let mut frames = Vec::new();
         let mut next = self.innermost.get(address);
-        let innermost = next.and_then(|at| self.functions.get(at as usize));
+        let by_id = |id: FunctionId| self.functions.get(id.index());
+        let innermost = next.and_then(by_id);
         // The line belongs to the innermost function. It is not shown if that function may be missing.
         let incomplete = innermost.map_or(self.incomplete, |function| function.incomplete);
         let mut location = self.lines.find(address).filter(|_| !incomplete);
-        while let Some(function) = next.and_then(|at| self.functions.get(at as usize)) {
+        while let Some(function) = next.and_then(by_id) {
             frames.push(Frame {
                 function: self
                     .names
-                    .get(function.name as usize)
+                    .get(function.name.index())
                     .map_or(Cow::Borrowed(""), |name| Cow::Borrowed(name.shown())),
                 location,
             });
