@@ -48,9 +48,12 @@ fn example() -> Vec<u8> {
 }
 
 fn read_bytes(bytes: &[u8]) -> crate::Result<Contexts> {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join(CONTEXTS_DATA), bytes).unwrap();
-    reader::read(dir.path()).map(Option::unwrap)
+    read_in(tempfile::tempdir().unwrap().path(), bytes)
+}
+
+fn read_in(dir: &Path, bytes: &[u8]) -> crate::Result<Contexts> {
+    std::fs::write(dir.join(CONTEXTS_DATA), bytes).unwrap();
+    reader::read(dir).map(Option::unwrap)
 }
 
 /// Where chunks end.
@@ -86,8 +89,9 @@ fn a_file_that_is_cut_anywhere_has_what_comes_before() {
     let ends = ends(&bytes);
     assert_eq!(ends.last(), Some(&bytes.len()));
     let (mut nodes, mut complete) = (0, 0);
+    let dir = tempfile::tempdir().unwrap();
     for cut in 0..bytes.len() {
-        let part = read_bytes(&bytes[..cut]).unwrap();
+        let part = read_in(dir.path(), &bytes[..cut]).unwrap();
         assert_prefix(&part, &all);
         assert!(part.nodes().len() >= nodes, "cut at {cut}");
         nodes = part.nodes().len();
@@ -111,11 +115,12 @@ fn a_file_that_is_cut_anywhere_has_what_comes_before() {
 fn a_byte_that_has_changed_is_noticed() {
     let bytes = example();
     let all = read_bytes(&bytes).unwrap();
+    let dir = tempfile::tempdir().unwrap();
     for at in 0..bytes.len() {
         for change in [1, 0x80, 0xff] {
             let mut damaged = bytes.clone();
             damaged[at] ^= change;
-            match read_bytes(&damaged) {
+            match read_in(dir.path(), &damaged) {
                 Ok(part) => {
                     assert!(at >= FILE_HEAD && part.damage().is_some(), "byte {at}");
                     assert_prefix(&part, &all);

@@ -51,10 +51,8 @@ impl CallContexts {
         let Some(mut contexts) = self.writer.take() else {
             return Ok(());
         };
-        let counts = vms.values_mut();
-        let written = counts
-            .map(|counting| counting.write_counts(&mut contexts))
-            .collect::<Result<(), _>>();
+        let mut counts = vms.values_mut();
+        let written = counts.try_for_each(|counting| counting.write_counts(&mut contexts));
         if last {
             written?;
             return Ok(contexts.finish()?);

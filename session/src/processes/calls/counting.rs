@@ -265,3 +265,6 @@ fn method_of(
         code: method.code_length(),
     })
 }
+
+#[cfg(test)]
+mod tests;
