@@ -47,7 +47,7 @@
 //! | what is an address called, where do names come from | `naming`, `name_options` |
 //! | which files would give more names | `missing_files` |
 //! | how much did each line, symbol, image or layer take | `shares` |
-//! | what is shown of which event | `view`, `scope` |
+//! | what is shown of which event, what do its numbers count | `view`, `scope`, `unit` |
 //! | how do stacks branch | `call_tree` |
 //! | the report's first sentence | `finding` |
 //! | which tables are there, which rows and columns do they have | `view`, `views`, `columns` |
@@ -106,6 +106,7 @@ mod stack_table_builder;
 mod stacks;
 mod tasks;
 mod time_span;
+mod unit;
 mod view;
 mod views;
 mod weights;

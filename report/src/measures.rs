@@ -5,7 +5,7 @@ use varid_recording::ContextCounter;
 use crate::{
     error::{Error, Result},
     profile::{EventSummary, Profile},
-    scope::Unit,
+    unit::Unit,
     view::PercentOf,
     weights::{MAX_COUNTERS, ProfileCounter, SampleWeight, Weight},
 };

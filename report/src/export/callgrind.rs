@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     frames::{FrameId, ImageId, SymbolId},
-    scope::Unit,
     shares::StackWeights,
+    unit::Unit,
     weights::Weight,
 };
 

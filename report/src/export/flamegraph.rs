@@ -15,10 +15,11 @@ use super::{
     walk::{Walk, plain},
 };
 use crate::{
-    scope::{Unit, percent},
+    scope::percent,
     shares::{Share, StackWeights},
     short_name,
     stacks::StackId,
+    unit::Unit,
 };
 
 /// Stacks with a smaller share are not drawn: half a pixel of a wide screen.

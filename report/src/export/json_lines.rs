@@ -77,7 +77,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
     let head = Head {
         version: VERSION,
         event: plain(&walk.description.name),
-        unit: crate::scope::Unit::of(walk.description).name(),
+        unit: crate::unit::Unit::of(walk.description).name(),
         target: plain(&recording.manifest.target.value),
         start: plain(&recording.manifest.wall_start),
         duration_ns: u64::try_from(recording.duration.as_nanos()).unwrap_or(u64::MAX),

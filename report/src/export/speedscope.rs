@@ -15,8 +15,8 @@ use crate::{
     error::Result,
     frames::{FrameId, ProfileFrame, SymbolId},
     samples::ProfileSample,
-    scope::Unit,
     stacks::StackId,
+    unit::Unit,
 };
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";

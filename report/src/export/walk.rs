@@ -12,10 +12,10 @@ use crate::{
     measures::ShownMeasures,
     profile::{EventSummary, Profile},
     samples::ProfileSample,
-    scope::Unit,
     shares::StackWeights,
     stacks::StackId,
     tasks::Task,
+    unit::Unit,
     weights::{EventId, ProfileCounter, Weight},
 };
 

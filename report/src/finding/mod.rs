@@ -18,12 +18,7 @@ use std::fmt;
 
 use varid_model::Layer;
 
-use crate::{
-    frames::SymbolId,
-    naming::is_library,
-    scope::{Scope, is_wait_event},
-    short_name,
-};
+use crate::{frames::SymbolId, naming::is_library, scope::Scope, short_name, unit::is_wait_event};
 use evidence::{Evidence, Grain};
 use hottest_line::{HottestLine, hottest_line};
 use program::Program;

@@ -23,8 +23,8 @@ use super::{
 use crate::{
     error::Result,
     frames::{FrameId, ImageId, SymbolId},
-    scope::Unit,
     stacks::StackId,
+    unit::Unit,
 };
 
 /// Of the processed format: `meta.preprocessedProfileVersion`.

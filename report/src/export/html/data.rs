@@ -29,10 +29,11 @@ use crate::{
     finding::Finding,
     frames::{FrameId, ImageId, ProfileSymbol, SymbolId},
     render,
-    scope::{Scope, Unit},
+    scope::Scope,
     short_name,
     stacks::{NONE, StackId},
     tasks::{Task, TaskId},
+    unit::Unit,
     view::{PercentOf, View},
 };
 

@@ -27,8 +27,8 @@ use super::{
 };
 use crate::{
     frames::{FrameId, ImageId, SymbolId},
-    scope::Unit,
     stacks::StackId,
+    unit::Unit,
 };
 
 /// This format.
