@@ -1,5 +1,6 @@
 //! Which methods does a list of patterns mean?
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use varid_tunnel::abi::{FILTER_SIZE, FILTERS};
@@ -10,7 +11,8 @@ pub const MAX_PATTERNS: usize = 1024;
 
 /// A method's name, `package.Class.method`, in which `*` stands for any text; with `!` before it,
 /// what is left out.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct MethodPattern {
     /// As it was written.
     text: String,
@@ -50,6 +52,20 @@ impl MethodPattern {
     }
 }
 
+impl TryFrom<String> for MethodPattern {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::new(&text)
+    }
+}
+
+impl From<MethodPattern> for String {
+    fn from(pattern: MethodPattern) -> Self {
+        pattern.text
+    }
+}
+
 impl fmt::Display for MethodPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -69,7 +85,8 @@ pub enum Verdict {
 
 /// Patterns of methods that are recorded. The innermost method of a stack that any pattern names decides. If none is named, the
 /// sample is recorded if all patterns are exclusions.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct MethodFilter {
     patterns: Vec<MethodPattern>,
 }

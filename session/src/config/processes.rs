@@ -1,6 +1,7 @@
 //! Which processes does a name mean, and what is a service?
 
 use super::methods::matches;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Services of Android: the processes that do a thing together, by what they call themselves.
@@ -63,7 +64,8 @@ pub fn built_in(name: &str) -> Option<Vec<ProcessPattern>> {
 
 /// The name of processes: an app's package, a program by its path or its file's name; `*` stands
 /// for any text.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct ProcessPattern {
     text: String,
 }
@@ -100,6 +102,20 @@ impl ProcessPattern {
         [name, package, file]
             .iter()
             .any(|name| matches(&self.text, name))
+    }
+}
+
+impl TryFrom<String> for ProcessPattern {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::new(&text)
+    }
+}
+
+impl From<ProcessPattern> for String {
+    fn from(pattern: ProcessPattern) -> Self {
+        pattern.text
     }
 }
 

@@ -2,13 +2,14 @@
 
 use super::methods::MethodFilter;
 use super::processes::{ProcessPattern, built_in};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use varid_model::{Rate, Stack};
 use varid_recording::Tactic;
 
-/// A configuration. What a file does not say is empty or None, and is as the command line or the
+/// A configuration file. What it does not say is empty or None, and is as the command line or the
 /// default says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
@@ -18,6 +19,18 @@ pub struct Config {
     pub apps: Vec<ProcessPattern>,
     /// Services that are recorded, by name: of [`Config::service`], or built in.
     pub services: Vec<String>,
+    /// What a command line can say, too.
+    pub settings: Settings,
+    /// What is asked of some apps besides.
+    pub app: BTreeMap<ProcessPattern, AppSettings>,
+    /// Services of the user's own, and what is asked of some besides.
+    pub service: BTreeMap<String, ServiceSettings>,
+}
+
+/// What a command line and a configuration file both can say of a recording. What they do not say is empty or None.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
     /// Methods that are recorded, of every process.
     pub methods: MethodFilter,
     /// Events, as `-e` takes them.
@@ -26,14 +39,10 @@ pub struct Config {
     pub rate: Option<Rate>,
     /// How much of each stack.
     pub stack: Option<Stack>,
-    /// What happens in the VM.
+    /// What VMs do at a call.
     pub tactic: Option<Tactic>,
     /// What a session may take.
     pub limits: Limits,
-    /// What is asked of some apps besides.
-    pub app: BTreeMap<ProcessPattern, AppSettings>,
-    /// Services of the user's own, and what is asked of some besides.
-    pub service: BTreeMap<String, ServiceSettings>,
 }
 
 /// Samples per second that may be asked for.
@@ -46,8 +55,16 @@ pub const DURATIONS: (RangeInclusive<Duration>, &str) = (
     "from 1ms to 30 days (720h)",
 );
 
+/// Bytes of perf.data that a session may be limited to, and the same as a text. Below, a session would end before it had said anything;
+/// above, no disk has so much.
+pub const SIZES: (RangeInclusive<u64>, &str) =
+    (1_000_000..=1_000_000_000_000_000, "from 1 MB to 1000000 GB");
+/// Processes that a session may be limited to.
+pub const PROCESSES: RangeInclusive<u64> = 1..=1_000_000;
+
 /// What a session may take; it ends, or goes without more, where that is reached.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// It ends after this long.
     pub duration: Option<Duration>,
@@ -76,12 +93,95 @@ pub struct ServiceSettings {
 /// Prime, so that sampling does not beat with the program's own loops.
 const DEFAULT_FREQUENCY: u64 = 997;
 
-impl Config {
+impl Settings {
     /// How often events are sampled: as it says, or by default.
     pub fn rate_or_default(&self) -> Rate {
         self.rate.unwrap_or(Rate::Frequency(DEFAULT_FREQUENCY))
     }
 
+    /// These settings, and those of `file` for what these do not say.
+    #[must_use]
+    pub fn over(&self, file: Self) -> Self {
+        Self {
+            methods: match self.methods.is_empty() {
+                true => file.methods,
+                false => self.methods.clone(),
+            },
+            events: match self.events.is_empty() {
+                true => file.events,
+                false => self.events.clone(),
+            },
+            rate: self.rate.or(file.rate),
+            stack: self.stack.or(file.stack),
+            tactic: self.tactic.or(file.tactic),
+            limits: self.limits.over(file.limits),
+        }
+    }
+
+    /// Checks that the rate and the limits are within the bounds of the command line and of a file.
+    ///
+    /// # Errors
+    ///
+    /// One is not.
+    pub fn check(&self) -> Result<(), String> {
+        match self.rate {
+            Some(Rate::Frequency(hz)) => check_within("frequency", hz, &FREQUENCIES)?,
+            Some(Rate::Period(period)) => check_within("period", period, &PERIODS)?,
+            None => {}
+        }
+        self.limits.check()
+    }
+}
+
+impl Limits {
+    fn over(self, file: Self) -> Self {
+        Self {
+            duration: self.duration.or(file.duration),
+            size: self.size.or(file.size),
+            processes: self.processes.or(file.processes),
+        }
+    }
+
+    fn check(self) -> Result<(), String> {
+        self.duration.map_or(Ok(()), check_duration)?;
+        let (sizes, as_text) = SIZES;
+        if self.size.is_some_and(|size| !sizes.contains(&size)) {
+            return Err(format!("a size may be {as_text}"));
+        }
+        let processes = self.processes;
+        processes.map_or(Ok(()), |count| {
+            check_within("number of processes", count, &PROCESSES)
+        })
+    }
+}
+
+/// Checks that a session may record for so long.
+///
+/// # Errors
+///
+/// It is too short or too long.
+pub fn check_duration(duration: Duration) -> Result<(), String> {
+    let (bounds, as_text) = DURATIONS;
+    match bounds.contains(&duration) {
+        true => Ok(()),
+        false => Err(format!("it may be {as_text}")),
+    }
+}
+
+/// Checks that a number is within its bounds. `what`: of which number the error speaks.
+///
+/// # Errors
+///
+/// It is not.
+pub fn check_within(what: &str, number: u64, bounds: &RangeInclusive<u64>) -> Result<(), String> {
+    if bounds.contains(&number) {
+        return Ok(());
+    }
+    let (from, to) = (bounds.start(), bounds.end());
+    Err(format!("{what} {number} is not from {from} to {to}"))
+}
+
+impl Config {
     /// The processes of a service; None: there is none of this name.
     pub fn processes_of(&self, service: &str) -> Option<Vec<ProcessPattern>> {
         let own = self.service.get(service).map(|service| &service.processes);

@@ -15,7 +15,7 @@ use varid_model::{MonotonicNs, Pid};
 impl Processes {
     /// Another configuration holds. The new target, if it is names and these may have changed.
     pub fn configure(&mut self, config: &Config) -> Option<String> {
-        self.options.limit = config.limits.processes;
+        self.options.limit = config.settings.limits.processes;
         self.tracker.select(Selection::of(config));
         let target = TargetSpec::named(config).filter(|_| self.tracker.selects_by_name())?;
         let shown = target.to_string();

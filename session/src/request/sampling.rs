@@ -1,118 +1,63 @@
-//! What does the command line ask to be sampled, and how?
+//! How are samples taken?
 
-use crate::config::{DURATIONS, FREQUENCIES, MethodPattern, PERIODS};
-use std::ops::RangeInclusive;
-use std::path::PathBuf;
-use std::time::Duration;
-use varid_model::Stack;
-use varid_recording::Tactic;
+use crate::config::PERIODS;
+use crate::config::settings::check_within;
+use serde::{Deserialize, Serialize};
 use varid_sampler::ShimKind;
 use varid_sampler::event::WaitKind;
 
-/// Of which files a session keeps the symbols.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum KeepSymbols {
-    /// Those that their paths do not lead to.
-    #[default]
-    OfUnreachable,
-    /// All that were sampled.
-    OfAll,
-}
+/// Pages of each CPU's ring by default.
+pub const RING_PAGES: usize = 2048;
 
-impl KeepSymbols {
-    /// As a flag says it.
-    #[must_use]
-    pub const fn of_all_if(all: bool) -> Self {
-        match all {
-            true => Self::OfAll,
-            false => Self::OfUnreachable,
-        }
-    }
-}
-
-/// What the command line asks for; empty and None: the configuration file's, or the default.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How samples are taken, as far as only a command line can say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct SamplingRequest {
-    /// Events, as `-e` takes them.
-    pub events: Vec<String>,
-    /// Beside them the time that threads do not run, off-cpu and runnable, with a sample of so many nanoseconds; 0: as the rate has it.
+    /// Beside the events the time that threads do not run, off-cpu and runnable, with a sample of so many nanoseconds; 0: as the rate has
+    /// it.
     pub off_cpu: Option<u64>,
-    /// Samples per second and CPU.
-    pub frequency: Option<u64>,
-    /// Events from one sample to the next; not together with a frequency.
-    pub count: Option<u64>,
-    /// How much of each stack.
-    pub stack: Option<Stack>,
-    /// Patterns of methods.
-    pub methods: Vec<String>,
-    /// The configuration file.
-    pub config: Option<PathBuf>,
-    /// What VMs do at a call.
-    pub tactic: Option<Tactic>,
-    /// With [`Tactic::MethodInvoke`]: VMs also write a line for each call.
-    pub log_calls: bool,
     /// Where frames are walked; None: the best source that works here.
     pub shim: Option<ShimKind>,
-    /// Keep the kernel's own samples beside ours.
-    pub keep_raw: bool,
-    /// Of which files the session keeps the symbols.
-    pub keep_symbols: KeepSymbols,
-    /// How long the session records.
-    pub duration: Option<Duration>,
-    /// The session's folder; None: a new one among the sessions.
-    pub output: Option<PathBuf>,
     /// Pages of each CPU's ring, a power of two.
     pub ring_pages: usize,
 }
 
+impl Default for SamplingRequest {
+    fn default() -> Self {
+        Self {
+            off_cpu: None,
+            shim: None,
+            ring_pages: RING_PAGES,
+        }
+    }
+}
+
 impl SamplingRequest {
-    /// Checks a request that came over the socket: its values are those that the command line allows, and its paths are absolute.
-    pub fn check(&self) -> Result<(), String> {
-        if self.frequency.is_some() && self.count.is_some() {
-            return Err("a frequency or a period, not both".to_owned());
+    /// Checks the numbers.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if let Some(period) = self.off_cpu.filter(|ns| *ns > 0) {
+            check_within("off-CPU period", period, &PERIODS)?;
         }
-        let within = |what, value: Option<u64>, bounds: RangeInclusive<u64>| match value {
-            Some(value) if !bounds.contains(&value) => {
-                let (from, to) = (bounds.start(), bounds.end());
-                Err(format!("{what} {value} is not from {from} to {to}"))
-            }
-            _ => Ok(()),
-        };
-        within("frequency", self.frequency, FREQUENCIES)?;
-        within("period", self.count, PERIODS)?;
-        within("off-CPU period", self.off_cpu.filter(|ns| *ns > 0), PERIODS)?;
-        self.duration.map_or(Ok(()), check_duration)?;
-        check_pages(self.ring_pages)?;
-        for pattern in &self.methods {
-            MethodPattern::new(pattern)?;
-        }
-        for path in [&self.output, &self.config].into_iter().flatten() {
-            if !path.is_absolute() {
-                return Err(format!("'{}' is not absolute", path.display()));
-            }
-        }
-        Ok(())
+        check_pages(self.ring_pages)
+    }
+
+    /// The events of the time off CPU, as `-e` takes them.
+    pub(super) fn off_cpu_events(&self) -> impl Iterator<Item = String> {
+        let kinds = self.off_cpu.map(|period| {
+            WaitKind::ALL.into_iter().map(move |kind| match period {
+                0 => kind.name().to_owned(),
+                _ => format!("{}/period={period}/", kind.name()),
+            })
+        });
+        kinds.into_iter().flatten()
     }
 }
 
-/// The events of the time off CPU, as `-e` takes them.
-pub fn off_cpu_events(period: u64) -> impl Iterator<Item = String> {
-    WaitKind::ALL.into_iter().map(move |kind| match period {
-        0 => kind.name().to_owned(),
-        _ => format!("{}/period={period}/", kind.name()),
-    })
-}
-
-/// Whether a session may record for so long.
-pub fn check_duration(duration: Duration) -> Result<(), String> {
-    let (bounds, as_text) = DURATIONS;
-    match bounds.contains(&duration) {
-        true => Ok(()),
-        false => Err(format!("it may be {as_text}")),
-    }
-}
-
-/// Whether a ring may have so many pages.
+/// Checks that a ring may have so many pages.
+///
+/// # Errors
+///
+/// It may not.
 pub fn check_pages(pages: usize) -> Result<(), String> {
     if !pages.is_power_of_two() || !(16..=1 << 18).contains(&pages) {
         return Err("a ring has a power of two of pages, from 16 to 262144".to_owned());
