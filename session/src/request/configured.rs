@@ -1,4 +1,4 @@
-//! What does a session record? What its configuration file says, and over it what is requested.
+//! The settings of a session: those of its configuration file, overridden by the request's.
 
 use super::{RecordingRequest, TargetSpec};
 use crate::config::{Config, MAX_BYTES, MethodFilter, Problem, parse};
@@ -13,18 +13,18 @@ use varid_sampler::event::pmu::Pmu;
 use varid_sampler::event::{resolve, syntax};
 use varid_sampler::interrupts::DEFAULT_EVENT;
 
-/// A session's configuration, and where it comes from.
+/// A session's configuration, and its sources.
 #[derive(Debug, Clone)]
 pub struct Configured {
-    /// What the file says, with the request over it.
+    /// The file's settings, overridden by the request's.
     pub config: Config,
-    /// The request, and which file.
+    /// The request, including the path of the file.
     pub request: RecordingRequest,
-    /// The file as it was when it was read, if there is one.
+    /// The stamp of the file when it was read, if there is one.
     pub stamp: Option<Stamp>,
 }
 
-/// Why there is no configuration.
+/// An error of the configuration.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -32,18 +32,18 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// It says what it must not.
+    /// The file has invalid contents.
     #[error("{}", first(path, problems))]
     Wrong {
         /// The file.
         path: PathBuf,
-        /// One at least.
+        /// The problems, at least one.
         problems: Vec<Problem>,
     },
-    /// The command line does.
+    /// The command line has invalid arguments.
     #[error("{0}")]
     Usage(String),
 }
@@ -61,7 +61,7 @@ fn first(path: &Path, problems: &[Problem]) -> String {
     }
 }
 
-/// What changes with a file's content: another file, another size, another time.
+/// Changes with the file's content: identifies the file, its size and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp([i128; 6]);
 
@@ -88,18 +88,18 @@ impl Stamp {
 }
 
 impl Configured {
-    /// The target; None: neither the command line nor the file names one.
+    /// Returns the target, or None if neither the command line nor the file names one.
     pub fn target(&self) -> Option<TargetSpec> {
         self.request.target.target(&self.config)
     }
 }
 
 impl RecordingRequest {
-    /// Reads the file, if one is named, and puts the request over it.
+    /// Reads the file, if there is one, and applies the request to it.
     ///
     /// # Errors
     ///
-    /// The file cannot be read or is wrong, or the request contradicts itself or it.
+    /// The file cannot be read or is invalid, or the request contradicts itself or the file.
     pub fn read(&self) -> Result<Configured, ConfigError> {
         let (config, stamp) = match &self.config {
             Some(path) => {
@@ -115,7 +115,7 @@ impl RecordingRequest {
         })
     }
 
-    /// What a file says, with the request over it.
+    /// Returns a file's settings, overridden by the request's.
     fn over(&self, file: Config) -> Result<Config, ConfigError> {
         let mut config = self.target.over(file);
         let unknown = |name: &&String| config.processes_of(name).is_none();
@@ -123,7 +123,7 @@ impl RecordingRequest {
             return Err(ConfigError::Usage(config.no_service(name)));
         }
         if !self.settings.methods.is_empty() {
-            // The patterns of single apps and services are of the file, too.
+            // The patterns of single apps and services also come from the file.
             config.app.clear();
             for service in config.service.values_mut() {
                 service.methods = MethodFilter::default();
@@ -143,12 +143,12 @@ impl RecordingRequest {
     }
 }
 
-/// Reads a configuration file as it is now. Of events it is enough that they are written as such.
+/// Reads a configuration file. Only the syntax of its events is checked.
 pub fn read(path: &Path) -> Result<(Config, Stamp), ConfigError> {
     read_by(path, |text| syntax::parse(text).map(drop))
 }
 
-/// The same, of events that a machine with these PMUs has.
+/// The same, but checks that a machine with these PMUs has the events.
 pub fn read_for(path: &Path, pmus: &[Pmu]) -> Result<(Config, Stamp), ConfigError> {
     read_by(path, |text| match text {
         DEFAULT_EVENT => Ok(()),
@@ -156,7 +156,7 @@ pub fn read_for(path: &Path, pmus: &[Pmu]) -> Result<(Config, Stamp), ConfigErro
     })
 }
 
-/// Reads a file; `event`: what is wrong with one of its events, if anything is.
+/// Reads a file. `event` returns the error of an event.
 pub fn read_by<E: std::fmt::Display>(
     path: &Path,
     event: impl Fn(&str) -> Result<(), E>,
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(settings.stack, Some(Stack::None));
         assert_eq!(settings.limits.duration, Some(Duration::from_secs(7)));
         assert_eq!(settings.limits.size, Some(2_000_000));
-        // The service stays known: samples of its processes count for it.
+        // The service is still known: samples of its processes are assigned to it.
         assert_eq!(config.processes_of("video").unwrap()[0].text(), "v");
     }
 
