@@ -18,6 +18,7 @@ mod cli;
 mod control;
 #[cfg(feature = "host")]
 mod device;
+mod new_session;
 mod output;
 #[cfg(feature = "host")]
 mod output_file;

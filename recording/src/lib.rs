@@ -16,6 +16,7 @@
 //! | which files are there because of calls | `calls` |
 //! | which file names a file's addresses if its path no longer leads to it | `kept_file` |
 //! | which files may its folder hold | `session_files` |
+//! | what was it asked for | `stored_request` |
 //! | where was it recorded | [`host`] |
 //! | how is it written, what survives a kill or a full disk | `writer` |
 //! | how is it read, in which order | `reader`, `time_order` |
@@ -94,6 +95,7 @@ mod regular;
 pub mod remap;
 mod rewrite;
 mod session_files;
+mod stored_request;
 pub mod terminal;
 mod time_order;
 mod writer;
@@ -122,6 +124,7 @@ pub use recorded_file::RecordedFile;
 pub use regular::open_regular;
 pub use rewrite::{Rewritten, rewrite};
 pub use session_files::{is_plain_name, is_session_file, session_files};
+pub use stored_request::StoredRequest;
 pub use varid_model::is_own_memory;
 pub use writer::{
     BATCH, MAX_BACKLOG, Owner, RESERVE, SessionWriter, kept_file_of, may_hold, remove_session,

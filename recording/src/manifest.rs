@@ -17,6 +17,7 @@ use crate::{
     kept_file::KeptFile,
     recorded_file::RecordedFile,
     regular::open_regular,
+    stored_request::StoredRequest,
 };
 
 /// The manifest's version that this crate writes, and the latest one it reads.
@@ -82,6 +83,9 @@ pub struct Manifest {
     /// The configuration at the start, in the format of varid.toml.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub configuration: String,
+    /// What the recording was asked for. `None` in recordings of earlier versions, and in imported ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<StoredRequest>,
     /// Changes of the configuration during the recording, refused ones included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ConfigurationChange>,
@@ -173,6 +177,7 @@ impl Manifest {
             kept: Vec::new(),
             notes: Vec::new(),
             configuration: String::new(),
+            request: None,
             changes: Vec::new(),
             memberships: Vec::new(),
             imported: None,
@@ -533,6 +538,13 @@ mod tests {
             serde_json::from_str(json).unwrap(),
         );
         assert_eq!(ours, theirs);
+        assert_eq!(manifest.request, None);
+        let request = serde_json::json!({"target": "all"});
+        ours["request"] = request.clone();
+        let with_request: Manifest = serde_json::from_value(ours.clone()).unwrap();
+        assert_eq!(with_request.request, StoredRequest::new(&request));
+        assert_eq!(serde_json::to_value(&with_request).unwrap(), ours);
+        ours["request"].take();
         ours["later"] = 1.into();
         ours["event"]["later"] = 1.into();
         assert_eq!(serde_json::from_value::<Manifest>(ours).unwrap(), manifest);

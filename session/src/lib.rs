@@ -20,7 +20,7 @@
 //! let text = "apps = [\"org.example.game\"]\nfrequency = 499\n";
 //! // The second argument checks the names of events.
 //! let config = parse(text, |_event| Ok(())).expect("it is valid");
-//! assert_eq!(config.rate_or_default(), Rate::Frequency(499));
+//! assert_eq!(config.settings.rate_or_default(), Rate::Frequency(499));
 //! let target = TargetSpec::named(&config).expect("it names an app");
 //! assert_eq!(target.to_string(), "org.example.game");
 //! assert!(to_toml(&config).contains("frequency = 499"));

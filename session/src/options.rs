@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
-use varid_model::{Pid, Rate, Stack};
+use varid_model::{Pid, Rate};
 use varid_recording::{
-    EventDesc, Manifest, Owner, SessionEvents, SessionTarget, Tactic, TargetKind,
+    EventDesc, Manifest, Owner, SessionEvents, SessionTarget, StoredRequest, TargetKind,
 };
 use varid_sampler::event::{Group, Resolved};
 use varid_sampler::open::max_frequency;
@@ -37,10 +37,6 @@ pub struct SessionOptions {
     pub groups: Vec<Group>,
     /// Sentences about differences from the request.
     pub notes: Vec<String>,
-    /// How much of each stack is recorded.
-    pub stack: Stack,
-    /// What VMs do at a call.
-    pub tactic: Tactic,
     /// The session's folder.
     pub output: PathBuf,
     /// The owner of the complete folder, if root records for a user.
@@ -49,8 +45,6 @@ pub struct SessionOptions {
     pub cache: PathBuf,
     /// The kinds of VM that are detected.
     pub vms: VmKinds,
-    /// Whether the records are compressed.
-    pub compress: bool,
     /// The configuration, and the request that it was made from.
     pub configured: Configured,
 }
@@ -67,13 +61,13 @@ impl SessionOptions {
         output: PathBuf,
         context: ProgramContext,
     ) -> Result<Self, SessionError> {
-        let config = &configured.config;
+        let settings = &configured.config.settings;
         let Resolved {
             mut groups,
             mut notes,
-        } = resolve_events(&config.events, config.rate_or_default())?;
+        } = resolve_events(&settings.events, settings.rate_or_default())?;
         // A default other than the usual one is not a problem of the request.
-        let by_default = match config.events.is_empty() {
+        let by_default = match settings.events.is_empty() {
             true => notes.len(),
             false => 0,
         };
@@ -88,19 +82,16 @@ impl SessionOptions {
             target,
             groups,
             notes,
-            stack: config.stack.unwrap_or_default(),
-            tactic: config.tactic.unwrap_or_default(),
             // If sudo's user has named the folder, it becomes that user's. One that varid has named stays root's.
             owner: configured
                 .request
-                .sampling
                 .output
+                .folder
                 .as_ref()
                 .and(context.sudo_user),
             cache: context.cache,
             vms: context.vms,
             output,
-            compress: false,
             configured,
         })
     }
@@ -237,10 +228,14 @@ pub fn manifest(options: &SessionOptions, source: &Source) -> Manifest {
         SessionTarget { kind, value },
         monotonic_ns(),
     );
-    manifest.stack = options.stack;
-    manifest.tactic = options.tactic;
+    let Configured {
+        config, request, ..
+    } = &options.configured;
+    manifest.stack = config.settings.stack.unwrap_or_default();
+    manifest.tactic = config.settings.tactic.unwrap_or_default();
     manifest.notes.clone_from(&options.notes);
-    manifest.configuration = to_toml(&options.configured.config);
+    manifest.configuration = to_toml(config);
+    manifest.request = StoredRequest::new(&request.without_paths());
     manifest
 }
 

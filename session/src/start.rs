@@ -13,7 +13,7 @@ use super::samples::SampleWriter;
 use super::sampling::Sampling;
 use super::schedule::Schedule;
 use super::{Session, SessionControl, SessionError, SessionOptions, losses::Losses, tasks};
-use crate::request::{SamplingRequest, TargetSpec};
+use crate::request::{Configured, TargetSpec};
 use nix::sys::resource::{Resource, getrlimit};
 use std::path::Path;
 use std::sync::Arc;
@@ -55,50 +55,60 @@ pub fn open(
             "this program does not call serve_if_helper: a process that never answers can block the session"
         );
     }
-    let request = &options.configured.request.sampling;
-    let source = choose_source(&options, request)?;
-    let sampling = Sampling::open(
-        SamplerOptions {
-            groups: options.groups.clone(),
-            keep_raw: request.keep_raw,
-            raw_stack: match options.stack {
-                Stack::Full => STACK_FULL as u32,
-                Stack::Vertical | Stack::None => 0,
-            },
-            stack_copy: STACK_COPY,
-            ring_pages: request.ring_pages,
-        },
-        source,
-    )?;
+    let sampling = open_sampling(&options)?;
     let about = sampling.with(|sampler| manifest(&options, sampler.source()));
+    let (settings, output) = (
+        &options.configured.config.settings,
+        &options.configured.request.output,
+    );
     let (folder, cache) = (&options.output, &options.cache);
     let mut recorder = Recorder::create(folder, about, options.owner, cache)?;
-    recorder.keep_symbols(request.keep_symbols);
-    if options.compress {
+    recorder.keep_symbols(output.keep_symbols);
+    if output.compress {
         recorder.writer().compress();
     }
-    let raw = match request.keep_raw {
+    let raw = match output.keep_raw {
         true => Some(sampling.with(|sampler| raw_file(&mut recorder, folder, sampler))?),
         false => None,
     };
-    let config = &options.configured.config;
-    let tracker = Tracker::new(options.target, Selection::of(config));
-    let calls = Calls::new(options.tactic, request.log_calls, folder);
+    let stack = settings.stack.unwrap_or_default();
+    let tactic = settings.tactic.unwrap_or_default();
+    let selection = Selection::of(&options.configured.config);
+    let tracker = Tracker::new(options.target, selection);
+    let calls = Calls::new(tactic, output.log_calls, folder);
     let processes = ProcessOptions {
-        limit: config.limits.processes,
-        stack: options.stack,
+        limit: settings.limits.processes,
+        stack,
         vms: options.vms,
     };
     Ok(Session {
         control,
         sampling,
         processes: Processes::new(tracker, calls, processes),
-        samples: SampleWriter::new(options.stack),
+        samples: SampleWriter::new(stack),
         losses: Losses::default(),
         output: Output::new(recorder, raw, options.output),
         schedule: Schedule::start(),
         configuration: Configuration::new(options.configured),
     })
+}
+
+/// Opens the events with the chosen source of samples.
+fn open_sampling(options: &SessionOptions) -> Result<Sampling, SessionError> {
+    let Configured {
+        config, request, ..
+    } = &options.configured;
+    let sampler = SamplerOptions {
+        groups: options.groups.clone(),
+        keep_raw: request.output.keep_raw,
+        raw_stack: match config.settings.stack.unwrap_or_default() {
+            Stack::Full => STACK_FULL as u32,
+            Stack::Vertical | Stack::None => 0,
+        },
+        stack_copy: STACK_COPY,
+        ring_pages: request.sampling.ring_pages,
+    };
+    Ok(Sampling::open(sampler, choose_source(options)?)?)
 }
 
 /// Checks that the processes of a target are running that are named by their ids.
@@ -115,23 +125,22 @@ fn check_alive(target: &TargetSpec) -> Result<(), SessionError> {
 }
 
 /// Chooses a source of samples that supports the request.
-fn choose_source(
-    options: &SessionOptions,
-    request: &SamplingRequest,
-) -> Result<Source, SessionError> {
-    let own_ring = match request.keep_raw {
+fn choose_source(options: &SessionOptions) -> Result<Source, SessionError> {
+    let request = &options.configured.request;
+    let keeps_raw = request.output.keep_raw;
+    let own_ring = match keeps_raw {
         true => 0,
-        false => request.ring_pages,
+        false => request.sampling.ring_pages,
     };
-    let source = choose(request.shim, &options.groups, own_ring)?;
+    let source = choose(request.sampling.shim, &options.groups, own_ring)?;
     if !source.is_system_wide() {
         match &options.target {
             TargetSpec::All => return Err(SessionError::NeedsPrivilege("all processes")),
-            _ if request.keep_raw => return Err(SessionError::NoRaw),
+            _ if keeps_raw => return Err(SessionError::NoRaw),
             _ => {}
         }
     }
-    if request.keep_raw && options.groups.iter().any(|group| group.reads) {
+    if keeps_raw && options.groups.iter().any(|group| group.reads) {
         return Err(SessionError::NoRawOfGroups);
     }
     Ok(source)

@@ -1,17 +1,23 @@
 //! The arguments of a session: its target, and how it samples.
 
-use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{
+    NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser,
+};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use varid_model::{Pid, Stack};
+use varid_model::{Pid, Rate, Stack};
 use varid_recording::Tactic;
 use varid_sampler::ShimKind;
 use varid_sampler::event::TimeEvent;
-use varid_session::config::{FREQUENCIES, MethodPattern, PERIODS, ProcessPattern, units};
+use varid_session::config::{
+    FREQUENCIES, Limits, MethodFilter, MethodPattern, PERIODS, ProcessPattern, Settings,
+    check_duration, units,
+};
 use varid_session::request::{
-    KeepSymbols, SamplingRequest, SessionRequest, TargetRequest, check_duration, check_pages,
+    KeepSymbols, OutputRequest, RING_PAGES, RecordingRequest, SamplingRequest, TargetRequest,
+    check_pages,
 };
 
 /// What `varid start` and `varid record` are asked for.
@@ -24,15 +30,24 @@ pub struct SessionArgs {
     /// Record callchains, which is the default: see --stack.
     #[arg(short = 'g')]
     pub callchains: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 impl SessionArgs {
-    /// Returns the request for a session without a command.
-    pub fn request(&self) -> SessionRequest {
-        SessionRequest {
+    /// Returns the request for a recording without a command.
+    pub fn request(&self) -> RecordingRequest {
+        let sampling = &self.sampling;
+        RecordingRequest {
             target: self.target.request(),
-            sampling: self.sampling.request(),
-            launches_target: false,
+            settings: sampling.settings(),
+            sampling: SamplingRequest {
+                off_cpu: sampling.events.off_cpu,
+                shim: sampling.shim,
+                ring_pages: sampling.ring_pages,
+            },
+            output: self.output.request(),
+            config: sampling.config.clone(),
         }
     }
 }
@@ -45,17 +60,16 @@ pub struct RecordArgs {
     pub command: Vec<OsString>,
     #[command(flatten)]
     pub session: SessionArgs,
-    /// Compress the records, to a fifth or less. varid and perf read it, most other readers do not: 'varid compress --undo'.
-    #[arg(short = 'z', long, help_heading = OUTPUT)]
-    pub compress: bool,
 }
 
 impl RecordArgs {
-    /// Returns the request for a session.
-    pub fn request(&self) -> SessionRequest {
+    /// Returns the request for a recording.
+    pub fn request(&self) -> RecordingRequest {
         let mut request = self.session.request();
         // The command is the target, or only determines how long others are recorded.
-        request.launches_target = !self.command.is_empty() && !request.target.is_named();
+        if !self.command.is_empty() && request.target == TargetRequest::Configured {
+            request.target = TargetRequest::Command;
+        }
         request
     }
 }
@@ -66,8 +80,8 @@ impl RecordArgs {
 pub struct TargetArgs {
     /// Processes of this package, running or to come, and what they fork; * stands for any text.
     /// May be repeated.
-    #[arg(long = "app", value_name = "PACKAGE", value_parser = parse_process)]
-    pub apps: Vec<String>,
+    #[arg(long = "app", value_name = "PACKAGE", value_parser = ProcessPattern::new)]
+    pub apps: Vec<ProcessPattern>,
     /// Processes of this service, and what they fork: system_server, surfaceflinger, media and
     /// others of Android, or one of the configuration's. May be repeated.
     #[arg(long = "service", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
@@ -81,24 +95,76 @@ pub struct TargetArgs {
 }
 
 impl TargetArgs {
-    /// Returns the request for these processes.
-    pub fn request(&self) -> TargetRequest {
-        TargetRequest {
-            apps: self.apps.clone(),
-            services: self.services.clone(),
-            pids: self.pids.iter().copied().map(Pid::new).collect(),
-            all: self.all,
+    /// Returns the request for these processes. The parser excludes combinations of the kinds.
+    fn request(&self) -> TargetRequest {
+        if self.all {
+            TargetRequest::All
+        } else if !self.pids.is_empty() {
+            TargetRequest::Pids(self.pids.iter().copied().map(Pid::new).collect())
+        } else if self.apps.is_empty() && self.services.is_empty() {
+            TargetRequest::Configured
+        } else {
+            TargetRequest::Named {
+                apps: self.apps.clone(),
+                services: self.services.clone(),
+            }
         }
     }
 }
-
-/// The heading of the options for the output.
-const OUTPUT: &str = "Output";
 
 /// What is sampled, and how.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sampling")]
 pub struct SamplingArgs {
+    #[command(flatten)]
+    pub events: EventArgs,
+    /// How much of each stack: down to the managed frames, all of it, or the leaf only [default: vertical].
+    #[arg(long, value_parser = stacks())]
+    pub stack: Option<Stack>,
+    /// As perf has it: all of each stack.
+    #[arg(long, hide = true, value_name = "MODE", conflicts_with = "stack", value_parser = parse_call_graph)]
+    pub call_graph: Option<Stack>,
+    /// Only samples in methods that match, package.Class.method with * for any text; with ! before it what is left out. The
+    /// innermost method of the stack that a pattern names decides. May be repeated.
+    #[arg(long = "method", value_name = "PATTERN", value_parser = MethodPattern::new)]
+    pub methods: Vec<MethodPattern>,
+    /// Settings that are not given on the command line are read from this file, again when it has changed.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What apps' VMs do at a call: nothing, or count every one, which costs them time [default: sample].
+    #[arg(long = "mode", alias = "tactic", value_name = "MODE", value_parser = tactics())]
+    pub tactic: Option<Tactic>,
+    /// Where frames are walked [default: the best that works here].
+    #[arg(long, value_parser = shims())]
+    pub shim: Option<ShimKind>,
+    /// Stop after so many seconds (or with a unit: 500ms, 2m).
+    #[arg(long, value_name = "T", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+    /// Pages of each CPU's ring, a power of two.
+    #[arg(long, value_name = "PAGES", default_value_t = RING_PAGES, value_parser = parse_pages)]
+    pub ring_pages: usize,
+}
+
+impl SamplingArgs {
+    /// Returns the settings that a configuration file can also contain.
+    fn settings(&self) -> Settings {
+        Settings {
+            methods: MethodFilter::new(self.methods.clone()),
+            events: self.events.names(),
+            rate: self.events.rate(),
+            stack: self.stack.or(self.call_graph),
+            tactic: self.tactic,
+            limits: Limits {
+                duration: self.duration,
+                ..Limits::default()
+            },
+        }
+    }
+}
+
+/// Which events are sampled, and how often.
+#[derive(Debug, Args)]
+pub struct EventArgs {
     /// Event to sample, as perf writes it: NAME[:MODIFIERS], a raw code (r11), PMU/TERMS/, a tracepoint (SYSTEM:NAME), or a
     /// group '{A,B}', with ':S' read at the samples of A; or a place in code: uprobe:FILE:FUNCTION, kprobe:FUNCTION; see
     /// 'varid events'. May be repeated
@@ -118,140 +184,120 @@ pub struct SamplingArgs {
     /// Events from one sample to the next.
     #[arg(short, long, value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(PERIODS))]
     pub count: Option<u64>,
-    /// How much of each stack: down to the managed frames, all of it, or the leaf only [default: vertical].
-    #[arg(long, value_enum)]
-    pub stack: Option<StackArg>,
-    /// As perf has it: all of each stack.
-    #[arg(long, hide = true, value_name = "MODE", conflicts_with = "stack", value_parser = parse_call_graph)]
-    pub call_graph: Option<Stack>,
-    /// Only samples in methods that match, package.Class.method with * for any text; with ! before it what is left out. The
-    /// innermost method of the stack that a pattern names decides. May be repeated.
-    #[arg(long = "method", value_name = "PATTERN", value_parser = parse_method)]
-    pub methods: Vec<String>,
-    /// Settings that are not given on the command line are read from this file, again when it has changed.
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// What apps' VMs do at a call: nothing, or count every one, which costs them time [default: sample].
-    #[arg(long = "mode", alias = "tactic", value_enum, value_name = "MODE")]
-    pub tactic: Option<TacticArg>,
+}
+
+impl EventArgs {
+    fn names(&self) -> Vec<String> {
+        match self.wall {
+            true => vec![TimeEvent::Wall.name().to_owned()],
+            false => self.events.clone(),
+        }
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        let frequency = self.frequency.map(Rate::Frequency);
+        frequency.or(self.count.map(Rate::Period))
+    }
+}
+
+/// Where the session goes, and in which form.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
     /// With --mode count-calls: apps also write a line for each call into the session's folder.
-    #[arg(long, help_heading = OUTPUT)]
+    #[arg(long)]
     pub log_calls: bool,
-    /// Where frames are walked [default: the best that works here].
-    #[arg(long, value_enum)]
-    pub shim: Option<ShimArg>,
     /// Keep the kernel's own samples beside the attributed ones, in raw.data.
-    #[arg(long, help_heading = OUTPUT)]
+    #[arg(long)]
     pub keep_raw: bool,
     /// Keep the symbols of all sampled files in the session, so that another machine names them, too; without it, of those only that their
     /// paths do not lead to, as in containers.
-    #[arg(long, help_heading = OUTPUT)]
+    #[arg(long)]
     pub keep_symbols: bool,
-    /// Stop after so many seconds (or with a unit: 500ms, 2m).
-    #[arg(long, value_name = "T", value_parser = parse_duration)]
-    pub duration: Option<Duration>,
     /// The session's folder [default: a new one among the sessions].
-    #[arg(short, long, help_heading = OUTPUT, value_name = "SESSION")]
-    pub output: Option<PathBuf>,
-    /// Pages of each CPU's ring, a power of two.
-    #[arg(long, value_name = "PAGES", default_value_t = 2048, value_parser = parse_pages)]
-    pub ring_pages: usize,
+    #[arg(id = "output", short, long = "output", value_name = "SESSION")]
+    pub folder: Option<PathBuf>,
+    /// Compress the records, to a fifth or less. varid and perf read it, most other readers do not: 'varid compress --undo'.
+    #[arg(short = 'z', long)]
+    pub compress: bool,
 }
 
-impl SamplingArgs {
-    /// Returns the request for sampling.
-    pub fn request(&self) -> SamplingRequest {
-        SamplingRequest {
-            events: match self.wall {
-                true => vec![TimeEvent::Wall.name().to_owned()],
-                false => self.events.clone(),
-            },
-            off_cpu: self.off_cpu,
-            frequency: self.frequency,
-            count: self.count,
-            stack: self.stack.map(Stack::from).or(self.call_graph),
-            methods: self.methods.clone(),
-            config: self.config.clone(),
-            tactic: self.tactic.map(Tactic::from),
-            log_calls: self.log_calls,
-            shim: self.shim.map(ShimKind::from),
+impl OutputArgs {
+    fn request(&self) -> OutputRequest {
+        OutputRequest {
+            folder: self.folder.clone(),
+            compress: self.compress,
             keep_raw: self.keep_raw,
             keep_symbols: KeepSymbols::of_all_if(self.keep_symbols),
-            duration: self.duration,
-            output: self.output.clone(),
-            ring_pages: self.ring_pages,
+            log_calls: self.log_calls,
         }
     }
+}
+
+/// Makes a parser that accepts these names and returns their values.
+fn one_of<T, const N: usize>(values: [(PossibleValue, T); N]) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let names = values.iter().map(|(name, _)| name.clone());
+    PossibleValuesParser::new(names.collect::<Vec<_>>()).try_map(move |typed| {
+        let found = values.iter().find(|(name, _)| name.matches(&typed, false));
+        found
+            .map(|(_, value)| *value)
+            .ok_or("no value has this name")
+    })
 }
 
 /// `--stack`.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum StackArg {
-    /// Managed frames, native ones down to the first of them.
-    Vertical,
-    /// All frames.
-    Full,
-    /// The leaf.
-    None,
+fn stacks() -> impl TypedValueParser<Value = Stack> {
+    one_of(
+        [
+            (
+                Stack::Vertical,
+                "Managed frames, native ones down to the first of them",
+            ),
+            (Stack::Full, "All frames"),
+            (Stack::None, "The leaf"),
+        ]
+        .map(|(stack, help)| (PossibleValue::new(stack.name()).help(help), stack)),
+    )
 }
 
-impl From<StackArg> for Stack {
-    fn from(stack: StackArg) -> Self {
-        match stack {
-            StackArg::Vertical => Self::Vertical,
-            StackArg::Full => Self::Full,
-            StackArg::None => Self::None,
-        }
-    }
-}
-
-/// `--mode`; the paper's names are taken, too.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum TacticArg {
-    /// Nothing: methods are read when they are sampled.
-    #[value(name = "sample", alias = "load-from-dex")]
-    LoadFromDex,
-    /// Count each call, return and unwind.
-    #[value(name = "count-calls", alias = "method-invoke")]
-    MethodInvoke,
-}
-
-impl From<TacticArg> for Tactic {
-    fn from(tactic: TacticArg) -> Self {
-        match tactic {
-            TacticArg::LoadFromDex => Self::LoadFromDex,
-            TacticArg::MethodInvoke => Self::MethodInvoke,
-        }
-    }
+/// `--mode`. The paper's names are also accepted.
+fn tactics() -> impl TypedValueParser<Value = Tactic> {
+    one_of(
+        [
+            (
+                Tactic::LoadFromDex,
+                "Nothing: methods are read when they are sampled",
+            ),
+            (Tactic::MethodInvoke, "Count each call, return and unwind"),
+        ]
+        .map(|(tactic, help)| {
+            let name = PossibleValue::new(tactic.mode()).alias(tactic.name());
+            (name.help(help), tactic)
+        }),
+    )
 }
 
 /// `--shim`.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum ShimArg {
-    /// In the kernel, by a BPF program.
-    Bpf,
-    /// In the kernel, by the module varid.ko.
-    Module,
-    /// Later, over perf's copy of the stack.
-    Perf,
-}
-
-impl From<ShimArg> for ShimKind {
-    fn from(shim: ShimArg) -> Self {
-        match shim {
-            ShimArg::Bpf => Self::Bpf,
-            ShimArg::Module => Self::Module,
-            ShimArg::Perf => Self::Perf,
-        }
-    }
-}
-
-fn parse_process(text: &str) -> Result<String, String> {
-    ProcessPattern::new(text).map(|_| text.to_owned())
-}
-
-fn parse_method(text: &str) -> Result<String, String> {
-    MethodPattern::new(text).map(|_| text.to_owned())
+fn shims() -> impl TypedValueParser<Value = ShimKind> {
+    one_of(
+        [
+            ("bpf", "In the kernel, by a BPF program", ShimKind::Bpf),
+            (
+                "module",
+                "In the kernel, by the module varid.ko",
+                ShimKind::Module,
+            ),
+            (
+                "perf",
+                "Later, over perf's copy of the stack",
+                ShimKind::Perf,
+            ),
+        ]
+        .map(|(name, help, shim)| (PossibleValue::new(name).help(help), shim)),
+    )
 }
 
 /// Parses perf's option for call graphs, whose method does not matter to varid.
@@ -289,4 +335,96 @@ fn parse_off_cpu(text: &str) -> Result<u64, String> {
 fn parse_pages(text: &str) -> Result<usize, String> {
     let pages: usize = text.parse().map_err(|_| format!("'{text}' is no number"))?;
     check_pages(pages).map(|()| pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Verb};
+    use clap::Parser;
+
+    fn record(options: &[&str]) -> RecordingRequest {
+        let line = ["varid", "record"].iter().chain(options);
+        match Cli::try_parse_from(line).unwrap().verb {
+            Verb::Record(args) => args.request(),
+            _ => panic!(),
+        }
+    }
+
+    /// Returns the request of a command line after a round trip through the control protocol's JSON.
+    fn sent(options: &[&str]) -> RecordingRequest {
+        let request = record(options);
+        let json = serde_json::to_string(&request).unwrap();
+        let received: RecordingRequest = serde_json::from_str(&json).unwrap();
+        assert_eq!(received, request, "{json}");
+        received
+    }
+
+    #[test]
+    fn every_option_is_in_the_request_and_arrives() {
+        let line = "--app org.a --app b.* --service media -e cycles -e instructions --off-cpu=1ms -c 1000 --stack full \
+            --method a.* --method !a.B.* --config /c --mode count-calls --shim perf --duration 500ms --ring-pages 64 -g \
+            --log-calls --keep-raw --keep-symbols -o /o -z";
+        let words: Vec<_> = line.split_whitespace().collect();
+        let pattern = |text| MethodPattern::new(text).unwrap();
+        let process = |text| ProcessPattern::new(text).unwrap();
+        let expected = RecordingRequest {
+            target: TargetRequest::Named {
+                apps: vec![process("org.a"), process("b.*")],
+                services: vec!["media".to_owned()],
+            },
+            settings: Settings {
+                methods: MethodFilter::new(vec![pattern("a.*"), pattern("!a.B.*")]),
+                events: vec!["cycles".to_owned(), "instructions".to_owned()],
+                rate: Some(Rate::Period(1000)),
+                stack: Some(Stack::Full),
+                tactic: Some(Tactic::MethodInvoke),
+                limits: Limits {
+                    duration: Some(Duration::from_millis(500)),
+                    size: None,
+                    processes: None,
+                },
+            },
+            sampling: SamplingRequest {
+                off_cpu: Some(1_000_000),
+                shim: Some(ShimKind::Perf),
+                ring_pages: 64,
+            },
+            output: OutputRequest {
+                folder: Some("/o".into()),
+                compress: true,
+                keep_raw: true,
+                keep_symbols: KeepSymbols::OfAll,
+                log_calls: true,
+            },
+            config: Some("/c".into()),
+        };
+        let request = sent(&words);
+        assert_eq!(request, expected);
+        assert_eq!(request.check(), Ok(()));
+        assert_eq!(sent(&[]), RecordingRequest::default());
+    }
+
+    #[test]
+    fn other_names_of_an_option_ask_for_the_same() {
+        for (one, other) in [
+            ("--wall", "-e wall"),
+            ("--call-graph dwarf,4096", "--stack full"),
+            ("--tactic method-invoke", "--mode count-calls"),
+            ("--mode load-from-dex", "--mode sample"),
+            ("--off-cpu=100us", "--off-cpu=0.1ms"),
+        ] {
+            let [one, other] = [one, other].map(|line| line.split(' ').collect::<Vec<_>>());
+            assert_eq!(record(&one), record(&other), "{one:?}");
+        }
+        assert_eq!(record(&["--off-cpu"]).sampling.off_cpu, Some(0));
+    }
+
+    #[test]
+    fn a_command_is_the_target_where_no_process_is_named() {
+        assert_eq!(record(&["true"]).target, TargetRequest::Command);
+        assert_eq!(record(&["-a", "true"]).target, TargetRequest::All);
+        let pids = TargetRequest::Pids(vec![Pid::new(1), Pid::new(2)]);
+        assert_eq!(record(&["-p", "1,2", "true"]).target, pids);
+    }
 }

@@ -3,7 +3,6 @@
 //! | question | file |
 //! |---|---|
 //! | what do client and daemon say to each other | [`protocol`] |
-//! | how is the request for a session written there | [`wire`] |
 //! | which clients are served, and how are they bounded | [`server`] |
 //! | which sessions run, how do they begin and end | [`registry`] |
 //! | how does a client send a request | [`client`] |
@@ -20,6 +19,5 @@ pub mod registry;
 pub mod running;
 mod runtime;
 pub mod server;
-pub mod wire;
 
 pub use error::ControlError;

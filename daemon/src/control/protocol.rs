@@ -1,6 +1,5 @@
 //! The protocol between client and daemon: a request and a reply per connection, each a line of JSON.
 
-use super::wire::{WireSampling, WireTarget};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -8,9 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use varid_model::Rate;
+use varid_session::request::RecordingRequest;
 
 /// The version of the protocol. It changes with every change that an older program would misinterpret.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Maximum size of a request in bytes.
 pub const MAX_REQUEST: usize = 64 << 10;
 /// Maximum size of a reply in bytes.
@@ -32,10 +32,8 @@ pub struct Envelope<T> {
 pub enum Request {
     /// Start a session.
     Start {
-        /// The processes to profile.
-        target: WireTarget,
-        /// What is sampled, and how.
-        sampling: Box<WireSampling>,
+        /// What the session records.
+        recording: Box<RecordingRequest>,
     },
     /// End sessions and wait until they are complete.
     Stop {
@@ -242,6 +240,7 @@ pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use varid_session::request::TargetRequest;
 
     fn received(bytes: &[u8], limit: usize) -> io::Result<Option<Vec<u8>>> {
         let (mut ours, mut theirs) = UnixStream::pair().unwrap();
@@ -275,38 +274,84 @@ mod tests {
         );
     }
 
+    /// Returns the line for a body, as it is sent over the socket.
+    fn line(body: &str) -> String {
+        format!("{{\"version\":{VERSION},{body}}}")
+    }
+
     #[test]
     fn requests_are_read_as_they_were_written_and_malformed_ones_refused() {
-        let line = serde_json::to_vec(&Envelope {
+        let stop = serde_json::to_vec(&Envelope {
             version: VERSION,
             body: Request::Stop {
                 session: Some("a".into()),
             },
         });
         assert!(
-            matches!(parse::<Request>(&line.unwrap()), Ok(Request::Stop { session: Some(name) }) if name == "a")
+            matches!(parse::<Request>(&stop.unwrap()), Ok(Request::Stop { session: Some(name) }) if name == "a")
         );
-        assert!(matches!(
-            parse::<Request>(br#"{"version":4,"request":"status"}"#),
-            Ok(Request::Status)
-        ));
-        assert!(
-            parse::<Request>(br#"{"version":5,"request":"status"}"#)
-                .unwrap_err()
-                .contains("version 5")
-        );
+        let status = line("\"request\":\"status\"");
+        assert!(matches!(parse(status.as_bytes()), Ok(Request::Status)));
         for bad in [
-            &b"\xff\x00"[..],
-            b"[]",
-            b"{\"version\":4}",
-            b"{\"version\":4,\"request\":\"no\"}",
-            b"{\"version\":-1}",
+            "[]",
+            "{\"version\":-1}",
+            &line("\"other\":1"),
+            &line("\"request\":\"no\""),
+            &line("\"request\":\"start\""),
+            &line("\"request\":\"start\",\"recording\":{\"later\":1}"),
+            &line("\"request\":\"start\",\"recording\":{\"config\":null,\"config\":null}"),
         ] {
-            assert!(parse::<Request>(bad).is_err());
+            assert!(parse::<Request>(bad.as_bytes()).is_err(), "{bad}");
         }
+        assert!(parse::<Request>(b"\xff\x00").is_err());
         assert!(
             parse::<Request>(&[b'['; 60_000]).is_err(),
             "deep nesting is refused, not recursed into"
         );
+    }
+
+    /// Only tests the line. The contents of a request are tested where the type is defined.
+    #[test]
+    fn a_start_request_is_the_recording_request_and_what_it_does_not_say_is_the_default() {
+        let start = line(
+            "\"request\":\"start\",\"recording\":{\"target\":\"all\",\"output\":{\"compress\":true}}",
+        );
+        let Ok(Request::Start { recording }) = parse(start.as_bytes()) else {
+            panic!("{start}");
+        };
+        let mut expected = RecordingRequest {
+            target: TargetRequest::All,
+            ..RecordingRequest::default()
+        };
+        expected.output.compress = true;
+        assert_eq!(*recording, expected);
+        let written = serde_json::to_string(&Envelope {
+            version: VERSION,
+            body: Request::Start { recording },
+        });
+        let Ok(Request::Start { recording }) = parse(written.unwrap().as_bytes()) else {
+            panic!("it is read as it was written");
+        };
+        assert_eq!(*recording, expected);
+    }
+
+    #[test]
+    fn a_program_of_another_version_is_refused_with_both_versions() {
+        // As version 4 of the protocol wrote it.
+        let start = concat!(
+            r#"{"version":4,"request":"start","#,
+            r#""target":{"apps":["org.a"],"services":[],"pids":[],"all":false},"#,
+            r#""sampling":{"events":[],"frequency":null,"count":null,"stack":null,"methods":[],"config":null,"#,
+            r#""tactic":null,"log_calls":false,"shim":null,"keep_raw":false,"duration":null,"output":null,"ring_pages":2048}}"#,
+        );
+        for (line, version) in [
+            (start, "version 4"),
+            (r#"{"version":4,"request":"status"}"#, "version 4"),
+            (r#"{"version":6,"request":"status"}"#, "version 6"),
+        ] {
+            let refused = parse::<Request>(line.as_bytes()).unwrap_err();
+            assert!(refused.contains(version), "{refused}");
+            assert!(refused.contains("this varid version 5"), "{refused}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::protocol::{Activity, Ended, SessionStatus, frequency_and_period};
 use super::running;
-use super::wire::{WireSampling, WireTarget};
+use crate::new_session::{NewSession, SessionFolder};
 use crate::output;
 use crate::sessions;
 use std::collections::VecDeque;
@@ -13,8 +13,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use varid_model::Rate;
 use varid_recording::{Manifest, SESSION_JSON};
-use varid_session::request::{Configured, NO_TARGET, SessionRequest, TargetSpec};
-use varid_session::{Session, SessionControl, SessionOptions};
+use varid_session::request::{Configured, NO_TARGET, RecordingRequest, TargetSpec};
+use varid_session::{Session, SessionControl};
 use varid_vm::VmKinds;
 
 /// Maximum number of simultaneous sessions. Each has a thread, and a ring for each CPU.
@@ -99,17 +99,9 @@ impl Registry {
         }
     }
 
-    /// Starts a session. It is sampling when this returns.
-    pub fn start(
-        self: &Arc<Self>,
-        target: WireTarget,
-        sampling: WireSampling,
-    ) -> Result<SessionStatus, NotStarted> {
-        let request = SessionRequest {
-            target: target.into(),
-            sampling: sampling.try_into()?,
-            launches_target: false,
-        };
+    /// Starts the session that a client requests. It is sampling when this returns.
+    pub fn start(self: &Arc<Self>, request: RecordingRequest) -> Result<SessionStatus, NotStarted> {
+        request.check()?;
         let configured = request.read().map_err(|error| error.to_string())?;
         let spec = configured.target().ok_or(NO_TARGET)?;
         let running = self.reserve(&spec)?;
@@ -286,37 +278,24 @@ impl Running {
         configured: Configured,
         vms: VmKinds,
     ) -> Result<Session, String> {
-        let (folder, own) = match &configured.request.sampling.output {
-            Some(folder) => (folder.clone(), false),
-            None => (
-                sessions::create(&spec)
-                    .map_err(|error| format!("cannot create a session: {error}"))?,
-                true,
-            ),
-        };
-        let listed = spec.clone();
-        let session = SessionOptions::new(
-            spec,
+        let folder = SessionFolder::of(&configured.request, &spec)
+            .map_err(|error| format!("cannot create a session: {error}"))?;
+        let path = folder.path.clone();
+        let session = NewSession {
+            target: spec,
             configured,
-            folder.clone(),
-            crate::paths::program_context(vms),
-        )
-        .and_then(|options| Session::start(options, Arc::clone(&self.control)))
-        .map_err(|error| output::reason(&error));
-        if session.is_err() && own {
-            // It was just created for this session, and nothing has been recorded into it.
-            let _ = varid_recording::remove_session(&folder);
-        }
-        let session = session?;
+            folder,
+            vms,
+        };
+        let session = session
+            .begin(Arc::clone(&self.control), |_| Ok(()))
+            .map_err(|error| output::reason(error.as_ref()))?;
         // The recording's own manifest has the events and the source.
         let manifest =
-            Manifest::read(&folder.join(SESSION_JSON)).map_err(|error| error.to_string())?;
-        tracing::info!("recording into {}", folder.display());
-        if let Err(error) = sessions::list_elsewhere(&folder, &listed) {
-            tracing::warn!("'varid sessions' will not list it: {error}");
-        }
+            Manifest::read(&path.join(SESSION_JSON)).map_err(|error| error.to_string())?;
+        tracing::info!("recording into {}", path.display());
         *self.progress() = Progress::Runs(Facts {
-            folder,
+            folder: path,
             event: manifest.events.names(),
             rate: manifest.events.first.rate,
             source: manifest.source.name(),

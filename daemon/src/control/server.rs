@@ -226,8 +226,8 @@ fn serve(stream: &mut UnixStream, registry: &Arc<Registry>) -> io::Result<()> {
 fn answer(request: Request, registry: &Arc<Registry>) -> Reply {
     let refused = |reason| Reply::Refused { reason };
     match request {
-        Request::Start { target, sampling } => registry
-            .start(target, *sampling)
+        Request::Start { recording } => registry
+            .start(*recording)
             .map_or_else(Reply::from, Reply::Started),
         Request::Stop { session } => registry
             .stop(session.as_deref())

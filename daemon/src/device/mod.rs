@@ -34,6 +34,7 @@ use shell::quote;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use varid_model::Pid;
+use varid_session::config::Config;
 use varid_session::request::TargetSpec;
 
 /// The file in varid's folder with the name of the app as whose user varid recorded last.
@@ -73,7 +74,7 @@ pub fn run(cli: &Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
 /// Refuses verbs that run on the host, wherever the session was recorded.
 fn refuse_the_hosts(verb: &Verb) {
     match verb {
-        Verb::Start(args) if args.sampling.output.is_some() => cli::bad_usage(
+        Verb::Start(args) if args.output.folder.is_some() => cli::bad_usage(
             "start",
             "--output names a folder of the host, which 'varid --adb start' does not write: 'stop' puts the session among the host's, 'pull -o' anywhere",
         ),
@@ -145,9 +146,9 @@ fn as_user_of(app: Option<&str>, own_place: &Place) -> Result<Place> {
 /// Returns the app as whose user varid has to run.
 fn app_of(target: &TargetArgs, device: &Device) -> Result<Option<String>> {
     match (target.apps.as_slice(), target.pids.first()) {
-        ([app], _) => Ok(Some(app.clone())),
+        ([app], _) => Ok(Some(app.text().to_owned())),
         ([_, another, ..], _) => Err(DeviceError::OneApp {
-            another: another.clone(),
+            another: another.text().to_owned(),
         }),
         ([], Some(pid)) => {
             let line = device.shell("find the process", &format!("cat /proc/{pid}/cmdline"))?;
@@ -178,7 +179,7 @@ fn carry_out(cli: &Cli, matches: &ArgMatches, remote: &Remote) -> anyhow::Result
             let status = remote.run(&line, &after)?;
             let ended = ended(remote)?;
             if let Some(session) = ended.iter().find(|session| session.folder == folder) {
-                bring(remote, session, args.session.sampling.output.clone())?;
+                bring(remote, session, args.session.output.folder.clone())?;
             }
             Ok(code(status))
         }
@@ -220,8 +221,9 @@ done
 echo "$new""#;
     let command = || args.command.first().cloned().unwrap_or_default();
     // The contents of a configuration on the device are not known here.
-    let request = args.session.target.request();
-    let target = request.target(&request.as_configured()).unwrap_or_else(|| {
+    let request = args.session.request().target;
+    let named = request.over(Config::default());
+    let target = request.target(&named).unwrap_or_else(|| {
         TargetSpec::Command(Pid::default(), command().to_string_lossy().into_owned())
     });
     let script = format!(

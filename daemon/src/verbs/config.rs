@@ -58,13 +58,14 @@ fn show(args: &SessionArgs) -> anyhow::Result<ExitCode> {
     };
     let has_target = configured.target().is_some();
     let mut config = configured.config;
-    let rate = config.rate_or_default();
-    config.rate = Some(rate);
-    config.stack = Some(config.stack.unwrap_or_default());
-    config.tactic = Some(config.tactic.unwrap_or_default());
-    if config.events.is_empty() {
+    let settings = &mut config.settings;
+    let rate = settings.rate_or_default();
+    settings.rate = Some(rate);
+    settings.stack = Some(settings.stack.unwrap_or_default());
+    settings.tactic = Some(settings.tactic.unwrap_or_default());
+    if settings.events.is_empty() {
         let (event, _) = default_event(rate, &Pmu::all(Path::new("/")));
-        config.events = vec![event.name];
+        settings.events = vec![event.name];
     }
     for pid in &args.target.pids {
         output::text(&format!(

@@ -3,6 +3,7 @@
 use super::config::refused;
 use super::launch::Held;
 use crate::cli::{self, RecordArgs};
+use crate::new_session::{NewSession, SessionFolder};
 use crate::output;
 use crate::sandbox::{self, Recorded};
 use crate::sessions;
@@ -14,13 +15,14 @@ use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use varid_sampler::event::syntax::has_uprobe;
 use varid_session::request::{Configured, TargetSpec};
-use varid_session::{Session, SessionControl, SessionError, SessionOptions};
+use varid_session::{Session, SessionControl, SessionError};
 use varid_vm::VmKinds;
 
 /// Set if standard output is a connection whose end must end the recording.
@@ -56,7 +58,7 @@ pub fn run(args: &RecordArgs, vms: VmKinds) -> anyhow::Result<ExitCode> {
     let Some(target) = configured.target() else {
         cli::bad_usage("record", NOTHING)
     };
-    record(target, configured, None, (vms, args.compress)).map(|_| ExitCode::SUCCESS)
+    record(target, configured, None, vms).map(|_| ExitCode::SUCCESS)
 }
 
 /// Launches and records the command, and exits with its status.
@@ -70,7 +72,7 @@ fn record_command(
     let line = arguments.collect::<Vec<_>>().join(" ");
     let own = TargetSpec::Command(varid_model::Pid::new(held.child.id()), line);
     let target = configured.target().unwrap_or(own);
-    let result = record(target, configured, Some(&mut held), (vms, args.compress));
+    let result = record(target, configured, Some(&mut held), vms);
     let full =
         |error: &anyhow::Error| matches!(error.downcast_ref(), Some(SessionError::Full { .. }));
     if result.as_ref().is_err_and(full) {
@@ -117,113 +119,163 @@ enum Ended {
     Request,
 }
 
+/// A session that is sampling, and the conditions for its end.
+#[derive(Debug)]
+struct Prepared {
+    session: Session,
+    control: Arc<SessionControl>,
+    output: SessionOutput,
+    /// Process id of the command whose end ends the recording of other processes.
+    watched: Option<u32>,
+    /// True if a command may use the terminal, too. No progress line is drawn then.
+    shares_terminal: bool,
+}
+
+/// The session's output, which is reported when it has ended.
+#[derive(Debug)]
+struct SessionOutput {
+    folder: PathBuf,
+    is_compressed: bool,
+}
+
+/// A session that has ended.
+#[derive(Debug)]
+struct Finished {
+    result: Result<PathBuf, SessionError>,
+    samples: u64,
+    ended: Ended,
+    output: SessionOutput,
+}
+
+/// Records a target. `held`: the command that was launched for the recording.
 fn record(
     target: TargetSpec,
     configured: Configured,
     held: Option<&mut Held>,
-    (vms, compress): (VmKinds, bool),
+    vms: VmKinds,
 ) -> anyhow::Result<Ended> {
-    sandbox::enter(recorded(&configured.request.sampling.events))?;
-    let (output, own) = match &configured.request.sampling.output {
-        Some(output) => (output.clone(), false),
-        None => (
-            sessions::create(&target).with_context(|| {
-                let folder = crate::paths::sessions();
-                let folder = folder.display();
-                format!("cannot create a session in {folder}; -o names another place")
-            })?,
-            true,
-        ),
-    };
+    prepare(target, configured, held, vms)?.run().finish()
+}
+
+/// Drops privileges, starts the session, and releases the command.
+fn prepare(
+    target: TargetSpec,
+    configured: Configured,
+    held: Option<&mut Held>,
+    vms: VmKinds,
+) -> anyhow::Result<Prepared> {
+    sandbox::enter(recorded(&configured.config.settings.events))?;
     let control = Arc::new(SessionControl::default());
+    watch_signals(&control.stop)?;
+    let folder = SessionFolder::of(&configured.request, &target).with_context(|| {
+        let folder = crate::paths::sessions();
+        let folder = folder.display();
+        format!("cannot create a session in {folder}; -o names another place")
+    })?;
+    let output = SessionOutput {
+        folder: folder.path.clone(),
+        is_compressed: configured.request.output.compress,
+    };
+    let watched = match &target {
+        TargetSpec::Command(..) => None,
+        _ => held.as_ref().map(|held| held.child.id()),
+    };
+    let records_all = target == TargetSpec::All;
+    let shares_terminal = held.is_some();
+    let session = NewSession {
+        target,
+        configured,
+        folder,
+        vms,
+    };
+    let session = session.begin(control.clone(), |session| {
+        let environment = session.prepare_command();
+        held.map_or(Ok(()), |held| held.release(&environment))
+    })?;
+    if records_all && watched.is_none() {
+        tracing::info!("profiling everything: Ctrl-C ends it");
+    }
+    Ok(Prepared {
+        session,
+        control,
+        output,
+        watched,
+        shares_terminal,
+    })
+}
+
+/// Sets `stop` when a signal arrives. If [`TIED`] is set, also when the reader of standard output is gone.
+fn watch_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     for signal in [
         signal_hook::consts::SIGINT,
         signal_hook::consts::SIGTERM,
         signal_hook::consts::SIGHUP,
     ] {
-        signal_hook::flag::register(signal, control.stop.clone())
-            .context("cannot watch for signals")?;
+        signal_hook::flag::register(signal, stop.clone()).context("cannot watch for signals")?;
     }
     if std::env::var_os(TIED).is_some() {
-        end_with_the_reader(control.stop.clone());
+        end_with_the_reader(stop.clone());
     }
-    let new = own || !output.exists();
-    let watched = match &target {
-        TargetSpec::Command(..) => None,
-        _ => held.as_ref().map(|held| held.child.id()),
-    };
-    let listed = target.clone();
-    let started = SessionOptions::new(
-        target,
-        configured,
-        output.clone(),
-        crate::paths::program_context(vms),
-    )
-    .and_then(|options| {
-        let options = SessionOptions {
-            compress,
-            ..options
-        };
-        Session::start(options, control.clone())
-    })
-    .map_err(anyhow::Error::from);
-    // Another process may have created it meanwhile and be recording into it.
-    let made = started.is_ok() && new || own;
-    let shares_terminal = held.is_some();
-    let begun = started.and_then(|mut session| {
-        let environment = session.prepare_command();
-        let release = |held: &mut Held| held.release(&environment);
-        held.map_or(Ok(()), release).map(|()| session)
-    });
-    if begun.is_err() && made {
-        // It was just created for this session, and nothing has been recorded into it.
-        let _ = varid_recording::remove_session(&output);
-    }
-    let session = begun?;
-    if let Err(error) = sessions::list_elsewhere(&output, &listed) {
-        tracing::warn!("'varid sessions' will not list it: {error}");
-    }
-    if matches!(listed, TargetSpec::All) && watched.is_none() {
-        tracing::info!("profiling everything: Ctrl-C ends it");
-    }
-    let command_ended = Arc::new(AtomicBool::new(false));
-    if let Some(command) = watched {
-        end_with(command, command_ended.clone(), control.stop.clone());
-    }
-    let over = Arc::new(AtomicBool::new(false));
-    // A command may use the terminal, too.
-    let progress = (!shares_terminal)
-        .then(|| show_progress(control.clone(), over.clone()))
-        .flatten();
-    let result = session.run();
-    over.store(true, Ordering::Relaxed);
-    // It only draws, so an error of the join does no harm.
-    let _ = progress.map(JoinHandle::join);
-    // A session that has filled the disk is also complete.
-    if matches!(result, Ok(_) | Err(SessionError::Full { .. })) {
-        let is_last = sessions::set_last(&output);
-        if let Err(error) = &is_last {
-            tracing::warn!("cannot note that this is the last session: {error}; name it with -i");
+    Ok(())
+}
+
+impl Prepared {
+    /// Records until the session ends.
+    fn run(self) -> Finished {
+        let control = self.control;
+        let command_ended = Arc::new(AtomicBool::new(false));
+        if let Some(command) = self.watched {
+            end_with(command, command_ended.clone(), control.stop.clone());
         }
-        let samples = control.samples.load(Ordering::Relaxed);
-        let unit = if samples == 1 { "sample" } else { "samples" };
-        output::notice(&format!("varid: {samples} {unit} in {}", output.display()));
-        if compress {
-            output::notice(&format!("varid: {COMPRESSED}"));
+        let over = Arc::new(AtomicBool::new(false));
+        let progress = (!self.shares_terminal)
+            .then(|| show_progress(control.clone(), over.clone()))
+            .flatten();
+        let result = self.session.run();
+        over.store(true, Ordering::Relaxed);
+        // It only draws, so an error of the join does no harm.
+        let _ = progress.map(JoinHandle::join);
+        let is_stopped = control.stop.load(Ordering::Relaxed);
+        Finished {
+            result,
+            samples: control.samples.load(Ordering::Relaxed),
+            ended: match is_stopped && !command_ended.load(Ordering::Relaxed) {
+                true => Ended::Request,
+                false => Ended::Target,
+            },
+            output: self.output,
         }
-        // A board's build has no reports.
-        #[cfg(feature = "host")]
-        output::notice(&format!(
-            "varid: {} shows it",
-            report_command(is_last.is_ok(), &output)
-        ));
     }
-    result?;
-    let requested = control.stop.load(Ordering::Relaxed) && !command_ended.load(Ordering::Relaxed);
-    Ok(match requested {
-        true => Ended::Request,
-        false => Ended::Target,
-    })
+}
+
+impl Finished {
+    /// Notes the session as the last one, and reports its folder.
+    fn finish(self) -> anyhow::Result<Ended> {
+        // A session that has filled the disk is also complete.
+        if matches!(self.result, Ok(_) | Err(SessionError::Full { .. })) {
+            let folder = &self.output.folder;
+            let is_last = sessions::set_last(folder);
+            if let Err(error) = &is_last {
+                tracing::warn!(
+                    "cannot note that this is the last session: {error}; name it with -i"
+                );
+            }
+            let samples = self.samples;
+            let unit = if samples == 1 { "sample" } else { "samples" };
+            output::notice(&format!("varid: {samples} {unit} in {}", folder.display()));
+            if self.output.is_compressed {
+                output::notice(&format!("varid: {COMPRESSED}"));
+            }
+            // A board's build has no reports.
+            #[cfg(feature = "host")]
+            output::notice(&format!(
+                "varid: {} shows it",
+                report_command(is_last.is_ok(), folder)
+            ));
+        }
+        self.result?;
+        Ok(self.ended)
+    }
 }
 
 /// Returns the command that shows a session, quoted for a shell.

@@ -1,6 +1,7 @@
 //! `varid start`: starts a session that continues after this command.
 
 use super::config::refused;
+use super::record::COMPRESSED;
 use crate::cli::{self, SessionArgs};
 use crate::control::bring_up;
 use crate::control::protocol::{Activity, Reply, Request, SessionStatus};
@@ -8,16 +9,13 @@ use crate::output;
 use anyhow::{Context, bail};
 use std::process::ExitCode;
 use varid_sampler::ShimKind;
-use varid_session::request::NO_TARGET;
+use varid_session::request::{NO_TARGET, RecordingRequest};
 
 /// Requests a session from the daemon, and prints the result.
 pub fn run(args: &SessionArgs) -> anyhow::Result<ExitCode> {
     let mut request = args.request();
-    let sampling = &mut request.sampling;
-    for path in [&mut sampling.output, &mut sampling.config]
-        .into_iter()
-        .flatten()
-    {
+    let paths = [&mut request.output.folder, &mut request.config];
+    for path in paths.into_iter().flatten() {
         // The daemon has another working folder.
         *path = std::path::absolute(&*path)
             .with_context(|| format!("cannot use {}", path.display()))?;
@@ -30,19 +28,18 @@ pub fn run(args: &SessionArgs) -> anyhow::Result<ExitCode> {
     if configured.target().is_none() {
         cli::bad_usage("start", NO_TARGET);
     }
-    let asks_for_perf = request.sampling.shim == Some(ShimKind::Perf);
-    let request = Request::Start {
-        target: request.target.into(),
-        sampling: Box::new(request.sampling.into()),
+    let start = Request::Start {
+        recording: Box::new(request.clone()),
     };
-    match bring_up::ask(&request)? {
-        Reply::Started(status) => output::text(&said(asks_for_perf, &status))?,
+    match bring_up::ask(&start)? {
+        Reply::Started(status) => output::text(&said(&request, &status))?,
         other => bail!("the daemon answered something else: {other:?}"),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn said(asks_for_perf: bool, status: &SessionStatus) -> String {
+fn said(request: &RecordingRequest, status: &SessionStatus) -> String {
+    let asks_for_perf = request.sampling.shim == Some(ShimKind::Perf);
     let rate = match (status.frequency, status.period) {
         (Some(hz), _) => format!("at {hz} Hz"),
         (_, Some(period)) => format!("every {period}"),
@@ -55,6 +52,9 @@ fn said(asks_for_perf: bool, status: &SessionStatus) -> String {
     lines.push('\n');
     for note in &status.notes {
         lines.push_str(&format!("note: {note}\n"));
+    }
+    if request.output.compress {
+        lines.push_str(&format!("note: {COMPRESSED}\n"));
     }
     match status.state {
         Activity::Waiting => lines.push_str(&format!("waiting for {}\n", status.target)),

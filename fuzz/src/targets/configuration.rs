@@ -25,7 +25,7 @@ pub(super) fn fuzz(bytes: &[u8]) {
                 "{written}"
             );
             for method in ["", "a.B.c", "org.example.Balls.draw"] {
-                let _ = config.methods.verdict(method);
+                let _ = config.settings.methods.verdict(method);
             }
             for service in config.known_services() {
                 let _ = config.processes_of(service);

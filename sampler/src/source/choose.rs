@@ -6,11 +6,13 @@ use super::stack_copy::StackCopy;
 use super::{SamplerError, Source};
 use crate::event::Group;
 use crate::groups::indexed_events;
+use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use varid_shim::{Module as Device, Shim};
 
 /// Where frames are walked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ShimKind {
     /// In the kernel, by a BPF program.
     Bpf,

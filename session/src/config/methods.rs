@@ -1,5 +1,6 @@
 //! Patterns that select methods.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use varid_tunnel::abi::{FILTER_SIZE, FILTERS};
@@ -9,7 +10,8 @@ use wildmatch::WildMatchPattern;
 pub const MAX_PATTERNS: usize = 1024;
 
 /// A method's name, `package.Class.method`, in which `*` stands for any text. A pattern that starts with `!` excludes methods.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct MethodPattern {
     /// The pattern as written.
     text: String,
@@ -49,6 +51,20 @@ impl MethodPattern {
     }
 }
 
+impl TryFrom<String> for MethodPattern {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::new(&text)
+    }
+}
+
+impl From<MethodPattern> for String {
+    fn from(pattern: MethodPattern) -> Self {
+        pattern.text
+    }
+}
+
 impl fmt::Display for MethodPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -68,7 +84,8 @@ pub enum Verdict {
 
 /// Patterns of methods that are recorded. The innermost method of a stack that any pattern names decides. If none is named, the
 /// sample is recorded if all patterns are exclusions.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct MethodFilter {
     patterns: Vec<MethodPattern>,
 }

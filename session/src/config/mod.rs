@@ -23,7 +23,7 @@ pub use document::Problem;
 pub use methods::{MethodFilter, MethodPattern, Verdict};
 pub use parse::parse;
 pub use processes::{BUILT_IN, ProcessPattern, built_in};
-pub use settings::{Config, DURATIONS, FREQUENCIES, Limits, PERIODS};
+pub use settings::{Config, DURATIONS, FREQUENCIES, Limits, PERIODS, Settings, check_duration};
 pub use write::to_toml;
 
 /// Maximum size of a configuration, in bytes.

@@ -4,7 +4,8 @@ use super::document::{Problem, Problems, Value};
 use super::methods::{MAX_PATTERNS, MethodFilter, MethodPattern};
 use super::processes::ProcessPattern;
 use super::settings::{
-    AppSettings, Config, DURATIONS, FREQUENCIES, Limits, PERIODS, ServiceSettings,
+    AppSettings, Config, DURATIONS, FREQUENCIES, Limits, PERIODS, PROCESSES, SIZES,
+    ServiceSettings, Settings,
 };
 use super::units;
 use toml::de::DeTable;
@@ -13,8 +14,6 @@ use varid_recording::Tactic;
 
 /// Maximum number of names in a list.
 const MAX_NAMES: usize = 256;
-/// Smaller limits would end a session before it has recorded anything; larger ones exceed any disk.
-const SIZES: std::ops::RangeInclusive<u64> = 1_000_000..=1_000_000_000_000_000;
 
 /// Reads a configuration. `event` returns an error for a text that does not name an event, in the syntax of `-e`.
 ///
@@ -81,25 +80,9 @@ fn config(
     let mut config = Config {
         all: table.get("all").and_then(|all| problems.bool(all)) == Some(true),
         apps: processes(problems, table.get("apps")),
-        methods: methods(problems, table.get("methods")),
-        rate: rate(problems, table),
-        stack: table.get("stack").and_then(|stack| {
-            let words = [
-                ("vertical", Stack::Vertical),
-                ("full", Stack::Full),
-                ("none", Stack::None),
-            ];
-            problems.word(stack, &words)
-        }),
-        tactic: mode(problems, table),
-        limits: limits(problems, table.get("limits")),
+        settings: settings(problems, table, event),
         ..Config::default()
     };
-    if let Some(events) = table.get("events") {
-        let read = |text: &str| event(text).map(|()| text.to_owned());
-        let list = problems.list(events, MAX_NAMES, read);
-        config.events = list.into_iter().map(|(event, _)| event).collect();
-    }
     for (name, value) in sections(problems, table.get("app")) {
         let settings = app(problems, value);
         match ProcessPattern::new(name) {
@@ -121,6 +104,31 @@ fn config(
         );
     }
     config
+}
+
+/// Reads the settings that the command line can also give.
+fn settings(
+    problems: &mut Problems<'_>,
+    table: &DeTable<'_>,
+    event: impl Fn(&str) -> Result<(), String>,
+) -> Settings {
+    let read = |text: &str| event(text).map(|()| text.to_owned());
+    let events = table.get("events");
+    let events = events.map(|events| problems.list(events, MAX_NAMES, read));
+    let stacks = [Stack::Vertical, Stack::Full, Stack::None].map(|stack| (stack.name(), stack));
+    let stack = table.get("stack");
+    Settings {
+        methods: methods(problems, table.get("methods")),
+        events: events
+            .into_iter()
+            .flatten()
+            .map(|(event, _)| event)
+            .collect(),
+        rate: rate(problems, table),
+        stack: stack.and_then(|stack| problems.word(stack, &stacks)),
+        tactic: mode(problems, table),
+        limits: limits(problems, table.get("limits")),
+    }
 }
 
 /// Reads the recorded services. Each must be known.
@@ -154,17 +162,16 @@ fn limits(problems: &mut Problems<'_>, value: Option<&Value<'_>>) -> Limits {
         return Limits::default();
     };
     problems.check_keys(table, "[limits]", &["duration", "size", "processes"]);
-    let sizes = (SIZES, "from 1 MB to 1000000 GB");
     Limits {
         duration: table
             .get("duration")
             .and_then(|value| problems.measure(value, units::duration, DURATIONS)),
         size: table
             .get("size")
-            .and_then(|value| problems.measure(value, units::size, sizes)),
+            .and_then(|value| problems.measure(value, units::size, SIZES)),
         processes: table
             .get("processes")
-            .and_then(|value| problems.number(value, 1..=1_000_000)),
+            .and_then(|value| problems.number(value, PROCESSES)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Patterns that select processes, and services.
 
 use super::methods::matches;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Services of Android: sets of processes with a common purpose, by the processes' names.
@@ -62,7 +63,8 @@ pub fn built_in(name: &str) -> Option<Vec<ProcessPattern>> {
 }
 
 /// A pattern for the names of processes: an app's package, or a program's path or file name. `*` stands for any text.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct ProcessPattern {
     text: String,
 }
@@ -98,6 +100,20 @@ impl ProcessPattern {
         [name, package, file]
             .iter()
             .any(|name| matches(&self.text, name))
+    }
+}
+
+impl TryFrom<String> for ProcessPattern {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::new(&text)
+    }
+}
+
+impl From<ProcessPattern> for String {
+    fn from(pattern: ProcessPattern) -> Self {
+        pattern.text
     }
 }
 

@@ -1,6 +1,6 @@
 //! Writes a configuration, so that reading it gives the same one.
 
-use super::settings::Config;
+use super::settings::{Config, Settings};
 use super::units::{duration_text, size_text};
 use std::fmt::{Display, Write};
 use varid_model::Rate;
@@ -13,32 +13,7 @@ pub fn to_toml(config: &Config) -> String {
     }
     list(&mut text, "apps", &config.apps);
     list(&mut text, "services", &config.services);
-    list(&mut text, "methods", config.methods.patterns());
-    list(&mut text, "events", &config.events);
-    match config.rate {
-        Some(Rate::Frequency(hz)) => line(&mut text, "frequency", hz),
-        Some(Rate::Period(period)) => line(&mut text, "period", period),
-        None => {}
-    }
-    if let Some(stack) = config.stack {
-        line(&mut text, "stack", quoted(stack.name()));
-    }
-    if let Some(tactic) = config.tactic {
-        line(&mut text, "mode", quoted(tactic.mode()));
-    }
-    let limits = &config.limits;
-    if *limits != super::Limits::default() {
-        text.push_str("\n[limits]\n");
-        if let Some(duration) = limits.duration {
-            line(&mut text, "duration", quoted(&duration_text(duration)));
-        }
-        if let Some(size) = limits.size {
-            line(&mut text, "size", quoted(&size_text(size)));
-        }
-        if let Some(processes) = limits.processes {
-            line(&mut text, "processes", processes);
-        }
-    }
+    write_settings(&mut text, &config.settings);
     for (name, app) in &config.app {
         section(&mut text, "app", name.text());
         list(&mut text, "methods", app.methods.patterns());
@@ -49,6 +24,35 @@ pub fn to_toml(config: &Config) -> String {
         list(&mut text, "methods", service.methods.patterns());
     }
     text
+}
+
+fn write_settings(text: &mut String, settings: &Settings) {
+    list(text, "methods", settings.methods.patterns());
+    list(text, "events", &settings.events);
+    match settings.rate {
+        Some(Rate::Frequency(hz)) => line(text, "frequency", hz),
+        Some(Rate::Period(period)) => line(text, "period", period),
+        None => {}
+    }
+    if let Some(stack) = settings.stack {
+        line(text, "stack", quoted(stack.name()));
+    }
+    if let Some(tactic) = settings.tactic {
+        line(text, "mode", quoted(tactic.mode()));
+    }
+    let limits = &settings.limits;
+    if *limits != super::Limits::default() {
+        text.push_str("\n[limits]\n");
+        if let Some(duration) = limits.duration {
+            line(text, "duration", quoted(&duration_text(duration)));
+        }
+        if let Some(size) = limits.size {
+            line(text, "size", quoted(&size_text(size)));
+        }
+        if let Some(processes) = limits.processes {
+            line(text, "processes", processes);
+        }
+    }
 }
 
 fn section(text: &mut String, kind: &str, name: &str) {

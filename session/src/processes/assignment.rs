@@ -15,7 +15,7 @@ use varid_model::{MonotonicNs, Pid};
 impl Processes {
     /// Applies another configuration. Returns the new target if it consists of names, which may have changed.
     pub fn configure(&mut self, config: &Config) -> Option<String> {
-        self.options.limit = config.limits.processes;
+        self.options.limit = config.settings.limits.processes;
         self.tracker.select(Selection::of(config));
         let target = TargetSpec::named(config).filter(|_| self.tracker.selects_by_name())?;
         let shown = target.to_string();

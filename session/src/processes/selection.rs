@@ -60,7 +60,7 @@ impl Selection {
             apps: config.apps.clone(),
             services: recorded.chain(others).map(service).collect(),
             recorded: config.services.len(),
-            methods: config.methods.clone(),
+            methods: config.settings.methods.clone(),
             app_methods: app_methods
                 .map(|(app, settings)| (app.clone(), settings.methods.clone()))
                 .collect(),

@@ -1,6 +1,6 @@
 //! Compares configurations: which keys can a running session change?
 
-use crate::config::Config;
+use crate::config::{Config, Settings};
 
 /// Keys that differ in two configurations, by when they take effect.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -17,26 +17,27 @@ pub fn differences(old: &Config, new: &Config) -> Differences {
         let different = all.iter().filter(|(_, same)| !same);
         different.map(|(key, _)| *key).collect()
     };
+    let (was, is) = (&old.settings, &new.settings);
     let names = pick(&[
         ("apps", old.apps == new.apps),
         ("services", old.services == new.services),
     ]);
     let mut live = pick(&[
-        ("methods", old.methods == new.methods),
-        ("limits", old.limits == new.limits),
+        ("methods", was.methods == is.methods),
+        ("limits", was.limits == is.limits),
         ("app", old.app == new.app),
         ("service", old.service == new.service),
     ]);
     let mut later = pick(&[
         ("all", old.all == new.all),
-        ("events", old.events == new.events),
+        ("events", was.events == is.events),
         (
             "stack",
-            old.stack.unwrap_or_default() == new.stack.unwrap_or_default(),
+            was.stack.unwrap_or_default() == is.stack.unwrap_or_default(),
         ),
         (
             "mode",
-            old.tactic.unwrap_or_default() == new.tactic.unwrap_or_default(),
+            was.tactic.unwrap_or_default() == is.tactic.unwrap_or_default(),
         ),
     ]);
     // A change between names and all processes counts as one change.
@@ -54,10 +55,11 @@ pub fn differences(old: &Config, new: &Config) -> Differences {
 pub fn merge_live(old: &Config, new: Config) -> Config {
     let mut both = Config {
         all: old.all,
-        events: old.events.clone(),
-        rate: old.rate,
-        stack: old.stack,
-        tactic: old.tactic,
+        settings: Settings {
+            methods: new.settings.methods,
+            limits: new.settings.limits,
+            ..old.settings.clone()
+        },
         ..new
     };
     if new.all != old.all {
@@ -134,7 +136,7 @@ mod tests {
         let config = |text: &str| parse(text, |_| Ok(())).unwrap();
         let own = "services = [\"own\"]\n[service.own]\nprocesses = [\"x\"]\n";
         let both = merge_live(&config(own), config("all = true\nmethods = [\"a.*\"]\n"));
-        assert!(!both.all && both.services == ["own"] && !both.methods.is_empty());
+        assert!(!both.all && both.services == ["own"] && !both.settings.methods.is_empty());
         assert_eq!(both.processes_of("own").unwrap()[0].text(), "x");
         let both = merge_live(&config("all = true\n"), config("apps = [\"a\"]\n"));
         assert!(both.all && both.apps.is_empty());

@@ -46,16 +46,16 @@ pub struct ReloadTargets<'a> {
 impl Configuration {
     /// Starts with a session's configuration.
     pub fn new(configured: Configured) -> Self {
-        let file = configured.request.file();
+        let file = configured.request.config.clone();
         Self {
-            watch: file.map(|file| Watch::new(file.to_owned(), configured.stamp)),
+            watch: file.map(|file| Watch::new(file, configured.stamp)),
             configured,
         }
     }
 
     /// The current limits.
     pub fn limits(&self) -> &Limits {
-        &self.configured.config.limits
+        &self.configured.config.settings.limits
     }
 
     /// Applies the file if it has changed and is valid.
@@ -90,7 +90,10 @@ impl Configuration {
             live: mut changed,
             later: mut waiting,
         } = differences(old, &new);
-        let (old_rate, new_rate) = (old.rate_or_default(), new.rate_or_default());
+        let (old_rate, new_rate) = (
+            old.settings.rate_or_default(),
+            new.settings.rate_or_default(),
+        );
         let mut effective = merge_live(old, new);
         if old_rate != new_rate {
             let key = match new_rate {
@@ -98,7 +101,7 @@ impl Configuration {
                 Rate::Period(_) => "period",
             };
             if session.change_rate(old_rate, new_rate) {
-                effective.rate = Some(new_rate);
+                effective.settings.rate = Some(new_rate);
                 changed.push(key);
             } else {
                 waiting.push(key);

@@ -1,393 +1,263 @@
-//! What a session shall record: its configuration file, and the command line, which takes precedence.
+//! The request for one recording: a single type that the command line makes, the control socket carries and the manifest stores.
+//!
+//! | part | where |
+//! |---|---|
+//! | the processes | `target` |
+//! | settings that a configuration file can also contain | [`Settings`], in [`crate::config`] |
+//! | how samples are taken | `sampling` |
+//! | the session's folder, and what it holds | `output` |
+//! | the configuration file, and the result of both | `configured` |
 
+mod configured;
+mod output;
 mod sampling;
 mod target;
 
-use sampling::off_cpu_events;
-pub use sampling::{KeepSymbols, SamplingRequest, check_duration, check_pages};
+pub use configured::{ConfigError, Configured, Stamp, read, read_by, read_for};
+pub use output::{KeepSymbols, OutputRequest};
+pub use sampling::{RING_PAGES, SamplingRequest, check_pages};
 pub use target::{TargetRequest, TargetSpec, with_commas};
 
-use crate::config::{Config, MAX_BYTES, MethodFilter, MethodPattern, Problem, parse};
-use std::fs::Metadata;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use thiserror::Error;
-use varid_model::Rate;
-use varid_recording::{Tactic, open_regular};
-use varid_sampler::event::pmu::Pmu;
-use varid_sampler::event::{resolve, syntax};
-use varid_sampler::interrupts::DEFAULT_EVENT;
+use crate::config::Settings;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// The message for a session without a target.
 pub const NO_TARGET: &str = "nothing to profile: give --app, --service, --pid or --all (or a --config file that names apps, services or all)";
 
-/// The command line's request for a session. It takes precedence over the configuration file.
-#[derive(Debug, Clone)]
-pub struct SessionRequest {
+/// The request for one recording, from the command line or from a client of the daemon. It takes precedence over the configuration
+/// file.
+///
+/// Its JSON is part of the control protocol and of the manifest. A missing field has its default; an unknown one is an error.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RecordingRequest {
     /// The processes.
     pub target: TargetRequest,
-    /// What is sampled, and how.
+    /// Settings that the configuration file can also contain.
+    pub settings: Settings,
+    /// How samples are taken.
     pub sampling: SamplingRequest,
-    /// True if a command is launched, which is the target.
-    pub launches_target: bool,
+    /// The session's folder, and what it holds.
+    pub output: OutputRequest,
+    /// The configuration file.
+    pub config: Option<PathBuf>,
 }
 
-/// A session's configuration, and its sources.
-#[derive(Debug, Clone)]
-pub struct Configured {
-    /// The file's settings, overridden by the command line's.
-    pub config: Config,
-    /// The command line's settings, including the path of the file.
-    pub request: SessionRequest,
-    /// The stamp of the file when it was read, if there is one.
-    pub stamp: Option<Stamp>,
-}
-
-/// An error of the configuration.
-#[derive(Debug, Error)]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("cannot read the configuration {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-    /// The file has invalid contents.
-    #[error("{}", first(path, problems))]
-    Wrong {
-        /// The file.
-        path: PathBuf,
-        /// The problems, at least one.
-        problems: Vec<Problem>,
-    },
-    /// The command line has invalid arguments.
-    #[error("{0}")]
-    Usage(String),
-}
-
-fn first(path: &Path, problems: &[Problem]) -> String {
-    let path = path.display();
-    let first = problems.first().map(ToString::to_string);
-    let first = first.unwrap_or_default();
-    match problems.len() {
-        0 | 1 => format!("{path}:{first}"),
-        more => format!(
-            "{path}:{first} (and {} more: 'varid config check {path}')",
-            more.saturating_sub(1)
-        ),
-    }
-}
-
-/// Changes with the file's content: identifies the file, its size and its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp([i128; 6]);
-
-impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
-        let nanoseconds = |seconds: i64, part: i64| {
-            let whole = i128::from(seconds).saturating_mul(1_000_000_000);
-            whole.saturating_add(i128::from(part))
-        };
-        Self([
-            metadata.dev().into(),
-            metadata.ino().into(),
-            metadata.size().into(),
-            nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
-            nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
-            metadata.mode().into(),
-        ])
-    }
-
-    /// The stamp of the file at a path.
-    pub fn at(path: &Path) -> io::Result<Self> {
-        std::fs::metadata(path).map(|metadata| Self::of(&metadata))
-    }
-}
-
-impl Configured {
-    /// Returns the target, or None if neither the command line nor the file names one.
-    pub fn target(&self) -> Option<TargetSpec> {
-        self.request.target.target(&self.config)
-    }
-}
-
-impl SessionRequest {
-    /// The path of the configuration file.
-    pub fn file(&self) -> Option<&Path> {
-        self.sampling.config.as_deref()
-    }
-
-    /// Reads the file, if there is one, and applies the command line to it.
-    pub fn read(&self) -> Result<Configured, ConfigError> {
-        let (config, stamp) = match self.file() {
-            Some(path) => {
-                let (config, stamp) = read(path)?;
-                (config, Some(stamp))
-            }
-            None => (Config::default(), None),
-        };
-        Ok(Configured {
-            config: self.over(config)?,
-            request: self.clone(),
-            stamp,
-        })
-    }
-
-    fn over(&self, mut config: Config) -> Result<Config, ConfigError> {
-        let (target, sampling) = (&self.target, &self.sampling);
-        if target.is_named() || self.launches_target {
-            let named = target.as_configured();
-            (config.all, config.apps, config.services) = (named.all, named.apps, named.services);
-            for name in &config.services {
-                if config.processes_of(name).is_none() {
-                    return Err(ConfigError::Usage(config.no_service(name)));
-                }
+impl RecordingRequest {
+    /// Checks a request from the socket: its values must be valid on the command line, its paths absolute, and its target no command.
+    /// Patterns were checked when they were parsed.
+    ///
+    /// # Errors
+    ///
+    /// A sentence about the first invalid value.
+    pub fn check(&self) -> Result<(), String> {
+        self.target.check()?;
+        self.settings.check()?;
+        self.sampling.check()?;
+        for path in [&self.output.folder, &self.config].into_iter().flatten() {
+            if !path.is_absolute() {
+                return Err(format!("'{}' is not absolute", path.display()));
             }
         }
-        if !sampling.methods.is_empty() {
-            let patterns = sampling.methods.iter().map(|text| MethodPattern::new(text));
-            let patterns = patterns.collect::<Result<_, _>>();
-            config.methods = MethodFilter::new(patterns.map_err(ConfigError::Usage)?);
-            // The patterns of single apps and services also come from the file.
-            config.app.clear();
-            for service in config.service.values_mut() {
-                service.methods = MethodFilter::default();
-            }
-        }
-        if !sampling.events.is_empty() {
-            config.events.clone_from(&sampling.events);
-        }
-        if let Some(period) = sampling.off_cpu {
-            if config.events.is_empty() {
-                config.events.push(DEFAULT_EVENT.to_owned());
-            }
-            config.events.extend(off_cpu_events(period));
-        }
-        let frequency = sampling.frequency.map(Rate::Frequency);
-        let rate = frequency.or(sampling.count.map(Rate::Period));
-        config.rate = rate.or(config.rate);
-        config.stack = sampling.stack.or(config.stack);
-        config.tactic = sampling.tactic.or(config.tactic);
-        if sampling.log_calls && config.tactic != Some(Tactic::MethodInvoke) {
-            let what = "--log-calls needs --mode count-calls: without it no call is told of";
-            return Err(ConfigError::Usage(what.to_owned()));
-        }
-        config.limits.duration = sampling.duration.or(config.limits.duration);
-        Ok(config)
+        Ok(())
     }
-}
 
-/// Reads a configuration file. Only the syntax of its events is checked.
-pub fn read(path: &Path) -> Result<(Config, Stamp), ConfigError> {
-    read_by(path, |text| syntax::parse(text).map(drop))
-}
-
-/// The same, but checks that a machine with these PMUs has the events.
-pub fn read_for(path: &Path, pmus: &[Pmu]) -> Result<(Config, Stamp), ConfigError> {
-    read_by(path, |text| match text {
-        DEFAULT_EVENT => Ok(()),
-        text => resolve([text], Rate::READ, pmus).map(drop),
-    })
-}
-
-/// Reads a file. `event` returns the error of an event.
-pub fn read_by<E: std::fmt::Display>(
-    path: &Path,
-    event: impl Fn(&str) -> Result<(), E>,
-) -> Result<(Config, Stamp), ConfigError> {
-    let failed = |source| ConfigError::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let (text, stamp) = text_of(path).map_err(failed)?;
-    match parse(&text, |text| event(text).map_err(|error| error.to_string())) {
-        Ok(config) => Ok((config, stamp)),
-        Err(problems) => Err(ConfigError::Wrong {
-            path: path.to_owned(),
-            problems,
-        }),
+    /// Returns the request as a manifest stores it: without the paths of the session's folder and of the configuration file, which
+    /// have no meaning on another machine.
+    #[must_use]
+    pub fn without_paths(&self) -> Self {
+        let mut request = self.clone();
+        request.output.folder = None;
+        request.config = None;
+        request
     }
-}
-
-fn text_of(path: &Path) -> io::Result<(String, Stamp)> {
-    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
-    let file = open_regular(path)?;
-    let metadata = file.metadata()?;
-    let mut bytes = Vec::new();
-    let most = MAX_BYTES.saturating_add(1);
-    file.take(most).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(invalid("it is longer than 1 MiB"));
-    }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        invalid(&format!("byte {at} is not UTF-8"))
-    })?;
-    Ok((text, Stamp::of(&metadata)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use crate::config::{Limits, MethodFilter, MethodPattern, ProcessPattern};
+    use serde_json::json;
     use std::time::Duration;
-    use varid_model::{Pid, Stack};
+    use varid_model::{Pid, Rate, Stack};
+    use varid_recording::Tactic;
+    use varid_sampler::ShimKind;
 
-    /// A request, which each test modifies.
-    fn request() -> SessionRequest {
-        SessionRequest {
-            target: TargetRequest::default(),
-            sampling: SamplingRequest {
-                events: Vec::new(),
-                off_cpu: None,
-                frequency: None,
-                count: None,
-                stack: None,
-                methods: Vec::new(),
-                config: None,
-                tactic: None,
-                log_calls: false,
-                shim: None,
-                keep_raw: false,
-                keep_symbols: KeepSymbols::default(),
-                duration: None,
-                output: None,
-                ring_pages: 2048,
+    /// Returns a request in which no field has its default. New fields must be added here.
+    fn full() -> RecordingRequest {
+        RecordingRequest {
+            target: TargetRequest::Named {
+                apps: vec![ProcessPattern::new("org.a").unwrap()],
+                services: vec!["video".to_owned()],
             },
-            launches_target: false,
+            settings: Settings {
+                methods: MethodFilter::new(vec![MethodPattern::new("!a.*").unwrap()]),
+                events: vec!["cycles".to_owned()],
+                rate: Some(Rate::Period(1000)),
+                stack: Some(Stack::Full),
+                tactic: Some(Tactic::MethodInvoke),
+                limits: Limits {
+                    duration: Some(Duration::from_secs(7)),
+                    size: Some(2_000_000),
+                    processes: Some(9),
+                },
+            },
+            sampling: SamplingRequest {
+                off_cpu: Some(1_000_000),
+                shim: Some(ShimKind::Bpf),
+                ring_pages: 64,
+            },
+            output: OutputRequest {
+                folder: Some("/o".into()),
+                compress: true,
+                keep_raw: true,
+                keep_symbols: KeepSymbols::OfAll,
+                log_calls: true,
+            },
+            config: Some("/c".into()),
         }
     }
 
-    fn of_file(path: impl Into<PathBuf>) -> SessionRequest {
-        let mut request = request();
-        request.sampling.config = Some(path.into());
-        request
-    }
-
-    const FILE: &str = "apps = [\"org.a\"]\nservices = [\"video\"]\nmethods = [\"a.*\"]\nperiod = 1000\nstack = \"full\"\nevents = [\"cycles\"]\n[limits]\nduration = \"5m\"\nsize = \"2 MB\"\n[app.\"org.a\"]\nmethods = [\"!a.X.*\"]\n[service.video]\nprocesses = [\"v\"]\nmethods = [\"v.*\"]\n";
-
-    fn file(text: &str) -> tempfile::NamedTempFile {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-        file
-    }
-
-    fn with_file(change: impl Fn(&mut SessionRequest)) -> Result<Config, ConfigError> {
-        let file = file(FILE);
-        let mut request = of_file(file.path());
-        change(&mut request);
-        Ok(request.read()?.config)
-    }
-
-    fn service(name: &str) -> impl Fn(&mut SessionRequest) {
-        move |request| request.target.services = vec![name.to_owned()]
-    }
-
-    #[test]
-    fn what_the_command_line_does_not_say_is_the_files() {
-        let config = with_file(|_| {}).unwrap();
-        assert_eq!(config.apps[0].text(), "org.a");
-        assert_eq!(config.rate, Some(Rate::Period(1000)));
-        assert_eq!(config.app.len() + config.service.len(), 2);
-    }
-
-    #[test]
-    fn what_the_command_line_says_is_over_the_files() {
-        let config = with_file(|request| {
-            service("media")(request);
-            let sampling = &mut request.sampling;
-            sampling.frequency = Some(99);
-            sampling.methods = vec!["b.*".to_owned()];
-            sampling.stack = Some(Stack::None);
-            sampling.events = vec!["instructions".to_owned()];
-            sampling.duration = Some(Duration::from_secs(7));
+    /// Returns the JSON of [`full`]. Any change other than a new field needs a new version of the control protocol.
+    fn full_json() -> serde_json::Value {
+        json!({
+            "target": {"named": {"apps": ["org.a"], "services": ["video"]}},
+            "settings": {
+                "methods": ["!a.*"],
+                "events": ["cycles"],
+                "rate": {"period": 1000},
+                "stack": "full",
+                "tactic": "method-invoke",
+                "limits": {"duration": {"secs": 7, "nanos": 0}, "size": 2_000_000, "processes": 9},
+            },
+            "sampling": {"off_cpu": 1_000_000, "shim": "bpf", "ring_pages": 64},
+            "output": {
+                "folder": "/o",
+                "compress": true,
+                "keep_raw": true,
+                "keep_symbols": "of-all",
+                "log_calls": true,
+            },
+            "config": "/c",
         })
-        .unwrap();
-        assert!(config.apps.is_empty());
-        assert_eq!(config.services, ["media"]);
-        assert_eq!(config.rate, Some(Rate::Frequency(99)));
-        assert_eq!(config.methods.patterns().len(), 1);
-        assert!(config.app.is_empty());
-        assert!(config.service.values().all(|one| one.methods.is_empty()));
-        assert_eq!(config.events, ["instructions"]);
-        assert_eq!(config.stack, Some(Stack::None));
-        assert_eq!(config.limits.duration, Some(Duration::from_secs(7)));
-        assert_eq!(config.limits.size, Some(2_000_000));
-        // The service is still known: samples of its processes are assigned to it.
-        assert_eq!(config.processes_of("video").unwrap()[0].text(), "v");
-        assert!(with_file(|request| request.target.all = true).unwrap().all);
-        let pid = with_file(|request| request.target.pids = vec![Pid::new(7)]);
-        assert!(pid.unwrap().services.is_empty());
     }
 
     #[test]
-    fn the_time_off_cpu_is_sampled_beside_other_events() {
-        let events = |request: SessionRequest| request.read().unwrap().config.events;
-        let mut alone = request();
-        alone.sampling.off_cpu = Some(0);
-        assert_eq!(events(alone), ["default", "off-cpu", "runnable"]);
-        let file = file(FILE);
-        let mut beside = of_file(file.path());
-        beside.sampling.off_cpu = Some(5);
-        let expected = ["cycles", "off-cpu/period=5/", "runnable/period=5/"];
-        assert_eq!(events(beside), expected);
+    fn every_field_is_in_the_json_and_is_read_back() {
+        assert_eq!(serde_json::to_value(full()).unwrap(), full_json());
+        let read: RecordingRequest = serde_json::from_value(full_json()).unwrap();
+        assert_eq!(read, full());
+        assert_eq!(read.check(), Ok(()));
+        let (full, default) = (full_json(), json!(RecordingRequest::default()));
+        for (group, fields) in full.as_object().unwrap() {
+            for (field, value) in fields.as_object().into_iter().flatten() {
+                assert_ne!(*value, default[group][field], "{group}.{field}");
+            }
+        }
     }
 
     #[test]
-    fn a_service_that_is_not_known_is_named_with_those_that_are() {
-        let error = with_file(service("vidio")).unwrap_err().to_string();
-        assert!(
-            error.starts_with("no service is called 'vidio': video, system_server, "),
-            "{error}"
-        );
-        assert!(with_file(service("video")).is_ok());
+    fn a_target_of_each_kind_is_read_back() {
+        for (target, expected) in [
+            (TargetRequest::Configured, json!("configured")),
+            (TargetRequest::All, json!("all")),
+            (TargetRequest::Command, json!("command")),
+            (TargetRequest::Pids(vec![Pid::new(7)]), json!({"pids": [7]})),
+        ] {
+            assert_eq!(json!(target), expected);
+            let read = serde_json::from_value::<TargetRequest>(expected);
+            assert_eq!(read.unwrap(), target);
+        }
     }
 
     #[test]
-    fn an_unreadable_configuration_is_reported_with_its_path() {
-        let wrong = file("apps = 3\nx = 1\n");
-        let error = of_file(wrong.path()).read().unwrap_err().to_string();
-        let expected = format!("{}:1:8: a list", wrong.path().display());
-        assert!(error.starts_with(&expected), "{error}");
-        assert!(
-            error.contains("(and 1 more: 'varid config check "),
-            "{error}"
-        );
-        for path in ["/no/such/file", "/", "/dev/null"] {
-            let error = of_file(path).read().unwrap_err().to_string();
+    fn a_missing_field_has_its_default_and_an_unknown_one_is_refused() {
+        let read: RecordingRequest = serde_json::from_value(json!({})).unwrap();
+        assert_eq!(read, RecordingRequest::default());
+        assert_eq!(read.sampling.ring_pages, RING_PAGES);
+        for group in [
+            "",
+            "/target/named",
+            "/settings",
+            "/settings/limits",
+            "/sampling",
+            "/output",
+        ] {
+            let mut json = full_json();
+            json.pointer_mut(group).unwrap()["later"] = 1.into();
+            let refused = serde_json::from_value::<RecordingRequest>(json);
             assert!(
-                error.starts_with(&format!("cannot read the configuration {path}: ")),
-                "{error}"
+                refused.unwrap_err().to_string().contains("later"),
+                "{group}"
             );
         }
-        let mut long = file("");
-        long.write_all(&vec![b'\n'; (MAX_BYTES + 1) as usize])
-            .unwrap();
-        assert!(
-            read(long.path())
-                .unwrap_err()
-                .to_string()
-                .contains("longer")
-        );
-        let mut strange = file("# ");
-        strange.write_all(b"\xff").unwrap();
-        assert!(
-            read(strange.path())
-                .unwrap_err()
-                .to_string()
-                .contains("byte 2 is not UTF-8")
-        );
     }
 
     #[test]
-    fn a_stamp_changes_with_the_file() {
-        let file = file("a");
-        let before = Stamp::at(file.path()).unwrap();
-        assert_eq!(Stamp::at(file.path()).unwrap(), before);
-        std::fs::write(file.path(), "ab").unwrap();
-        assert_ne!(Stamp::at(file.path()).unwrap(), before);
+    fn a_pattern_that_the_command_line_refuses_is_not_read() {
+        for (at, bad, reason) in [
+            ("/target/named/apps/0", "", "an empty name"),
+            ("/settings/methods/0", "a.B.c(int)", "has parameters"),
+        ] {
+            let mut json = full_json();
+            *json.pointer_mut(at).unwrap() = bad.into();
+            let refused = serde_json::from_value::<RecordingRequest>(json);
+            assert!(refused.unwrap_err().to_string().contains(reason), "{at}");
+        }
+    }
+
+    #[test]
+    fn what_the_command_line_does_not_allow_is_refused() {
+        type Change = fn(&mut RecordingRequest);
+        let cases: [(Change, &str); 14] = [
+            (
+                |r| r.settings.rate = Some(Rate::Frequency(0)),
+                "frequency 0",
+            ),
+            (
+                |r| r.settings.rate = Some(Rate::Frequency(1_000_001)),
+                "frequency 1000001",
+            ),
+            (|r| r.settings.rate = Some(Rate::Period(0)), "period 0"),
+            (
+                |r| r.settings.limits.duration = Some(Duration::ZERO),
+                "from 1ms",
+            ),
+            (
+                |r| r.settings.limits.duration = Some(Duration::MAX),
+                "30 days",
+            ),
+            (|r| r.settings.limits.size = Some(1), "from 1 MB"),
+            (|r| r.settings.limits.processes = Some(0), "processes 0"),
+            (|r| r.sampling.off_cpu = Some(u64::MAX), "off-CPU period"),
+            (|r| r.sampling.ring_pages = 3, "power of two"),
+            (|r| r.sampling.ring_pages = 1 << 20, "power of two"),
+            (
+                |r| r.output.folder = Some("o".into()),
+                "'o' is not absolute",
+            ),
+            (|r| r.config = Some("c".into()), "'c' is not absolute"),
+            (
+                |r| r.target = TargetRequest::Pids(Vec::new()),
+                "names no process",
+            ),
+            (|r| r.target = TargetRequest::Command, "no command"),
+        ];
+        for (change, reason) in cases {
+            let mut request = full();
+            change(&mut request);
+            let refused = request.check().unwrap_err();
+            assert!(refused.contains(reason), "{refused}: {reason}");
+        }
+    }
+
+    #[test]
+    fn a_manifest_has_no_paths_of_a_request() {
+        let stored = full().without_paths();
+        assert_eq!((&stored.output.folder, &stored.config), (&None, &None));
+        let mut rest = full();
+        (rest.output.folder, rest.config) = (None, None);
+        assert_eq!(stored, rest);
     }
 }

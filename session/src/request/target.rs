@@ -1,48 +1,71 @@
 //! The target of a session: the processes that it profiles.
 
 use crate::config::{Config, ProcessPattern};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use varid_model::Pid;
 use varid_recording::TargetKind;
 
-/// The processes that the command line names.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TargetRequest {
-    /// Packages, as patterns.
-    pub apps: Vec<String>,
-    /// Names of services.
-    pub services: Vec<String>,
-    /// Process ids.
-    pub pids: Vec<Pid>,
+/// The requested processes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum TargetRequest {
+    /// The processes that the configuration file names.
+    #[default]
+    Configured,
+    /// The processes of apps and services, and their children.
+    Named {
+        /// Packages, as patterns.
+        #[serde(default)]
+        apps: Vec<ProcessPattern>,
+        /// Names of services.
+        #[serde(default)]
+        services: Vec<String>,
+    },
+    /// These processes and their children.
+    Pids(Vec<Pid>),
     /// Every process.
-    pub all: bool,
+    All,
+    /// The command that is launched for the recording, and its children.
+    Command,
 }
 
 impl TargetRequest {
-    /// Returns true if it names any process.
-    pub fn is_named(&self) -> bool {
-        let names = !self.apps.is_empty() || !self.services.is_empty();
-        names || !self.pids.is_empty() || self.all
-    }
-
-    /// Returns the named processes as a configuration, which has no key for process ids.
-    pub fn as_configured(&self) -> Config {
-        // The patterns were checked when they were parsed.
-        let apps = self.apps.iter().flat_map(|app| ProcessPattern::new(app));
-        Config {
-            all: self.all,
-            apps: apps.collect(),
-            services: self.services.clone(),
-            ..Config::default()
+    /// Checks that a client of the daemon may request these processes.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Pids(pids) if pids.is_empty() => {
+                Err("an empty list of process ids names no process".to_owned())
+            }
+            Self::Command => Err("a daemon launches no command".to_owned()),
+            _ => Ok(()),
         }
     }
 
-    /// Returns the target: the process ids, else what the configuration names. None if neither names any process.
+    /// Returns the configuration with these processes instead of its own. Process ids and a command have no key in a configuration.
+    #[must_use]
+    pub fn over(&self, config: Config) -> Config {
+        let (all, apps, services) = match self {
+            Self::Configured => return config,
+            Self::Named { apps, services } => (false, apps.clone(), services.clone()),
+            Self::Pids(_) | Self::Command => (false, Vec::new(), Vec::new()),
+            Self::All => (true, Vec::new(), Vec::new()),
+        };
+        Config {
+            all,
+            apps,
+            services,
+            ..config
+        }
+    }
+
+    /// Returns the target: the process ids, else what the configuration names. None if neither names any process. `config`: the
+    /// result of [`over`](Self::over).
     pub fn target(&self, config: &Config) -> Option<TargetSpec> {
-        match self.pids.as_slice() {
-            [] if config.all => Some(TargetSpec::All),
-            [] => TargetSpec::named(config),
-            pids => Some(TargetSpec::Pids(pids.to_vec())),
+        match self {
+            Self::Pids(pids) => Some(TargetSpec::Pids(pids.clone())),
+            _ if config.all => Some(TargetSpec::All),
+            _ => TargetSpec::named(config),
         }
     }
 }

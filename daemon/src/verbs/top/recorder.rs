@@ -53,7 +53,7 @@ impl Recorder {
         let line = words.collect::<Vec<_>>().join(" ");
         let target = configured.target();
         let target = target.unwrap_or_else(|| TargetSpec::Command(Default::default(), line));
-        let folder = match &args.record.sampling.output {
+        let folder = match &args.record.output.folder {
             Some(output) => std::path::absolute(output)?,
             None => sessions::create(&target).context("cannot create a session")?,
         };

@@ -177,25 +177,32 @@ fn hostile_clients_are_refused_and_do_not_block_others() {
     let half: Vec<_> = (0..12)
         .map(|_| {
             let mut stream = UnixStream::connect(home.socket()).unwrap();
-            stream.write_all(b"{\"version\":4,").unwrap();
+            stream.write_all(b"{\"version\":5,").unwrap();
             stream
         })
         .collect();
-    assert!(say(&home, b"{\"version\":4,\"request\":\"status\"}\n").contains("\"status\""));
+    assert!(say(&home, b"{\"version\":5,\"request\":\"status\"}\n").contains("\"status\""));
     for bad in [
         &b"\n"[..],
         b"\xff\xfe\0\n",
         b"{}\n",
-        b"{\"version\":4}\n",
-        b"{\"version\":4,\"request\":\"start\",\"target\":{},\"sampling\":{}}\n",
-        b"{\"version\":4,\"request\":\"start\",\"target\":{\"apps\":[],\"services\":[],\"pids\":[1],\"all\":false,\"more\":1}}\n",
+        b"{\"version\":5}\n",
+        b"{\"version\":5,\"request\":\"start\"}\n",
+        b"{\"version\":5,\"request\":\"start\",\"recording\":{\"target\":\"all\",\"more\":1}}\n",
     ] {
         let reply = say(&home, bad);
         let refused = reply.contains("\"refused\"") && reply.ends_with('\n');
-        assert!(refused && !reply.contains("speaks version"), "{bad:?}: {reply}");
+        assert!(
+            refused && !reply.contains("speaks version"),
+            "{bad:?}: {reply}"
+        );
     }
-    let reply = say(&home, b"{\"version\":99,\"request\":\"status\"}\n");
-    assert!(reply.contains("version 99"), "{reply}");
+    for version in [4, 99] {
+        let line = format!("{{\"version\":{version},\"request\":\"status\"}}\n");
+        let reply = say(&home, line.as_bytes());
+        let refused = format!("it speaks version {version} of the control protocol");
+        assert!(reply.contains(&refused), "{reply}");
+    }
     let reply = say(&home, &vec![b'['; 60_000]);
     assert!(reply.is_empty() || reply.contains("refused"), "{reply}");
     // Longer than any request: the daemon must not buffer it.
@@ -213,9 +220,8 @@ fn a_hand_written_request_is_held_to_the_same_rules() {
     let app = App::run("org.example.rules");
     home.ok(&["start", "--pid", &app.pid().to_string()]);
     let plain = format!(
-        "{{\"version\":4,\"request\":\"start\",\"target\":{{\"apps\":[],\"services\":[],\"pids\":[{}],\"all\":false}},\
-         \"sampling\":{{\"events\":[],\"frequency\":null,\"count\":null,\"stack\":null,\"methods\":[],\"config\":null,\
-         \"tactic\":null,\"shim\":null,\"keep_raw\":false,\"duration\":null,\"output\":null,\"ring_pages\":64}}}}\n",
+        "{{\"version\":5,\"request\":\"start\",\"recording\":{{\"target\":{{\"pids\":[{}]}},\
+         \"settings\":{{\"rate\":null,\"tactic\":null}},\"sampling\":{{\"ring_pages\":64}},\"output\":{{\"folder\":null}}}}}}\n",
         app.pid()
     );
     let reply = say(&home, plain.as_bytes());
@@ -224,13 +230,13 @@ fn a_hand_written_request_is_held_to_the_same_rules() {
         "as it is, it is granted: {reply}"
     );
     for (from, to, reason) in [
-        ("\"frequency\":null", "\"frequency\":0", "frequency"),
+        ("\"rate\":null", "\"rate\":{\"frequency\":0}", "frequency 0"),
         ("\"ring_pages\":64", "\"ring_pages\":99999999999", "pages"),
-        ("\"output\":null", "\"output\":\"relative\"", "relative"),
+        ("\"folder\":null", "\"folder\":\"relative\"", "relative"),
         (
-            "\"frequency\":null,\"count\":null",
-            "\"frequency\":1,\"count\":1",
-            "both",
+            "\"rate\":null",
+            "\"rate\":{\"frequency\":1,\"period\":1}",
+            "the daemon did not understand",
         ),
         (
             "\"tactic\":null",

@@ -2,6 +2,8 @@
 
 use super::support::*;
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
 #[test]
 fn start_waits_for_an_app_and_stop_keeps_the_samples() {
@@ -137,6 +139,57 @@ fn a_session_ends_when_its_time_is_over() {
     assert_eq!(home.sessions()[0]["state"], "complete");
     let reason = home.fails(&["stop"]);
     assert!(reason.contains("no session runs"), "{reason}");
+}
+
+/// Where the compressed records of a session begin, in bytes of its perf.data.
+fn compressed_records(session: &Path) -> Vec<usize> {
+    const PERF_RECORD_COMPRESSED: u32 = 81;
+    let bytes = fs::read(session.join("perf.data")).unwrap();
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    let (mut at, size) = (number(40), number(48));
+    let end = at + size;
+    let mut compressed = Vec::new();
+    while at < end {
+        let kind = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        if kind == PERF_RECORD_COMPRESSED {
+            compressed.push(at);
+        }
+        at += usize::from(u16::from_le_bytes(
+            bytes[at + 6..at + 8].try_into().unwrap(),
+        ));
+    }
+    compressed
+}
+
+#[test]
+fn a_daemons_session_is_compressed_also_after_its_configuration_has_changed() {
+    let home = Home::new();
+    let target = "org.example.small";
+    let _app = App::run(target);
+    let file = home.path.join("varid.toml");
+    let write = |more: &str| fs::write(&file, format!("apps = [\"{target}\"]\n{more}")).unwrap();
+    write("");
+    let said = home.ok(&["start", "--compress", "--config", file.to_str().unwrap()]);
+    assert!(said.contains("note: its records are compressed"), "{said}");
+    let session = folder(&said);
+    home.wait_for_samples(target);
+    write("methods = [\"!no.such.*\"]\n");
+    wait_until("the file is read again", || {
+        let status = home.session(target).unwrap();
+        let read = status["configuration"].as_str().unwrap_or_default();
+        read.contains("changed: methods")
+    });
+    let before = fs::metadata(session.join("perf.data")).unwrap().len() as usize;
+    wait_until("compressed records behind it", || {
+        compressed_records(&session).iter().any(|at| *at >= before)
+    });
+    home.ok(&["stop"]);
+    assert!(compressed_records(&session)[0] < before);
+    assert!(sampled(&session).1 > 0);
+    let reader = varid_recording::SessionReader::open(&session).unwrap();
+    let request = reader.manifest().request.as_ref().unwrap().to_json();
+    assert_eq!(request["output"]["compress"], true);
+    assert_eq!(request["config"], serde_json::Value::Null);
 }
 
 #[test]

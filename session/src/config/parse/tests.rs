@@ -22,13 +22,14 @@ const SAMPLE: &str = include_str!("../../../../docs/varid.toml");
 fn the_sample_says_everything_that_there_is_and_is_right() {
     let config = parse(SAMPLE, any_event).unwrap();
     assert!(!config.apps.is_empty() && !config.services.is_empty());
-    assert!(!config.methods.is_empty() && !config.events.is_empty());
-    assert!(config.stack.is_some() && config.tactic.is_some() && config.rate.is_some());
+    let settings = &config.settings;
+    assert!(!settings.methods.is_empty() && !settings.events.is_empty());
+    assert!(settings.stack.is_some() && settings.tactic.is_some() && settings.rate.is_some());
     let Limits {
         duration,
         size,
         processes,
-    } = config.limits;
+    } = settings.limits;
     assert!(duration.is_some() && size.is_some() && processes.is_some());
     assert!(!config.app.is_empty() && !config.service.is_empty());
     assert_eq!(parse(&to_toml(&config), any_event), Ok(config));
