@@ -122,6 +122,27 @@ fn record_samples_its_command_and_nothing_else() {
     assert!(pids.len() == 1 && count > 0, "{pids:?} {count}");
 }
 
+/// The kernel asks for more rights for a uprobe, which varid keeps only where it samples one.
+#[test]
+fn a_uprobe_is_sampled_whether_the_command_line_or_the_configuration_names_it() {
+    if !is_root() || !Path::new("/sys/bus/event_source/devices/uprobe").exists() {
+        println!("skipped: a uprobe of the configuration: needs root, and a kernel with uprobes");
+        return;
+    }
+    let home = Home::new();
+    let program = program().to_str().unwrap();
+    let event = format!("uprobe:{program}:main");
+    let file = home.path.join("varid.toml");
+    std::fs::write(&file, format!("events = [\"{event}\"]\nperiod = 1\n")).unwrap();
+    let file = file.to_str().unwrap();
+    for options in [["-e", &event, "-c", "1"].as_slice(), &["--config", file]] {
+        let output = home.path.join("out");
+        let words = [&["record", "-o", output.to_str().unwrap()], options].concat();
+        home.ok(&[&words[..], &["--", program, "1"]].concat());
+        assert_eq!(sampled(&output).1, 1, "{options:?}");
+    }
+}
+
 #[test]
 fn bad_usage_is_exit_code_2() {
     let home = Home::new();
