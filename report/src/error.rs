@@ -111,7 +111,7 @@ pub enum Error {
     /// One side of a comparison has no sessions.
     #[error("a comparison needs a session on each side")]
     NoSessions,
-    /// The sums of periods are not comparable as durations.
+    /// The sums of periods of these sessions cannot be compared, only shares.
     #[error("only shares of these sessions can be compared: {0}")]
     NotAbsolute(String),
     /// The report cannot be written.

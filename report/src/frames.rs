@@ -38,6 +38,7 @@ pub struct ProfileSymbol {
     pub name: String,
     /// The name in the recording, if a mapping file renames it.
     pub recorded: Option<String>,
+    /// Its image.
     pub image: ImageId,
     /// The start as an offset in the image. For kernel functions it is the address. It is 0 for inlined functions, for
     /// run-time code and for code without a symbol.
@@ -58,6 +59,7 @@ pub struct ProfileSymbol {
 /// An element of a stack: a symbol or, if lines are read, a line of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProfileFrame {
+    /// The symbol.
     pub symbol: SymbolId,
     /// None if lines are not read or the line is not known.
     pub line: Option<SourceLine>,

@@ -1,12 +1,12 @@
-//! Corrects the callchain of another recorder's precise event if the interrupt came in another function.
+//! Corrects the callchain of another recorder's precise event if the sampled function returned before the interrupt.
 
 use varid_model::{Address, FrameAddress, PrecisePlace};
 use varid_recording::{CpuMode, Sample};
 
 use crate::{frames::SymbolId, naming::Resolver};
 
-/// Returns the corrected callchain of the sample's mode if, according to symbols, the interrupt came in a callee of the
-/// sampled instruction's function. That function is then the caller.
+/// Returns the callchain of the sample's mode if, according to symbols, the sampled function had returned before the
+/// interrupt. The interrupted function is then its caller.
 pub(crate) fn chain_of(
     resolver: &mut Resolver,
     sample: &Sample<&[Address]>,

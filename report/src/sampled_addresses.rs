@@ -10,6 +10,7 @@ use crate::{frames::ImageId, naming::Resolver, shares::SampleShare, weights::Sam
 /// An address with samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampledAddress {
+    /// The file.
     pub image: ImageId,
     /// Offset in the file: of the instruction for a leaf, of the last byte of the call for a caller, or of the call
     /// itself in bytecode.

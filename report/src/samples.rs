@@ -13,11 +13,13 @@ use crate::{
 /// A sample of a [`SampleTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProfileSample {
+    /// The time of the sample.
     pub time: MonotonicNs,
     /// The thread under its name.
     pub task: TaskId,
     /// The leaf's stack. None if no frame is known.
     pub stack: Option<StackId>,
+    /// The sampled event.
     pub event: EventId,
     /// The number of events that it stands for.
     pub period: Period,

@@ -25,6 +25,7 @@ pub struct ProgramId(pub u32);
 /// A program that a process executes: from its fork or exec to the next exec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutedProgram {
+    /// The process.
     pub pid: Pid,
     /// The last name of the process while it executed this program. None if unknown.
     pub name: Option<Arc<str>>,
@@ -33,7 +34,9 @@ pub struct ExecutedProgram {
 /// A thread under one of its names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Task {
+    /// The process.
     pub pid: Pid,
+    /// The thread.
     pub tid: Tid,
     /// The program of its process at that time.
     pub program: ProgramId,
