@@ -94,7 +94,7 @@ impl RecordedFiles {
         })
     }
 
-    /// Disables debug servers, so that nobody who has not requested lines waits for them.
+    /// Disables debuginfod servers, whose answers are only worth waiting for if lines were requested.
     pub fn of_this_machine(self) -> Self {
         let debug = self.debug.with_servers(false);
         Self { debug, ..self }
