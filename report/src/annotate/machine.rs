@@ -12,8 +12,8 @@ use yaxpeax_arm::{armv7, armv8::a64};
 
 use super::instruction::CodeInstruction;
 
-/// Disassembles `most` instructions at most, and returns the instruction set at the start. It ends at the first bytes
-/// that are too few for an instruction.
+/// Disassembles `most` instructions at most, up to the first address without bytes. Also returns the instruction set at
+/// the start.
 pub fn disassemble(code: &MachineCode, most: usize) -> (Vec<CodeInstruction>, &'static str) {
     let mut found = Vec::new();
     let mut address = code.start;

@@ -36,7 +36,7 @@ const BESIDE: usize = 10;
 const WIDTH: usize = 1_200;
 /// Width of a letter in pixels.
 const LETTER: f64 = 7.0;
-/// Width of the title in pixels, scaled to the size of other letters.
+/// Room for the title, in pixels at the size of the other letters.
 const HEADING: f64 = 900.0;
 
 const STYLE: &str = include_str!("flamegraph.css");

@@ -41,7 +41,7 @@ pub enum Grain {
 /// The data for a decision.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence<'p> {
-    /// Number of samples, and how many of them have too little information.
+    /// Number of samples, and how many are unattributed or lost.
     pub samples: u64,
     pub unattributed: u64,
     pub lost: u64,

@@ -17,7 +17,7 @@ use varid_recording::{Host, KeptFile, RecordedFile, SessionReader};
 use varid_report::{Error, GroupBy, MissingPart, NameOptions, NamePattern, Options, Profile, View};
 use varid_symbolizer::elf::{SymbolFile, SymbolFileLimits};
 
-/// Returns the entry of the library, which must be the only missing file.
+/// Returns the entry of the missing file at this path. There must be at most one.
 fn missing(profile: &Profile, path: &Path) -> Option<(MissingPart, u64, String)> {
     let event = profile.event(None).unwrap();
     let of_it = event.missing.iter().filter(|missing| missing.file == path);
