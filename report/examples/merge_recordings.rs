@@ -1,9 +1,9 @@
-//! Merges recordings into one of many samples, for measuring what reads it.
+//! Merges recordings into a large one, for benchmarks of its readers.
 //!
 //! usage: merge_recordings OUT SAMPLES SESSION...
 //!
-//! All sessions begin at the same time. They are played from the beginning as often as it takes to get SAMPLES samples, with other process
-//! ids each time. They have to be of one event and one machine.
+//! All sessions start at the same time. They are repeated until SAMPLES samples are written, with other process ids in
+//! each repetition. They must have the same event and machine.
 #![allow(missing_docs)]
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)] // Its sessions are its user's.
 
@@ -13,12 +13,12 @@ use varid_recording::{
     Manifest, MappingRecord, REMAP_ELF, SYMBOLS, SessionReader, SessionRecord, SessionWriter,
 };
 
-/// More than any process id of a recording.
+/// Larger than any process id in a recording.
 const IDS: u32 = 1 << 20;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// A recording that is merged.
+/// An input recording.
 struct Part {
     manifest: Manifest,
     records: Vec<SessionRecord>,
@@ -75,7 +75,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// That of the merged recording, without images.
+/// Makes the manifest of the merged recording, without images.
 fn manifest(first: &Part) -> Manifest {
     let mut manifest = first.manifest.clone();
     manifest.target.value = "several programs".into();
@@ -99,7 +99,7 @@ impl Part {
         self.manifest.start_time_ns.get()
     }
 
-    /// Copies what gives names, each file under a name of this part if others have one of the same name.
+    /// Copies symbol files. A file is renamed if another part has one with the same name.
     fn copy_symbols(&self, writer: &mut SessionWriter, number: usize) -> Result<()> {
         let to = writer.symbols();
         for file in fs::read_dir(Path::new(&self.folder).join(SYMBOLS))? {
@@ -120,7 +120,7 @@ impl Part {
         Ok(())
     }
 
-    /// A record at another time, of other processes.
+    /// Moves a record to another time and other processes.
     fn moved(
         &self,
         record: &SessionRecord,
@@ -180,7 +180,7 @@ impl Part {
     }
 }
 
-/// The name of a part's symbol file in the merged recording. Each VM has other methods in its remap range.
+/// Returns the name of a part's symbol file in the merged recording. The remap range of each VM has other methods.
 fn own_name(name: &str, number: usize) -> String {
     let remap = REMAP_ELF.rsplit('/').next().unwrap_or(REMAP_ELF);
     match name.strip_suffix(remap) {

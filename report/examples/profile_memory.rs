@@ -1,12 +1,12 @@
-//! How many bytes do the tables of a profile take, and how long do its exports?
+//! Measures the memory of a profile's tables, and the duration of its exports.
 //!
 //!     profile_memory SAMPLES STACKS [EVENTS [FOLDER]]
 //!
-//! Writes a session of so many samples over at most so many different stacks of 24 frames in eight threads, reads it with sums only and
-//! with its samples, and prints the bytes of each table, and of each export
-//! the bytes and the time. A FOLDER keeps the session, for 'varid report'.
+//! Writes a session of SAMPLES samples with at most STACKS distinct stacks of 24 frames in eight threads. Reads it with
+//! sums only, and with its samples. Prints the size of each table, and the size and duration of each export. A FOLDER
+//! keeps the session for 'varid report'.
 #![allow(missing_docs)]
-// Its numbers and its session are its own.
+// Its input is not from outside.
 #![allow(
     clippy::arithmetic_side_effects,
     clippy::indexing_slicing,
@@ -77,7 +77,7 @@ fn main() {
     }
 }
 
-/// Bytes that were written and are not stored.
+/// Counts written bytes without storing them.
 struct Counted(usize);
 
 impl Write for Counted {
@@ -91,7 +91,7 @@ impl Write for Counted {
     }
 }
 
-/// The most memory that this process has had so far, in KB.
+/// The peak memory of this process in KB.
 fn peak() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -153,7 +153,8 @@ fn write_session(folder: &Path, samples: u64, stacks: u64, events: usize) {
     );
     for number in 0..samples {
         let stack = scattered(number) % stacks;
-        // The outer frames of stacks are alike: their numbers in base 3 tell them apart from the leaf on.
+        // The outer frames of stacks are similar: the digits of the stack's number in base 3 select the frames from the
+        // leaf on.
         let frame = |depth: u64| {
             let rest = stack / 3u64.pow((DEPTH - 1 - depth).min(39) as u32 / 2);
             let method = 1 + scattered(rest * DEPTH + depth) % METHODS;
@@ -185,7 +186,7 @@ fn write_session(folder: &Path, samples: u64, stacks: u64, events: usize) {
     writer.finish().unwrap();
 }
 
-/// A number that looks random (splitmix64).
+/// A pseudo-random number (splitmix64).
 fn scattered(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

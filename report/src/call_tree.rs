@@ -1,6 +1,7 @@
-//! The tree of calls: how stacks branch, from the outermost frames down or from the leaves up.
+//! The call tree of a view: top-down from the outermost frames, or bottom-up from the leaves.
 //!
-//! Frames of a function that calls itself are one node. A node below the view's share is not expanded: a tree takes time for what it shows.
+//! Consecutive frames of a recursive function are one node. A node below the view's limits is not expanded, so the cost
+//! of a tree depends on what it shows.
 
 use std::cmp::Reverse;
 
@@ -9,31 +10,31 @@ use crate::{
     weights::Weight,
 };
 
-/// What is deeper is not expanded: the time for a hostile recording would grow with the square of its depth.
+/// Deeper nodes are not expanded: for a hostile recording, the time would grow with the square of its depth.
 const MAX_DEPTH: usize = 1_000;
 
-/// A node of a tree. A tree is a list of nodes in preorder: a node, then all that is below it.
+/// A node of a tree. A tree is a list of nodes in preorder: each node is followed by all nodes below it.
 #[derive(Debug, Clone)]
 pub(crate) struct TreeNode {
-    /// Its place in the list; none: it is at the top.
+    /// Index of the parent in the list. None for a top-level node.
     pub parent: Option<usize>,
-    /// The number of nodes above it.
+    /// Number of nodes above it.
     pub depth: usize,
-    /// The function; none: a frame without one.
+    /// None for a frame without a function.
     pub symbol: Option<SymbolId>,
-    /// The samples that pass through it.
+    /// Samples that pass through the node.
     pub total: Weight,
-    /// Those of the total that end here: top-down the leaf is here, bottom-up the outermost frame.
+    /// The part of the total that ends here. Top-down, it has its leaf here. Bottom-up, it has its outermost frame here.
     pub own: Weight,
-    /// The most frames of the function, each the caller of the next, that are this node.
+    /// The longest run of consecutive frames of the function that this node stands for.
     pub frames: usize,
-    /// The number of nodes directly below it in the list.
+    /// Number of nodes in the list that are direct children.
     pub children: usize,
-    /// The others.
+    /// The other children.
     pub hidden: Hidden,
 }
 
-/// Nodes with one parent that are not in the list.
+/// Children of one node that are not in the list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Hidden {
     pub nodes: usize,
@@ -51,12 +52,12 @@ impl Hidden {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallTree {
     pub nodes: Vec<TreeNode>,
-    /// At the top.
+    /// Hidden top-level nodes.
     pub hidden: Hidden,
 }
 
 impl CallTree {
-    /// The tree of the samples whose leaf is of the view's layer and symbols.
+    /// Makes the tree of the samples whose leaf is in the view's layer and symbols.
     pub fn new(scope: &Scope, direction: TreeDirection) -> Self {
         let weights = scope.selected_weights();
         let growth = Growth {
@@ -67,7 +68,7 @@ impl CallTree {
         growth.grow()
     }
 
-    /// The nodes that are not in the list and whose parent is, or that are at the top.
+    /// The sum of all hidden nodes. The descendants of hidden nodes are not counted.
     pub fn all_hidden(&self) -> Hidden {
         let below = self.nodes.iter().map(|node| node.hidden);
         let mut all = self.hidden;
@@ -79,23 +80,23 @@ impl CallTree {
     }
 }
 
-/// The stacks that are one node.
+/// The stacks that form one node.
 #[derive(Debug)]
 struct Group {
     parent: Option<usize>,
     depth: usize,
     symbol: Option<SymbolId>,
-    /// Stacks whose last frame is the symbol's, each with what passes through it to the node.
+    /// Stacks whose last frame belongs to the symbol, each with the weight that passes through it to the node.
     entries: Vec<(StackId, Weight)>,
     total: Weight,
 }
 
-/// What is found in the stacks of a node.
+/// The result of expanding a node.
 #[derive(Debug, Default)]
 struct Expansion {
     own: Weight,
     frames: usize,
-    /// The stacks one frame farther.
+    /// The stacks that are one frame longer.
     next: Vec<(Option<SymbolId>, StackId, Weight)>,
 }
 
@@ -110,7 +111,7 @@ impl Growth<'_, '_> {
     fn grow(self) -> CallTree {
         let limit = self.scope.view.limit.unwrap_or(usize::MAX);
         let mut tree = CallTree::default();
-        // The next one in preorder is the last.
+        // The list is a stack: the next node in preorder is its last element.
         let mut pending = self.groups(None, 0, self.top(), &mut tree.hidden);
         while let Some(group) = pending.pop() {
             let place = tree.nodes.len();
@@ -149,7 +150,7 @@ impl Growth<'_, '_> {
         self.scope.symbol_of(frame)
     }
 
-    /// The stacks that begin the tree.
+    /// The stacks of the top-level nodes.
     fn top(&self) -> Vec<(Option<SymbolId>, StackId, Weight)> {
         let with_symbol = |(stack, weight)| (self.symbol(stack), stack, weight);
         match self.direction {
@@ -167,7 +168,7 @@ impl Growth<'_, '_> {
         }
     }
 
-    /// Stacks by their symbol, the group with the largest share last. Those below the view's limits are counted only.
+    /// Groups stacks by symbol, sorted by ascending share. Groups below the view's limits are only counted.
     fn groups(
         &self,
         parent: Option<usize>,
@@ -203,7 +204,7 @@ impl Growth<'_, '_> {
         groups
     }
 
-    /// The node's frames with their samples, and what they called.
+    /// Returns the samples of the node's frames, and their callees.
     fn callees(&self, group: &Group) -> Expansion {
         let mut found = Expansion::default();
         let first = |&(stack, _): &(StackId, _)| (stack, 1_usize);
@@ -224,7 +225,7 @@ impl Growth<'_, '_> {
         found
     }
 
-    /// The callers of the node's frames.
+    /// Returns the callers of the node's frames.
     fn callers(&self, group: &Group) -> Expansion {
         let mut found = Expansion::default();
         let stacks = &self.scope.profile.stacks;

@@ -1,7 +1,7 @@
-//! Which stack is a sample's callchain?
+//! Finds or adds the stack of a sample's callchain.
 //!
-//! Most callchains were there before: a callchain is first looked up as a whole. A new one mostly has the same outer frames as the one
-//! before it in its thread, and only the others are looked up one by one.
+//! Most callchains occur more than once, so the whole callchain is looked up first. A new callchain mostly shares its
+//! outer frames with the previous one of its thread; only the other frames are resolved.
 
 use std::hash::{Hash, Hasher};
 
@@ -17,29 +17,29 @@ use crate::{
     stacks::{NONE, StackId},
 };
 
-/// What a callchain is.
+/// The result for a callchain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChainStack {
-    /// An option leaves out its samples.
+    /// An option excludes the sample.
     Excluded(StackOption),
-    /// Its samples count.
+    /// The sample counts.
     Counted {
-        /// Its frames; none: no frame is known.
+        /// None if no frame is known.
         stack: Option<StackId>,
-        /// Why they are not attributed, if they are not.
+        /// The reason, if the frames are not attributed.
         reason: Option<Reason>,
     },
 }
 
-/// The callchains so far, with what became of them.
+/// The known callchains and their results.
 #[derive(Debug)]
 pub(crate) struct CallchainTable {
     selector: StackSelector,
     known: FastMap<Fingerprint, KnownChain>,
     fingerprints: Fingerprints,
-    /// By the last bits of the thread's id.
+    /// Indexed by the last bits of the thread id.
     recent: Vec<RecentChain>,
-    /// Those of the callchain that is looked up.
+    /// Frames of the callchain that is being resolved.
     frames: SampleFrames,
 }
 
@@ -48,31 +48,31 @@ pub(crate) struct CallchainTable {
 pub(crate) struct SampleFrames {
     /// Leaf first.
     frames: Vec<FrameId>,
-    /// Where in them those of each address of the user's callchain end.
+    /// For each address of the user callchain, the index in `frames` after its last frame.
     ends: Vec<usize>,
 }
 
-/// [`ChainStack`] in few bytes.
+/// A compact [`ChainStack`].
 #[derive(Debug, Clone, Copy)]
 enum KnownChain {
     Excluded(StackOption),
     Counted {
-        /// [`NONE`] for no stack.
+        /// [`NONE`] if there is no stack.
         stack: u32,
         reason: Option<Reason>,
     },
 }
 
-/// The user's part of a callchain that was looked up, outermost first: each address with the stack that ends in it.
+/// The user part of the last resolved callchain, outermost first: each address with the stack that ends there.
 #[derive(Debug, Clone, Default)]
 struct RecentChain {
     space: SpaceState,
     addresses: Vec<(Address, Option<StackId>)>,
 }
 
-/// Callchains that are kept, 32 bytes each: more are forgotten, all at once.
+/// The most cached callchains, 32 bytes each. A full cache is cleared.
 const MAX_KNOWN: usize = 1 << 21;
-/// A power of two.
+/// Must be a power of two.
 const RECENT: usize = 1 << 7;
 
 impl CallchainTable {
@@ -86,7 +86,7 @@ impl CallchainTable {
         }
     }
 
-    /// The stack of a sample's callchain.
+    /// Returns the stack of a sample's callchain.
     pub fn stack_of(
         &mut self,
         (resolver, stacks): (&mut Resolver, &mut StackTableBuilder),
@@ -150,14 +150,15 @@ impl CallchainTable {
 }
 
 impl SampleFrames {
-    /// The frames of a sample, leaf first.
+    /// Returns the frames of a sample, leaf first.
     pub fn of(&mut self, resolver: &mut Resolver, sample: &Sample<&[Address]>) -> &[FrameId] {
         let space = resolver.space_state(sample.pid);
         self.resolve((resolver, space), sample, 0);
         &self.frames
     }
 
-    /// Looks up the frames of a sample's callchain but for those of the outermost `shared` addresses; how many of them are the kernel's.
+    /// Resolves the frames of a sample's callchain except the outermost `shared` addresses. Returns the number of
+    /// kernel frames.
     fn resolve(
         &mut self,
         (resolver, space): (&mut Resolver, SpaceState),
@@ -172,7 +173,7 @@ impl SampleFrames {
             frames.extend_from_slice(resolver.kernel_frames(frame));
         }
         let kernel = frames.len();
-        // The instruction of the innermost method may be known approximately.
+        // The instruction of the innermost method may be approximate.
         let mut is_approximate = sample.precision.is_approximate();
         for frame in sample.user_frames().take(new) {
             let first = frames.len();
@@ -199,7 +200,8 @@ impl SampleFrames {
 }
 
 impl RecentChain {
-    /// Leaves the outermost frames that another callchain has, too. The leaf is not among them: it is no return address.
+    /// Keeps the outermost frames shared with another callchain. The leaf is never shared, because it is not a return
+    /// address.
     fn keep_shared(&mut self, space: SpaceState, user: &[Address]) {
         let callers = user.get(1..).unwrap_or_default().iter().rev();
         let own_callers = self.addresses.len().saturating_sub(1);
@@ -217,7 +219,7 @@ fn slot(tid: Tid) -> usize {
     usize::try_from(tid.get()).unwrap_or(0) & RECENT.saturating_sub(1)
 }
 
-/// All that decides on what a callchain is.
+/// All inputs that determine the result for a callchain.
 struct ChainKey<'s> {
     space: SpaceState,
     sample: &'s Sample<&'s [Address]>,
@@ -268,7 +270,7 @@ mod tests {
             (&[11, 20, 30][..], 2),
             (&[10, 20, 30], 2),
             (&[9, 10, 20, 30], 2),
-            // Here 20 is the leaf: its instruction, and no return address.
+            // Here 20 is the leaf, an instruction instead of a return address.
             (&[20, 30], 1),
             (&[30], 0),
             (&[11, 21, 30], 1),

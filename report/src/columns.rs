@@ -1,7 +1,7 @@
-//! The columns of tables: one description of each, from which text, JSON and CSV are written.
+//! Describes the columns of a table once, for text, JSON and CSV.
 //!
-//! A view describes each [`Column`] once: its name in every format that has it, and its value in a row. [`Sheet::new`] takes the
-//! columns of one format and evaluates them; what writes the format knows values, and no view.
+//! A view describes each [`Column`]: its name in each format that has it, and its value in a row. [`Sheet::new`]
+//! selects the columns of one format and evaluates them. The format writers see values only and do not depend on views.
 
 use std::{borrow::Cow, fmt};
 
@@ -9,56 +9,56 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use crate::scope::Scope;
 
-/// How a view is written.
+/// The output format of a view.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OutputFormat {
-    /// For people.
+    /// For reading in a terminal.
     #[default]
     Text,
-    /// For programs: `schema/report.schema.json`.
+    /// For programs, according to `schema/report.schema.json`.
     Json,
-    /// For spreadsheets: the rows, RFC 4180, with a header.
+    /// For spreadsheets: the rows with a header, according to RFC 4180.
     Csv,
 }
 
 /// The value of a column in a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'p> {
-    /// There is none: JSON has no such key, other formats an empty cell.
+    /// No value. JSON omits the key, other formats have an empty cell.
     Absent,
     Text(Cow<'p, str>),
-    /// The name of a method or function: where there is little room, text leaves out parts of it.
+    /// The name of a method or function. Text may shorten it to fit the terminal.
     Name(Cow<'p, str>),
     Count(u64),
     Signed(i64),
-    /// With two decimals in text, with six in JSON and CSV.
+    /// Two decimals in text, six in JSON and CSV.
     Percent(f64),
     /// As a percentage.
     Ratio(f64),
-    /// A difference, with its sign in text.
+    /// A difference. Text shows its sign.
     Change(f64),
-    /// Of a test, for programs.
+    /// The p-value of a test. JSON and CSV only.
     Probability(f64),
-    /// A name in a tree, with what connects it to the lines above: that is never cut. For text only.
+    /// A name in a tree, with the connecting lines before it, which are never cut off. Text only.
     Branch {
         stem: String,
         name: Cow<'p, str>,
     },
-    /// A flag that is set; one that is not set is [`Value::Absent`].
+    /// A flag that is set. A flag that is not set is [`Value::Absent`].
     True,
-    /// For JSON only.
+    /// JSON only.
     Object(Object<'p>),
-    /// For JSON only.
+    /// JSON only.
     List(Vec<Object<'p>>),
 }
 
 impl Value<'_> {
-    /// An address as it is shown. JSON has it as text: programs lose the last digits of larger numbers.
+    /// Formats an address. In JSON it is a string, because programs lose the last digits of larger numbers.
     pub fn hex(address: u64) -> Self {
         Self::Text(format!("{address:#x}").into())
     }
 
-    /// How a cell of text and CSV shows it, with so many decimals.
+    /// Formats the value for text and CSV with this number of decimals.
     pub fn cell(&self, decimals: usize) -> Cow<'_, str> {
         match self {
             Self::Absent | Self::Object(_) | Self::List(_) => "".into(),
@@ -73,12 +73,12 @@ impl Value<'_> {
         }
     }
 
-    /// Whether what may be cut off is of a function's name.
+    /// Returns true if text shortens the value as a function name.
     pub const fn is_name(&self) -> bool {
         matches!(self, Self::Name(_) | Self::Branch { .. })
     }
 
-    /// The number of characters at the begin of the cell that are never cut off.
+    /// Number of characters at the start of the cell that are never cut off.
     pub fn stem(&self) -> usize {
         match self {
             Self::Branch { stem, .. } => stem.chars().count(),
@@ -142,17 +142,17 @@ impl Serialize for Value<'_> {
     }
 }
 
-/// A probability with two digits that count.
+/// Formats a probability with two significant digits.
 pub fn probability_text(probability: f64) -> String {
     match probability {
         probability if probability >= 0.001 => format!("{probability:.3}"),
-        // It is smaller than the smallest number.
+        // The value is below the smallest `f64`.
         0.0 => "<1e-300".to_owned(),
         probability => format!("{probability:.0e}"),
     }
 }
 
-/// Six decimals tell all there is to tell of a percentage.
+/// Rounds a percentage to six decimals.
 pub fn rounded(percent: f64) -> f64 {
     (percent * 1e6).round() / 1e6
 }
@@ -162,7 +162,7 @@ pub fn rounded(percent: f64) -> f64 {
 pub struct Object<'p>(Vec<(ColumnName, Value<'p>)>);
 
 impl<'p> Object<'p> {
-    /// The values of the columns that JSON has.
+    /// Evaluates the columns that JSON has.
     pub fn new<R>(columns: &[Column<'p, R>], scope: &Scope<'p>, row: &R) -> Self {
         let named = columns.iter().filter_map(|column| {
             let name = column.name(OutputFormat::Json)?;
@@ -171,17 +171,17 @@ impl<'p> Object<'p> {
         Self(named.collect())
     }
 
-    /// An object of values whose names come from a recording.
+    /// Makes an object whose keys come from a recording.
     pub fn named(values: impl IntoIterator<Item = (ColumnName, Value<'p>)>) -> Self {
         Self(values.into_iter().collect())
     }
 
-    /// An object of these values alone.
+    /// Makes an object from these values.
     pub fn of(values: impl IntoIterator<Item = (&'static str, Value<'p>)>) -> Self {
         Self(Vec::new()).with(values)
     }
 
-    /// With these values behind its own.
+    /// Appends these values.
     pub fn with(mut self, values: impl IntoIterator<Item = (&'static str, Value<'p>)>) -> Self {
         let values = values.into_iter();
         let values = values.map(|(name, value)| (Cow::Borrowed(name), value));
@@ -207,17 +207,17 @@ pub type ColumnName = Cow<'static, str>;
 /// How a column gets its value from a row.
 enum ColumnValue<'p, R> {
     OfRow(fn(&Scope<'p>, &R) -> Value<'p>),
-    /// Of the measure at this place among those that are shown.
+    /// The value of a measure, given by its index among the shown measures.
     OfMeasure(fn(&Scope<'p>, &R, usize) -> Value<'p>, usize),
 }
 
 /// A column of a table whose rows are of type `R`.
 pub struct Column<'p, R> {
-    /// The name in each format; None: the format does not have it.
+    /// The name in each format. None if the format does not have the column.
     text: Option<ColumnName>,
     json: Option<ColumnName>,
     csv: Option<ColumnName>,
-    /// Text has `-` for no or empty text.
+    /// Text shows `-` for a missing or empty value.
     dash: bool,
     value: ColumnValue<'p, R>,
 }
@@ -245,12 +245,12 @@ impl<R> Clone for Column<'_, R> {
 }
 
 impl<'p, R> Column<'p, R> {
-    /// A column that no format has yet.
+    /// Makes a column that is not yet in any format.
     pub const fn new(value: fn(&Scope<'p>, &R) -> Value<'p>) -> Self {
         Self::without_names(ColumnValue::OfRow(value))
     }
 
-    /// The same of the measure at a place among those that are shown.
+    /// Makes the column of a measure, given by its index among the shown measures.
     pub const fn of_measure(value: fn(&Scope<'p>, &R, usize) -> Value<'p>, place: usize) -> Self {
         Self::without_names(ColumnValue::OfMeasure(value, place))
     }
@@ -273,42 +273,42 @@ impl<'p, R> Column<'p, R> {
         }
     }
 
-    /// Text has it under this name.
+    /// Adds the column to text under this name.
     pub fn text(self, name: impl Into<ColumnName>) -> Self {
         let text = Some(name.into());
         Self { text, ..self }
     }
 
-    /// As [`Column::text`], with `-` where there is no value.
+    /// Like [`Column::text`], but shows `-` for a missing value.
     pub fn text_or_dash(self, name: &'static str) -> Self {
         let dash = true;
         Self { dash, ..self }.text(name)
     }
 
-    /// JSON has it under this name.
+    /// Adds the column to JSON under this name.
     pub fn json(self, name: impl Into<ColumnName>) -> Self {
         let json = Some(name.into());
         Self { json, ..self }
     }
 
-    /// CSV has it under this name.
+    /// Adds the column to CSV under this name.
     pub fn csv(self, name: impl Into<ColumnName>) -> Self {
         let csv = Some(name.into());
         Self { csv, ..self }
     }
 
-    /// JSON and CSV have it under this name.
+    /// Adds the column to JSON and CSV under this name.
     pub fn data(self, name: &'static str) -> Self {
         self.json(name).csv(name)
     }
 
-    /// Text does not have it.
+    /// Removes the column from text.
     pub fn without_text(self) -> Self {
         let text = None;
         Self { text, ..self }
     }
 
-    /// Its name in a format; None: the format does not have it.
+    /// Returns the name in a format. None if the format does not have the column.
     pub fn name(&self, format: OutputFormat) -> Option<&ColumnName> {
         match format {
             OutputFormat::Text => self.text.as_ref(),
@@ -318,17 +318,18 @@ impl<'p, R> Column<'p, R> {
     }
 }
 
-/// The columns of a table, in the order of each part. Text has the shares first and the labels last, CSV and JSON the labels first.
+/// The columns of a table, in the order of each group. Text shows the shares first and the labels last. CSV and JSON
+/// have the labels first.
 #[derive(Debug)]
 pub struct Columns<'p, R> {
-    /// What a row is.
+    /// Columns that identify a row.
     pub labels: Vec<Column<'p, R>>,
-    /// What a row took.
+    /// Columns with the values of a row.
     pub shares: Vec<Column<'p, R>>,
 }
 
 impl<'p, R> Columns<'p, R> {
-    /// The columns that a format has, in its order.
+    /// Returns the columns of a format in its order.
     pub fn of(self, format: OutputFormat) -> Vec<Column<'p, R>> {
         let Self { labels, shares } = self;
         let parts = match format {
@@ -345,26 +346,26 @@ impl<'p, R> Columns<'p, R> {
 /// A table, ready to be written in one format.
 #[derive(Debug, Clone)]
 pub struct Sheet<'p> {
-    /// What it is: its key in JSON.
+    /// Determines its key in JSON.
     pub role: SheetRole,
-    /// Text says this above the table.
+    /// Text before the table. Text only.
     pub intro: Option<&'static str>,
-    /// Text says this instead of the table.
+    /// Text that replaces the table. Text only.
     pub replacement: Option<String>,
     /// The columns' names.
     pub header: Vec<Cow<'static, str>>,
-    /// Which columns have `-` for no or empty text.
+    /// Columns that show `-` for a missing or empty value.
     pub dashes: Vec<bool>,
     pub lines: Vec<SheetLine<'p>>,
-    /// Text says this of the rows that are folded into one line.
+    /// Label of the line that stands for the folded rows. Text only.
     pub folded: Option<String>,
-    /// Rows that the view's limits hide.
+    /// Number of rows hidden by the view's limits.
     pub hidden: usize,
-    /// Columns of the terminal that text has to fit into.
+    /// Width of the terminal in columns. Text only.
     pub width: Option<usize>,
 }
 
-/// Where further columns stand among so many.
+/// Index at which additional columns are inserted.
 const fn inserted_at(columns: usize, format: OutputFormat) -> usize {
     match format {
         OutputFormat::Text => 0,
@@ -372,14 +373,14 @@ const fn inserted_at(columns: usize, format: OutputFormat) -> usize {
     }
 }
 
-/// What a sheet is among those of a view.
+/// The role of a sheet in a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SheetRole {
     /// The images of an overview.
     Images,
-    /// What the view is of: the only sheet in CSV.
+    /// The rows of the view. CSV has only this sheet.
     Rows,
-    /// What people are shown beside it; JSON does not have it.
+    /// Additional information for text. JSON omits it.
     TextOnly,
 }
 
@@ -387,12 +388,12 @@ pub enum SheetRole {
 #[derive(Debug, Clone)]
 pub enum SheetLine<'p> {
     Cells(Vec<Value<'p>>),
-    /// A rule between groups of rows, in text only.
+    /// A separator between groups of rows. Text only.
     Rule,
 }
 
 impl<'p> Sheet<'p> {
-    /// The columns of a format, without rows.
+    /// Makes a sheet with the columns of a format and without rows.
     pub fn new<R>(role: SheetRole, columns: &[Column<'p, R>], format: OutputFormat) -> Self {
         let named = columns.iter().filter_map(|column| column.name(format));
         Self {
@@ -408,14 +409,14 @@ impl<'p> Sheet<'p> {
         }
     }
 
-    /// Adds columns that only this table has, behind those that it has in JSON and CSV, before them in text.
+    /// Inserts columns that only this table has: before the others in text, after them in JSON and CSV.
     pub fn insert_columns(&mut self, names: Vec<Cow<'static, str>>, format: OutputFormat) {
         let place = inserted_at(self.header.len(), format);
         self.dashes.splice(place..place, names.iter().map(|_| true));
         self.header.splice(place..place, names);
     }
 
-    /// Adds a row, with the values of the columns that only this table has.
+    /// Adds a row with the values of the inserted columns.
     pub fn push_with<R>(
         &mut self,
         (columns, scope): (&[Column<'p, R>], &Scope<'p>),

@@ -1,4 +1,4 @@
-//! What a session's calling contexts weigh: their nodes become stacks, their counters columns of weights.
+//! Converts a session's calling contexts: nodes become stacks, and counters become columns of weights.
 
 use varid_model::{FrameAddress, MonotonicNs, Pid};
 use varid_recording::{ContextCounter, ContextNode, Contexts, CounterId, NodeId};
@@ -11,23 +11,23 @@ use crate::{
     weights::{ProfileCounter, WeightTableBuilder},
 };
 
-/// The contexts of a session. The address of each means what it meant at the node's time.
+/// The contexts of a session. Each address is resolved with the mappings at the node's time.
 #[derive(Debug)]
 pub(crate) struct ContextWeights {
     contexts: Contexts,
-    /// The nodes by time, the latest first: those that are not added yet.
+    /// The nodes that have not been added yet, latest first.
     pending: Vec<NodeId>,
-    /// By [`NodeId`]: the stack of a node that has been added.
+    /// By [`NodeId`]: the stack of each added node.
     stacks: Vec<Option<StackId>>,
-    /// Only this process counts.
+    /// If set, all other processes are ignored.
     only: Option<Pid>,
 }
 
-/// What a profile has of contexts beside their weights.
+/// The parts of a profile that come from contexts, except the weights.
 #[derive(Debug, Default)]
 pub(crate) struct ReadContexts {
     pub counters: Vec<ContextCounter>,
-    /// What is missing in them, and why.
+    /// Reasons for missing data.
     pub notes: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ impl ContextWeights {
     pub fn new(contexts: Contexts, only: Option<Pid>) -> Self {
         let nodes = contexts.nodes();
         let mut pending: Vec<_> = (0..).map(NodeId).zip(nodes).collect();
-        // A parent is before its children in the list, and at a time that is no later.
+        // A parent precedes its children in the list and is not later than them.
         pending.sort_by_key(|(_, node)| node.time);
         pending.reverse();
         Self {
@@ -46,7 +46,7 @@ impl ContextWeights {
         }
     }
 
-    /// Adds the nodes from before a time, or all that are left if None. The resolver must be at that time.
+    /// Adds the nodes before `time`, or all remaining nodes if None. The resolver must be at that time.
     pub fn add_until(
         &mut self,
         time: Option<MonotonicNs>,
@@ -81,7 +81,7 @@ impl ContextWeights {
         }
     }
 
-    /// The stack of a node: its method below its parent's stack.
+    /// Returns the stack of a node: its method below its parent's stack.
     fn stack_of(
         &self,
         node: ContextNode,
@@ -93,7 +93,7 @@ impl ContextWeights {
             .and_then(|parent| self.stacks.get(parent.index()));
         let parent = parent.copied().flatten();
         let method = FrameAddress::Instruction(node.address);
-        // What the compiler inlined at the method's first instruction is not the method.
+        // Skip functions that were inlined at the method's first instruction.
         let frames = resolver.user_frames(node.pid, method);
         match frames.last() {
             Some(frame) => stacks.child(parent, *frame),
@@ -101,7 +101,7 @@ impl ContextWeights {
         }
     }
 
-    /// The counters, and what to say of the contexts.
+    /// Returns the counters and the notes.
     pub fn finish(self) -> ReadContexts {
         let incomplete = self.contexts.processes().iter().filter_map(|process| {
             let why = process.incomplete.as_ref()?;

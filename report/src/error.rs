@@ -1,4 +1,4 @@
-//! What can go wrong with a report.
+//! The errors of this crate.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,14 @@ use crate::weights::MAX_COUNTERS;
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why there is no report.
+/// The reason why a report cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The recording cannot be read.
     #[error(transparent)]
     Recording(#[from] varid_recording::Error),
-    /// No event has the name that the options give.
+    /// No event has the name in the options.
     #[error("no event of this session is called '{name}': it has {}", recorded.join(", "))]
     NoEvent {
         /// The name.
@@ -22,7 +22,7 @@ pub enum Error {
         /// The session's events.
         recorded: Vec<String>,
     },
-    /// No measure has a name that a view gives.
+    /// A view names a measure that the session does not have.
     #[error("this session has no measure '{name}': it has {}{}", known.join(", "), how_to_count(name))]
     NoMeasure {
         /// The name.
@@ -30,26 +30,26 @@ pub enum Error {
         /// The session's measures.
         known: Vec<String>,
     },
-    /// A view shows a few measures side by side.
+    /// A view names more measures than it can show side by side.
     #[error("{0} measures are too many: a view shows up to {MAX_COUNTERS}")]
     TooManyMeasures(usize),
-    /// A format has samples one by one, and a measure is a sum.
+    /// The format needs individual samples, but a measure is a sum.
     #[error("the format {what} has samples one by one: measures are in {}", formats.join(", "))]
     OnlySamples {
         /// The format.
         what: &'static str,
-        /// Formats that can have the measures.
+        /// Formats that support measures.
         formats: Vec<&'static str>,
     },
-    /// A format has one value for each stack.
+    /// The format has only one value for each stack.
     #[error("the format {what} has one measure: name one, or take {}", formats.join(", "))]
     OneMeasure {
         /// The format.
         what: &'static str,
-        /// Formats that can have the measures.
+        /// Formats that support several measures.
         formats: Vec<&'static str>,
     },
-    /// A comparison shows one measure.
+    /// A comparison shows exactly one measure.
     #[error("a comparison is of one measure: name one")]
     OneMeasureInDiff,
     /// A folder of the name options cannot be read.
@@ -57,7 +57,7 @@ pub enum Error {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A file of the name options cannot be read.
@@ -65,53 +65,53 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// A file of the name options breaks its format.
+    /// A file of the name options is malformed.
     #[error("{}: {source}", path.display())]
     Symbols {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The parse error with its position.
         source: varid_symbolizer::Error,
     },
-    /// A format that has the samples one by one cannot be made of sums.
+    /// The format needs individual samples, but the profile only has sums.
     #[error("the profile has no table of its samples: Options::sample_table makes one")]
     NoSampleTable,
-    /// No function with samples has the name that is asked for.
+    /// No function with samples has the requested name.
     #[error("{0}")]
     NoMethod(String),
-    /// Sources cannot be looked for there.
+    /// A source path cannot be read.
     #[error("cannot look for sources in {}: {source}; --source-path takes folders and archives (jar, zip, apk)", path.display())]
     SourcePath {
         /// The folder or archive.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// A session of a comparison has no samples that count.
+    /// The options select no sample in a session of a comparison.
     #[error("no sample of {} counts{}: there is nothing to compare", session.display(), selection_of(selection))]
     NothingCounts {
         /// The session's folder.
         session: PathBuf,
-        /// Which samples count, as on the command line; empty: all.
+        /// The selection as on the command line. Empty if all samples count.
         selection: String,
     },
-    /// Sessions of a comparison have different events.
+    /// The sessions of a comparison have different events.
     #[error("{} has the event {found}, and others have {expected}: they count different things; --event names an event that all have", session.display())]
     OtherEvent {
         /// The session's folder.
         session: PathBuf,
         /// Its event.
         found: String,
-        /// The event of the sessions before it.
+        /// The event of the previous sessions.
         expected: String,
     },
-    /// A comparison has no session on one of its sides.
+    /// One side of a comparison has no sessions.
     #[error("a comparison needs a session on each side")]
     NoSessions,
-    /// Sums of periods do not say how much slower one session is than another.
+    /// The sums of periods of these sessions cannot be compared, only shares.
     #[error("only shares of these sessions can be compared: {0}")]
     NotAbsolute(String),
     /// The report cannot be written.
@@ -126,7 +126,7 @@ fn selection_of(selection: &str) -> String {
     }
 }
 
-/// How a measure gets into a session, of those that a recording counts on request.
+/// Returns a hint on how to record a measure that is only counted on request.
 fn how_to_count(name: &str) -> &'static str {
     match name {
         "calls" | "returns" | "unwinds" => {

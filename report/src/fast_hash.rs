@@ -1,7 +1,7 @@
-//! How are numbers hashed?
+//! Fast hash maps and fingerprints for numeric keys.
 //!
-//! By foldhash, with a seed that is another one in each process: it takes a fraction of the time of the standard library's SipHash,
-//! and a recording cannot be made so that its keys collide.
+//! The hash function is foldhash with a random seed in each process. It takes a fraction of the time of the standard
+//! library's SipHash, and a recording cannot be crafted so that its keys collide.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,17 +10,17 @@ use std::{
 
 use foldhash::fast::RandomState;
 
-/// A map with such keys.
+/// A map with this hash function.
 pub(crate) type FastMap<K, V> = HashMap<K, V, FastHash>;
 
-/// A set of such keys.
+/// A set with this hash function.
 pub(crate) type FastSet<K> = HashSet<K, FastHash>;
 
-/// The hashes of a map's keys.
+/// The hash function of [`FastMap`] and [`FastSet`].
 pub(crate) type FastHash = RandomState;
 
-/// Makes hashes of 128 bits, which stand for what they are of: that any two of a thousand million different things have the same
-/// one is less likely than one in 10^20.
+/// Makes hashes of 128 bits, which are used instead of the hashed values: the probability that any two of a thousand
+/// million different values collide is below 10^-20.
 #[derive(Debug, Default)]
 pub(crate) struct Fingerprints {
     hashers: [FastHash; 2],
@@ -30,7 +30,7 @@ pub(crate) struct Fingerprints {
 pub(crate) type Fingerprint = [u64; 2];
 
 impl Fingerprints {
-    /// The fingerprint of a thing.
+    /// Returns the fingerprint of a value.
     pub fn of(&self, thing: impl Hash) -> Fingerprint {
         self.hashers
             .each_ref()

@@ -1,4 +1,4 @@
-//! Which images, symbols and frames does a profile have?
+//! The images, symbols and frames of a profile.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -8,81 +8,82 @@ use std::{
 
 use varid_model::{Layer, Marker, Precision};
 
-/// An image of a [`FrameTable`].
+/// Index of an image in a [`FrameTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ImageId(pub u32);
 
-/// A symbol of a [`FrameTable`].
+/// Index of a symbol in a [`FrameTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SymbolId(pub u32);
 
-/// A frame of a [`FrameTable`].
+/// Index of a frame in a [`FrameTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub u32);
 
-/// A file that code came from, or what stands for one.
+/// A file that contains code, or a pseudo file such as the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileImage {
-    /// The name to show: of dex files the location, of others the path without its folder.
+    /// The displayed name: the location of a dex file, the file name otherwise.
     pub name: String,
-    /// Where it was when it was recorded; none for the kernel and for markers.
+    /// The recorded path. None for the kernel and for markers.
     pub path: Option<PathBuf>,
-    /// What its samples count for.
+    /// The layer of its samples.
     pub layer: Layer,
 }
 
 /// A method or function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileSymbol {
-    /// The name to show: `org.example.Balls.draw`, `memcpy`, `libfoo.so+0x1234`.
+    /// The displayed name: `org.example.Balls.draw`, `memcpy`, `libfoo.so+0x1234`.
     pub name: String,
-    /// The name in the recording, if a mapping file gives it another one.
+    /// The name in the recording, if a mapping file renames it.
     pub recorded: Option<String>,
-    /// Where it is.
+    /// Its image.
     pub image: ImageId,
-    /// Its first address, as an offset in the image; of kernel functions the address; of inlined ones, of code made at run time and of what has no
-    /// name 0.
+    /// The start as an offset in the image. For kernel functions it is the address. It is 0 for inlined functions, for
+    /// run-time code and for code without a symbol.
     pub start: u64,
-    /// What its samples count for.
+    /// The layer of its samples.
     pub layer: Layer,
-    /// Set if it stands for frames that are missing.
+    /// Set if the symbol stands for missing frames.
     pub marker: Option<Marker>,
-    /// Whether it is the copies of the function that were compiled into its callers.
+    /// Whether it stands for the inlined copies of the function in its callers.
     pub inlined: bool,
-    /// Whether it has a name of its own: `libfoo.so+0x1234` has none.
+    /// Whether the function's name is known. It is false for `libfoo.so+0x1234`.
     pub named: bool,
-    /// Whether its code was made at run time. Its name tells it then: a method may be compiled more than once, and in each process elsewhere.
+    /// Whether its code was generated at run time. Such a symbol is identified by its name, because a method may be
+    /// compiled several times and has another address in each process.
     pub run_time: bool,
 }
 
-/// What stacks are made of: a symbol or, if lines are read, a line of it.
+/// An element of a stack: a symbol or, if lines are read, a line of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProfileFrame {
     /// The symbol.
     pub symbol: SymbolId,
-    /// The line; none if lines are not read or it is not known.
+    /// None if lines are not read or the line is not known.
     pub line: Option<SourceLine>,
 }
 
 /// A line of a source file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceLine {
-    /// The file as the compiler recorded it: with folders if it did.
+    /// The file as recorded by the compiler, possibly with folders.
     pub file: Arc<str>,
-    /// Its line, from 1.
+    /// Line number, from 1.
     pub line: u32,
-    /// Whether the frame was at this line, or at one near it.
+    /// Whether the line is exact or approximate.
     pub precision: Precision,
 }
 
 impl SourceLine {
-    /// The file's name without its folder, as perf shows it.
+    /// The file name without folders, as perf shows it.
     pub(crate) fn file_name(&self) -> &str {
         self.file.rsplit('/').next().unwrap_or(&self.file)
     }
 }
 
-/// The frames of a profile with their symbols and images, each once.
+/// The distinct frames of a profile with their symbols and images.
 #[derive(Debug, Clone, Default)]
 pub struct FrameTable {
     images: Vec<ProfileImage>,
@@ -127,7 +128,7 @@ impl FrameTable {
         self.frames.get(usize::try_from(id.0).ok()?)
     }
 
-    /// Whether a frame was not exactly where it says.
+    /// Returns true if the line or instruction of a frame is approximate.
     pub(crate) fn is_approximate(&self, id: FrameId) -> bool {
         let line = self.frame(id).and_then(|frame| frame.line.as_ref());
         line.is_some_and(|line| line.precision.is_approximate())
@@ -140,32 +141,31 @@ impl FrameTable {
     }
 }
 
-/// The frames at one address, innermost first: more than one where functions were inlined.
+/// The frames at one address, innermost first. There are several if functions were inlined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct InlinedFrames {
     first: u32,
     len: u32,
 }
 
-/// A frame table that grows.
+/// Builds a frame table.
 #[derive(Debug, Default)]
 pub(crate) struct FrameTableBuilder {
-    /// Without images.
+    /// The images are added at the end.
     table: FrameTable,
     symbol_ids: HashMap<SymbolKey, SymbolId>,
     frame_ids: HashMap<ProfileFrame, FrameId>,
     files: HashSet<Arc<str>>,
-    /// The frames of all [`InlinedFrames`], one list behind the other.
+    /// The concatenated lists of all [`InlinedFrames`].
     lists: Vec<FrameId>,
     list_ids: HashMap<Box<[FrameId]>, InlinedFrames>,
 }
 
-/// Symbols are different if any of these is: the image, the first address, the name, and whether
-/// it is inlined: an inlined symbol has no address of its own, and neither has code that was made at run time.
+/// Identifies a symbol: image, start, name and whether it is inlined. Inlined symbols and run-time code have the start 0.
 type SymbolKey = (ImageId, u64, String, bool);
 
 impl FrameTableBuilder {
-    /// The id of a symbol that starts at this address of its image.
+    /// Returns the id of the symbol with this start in its image.
     pub fn intern_symbol(&mut self, start: u64, symbol: ProfileSymbol) -> SymbolId {
         let start = match symbol.inlined || symbol.run_time {
             true => 0,
@@ -180,7 +180,7 @@ impl FrameTableBuilder {
         })
     }
 
-    /// The id of a symbol's line, or of the symbol as a whole.
+    /// Returns the id of a line of a symbol, or of the symbol as a whole.
     pub fn intern_frame(&mut self, symbol: SymbolId, line: Option<(&str, u32)>) -> FrameId {
         let line = line.map(|(file, line)| SourceLine {
             file: self.intern_file(file),
@@ -190,7 +190,7 @@ impl FrameTableBuilder {
         self.intern(ProfileFrame { symbol, line })
     }
 
-    /// The id of the frame that is like another one, but is near its line only; the same id if that has no line.
+    /// Returns the id of the same frame with an approximate line, or the same id if the frame has no line.
     pub fn intern_approximate(&mut self, id: FrameId) -> FrameId {
         let Some(mut frame) = self.table.frame(id).cloned() else {
             return id;
@@ -209,7 +209,7 @@ impl FrameTableBuilder {
         })
     }
 
-    /// Stores the frames at an address, innermost first, if that list is new.
+    /// Stores the frames at an address, innermost first, unless the list is already known.
     pub fn intern_list(&mut self, frames: &[FrameId]) -> InlinedFrames {
         if let Some(list) = self.list_ids.get(frames) {
             return *list;
@@ -244,7 +244,7 @@ impl FrameTableBuilder {
         self.table.symbol(id)
     }
 
-    /// The table, with these images by [`ImageId`].
+    /// Returns the table with these images, indexed by [`ImageId`].
     pub fn finish(self, images: Vec<ProfileImage>) -> FrameTable {
         FrameTable {
             images,
@@ -262,7 +262,7 @@ impl FrameTableBuilder {
     }
 }
 
-/// There are fewer of anything than bytes in the recording.
+/// Cannot overflow in practice: each table has fewer entries than the recording has bytes.
 fn number(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

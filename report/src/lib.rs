@@ -59,16 +59,17 @@
 //! | how are numbers hashed | `fast_hash` |
 //! | which instructions and source lines of one method have the samples | `annotate`, `sampled_addresses` |
 //!
-//! Nothing in a recording is trusted, and a file with another build-id than the recorded one is not used.
-//! What cannot be named is shown as `image+0x?`, and why is said at the foot
-//! of the report ([`EventSummary::missing`], [`RecordingSummary::notes`]).
+//! Recordings are not trusted, and a file is not used if its build-id differs from the recorded one. An address without
+//! a symbol is shown as `image+0x?`, and the foot of the report gives the reason ([`EventSummary::missing`],
+//! [`RecordingSummary::notes`]).
 //!
 //! # Memory
 //!
-//! With sums only, which is the default, memory grows with what is different: 8 bytes for each node of the stacks' prefix tree, and for each
-//! pair of a thread and a leaf's stack 8 bytes and 16 for each event, and 64 bytes for each address of a leaf. With [`Options::sample_table`] it grows with the samples, too, by
-//! 28 bytes each. While the profile is made, nodes and rows take some 20 to 40 bytes more each: the hash index that finds them.
-//! `examples/profile_memory.rs` measures it.
+//! By default a profile has sums only. Its memory grows with the number of distinct entries: 8 bytes for each node of
+//! the stacks' prefix tree; for each pair of a thread and a leaf's stack, 8 bytes and 16 for each event; and 64 bytes
+//! for each address of a leaf. With [`Options::sample_table`] it also grows by 28 bytes for each sample. While the
+//! profile is built, nodes and rows take some 20 to 40 bytes more each for the hash index. `examples/profile_memory.rs`
+//! measures it.
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
 
@@ -150,8 +151,9 @@ pub use weights::{
     EventId, MAX_COUNTERS, ProfileCounter, SampleWeight, Weight, WeightRow, WeightTable,
 };
 
-/// The version of the JSON that [`render`] writes of samples; its schema is `schema/report.schema.json`. That of [`Diff::render`] is `schema/diff.schema.json`.
+/// The version of the JSON that [`render`] writes for samples (`schema/report.schema.json`). [`Diff::render`] has its
+/// own: `schema/diff.schema.json`.
 pub const JSON_VERSION: u32 = 1;
 
-/// The version of the JSON that [`render`] writes of measures that are named: rows have them under `measures`.
+/// The version of the JSON that [`render`] writes for named measures. Rows have them under `measures`.
 pub const JSON_VERSION_OF_MEASURES: u32 = 2;

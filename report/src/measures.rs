@@ -1,4 +1,4 @@
-//! Measures: what the stacks of a profile are weighed by, and which of them a view shows.
+//! The measures of a profile, and the selection that a view shows.
 
 use varid_recording::ContextCounter;
 
@@ -10,21 +10,21 @@ use crate::{
     weights::{MAX_COUNTERS, ProfileCounter, SampleWeight, Weight},
 };
 
-/// What stacks are weighed by: samples, their periods, or a counter of calling contexts.
+/// A quantity by which stacks are weighed: samples, their periods, or a counter of calling contexts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measure {
     /// The column of the profile's weights.
     pub counter: ProfileCounter,
     /// Its name on the command line, in columns and in JSON.
     pub name: String,
-    /// What it counts: `samples`, `ns`, `events`, or the unit of a counter of calling contexts.
+    /// The unit: `samples`, `ns`, `events`, or the unit of a counter of calling contexts.
     pub unit: String,
     /// Whether each occurrence was counted. A sampled measure is an estimate.
     pub exact: bool,
 }
 
 impl Profile {
-    /// The measures that a view of an event can show.
+    /// Returns the measures that a view of an event can show.
     #[must_use]
     pub fn measures(&self, event: &EventSummary) -> Vec<Measure> {
         let [samples, period] = ProfileCounter::of_samples(event.event);
@@ -55,27 +55,27 @@ impl Profile {
     }
 }
 
-/// How the columns of measures look.
+/// The column layout of measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MeasureColumns {
-    /// The number of samples, with percentages of samples or of periods: what a view shows unless measures are named.
+    /// The number of samples, with percentages of samples or of periods. This is the default if no measures are named.
     Samples,
-    /// Columns of each measure, under its name.
+    /// One group of columns for each measure, under its name.
     Each,
 }
 
-/// The measures that a view shows. The first one is what rows are filtered and, unless it is of samples, sorted by.
+/// The measures that a view shows. Rows are filtered by the first one and, unless the measures are samples, sorted by it.
 #[derive(Debug, Clone)]
 pub(crate) struct ShownMeasures {
-    /// The weights of the view have their values, in this order.
+    /// The measures in the order of the view's weights.
     pub list: Vec<Measure>,
     pub columns: MeasureColumns,
-    /// The place of the measure that rows are sorted by and that percentages are of.
+    /// Index of the measure for sorting and for percentages.
     lead: usize,
 }
 
 impl ShownMeasures {
-    /// The samples of an event, with their periods.
+    /// Selects the samples of an event with their periods.
     pub fn samples(profile: &Profile, event: &EventSummary, percent_of: PercentOf) -> Self {
         let mut list = profile.measures(event);
         list.truncate(2);
@@ -89,11 +89,11 @@ impl ShownMeasures {
         }
     }
 
-    /// The measures of these names.
+    /// Selects the measures with these names.
     ///
     /// # Errors
     ///
-    /// The profile does not have one of them; there are too many.
+    /// The profile does not have one of the measures, or there are too many.
     pub fn named(profile: &Profile, event: &EventSummary, names: &[String]) -> Result<Self> {
         if names.len() > MAX_COUNTERS {
             return Err(Error::TooManyMeasures(names.len()));
@@ -113,11 +113,11 @@ impl ShownMeasures {
         })
     }
 
-    /// The measures of these names; the samples of an event if there are no names.
+    /// Selects the measures with these names, or the samples of an event if there are no names.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::named`].
+    /// As for [`Self::named`].
     pub fn of(
         profile: &Profile,
         event: &EventSummary,
@@ -138,7 +138,7 @@ impl ShownMeasures {
         self.list.iter().map(|measure| measure.counter).collect()
     }
 
-    /// The value that rows are sorted by, and that percentages are of.
+    /// Returns the value for sorting and for percentages.
     pub fn value(&self, weight: Weight) -> u64 {
         weight.get(self.lead)
     }
@@ -148,7 +148,7 @@ impl ShownMeasures {
         self.list.get(self.lead)
     }
 
-    /// The value that is shown beside a percentage: samples, or the value of the first measure.
+    /// Returns the value that is shown beside a percentage: samples, or the value of the first measure.
     pub fn count(&self, weight: Weight) -> u64 {
         weight.get(0)
     }
@@ -163,7 +163,7 @@ impl ShownMeasures {
         self.columns == MeasureColumns::Samples
     }
 
-    /// What percentages of samples are of: what the measures are, if they are samples.
+    /// Returns [`PercentOf::Samples`] if rows are sorted by the number of samples, else `otherwise`.
     pub fn percent_of(&self, otherwise: PercentOf) -> PercentOf {
         match (self.columns, self.lead) {
             (MeasureColumns::Samples, 0) => PercentOf::Samples,
@@ -178,7 +178,7 @@ impl ShownMeasures {
 }
 
 impl PercentOf {
-    /// The value of samples.
+    /// Returns the number that this option selects.
     pub(crate) const fn value(self, weight: SampleWeight) -> u64 {
         match self {
             Self::Period => weight.period(),

@@ -1,4 +1,4 @@
-//! Which files would give more names and lines, and how are they obtained?
+//! Lists files that would provide more names and lines, and how to get them.
 
 use std::path::{Path, PathBuf};
 
@@ -12,32 +12,31 @@ use crate::{
     weights::SampleWeight,
 };
 
-/// A file that would give more names or lines if it were there.
+/// A file that would provide more names or lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingFile {
-    /// Where it was when it was recorded.
+    /// The recorded path.
     pub file: PathBuf,
-    /// Its build-id in hexadecimal; empty if it is not known.
+    /// The build-id in hexadecimal. Empty if unknown.
     pub build_id: String,
-    /// What is missing.
+    /// The missing part.
     pub part: MissingPart,
-    /// Why the file, or its debug information, could not be read; empty if there is no more to
-    /// say than that.
+    /// The reason why the file or its debug information could not be read. Empty if there are no details.
     pub why: String,
-    /// Samples that have a frame without name or line for that reason.
+    /// Samples that have a frame without name or line because of this file.
     pub weight: SampleWeight,
-    /// How to get it, each a command or a sentence.
+    /// Instructions for getting the file. Each one is a command or a sentence.
     pub fetch: Vec<String>,
 }
 
-/// What is missing of a file.
+/// The missing part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MissingPart {
-    /// All of it.
+    /// The whole file.
     File,
-    /// The names of its functions, or of some.
+    /// All or some function names.
     Names,
-    /// Lines, and names if those are missing, too.
+    /// Lines, and names if they are also missing.
     Lines,
 }
 
@@ -52,13 +51,11 @@ impl MissingPart {
     }
 }
 
-/// A library always has some function without a name: below this many percent of the samples
-/// it is not worth reporting.
+/// Every library has some functions without a name. They are not reported below this percentage of samples.
 const MIN_PERCENT: u64 = 1;
 
-/// What is missing of the files of a profile, that which most samples miss first. `weights` are of an event's samples, of
-/// which `all` is the sum; `files` is by
-/// [`ImageId`]; `with_lines`: lines are missed, too.
+/// Returns the missing files of a profile, sorted by the number of affected samples. `weights` are those of an event's
+/// samples, with the sum `all`. `files` is indexed by [`ImageId`]. `with_lines` also reports missing lines.
 pub(crate) fn missing_files(
     weights: &StackWeights<'_>,
     all: SampleWeight,
@@ -87,7 +84,7 @@ pub(crate) fn missing_files(
             Some(_) => MissingPart::File,
             None if !notable => return None,
             None if !with_lines => MissingPart::Names,
-            // Assembly has none where the rest has.
+            // The file has lines. Assembly functions in it may have none.
             None if has_lines(id) => return None,
             None => MissingPart::Lines,
         };
@@ -101,17 +98,17 @@ pub(crate) fn missing_files(
     found
 }
 
-/// What to say of a file; none if nobody could have it.
+/// Describes a missing file. None if the file cannot be obtained.
 fn missing_file(
     state: &ImageFileState,
     part: MissingPart,
     weight: SampleWeight,
 ) -> Option<MissingFile> {
     let image = &state.file;
-    // Memory that is no file ([heap], //anon) has no names to miss, the remap range no lines.
+    // Memory without a file ([heap], //anon) has no names, and the remap range has no lines.
     let path = image.path.as_os_str().as_encoded_bytes();
     let is_file = image.in_session || path.starts_with(b"/") && !path.starts_with(b"//");
-    // Nor has what the session keeps of an ELF file (the vDSO's copy, an imported recording's symbols) more than it holds.
+    // An ELF file of the session (the vDSO's copy, an imported recording's symbols) is already complete.
     let is_complete =
         image.kind == ImageKind::Remap || image.kind == ImageKind::Elf && image.in_session;
     let is_complete = is_complete || is_substitute(&image.path);
@@ -133,7 +130,7 @@ fn missing_file(
     })
 }
 
-/// Whether a file is one that varid has written for names alone, of another session: nobody has an unstripped build of it.
+/// Returns true if varid wrote the file as a substitute of another session. There is no unstripped build of it.
 fn is_substitute(path: &Path) -> bool {
     let stem = path.file_stem().and_then(|stem| stem.to_str());
     let is_build_id = |stem: &str| {
@@ -148,10 +145,10 @@ fn is_substitute(path: &Path) -> bool {
     is_named && is_elf && folder.is_some_and(|folder| folder == SYMBOLS)
 }
 
-/// Hexadecimal digits of the build-ids that varid makes.
+/// Number of hexadecimal digits of build-ids that varid makes.
 const BUILD_ID_DIGITS: usize = 40;
 
-/// Where the partitions of an Android device are mounted.
+/// Mount points of the partitions of an Android device.
 const ANDROID: [&str; 8] = [
     "/system",
     "/system_ext",
@@ -163,10 +160,10 @@ const ANDROID: [&str; 8] = [
     "/data/data",
 ];
 
-/// Where distributions install files whose debug information their debuginfod servers have.
+/// Folders of distribution packages, whose debug information is on debuginfod servers.
 const PACKAGED: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/sbin"];
 
-/// Of Debian's packages with debug information only libc's has a name that follows from the file's.
+/// Only for libc, the name of Debian's debug package follows from the file name.
 const LIBC: [&str; 5] = [
     "libc.so.6",
     "libm.so.6",
@@ -175,11 +172,11 @@ const LIBC: [&str; 5] = [
     "ld-linux-aarch64.so.1",
 ];
 
-/// How to get a file, or its debug information.
+/// Returns instructions for getting a file or its debug information.
 fn fetch(path: &Path, build_id: &str, kind: ImageKind, part: MissingPart) -> Vec<String> {
     let mut ways = Vec::new();
     let shown = shell_word(&path.to_string_lossy());
-    // Such memory has a path and is no file; the kernel names that of shmat(2) /SYSV.
+    // Such memory has a path but no file. The kernel names shmat(2) memory /SYSV.
     if is_own_memory(path) || path.as_os_str().as_encoded_bytes().starts_with(b"/SYSV") {
         return ways;
     }
@@ -213,7 +210,7 @@ fn fetch(path: &Path, build_id: &str, kind: ImageKind, part: MissingPart) -> Vec
     let is_libc = path
         .file_name()
         .is_some_and(|name| LIBC.iter().any(|libc| name == *libc));
-    // A package of another machine's libc cannot be installed here.
+    // Cannot install a libc package of another machine here.
     if part != MissingPart::File
         && is_libc
         && path.exists()
@@ -232,7 +229,7 @@ fn fetch(path: &Path, build_id: &str, kind: ImageKind, part: MissingPart) -> Vec
     ways
 }
 
-/// A word as sh(1) reads it back: the name of a recorded file must not become a command.
+/// Quotes a word for sh(1), so that a recorded file name cannot become a command.
 #[must_use]
 pub fn shell_word(text: &str) -> String {
     let plain = |char: char| char.is_ascii_alphanumeric() || "/._-+,:@%=~".contains(char);

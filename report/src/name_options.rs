@@ -1,39 +1,38 @@
-//! Where do names come from, and how detailed are they?
+//! Options for the sources of names and for their level of detail.
 
 use std::path::PathBuf;
 
-/// Where names and lines come from. The default is the recorded files where they were, on the
-/// machine that they were recorded on, and functions without lines.
+/// The sources of names and lines. By default, these are the recorded files at their recorded paths if this is the
+/// machine of the recording, without lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameOptions {
-    /// A folder with the recorded machine's file system.
+    /// A folder with the file system of the recorded machine.
     pub symfs: Option<PathBuf>,
-    /// Folders with the recorded machine's files, with or without debug information, found by
-    /// build-id.
+    /// Folders with files of the recorded machine, with or without debug information, which are found by build-id.
     pub symbols: Vec<PathBuf>,
-    /// A folder with files of recorded machines that were kept: `.build-id/ab/cdef…`.
+    /// A folder with cached files of recorded machines: `.build-id/ab/cdef…`.
     pub kept: Option<PathBuf>,
-    /// What R8 or ProGuard called the app's methods.
+    /// The mapping file of R8 or ProGuard for the app.
     pub mapping: Option<PathBuf>,
     /// The recorded kernel's ELF file, with debug information.
     pub vmlinux: Option<PathBuf>,
-    /// Whether functions that were compiled into their callers are frames of their own.
+    /// Whether inlined functions are separate frames.
     pub inlined: bool,
-    /// Whether every frame has its line.
+    /// Whether frames have lines.
     pub lines: bool,
 }
 
-/// What is looked up of an address.
+/// The level of detail of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Detail {
-    /// Functions that were inlined there, each by itself.
+    /// Include inlined functions.
     pub inlined: bool,
-    /// Lines.
+    /// Include lines.
     pub lines: bool,
 }
 
 impl NameOptions {
-    /// What is looked up of each address.
+    /// Returns the level of detail of lookups.
     pub(crate) const fn detail(&self) -> Detail {
         Detail {
             inlined: self.inlined,

@@ -1,35 +1,35 @@
-//! Which names does a regular expression mean?
+//! Matches names with a regular expression.
 
 use regex_lite::Regex;
 
-/// A regular expression, found anywhere in a name. Case counts; `^` and `$` are the ends of the name.
+/// A regular expression that matches anywhere in a name. It is case-sensitive; `^` and `$` match the ends of the name.
 ///
-/// It takes time in proportion to the lengths of the expression and the name, whatever they are.
+/// Matching takes time proportional to the lengths of the expression and the name.
 #[derive(Debug, Clone)]
 pub struct NamePattern(Regex);
 
-/// Why a text is no regular expression.
+/// The error for an invalid regular expression.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}; any text is '.*', a dot '\\.'")]
 pub struct NamePatternError(regex_lite::Error);
 
 impl NamePattern {
-    /// The expression of this text.
+    /// Compiles an expression.
     ///
     /// # Errors
     ///
-    /// It is none, or too large.
+    /// The expression is invalid or too large.
     pub fn new(text: &str) -> Result<Self, NamePatternError> {
         Regex::new(text).map(Self).map_err(NamePatternError)
     }
 
-    /// The text.
+    /// Returns the text of the expression.
     #[must_use]
     pub fn text(&self) -> &str {
         self.0.as_str()
     }
 
-    /// Whether the expression is found in a name.
+    /// Returns true if the expression matches a name.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         self.0.is_match(name)

@@ -1,4 +1,4 @@
-//! Which samples of a recording count, and what are they called?
+//! Options that select the samples of a profile and the sources of names.
 
 use std::time::Duration;
 
@@ -9,37 +9,38 @@ use crate::{
     name_options::NameOptions, stack_filter::StackFilter, tasks::TaskTracker, time_span::TimeSpan,
 };
 
-/// Which samples become part of a profile, and where it takes names from; the default is all of
-/// them, and names from where the recorded files were.
+/// Selects the samples of a profile and the sources of names. By default, all samples are selected, and names come from
+/// the recorded files at their paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Only samples of this event, by its name with or without modifiers; none: of all.
+    /// Only samples of this event, by its name with or without modifiers. None selects all events.
     pub event: Option<String>,
     /// Only this process.
     pub pid: Option<Pid>,
     /// Only this thread.
     pub tid: Option<Tid>,
-    /// Only threads that had a matching name when they were sampled.
+    /// Only threads with a matching name at the time of the sample.
     pub thread: Option<Pattern>,
-    /// Only processes that had a matching name when they were sampled.
+    /// Only processes with a matching name at the time of the sample.
     pub app: Option<Pattern>,
-    /// Only samples of this time.
+    /// Only samples in this time span.
     pub time: Option<TimeSpan>,
-    /// Only samples with such stacks.
+    /// Only samples with matching stacks.
     pub stacks: StackFilter,
-    /// Where names and lines come from.
+    /// The sources of names and lines.
     pub names: NameOptions,
-    /// Whether the frames in which threads were sampled are collected, one by one.
+    /// Whether the frames in which threads were sampled are collected individually.
     pub sampled_frames: bool,
-    /// Whether the samples of each address are collected: [`annotate`](crate::annotate) needs them.
+    /// Whether samples are collected by address, which [`annotate`](crate::annotate) requires.
     pub sampled_addresses: bool,
-    /// Whether the profile has a table of its samples, [`Profile::samples`](crate::Profile::samples), 28 bytes each. Without it memory grows with the
-    /// number of different stacks only.
+    /// Whether the profile has a table of its samples, [`Profile::samples`](crate::Profile::samples), which takes 28
+    /// bytes for each. Without it, memory only grows with the number of distinct stacks.
     pub sample_table: bool,
 }
 
 impl Options {
-    /// The option that leaves out a sample of this time since the start, wherever it was; none: no option does.
+    /// Returns the option that excludes a sample of this thread and time since the start. Stacks are not checked here.
+    /// None if no option excludes it.
     pub(crate) fn excluded_by(
         &self,
         since_start: Duration,
@@ -69,13 +70,13 @@ impl Options {
         excluding.map(|(option, _)| option)
     }
 
-    /// Whether samples of the event of this name count.
+    /// Returns true if the event with this name is selected.
     pub(crate) fn selects_event(&self, name: &str) -> bool {
         let only = self.event.as_deref();
         only.is_none_or(|only| only == name || plain_names(name).iter().any(|plain| only == plain))
     }
 
-    /// Which samples count, as on the command line; empty for everything.
+    /// Describes the selection as on the command line. Empty if everything is selected.
     pub(crate) fn describe(&self) -> String {
         let pid = self.pid.map(|pid| format!("--pid {pid}"));
         let tid = self.tid.map(|tid| format!("--tid {tid}"));
@@ -92,8 +93,8 @@ impl Options {
     }
 }
 
-/// The names of an event without its modifiers. They stand behind ':', or behind the last '/' of a PMU's terms; on machines with several
-/// PMUs of a processor perf has them within: `cpu_core/cycles:Pu/`.
+/// Returns the names of an event without modifiers. Modifiers follow ':' or the last '/' of a PMU's terms. If a machine
+/// has several core PMUs, perf puts them inside: `cpu_core/cycles:Pu/`.
 fn plain_names(name: &str) -> Vec<String> {
     let Some((terms, _)) = name.rsplit_once('/') else {
         return name
@@ -115,15 +116,15 @@ fn plain_names(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// A name to look for: with `*` (any text) or `?` (any character) it stands for the whole
-/// name, without them for a part of it. Case counts.
+/// A name pattern. With `*` (any text) or `?` (any character) it matches the whole name, otherwise any part of it. It
+/// is case-sensitive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     text: String,
 }
 
 impl Pattern {
-    /// A pattern of this text.
+    /// Makes a pattern from this text.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into() }
@@ -135,7 +136,7 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether it is the pattern of a name. Takes time in proportion to both lengths at most.
+    /// Returns true if the pattern matches a name. Takes time proportional to the product of both lengths at most.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         if !self.text.contains(['*', '?']) {
@@ -144,10 +145,10 @@ impl Pattern {
         WildMatch::new(&self.text).matches(name)
     }
 
-    /// Whether it is the pattern of a process's name. The kernel keeps 15 bytes of a name: those at its begin, or of an Android app those
-    /// at its end. Such a name matches what it may be a part of.
+    /// Returns true if the pattern matches a process name. The kernel keeps 15 bytes of a name: the first ones or, for
+    /// an Android app, the last ones. Such a truncated name matches if a full name with it could match.
     fn matches_process(&self, name: &str) -> bool {
-        /// `TASK_COMM_LEN` less the final zero.
+        /// `TASK_COMM_LEN` without the terminating zero.
         const LONGEST: usize = 15;
         let cut = || {
             let ends = self.text.starts_with(name) || self.text.ends_with(name);

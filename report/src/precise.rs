@@ -1,12 +1,12 @@
-//! In which function was the sampled instruction of another recorder's precise event?
+//! Corrects the callchain of another recorder's precise event if the sampled function returned before the interrupt.
 
 use varid_model::{Address, FrameAddress, PrecisePlace};
 use varid_recording::{CpuMode, Sample};
 
 use crate::{frames::SymbolId, naming::Resolver};
 
-/// The callchain of a sample's mode if symbols tell that the interrupt came in another function than the sampled instruction's: that is
-/// then its caller.
+/// Returns the callchain of the sample's mode if, according to symbols, the sampled function had returned before the
+/// interrupt. The interrupted function is then its caller.
 pub(crate) fn chain_of(
     resolver: &mut Resolver,
     sample: &Sample<&[Address]>,
@@ -27,7 +27,7 @@ pub(crate) fn chain_of(
     })
 }
 
-/// The function at an address, not one that is inlined there.
+/// Returns the function at an address, ignoring inlined functions.
 fn function(
     resolver: &mut Resolver,
     sample: &Sample<&[Address]>,

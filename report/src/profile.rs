@@ -1,4 +1,4 @@
-//! A recording as tables, and what is known of it as a whole.
+//! A recording as tables, with its summary.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -19,80 +19,81 @@ use crate::{
     weights::{EventId, SampleWeight, WeightTable},
 };
 
-/// A recording as tables: frames, stacks of frames, and their weights in tasks. Views are functions over these.
+/// A recording as tables: frames, stacks of frames, and their weights in tasks. Views are computed from these.
 #[derive(Debug, Clone)]
 pub struct Profile {
-    /// Where it comes from.
+    /// Information about the whole recording.
     pub recording: RecordingSummary,
-    /// Which samples count, and where names come from.
+    /// The selection of samples and the sources of names.
     pub options: Options,
     /// Frames with their symbols and images.
     pub frames: FrameTable,
-    /// By [`ImageId`](crate::ImageId): the files that names were looked for in.
+    /// By [`ImageId`](crate::ImageId): the files in which names were looked up.
     pub(crate) files: Vec<Option<ImageFileState>>,
-    /// The stacks of the samples that count.
+    /// The stacks of the selected samples.
     pub stacks: StackTable,
     /// Threads and processes.
     pub tasks: TaskTable,
-    /// What the stacks weigh in each event, and in each counter of calling contexts.
+    /// The weights of stacks for each event and for each counter of calling contexts.
     pub weights: WeightTable,
-    /// By [`CounterId`]: the counters of the session's calling contexts; empty: it has none.
+    /// By [`CounterId`]: the counters of the session's calling contexts. Empty if it has none.
     pub contexts: Vec<ContextCounter>,
-    /// The samples one by one, if [`Options::sample_table`] is set.
+    /// The individual samples, if [`Options::sample_table`] is set.
     pub samples: Option<SampleTable>,
-    /// The events that [`Options::event`] selects, one at least.
+    /// The events that [`Options::event`] selects. There is at least one.
     pub events: Vec<EventSummary>,
 }
 
-/// Where a profile comes from.
+/// Information about the recording of a profile.
 #[derive(Debug, Clone)]
 pub struct RecordingSummary {
     /// The session folder.
     pub session: PathBuf,
-    /// The session's manifest. Its counts are as of its last save; those of the profile are of the records.
+    /// The session's manifest. Its counts are those of its last save; the profile counts the records themselves.
     pub manifest: Manifest,
-    /// Records that the kernel or the disk had no room for.
+    /// Number of records for which the kernel or the disk had no space.
     pub lost: u64,
-    /// When that was seen, if [`Options::sample_table`] is set; not all of [`lost`](Self::lost) has a time.
+    /// The times at which losses were noticed, if [`Options::sample_table`] is set. Some of [`lost`](Self::lost) has no
+    /// time.
     pub losses: Vec<Loss>,
-    /// From the start to the end, or to the last record of a session without one.
+    /// From the start to the end, or to the last record if the session has no end.
     pub duration: Duration,
-    /// What could not be read, and why, and what else to know of the recording.
+    /// Notes on unreadable data and on the recording.
     pub notes: Vec<String>,
 }
 
-/// Records that were lost before a time.
+/// Records that were lost before `time`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loss {
-    /// When it was seen.
+    /// When the loss was noticed.
     pub time: MonotonicNs,
-    /// How many.
+    /// Number of lost records.
     pub count: u64,
 }
 
-/// What is known of the samples of one event as a whole.
+/// Summary of one event.
 #[derive(Debug, Clone)]
 pub struct EventSummary {
     /// The event.
     pub event: EventId,
-    /// Samples of the event in the recording, whether they count or not.
+    /// Number of samples in the recording, selected or not.
     pub recorded: u64,
-    /// Samples that do not count, by the option that leaves them out. One that several leave out is under the first of them.
+    /// Number of excluded samples, by option. A sample that several options exclude is listed under the first one.
     pub excluded: BTreeMap<&'static str, u64>,
-    /// Samples that count and are not attributed, by reason.
+    /// Number of selected samples that are not attributed, by reason.
     pub unattributed: BTreeMap<&'static str, u64>,
     /// The frames in which threads were sampled, if [`Options::sampled_frames`] is set.
     pub sampled_frames: Vec<SampledFrame>,
-    /// The samples of each leaf's address, by file and offset; with [`Options::sampled_addresses`] those of callers, too.
+    /// Samples by the leaf's file and offset. With [`Options::sampled_addresses`], also those of callers.
     pub addresses: Vec<SampledAddress>,
-    /// Files without which samples have no names or lines, those that most samples miss first.
+    /// Files whose absence leaves samples without names or lines, sorted by the number of samples.
     pub missing: Vec<MissingFile>,
-    /// What to know of the event beside [`RecordingSummary::notes`].
+    /// Notes on the event, in addition to [`RecordingSummary::notes`].
     pub notes: Vec<String>,
 }
 
 impl EventSummary {
-    /// Samples that count and are not attributed.
+    /// Number of selected samples that are not attributed.
     pub(crate) fn unattributed_samples(&self) -> u64 {
         let counts = self.unattributed.values();
         counts.fold(0, |sum, count| sum.saturating_add(*count))
@@ -100,8 +101,8 @@ impl EventSummary {
 }
 
 impl Profile {
-    /// An event of the profile; none: the first that has samples, if one does. perf opens an event on each PMU of a processor, of which
-    /// one may have none.
+    /// Returns an event of the profile. If None, it is the first event that has samples, or the first one if none has:
+    /// perf opens an event on each core PMU, and there may be no samples on some.
     ///
     /// # Errors
     ///
@@ -120,7 +121,7 @@ impl Profile {
         })
     }
 
-    /// What an event is called and how often it was sampled.
+    /// Returns the name and the rate of an event.
     #[must_use]
     pub fn description(&self, event: EventId) -> &EventDesc {
         let events = &self.recording.manifest.events;
@@ -132,7 +133,7 @@ impl Profile {
         (0..).map(CounterId).zip(&self.contexts)
     }
 
-    /// What the samples of an event that count weigh.
+    /// Returns the weight of the selected samples of an event.
     #[must_use]
     pub fn weight(&self, event: EventId) -> SampleWeight {
         self.weights.sample_sum(event)

@@ -27,16 +27,15 @@ use crate::{
 };
 
 impl Profile {
-    /// Reads a session's records, which may be live, killed or complete, and makes a profile of
-    /// the events that [`Options::event`] selects.
+    /// Reads a session's records, which may be live, killed or complete, and makes a profile of the events that
+    /// [`Options::event`] selects.
     ///
-    /// Where perf.data turns out damaged, the profile is of what comes before, and a note says
-    /// where that is.
+    /// If perf.data is damaged, the profile has the records before the damage, and a note gives the offset.
     ///
     /// # Errors
     ///
-    /// perf.data cannot be opened, or is not one that varid writes; a folder or file of
-    /// [`Options::names`] cannot be read; no event is selected.
+    /// perf.data cannot be opened or was not written by varid; a folder or file of [`Options::names`] cannot be read;
+    /// no event is selected.
     pub fn from_session(session: &SessionReader, options: &Options) -> Result<Self> {
         let mut builder = Builder::new(session, options)?;
         let mut damage = None;
@@ -66,7 +65,7 @@ impl Profile {
     }
 }
 
-/// The records so far as tables.
+/// Builds the tables from records.
 struct Builder {
     options: Options,
     resolver: Resolver,
@@ -74,13 +73,13 @@ struct Builder {
     stacks: StackTableBuilder,
     weights: WeightTableBuilder,
     samples: Option<SampleTable>,
-    /// By the place of the event in the manifest; none: it is not selected.
+    /// By index of the event in the manifest. None if the event is not selected.
     events: Vec<Option<EventSamples>>,
     recording: RecordingSummary,
     callchains: CallchainTable,
 }
 
-/// What is collected of an event.
+/// Data collected for one event.
 #[derive(Default)]
 struct EventSamples {
     recorded: u64,
@@ -124,7 +123,7 @@ impl Builder {
         })
     }
 
-    /// Adds the calling contexts from before a time; None: all that are left.
+    /// Adds the calling contexts before a time, or all remaining ones if None.
     fn contexts(&mut self, contexts: Option<&mut ContextWeights>, until: Option<MonotonicNs>) {
         if let Some(contexts) = contexts {
             let tables = (&mut self.stacks, &mut self.weights);
@@ -160,7 +159,7 @@ impl Builder {
         self.placed_sample(&sample);
     }
 
-    /// Adds a sample whose leaf stands in its own function.
+    /// Adds a sample whose leaf is in the correct function.
     fn placed_sample(&mut self, sample: &Sample<&[Address]>) {
         let recording = &mut self.recording;
         let time = sample.time;
@@ -168,7 +167,7 @@ impl Builder {
         let since_start = time.since(start);
         recording.duration = recording.duration.max(since_start);
         let thread = (sample.pid, sample.tid);
-        // A thread without a name is called by its number from its first sample on; threads that it makes inherit that.
+        // A thread without a name is named after its tid from its first sample on, and its child threads inherit that name.
         self.tasks.name(thread);
         let Some(Some(event)) = self.events.get_mut(sample.event) else {
             return;
@@ -247,8 +246,7 @@ impl Builder {
             .chain(contexts.notes)
             .chain(names.notes)
             .collect();
-        // A killed session's manifest may know of less than its records, and of more that
-        // never got there.
+        // The manifest of a killed session may count fewer records than there are, or records that were never written.
         recording.lost = recording.lost.max(manifest.counts.lost);
         let ids = (0..).map(EventId);
         let read = ids.zip(events).filter_map(|(id, read)| Some((id, read?)));
@@ -286,14 +284,14 @@ impl Builder {
 }
 
 impl EventSamples {
-    /// Returns true if options leave out all samples that there are.
+    /// Returns true if the options exclude all samples of the recording.
     fn is_empty(&self, options: &Options, counted: SampleWeight) -> bool {
         let selects = !options.describe().is_empty();
         selects && counted.samples() == 0 && self.recorded > 0
     }
 }
 
-/// Says that options leave no sample.
+/// Makes the note that no sample matches the options.
 fn no_sample_matches(options: &Options, duration: Duration) -> String {
     let lasts = options.time.map(|_| {
         let seconds = duration.as_secs_f64();
@@ -306,7 +304,7 @@ fn no_sample_matches(options: &Options, duration: Duration) -> String {
     )
 }
 
-/// Says that counting calls has slowed what was recorded.
+/// Makes the note that counting calls slowed down the recorded program.
 fn slowed(manifest: &Manifest) -> Option<String> {
     let slowed = manifest.tactic == Tactic::MethodInvoke;
     slowed.then(|| {
@@ -316,14 +314,14 @@ fn slowed(manifest: &Manifest) -> Option<String> {
     })
 }
 
-/// Where an image was, or its name if it has no path.
+/// The path of an image, or its name if it has none.
 fn path_of(frames: &FrameTable, id: ImageId) -> Option<PathBuf> {
     let image = frames.image(id)?;
     let named = || PathBuf::from(&image.name);
     Some(image.path.clone().unwrap_or_else(named))
 }
 
-/// How the configuration changed during the recording, as sentences.
+/// Describes the configuration changes during the recording, as sentences.
 fn configuration_changes(manifest: &Manifest) -> Vec<String> {
     let sentence = |change: &ConfigurationChange| {
         let at = change.time_ns.since(manifest.start_time_ns).as_millis();

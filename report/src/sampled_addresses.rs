@@ -1,4 +1,4 @@
-//! How many samples does each address of each file have?
+//! Counts the samples of each address in each file.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,17 @@ use varid_recording::{Sample, remap};
 
 use crate::{frames::ImageId, naming::Resolver, shares::SampleShare, weights::SampleWeight};
 
-/// An address at which there are samples.
+/// An address with samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampledAddress {
     /// The file.
     pub image: ImageId,
-    /// The offset in the file: of a leaf its instruction, of a caller the last byte of its call or, of bytecode, the call.
+    /// Offset in the file: of the instruction for a leaf, of the last byte of the call for a caller, or of the call
+    /// itself in bytecode.
     pub offset: u64,
-    /// Own: the instruction itself ran. Total: it, or what it had called.
+    /// Own: the instruction was executing. Total: the instruction or its callees were executing.
     pub share: SampleShare,
-    /// The part of the total in which the instruction is one near that which executed.
+    /// The part of the total with an approximate instruction.
     pub approximate: SampleWeight,
 }
 
@@ -24,15 +25,15 @@ pub struct SampledAddress {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SampledAddresses {
     by_place: HashMap<(ImageId, u64), (SampleShare, SampleWeight)>,
-    /// Those of the sample that is read.
+    /// Addresses of the current sample that have already been counted.
     seen: Vec<(ImageId, u64)>,
 }
 
 impl SampledAddresses {
-    /// A further sample. Addresses of the kernel, and those that are no code, take no part.
+    /// Adds a sample. Kernel addresses and addresses without code are ignored.
     pub fn add(&mut self, resolver: &Resolver, sample: &Sample<&[Address]>, weight: SampleWeight) {
         let pid = sample.pid;
-        // Of several frames the innermost method's instruction may be known approximately.
+        // The instruction of the innermost method may be approximate.
         let mut is_approximate = sample.precision.is_approximate();
         self.seen.clear();
         let leaf = FrameAddress::Instruction(sample.original_ip);
@@ -45,7 +46,7 @@ impl SampledAddresses {
             let marked = is_approximate && resolver.is_in_method(pid, frame);
             is_approximate &= !marked;
             let (share, approximate) = self.by_place.entry(place).or_default();
-            // What is in the kernel is not at the user's leaf.
+            // In a kernel sample the user leaf is a caller.
             if frame.is_instruction() && sample.kernel.is_empty() {
                 share.own.add(weight);
             }
@@ -59,7 +60,7 @@ impl SampledAddresses {
         }
     }
 
-    /// A further sample, of which only the leaf counts.
+    /// Adds a sample, counting only its leaf.
     pub fn add_leaf(
         &mut self,
         resolver: &Resolver,
@@ -76,7 +77,7 @@ impl SampledAddresses {
         share.total.add(weight);
     }
 
-    /// The addresses, by file and offset.
+    /// Returns the addresses, sorted by file and offset.
     pub fn finish(self) -> Vec<SampledAddress> {
         let row = |((image, offset), (share, approximate))| SampledAddress {
             image,
@@ -90,7 +91,7 @@ impl SampledAddresses {
     }
 }
 
-/// The file and the offset in it of a frame.
+/// Returns the file and the offset of a frame.
 fn place(resolver: &Resolver, pid: Pid, frame: FrameAddress) -> Option<(ImageId, u64)> {
     let address = remap::lookup(frame);
     if remap::contains(address) {

@@ -1,8 +1,7 @@
-//! What is known of the VM's frame in which each sample was taken?
+//! Describes the VM frame in which each sample was taken.
 //!
-//! The data that the paper's DIM collects (its Table IV), from the samples themselves: which
-//! method, class and source line, at which address of which mapping, in whose thread, how deep
-//! in its stack and where its frame lies.
+//! This is the data that the paper's DIM collects (its Table IV), but taken from samples: method, class and source
+//! line, address and mapping, thread, stack depth and frame pointer.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -17,66 +16,65 @@ use crate::{
     weights::SampleWeight,
 };
 
-/// Instead of a line: the code is native, no bytecode. Dalvik has the same number for it.
+/// Line number of native code. Dalvik uses the same value.
 const NATIVE_LINE: i64 = -2;
 
-/// Instead of a line: the dex file has none. Dalvik has the same number for it.
+/// Line number if the dex file has no line. Dalvik uses the same value.
 const NO_LINE: i64 = -1;
 
-/// A place where a thread was sampled: an instruction in a frame of its VM or, in threads that
-/// have none, of native code.
+/// A sampled place: an instruction in a VM frame or, in threads without VM frames, in native code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampledFrame {
-    /// The effective user id of the process; none: it is not known.
+    /// The effective user id of the process. None if unknown.
     pub uid: Option<u32>,
     /// The process: the paper's TGID.
     pub pid: Pid,
     /// The thread: the paper's PID.
     pub tid: Tid,
-    /// Where in its method: in code units, of native functions in bytes.
+    /// Position in the method in code units, or in a native function in bytes.
     pub pc: u64,
     /// The instruction's address.
     pub vma: Address,
-    /// The method's or function's name alone.
+    /// The name of the method or function, without class or parameters.
     pub method: String,
-    /// The descriptor of its class; empty: it has none.
+    /// The class descriptor. Empty if there is no class.
     pub class: String,
-    /// The source file's name; none: it is not known.
+    /// The source file name. None if unknown.
     pub file: Option<Arc<str>>,
     /// The source line; -2 in native code; -1 if the dex file has none.
     pub line: i64,
-    /// Frames of the VM on the stack, this one among them; 0: this one is none.
+    /// Number of VM frames on the stack, including this one. 0 if this is not a VM frame.
     pub depth: u64,
-    /// Where the frame lies: the VM's frame pointer; 0: nowhere, or there is none.
+    /// The VM's frame pointer. 0 if unknown or not a VM frame.
     pub frame: Address,
-    /// What its samples count for.
+    /// The layer of its samples.
     pub layer: Layer,
-    /// The mapping that the address is in; none: the kernel's, or an unknown one.
+    /// The mapping of the address. None for the kernel or if unknown.
     pub mapping: Option<FrameMapping>,
-    /// Own: the instruction itself ran. Total: it, or what it had called.
+    /// Own: the instruction was executing. Total: the instruction or its callees were executing.
     pub share: SampleShare,
-    /// The part of the total in which the instruction is one near that which executed.
+    /// The part of the total with an approximate instruction.
     pub approximate: SampleWeight,
 }
 
-/// What is left of a mapping around a sampled frame's instruction.
+/// The mapping around a sampled frame's instruction, without parts that were mapped over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameMapping {
     /// First address.
     pub start: Address,
-    /// First address behind it.
+    /// First address after the mapping.
     pub end: Address,
-    /// What the process may do with it, as it was mapped; none: it is not known.
+    /// The protection and flags with which it was mapped. None if unknown.
     pub mode: Option<Mode>,
     /// The mapped file.
     pub file: PathBuf,
 }
 
-/// Frames are different if any of these is.
+/// Identifies a sampled frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct FrameKey {
     owner: (Pid, Tid, u32),
-    /// With the offset in the image, as something else may be mapped at the address later.
+    /// With the offset in the image, because the address may later belong to another mapping.
     image: Option<ImageId>,
     offset: u64,
     vma: Address,
@@ -87,17 +85,17 @@ struct FrameKey {
 /// Collects the sampled frames of an event.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SampledFrames {
-    /// Each with the image that its mapping shows.
+    /// Each with the image of its mapping.
     rows: Vec<(Option<ImageId>, SampledFrame)>,
     places: FastMap<FrameKey, usize>,
 }
 
-/// The number of a sample's managed frames, and the innermost of them.
+/// Returns the number of a sample's managed frames, and the innermost of them.
 fn managed_frames(
     resolver: &mut Resolver,
     sample: &Sample<&[Address]>,
 ) -> (u64, Option<FrameAddress>) {
-    // A kernel sample's managed frames are all callers of the kernel's.
+    // In a kernel sample, all managed frames are callers.
     let inner = usize::from(sample.mode == CpuMode::Kernel);
     let is_managed = |frame: &FrameAddress| resolver.is_in_method(sample.pid, *frame);
     let mut frames =
@@ -113,7 +111,7 @@ fn managed_frames(
 }
 
 impl SampledFrames {
-    /// A further sample.
+    /// Adds a sample.
     pub fn add(
         &mut self,
         resolver: &mut Resolver,
@@ -217,7 +215,7 @@ impl SampledFrames {
         self.rows.get_mut(index).map(|(_, row)| row)
     }
 
-    /// The frames, those with the most samples first. `path`: where an image was.
+    /// Returns the frames, sorted by descending samples. `path` returns the recorded path of an image.
     pub fn finish(self, path: impl Fn(ImageId) -> Option<PathBuf>) -> Vec<SampledFrame> {
         let mut rows = Vec::with_capacity(self.rows.len());
         for (image, mut row) in self.rows {
@@ -240,16 +238,16 @@ const fn owner(sample: &Sample<&[Address]>) -> (Pid, Tid, u32) {
     (sample.pid, sample.tid, sample.uid)
 }
 
-/// What kind of code a sampled frame is in.
+/// The kind of code of a sampled frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Code {
     Bytecode,
-    /// A VM's frame of a method without bytecode.
+    /// A VM frame of a method without bytecode.
     Jni,
     Native,
 }
 
-/// What the symbol at an address says of it.
+/// Describes an address by its symbol.
 fn described(
     key: &FrameKey,
     named: Option<(&ProfileSymbol, &ProfileFrame)>,
@@ -262,7 +260,7 @@ fn described(
         Code::Bytecode | Code::Jni => split_method_name(name),
         Code::Native => (String::new(), name),
     };
-    // Where a function without a name begins is not known; copies of one that was made at run time begin in many places.
+    // The start of a function without a name is unknown. Copies of a run-time function have several starts.
     let known = symbol.filter(|symbol| !symbol.run_time && (symbol.named || symbol.start != 0));
     let bytes = known.map_or(0, |symbol| key.offset.saturating_sub(symbol.start));
     let line = source.map_or(NO_LINE, |source| i64::from(source.line));
@@ -271,13 +269,13 @@ fn described(
         uid: Some(uid).filter(|uid| *uid != NO_UID),
         pid,
         tid,
-        // A code unit of a dex file is two bytes.
+        // A dex code unit is two bytes.
         pc: match code {
             Code::Bytecode => bytes / 2,
             Code::Jni => 0,
             Code::Native => bytes,
         },
-        // A native method's frame says nothing of where in it.
+        // The frame of a native method has no position in the method.
         vma: match code {
             Code::Jni => Address::new(key.vma.get().saturating_sub(bytes)),
             Code::Bytecode | Code::Native => key.vma,
@@ -300,7 +298,7 @@ fn described(
 
 /// `org.example.Balls.fib(int)` is `fib(int)` of `Lorg/example/Balls;`.
 fn split_method_name(name: &str) -> (String, &str) {
-    // Symbols that readers could take for mangled ones stand in quotes.
+    // Symbols that could be mistaken for mangled names are quoted.
     let name = name
         .strip_prefix('\'')
         .and_then(|name| name.strip_suffix('\''))

@@ -1,4 +1,4 @@
-//! When was each sample taken? One by one, for views that need more than sums.
+//! The individual samples of a profile, for views that need more than sums.
 
 use std::ops::Range;
 
@@ -13,26 +13,26 @@ use crate::{
 /// A sample of a [`SampleTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProfileSample {
-    /// When it was taken.
+    /// The time of the sample.
     pub time: MonotonicNs,
-    /// Whose it is.
+    /// The thread under its name.
     pub task: TaskId,
-    /// Its leaf with all callers; none: no frame is known.
+    /// The leaf's stack. None if no frame is known.
     pub stack: Option<StackId>,
-    /// What was sampled.
+    /// The sampled event.
     pub event: EventId,
-    /// How much of the event it stands for.
+    /// The number of events that it stands for.
     pub period: Period,
 }
 
-/// The samples of a profile by time, in columns: 28 bytes a sample.
+/// The samples of a profile in order of time, stored as columns with 28 bytes for each sample.
 ///
-/// It is there if [`Options::sample_table`](crate::Options::sample_table) is set.
+/// Exists if [`Options::sample_table`](crate::Options::sample_table) is set.
 #[derive(Debug, Clone, Default)]
 pub struct SampleTable {
     times: Vec<MonotonicNs>,
     tasks: Vec<TaskId>,
-    /// [`NONE`] for no stack.
+    /// [`NONE`] if there is no stack.
     stacks: Vec<u32>,
     events: Vec<EventId>,
     periods: Vec<Period>,
@@ -45,13 +45,13 @@ impl SampleTable {
         self.times.len()
     }
 
-    /// Whether there is no sample.
+    /// Returns true if there is no sample.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.times.is_empty()
     }
 
-    /// All samples, in the order of the recording, which is that of time.
+    /// All samples in the order of the recording, which is chronological.
     pub fn iter(&self) -> impl Iterator<Item = ProfileSample> {
         let ids = self.tasks.iter().zip(&self.stacks).zip(&self.events);
         let all = self.times.iter().zip(ids).zip(&self.periods);
@@ -66,7 +66,7 @@ impl SampleTable {
         )
     }
 
-    /// The weights of the samples of a span of time: what a view of this span is made of.
+    /// Returns the weights of the samples in a time span, for a view of that span.
     #[must_use]
     pub fn weights(&self, span: Range<MonotonicNs>) -> WeightTable {
         let mut weights = WeightTableBuilder::default();
@@ -76,7 +76,7 @@ impl SampleTable {
         weights.finish()
     }
 
-    /// Bytes that the table has allocated.
+    /// Number of bytes allocated for the table.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let all = [

@@ -1,4 +1,4 @@
-//! What a view is of: an event of a profile and its measures.
+//! The scope of a view: an event of a profile and its measures.
 
 use std::{borrow::Cow, collections::HashMap, hash::Hash};
 
@@ -17,42 +17,42 @@ use crate::{
     weights::{ProfileCounter, SampleWeight, Weight},
 };
 
-/// A profile with what a view shows of it, and what all its tables need.
+/// A profile with the selection of a view, and values that all its tables need.
 #[derive(Debug)]
 pub(crate) struct Scope<'p> {
     pub profile: &'p Profile,
     pub view: &'p View,
     pub event: &'p EventSummary,
-    /// What the event is called and how often it was sampled.
+    /// The name and rate of the event.
     pub description: &'p EventDesc,
-    /// What all samples of the event weigh.
+    /// The weight of all samples of the event.
     pub samples: SampleWeight,
-    /// What weights have the values of.
+    /// The measures of the weights.
     pub measures: ShownMeasures,
-    /// What percentages of samples are of.
+    /// Which value percentages of samples refer to.
     pub percent_of: PercentOf,
     /// The sum of the weights.
     pub all: Weight,
     pub weights: StackWeights<'p>,
-    /// By [`SymbolId`]: whether the view is of it. Empty: it is of all.
+    /// By [`SymbolId`]: whether the view selects the symbol. Empty if it selects all.
     selected: Vec<bool>,
-    /// By [`SymbolId`]: the symbol that it counts as. Empty: each is one of its own.
+    /// By [`SymbolId`]: the symbol that it is merged into. Empty if no symbols are merged.
     merged: Vec<SymbolId>,
 }
 
 impl<'p> Scope<'p> {
     /// # Errors
     ///
-    /// The view is of an event or a measure that the profile does not have.
+    /// The profile does not have the view's event or one of its measures.
     pub fn new(profile: &'p Profile, view: &'p View) -> Result<Self> {
         Self::of_event(profile, view, profile.event(view.event)?)
     }
 
-    /// The same view of an event, whichever it names.
+    /// The same view for the given event, ignoring the view's own event.
     ///
     /// # Errors
     ///
-    /// The view is of a measure that the profile does not have.
+    /// The profile does not have one of the view's measures.
     pub fn of_event(profile: &'p Profile, view: &'p View, event: &'p EventSummary) -> Result<Self> {
         let named = match (&view.measures[..], view.table.measures) {
             ([], of_table) => of_table.iter().map(|name| (*name).to_owned()).collect(),
@@ -62,7 +62,7 @@ impl<'p> Scope<'p> {
         Ok(Self::of(profile, view, event, measures))
     }
 
-    /// The same view of an event's samples, whichever event and measures it names.
+    /// The same view for an event's samples, ignoring the view's own event and measures.
     pub fn of_samples(profile: &'p Profile, view: &'p View, event: &'p EventSummary) -> Self {
         let measures = ShownMeasures::samples(profile, event, view.percent_of);
         Self::of(profile, view, event, measures)
@@ -106,7 +106,7 @@ impl<'p> Scope<'p> {
             .collect();
     }
 
-    /// Whether the view's layer and symbols are those of a stack's leaf.
+    /// Returns true if a stack's leaf is in the view's layer and symbols.
     pub fn selects_leaf(&self, stack: Option<StackId>) -> bool {
         let leaf = stack.and_then(|stack| self.profile.stacks.frame(stack));
         let symbol = leaf.and_then(|leaf| self.symbol_of(leaf));
@@ -115,7 +115,7 @@ impl<'p> Scope<'p> {
         self.selected.is_empty() || selected.is_some_and(|selected| *selected)
     }
 
-    /// What the samples weigh whose leaf is not of the view's layer and symbols; none: the view is of all.
+    /// Returns the weight of the samples whose leaf is outside the view's layer and symbols. None if the view selects all.
     pub fn elsewhere(&self) -> Option<SampleWeight> {
         if self.selected.is_empty() {
             return None;
@@ -129,7 +129,7 @@ impl<'p> Scope<'p> {
         Some(elsewhere)
     }
 
-    /// What the view's layer and symbols took together, by themselves and with what they called; all of it, if the view is of all.
+    /// Returns the own and total share of the view's layer and symbols together, or of everything if the view selects all.
     pub fn selected_share(&self) -> Share {
         if self.selected.is_empty() {
             let (own, total) = (self.all, self.all);
@@ -143,7 +143,7 @@ impl<'p> Scope<'p> {
         shares.get(&()).copied().unwrap_or_default()
     }
 
-    /// The weights of the stacks whose leaf is of the view's layer and symbols.
+    /// Returns the weights of the stacks whose leaf is in the view's layer and symbols.
     pub fn selected_weights(&self) -> StackWeights<'p> {
         let counters = self.measures.counters();
         let (stacks, weights) = (&self.profile.stacks, &self.profile.weights);
@@ -165,27 +165,27 @@ impl<'p> Scope<'p> {
         frames.image(frames.symbol(symbol)?.image)
     }
 
-    /// The number that percentages are of, of a weight.
+    /// Returns the value of a weight that percentages refer to.
     pub fn value(&self, weight: Weight) -> u64 {
         self.measures.value(weight)
     }
 
-    /// The number that is shown beside a percentage, of a weight.
+    /// Returns the value of a weight that is shown beside a percentage.
     pub fn count(&self, weight: Weight) -> u64 {
         self.measures.count(weight)
     }
 
-    /// How many percent of the whole a weight is.
+    /// Returns the percentage of a weight in the whole.
     pub fn percent(&self, weight: Weight) -> f64 {
         percent(self.value(weight), self.value(self.all))
     }
 
-    /// The number that percentages of samples are of.
+    /// Returns the value of a sample weight that percentages refer to.
     pub const fn sample_value(&self, weight: SampleWeight) -> u64 {
         self.percent_of.value(weight)
     }
 
-    /// How many percent of the event's samples some are.
+    /// Returns the percentage of a sample weight in the event's samples.
     pub fn sample_percent(&self, weight: SampleWeight) -> f64 {
         percent(self.sample_value(weight), self.sample_value(self.samples))
     }
@@ -200,13 +200,13 @@ impl<'p> Scope<'p> {
         Cow::Owned(StackWeights::new(stacks, weights, &counters))
     }
 
-    /// What a period counts.
+    /// Returns the unit of a period.
     pub fn unit(&self) -> &'static str {
         Unit::of(self.description).name()
     }
 }
 
-/// By [`SymbolId`]: whether a view is of it. Empty if it is of all.
+/// By [`SymbolId`]: whether a view selects the symbol. Empty if it selects all.
 fn selected_symbols(profile: &Profile, view: &View) -> Vec<bool> {
     if view.layer.is_none() && view.symbol.is_none() {
         return Vec::new();
@@ -219,7 +219,7 @@ fn selected_symbols(profile: &Profile, view: &View) -> Vec<bool> {
     profile.frames.symbols().iter().map(selected).collect()
 }
 
-/// How many percent of `all` a part is; 0 of nothing.
+/// Returns the percentage of `part` in `all`, or 0 if `all` is 0.
 #[allow(clippy::cast_precision_loss)] // six decimals are shown at most
 pub(crate) fn percent(part: u64, all: u64) -> f64 {
     if all == 0 {

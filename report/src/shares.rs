@@ -1,4 +1,4 @@
-//! What each line, symbol, image and layer took, by itself and with what it called.
+//! Computes the own and total share of each line, symbol, image and layer.
 
 use std::{cell::OnceCell, collections::HashMap, hash::Hash};
 
@@ -9,19 +9,19 @@ use crate::{
     weights::{MAX_COUNTERS, ProfileCounter, SampleWeight, Weight, WeightTable},
 };
 
-/// What something took.
+/// The own and total weight of an item.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Share<W = Weight> {
-    /// With samples whose leaf it was, or with what was counted of itself.
+    /// Weight of the samples whose leaf is the item, or of its own counts.
     pub own: W,
-    /// With what it called, too. Each sample counts once, however often it is in the stack.
+    /// Weight including its callees. Each sample counts once, even if the item is in the stack several times.
     pub total: W,
 }
 
-/// What something took of an event's samples.
+/// The share of an item in an event's samples.
 pub type SampleShare = Share<SampleWeight>;
 
-/// Of weights of [`ProfileCounter::of_samples`].
+/// Converts weights of [`ProfileCounter::of_samples`].
 impl From<Share> for SampleShare {
     fn from(share: Share) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl From<Share> for SampleShare {
     }
 }
 
-/// Weights by [`StackId`], with a value for each counter that is shown and no room for more.
+/// Weights by [`StackId`], with exactly the shown counters for each stack.
 #[derive(Debug, Clone)]
 struct WeightList {
     counters: usize,
@@ -63,15 +63,15 @@ impl WeightList {
     }
 }
 
-/// The weights of every stack in some counters, alone and with what is below it.
+/// The weights of all stacks in some counters, alone and with their descendants.
 #[derive(Debug, Clone)]
 pub(crate) struct StackWeights<'s> {
     stacks: &'s StackTable,
-    /// What each took by itself.
+    /// The own weight of each stack.
     own: WeightList,
-    /// The same with what is below it.
+    /// The weight of each stack with its descendants.
     totals: OnceCell<WeightList>,
-    /// Of the stacks that weigh anything: others are of other events.
+    /// The tree of stacks with a weight. Other stacks belong to other events.
     tree: OnceCell<StackTree<'s>>,
 }
 
@@ -80,7 +80,7 @@ impl<'s> StackWeights<'s> {
         Self::of_leaves(stacks, weights, counters, |_| true)
     }
 
-    /// The weights of the stacks whose leaf passes a test, alone and with what is below them.
+    /// Returns the weights of the stacks whose leaf passes a test, alone and with their descendants.
     pub fn of_leaves(
         stacks: &'s StackTable,
         weights: &WeightTable,
@@ -101,7 +101,7 @@ impl<'s> StackWeights<'s> {
         }
     }
 
-    /// What a stack took by itself, and with what it called.
+    /// Returns the own and total weight of a stack.
     pub fn share(&self, stack: StackId) -> Share {
         Share {
             own: self.own.get(stack),
@@ -122,7 +122,7 @@ impl<'s> StackWeights<'s> {
         })
     }
 
-    /// The way down, of stacks that weigh anything.
+    /// The tree of stacks with a weight, for walks from callers to callees.
     pub fn tree(&self) -> &StackTree<'s> {
         self.tree.get_or_init(|| {
             let totals = self.totals();
@@ -130,13 +130,14 @@ impl<'s> StackWeights<'s> {
         })
     }
 
-    /// What each group of frames took, of those that took anything. Frames without a group take no part; what they called does.
+    /// Returns the shares of groups of frames that have a weight. Frames without a group are ignored, but their callees
+    /// are not.
     pub fn by_frame<G: Copy + Eq + Hash>(
         &self,
         group: impl Fn(FrameId) -> Option<G>,
     ) -> HashMap<G, Share> {
         let mut numbers = GroupNumbers::default();
-        // By frame: the number of its group, once it is known.
+        // By frame: the index of its group, if already computed.
         let mut known: Vec<Option<u32>> = Vec::new();
         let mut number = |frame: FrameId| {
             let place = usize::try_from(frame.0).unwrap_or(usize::MAX);
@@ -153,7 +154,7 @@ impl<'s> StackWeights<'s> {
         self.grouped(numbers, &groups)
     }
 
-    /// The samples in which a frame of one group called one of another, each counted once for the pair.
+    /// Returns the weight of calls between groups. Each sample counts once for a pair of caller and callee.
     pub fn by_call<Caller: Copy + Eq + Hash, Callee: Copy + Eq + Hash>(
         &self,
         caller: impl Fn(FrameId) -> Option<Caller>,
@@ -174,7 +175,7 @@ impl<'s> StackWeights<'s> {
         calls.into_iter().map(total).collect()
     }
 
-    /// `groups`: by [`StackId`], the number of its group.
+    /// Computes the shares of groups. `groups` has the group index of each [`StackId`].
     fn grouped<G: Copy + Eq + Hash>(
         &self,
         GroupNumbers(numbers): GroupNumbers<G>,
@@ -192,10 +193,10 @@ impl<'s> StackWeights<'s> {
         all.filter(|(_, share)| !share.total.is_zero()).collect()
     }
 
-    /// By number of a group: what it took, where a word has a bit for each group.
+    /// Computes the shares by group index, with one bit for each group in a word.
     fn few_groups(&self, count: usize, groups: &[u32]) -> Vec<Share> {
         let mut shares = vec![Share::<Weight>::default(); count];
-        // By stack: the groups that are in it.
+        // By stack: the groups in it.
         let mut masks: Vec<u64> = Vec::with_capacity(groups.len());
         for (stack, group) in self.stacks.ids().zip(groups) {
             let own = self.own.get(stack);
@@ -220,10 +221,10 @@ impl<'s> StackWeights<'s> {
         shares
     }
 
-    /// The same of any number of groups.
+    /// Like [`Self::few_groups`], for any number of groups.
     fn many_groups(&self, count: usize, groups: &[u32]) -> Vec<Share> {
         let mut shares = vec![Share::<Weight>::default(); count];
-        // How often each group is among the callers of the stack that the walk is at.
+        // How often each group occurs among the callers of the current stack.
         let mut on_path = vec![0u32; count];
         self.tree().visit(|visit| {
             let (Visit::Enter(stack) | Visit::Leave(stack)) = visit;
@@ -247,10 +248,9 @@ impl<'s> StackWeights<'s> {
     }
 }
 
-/// Bits of a word.
 const MASK_BITS: usize = 64;
 
-/// The number of each group, in the order in which they were seen.
+/// Assigns indices to groups in order of appearance.
 struct GroupNumbers<G>(FastMap<G, u32>);
 
 impl<G> Default for GroupNumbers<G> {
@@ -259,7 +259,7 @@ impl<G> Default for GroupNumbers<G> {
     }
 }
 
-/// Instead of the number of a group, where there is none.
+/// The index for frames without a group.
 const NO_GROUP: u32 = u32::MAX;
 
 impl<G: Copy + Eq + Hash> GroupNumbers<G> {
@@ -288,7 +288,7 @@ mod tests {
     const EVENT: EventId = EventId(0);
     const OTHER: EventId = EventId(1);
 
-    /// A sample for each stack, and one of another event elsewhere, which does not count.
+    /// Makes one sample for each stack, and a sample of another event that does not count.
     fn tables(stacks: &[Vec<u32>]) -> (StackTable, WeightTable) {
         let (mut table, mut weights) = Default::default();
         fn add(

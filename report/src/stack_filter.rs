@@ -1,4 +1,4 @@
-//! Which samples count, by the functions on their stacks?
+//! Selects samples by the functions on their stacks.
 
 use varid_model::Layer;
 
@@ -8,21 +8,21 @@ use crate::{
     naming::Resolver,
 };
 
-/// Conditions on the stack of a sample, all of which it has to meet; the default has none.
+/// Conditions on the stack of a sample. All must hold. The default has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StackFilter {
-    /// A function on the stack, or its image, has a matching name.
+    /// Some function on the stack, or its image, has a matching name.
     pub focus: Option<NamePattern>,
-    /// No function on the stack, and none of their images, has a matching name.
+    /// No function on the stack, and no image of one, has a matching name.
     pub ignore: Option<NamePattern>,
-    /// The leaf is of this layer.
+    /// The leaf is in this layer.
     pub leaf_layer: Option<Layer>,
-    /// The leaf has a matching name, under either of its names.
+    /// The leaf has a matching name, either the displayed or the recorded one.
     pub leaf_symbol: Option<NamePattern>,
 }
 
 impl StackFilter {
-    /// The conditions, as on the command line.
+    /// Describes the conditions as on the command line.
     pub(crate) fn describe(&self) -> Vec<String> {
         let pattern = |option: &str, pattern: &Option<NamePattern>| {
             let pattern = pattern.as_ref()?;
@@ -41,13 +41,13 @@ impl StackFilter {
     }
 }
 
-/// Whether a symbol has a matching name, under either of its names.
+/// Returns true if the displayed or the recorded name of a symbol matches.
 pub(crate) fn has_name(symbol: &ProfileSymbol, pattern: &NamePattern) -> bool {
     let recorded = symbol.recorded.as_deref();
     pattern.matches(&symbol.name) || recorded.is_some_and(|name| pattern.matches(name))
 }
 
-/// An option by which stacks are chosen.
+/// An option that filters stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StackOption {
     Ignore,
@@ -57,7 +57,7 @@ pub(crate) enum StackOption {
 }
 
 impl StackOption {
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ignore => "--ignore",
@@ -68,15 +68,15 @@ impl StackOption {
     }
 }
 
-/// Decides on stacks. A symbol is compared with the patterns once.
+/// Evaluates the conditions. Each symbol is matched against the patterns only once.
 #[derive(Debug)]
 pub(crate) struct StackSelector {
     filter: StackFilter,
-    /// By [`SymbolId`](crate::frames::SymbolId); none: not compared yet.
+    /// By [`SymbolId`](crate::frames::SymbolId). None if not matched yet.
     symbols: Vec<Option<Matches>>,
 }
 
-/// What a symbol matches.
+/// Match results of a symbol.
 #[derive(Debug, Clone, Copy, Default)]
 struct Matches {
     focus: bool,
@@ -93,12 +93,12 @@ impl StackSelector {
         }
     }
 
-    /// Whether there is any condition.
+    /// Returns true if there is any condition.
     pub fn is_active(&self) -> bool {
         self.filter != StackFilter::default()
     }
 
-    /// The option that leaves out a sample with these frames, leaf first; none: it counts.
+    /// Returns the option that excludes a sample with these frames, leaf first. None if it is selected.
     pub fn excluded_by(&mut self, frames: &[FrameId], resolver: &Resolver) -> Option<StackOption> {
         if !self.is_active() {
             return None;

@@ -1,4 +1,4 @@
-//! How does a table of stacks grow?
+//! Builds a table of stacks.
 
 use std::hash::BuildHasher;
 
@@ -10,40 +10,41 @@ use crate::{
     stacks::{NONE, StackId, StackTable, place},
 };
 
-/// A stack table that grows.
+/// Builds a stack table.
 ///
-/// Most stacks have few children. These form a list, and the first child mostly comes right behind its parent in memory, as the
-/// nodes of a new callchain are made in turn: following a callchain needs no hashing and little memory is touched.
+/// Most stacks have few children, which form a linked list. As the nodes of a new callchain are added one after the
+/// other, the first child mostly follows its parent in memory. Thus, a lookup of a callchain needs no hashing and
+/// touches little memory.
 #[derive(Debug, Default)]
 pub(crate) struct StackTableBuilder {
     nodes: Vec<Node>,
-    /// Children behind the first ones of their parent, by parent and frame.
+    /// Children that are not in the list of their parent, by parent and frame.
     further_children: HashTable<u32>,
     hash: FastHash,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Node {
-    /// [`NONE`] of outermost frames.
+    /// [`NONE`] for outermost frames.
     parent: u32,
     frame: FrameId,
-    /// The heads and links of the lists of children, [`NONE`] at their end.
+    /// First child and next sibling. [`NONE`] at the end of a list.
     first_child: u32,
     next_sibling: u32,
 }
 
-/// Children in a list; others are found by a hash.
+/// The most children in a list. Further children are in the hash table.
 const LISTED: usize = 4;
 
 impl StackTableBuilder {
-    /// The stack with these frames, from the outermost to the leaf; None for no frames.
+    /// Returns the stack with these frames, from the outermost to the leaf. None if there are no frames.
     #[cfg(test)]
     pub fn intern(&mut self, frames: impl IntoIterator<Item = FrameId>) -> Option<StackId> {
         let child = |stack, frame| self.child(stack, frame);
         frames.into_iter().fold(None, child)
     }
 
-    /// The stack with one frame more than a stack, made if there is none.
+    /// Returns the child of a stack with this frame. Adds it if it does not exist.
     pub fn child(&mut self, parent: Option<StackId>, frame: FrameId) -> Option<StackId> {
         let Some(parent) = parent else {
             return self.further_child(NONE, frame);
@@ -66,7 +67,7 @@ impl StackTableBuilder {
         self.further_child(parent.number(), frame)
     }
 
-    /// The child of a stack, or of [`NONE`], that is in no list.
+    /// Returns the child of a stack (or of [`NONE`]) that is not in a list.
     fn further_child(&mut self, parent: u32, frame: FrameId) -> Option<StackId> {
         let key = (parent, frame);
         let (nodes, hash) = (&self.nodes, &self.hash);
@@ -90,7 +91,8 @@ impl StackTableBuilder {
         }
     }
 
-    /// A new node; none if there is no number for it. Nodes are far fewer than bytes of the recording; one too many joins its parent.
+    /// Adds a node. None if the indices are exhausted; the frame is then merged into its parent. This cannot happen in
+    /// practice, as a recording has far more bytes than nodes.
     fn push(&mut self, parent: u32, frame: FrameId) -> Option<StackId> {
         let number = next_number(&self.nodes)?;
         self.nodes.push(Node {
@@ -102,7 +104,7 @@ impl StackTableBuilder {
         Some(StackId::from_number(number))
     }
 
-    /// Puts a child behind the last one of its parent, or as the first.
+    /// Links a child after the last child of its parent, or as the first one.
     fn link(&mut self, parent: StackId, last: u32, child: StackId) {
         let last = place(last).and_then(|place| self.nodes.get_mut(place));
         if let Some(last) = last {
@@ -116,7 +118,7 @@ impl StackTableBuilder {
         self.nodes.get(place(number)?)
     }
 
-    /// The table; nothing can be added any more, which frees what finds nodes.
+    /// Returns the table and frees the lookup structures.
     pub fn finish(self) -> StackTable {
         StackTable::new(self.nodes.iter().map(|node| (node.parent, node.frame)))
     }

@@ -1,4 +1,4 @@
-//! Which stacks does a profile have? A prefix tree of frames.
+//! The stacks of a profile, as a prefix tree of frames.
 
 use crate::frames::FrameId;
 
@@ -7,7 +7,7 @@ use crate::frames::FrameId;
 pub struct StackId(u32);
 
 impl StackId {
-    /// Its place among the table's stacks: parents have smaller ones than their children.
+    /// Index in the table. Parents have smaller indices than their children.
     #[must_use]
     pub fn index(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
@@ -22,18 +22,19 @@ impl StackId {
     }
 }
 
-/// The stacks of a profile as a prefix tree: a stack is its leaf's frame and the stack of its callers, its parent.
+/// The stacks of a profile as a prefix tree. A stack consists of the frame of its leaf and of its parent, the stack of
+/// the callers.
 ///
-/// Stacks that begin with the same outer frames share the nodes of these. A node takes 8 bytes.
+/// Stacks with the same outer frames share these nodes. A node takes 8 bytes.
 #[derive(Debug, Clone, Default)]
 pub struct StackTable {
-    /// By [`StackId`]; [`NONE`] for the outermost frames. A parent comes before its children.
+    /// By [`StackId`]. [`NONE`] for outermost frames. A parent precedes its children.
     parents: Vec<u32>,
     /// By [`StackId`].
     frames: Vec<FrameId>,
 }
 
-/// Instead of the number of a stack.
+/// Sentinel for no stack.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Row index of `number`; None for the sentinel [`NONE`].
@@ -45,14 +46,15 @@ pub(crate) fn place(number: u32) -> Option<usize> {
 /// A step of a walk through a [`StackTree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visit {
-    /// The stack, before the stacks that it is the parent of.
+    /// The stack, before its children.
     Enter(StackId),
-    /// The stack again, after all that are below it.
+    /// The stack, after all its descendants.
     Leave(StackId),
 }
 
 impl StackTable {
-    /// With the parent, [`NONE`] of outermost frames, and the frame of each stack. Parents come before their children.
+    /// Makes a table from the parent ([`NONE`] for outermost frames) and the frame of each stack. Parents must precede
+    /// their children.
     pub(crate) fn new(stacks: impl ExactSizeIterator<Item = (u32, FrameId)>) -> Self {
         let (parents, frames) = stacks.unzip();
         Self { parents, frames }
@@ -64,15 +66,15 @@ impl StackTable {
         self.parents.len()
     }
 
-    /// Whether there is no stack.
+    /// Returns true if there is no stack.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parents.is_empty()
     }
 
-    /// All stacks, each after its parent.
+    /// All stacks. Each one follows its parent.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = StackId> + ExactSizeIterator + use<> {
-        // There are fewer stacks than numbers.
+        // A table has fewer stacks than `u32` has values.
         (0..u32::try_from(self.len()).unwrap_or(NONE)).map(StackId)
     }
 
@@ -82,14 +84,14 @@ impl StackTable {
         self.frames.get(stack.index()).copied()
     }
 
-    /// The stack of a stack's callers; none: its frame is the outermost.
+    /// The stack of the callers. None if the frame is the outermost.
     #[must_use]
     pub fn parent(&self, stack: StackId) -> Option<StackId> {
         let parent = self.parents.get(stack.index()).copied();
         parent.filter(|parent| *parent != NONE).map(StackId)
     }
 
-    /// A stack and its callers', from the leaf to the outermost frame.
+    /// A stack and its callers, from the leaf to the outermost frame.
     pub fn walk(&self, leaf: StackId) -> impl Iterator<Item = StackId> {
         std::iter::successors(Some(leaf), |stack| self.parent(*stack))
     }
@@ -99,13 +101,13 @@ impl StackTable {
         self.walk(leaf).filter_map(|stack| self.frame(stack))
     }
 
-    /// The way down from callers to callees. It takes 8 bytes a stack while it exists.
+    /// The tree for walks from callers to callees. It takes 8 bytes for each stack.
     #[must_use]
     pub fn tree(&self) -> StackTree<'_> {
         self.tree_of(|_| true)
     }
 
-    /// The way down, of the stacks that pass a test; so do all their parents.
+    /// The tree of the stacks that pass a test. The test must hold for all parents of such stacks.
     pub(crate) fn tree_of(&self, test: impl Fn(StackId) -> bool) -> StackTree<'_> {
         let mut first_children = vec![NONE; self.len()];
         let mut next_siblings = vec![NONE; self.len()];
@@ -127,14 +129,14 @@ impl StackTable {
         }
     }
 
-    /// Bytes that the table has allocated.
+    /// Number of bytes allocated for the table.
     #[must_use]
     pub fn bytes(&self) -> usize {
         bytes_of(&self.parents).saturating_add(bytes_of(&self.frames))
     }
 }
 
-/// Bytes that a vector has allocated.
+/// Number of bytes allocated for a vector.
 pub(crate) fn bytes_of<T>(items: &Vec<T>) -> usize {
     items.capacity().saturating_mul(size_of::<T>())
 }
@@ -150,12 +152,12 @@ pub struct StackTree<'s> {
 }
 
 impl StackTree<'_> {
-    /// The stacks that are one frame long.
+    /// The stacks with one frame.
     pub fn roots(&self) -> impl Iterator<Item = StackId> {
         self.siblings(self.first_root)
     }
 
-    /// The stacks with one frame more than a stack.
+    /// The children of a stack.
     pub fn children(&self, stack: StackId) -> impl Iterator<Item = StackId> {
         let first = self.first_children.get(stack.index()).copied();
         self.siblings(first.unwrap_or(NONE))
@@ -168,7 +170,7 @@ impl StackTree<'_> {
         })
     }
 
-    /// Visits every stack depth first, before and after what is below it. There is no recursion: stacks may be
+    /// Visits every stack depth-first, before and after its descendants. It does not recurse, because stacks may be
     /// hundreds of thousands of frames deep.
     pub fn visit(&self, mut visit: impl FnMut(Visit)) {
         let mut next = self.first_root;
@@ -176,7 +178,7 @@ impl StackTree<'_> {
             let mut at = StackId(next);
             visit(Visit::Enter(at));
             next = self.first_child(at);
-            // Up until there is a way on.
+            // Go up until there is a sibling.
             while next == NONE {
                 visit(Visit::Leave(at));
                 next = self.next_sibling(at);

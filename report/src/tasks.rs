@@ -7,27 +7,27 @@ use varid_recording::{Membership, SessionRecord};
 
 use crate::fast_hash::FastMap;
 
-/// A task of a [`TaskTable`].
+/// Index of a task in a [`TaskTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId(pub u32);
 
-/// The name of the task that has what was counted in all threads of a process together.
+/// The task name for counts of all threads of a process together.
 const ALL_THREADS: &str = "[all threads]";
 
-/// A service of a [`TaskTable`]: a set of processes.
+/// Index of a service, which is a set of processes, in a [`TaskTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServiceId(pub u32);
 
-/// A program of a [`TaskTable`].
+/// Index of a program in a [`TaskTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProgramId(pub u32);
 
-/// What a process executes from its fork, or an exec, to the next exec.
+/// A program that a process executes: from its fork or exec to the next exec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutedProgram {
     /// The process.
     pub pid: Pid,
-    /// The last name that the process had as this program; None: no name is known.
+    /// The last name of the process while it executed this program. None if unknown.
     pub name: Option<Arc<str>>,
 }
 
@@ -38,11 +38,11 @@ pub struct Task {
     pub pid: Pid,
     /// The thread.
     pub tid: Tid,
-    /// What its process executed then.
+    /// The program of its process at that time.
     pub program: ProgramId,
-    /// The name that it had when it was sampled; `:TID` if none is known.
+    /// The thread name at the time of the sample; `:TID` if unknown.
     pub name: Arc<str>,
-    /// The service that its process belonged to then.
+    /// The service of its process at that time.
     pub service: Option<ServiceId>,
 }
 
@@ -51,7 +51,7 @@ pub struct Task {
 pub struct TaskTable {
     /// By [`TaskId`].
     pub tasks: Vec<Task>,
-    /// By [`ServiceId`]: their names.
+    /// Names by [`ServiceId`].
     pub services: Vec<String>,
     /// By [`ProgramId`].
     pub programs: Vec<ExecutedProgram>,
@@ -64,7 +64,7 @@ impl TaskTable {
         self.tasks.get(usize::try_from(id.0).ok()?)
     }
 
-    /// The name of the process of a task; None: none is known.
+    /// The process name of a task. None if unknown.
     #[must_use]
     pub fn process_name(&self, task: &Task) -> Option<&str> {
         let program = self.programs.get(usize::try_from(task.program.0).ok()?)?;
@@ -79,7 +79,7 @@ impl TaskTable {
     }
 }
 
-/// The names that threads and processes have at the time of the record that is read, and the tasks that were sampled.
+/// Tracks the names of threads and processes up to the current record, and collects the sampled tasks.
 #[derive(Debug)]
 pub(crate) struct TaskTracker {
     table: TaskTable,
@@ -89,19 +89,19 @@ pub(crate) struct TaskTracker {
     memberships: Memberships,
 }
 
-/// What is known of a thread now.
+/// The current state of a thread.
 #[derive(Debug)]
 struct Thread {
     name: Arc<str>,
-    /// The task of its last sample, under this name and in this service.
+    /// The task of its last sample with the current name, and the service at that time.
     task: Option<(Option<ServiceId>, TaskId)>,
 }
 
-/// What is known of a process now.
+/// The current state of a process.
 #[derive(Debug, Default)]
 struct Process {
     name: Option<Arc<str>>,
-    /// The program that it executes, if that was sampled.
+    /// The current program, if it was sampled.
     program: Option<ProgramId>,
 }
 
@@ -112,7 +112,7 @@ impl Thread {
 }
 
 impl TaskTracker {
-    /// With the services that a manifest names.
+    /// Makes a tracker with the services of a manifest.
     pub fn new(memberships: &[Membership]) -> Self {
         let (memberships, services) = Memberships::new(memberships);
         Self {
@@ -127,7 +127,7 @@ impl TaskTracker {
         }
     }
 
-    /// Takes note of what a record says of names.
+    /// Applies a record that changes names.
     pub fn follow(&mut self, record: &SessionRecord) {
         match record {
             SessionRecord::Comm {
@@ -153,7 +153,7 @@ impl TaskTracker {
         }
     }
 
-    /// A thread has another name.
+    /// Sets the name of a thread.
     pub fn set_name(&mut self, (pid, tid): (Pid, Tid), name: Arc<str>) {
         if tid.is_main_thread_of(pid) {
             let process = self.processes.entry(pid).or_default();
@@ -167,26 +167,26 @@ impl TaskTracker {
         self.threads.insert((pid, tid), Thread::new(name));
     }
 
-    /// A process executes another program, whose name is not known yet. Its other threads have ended.
+    /// Handles an exec: the new name is not known yet, and the other threads have ended.
     fn exec(&mut self, pid: Pid) {
         self.processes.remove(&pid);
     }
 
-    /// A thread was made: it has the name of the thread that made it.
+    /// Handles a fork: the new thread inherits the name.
     pub fn fork(&mut self, parent: (Pid, Tid), child: (Pid, Tid)) {
         let (pid, tid) = child;
         if tid.is_main_thread_of(pid) {
-            // What is known belongs to an earlier process of this id.
+            // The pid is reused: drop the state of the earlier process.
             self.processes.remove(&pid);
         }
         match self.threads.get(&parent).map(|thread| &thread.name) {
             Some(name) => self.set_name(child, Arc::clone(name)),
-            // The name that is known belongs to an earlier thread of this id.
+            // The tid is reused: drop the name of the earlier thread.
             None => _ = self.threads.remove(&child),
         }
     }
 
-    /// The name of a thread now.
+    /// The current name of a thread.
     pub fn name(&mut self, thread: (Pid, Tid)) -> &str {
         &self.thread(thread).name
     }
@@ -196,12 +196,12 @@ impl TaskTracker {
         self.threads.entry((pid, tid)).or_insert_with(unnamed)
     }
 
-    /// The name of a process now.
+    /// The current name of a process.
     pub fn process_name(&self, pid: Pid) -> Option<&str> {
         self.processes.get(&pid)?.name.as_deref()
     }
 
-    /// The program that a process executes now.
+    /// The current program of a process.
     fn program(&mut self, pid: Pid) -> ProgramId {
         let process = self.processes.entry(pid).or_default();
         *process.program.get_or_insert_with(|| {
@@ -215,7 +215,7 @@ impl TaskTracker {
         })
     }
 
-    /// The task of what was counted in all threads of a process together.
+    /// The task for counts of all threads of a process together.
     pub fn process_task(&mut self, pid: Pid, time: MonotonicNs) -> TaskId {
         let task = Task {
             pid,
@@ -258,7 +258,7 @@ impl TaskTracker {
         })
     }
 
-    /// The tasks that were sampled so far.
+    /// The tasks that have been sampled so far.
     pub const fn table(&self) -> &TaskTable {
         &self.table
     }
@@ -269,15 +269,15 @@ impl TaskTracker {
     }
 }
 
-/// Which service a process belongs to, and when.
+/// The service of each process over time.
 #[derive(Debug, Clone, Default)]
 struct Memberships {
-    /// Of each process, by time: from when on it belongs to which.
+    /// For each process in order of time: the start of each membership and its service.
     by_process: FastMap<Pid, Vec<(MonotonicNs, Option<ServiceId>)>>,
 }
 
 impl Memberships {
-    /// What a manifest says; and the names of the services, by [`ServiceId`].
+    /// Converts the memberships of a manifest. Also returns the service names by [`ServiceId`].
     fn new(memberships: &[Membership]) -> (Self, Vec<String>) {
         let mut found = Self::default();
         let (mut ids, mut names) = (HashMap::new(), Vec::new());
@@ -297,7 +297,7 @@ impl Memberships {
             let process = found.by_process.entry(*pid);
             process.or_default().push(entry);
         }
-        // The order in a manifest is not trusted.
+        // The manifest is not trusted to be sorted.
         let all = found.by_process.values_mut();
         all.for_each(|entries| entries.sort_by_key(|(since, _)| *since));
         (found, names)

@@ -1,35 +1,35 @@
-//! Which part of a recording is meant by two times?
+//! Parses and checks a time span of a recording.
 
 use std::{fmt, str::FromStr, time::Duration};
 
-/// A span of time since a recording's start, with its begin and without its end. It is written `A..B`: in seconds, or with `s`, `ms` or
-/// `us`; without A it begins with the recording, without B it ends with it.
+/// A time span relative to the start of the recording, including its start and excluding its end. The syntax is `A..B`,
+/// in seconds or with `s`, `ms` or `us`. Without A it starts with the recording; without B it ends with the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeSpan {
     start: Duration,
     end: Option<Duration>,
 }
 
-/// Why a text is no [`TimeSpan`].
+/// The error for an invalid [`TimeSpan`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimeSpanError {
-    /// There are no two dots.
+    /// The two dots are missing.
     #[error("a span is A..B, in seconds since the start: 1.5..3, 500ms..2s, 10.., ..0.5")]
     NoSpan,
-    /// One of the times is none.
+    /// One of the times is invalid.
     #[error("'{0}' is no time: 1.5, 2s, 500ms and 20us are some")]
     NoTime(String),
-    /// It ends before it begins.
+    /// The end precedes the start.
     #[error("it ends before it begins")]
     Empty,
 }
 
 impl TimeSpan {
-    /// A span; without an end to the recording's.
+    /// Makes a span. Without an end it lasts until the end of the recording.
     ///
     /// # Errors
     ///
-    /// It ends where it begins, or before.
+    /// The end is not after the start.
     pub fn new(start: Duration, end: Option<Duration>) -> Result<Self, TimeSpanError> {
         if end.is_some_and(|end| end <= start) {
             return Err(TimeSpanError::Empty);
@@ -37,13 +37,13 @@ impl TimeSpan {
         Ok(Self { start, end })
     }
 
-    /// Whether a time since the recording's start is in it.
+    /// Returns true if the span contains a time since the start of the recording.
     #[must_use]
     pub fn contains(&self, since_start: Duration) -> bool {
         since_start >= self.start && self.end.is_none_or(|end| since_start < end)
     }
 
-    /// How much of a recording that took so long it is.
+    /// Returns the part of the span that lies in a recording of this duration.
     #[must_use]
     pub fn length_in(&self, recording: Duration) -> Duration {
         let end = self.end.map_or(recording, |end| end.min(recording));

@@ -1,27 +1,27 @@
-//! What the numbers of an event count.
+//! Units of an event's periods.
 
 use varid_model::perf;
 use varid_recording::EventDesc;
 
-/// Whether an event's samples are waits of threads, each of which weighs as long as it took.
+/// Returns true if an event's samples are waits of threads, whose weight is their duration.
 pub(crate) fn is_wait_event(event: &EventDesc) -> bool {
-    // What programs of the BPF shim tell: the time that threads wait, or a tracepoint, SYSTEM:NAME.
+    // Output of BPF programs of the shim: thread wait times, or a tracepoint (SYSTEM:NAME).
     let by_bpf = event.config == u64::from(perf::PERF_COUNT_SW_BPF_OUTPUT);
     event.kind == perf::PERF_TYPE_SOFTWARE && by_bpf && !event.name.contains(':')
 }
 
-/// What a number counts.
+/// The unit of a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Of time: the period of a clock.
+    /// Time: the period of a clock.
     Nanoseconds,
-    /// Of anything else that has a period.
+    /// Any other count.
     Events,
     Samples,
 }
 
 impl Unit {
-    /// What the periods of an event count.
+    /// Returns the unit of an event's periods.
     pub fn of(event: &EventDesc) -> Self {
         let clocks = [
             perf::PERF_COUNT_SW_CPU_CLOCK,
@@ -35,7 +35,7 @@ impl Unit {
         }
     }
 
-    /// Its name in reports.
+    /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Nanoseconds => "ns",

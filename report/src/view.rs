@@ -1,112 +1,114 @@
-//! What a view shows of a profile.
+//! Describes what a view shows of a profile.
 
 use varid_model::Layer;
 
 use crate::{name_pattern::NamePattern, weights::EventId};
 
-/// What to show. The default is everything of the first event: layers, images and symbols.
+/// A view of a profile. The default shows everything of the first event: layers, images and symbols.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct View {
-    /// Whose samples; none: the first of [`Profile::events`](crate::Profile::events).
+    /// The event. None selects the first of [`Profile::events`](crate::Profile::events).
     pub event: Option<EventId>,
     /// The table.
     pub table: &'static ReportTable,
-    /// Whether each row has the shares of all events, where the table has groups: [`ReportTable::group`].
+    /// Whether each row has the shares of all events. Applies to tables with groups: [`ReportTable::group`].
     pub side_by_side: bool,
-    /// Only rows of this layer; of tables whose rows are no code only samples whose leaf is of it. Percentages stay those of the whole profile.
+    /// Only rows of this layer. In tables without code in their rows, only samples whose leaf is in it. Percentages
+    /// still refer to the whole profile.
     pub layer: Option<Layer>,
-    /// Only symbols with a matching name; of tables whose rows are no symbols only samples whose leaf has one. Percentages stay those of the whole profile.
+    /// Only symbols with a matching name. In tables without symbols in their rows, only samples whose leaf has one.
+    /// Percentages still refer to the whole profile.
     pub symbol: Option<NamePattern>,
-    /// What rows are sorted by.
+    /// The sort order of rows.
     pub order: RowOrder,
-    /// At most so many rows.
+    /// The most rows.
     pub limit: Option<usize>,
-    /// Only rows whose total has at least so many percent; in call graphs, also only callers and callees that have so many percent of their method's total;
-    /// in trees only branches of so many percent.
+    /// Minimum percentage of a row's total. In call graphs, also the minimum percentage of a caller or callee in its
+    /// method's total. In trees, the minimum percentage of a branch.
     pub min_percent: f64,
-    /// The names of the measures that are shown, of [`Profile::measures`](crate::Profile::measures); empty: samples, with percentages of
-    /// [`percent_of`](Self::percent_of).
+    /// The names of the shown measures, from [`Profile::measures`](crate::Profile::measures). If empty, samples are
+    /// shown, with percentages according to [`percent_of`](Self::percent_of).
     pub measures: Vec<String>,
-    /// What percentages and the order of rows are of, where samples are shown.
+    /// The value for percentages and sorting, if samples are shown.
     pub percent_of: PercentOf,
-    /// How text is made shorter.
+    /// Limits of the text output.
     pub text: TextLimits,
 }
 
-/// How text is made to fit a terminal. The default shortens nothing; JSON and CSV are always whole.
+/// How text is shortened to fit a terminal. The default shortens nothing. JSON and CSV are always complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TextLimits {
-    /// Columns of the terminal. In wider tables names lose parts of them.
+    /// Width of the terminal in columns. Names are shortened in wider tables.
     pub width: Option<usize>,
-    /// Whether what takes much stands out in colour.
+    /// Whether large shares are highlighted in colour.
     pub colour: bool,
-    /// Rows whose total is below so many percent are one line with their number and their sum.
+    /// Rows whose total is below this percentage are folded into one line with their number and their sum.
     pub fold_below: f64,
-    /// At most so many entries of [`EventSummary::missing`](crate::EventSummary::missing), those with the most samples.
+    /// The most entries of [`EventSummary::missing`](crate::EventSummary::missing), those with the most samples first.
     pub missing: Option<usize>,
 }
 
 impl TextLimits {
-    /// Whether the lines of a table are long enough for the images' names beside other ones.
+    /// Returns true if lines are long enough to show image names beside other names.
     pub(crate) fn has_room_for_images(&self) -> bool {
         self.width.is_none_or(|width| width >= 120)
     }
 }
 
-/// A table of a report. A table is a file in `views/` and a line in the list of tables there.
+/// A table of a report. Each table has a file in `views/` and an entry in the list of tables there.
 #[derive(Debug)]
 pub struct ReportTable {
     /// Its name on the command line.
     pub name: &'static str,
     /// Other names on the command line.
     pub aliases: &'static [&'static str],
-    /// What its rows are, for help texts.
+    /// Describes its rows in help texts.
     pub about: &'static str,
-    /// How it is chosen.
+    /// How the user selects it.
     pub choice: TableChoice,
-    /// What its rows are in JSON.
+    /// The kind of its rows in JSON.
     pub rows: &'static str,
-    /// What a profile needs for it.
+    /// The data that a profile needs for it.
     pub needs: &'static [TableNeed],
-    /// What rows are groups of, where several events can stand side by side and sessions can be compared.
+    /// The groups of its rows, if it supports several events side by side and comparisons.
     pub group: Option<GroupBy>,
-    /// The names of the measures that it shows if none are named; empty: samples.
+    /// The measures that it shows by default. Empty for samples.
     pub measures: &'static [&'static str],
 }
 
-/// How a table is chosen on the command line.
+/// How a table is selected on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableChoice {
     /// `--by NAME`.
     ByName,
-    /// The same; help texts do not list it.
+    /// `--by NAME`, but not listed in help texts.
     Hidden,
-    /// It has an option of its own, or is what is shown without one.
+    /// By an option of its own, or as the default.
     OwnOption,
 }
 
-/// What a table needs of a profile.
+/// Data that a table needs in a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableNeed {
     /// Source lines: [`NameOptions::lines`](crate::NameOptions::lines).
     Lines,
-    /// Functions that were compiled into their callers as frames: [`NameOptions::inlined`](crate::NameOptions::inlined).
+    /// Inlined functions as separate frames: [`NameOptions::inlined`](crate::NameOptions::inlined).
     Inlined,
     /// [`Options::sampled_frames`](crate::Options::sampled_frames).
     SampledFrames,
-    /// It has all events: for each event alone it would be the same again.
+    /// All events at once: a table for each event would be the same.
     AllEvents,
 }
 
 impl ReportTable {
-    /// Returns true if it needs this of a profile.
+    /// Returns true if the table needs this data.
     #[must_use]
     pub fn needs(&self, need: TableNeed) -> bool {
         self.needs.contains(&need)
     }
 }
 
-/// Tables are the same if they have the same name.
+/// Tables are equal if their names are equal.
 impl PartialEq for ReportTable {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -115,38 +117,38 @@ impl PartialEq for ReportTable {
 
 impl Eq for ReportTable {}
 
-/// What the rows of a table are sorted by.
+/// The sort order of a table's rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RowOrder {
-    /// What they took by themselves, the most first.
+    /// By own weight, descending.
     #[default]
     Own,
-    /// What they took with what they called, the most first.
+    /// By total weight, descending.
     Total,
-    /// Their layers and names.
+    /// By layer and name.
     Name,
 }
 
-/// What a tree of stacks begins with.
+/// The direction of a call tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TreeDirection {
-    /// The outermost frames; below a function what it called.
+    /// From the outermost frames to callees.
     #[default]
     TopDown,
-    /// Leaves; below a function who called it.
+    /// From the leaves to callers.
     BottomUp,
 }
 
-/// What a row of a table is.
+/// The items by which rows are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupBy {
     /// A dex file, library, or kernel module.
     Image,
     /// A method or function.
     Symbol,
-    /// A line of a method or function; known if [`NameOptions::lines`](crate::NameOptions::lines) is set.
+    /// A line of a method or function, if [`NameOptions::lines`](crate::NameOptions::lines) is set.
     Line,
-    /// A thread under one of its names, in one of its services.
+    /// A thread under one name and in one service.
     Thread,
     /// A process.
     Process,
@@ -157,7 +159,7 @@ pub enum GroupBy {
 }
 
 impl GroupBy {
-    /// Its name on the command line and in JSON.
+    /// Returns the name on the command line and in JSON.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Image => "image",
@@ -171,18 +173,18 @@ impl GroupBy {
     }
 }
 
-/// What percentages are of.
+/// The value that percentages refer to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PercentOf {
-    /// The sum of the samples' periods, as perf has it: right however the rate varied.
+    /// The sum of the samples' periods, like perf. Correct even if the rate varied.
     #[default]
     Period,
-    /// The number of samples, as OProfile has it.
+    /// The number of samples, like OProfile.
     Samples,
 }
 
 impl PercentOf {
-    /// Its name in JSON.
+    /// Returns the name in JSON.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Period => "period",

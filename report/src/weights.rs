@@ -1,4 +1,4 @@
-//! The weights of stacks: how much each took, in each counter.
+//! The weights of stacks in each counter.
 
 use varid_model::Period;
 use varid_recording::CounterId;
@@ -9,27 +9,27 @@ use crate::{
     tasks::TaskId,
 };
 
-/// An event of a recording, by its place among the manifest's.
+/// Index of an event in the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId(pub u32);
 
 impl EventId {
-    /// Its place among the manifest's events.
+    /// Index among the manifest's events.
     #[must_use]
     pub fn index(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 }
 
-/// What one number of a weight counts: a column of a [`WeightTable`].
+/// The counter of a value of a weight: a column of a [`WeightTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ProfileCounter {
-    /// Samples of an event.
+    /// Number of samples of an event.
     Samples(EventId),
-    /// The sum of the periods of an event's samples, in the event's unit: nanoseconds for cpu-clock.
+    /// Sum of the periods of an event's samples, in the event's unit, for example nanoseconds for cpu-clock.
     Period(EventId),
-    /// A counter of the session's calling contexts. Exact: nothing is sampled.
+    /// A counter of the session's calling contexts. It is exact, not sampled.
     Context(CounterId),
 }
 
@@ -41,15 +41,15 @@ impl ProfileCounter {
     }
 }
 
-/// The most counters that a [`Weight`] has values of.
+/// The most counters of a [`Weight`].
 pub const MAX_COUNTERS: usize = 4;
 
-/// The values of up to [`MAX_COUNTERS`] counters, in the order in which these are listed. Values of further counters are 0.
+/// The values of up to [`MAX_COUNTERS`] counters, in the order of the counters. Values of further counters are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Weight([u64; MAX_COUNTERS]);
 
 impl Weight {
-    /// A weight of these values; those behind the [`MAX_COUNTERS`]th are left out.
+    /// Makes a weight from these values. Values after the first [`MAX_COUNTERS`] are ignored.
     #[must_use]
     pub fn new(values: impl IntoIterator<Item = u64>) -> Self {
         let mut weight = Self::default();
@@ -59,13 +59,13 @@ impl Weight {
         weight
     }
 
-    /// The value of a counter, by its place in the list.
+    /// Returns the value of a counter, given by its index.
     #[must_use]
     pub fn get(&self, place: usize) -> u64 {
         self.0.get(place).copied().unwrap_or_default()
     }
 
-    /// Adds another. A sum that does not fit stays at the largest number.
+    /// Adds another weight, saturating.
     pub fn add(&mut self, other: Self) {
         for (value, other) in self.0.iter_mut().zip(other.0) {
             *value = value.saturating_add(other);
@@ -79,7 +79,7 @@ impl Weight {
     }
 }
 
-/// Samples, and the sum of their periods.
+/// A number of samples, and the sum of their periods.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SampleWeight {
     samples: u64,
@@ -87,38 +87,38 @@ pub struct SampleWeight {
 }
 
 impl SampleWeight {
-    /// So many samples, with this sum of their periods.
+    /// Makes a weight from a number of samples and the sum of their periods.
     #[must_use]
     pub const fn new(samples: u64, period: u64) -> Self {
         Self { samples, period }
     }
 
-    /// Samples.
+    /// Number of samples.
     #[must_use]
     pub const fn samples(self) -> u64 {
         self.samples
     }
 
-    /// The sum of their periods.
+    /// Sum of their periods.
     #[must_use]
     pub const fn period(self) -> u64 {
         self.period
     }
 
-    /// Adds another. A sum that does not fit stays at the largest number.
+    /// Adds another weight, saturating.
     pub const fn add(&mut self, other: Self) {
         self.samples = self.samples.saturating_add(other.samples);
         self.period = self.period.saturating_add(other.period);
     }
 
-    /// Returns true if there is no sample, and no period.
+    /// Returns true if both values are 0.
     #[must_use]
     pub const fn is_zero(&self) -> bool {
         self.samples == 0 && self.period == 0
     }
 }
 
-/// Of a weight of [`ProfileCounter::of_samples`].
+/// Converts a weight of [`ProfileCounter::of_samples`].
 impl From<Weight> for SampleWeight {
     fn from(weight: Weight) -> Self {
         Self::new(weight.get(0), weight.get(1))
@@ -130,28 +130,28 @@ impl From<Weight> for SampleWeight {
 pub struct WeightRow<W = Weight> {
     /// The thread.
     pub task: TaskId,
-    /// The stack whose leaf was sampled or counted; None: no frame is known.
+    /// The stack whose leaf was sampled or counted. None if no frame is known.
     pub stack: Option<StackId>,
-    /// The values of the counters that were asked for.
+    /// The values of the requested counters.
     pub weight: W,
 }
 
-/// The weights of stacks in tasks: a row for each pair of a task and a leaf's stack, a column for each counter.
+/// The weights of stacks in tasks. It has a row for each pair of a task and a leaf's stack, and a column for each counter.
 ///
-/// A row takes 8 bytes, and 8 for each counter that has a value in it or in one of the 63 rows around it.
+/// A row takes 8 bytes, plus 8 for each counter that has a value in its page of 64 rows.
 #[derive(Debug, Clone, Default)]
 pub struct WeightTable {
     counters: Vec<ProfileCounter>,
     /// By row.
     tasks: Vec<TaskId>,
-    /// By row; [`NONE`] for no stack.
+    /// By row. [`NONE`] if there is no stack.
     stacks: Vec<u32>,
     /// By counter.
     columns: Vec<Column>,
 }
 
-/// The values of a counter, by row. A page of rows without values is not there: most of a thousand events have no samples in
-/// most rows.
+/// The values of a counter, by row. Pages without values are not allocated: if there are a thousand events, most have
+/// no samples in most rows.
 #[derive(Debug, Clone, Default)]
 struct Column {
     pages: Vec<Option<Box<[u64; PAGE]>>>,
@@ -193,7 +193,7 @@ impl Column {
 }
 
 impl WeightTable {
-    /// What the columns count.
+    /// The counters of the columns.
     #[must_use]
     pub fn counters(&self) -> &[ProfileCounter] {
         &self.counters
@@ -205,13 +205,13 @@ impl WeightTable {
         self.stacks.len()
     }
 
-    /// Whether there is no row.
+    /// Returns true if there is no row.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()
     }
 
-    /// The rows that have a value in any of these counters. A counter that the table does not have is 0.
+    /// The rows that have a value in any of these counters. Counters that are not in the table are 0.
     pub fn rows(&self, counters: &[ProfileCounter]) -> impl Iterator<Item = WeightRow> + use<'_> {
         let columns = counters.iter().map(|counter| self.column(*counter));
         let columns: Vec<_> = columns.take(MAX_COUNTERS).collect();
@@ -254,7 +254,7 @@ impl WeightTable {
         self.sum(&ProfileCounter::of_samples(event)).into()
     }
 
-    /// The weight of each stack by itself, by [`StackId`].
+    /// The own weight of each stack, by [`StackId`].
     #[must_use]
     pub fn by_stack(&self, stacks: &StackTable, counters: &[ProfileCounter]) -> Vec<Weight> {
         let mut weights = vec![Weight::default(); stacks.len()];
@@ -267,7 +267,7 @@ impl WeightTable {
         weights
     }
 
-    /// Bytes that the table has allocated.
+    /// Number of bytes allocated for the table.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let ids = bytes_of(&self.tasks).saturating_add(bytes_of(&self.stacks));
@@ -281,13 +281,13 @@ impl WeightTable {
     }
 }
 
-/// A weight table that grows.
+/// Builds a weight table.
 #[derive(Debug, Default)]
 pub(crate) struct WeightTableBuilder {
     table: WeightTable,
-    /// The columns of counters.
+    /// Column indices of counters.
     columns: FastMap<ProfileCounter, usize>,
-    /// By stack, its first row, or [`NONE`]: most stacks are of one task, and new ones have the latest numbers.
+    /// By stack, its first row or [`NONE`]: most stacks occur in one task only, and new stacks have the highest indices.
     first_rows: Vec<u32>,
     /// Further rows by task and stack.
     rows: FastMap<(TaskId, u32), u32>,
@@ -333,7 +333,7 @@ impl WeightTableBuilder {
 
     fn row(&mut self, key: (TaskId, u32)) -> u32 {
         let (task, stack) = key;
-        // There are fewer rows than bytes in the recording.
+        // A table has fewer rows than the recording has bytes.
         let next = u32::try_from(self.table.len()).unwrap_or(NONE);
         let task_of = |row: u32| self.table.tasks.get(place(row)?);
         let row = match first_row(&mut self.first_rows, stack) {
@@ -353,7 +353,7 @@ impl WeightTableBuilder {
 
     fn column(&mut self, counter: ProfileCounter) -> usize {
         let counters = &self.table.counters;
-        // Mostly there is one event: its counters come first.
+        // In most recordings there is one event, whose counters come first.
         if let Some(place) = counters.iter().take(4).position(|known| *known == counter) {
             return place;
         }
@@ -366,7 +366,7 @@ impl WeightTableBuilder {
         column
     }
 
-    /// The table; nothing can be added any more, which frees what finds rows.
+    /// Returns the table and frees the lookup structures.
     pub fn finish(self) -> WeightTable {
         let mut table = self.table;
         table.tasks.shrink_to_fit();
@@ -375,7 +375,7 @@ impl WeightTableBuilder {
     }
 }
 
-/// Where the first row of a stack is kept; none of no stack.
+/// The entry for the first row of a stack. None if there is no stack.
 fn first_row(rows: &mut Vec<u32>, stack: u32) -> Option<&mut u32> {
     let place = place(stack)?;
     if rows.len() <= place {

@@ -1,4 +1,4 @@
-//! What is asked for of a method, and what is the answer?
+//! The request for an annotation, and its result.
 
 use std::{ops::Range, path::PathBuf, sync::Arc};
 
@@ -12,57 +12,58 @@ use crate::{
     weights::{EventId, SampleWeight},
 };
 
-/// What to annotate. The default is the whole method that has most samples, without sources.
+/// A request for an annotation. The default is the whole method with the most samples, without sources.
 #[derive(Debug, Clone, Default)]
 pub struct AnnotateRequest {
-    /// Its name, a part of it, a regular expression, or its address in its file (`0x…`); none: the hottest.
+    /// The method's name, a part of it, a regular expression, or its address in its file (`0x…`). None selects the
+    /// hottest method.
     pub method: Option<String>,
-    /// Only methods of images whose name has this in it.
+    /// Only methods in images whose name contains this.
     pub image: Option<String>,
     /// Only methods of this layer.
     pub layer: Option<Layer>,
     /// Only methods with a matching name.
     pub symbol: Option<NamePattern>,
-    /// Whose samples; none: those of the profile's first event.
+    /// The event. None selects the profile's first event.
     pub event: Option<EventId>,
-    /// What percentages are of.
+    /// The value that percentages refer to.
     pub percent_of: PercentOf,
-    /// Folders and archives that have the sources.
+    /// Folders and archives with sources.
     pub sources: Vec<PathBuf>,
-    /// Only so many lines, the hottest, and those around them.
+    /// The most lines, hottest first, not counting their context.
     pub limit: Option<usize>,
-    /// Lines before and behind each.
+    /// Number of lines before and after each line.
     pub context: usize,
 }
 
-/// What a request is answered with.
+/// The result of a request.
 #[derive(Debug, Clone)]
 pub enum Annotated {
     /// The method.
     Method(Box<Annotation>),
-    /// Several methods are meant.
+    /// The name is ambiguous.
     Candidates(Candidates),
 }
 
-/// Methods that a name may mean, those with most samples first.
+/// The methods that match an ambiguous name, sorted by descending samples.
 #[derive(Debug, Clone)]
 pub struct Candidates {
-    /// The name.
+    /// The requested name.
     pub name: String,
     /// The methods.
     pub methods: Vec<Candidate>,
-    /// How many more there are.
+    /// The number of candidates that are not listed.
     pub more: usize,
 }
 
-/// A method that a name may mean.
+/// A method that matches an ambiguous name.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// What it is, with its samples.
+    /// The method with its samples.
     pub method: AnnotatedMethod,
-    /// How many percent of all samples are in it.
+    /// Own samples of the method as a percentage of all samples.
     pub own_percent: f64,
-    /// How many percent of all samples have it in their stack.
+    /// Total samples of the method as a percentage of all samples.
     pub total_percent: f64,
 }
 
@@ -71,82 +72,82 @@ pub struct Candidate {
 pub struct Annotation {
     /// The method.
     pub method: AnnotatedMethod,
-    /// What all samples of the event weigh.
+    /// The weight of all samples of the event.
     pub all: SampleWeight,
-    /// What percentages are of.
+    /// The value that percentages refer to.
     pub percent_of: PercentOf,
     /// The event's name.
     pub event: String,
     /// The session folder.
     pub session: PathBuf,
-    /// Which samples count, as on the command line; empty: all.
+    /// The selection of samples as on the command line. Empty if all count.
     pub selected_by: String,
-    /// Where the instructions were read.
+    /// The file from which the instructions were read.
     pub code_file: Option<String>,
-    /// The source files with lines of it, that of the first instruction first.
+    /// The source files with lines of the method. The file of the first instruction comes first.
     pub files: Vec<AnnotatedFile>,
-    /// What is not shown, why, and what would show it.
+    /// Notes on missing data: the reason, and how to get it.
     pub notes: Vec<String>,
 }
 
-/// Which method is annotated.
+/// The method of an annotation.
 #[derive(Debug, Clone)]
 pub struct AnnotatedMethod {
     /// Its name.
     pub name: String,
-    /// Its name in the recording, if a mapping file gives it another one.
+    /// The name in the recording, if a mapping file renames it.
     pub recorded: Option<String>,
     /// The name of its image.
     pub image: String,
-    /// Where the image was when it was recorded.
+    /// The recorded path of the image.
     pub path: Option<PathBuf>,
-    /// What its samples count for.
+    /// The layer of its samples.
     pub layer: Layer,
-    /// Whether it is the copies of it in its callers.
+    /// Whether it stands for the inlined copies of the function in its callers.
     pub inlined: bool,
-    /// Its addresses in its file; none: it has none of its own, or is not in a file.
+    /// The addresses in its file. None if it is inlined or not in a file.
     pub addresses: Option<Range<u64>>,
-    /// What its instructions are; none: they are not shown.
+    /// The kind of its instructions. None if they are not shown.
     pub code: Option<&'static str>,
-    /// With samples in its own instructions, those of functions compiled into it among them.
+    /// Samples in its instructions, including those of functions inlined into it.
     pub own: SampleWeight,
-    /// With samples that have it in their stack.
+    /// Samples with the method in their stack.
     pub total: SampleWeight,
-    /// The part of its samples of which the instruction is one near that which executed.
+    /// The part of its samples with an approximate instruction.
     pub approximate: SampleWeight,
 }
 
 /// The lines of a source file.
 #[derive(Debug, Clone)]
 pub struct AnnotatedFile {
-    /// Its name as the compiler recorded it; none: the instructions have no lines.
+    /// The name recorded by the compiler. None for instructions without lines.
     pub name: Option<Arc<str>>,
-    /// Where its text was found.
+    /// Where the source was found.
     pub found: Option<String>,
-    /// Its lines that are shown, by number.
+    /// The shown lines in ascending order.
     pub lines: Vec<AnnotatedLine>,
 }
 
-/// A source line; without a number, the instructions that have none.
+/// A source line, or, if it has no number, the instructions without a line.
 #[derive(Debug, Clone, Default)]
 pub struct AnnotatedLine {
-    /// Its number, from 1.
+    /// Line number, from 1.
     pub number: Option<u32>,
     /// Its text.
     pub source: Option<String>,
-    /// Whether it is of the method, not one between or around lines that are.
+    /// Whether the line belongs to the method. False for other lines between and around them.
     pub is_of_method: bool,
-    /// What it took.
+    /// The samples of the line.
     pub share: SampleShare,
-    /// The part of its samples of which the line is one near that which executed.
+    /// The part of its samples with an approximate line.
     pub approximate: SampleWeight,
-    /// The lines of functions compiled into it.
+    /// The lines of functions inlined into it.
     pub inlined: Vec<InlinedLine>,
-    /// Its instructions, by address.
+    /// Its instructions in order of address.
     pub instructions: Vec<AnnotatedInstruction>,
 }
 
-/// A line of a function that was compiled into an annotated one.
+/// A line of a function that was inlined into the annotated one.
 #[derive(Debug, Clone)]
 pub struct InlinedLine {
     /// The function.
@@ -155,44 +156,44 @@ pub struct InlinedLine {
     pub line: Option<(Arc<str>, u32)>,
     /// Its text.
     pub source: Option<String>,
-    /// With samples at it.
+    /// Samples at this line.
     pub own: SampleWeight,
 }
 
 /// An instruction with its samples.
 #[derive(Debug, Clone)]
 pub struct AnnotatedInstruction {
-    /// Its address in the file; of bytecode its offset in the dex file.
+    /// Address in the file. For bytecode, the offset in the dex file.
     pub address: u64,
-    /// Where it is in the method: of bytecode in code units, else its address.
+    /// Position in the method: in code units for bytecode, otherwise the address.
     pub place: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub len: u32,
-    /// What it reads like.
+    /// The disassembly.
     pub text: String,
-    /// What it took.
+    /// The samples of the instruction.
     pub share: SampleShare,
-    /// The part of its samples of which the instruction is one near that which executed.
+    /// The part of its samples that are approximate.
     pub approximate: SampleWeight,
 }
 
-/// How the text of an annotation looks.
+/// Options for the text of an annotation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AnnotationText {
-    /// Columns of the terminal; none: lines are as long as they are.
+    /// Width of the terminal in columns. None does not limit lines.
     pub width: Option<usize>,
-    /// Whether hot lines have colours.
+    /// Whether hot lines are coloured.
     pub colour: bool,
 }
 
 impl Annotation {
-    /// How many percent of all samples a weight is.
+    /// Returns the percentage of a weight in all samples.
     pub(super) fn of_all(&self, weight: SampleWeight) -> f64 {
         let value = |weight| self.percent_of.value(weight);
         percent(value(weight), value(self.all))
     }
 
-    /// How many percent of the method's own samples a weight is.
+    /// Returns the percentage of a weight in the method's own samples.
     pub(super) fn of_method(&self, weight: SampleWeight) -> f64 {
         let value = |weight| self.percent_of.value(weight);
         percent(value(weight), value(self.method.own))

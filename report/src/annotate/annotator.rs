@@ -1,4 +1,4 @@
-//! What is one method's annotation made of?
+//! Annotates one method after the other.
 
 use varid_recording::ImageKind;
 
@@ -18,23 +18,23 @@ use crate::{
     shares::SampleShare,
 };
 
-/// Why nothing is shown of a method that was compiled at run time but how much it took.
+/// Note for a method with run-time code, of which only the samples are known.
 const RUN_TIME: &str = "no lines and no instructions: of code that was made at run time a session has the names; 'varid report --callgraph --symbol NAME' has its callers and what it calls";
 
-/// Annotates methods of an event, one after the other. Methods of one image should follow each other: its file is opened once for them.
+/// Annotates methods of an event. Methods of the same image should follow each other, so that its file is opened only once.
 #[derive(Debug)]
 pub struct Annotator<'s, 'p> {
     scope: &'s Scope<'p>,
     request: &'s AnnotateRequest,
     sources: Sources,
-    /// The file of the method before, or a note that says why there is none.
+    /// The file of the previous method, or a note on why it could not be opened.
     file: Option<(ImageId, Result<CodeFile<'p>, String>)>,
 }
 
 impl<'s, 'p> Annotator<'s, 'p> {
     /// # Errors
     ///
-    /// A folder or archive of the request's sources is not there.
+    /// A folder or archive of the request's sources does not exist.
     pub fn new(scope: &'s Scope<'p>, request: &'s AnnotateRequest) -> Result<Self> {
         Ok(Self {
             scope,
@@ -44,7 +44,7 @@ impl<'s, 'p> Annotator<'s, 'p> {
         })
     }
 
-    /// The annotation of a symbol that took this.
+    /// Annotates a symbol with this share.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl<'s, 'p> Annotator<'s, 'p> {
         Ok(annotation)
     }
 
-    /// Opens the file of a symbol's image, if that of the symbol before is another one.
+    /// Opens the file of a symbol's image, unless it is already open.
     fn open_file(&mut self, id: SymbolId) -> Result<()> {
         let profile = self.scope.profile;
         let Some(symbol) = profile.frames.symbol(id) else {

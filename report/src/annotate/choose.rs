@@ -1,4 +1,4 @@
-//! Which method is meant?
+//! Selects the methods of a request.
 
 use std::collections::HashMap;
 
@@ -16,26 +16,26 @@ use crate::{
     weights::SampleWeight,
 };
 
-/// So many candidates are shown at most.
+/// The most candidates that are listed.
 const MOST: usize = 40;
 
-/// Which methods are meant.
+/// The selected methods.
 pub enum Choice {
     One(SymbolId, SampleShare),
     Several(Candidates),
 }
 
-/// The method that a request means.
+/// Selects the method of a request.
 ///
 /// # Errors
 ///
-/// [`Error::NoMethod`]: there is none with samples.
+/// [`Error::NoMethod`]: no such method has samples.
 pub fn choose(scope: &Scope, request: &AnnotateRequest) -> Result<Choice> {
     let selected = selected(scope, request);
     let Some(text) = &request.method else {
         let hottest = selected.iter().max_by_key(|(id, symbol, share)| {
             let own = scope.sample_value(share.own);
-            // Of equals the named one, then the first.
+            // If the weights are equal, prefer a symbol with a name, then the first one.
             (own, symbol.named, std::cmp::Reverse(*id))
         });
         return match hottest {
@@ -56,7 +56,8 @@ pub fn choose(scope: &Scope, request: &AnnotateRequest) -> Result<Choice> {
     }
 }
 
-/// If all are one method that a runtime has compiled in several ways, the hottest of them, with what they took together.
+/// If all candidates are variants of one method that a runtime compiled several times, returns the hottest one with the
+/// sum of the shares.
 fn one_method(scope: &Scope, meant: &[Found]) -> Option<(SymbolId, SampleShare)> {
     let mut functions = meant.iter().map(|(_, symbol, _)| {
         let is_compiled = symbol.run_time && !symbol.inlined;
@@ -77,8 +78,8 @@ fn one_method(scope: &Scope, meant: &[Found]) -> Option<(SymbolId, SampleShare)>
     Some((hottest.0, share))
 }
 
-/// The methods that took at least so many percent of all, by themselves or with what they called, those that took most by themselves first. None of the
-/// kernel, whose code no file has.
+/// Returns the methods with at least these own or total percentages, sorted by descending own share. Kernel functions
+/// are skipped, because there is no file with their code.
 pub fn hottest(scope: &Scope, (own, total): (f64, f64)) -> Vec<(SymbolId, SampleShare)> {
     let mut found = selected(scope, &AnnotateRequest::default());
     found.retain(|(_, symbol, share)| {
@@ -98,7 +99,7 @@ pub fn hottest(scope: &Scope, (own, total): (f64, f64)) -> Vec<(SymbolId, Sample
 
 type Found<'p> = (SymbolId, &'p ProfileSymbol, SampleShare);
 
-/// The methods with samples that the request's filters leave.
+/// Returns the methods with samples that pass the request's filters.
 fn selected<'p>(scope: &Scope<'p>, request: &AnnotateRequest) -> Vec<Found<'p>> {
     let frames = &scope.profile.frames;
     let shares = shares(scope);
@@ -121,7 +122,8 @@ fn selected<'p>(scope: &Scope<'p>, request: &AnnotateRequest) -> Vec<Found<'p>> 
     found
 }
 
-/// What each symbol took. What functions took that were compiled into another one, that one took by itself, too.
+/// Returns the share of each symbol. The samples of inlined functions are also own samples of the function that they
+/// were inlined into.
 fn shares(scope: &Scope) -> HashMap<SymbolId, SampleShare> {
     let (frames, stacks) = (&scope.profile.frames, &scope.profile.stacks);
     let found = scope.weights.by_frame(|frame| scope.symbol_of(frame));
@@ -148,8 +150,8 @@ fn shares(scope: &Scope) -> HashMap<SymbolId, SampleShare> {
     shares
 }
 
-/// Those that a name means: by the whole name, its last part or the address, else by a part of it, else as a regular expression. Functions go
-/// before those that were compiled into them and have such a name.
+/// Returns the candidates for a name. The whole name, its last part or the address take precedence, then a part of it,
+/// then a regular expression. Functions precede the functions inlined into them that have such a name.
 fn meant<'p>(text: &str, selected: &[Found<'p>]) -> Vec<Found<'p>> {
     let address = text.strip_prefix("0x");
     let address = address.and_then(|digits| u64::from_str_radix(digits, 16).ok());
@@ -221,7 +223,7 @@ fn candidates(scope: &Scope, text: &str, mut found: Vec<Found>) -> Candidates {
     }
 }
 
-/// What a profile knows of a symbol that took this.
+/// Describes a symbol with this share.
 pub fn described(scope: &Scope, id: SymbolId, share: SampleShare) -> AnnotatedMethod {
     let frames = &scope.profile.frames;
     let symbol = frames.symbol(id);

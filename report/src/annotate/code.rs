@@ -1,4 +1,4 @@
-//! Which instructions does a method have?
+//! Reads the instructions of a method.
 
 use std::{
     fmt::{self, Write},
@@ -21,25 +21,25 @@ use crate::{
     profile::Profile,
 };
 
-/// The longest text of an instruction that is kept, in characters: a string constant can have 65,535.
+/// The longest disassembly in characters. A string constant can have 65,535.
 const LONGEST: usize = 400;
-/// The most instructions of a method that are shown.
+/// The most instructions of a method.
 const MOST: usize = 1 << 18;
 
 /// A method's instructions.
 #[derive(Debug, Default)]
 pub enum Code {
-    /// They are not known.
+    /// Unknown instructions.
     #[default]
     None,
-    /// Bytecode; and where the dex file was found.
+    /// Bytecode, and the path of the dex file.
     Dex(Vec<CodeInstruction>, String),
-    /// Of a machine: which; and where the file was found.
+    /// Machine code, the instruction set, and the path of the file.
     Machine(Vec<CodeInstruction>, &'static str, String),
 }
 
 impl Code {
-    /// What they are: `dex`, or the instruction set.
+    /// The kind of instructions: `dex`, or the instruction set.
     pub const fn kind(&self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -48,7 +48,7 @@ impl Code {
         }
     }
 
-    /// The instructions, by address.
+    /// The instructions in order of address.
     pub fn instructions(&self) -> &[CodeInstruction] {
         match self {
             Self::None => &[],
@@ -56,7 +56,8 @@ impl Code {
         }
     }
 
-    /// Where an instruction is in the method, as disassemblers of its kind say it: of bytecode in code units from its begin.
+    /// Returns the position of an instruction as shown by disassemblers of its kind: the address or, for bytecode, the
+    /// distance from the start in code units.
     pub const fn place(&self, start: u64, address: u64) -> u64 {
         match self {
             Self::Dex(..) => address.saturating_sub(start) / 2,
@@ -73,7 +74,7 @@ impl Code {
     }
 }
 
-/// Reads the instructions at a range of addresses of a file. Why there are none, or not all, becomes a note.
+/// Reads the instructions in an address range of a file. A note gives the reason if some are missing.
 pub fn read(
     of: &CodeFile,
     range: Range<u64>,
@@ -116,11 +117,12 @@ fn bytecode(
     Ok(Code::Dex(instructions, place.clone()))
 }
 
-/// The instructions of the method that has this range of a dex file, or of one of those that follow it in its container.
+/// Returns the instructions of the method with this range in a dex file, or in one of the following dex files of its
+/// container.
 fn dex_instructions(dex: &DexFile, range: Range<u64>) -> Result<Vec<CodeInstruction>, String> {
     let start = u32::try_from(range.start).unwrap_or(u32::MAX);
     let original = original(dex, start)?;
-    // Where the copy of shared instructions has those of the file.
+    // Maps an offset in the file to the one in the copy of shared instructions.
     let shown_at = |offset: u32| offset.wrapping_sub(original).wrapping_add(start);
     let mut header = Some(dex.header_offset());
     while let Some(at) = header {
@@ -130,7 +132,7 @@ fn dex_instructions(dex: &DexFile, range: Range<u64>) -> Result<Vec<CodeInstruct
         let Some(method) = index.lookup(original) else {
             continue;
         };
-        // One that cannot be read is the last.
+        // Stop at the first instruction that cannot be decoded.
         let instructions = one.disassemble(method).map_while(Result::ok);
         let instruction = |found: varid_symbolizer::dex::Instruction| CodeInstruction {
             address: shown_at(found.offset).into(),
@@ -142,7 +144,7 @@ fn dex_instructions(dex: &DexFile, range: Range<u64>) -> Result<Vec<CodeInstruct
     Err("the dex file has no method there".to_owned())
 }
 
-/// The offset in a dex file of an instruction, which may be one of a copy behind the file's end.
+/// Returns the original offset of an instruction in a dex file. The given offset may be in a copy after the file's end.
 fn original(dex: &DexFile, offset: u32) -> Result<u32, String> {
     if (offset as usize) < dex.bytes().len() {
         return Ok(offset);
@@ -186,7 +188,7 @@ fn machine_code(image: &OpenImage, file: &ImageFile, range: Range<u64>) -> Resul
     ))
 }
 
-/// Where a call or a branch leads, if its text ends with that.
+/// Returns the target of a call or branch, if the disassembly ends with one.
 fn target(text: &str) -> Option<u64> {
     let (mnemonic, operands) = text.split_once(' ')?;
     let leads = mnemonic.starts_with(['b', 'c', 'j', 't']);
@@ -194,10 +196,10 @@ fn target(text: &str) -> Option<u64> {
     u64::from_str_radix(last.strip_prefix("0x")?, 16).ok()
 }
 
-/// A text in one line that is not too long. No more is made of the text than is shown.
+/// Formats a text as one line and truncates it. Formatting stops at the limit.
 fn shown(text: impl fmt::Display) -> String {
     let mut start = TextStart::default();
-    // An error means that the rest is left out.
+    // An error only means that the rest was truncated.
     let _ = write!(start, "{text}");
     let line = one_line(&start.text);
     match line.char_indices().nth(LONGEST) {
@@ -206,7 +208,7 @@ fn shown(text: impl fmt::Display) -> String {
     }
 }
 
-/// The first characters of a text: a few more than are shown.
+/// Collects the start of a text, slightly more than is shown.
 #[derive(Default)]
 struct TextStart {
     text: String,
@@ -234,7 +236,7 @@ mod tests {
     use super::{LONGEST, shown};
     use std::{cell::Cell, fmt};
 
-    /// A text without an end, which counts its pieces.
+    /// An infinite text that counts its pieces.
     struct Endless<'c>(&'c Cell<usize>);
 
     impl fmt::Display for Endless<'_> {

@@ -1,4 +1,4 @@
-//! Which file has the code of a method?
+//! The file with the code of a method.
 
 use std::{cell::OnceCell, path::Path};
 
@@ -13,20 +13,20 @@ use crate::{
     profile::Profile,
 };
 
-/// The file of an image, open for all methods that are in it.
+/// The file of an image, kept open for all its methods.
 #[derive(Debug)]
 pub struct CodeFile<'p> {
     pub image: OpenImage<'p>,
     pub file: &'p ImageFile,
-    /// The dex file that the file stands for, once it is looked for.
+    /// The original dex file of a substitute, found on first use.
     dex: OnceCell<Result<RecordedDex, String>>,
 }
 
-/// A recorded dex file, and where it was found.
+/// A recorded dex file and its path.
 type RecordedDex = (DexFile<'static>, String);
 
 impl<'p> CodeFile<'p> {
-    /// Opens the file of a symbol's image. The inner error is a note that says why there is none.
+    /// Opens the file of a symbol's image. The inner error is a note with the reason why it is missing.
     ///
     /// # Errors
     ///
@@ -62,11 +62,11 @@ impl<'p> CodeFile<'p> {
         })
     }
 
-    /// The recorded dex file of a substitute.
+    /// Finds the recorded dex file of a substitute.
     ///
     /// # Errors
     ///
-    /// It is nowhere: where it was looked for.
+    /// It was not found; the error lists the searched places.
     pub fn dex(
         &self,
         profile: &Profile,

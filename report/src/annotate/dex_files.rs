@@ -1,4 +1,4 @@
-//! Where is the recorded dex file?
+//! Finds the recorded dex file.
 
 use std::{
     fs,
@@ -10,20 +10,20 @@ use varid_symbolizer::{container, dex::DexFile, hex};
 
 use crate::{name_options::NameOptions, naming::inside};
 
-/// No file that holds dex files is larger: offsets in an archive have 32 bits.
+/// The largest file that can contain dex files: offsets in an archive have 32 bits.
 const MAX_FILE: u64 = 1 << 32;
-/// The most files of folders of `--symbols` that are looked at.
+/// The most files in folders of `--symbols` that are searched.
 const MAX_FILES: usize = 4096;
-/// How deep these folders are nested at most.
+/// The deepest nesting of these folders.
 const MAX_DEPTH: usize = 16;
-/// What holds dex files.
+/// Extensions of files that can contain dex files.
 const NAMES: [&str; 8] = ["dex", "apk", "jar", "aar", "zip", "vdex", "odex", "oat"];
 
-/// The recorded dex file, and where it was found. It is the one with this SHA-1 of its content, whatever its name.
+/// Finds the recorded dex file by the SHA-1 of its content, whatever its name. Also returns its path.
 ///
 /// # Errors
 ///
-/// It is nowhere: where it was looked for.
+/// It was not found; the error lists the searched places.
 pub fn find(
     recorded: Option<&Path>,
     sha1: &[u8],
@@ -45,7 +45,7 @@ pub fn find(
             Err(why) => problems.push(format!("{}: {why}", path.display())),
         }
     }
-    // The first places are the likeliest.
+    // The first places are the most likely ones.
     problems.truncate(3);
     Err(format!(
         "the dex file of content {} is not kept in a session and was not found ({}); --symbols DIR with the recorded dex file, APK or jar",
@@ -54,7 +54,7 @@ pub fn find(
     ))
 }
 
-/// The dex file of this content in a file.
+/// Finds the dex file with this content in a file.
 fn in_file(path: &Path, sha1: &[u8]) -> Result<Option<(DexFile<'static>, String)>, String> {
     let meta = fs::metadata(path).map_err(|error| error.to_string())?;
     if !meta.is_file() {
@@ -89,14 +89,14 @@ fn in_file(path: &Path, sha1: &[u8]) -> Result<Option<(DexFile<'static>, String)
     Ok(None)
 }
 
-/// The files below a folder that may hold dex files.
+/// Returns the files below a folder that may contain dex files.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![(folder.to_owned(), 0usize)];
     while let Some((folder, depth)) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let (path, kind) = (entry.path(), entry.file_type());
-            // Links are not followed: they may lead in circles.
+            // Do not follow links, which may form cycles.
             if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
                 if depth < MAX_DEPTH && folders.len() < MAX_FILES {
                     folders.push((path, depth.saturating_add(1)));

@@ -1,12 +1,12 @@
-//! What is read of an instruction?
+//! A disassembled instruction.
 
-/// An instruction as it is read.
+/// A disassembled instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeInstruction {
-    /// Its address in the file.
+    /// Address in the file.
     pub address: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub len: u32,
-    /// What it reads like, in one line.
+    /// The disassembly in one line.
     pub text: String,
 }

@@ -1,4 +1,4 @@
-//! How does an annotation look to programs? A public interface: `schema/annotate.schema.json`.
+//! Annotations as JSON, a public interface: `schema/annotate.schema.json`.
 
 use std::{
     borrow::Cow,
@@ -44,7 +44,7 @@ struct JsonCandidates<'a> {
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Writing to `out` fails.
 pub fn write_annotation_json(annotation: &Annotation, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, &annotation_json(annotation))?;
     writeln!(out)
@@ -76,11 +76,11 @@ pub fn annotation_json(annotation: &Annotation) -> impl Serialize {
     }
 }
 
-/// Writes which methods a name may mean, as one JSON object and a newline.
+/// Writes the candidates for an ambiguous name, as one JSON object and a newline.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Writing to `out` fails.
 pub fn write_candidates_json(candidates: &Candidates, out: &mut dyn Write) -> io::Result<()> {
     let rows = candidates.methods.iter().map(candidate).collect();
     let document = JsonCandidates {
@@ -102,7 +102,7 @@ fn candidate(found: &Candidate) -> Object<'_> {
     ])
 }
 
-/// How many samples; none if there are none.
+/// Returns the number of samples, or no value if it is 0.
 fn nonzero<'a>(weight: SampleWeight) -> Value<'a> {
     Some(weight.samples()).filter(|samples| *samples > 0).into()
 }
@@ -126,7 +126,7 @@ fn method(method: &AnnotatedMethod) -> Object<'_> {
     ])
 }
 
-/// What something took by itself.
+/// Returns the values of an own share.
 fn percentages<'a>(annotation: &Annotation, own: SampleWeight) -> [(&'static str, Value<'a>); 4] {
     [
         ("self", own.samples().into()),
@@ -136,7 +136,7 @@ fn percentages<'a>(annotation: &Annotation, own: SampleWeight) -> [(&'static str
     ]
 }
 
-/// What something took with what it called.
+/// Returns the values of a total share.
 fn totals<'a>(annotation: &Annotation, total: SampleWeight) -> [(&'static str, Value<'a>); 3] {
     [
         ("total", total.samples().into()),
@@ -155,7 +155,7 @@ fn file<'a>(annotation: &'a Annotation, file: &'a AnnotatedFile) -> Object<'a> {
     ])
 }
 
-/// A list; none if nothing is in it.
+/// Returns a list, or no value if it is empty.
 fn list(objects: Vec<Object<'_>>) -> Value<'_> {
     match objects.is_empty() {
         true => Value::Absent,

@@ -1,4 +1,4 @@
-//! What did each line and instruction of a method take?
+//! Computes the samples of each line and instruction of a method.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,10 +23,10 @@ use crate::{
     weights::SampleWeight,
 };
 
-/// Where instructions are not known, lines are looked up at so many addresses at most.
+/// The most addresses at which lines are looked up if the instructions are unknown.
 const MOST_ADDRESSES: u64 = 1 << 17;
 
-/// A line of a file; none: it has none.
+/// A line of a file. None if there is no line.
 type LineKey = Option<(Arc<str>, u32)>;
 
 /// The lines of a method.
@@ -34,16 +34,16 @@ type LineKey = Option<(Arc<str>, u32)>;
 pub struct Lines<'s, 'p> {
     scope: &'s Scope<'p>,
     symbol: SymbolId,
-    /// The files in the order in which they are shown.
+    /// The files in display order.
     files: Vec<Arc<str>>,
     lines: HashMap<LineKey, AnnotatedLine>,
     approximate: SampleWeight,
-    /// Functions that were compiled into it, by the line they are in.
+    /// Samples of inlined functions: by line in the method, function and line in the function.
     inlined: HashMap<(LineKey, String, LineKey), SampleWeight>,
 }
 
 impl<'s, 'p> Lines<'s, 'p> {
-    /// The lines of a symbol that have samples.
+    /// Collects the lines of a symbol that have samples.
     pub fn new(scope: &'s Scope<'p>, symbol: SymbolId) -> Self {
         let mut lines = Self {
             scope,
@@ -54,7 +54,7 @@ impl<'s, 'p> Lines<'s, 'p> {
             inlined: HashMap::new(),
         };
         let frames = &scope.profile.frames;
-        // A line is one, however sure its frames are.
+        // Exact and approximate frames of a line are merged.
         let mut keys: HashMap<LineKey, usize> = HashMap::new();
         let mut key_of = vec![None; frames.frames().len()];
         for (frame, key_of) in frames.frames().iter().zip(&mut key_of) {
@@ -80,15 +80,15 @@ impl<'s, 'p> Lines<'s, 'p> {
         lines
     }
 
-    /// The part of the method's samples that are approximate.
+    /// The approximate part of the method's samples.
     pub const fn approximate(&self) -> SampleWeight {
         self.approximate
     }
 
-    /// Adds the instructions at these addresses, and the lines that have no samples. What a line took by itself is from now on what its
-    /// instructions took, those of functions that were compiled into it among them.
+    /// Adds the instructions in this range, and lines without samples. From then on, the own samples of a line are the
+    /// sum of its instructions, including those of inlined functions.
     pub fn add_code(&mut self, image: &OpenImage<'_>, range: Range<u64>, code: &Code) {
-        // That of the method's begin is shown first.
+        // The file of the method's first instruction comes first.
         self.files.clear();
         for line in self.lines.values_mut() {
             line.share.own = SampleWeight::default();
@@ -121,7 +121,8 @@ impl<'s, 'p> Lines<'s, 'p> {
         }
     }
 
-    /// The functions at an address, innermost first; none if the outermost is another method, which a mapping file may tell by its lines.
+    /// Returns the functions at an address, innermost first. None if the outermost one is another method, which a
+    /// mapping file may derive from lines.
     fn own_functions(&self, image: &OpenImage<'_>, address: u64) -> Option<Vec<NamedFunction>> {
         let functions = image.functions(address);
         let symbol = self.scope.profile.frames.symbol(self.symbol)?;
@@ -129,7 +130,7 @@ impl<'s, 'p> Lines<'s, 'p> {
         (outermost.name == symbol.name).then_some(functions)
     }
 
-    /// The sampled addresses in a range.
+    /// Returns the sampled addresses in a range.
     fn sampled(&self, image: &OpenImage<'_>, range: &Range<u64>) -> Vec<(u64, SampledAddress)> {
         let symbol = self.scope.profile.frames.symbol(self.symbol);
         let id = symbol.map_or(ImageId(u32::MAX), |symbol| symbol.image);
@@ -141,7 +142,7 @@ impl<'s, 'p> Lines<'s, 'p> {
             .collect()
     }
 
-    /// Adds what an address took.
+    /// Adds the samples of an address.
     fn add_samples(&mut self, image: &OpenImage<'_>, (address, sampled): (u64, SampledAddress)) {
         let Some(functions) = self.own_functions(image, address) else {
             return;
@@ -160,7 +161,7 @@ impl<'s, 'p> Lines<'s, 'p> {
         let line = self.line(key);
         line.share.own.add(share.own);
         line.approximate.add(approximate);
-        // A caller's address is within its call.
+        // A caller's address is inside its call instruction.
         let after = line
             .instructions
             .partition_point(|found| found.address <= address);
@@ -190,7 +191,7 @@ impl<'s, 'p> Lines<'s, 'p> {
         })
     }
 
-    /// All lines by file, with their text.
+    /// Returns all lines by file, with their text.
     pub fn finish(
         mut self,
         (sources, is_managed): (&Sources, bool),
@@ -250,7 +251,7 @@ impl<'s, 'p> Lines<'s, 'p> {
             });
         }
         let symbol = self.scope.profile.frames.symbol(self.symbol);
-        // Of the kernel more is said elsewhere.
+        // The note on the kernel is elsewhere.
         let is_kernel = symbol.is_some_and(|symbol| symbol.layer == Layer::Kernel);
         if files.iter().all(|file| file.name.is_none()) && !is_kernel {
             notes.push(
@@ -263,7 +264,7 @@ impl<'s, 'p> Lines<'s, 'p> {
     }
 }
 
-/// The lines with their text, and those between and around them.
+/// Adds the text of the lines, and the lines between and around them.
 fn with_text(
     mut lines: BTreeMap<Option<u32>, AnnotatedLine>,
     text: Option<&SourceText>,
@@ -271,9 +272,9 @@ fn with_text(
     let Some(text) = text else {
         return lines.into_values().collect();
     };
-    /// Lines between two of a method that are part of it.
+    /// The largest gap between two lines of a method that is filled.
     const BETWEEN: u32 = 12;
-    /// Lines before the first instruction's, and behind the last one's.
+    /// The most lines added before the first instruction's line and after the last one's.
     const AROUND: u32 = 20;
     let numbers: Vec<u32> = lines.keys().copied().flatten().collect();
     let mut add = |range: Range<u32>| {
@@ -313,12 +314,12 @@ fn line_of(function: &NamedFunction) -> LineKey {
     Some((Arc::from(file.as_str()), *line))
 }
 
-/// The line of the function that others were compiled into.
+/// The line of the outermost function.
 fn outermost_line(functions: &[NamedFunction]) -> LineKey {
     line_of(functions.last()?)
 }
 
-/// The texts of source files, each looked for once.
+/// Reads the texts of source files and caches them.
 struct Texts<'s> {
     sources: &'s Sources,
     kind: NameKind,
@@ -334,9 +335,9 @@ impl Texts<'_> {
         found.as_ref().ok()
     }
 
-    /// Says which were not found, and why.
+    /// Adds notes on sources that were not found, with the reason.
     fn notes(self, notes: &mut Vec<String>) {
-        /// So many names are enough.
+        /// The most names in a note.
         const NAMED: usize = 4;
         let mut by_reason: BTreeMap<String, Vec<Arc<str>>> = BTreeMap::new();
         for (file, found) in self.found {

@@ -1,6 +1,7 @@
-//! What do a machine's instructions read like?
+//! Disassembles machine code.
 //!
-//! x86 is decoded by iced-x86, ARM by yaxpeax-arm. What either does not know is its bytes: `.byte 0x06`, `.inst 0xeeb00a40`.
+//! x86 is decoded by iced-x86, ARM by yaxpeax-arm. Instructions that they cannot decode are shown as bytes: `.byte
+//! 0x06`, `.inst 0xeeb00a40`.
 
 use std::fmt::Write;
 
@@ -11,7 +12,8 @@ use yaxpeax_arm::{armv7, armv8::a64};
 
 use super::instruction::CodeInstruction;
 
-/// The instructions of some code, `most` at most, and which instruction set it begins with. They end where bytes are left that are none.
+/// Disassembles `most` instructions at most, up to the first address without bytes. Also returns the instruction set at
+/// the start.
 pub fn disassemble(code: &MachineCode, most: usize) -> (Vec<CodeInstruction>, &'static str) {
     let mut found = Vec::new();
     let mut address = code.start;
@@ -64,7 +66,7 @@ fn bytes_between(code: &MachineCode, start: u64, end: u64) -> Option<&[u8]> {
     code.bytes.get(from..to)
 }
 
-/// Constants among instructions, in words.
+/// Adds constants between instructions, as words.
 fn data(start: u64, bytes: &[u8], found: &mut Vec<CodeInstruction>) {
     let mut address = start;
     for word in bytes.chunks(4) {
@@ -79,7 +81,7 @@ fn data(start: u64, bytes: &[u8], found: &mut Vec<CodeInstruction>) {
     }
 }
 
-/// Adds an instruction; where the next one is.
+/// Adds an instruction. Returns the address of the next one.
 fn push(address: u64, len: usize, text: String, found: &mut Vec<CodeInstruction>) -> u64 {
     let len = u32::try_from(len).unwrap_or(u32::MAX);
     found.push(CodeInstruction { address, len, text });
@@ -118,10 +120,10 @@ fn x86(bits: u32, start: u64, bytes: &[u8], found: &mut Vec<CodeInstruction>) {
     }
 }
 
-/// What the instruction at the begin of some bytes reads like, none if that is not known; and its bytes.
+/// Decodes the first instruction of a byte slice. Returns its disassembly, or None if it is unknown, and its size.
 type OneOfArm = fn(&[u8]) -> (Option<String>, usize);
 
-/// `ahead`: how far before the program counter an instruction is that reads it.
+/// `ahead` is the offset that the program counter has relative to an instruction that reads it.
 fn arm(start: u64, bytes: &[u8], ahead: u64, one: OneOfArm, found: &mut Vec<CodeInstruction>) {
     let mut address = start;
     let mut rest = bytes;
@@ -131,7 +133,7 @@ fn arm(start: u64, bytes: &[u8], ahead: u64, one: OneOfArm, found: &mut Vec<Code
         let text = match text {
             Some(text) => with_targets(&text, address, ahead),
             None => match own {
-                // Of Thumb's the halves are numbers.
+                // A 32-bit Thumb instruction is shown as two halfwords.
                 [a, b, c, d] if ahead == 4 => format!(".inst.w 0x{b:02x}{a:02x}{d:02x}{c:02x}"),
                 _ => word(own),
             },
@@ -148,7 +150,7 @@ fn one_a64(bytes: &[u8]) -> (Option<String>, usize) {
 }
 
 fn one_a32(bytes: &[u8]) -> (Option<String>, usize) {
-    // A pair of registers from the last one on, which no processor has: yaxpeax-arm 0.5 panics at it.
+    // yaxpeax-arm 0.5 panics on a register pair that starts at the last register, which is invalid.
     if let [a, b, c, d, ..] = bytes {
         let word = u32::from_le_bytes([*a, *b, *c, *d]);
         if word & 0x0e10_f0d0 == 0x0000_f0d0 {
@@ -161,7 +163,7 @@ fn one_a32(bytes: &[u8]) -> (Option<String>, usize) {
 }
 
 fn one_t32(bytes: &[u8]) -> (Option<String>, usize) {
-    /// From here on the first half of an instruction has a second one.
+    /// First halfwords with this or a larger high byte start a 32-bit instruction.
     const WIDE: u8 = 0xe8;
     let len = match bytes {
         [_, high, ..] if *high >= WIDE => 4,
@@ -172,7 +174,7 @@ fn one_t32(bytes: &[u8]) -> (Option<String>, usize) {
     (found.ok().map(|found| found.to_string()), len)
 }
 
-/// Conditions and hints as objdump writes them.
+/// Converts conditions and hints to objdump's syntax.
 fn renamed(text: &str) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let mnemonic = match (mnemonic, operands) {
@@ -187,7 +189,7 @@ fn renamed(text: &str) -> String {
     format!("{mnemonic} {operands}")
 }
 
-/// A text in which distances from the program counter, `$+0x1c`, are addresses.
+/// Replaces offsets relative to the program counter, `$+0x1c`, by addresses.
 fn with_targets(text: &str, address: u64, ahead: u64) -> String {
     let Some((before, rest)) = text.split_once('$') else {
         return text.to_owned();
@@ -202,7 +204,7 @@ fn with_targets(text: &str, address: u64, ahead: u64) -> String {
         return text.to_owned();
     };
     let base = match before.split(' ').next() {
-        // Of pages; the others of ARM's 32-bit sets that switch to words.
+        // `adrp` is relative to the page, `blx` to the aligned word.
         Some("adrp") => address & !0xfff,
         Some("blx" | "blx.w") => address.saturating_add(ahead) & !3,
         _ => address.saturating_add(ahead),
@@ -214,11 +216,11 @@ fn with_targets(text: &str, address: u64, ahead: u64) -> String {
     format!("{before}{target:#x}{behind}")
 }
 
-/// The bytes of an instruction that is not known, as a number.
+/// Formats the bytes of an unknown instruction as a number.
 fn word(bytes: &[u8]) -> String {
     let mut text = ".inst 0x".to_owned();
     for byte in bytes.iter().rev() {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text
@@ -273,7 +275,7 @@ mod tests {
                 (0x100c, 4, ".inst 0xffffffff"),
             ])
         );
-        // b.n over 2, vldr s0, [sp]: floating point is not known.
+        // b.n over 2, vldr s0, [sp]: floating point is not decoded.
         assert_eq!(
             texts(InstructionSet::T32, b"\x01\xe0\x9d\xed\x00\x0a\x70"),
             expected(&[

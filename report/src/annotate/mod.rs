@@ -1,4 +1,4 @@
-//! Which source lines and instructions of one method have the samples?
+//! Annotates the source lines and instructions of one method with their samples.
 //!
 //! | question | file |
 //! |---|---|
@@ -13,8 +13,9 @@
 //! | how does it look to people | `text`, `text_rows` |
 //! | how does it look to programs | `json` |
 //!
-//! Names and files come from the recording, which is not trusted: no source outside of the folders and archives that the user names is read, the
-//! dex file at its recorded path counts only if it has the recorded content, and nothing that is read is printed as more than text.
+//! Names and files come from the recording, which is not trusted. Sources are only read in folders and archives that
+//! the user names. The dex file at its recorded path is only used if it has the recorded content. Text is escaped
+//! before it is printed.
 
 mod annotation;
 mod annotator;
@@ -45,11 +46,13 @@ pub(crate) use window::keep_hottest;
 
 use crate::{error::Result, profile::Profile, scope::Scope, view::View};
 
-/// Annotates a method of a profile that was read with [`Options::sampled_addresses`](crate::Options::sampled_addresses), lines and inlined functions.
+/// Annotates a method of a profile that was read with
+/// [`Options::sampled_addresses`](crate::Options::sampled_addresses), lines and inlined functions.
 ///
 /// # Errors
 ///
-/// No method is meant; the profile does not have the event; a folder or file of the options or of [`AnnotateRequest::sources`] cannot be read.
+/// No method matches; the profile does not have the event; a folder or file of the options or of
+/// [`AnnotateRequest::sources`] cannot be read.
 pub fn annotate(profile: &Profile, request: &AnnotateRequest) -> Result<Annotated> {
     let view = View {
         event: request.event,

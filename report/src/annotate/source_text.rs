@@ -1,28 +1,28 @@
-//! What are the lines of a source file?
+//! Splits a source file into printable lines.
 
 use varid_recording::terminal::one_line;
 
-/// Larger files are no sources.
+/// Larger files are not read.
 pub const MAX_SOURCE: u64 = 1 << 24;
-/// The longest line that is kept, in characters.
+/// The longest line in characters.
 const LONGEST: usize = 400;
 /// Columns between tab stops.
 const TAB: usize = 8;
 
-/// The text of a source file by line, each as it may be printed.
+/// The text of a source file, split into printable lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceText {
     text: String,
-    /// Where each line begins and ends.
+    /// Start and end of each line.
     lines: Vec<(usize, usize)>,
 }
 
 impl SourceText {
-    /// The text of a file's bytes; what is no UTF-8 becomes a replacement character.
+    /// Makes the text from the bytes of a file. Invalid UTF-8 is replaced.
     ///
     /// # Errors
     ///
-    /// It is no text.
+    /// The file is not text.
     pub fn new(bytes: &[u8]) -> Result<Self, String> {
         if bytes.contains(&0) {
             return Err("is no text: it has zero bytes".to_owned());
@@ -38,12 +38,12 @@ impl SourceText {
         Ok(Self { text, lines })
     }
 
-    /// The number of the last line.
+    /// The number of lines.
     pub fn len(&self) -> u32 {
         u32::try_from(self.lines.len()).unwrap_or(u32::MAX)
     }
 
-    /// A line by its number, from 1: without its end, with blanks for tabs, and `?` for what a terminal would take for a command.
+    /// Returns a line by its number, from 1: without its line end, with spaces for tabs, and `?` for control characters.
     pub fn line(&self, number: u32) -> Option<String> {
         let index = usize::try_from(number).ok()?.checked_sub(1)?;
         let (start, end) = *self.lines.get(index)?;
@@ -68,7 +68,7 @@ impl SourceText {
         Some(one_line(shown.trim_end()))
     }
 
-    /// Whether the file says that it is of a package of Java or Kotlin.
+    /// Returns true if the file declares this package of Java or Kotlin.
     pub fn belongs_to_package(&self, package: &str) -> bool {
         self.text.lines().any(|line| {
             let named = line.trim_start().strip_prefix("package ");

@@ -1,7 +1,8 @@
-//! Where are the sources?
+//! Finds source files.
 //!
-//! A recording names files as their compiler did: `org/example/Balls.java`, `/build/src/../balls.c`. Only the last parts of such a name lead to a
-//! file below a folder, or to an entry of an archive, that the user names: nothing else is read, wherever `..` and links lead.
+//! A recording has file names as the compiler recorded them: `org/example/Balls.java`, `/build/src/../balls.c`. Only
+//! the last parts of such a name are used, to find a file below a folder or an entry of an archive that the user names.
+//! Nothing else is read, regardless of `..` and links.
 
 use std::{
     cell::OnceCell,
@@ -17,22 +18,22 @@ use varid_symbolizer::container::zip;
 use super::source_text::{MAX_SOURCE, SourceText};
 use crate::error::{Error, Result};
 
-/// The most files below a folder that are looked at.
+/// The most files below a folder.
 const MAX_FILES: usize = 500_000;
-/// How deep folders are nested at most.
+/// The deepest nesting of folders.
 const MAX_DEPTH: usize = 64;
-/// So many folders of a recorded name matter.
+/// The most folders of a recorded name that are compared.
 const MAX_PARTS: usize = 64;
 
-/// The folders and archives that have sources, that which counts first first.
+/// The folders and archives with sources, in order of precedence.
 #[derive(Debug)]
 pub struct Sources(Vec<Root>);
 
 #[derive(Debug)]
 struct Root {
-    /// As the user names it.
+    /// As given by the user.
     path: PathBuf,
-    /// Without links.
+    /// Canonical, with links resolved.
     real: PathBuf,
     kind: RootKind,
 }
@@ -40,7 +41,7 @@ struct Root {
 #[derive(Debug)]
 enum RootKind {
     Folder {
-        /// All files below it by their names, once they are needed.
+        /// All files below the folder by name, read on first use.
         files: OnceCell<HashMap<String, Vec<PathBuf>>>,
     },
     Archive,
@@ -49,27 +50,27 @@ enum RootKind {
 /// A source that was found.
 #[derive(Debug)]
 pub struct Source {
-    /// Where.
+    /// Its displayed path.
     pub place: String,
-    /// What is in it.
+    /// Its text.
     pub text: SourceText,
 }
 
-/// How a recorded name leads to a file.
+/// How a recorded name is matched with files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameKind {
-    /// The folders are the package: all parts count, or the file says that it is of the package.
+    /// The folders are the package: all parts must match, or the file must declare the package.
     Package,
-    /// The folders are those of the machine where it was compiled: the more parts are equal, the better.
+    /// The folders are from the build machine: the match with the most equal parts wins.
     Path,
 }
 
 impl Sources {
-    /// The sources below these folders and in these archives.
+    /// Opens these folders and archives.
     ///
     /// # Errors
     ///
-    /// One is not there.
+    /// One does not exist.
     pub fn open(paths: &[PathBuf]) -> Result<Self> {
         let root = |path: &PathBuf| {
             let wrong = |source| Error::SourcePath {
@@ -94,11 +95,11 @@ impl Sources {
         paths.iter().map(root).collect::<Result<_>>().map(Self)
     }
 
-    /// The source that a recording calls so.
+    /// Finds the source with this recorded name.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// The reason why there is none.
     pub fn find(&self, recorded: &str, kind: NameKind) -> Result<Source, String> {
         let parts = parts(recorded);
         if parts.is_empty() {
@@ -129,7 +130,7 @@ impl Sources {
     }
 }
 
-/// The parts of a recorded name, without `.`, and without those that `..` takes back; on Windows they are told apart by `\`.
+/// Splits a recorded name into parts, without `.`, and resolves `..`. Windows names are split at `\`.
 fn parts(recorded: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     for part in recorded.split(['/', '\\']) {
@@ -143,14 +144,14 @@ fn parts(recorded: &str) -> Vec<&str> {
     parts.split_off(start)
 }
 
-/// How many of the last parts are equal.
+/// Number of equal parts at the end.
 fn equal_parts(parts: &[&str], candidate: &[&str]) -> usize {
     let pairs = parts.iter().rev().zip(candidate.iter().rev());
     pairs.take_while(|(one, other)| one == other).count()
 }
 
 impl Root {
-    /// The file that has these parts at the end of its path; none: there is none.
+    /// Finds the file whose path ends with these parts.
     fn find(&self, parts: &[&str], kind: NameKind) -> Result<Option<Source>, String> {
         let candidates = match &self.kind {
             RootKind::Folder { files } => {
@@ -167,7 +168,7 @@ impl Root {
         self.best(parts, kind, candidates)
     }
 
-    /// The likeliest of some files with the right name.
+    /// Returns the best match of files with the right file name.
     fn best(
         &self,
         parts: &[&str],
@@ -189,7 +190,7 @@ impl Root {
             (NameKind::Package, _) if most < parts.len() => {
                 let (_, package) = parts.split_last().unwrap_or((&"", &[]));
                 let package = package.join(".");
-                // A name that few files have.
+                // Limits the number of files that are read. Few have the same name.
                 for place in candidates.iter().take(64) {
                     if let Ok(source) = self.read(place)
                         && source.text.belongs_to_package(&package)
@@ -208,7 +209,8 @@ impl Root {
         }
     }
 
-    /// The file at the last parts of a recorded name below the folder, the more of them the better. It is below the folder in truth, too.
+    /// Returns the file at the last parts of a recorded name below the folder, using as many parts as possible. The
+    /// resolved path must also be below the folder.
     fn joined(&self, parts: &[&str], kind: NameKind) -> Option<PathBuf> {
         let last = match kind {
             NameKind::Package => 1,
@@ -222,7 +224,7 @@ impl Root {
         })
     }
 
-    /// The entries of an archive with the right name.
+    /// Returns the entries of an archive with the right file name.
     fn entries(&self, parts: &[&str]) -> Result<Vec<Place>, String> {
         let shown = self.path.display().to_string();
         let name = parts.last().copied().unwrap_or_default();
@@ -269,7 +271,7 @@ impl Root {
     }
 }
 
-/// Where a source may be.
+/// A candidate location of a source.
 #[derive(Debug)]
 enum Place {
     /// A file below a folder.
@@ -279,7 +281,7 @@ enum Place {
 }
 
 impl Place {
-    /// Its path, in the archive if it is in one.
+    /// The path, relative to the archive for an entry.
     fn inner(&self) -> String {
         match self {
             Self::File(path) => path.to_string_lossy().into_owned(),
@@ -287,7 +289,7 @@ impl Place {
         }
     }
 
-    /// Its path as people are told it.
+    /// The displayed path.
     fn shown(&self, root: &Path) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
@@ -296,7 +298,7 @@ impl Place {
     }
 }
 
-/// The files below a folder by their names. Links are not followed: they may lead out of it, or in circles.
+/// Returns the files below a folder by name. Links are not followed, because they may leave the folder or form cycles.
 fn files_below(root: &Path) -> HashMap<String, Vec<PathBuf>> {
     let mut found: HashMap<String, Vec<PathBuf>> = HashMap::new();
     let mut left = MAX_FILES;
@@ -351,7 +353,7 @@ mod tests {
             package("./org/example/B.kt").unwrap(),
             "package org.example"
         );
-        // Another package's file of this name is another file.
+        // A file with this name in another package does not match.
         assert!(package("com/example/A.java").is_err());
         assert_eq!(path("/build/lib/two/util.c").unwrap(), "two");
         assert_eq!(path("/build/lib/x/../one/util.c").unwrap(), "one");

@@ -1,4 +1,4 @@
-//! How does an annotation look to people?
+//! Annotations as text.
 
 use std::io::{self, Write};
 
@@ -10,14 +10,14 @@ use super::{
 };
 use crate::weights::SampleWeight;
 
-/// From so many columns on instructions are beside the source.
+/// The minimum width in columns for showing instructions beside the source.
 const SIDE_BY_SIDE: usize = 160;
 
-/// Writes the head, the lines with their instructions, and what is missing.
+/// Writes the head, the lines with their instructions, and the notes on missing data.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Writing to `out` fails.
 pub fn write_annotation_text(
     annotation: &Annotation,
     text: AnnotationText,
@@ -107,19 +107,20 @@ fn foot(annotation: &Annotation, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Columns of the text.
+/// The column layout of the text.
 struct Layout<'a> {
     annotation: &'a Annotation,
     colour: bool,
-    /// Columns of a line's number or an instruction's place.
+    /// Width of line numbers and instruction positions.
     place: usize,
-    /// All columns.
+    /// Total width.
     columns: usize,
-    /// Blanks that are left out of source lines.
+    /// Number of leading spaces that are removed from source lines.
     indent: usize,
 }
 
-/// Blanks that are left out of source lines: a method's first line, which has no instructions, is a step further left than its others.
+/// Returns the number of leading spaces to remove. A method's first line, which has no instructions, is indented one
+/// step less than the others.
 fn indent(rows: &[Row]) -> usize {
     const STEP: usize = 4;
     let sources = rows.iter().filter_map(|row| match row {
@@ -131,7 +132,7 @@ fn indent(rows: &[Row]) -> usize {
     blanks.min().unwrap_or(0).saturating_sub(STEP)
 }
 
-/// A source line without so many of its blanks.
+/// Removes at most this many leading spaces from a source line.
 fn unindented(source: &str, indent: usize) -> String {
     let blanks = source.chars().take_while(|one| *one == ' ').count();
     source.chars().skip(blanks.min(indent)).collect()
@@ -162,7 +163,7 @@ impl Layout<'_> {
         text.trim_end().to_owned()
     }
 
-    /// A row where source and instructions are in one column.
+    /// Formats a row if source and instructions share one column.
     fn left(&self, row: &Row) -> (String, Heat) {
         let (own, total, place, text) = match row {
             Row::File(file) => {
@@ -189,7 +190,7 @@ impl Layout<'_> {
             }
         };
         let heat = match row {
-            // Its line has the same samples, and more.
+            // The line of the row has at least the same samples.
             Row::Instruction(_) | Row::Inlined(_) => Heat::of(self.annotation, own).min(Heat::Warm),
             _ => Heat::of(self.annotation, own),
         };
@@ -206,7 +207,7 @@ impl Layout<'_> {
         (text, heat)
     }
 
-    /// Each line beside its instructions.
+    /// Writes each line beside its instructions.
     fn write_side_by_side(&self, rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
         let left_width = self.columns.saturating_sub(3) / 2;
         let right_width = self.columns.saturating_sub(3).saturating_sub(left_width);
@@ -226,7 +227,7 @@ impl Layout<'_> {
         for row in rows {
             match row {
                 Row::Instruction(_) => right.push(row),
-                // What was compiled into a line stands beneath it.
+                // Functions inlined into a line are listed below it.
                 Row::Inlined(_) => left.push(row),
                 Row::File(_) | Row::Gap | Row::Line(_) => {
                     self.write_pairs(&left, &right, (left_width, right_width), out)?;
@@ -281,7 +282,7 @@ impl Layout<'_> {
         writeln!(out, "{}", self.painted(&text, heat))
     }
 
-    /// A text in the colour of its heat.
+    /// Colours a text by its heat.
     fn painted(&self, text: &str, heat: Heat) -> String {
         let text = one_line(text);
         let colour = match heat {
@@ -294,7 +295,7 @@ impl Layout<'_> {
     }
 }
 
-/// A text in so many columns, without its end if it is longer.
+/// Truncates a text to a number of columns.
 fn cut(text: &str, columns: usize) -> String {
     const DOTS: &str = "..";
     if text.chars().count() <= columns {
@@ -305,11 +306,11 @@ fn cut(text: &str, columns: usize) -> String {
     format!("{front}{DOTS}")
 }
 
-/// Writes which methods a name may mean, and how to choose.
+/// Writes the candidates for an ambiguous name, and how to choose one.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Writing to `out` fails.
 pub fn write_candidates(candidates: &Candidates, out: &mut dyn Write) -> io::Result<()> {
     let count = candidates.methods.len().saturating_add(candidates.more);
     let intro = format!(

@@ -1,4 +1,4 @@
-//! Which rows does the text of an annotation have?
+//! The rows of an annotation's text.
 
 use super::annotation::{
     AnnotatedFile, AnnotatedInstruction, AnnotatedLine, Annotation, InlinedLine,
@@ -7,16 +7,16 @@ use crate::weights::SampleWeight;
 
 /// A row.
 pub enum Row<'a> {
-    /// A file begins.
+    /// The start of a file.
     File(&'a AnnotatedFile),
-    /// Lines are left out.
+    /// Omitted lines.
     Gap,
     Line(&'a AnnotatedLine),
     Inlined(&'a InlinedLine),
     Instruction(&'a AnnotatedInstruction),
 }
 
-/// All rows: beneath a line what was compiled into it, and its instructions.
+/// Returns all rows. A line is followed by the functions inlined into it, and by its instructions.
 pub fn rows(annotation: &Annotation) -> Vec<Row<'_>> {
     let mut rows = Vec::new();
     let several = annotation.files.len() > 1;
@@ -36,7 +36,7 @@ pub fn rows(annotation: &Annotation) -> Vec<Row<'_>> {
             rows.extend(line.inlined.iter().map(Row::Inlined));
             let mut next = None;
             for found in &line.instructions {
-                // Of instructions without a line some may be left out.
+                // Instructions without a line may be omitted.
                 let hidden = next.is_some_and(|next| found.address != next);
                 if line.number.is_none() && hidden {
                     rows.push(Row::Gap);
@@ -49,18 +49,18 @@ pub fn rows(annotation: &Annotation) -> Vec<Row<'_>> {
     rows
 }
 
-/// How hot something is.
+/// The heat of a row, which determines its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Heat {
     Cold,
-    /// From 5 % of the method's own samples on.
+    /// At least 5 % of the method's own samples.
     Warm,
-    /// From 20 % on.
+    /// At least 20 %.
     Hot,
 }
 
 impl Heat {
-    /// Of what took this by itself.
+    /// Returns the heat of an own share.
     pub fn of(annotation: &Annotation, own: SampleWeight) -> Self {
         match annotation.of_method(own) {
             20.0.. => Self::Hot,
@@ -70,7 +70,7 @@ impl Heat {
     }
 }
 
-/// The percentages of what took this: of the method's own samples, of all by itself, of all.
+/// The percentages of a share: own share of the method's own samples, own share of all samples, total share of all samples.
 pub struct Percentages {
     pub of_method: String,
     pub own: String,
@@ -91,7 +91,7 @@ impl Percentages {
     }
 }
 
-/// Where an instruction is, as disassemblers of its kind write it.
+/// Formats the position of an instruction as disassemblers of its kind do.
 pub fn place(annotation: &Annotation, found: &AnnotatedInstruction) -> String {
     let mark = mark(found.approximate);
     match annotation.method.code {
@@ -100,7 +100,7 @@ pub fn place(annotation: &Annotation, found: &AnnotatedInstruction) -> String {
     }
 }
 
-/// The number of a line.
+/// Formats the number of a line.
 pub fn number(line: &AnnotatedLine) -> String {
     let number = line
         .number
@@ -108,7 +108,7 @@ pub fn number(line: &AnnotatedLine) -> String {
     format!("{}{number}", mark(line.approximate))
 }
 
-/// What stands before a place that is known approximately.
+/// Returns the prefix of an approximate position.
 fn mark(approximate: SampleWeight) -> &'static str {
     match approximate.is_zero() {
         true => "",
@@ -116,7 +116,7 @@ fn mark(approximate: SampleWeight) -> &'static str {
     }
 }
 
-/// What is said of a line of a function that was compiled into another one.
+/// Formats a line of an inlined function.
 pub fn inlined(found: &InlinedLine) -> String {
     let mut text = format!("  (inlined) {}", found.function);
     if let Some((file, line)) = &found.line {

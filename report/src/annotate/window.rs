@@ -1,12 +1,12 @@
-//! Which lines of a method are shown?
+//! Selects the shown lines of a method.
 
 use std::collections::BTreeSet;
 
 use super::annotation::{AnnotateRequest, AnnotatedLine, Annotation};
 use crate::weights::SampleWeight;
 
-/// Reduces an annotation to the lines that a request is for: all lines of the method, or the hottest, with those around them. Instructions
-/// without a line count each for themselves.
+/// Reduces an annotation to the requested lines: all lines of the method, or the hottest with their context.
+/// Instructions without a line are selected individually.
 pub fn select(annotation: &mut Annotation, request: &AnnotateRequest) {
     let percent_of = annotation.percent_of;
     let value = |weight: SampleWeight| percent_of.value(weight);
@@ -29,10 +29,10 @@ pub fn select(annotation: &mut Annotation, request: &AnnotateRequest) {
         values.sort_unstable_by(|one, other| other.cmp(one));
         values.truncate(limit);
         let least = values.last().copied();
-        // Nothing is hot that has no samples.
+        // Rows without samples are never hot.
         least.map_or((u64::MAX, u64::MAX), |least| least.max((0, 1)))
     });
-    // Numbers of lines are hostile, and what is around each is counted.
+    // Limit the context, because line numbers are not trusted and the lines around each are enumerated.
     let context = request.context.min(1 << 12);
     let mut left = request.limit.unwrap_or(usize::MAX);
     for file in &mut annotation.files {
@@ -57,7 +57,7 @@ pub fn select(annotation: &mut Annotation, request: &AnnotateRequest) {
                 let first = number.saturating_sub(context);
                 shown.extend(first..=number.saturating_add(context));
             } else if least.is_some() {
-                // Lines around hot ones are for orientation.
+                // Context lines are shown without instructions.
                 line.instructions.clear();
                 line.inlined.clear();
             }
@@ -70,7 +70,7 @@ pub fn select(annotation: &mut Annotation, request: &AnnotateRequest) {
     annotation.files.retain(|file| !file.lines.is_empty());
 }
 
-/// Reduces an annotation of the whole method to the hottest lines, and those around them.
+/// Reduces an annotation of the whole method to the hottest lines with their context.
 pub fn keep_hottest(annotation: &mut Annotation, lines: usize, context: usize) {
     let request = AnnotateRequest {
         limit: Some(lines),
@@ -80,7 +80,7 @@ pub fn keep_hottest(annotation: &mut Annotation, lines: usize, context: usize) {
     select(annotation, &request);
 }
 
-/// Of the instructions without a line, the hot ones and those around them stay.
+/// Keeps the hot instructions without a line, with their context.
 fn keep_hot(
     line: &mut AnnotatedLine,
     least: Option<(u64, u64)>,

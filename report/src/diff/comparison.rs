@@ -1,4 +1,4 @@
-//! Which rows differ, and how surely.
+//! Compares rows and tests their differences for significance.
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
@@ -17,30 +17,30 @@ use crate::{
     weights::Weight,
 };
 
-/// Rows with fewer samples on both sides together are not tested: whatever becomes of so few could be chance.
+/// Rows with fewer samples on both sides together are not tested, because no difference would be significant.
 pub const LEAST_SAMPLES: u64 = 10;
 
-/// A comparison, ready to be written.
+/// The result of a comparison.
 #[derive(Debug)]
 pub struct Comparison<'d> {
     pub view: &'d DiffView,
     /// A and B.
     pub sides: [&'d [SessionShares]; 2],
-    /// What absolute values are of, or why there are none.
+    /// The unit of absolute values, or the reason why there are none.
     pub per: std::result::Result<Per, String>,
-    /// What all took, or why that cannot be compared.
+    /// The change of the total, or the reason why totals cannot be compared.
     pub total: std::result::Result<TotalChange, String>,
     pub tables: Vec<DiffTable>,
 }
 
-/// A table of rows, those that are significant first, then those that differ most.
+/// A table of rows: significant rows first, then by the size of the difference.
 #[derive(Debug)]
 pub struct DiffTable {
     pub by: GroupBy,
-    /// The rows that were tested.
+    /// Number of tested rows.
     pub tested: usize,
     pub rows: Vec<DiffRow>,
-    /// Rows below the view's limits.
+    /// Number of rows below the view's limits.
     pub hidden: usize,
 }
 
@@ -50,26 +50,26 @@ pub struct DiffRow {
     pub key: RowKey,
     pub a: SideValue,
     pub b: SideValue,
-    /// None: it has too few samples, or nothing can be tested.
+    /// None if the row has too few samples or no test is possible.
     pub test: Option<TestResult>,
 }
 
-/// How surely a row differs.
+/// The significance of a row's difference.
 #[derive(Debug, Clone, Copy)]
 pub struct TestResult {
     pub probability: f64,
-    /// The smallest false discovery rate of the table at which it is significant.
+    /// The smallest false discovery rate of the table at which the row is significant.
     pub rate: f64,
     pub is_significant: bool,
 }
 
-/// What a row took on a side: the mean of its sessions.
+/// The values of a row on one side, as the mean of its sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct SideValue {
-    /// Samples, or the values of the measure, of all sessions.
+    /// The sum of samples, or of the measure, in all sessions.
     pub samples: u64,
     pub percent: f64,
-    /// Milliseconds or millions of events.
+    /// In milliseconds or millions of events.
     pub absolute: Option<f64>,
 }
 
@@ -78,7 +78,7 @@ impl DiffRow {
         self.test.is_some_and(|test| test.is_significant)
     }
 
-    /// The values that are compared.
+    /// Returns the compared values.
     pub fn values(&self, quantity: Quantity) -> (f64, f64) {
         let value = |side: &SideValue| match quantity {
             Quantity::Share => side.percent,
@@ -96,7 +96,7 @@ impl DiffRow {
 impl<'d> Comparison<'d> {
     /// # Errors
     ///
-    /// The view is of absolute values, which the sessions do not have.
+    /// The view compares absolute values, which the sessions do not have.
     pub fn new(view: &'d DiffView, sides: [&'d [SessionShares]; 2]) -> Result<Self> {
         let [a, b] = sides;
         let per = Per::of(a.iter().chain(b));
@@ -118,7 +118,7 @@ impl<'d> Comparison<'d> {
         Ok(comparison)
     }
 
-    /// The measure that the view names; None: samples are compared.
+    /// Returns the measure that the view names. None if samples are compared.
     pub fn measure(&self) -> Option<&'d Measure> {
         let mut sessions = self.sides.iter().copied().flatten();
         let measures = &sessions.next()?.measures;
@@ -126,7 +126,7 @@ impl<'d> Comparison<'d> {
         first.filter(|_| !measures.are_samples())
     }
 
-    /// What the tests are by.
+    /// Returns the basis of the tests.
     pub fn tested_by(&self) -> TestedBy {
         TestedBy::of(self.sides)
     }
@@ -139,7 +139,7 @@ impl<'d> Comparison<'d> {
         self.correct(&mut rows);
         let tested = rows.iter().filter(|row| row.test.is_some()).count();
         let quantity = self.view.quantity;
-        // Those that are alike stay in the order of their names.
+        // Equal rows stay in the order of their names.
         rows.sort_by(|one, other| {
             let change = |row: &DiffRow| row.change(quantity).abs();
             let by_change = change(other).total_cmp(&change(one));
@@ -163,7 +163,7 @@ impl<'d> Comparison<'d> {
         }
     }
 
-    /// A row whose false discovery rate is not known yet.
+    /// Makes a row whose false discovery rate is not yet known.
     fn row(&self, place: usize, key: &RowKey) -> DiffRow {
         let [a, b] = self.sides.map(|sessions| {
             let weights = sessions.iter().map(|session| session.weight(place, key));
@@ -194,7 +194,7 @@ impl<'d> Comparison<'d> {
         }
     }
 
-    /// What sessions took.
+    /// Computes the values of one side.
     fn values(
         &self,
         sessions: &[SessionShares],
@@ -208,7 +208,7 @@ impl<'d> Comparison<'d> {
         sessions.iter().zip(weights).map(value).collect()
     }
 
-    /// How likely a difference as large as this is by chance; none: that cannot be said.
+    /// Returns the p-value of a difference. None if it cannot be tested.
     fn probability(&self, a: &[Weight], b: &[Weight]) -> Option<f64> {
         let [of_a, of_b] = self.sides;
         let (x, y) = (counted(of_a, a), counted(of_b, b));
@@ -230,7 +230,7 @@ impl<'d> Comparison<'d> {
         self.tested_by().probability(by_sample, by_session)
     }
 
-    /// Fills in the false discovery rates of a table's rows.
+    /// Sets the false discovery rates of a table's rows.
     fn correct(&self, rows: &mut [DiffRow]) {
         let mut tests: Vec<_> = rows
             .iter_mut()
@@ -245,7 +245,7 @@ impl<'d> Comparison<'d> {
     }
 }
 
-/// Samples, or the values of the measure, of all sessions of a side.
+/// Returns the sum of samples, or of the measure, in all sessions of a side.
 fn counted(sessions: &[SessionShares], weights: &[Weight]) -> u64 {
     let both = sessions.iter().zip(weights);
     let counts = both.map(|(session, weight)| session.count(*weight));

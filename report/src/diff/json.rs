@@ -1,4 +1,4 @@
-//! Comparisons as JSON. A public interface: `schema/diff.schema.json`.
+//! Comparisons as JSON, a public interface: `schema/diff.schema.json`.
 
 use std::io::{self, Write};
 
@@ -45,7 +45,7 @@ struct Document<'c> {
     notes: Vec<String>,
 }
 
-/// The measure that the view names: `samples` and `period_sum` of sessions, and what rows have, are its values.
+/// The named measure. The `samples` and `period_sum` of sessions, and the values of rows, are its values.
 #[derive(Serialize)]
 struct DiffMeasure<'c> {
     name: &'c str,
@@ -66,7 +66,7 @@ struct Session<'c> {
     throttled: u64,
 }
 
-/// What all samples took that count and that the layer and symbols choose.
+/// The sum of the selected samples in the view's layer and symbols.
 #[derive(Serialize)]
 struct Absolute {
     unit: &'static str,

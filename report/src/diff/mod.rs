@@ -1,4 +1,4 @@
-//! What differs between the sessions of two sides, and whether that is more than chance.
+//! Compares the sessions of two sides and tests whether the differences are significant.
 //!
 //! | question | file |
 //! |---|---|
@@ -39,12 +39,12 @@ use comparison::Comparison;
 use session::SessionShares;
 use tree::DiffTree;
 
-/// Which of the two things that are compared a session belongs to.
+/// The side of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// What was.
+    /// The baseline.
     A,
-    /// What is now.
+    /// The sessions that are compared with it.
     B,
 }
 
@@ -57,30 +57,30 @@ impl Side {
     }
 }
 
-/// What of the sessions is compared.
+/// The quantity that is compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Quantity {
-    /// A row's part of its session.
+    /// A row's share of its session.
     #[default]
     Share,
-    /// What a row took: time, or events.
+    /// Time or events of a row.
     Absolute,
 }
 
-/// What a comparison shows.
+/// Options of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiffView {
-    /// Its table is [`ReportTable::OVERVIEW`](crate::ReportTable::OVERVIEW) for layers, then symbols, or one
-    /// of [`ReportTable::by`](crate::ReportTable::by); its order says whether rows are compared by themselves or with what they called. Its event is not looked
-    /// at: profiles have one.
+    /// Its table is [`ReportTable::OVERVIEW`](crate::ReportTable::OVERVIEW) for layers, then symbols, or one of
+    /// [`ReportTable::by`](crate::ReportTable::by). Its order selects whether own or total values are compared. Its
+    /// event is ignored, because each profile contributes one.
     pub view: View,
-    /// What is compared.
+    /// The compared quantity.
     pub quantity: Quantity,
-    /// Rows are significant at this false discovery rate, the total at this rate of false alarms.
+    /// Level of significance: the false discovery rate of rows, and the false positive rate of the total.
     pub level: f64,
-    /// Whether functions of one name are one row, in whichever image they are.
+    /// Whether functions with the same name are one row, regardless of their images.
     pub by_symbol_only: bool,
-    /// Whether [`Diff::write_html`] is to have a flame graph.
+    /// Whether [`Diff::write_html`] draws a flame graph.
     pub flame_graph: bool,
 }
 
@@ -94,7 +94,7 @@ pub struct Diff {
 }
 
 impl Diff {
-    /// Without sessions.
+    /// Makes a comparison without sessions.
     #[must_use]
     pub fn new(view: DiffView) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl Diff {
     ///
     /// # Errors
     ///
-    /// It has no samples that count, or another event than the sessions before.
+    /// It has no selected samples, or another event than the previous sessions.
     pub fn add(&mut self, side: Side, profile: &Profile) -> Result<()> {
         let session = SessionShares::new(profile, &self.view)?;
         let before = self.sides.iter().flatten().next();
@@ -128,11 +128,11 @@ impl Diff {
         Ok(())
     }
 
-    /// How much more or less time, or events, all samples that count took.
+    /// Returns the change of the total time, or number of events, of all selected samples.
     ///
     /// # Errors
     ///
-    /// A side has no session; the sums of the sessions cannot be compared.
+    /// A side has no session, or the sums of the sessions cannot be compared.
     pub fn total(&self) -> Result<TotalChange> {
         self.comparison()?.total.map_err(Error::NotAbsolute)
     }
@@ -141,7 +141,7 @@ impl Diff {
     ///
     /// # Errors
     ///
-    /// Those of `out`; a side has no session; absolute values are to be compared and cannot.
+    /// Writing to `out` fails; a side has no session; absolute values are requested and cannot be compared.
     pub fn render(&self, format: OutputFormat, out: &mut dyn Write) -> Result<()> {
         let comparison = self.comparison()?;
         match format {
@@ -156,11 +156,11 @@ impl Diff {
         Ok(())
     }
 
-    /// Writes the comparison as a page for a browser.
+    /// Writes the comparison as an HTML page.
     ///
     /// # Errors
     ///
-    /// As of [`Diff::render`].
+    /// As for [`Diff::render`].
     pub fn write_html(&self, out: &mut dyn Write) -> Result<()> {
         html::write(&self.comparison()?, &self.tree, out)
     }
@@ -174,7 +174,7 @@ impl Diff {
     }
 }
 
-/// The tables of a view.
+/// Returns the tables of a view.
 fn tables(view: &View) -> Vec<GroupBy> {
     match view.table.group {
         Some(by) => vec![by],

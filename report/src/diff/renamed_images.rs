@@ -1,6 +1,7 @@
-//! Which image has another name on the other side?
+//! Detects an image that has another name on the other side.
 //!
-//! A program that was built or installed under another name has no row in common with the one before, though its functions are the same.
+//! If a program was built or installed under another name, the sides have no rows in common, although the functions are
+//! the same.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,10 +13,10 @@ use super::{
     session::RowKey,
 };
 
-/// What the functions of both images have at least in common, in percent of a side.
+/// The minimum share of the common functions, as a percentage of a side.
 const LEAST: f64 = 5.0;
 
-/// Two images with the same functions, of which each is on one side only.
+/// Two images with the same functions, each of which is on one side only.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RenamedImage<'c> {
     pub a: &'c str,
@@ -32,7 +33,7 @@ impl fmt::Display for RenamedImage<'_> {
     }
 }
 
-/// The images that differ by name only and have most in common; none: there are none.
+/// Returns the pair of images that have the most in common and differ only by name.
 pub fn renamed_images<'c>(comparison: &'c Comparison<'_>) -> Option<RenamedImage<'c>> {
     let rows = || comparison.tables.iter().flat_map(|table| &table.rows);
     let (mut of_a, mut of_b) = (BTreeSet::new(), BTreeSet::new());
@@ -41,7 +42,7 @@ pub fn renamed_images<'c>(comparison: &'c Comparison<'_>) -> Option<RenamedImage
         of_a.extend(image.filter(|_| row.a.samples > 0));
         of_b.extend(image.filter(|_| row.b.samples > 0));
     }
-    // A function, by layer and line, the image that it is in, and its row.
+    // Returns the function (layer, name and line), its image and its row.
     let function = |row: &'c DiffRow| {
         let RowKey {
             layer,

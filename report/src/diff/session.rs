@@ -1,4 +1,4 @@
-//! What each row took in one session.
+//! Computes the rows of one session.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -18,13 +18,13 @@ use crate::{
     weights::Weight,
 };
 
-/// What is the same row in another session: names, and no addresses, processes or build-ids.
+/// Identifies the same row in another session. It only has names, no addresses, processes or build-ids.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RowKey {
     pub layer: Option<Layer>,
     pub image: Option<String>,
     pub symbol: Option<String>,
-    /// The file with its folders.
+    /// The file with its folders, and the line.
     pub line: Option<(String, u32)>,
     pub process: Option<String>,
     pub thread: Option<String>,
@@ -41,7 +41,7 @@ impl RowKey {
             image: image.map(|name| file_name(name).to_owned()),
             symbol: symbol.map(Into::into),
             line: row.line().map(|line| (line.file.to_string(), line.line)),
-            // A process without a name is called by its number.
+            // A process without a name is identified by its pid.
             process: row.process().map(|name| name.into_owned()),
             thread: row.thread().map(str::to_owned),
             service: row.service().map(str::to_owned),
@@ -49,7 +49,8 @@ impl RowKey {
     }
 }
 
-/// An image's name without folders: an app's archive is in another folder after each installation. Files inside of an archive keep theirs.
+/// Returns an image's name without folders, because each installation puts an app's archive into another folder. Paths
+/// inside an archive are kept.
 pub fn file_name(image: &str) -> &str {
     let archive = image.split('!').next().unwrap_or(image);
     let folder = archive
@@ -68,28 +69,28 @@ pub struct SessionShares {
     pub target: String,
     pub machine: String,
     pub start: String,
-    /// The event, or the measure that is named.
+    /// The event, or the named measure.
     pub event: String,
     /// The unit of absolute values.
     pub unit: String,
     pub measures: ShownMeasures,
     pub selection: String,
-    /// The part of the recording that counts.
+    /// The duration of the selected part of the recording.
     pub duration: Duration,
-    /// Whether it is a command from its start to its end.
+    /// Whether the session is the complete run of a command.
     pub is_command: bool,
-    /// Whether its samples are waits: their number says nothing of how long they took.
+    /// Whether its samples are waits, whose number does not indicate their duration.
     pub is_wait_event: bool,
-    /// Why sums of its periods say little; none: they are good.
+    /// The reason why the sums of its periods are unreliable. None if they are reliable.
     pub not_absolute: Option<String>,
     pub unattributed: u64,
     pub lost: u64,
     pub throttled: u64,
-    /// What all samples weigh.
+    /// The weight of all samples.
     pub all: Weight,
-    /// What those weigh that the view's layer and symbols choose.
+    /// The weight of the samples in the view's layer and symbols.
     pub selected: Weight,
-    /// By the place of the table.
+    /// By index of the table.
     pub tables: Vec<BTreeMap<RowKey, Weight>>,
 }
 
@@ -100,7 +101,7 @@ impl SessionShares {
             return Err(Error::OneMeasureInDiff);
         }
         let mut scope = Scope::of_event(profile, view, profile.event(None)?)?;
-        // Functions of one name are one row.
+        // Merge functions with the same name.
         scope.merge_symbols(|symbol, image| {
             let image = image.filter(|_| !diff.by_symbol_only);
             let image = image.map(|image| file_name(&image.name));
@@ -132,7 +133,7 @@ impl SessionShares {
             duration: time.map_or(recording.duration, |span| {
                 span.length_in(recording.duration)
             }),
-            // Another profiler's recording does not tell whether a command or Ctrl-C ended it.
+            // An imported recording does not show whether the command ended by itself or by Ctrl-C.
             is_command: manifest.target.kind == TargetKind::Command && manifest.imported.is_none(),
             is_wait_event: is_wait_event(scope.description),
             not_absolute: not_absolute(&scope, manifest),
@@ -148,24 +149,24 @@ impl SessionShares {
         })
     }
 
-    /// What a row took in a table.
+    /// Returns the weight of a row in a table.
     pub fn weight(&self, table: usize, key: &RowKey) -> Weight {
         let table = self.tables.get(table);
         let weight = table.and_then(|table| table.get(key));
         weight.copied().unwrap_or_default()
     }
 
-    /// How many percent of the session a weight is.
+    /// Returns a weight as a percentage of the session.
     pub fn percent(&self, weight: Weight) -> f64 {
         percent(self.measures.value(weight), self.measures.value(self.all))
     }
 
-    /// Samples, or the value of the measure that is named.
+    /// Returns the number of samples, or the value of the named measure.
     pub fn count(&self, weight: Weight) -> u64 {
         self.measures.count(weight)
     }
 
-    /// The absolute value of a weight: the sum of periods, or the value of the measure that is named.
+    /// Returns the absolute value of a weight: the sum of periods, or the value of the named measure.
     pub fn amount(&self, weight: Weight) -> u64 {
         match self.measures.are_samples() {
             true => weight.get(1),
@@ -173,13 +174,13 @@ impl SessionShares {
         }
     }
 
-    /// Returns true if the number of samples says how sure the values are.
+    /// Returns true if the values have a sampling error.
     pub fn varies_by_sample(&self) -> bool {
         self.measures.are_samples() && !self.is_wait_event
     }
 }
 
-/// What a table compares of a row.
+/// Returns the compared weight of a share.
 const fn taken(share: Share, order: RowOrder) -> Weight {
     match order {
         RowOrder::Total => share.total,
@@ -187,13 +188,13 @@ const fn taken(share: Share, order: RowOrder) -> Weight {
     }
 }
 
-/// The rows of a table that took anything.
+/// Returns the rows of a table that have a weight.
 fn table(scope: &Scope, diff: &DiffView, by: GroupBy) -> BTreeMap<RowKey, Weight> {
     let mut table: BTreeMap<RowKey, Weight> = BTreeMap::new();
     for row in rows::selected(scope, by, &diff.view) {
         let weight = taken(row.share, diff.view.order);
         if !weight.is_zero() {
-            // Threads and processes of one name are one row.
+            // Threads and processes with the same name are one row.
             let key = RowKey::of(&row, diff.by_symbol_only);
             table.entry(key).or_default().add(weight);
         }
@@ -201,9 +202,9 @@ fn table(scope: &Scope, diff: &DiffView, by: GroupBy) -> BTreeMap<RowKey, Weight
     table
 }
 
-/// Why sums of a session's periods say little.
+/// Returns the reason why the sums of a session's periods are unreliable.
 fn not_absolute(scope: &Scope, manifest: &Manifest) -> Option<String> {
-    /// Percent of the records.
+    /// As a percentage of the records.
     const MOST_LOST: f64 = 1.0;
     let recording = &scope.profile.recording;
     let folder = recording.session.display();

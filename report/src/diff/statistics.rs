@@ -1,14 +1,14 @@
-//! How likely is a difference if nothing has changed?
+//! Statistical tests of differences.
 //!
-//! All tests are two-sided. Functions of the crate statrs do the mathematics; `tests/oracle/statistics_values.py` computed the values that the unit
-//! tests compare with.
+//! All tests are two-sided. They use the distributions of the statrs crate. The expected values of the unit tests come
+//! from `tests/oracle/statistics_values.py`.
 
 use statrs::function::{beta::checked_beta_reg, factorial::ln_binomial};
 
-/// A probability that is larger than the observed one by less than this factor, as a logarithm, counts as equal: both are rounded.
+/// Tolerance of comparisons of probabilities, as a difference of logarithms: both values are rounded.
 const ROUNDING: f64 = 1e-7;
 
-/// Fisher's exact test: x of n and y of m samples have one probability of being in a row.
+/// Fisher's exact test of the hypothesis that x of n and y of m samples have the same probability.
 pub fn two_proportions((x, n): (u64, u64), (y, m): (u64, u64)) -> f64 {
     let (x, y) = (x.min(n), y.min(m));
     let (all, in_row) = (n.saturating_add(m), x.saturating_add(y));
@@ -29,7 +29,8 @@ pub fn two_proportions((x, n): (u64, u64), (y, m): (u64, u64)) -> f64 {
     distribution.two_sided(x)
 }
 
-/// The conditional binomial test: x events in an exposure and y in another one have one rate. Exposures are positive and finite.
+/// The conditional binomial test of the hypothesis that x events in an exposure and y events in another one have the
+/// same rate. Exposures are positive and finite.
 pub fn two_rates((x, exposure): (u64, f64), (y, other): (u64, f64)) -> f64 {
     let all = x.saturating_add(y);
     let part = exposure / (exposure + other);
@@ -38,7 +39,7 @@ pub fn two_rates((x, exposure): (u64, f64), (y, other): (u64, f64)) -> f64 {
         return 1.0;
     }
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    // it is between 0 and all + 1
+    // It is between 0 and all + 1.
     let mode = ((real(all) + 1.0) * part) as u64;
     let distribution = Distribution {
         lowest: 0,
@@ -51,7 +52,7 @@ pub fn two_rates((x, exposure): (u64, f64), (y, other): (u64, f64)) -> f64 {
     distribution.two_sided(x)
 }
 
-/// A distribution of whole numbers whose probabilities grow up to the mode and shrink behind it.
+/// A discrete unimodal distribution.
 struct Distribution<F> {
     lowest: u64,
     highest: u64,
@@ -60,10 +61,10 @@ struct Distribution<F> {
 }
 
 impl<F: Fn(u64) -> f64> Distribution<F> {
-    /// The probability of all numbers that are no more probable than the observed one.
+    /// The probability of all values that are at most as probable as the observed one.
     fn two_sided(&self, observed: u64) -> f64 {
         let bound = (self.ln_probability)(observed) + ROUNDING;
-        // Two neighbours can be the most probable ones.
+        // Two neighbours may both be the mode.
         if observed == self.mode || (self.ln_probability)(self.mode) <= bound {
             return 1.0;
         }
@@ -72,7 +73,7 @@ impl<F: Fn(u64) -> f64> Distribution<F> {
             let above = first(self.mode.saturating_add(1), self.highest, is_rare);
             (Some(observed), above)
         } else {
-            // Counted from the mode down.
+            // Distances below the mode.
             let down = |distance: u64| is_rare(self.mode.saturating_sub(distance));
             let below = first(1, self.mode.saturating_sub(self.lowest), down);
             let below = below.map(|distance| self.mode.saturating_sub(distance));
@@ -83,7 +84,7 @@ impl<F: Fn(u64) -> f64> Distribution<F> {
         (below + above).min(1.0)
     }
 
-    /// The sum of probabilities that shrink.
+    /// Sums decreasing probabilities.
     fn sum(&self, numbers: impl Iterator<Item = u64>) -> f64 {
         let mut sum = 0.0;
         for x in numbers {
@@ -97,7 +98,7 @@ impl<F: Fn(u64) -> f64> Distribution<F> {
     }
 }
 
-/// The first number of a range that passes a test which all after it pass, too.
+/// Returns the first number in a range that passes a test. The test must hold for all numbers after it.
 fn first(mut from: u64, to: u64, test: impl Fn(u64) -> bool) -> Option<u64> {
     if from > to || !test(to) {
         return None;
@@ -114,7 +115,8 @@ fn first(mut from: u64, to: u64, test: impl Fn(u64) -> bool) -> Option<u64> {
     Some(found)
 }
 
-/// Welch's t-test of two means. Where one side has one value, Student's t-test with the variance of the other side; none if both have one.
+/// Welch's t-test of two means. If one side has a single value, it is Student's t-test with the variance of the other
+/// side. None if both have one.
 pub fn two_means(one: &[f64], other: &[f64]) -> Option<f64> {
     let (one, other) = (Sample::of(one)?, Sample::of(other)?);
     let (error, freedom) = match (one.count > 1.0, other.count > 1.0) {
@@ -135,14 +137,14 @@ pub fn two_means(one: &[f64], other: &[f64]) -> Option<f64> {
         return Some(if difference == 0.0 { 1.0 } else { 0.0 });
     }
     let t_squared = difference * difference / error;
-    // Student's distribution by the incomplete beta function; it is exact in the tails.
+    // Student's distribution computed by the incomplete beta function, which is accurate in the tails.
     checked_beta_reg(freedom / 2.0, 0.5, freedom / (freedom + t_squared)).ok()
 }
 
 struct Sample {
     count: f64,
     mean: f64,
-    /// The sum of squared differences from the mean.
+    /// The sum of squared deviations from the mean.
     squares: f64,
 }
 
@@ -162,7 +164,7 @@ impl Sample {
     }
 }
 
-/// Benjamini and Hochberg's correction: for each test the smallest false discovery rate at which it is significant among all of them.
+/// Benjamini and Hochberg's correction: for each test, the smallest false discovery rate at which it is significant.
 pub fn false_discovery_rates(probabilities: &[f64]) -> Vec<f64> {
     let count = real(u64::try_from(probabilities.len()).unwrap_or(u64::MAX));
     let mut order: Vec<(usize, f64)> = probabilities.iter().copied().enumerate().collect();
@@ -190,12 +192,12 @@ mod tests {
     use super::*;
     use proptest::{collection::vec, prelude::*};
 
-    /// Equal but for rounding.
+    /// Returns true if the values are equal except for rounding.
     fn near(found: f64, expected: f64) -> bool {
         (found - expected).abs() <= 2e-6 * expected
     }
 
-    // These are of tests/oracle/statistics_values.py.
+    // These values are from tests/oracle/statistics_values.py.
     #[test]
     fn two_proportions_are_as_likely_as_scipy_says() {
         for (one, other, expected) in [
@@ -307,7 +309,7 @@ mod tests {
         rare.sum::<f64>().min(1.0)
     }
 
-    /// How many subsets of k there are.
+    /// The number of subsets of size k.
     fn subsets(n: u64, k: u64) -> f64 {
         (1..=k).map(|i| (n - k + i) as f64 / i as f64).product()
     }
@@ -369,7 +371,7 @@ mod tests {
         fn any_counts_have_a_probability(
             (x, n, y, m) in (any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>()), exposure in 1e-9..1e9,
         ) {
-            // As many as whole days of samples.
+            // As many as the samples of several days.
             let count = |number: u32| u64::from(number >> 8);
             let found = two_proportions((count(x), count(n)), (count(y), count(m)));
             prop_assert!((0.0..=1.0).contains(&found), "{}", found);

@@ -12,7 +12,7 @@ use crate::{
     view::GroupBy,
 };
 
-/// Text has the images' names and more numbers from so many columns on.
+/// The minimum width in columns for image names and additional numbers in text.
 const WIDTH_WITH_ALL: usize = 120;
 
 type Cell = fn(&Comparison, &DiffRow) -> Value<'static>;
@@ -31,7 +31,7 @@ fn column(name: impl Into<Cow<'static, str>>, cell: Cell) -> Column {
     }
 }
 
-/// The table in one format.
+/// Makes the table for one format.
 pub fn sheet(comparison: &Comparison, table: &DiffTable, format: OutputFormat) -> Sheet<'static> {
     let limits = comparison.view.view.text;
     let columns = match format {
@@ -44,7 +44,7 @@ pub fn sheet(comparison: &Comparison, table: &DiffTable, format: OutputFormat) -
     filled(comparison, table, &columns, format)
 }
 
-/// All rows with all columns that people are shown.
+/// Makes the table with all rows, and all columns of text.
 pub fn wide_sheet(comparison: &Comparison, table: &DiffTable) -> Sheet<'static> {
     let columns = text_columns(comparison, table.by, true);
     filled(comparison, table, &columns, OutputFormat::Json)
@@ -74,7 +74,7 @@ fn filled(
         let can_fold = format == OutputFormat::Text && table.by != GroupBy::Layer;
         can_fold && is_small && !row.is_significant()
     };
-    // One row is as short as the line that would stand for it.
+    // A single row is not folded, because the folded line would be as long.
     let folds = table.rows.iter().filter(|row| is_folded(row)).count() > 1;
     let mut is_significant = false;
     for row in &table.rows {
@@ -102,7 +102,7 @@ fn filled(
     sheet
 }
 
-/// The name of the unit of absolute values, short.
+/// Returns the short name of the unit of absolute values.
 pub fn unit(comparison: &Comparison) -> &'static str {
     let mut sessions = comparison.sides.iter().copied().flatten();
     match sessions.next().map(|session| session.unit.as_str()) {
@@ -164,7 +164,7 @@ fn text_columns(comparison: &Comparison, by: GroupBy, is_wide: bool) -> Vec<Colu
     columns
 }
 
-/// A value in text; none where the row has no sample.
+/// A value in text. Absent if the row has no sample.
 fn number(side: &SideValue, value: f64) -> Value<'static> {
     match side.samples {
         0 => Value::Absent,

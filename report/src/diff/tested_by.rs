@@ -1,23 +1,23 @@
-//! By what differences are tested: by samples, by sessions, or by both.
+//! The basis of the tests: samples, sessions, or both.
 
 use super::session::SessionShares;
 
-/// What the tests of a comparison are by.
+/// The basis of a comparison's tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TestedBy {
-    /// One session a side.
+    /// One session on each side.
     Sample,
     /// Several sessions.
     SessionAndSample,
-    /// Several sessions, of waits or of exact counts. The number of waits says nothing of how long they take, and an exact count has no error
-    /// of sampling.
+    /// Several sessions with waits or exact counts. The number of waits does not indicate their duration, and an exact
+    /// count has no sampling error.
     Session,
-    /// One session of these a side.
+    /// One session with waits or exact counts on each side.
     Nothing,
 }
 
 impl TestedBy {
-    /// Of two sides.
+    /// Determines the basis for two sides.
     pub fn of(sides: [&[SessionShares]; 2]) -> Self {
         let mut all = sides.into_iter().flatten();
         let only_by_session = all.any(|session| !session.varies_by_sample());
@@ -29,8 +29,8 @@ impl TestedBy {
         }
     }
 
-    /// How likely a difference is by chance, of how likely it is by sample and by session; none: that cannot be said. By session it must be
-    /// unlikely by sample, too: the same few samples in each session of a side do not vary.
+    /// Combines the p-values by sample and by session. None if it cannot be tested. A difference by session must also
+    /// be significant by sample, because a few equal samples in each session of a side have no variance.
     pub fn probability(self, by_sample: f64, by_session: Option<f64>) -> Option<f64> {
         match self {
             Self::Sample => Some(by_sample),
@@ -42,7 +42,7 @@ impl TestedBy {
         }
     }
 
-    /// Its name in JSON.
+    /// Returns the name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sample => "sample",

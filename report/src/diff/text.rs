@@ -1,4 +1,4 @@
-//! Comparisons as text for people.
+//! Comparisons as text.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ use crate::{
     view::{PercentOf, RowOrder},
 };
 
-/// Writes what is compared, and the tables.
+/// Writes the facts and the tables.
 pub fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     for fact in facts(comparison) {
         writeln!(out, "{}", one_line(&fact))?;
@@ -40,12 +40,12 @@ fn write_table(comparison: &Comparison, table: &DiffTable, out: &mut dyn Write) 
         comparison.view.view.text.colour,
         &mut text,
     )?;
-    // The next table's empty line is its own.
+    // The empty line belongs to the next table.
     text.pop();
     out.write_all(&text)
 }
 
-/// What is compared, how surely, and what to know of the sessions. A line that begins with spaces goes on with the one above.
+/// Describes the comparison, the tests and the sessions. A line that starts with spaces continues the previous one.
 pub fn facts(comparison: &Comparison) -> Vec<String> {
     let [a, b] = comparison.sides;
     let mut facts = Vec::new();
@@ -191,7 +191,7 @@ fn level_text(level: f64) -> String {
     }
 }
 
-/// What to know of the sessions before their difference is believed.
+/// Returns notes that limit the validity of the comparison.
 pub fn notes(comparison: &Comparison) -> Vec<String> {
     let sessions = || comparison.sides.iter().copied().flatten();
     let mut notes = Vec::new();

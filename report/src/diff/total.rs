@@ -1,4 +1,4 @@
-//! Is one side slower than the other as a whole?
+//! Compares the totals of the sides.
 
 use std::fmt;
 
@@ -9,34 +9,34 @@ use super::{
 };
 use crate::columns::probability_text;
 
-/// What all samples that count took on a side, the mean of its sessions.
+/// The total of all selected samples on a side, as the mean of its sessions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Total {
-    /// Samples, or the values of the measure, of all its sessions.
+    /// The sum of samples, or of the measure, in all its sessions.
     pub samples: u64,
-    /// Milliseconds or millions of events.
+    /// In milliseconds or millions of events.
     pub value: f64,
 }
 
-/// How the two totals differ.
+/// The change of the total.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TotalChange {
-    /// What was.
+    /// The baseline.
     pub a: Total,
-    /// What is now.
+    /// The side that is compared with it.
     pub b: Total,
-    /// How likely a difference as large as this is, if there is none. None: that cannot be said, for one session a side of waits.
+    /// The p-value of the difference. None if it cannot be tested, for example for one session of waits on each side.
     pub probability: Option<f64>,
 }
 
 impl TotalChange {
-    /// How many percent more B took than A; none if A took nothing.
+    /// Returns the increase from A to B in percent. None if A is 0.
     #[must_use]
     pub fn percent(&self) -> Option<f64> {
         relative(self.a.value, self.b.value)
     }
 
-    /// Whether B took more, by more than so many percent, and not by chance.
+    /// Returns true if B is larger by more than this percentage and the difference is significant.
     #[must_use]
     pub fn is_slower(&self, percent: f64, level: f64) -> bool {
         let more = match self.percent() {
@@ -47,7 +47,7 @@ impl TotalChange {
     }
 }
 
-/// As `+5.21 % (p 0.004)`, or `+5.21 % (not tested)`.
+/// Formats as `+5.21 % (p 0.004)` or `+5.21 % (not tested)`.
 impl fmt::Display for TotalChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.percent() {
@@ -61,22 +61,22 @@ impl fmt::Display for TotalChange {
     }
 }
 
-/// How many percent more `b` is than `a`.
+/// Returns the increase from `a` to `b` in percent.
 pub fn relative(a: f64, b: f64) -> Option<f64> {
     (a > 0.0).then(|| (b - a) * 100.0 / a)
 }
 
-/// What sums of periods are taken of, so that sessions can be compared.
+/// The reference of sums of periods, which makes sessions comparable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Per {
-    /// A command from its start to its end.
+    /// A complete run of a command.
     Run,
     /// A second of the recording.
     Second,
 }
 
 impl Per {
-    /// What the sums of these sessions can be taken of, or why they say little.
+    /// Returns the common reference of these sessions, or the reason why their sums are unreliable.
     pub fn of<'s>(
         sessions: impl Iterator<Item = &'s SessionShares> + Clone,
     ) -> Result<Self, String> {
@@ -103,7 +103,7 @@ impl Per {
         }
     }
 
-    /// So many of them a session is.
+    /// Returns the number of references in a session.
     fn count(self, session: &SessionShares) -> f64 {
         match self {
             Self::Run => 1.0,
@@ -111,12 +111,12 @@ impl Per {
         }
     }
 
-    /// A sum of periods of a session, of one of these: in milliseconds or millions of events.
+    /// Returns a sum of periods per reference, in milliseconds or millions of events.
     pub fn value(self, session: &SessionShares, period: u64) -> f64 {
         real(period) / 1e6 / self.count(session)
     }
 
-    /// How likely numbers of samples are, if all sessions took the same: a sample stands for its session's mean period.
+    /// Returns the p-value by sample, where a sample stands for its session's mean period.
     pub fn by_sample(
         self,
         (x, a): (u64, &[SessionShares]),
@@ -133,7 +133,7 @@ impl Per {
     }
 }
 
-/// The totals of two sides.
+/// Returns the change of the totals.
 pub fn total_change([a, b]: [&[SessionShares]; 2], per: Per) -> TotalChange {
     let values = |sessions: &[SessionShares]| -> Vec<f64> {
         let value = |session| per.value(session, session.amount(session.selected));
@@ -160,7 +160,7 @@ pub fn total_change([a, b]: [&[SessionShares]; 2], per: Per) -> TotalChange {
     }
 }
 
-/// The mean of values, 0 of none.
+/// Returns the mean of values, or 0 if there are none.
 pub fn mean(values: &[f64]) -> f64 {
     match values.len() {
         0 => 0.0,

@@ -1,4 +1,4 @@
-//! Which calling contexts differ? A tree of symbols that has the shares of both sides.
+//! The calling contexts of both sides, as a tree of symbols.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::{
     measures::ShownMeasures, profile::Profile, scope::percent, shares::StackWeights, stacks::NONE,
 };
 
-/// A symbol as it is found again in another session.
+/// The identity of a symbol across sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TreeSymbol {
     pub name: String,
@@ -17,16 +17,16 @@ pub struct TreeSymbol {
     image: String,
 }
 
-/// Symbols with their callers.
+/// A prefix tree of symbols with their callers.
 #[derive(Debug, Clone, Default)]
 pub struct DiffTree {
     symbols: Vec<TreeSymbol>,
     symbol_ids: HashMap<TreeSymbol, u32>,
-    /// By node. Parents come before their children.
+    /// By node. Parents precede their children.
     nodes: Vec<Node>,
-    /// By the parent's number, or [`NONE`], and the symbol's.
+    /// By parent index, or [`NONE`], and symbol index.
     node_ids: HashMap<(u32, u32), u32>,
-    /// By [`Side`]: sessions.
+    /// By [`Side`]: the number of sessions.
     sessions: [f64; 2],
 }
 
@@ -34,22 +34,22 @@ pub struct DiffTree {
 struct Node {
     parent: u32,
     symbol: u32,
-    /// By [`Side`]: the sum of the sessions' percents of samples with this context.
+    /// By [`Side`]: the sum over the sessions of the percentage of samples with this context.
     totals: [f64; 2],
 }
 
-/// A context that is drawn.
+/// A context in the flame graph.
 #[derive(Debug, Clone, Copy)]
 pub struct DrawnNode<'t> {
-    /// How many callers it has.
+    /// Number of callers.
     pub depth: usize,
     pub symbol: &'t TreeSymbol,
-    /// By [`Side`]: percent.
+    /// By [`Side`]: percentages.
     pub totals: [f64; 2],
 }
 
 impl DiffTree {
-    /// Adds what a session's stacks weigh.
+    /// Adds the weights of a session's stacks.
     pub fn add(&mut self, side: Side, profile: &Profile, measures: &ShownMeasures) {
         let counters = measures.counters();
         let weights = StackWeights::new(&profile.stacks, &profile.weights, &counters);
@@ -87,7 +87,8 @@ impl DiffTree {
         }
     }
 
-    /// The contexts that have at least so many percent on either side, callers before callees, neighbours by name.
+    /// Returns the contexts that have at least this percentage on either side. Callers precede callees, and siblings
+    /// are sorted by name.
     pub fn drawn(&self, min_percent: f64) -> Vec<DrawnNode<'_>> {
         let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
         for (node, number) in self.nodes.iter().zip(0u32..) {
@@ -128,7 +129,7 @@ impl DiffTree {
         drawn
     }
 
-    /// The means of the sessions.
+    /// Returns the means over the sessions.
     fn totals(&self, node: &Node) -> [f64; 2] {
         let [a, b] = node.totals;
         let [of_a, of_b] = self.sessions;

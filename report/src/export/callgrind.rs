@@ -1,7 +1,7 @@
-//! How does a profile look to KCachegrind and callgrind_annotate? The callgrind format: costs of lines, and of calls from lines.
+//! The callgrind format of KCachegrind and callgrind_annotate: costs of lines, and of calls from lines.
 //!
-//! A recording does not say how often a method was called: `calls=` is the number of samples in the call, or the value of the measure. A call of a method by
-//! itself is left out, for readers add what a call costs to what its caller does.
+//! A recording does not have the number of calls: `calls=` is the number of samples in the call, or the value of the
+//! measure. Recursive calls are omitted, because readers add the cost of a call to its caller.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -19,17 +19,17 @@ use crate::{
     weights::Weight,
 };
 
-/// What calls the outermost frames: a viewer takes what calls of a function cost for all that it costs.
+/// The caller of the outermost frames. Viewers take the cost of the calls of a function as its total cost.
 const ALL: &str = "[all]";
 
-/// What a function has: the cost of its lines, and of what these call.
+/// The costs of a function: those of its lines, and of the calls from them.
 #[derive(Default)]
 struct Costs {
     own: BTreeMap<u32, u64>,
     calls: BTreeMap<(u32, SymbolId), Weight>,
 }
 
-/// Names that have been written: later only their numbers are.
+/// Names that have been written, which later lines refer to by number.
 struct Written<'w, 'p> {
     walk: &'w Walk<'p>,
     sources: SourceFiles<'p>,
@@ -129,7 +129,7 @@ fn costs(walk: &Walk, weights: &StackWeights) -> BTreeMap<SymbolId, Costs> {
 }
 
 impl Written<'_, '_> {
-    /// A call from a line of the function that is being written.
+    /// Writes a call from a line of the current function.
     fn call(
         &mut self,
         callee: SymbolId,
@@ -141,7 +141,7 @@ impl Written<'_, '_> {
         writeln!(out, "{line} {}", self.walk.value(weight))
     }
 
-    /// The object, file and function of what follows.
+    /// Writes the object, file and function of the following lines.
     fn position(
         &mut self,
         (object, file, function): (&str, &str, &str),
@@ -161,7 +161,7 @@ impl Written<'_, '_> {
         let image_name = image_name.map_or(UNKNOWN, |image| &image.name);
         let new = name(self.images.insert(image), image_name);
         writeln!(out, "{object}=({}){new}", number(image.0))?;
-        // One file for each function: its first line's, or none.
+        // Each function has one file: that of its first line, or none.
         let file_name = self.sources.of(id);
         let new = name(self.files.insert(id), file_name.unwrap_or("???"));
         writeln!(out, "{file}=({}){new}", number(id.0))?;
@@ -171,7 +171,7 @@ impl Written<'_, '_> {
     }
 }
 
-/// 0 is the root.
+/// 0 is reserved for the root.
 fn number(id: u32) -> u64 {
     u64::from(id).saturating_add(1)
 }

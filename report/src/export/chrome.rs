@@ -1,7 +1,7 @@
-//! How does a profile look to viewers of Chrome's trace events? Slices of each thread by time, one on the other as frames are.
+//! Chrome's trace event format: nested slices of frames for each thread over time.
 //!
-//! A slice lasts from the first sample that has the frame to the last one after the other; where a thread has no sample for longer than
-//! two samples are apart, it ends. `own` at its end is what the samples weigh whose leaf it is.
+//! A slice lasts from the first to the last of consecutive samples with the frame. It ends if the thread has no sample
+//! for longer than the interval between two samples. `own` at its end is the weight of the samples whose leaf it is.
 
 use std::io::{self, Write};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{error::Result, frames::SymbolId, samples::ProfileSample};
 
-/// Nanoseconds of a microsecond, in which times are.
+/// Nanoseconds in a microsecond, the unit of times.
 const MICROSECOND: f64 = 1e3;
 
 /// This format.
@@ -79,11 +79,11 @@ fn microseconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / MICROSECOND
 }
 
-/// What the beginnings and ends of a symbol's slices have behind their times, as JSON.
+/// The JSON that follows the time in begin and end events of a symbol's slices.
 #[derive(Debug, Clone)]
 struct SymbolText {
     begin: String,
-    /// speedscope looks for the beginning of the same name. `own` may follow.
+    /// speedscope matches the begin event by name. `own` may follow.
     end: String,
 }
 
@@ -98,7 +98,7 @@ impl SymbolText {
     }
 }
 
-/// The texts of all symbols; the first is that of none.
+/// Returns the texts of all symbols. The first one is for frames without a symbol.
 fn symbol_texts(walk: &Walk) -> io::Result<Vec<SymbolText>> {
     let ids = (0..walk.profile.frames.symbols().len()).map(|place| u32::try_from(place).ok());
     let symbols = std::iter::once(None).chain(ids.map(|id| id.map(SymbolId)));
@@ -107,21 +107,21 @@ fn symbol_texts(walk: &Walk) -> io::Result<Vec<SymbolText>> {
         .collect()
 }
 
-/// Bytes that are collected before they are written.
+/// Number of bytes that are buffered before a write.
 const CHUNK: usize = 1 << 18;
 
-/// A thread's slices that have begun and not ended, the outermost first, with what each weighs by itself.
+/// A thread's open slices, outermost first, each with its own weight.
 struct Slices<'w, 'p> {
     walk: &'w Walk<'p>,
     thread: &'w Thread<'p>,
     texts: &'w [SymbolText],
-    /// What events of the thread begin with.
+    /// The start of each event of the thread.
     begin: String,
     end: String,
     open: Vec<(Option<SymbolId>, u64)>,
-    /// The symbols of the sample that is written, the outermost first.
+    /// The symbols of the current sample, outermost first.
     symbols: Vec<Option<SymbolId>>,
-    /// What is not written yet.
+    /// Output that has not been written.
     buffer: &'w mut Vec<u8>,
     out: &'w mut dyn Write,
 }
@@ -149,7 +149,7 @@ impl Slices<'_, '_> {
                 self.end_from(0, end)?;
                 end = time.saturating_sub(interval).max(end);
             }
-            // What begins does so after what ends, however viewers sort events of the same time.
+            // A begin event must follow an end event at the same time, however viewers sort events.
             let begin = end.saturating_add(1);
             self.sample(sample, begin, end)?;
             end = time.max(begin.saturating_add(1));
@@ -160,7 +160,7 @@ impl Slices<'_, '_> {
         Ok(())
     }
 
-    /// Ends the slices that a sample does not have, and begins those that are new in it.
+    /// Ends the slices that a sample does not have, and begins the new ones.
     fn sample(&mut self, sample: &ProfileSample, begin: u64, end: u64) -> Result<()> {
         let walk = self.walk;
         self.symbols.clear();
@@ -192,7 +192,7 @@ impl Slices<'_, '_> {
         Ok(())
     }
 
-    /// Ends all slices but the outermost ones.
+    /// Ends all slices except the outermost `kept` ones.
     fn end_from(&mut self, kept: usize, time: u64) -> Result<()> {
         let time = serde_json::to_string(&microseconds(time)).map_err(io::Error::from)?;
         while self.open.len() > kept {
@@ -212,7 +212,7 @@ impl Slices<'_, '_> {
     }
 }
 
-/// The text of a symbol, or of none.
+/// Returns the text of a symbol, or of a frame without a symbol.
 fn text(texts: &[SymbolText], symbol: Option<SymbolId>) -> Option<&SymbolText> {
     let place = match symbol {
         Some(symbol) => usize::try_from(symbol.0).ok()?.checked_add(1)?,

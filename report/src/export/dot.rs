@@ -1,4 +1,4 @@
-//! How does a profile look to graphviz? A graph of the methods with the largest shares and their calls, in DOT.
+//! The DOT format of graphviz: a graph of the methods with the largest shares and their calls.
 
 use std::{
     collections::HashMap,
@@ -13,11 +13,11 @@ use crate::{
     weights::Weight,
 };
 
-/// So many methods are drawn at most, those with the largest totals.
+/// The most nodes, those with the largest totals first.
 const MAX_NODES: usize = 80;
 /// Methods with a smaller total are not drawn.
 const MIN_NODE: f64 = 0.5;
-/// Nor are calls with a smaller share.
+/// Calls with a smaller share are not drawn.
 const MIN_EDGE: f64 = 0.1;
 
 /// This format.
@@ -32,7 +32,7 @@ pub static FORMAT: ExportFormat = ExportFormat {
     write: |input, out| Ok(write(&input.walk, out)?),
 };
 
-/// Writes the graph: letters as large as the method's own share, arrows as wide as the call's.
+/// Writes the graph. The font size represents a method's own share, and the width of an arrow the share of a call.
 fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let (weights, all) = (walk.weights(), walk.all());
     let share = |weight: Weight| percent(walk.value(weight), walk.value(all));
@@ -96,7 +96,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "}}")
 }
 
-/// The methods to draw, those with the largest totals first.
+/// Returns the methods in the graph, sorted by descending total.
 fn nodes(
     found: HashMap<SymbolId, Share>,
     percent: impl Fn(Weight) -> f64,
@@ -113,7 +113,7 @@ fn nodes(
     nodes
 }
 
-/// A string of DOT. It has no escapes of its own but the newline; `\N` and the like would be the node's name.
+/// Formats a string of DOT. Backslashes are escaped, because `\N` and the like would be expanded by graphviz.
 fn quoted(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{}\"", text.replace('\n', "\\n"))

@@ -1,7 +1,6 @@
-//! How does a profile look as a picture? A flame graph in SVG: callers above, what they call below them, as wide as
-//! their share.
+//! A flame graph in SVG: callers at the top, callees below them, with widths proportional to their shares.
 //!
-//! The file needs nothing else. A browser runs its script, which zooms and searches; other viewers show the picture.
+//! The file is self-contained. In a browser, its script zooms and searches; other viewers show the picture only.
 
 use std::io::{self, Write};
 
@@ -22,32 +21,32 @@ use crate::{
     unit::Unit,
 };
 
-/// Stacks with a smaller share are not drawn: half a pixel of a wide screen.
+/// Stacks with a smaller share are not drawn. This is half a pixel on a wide screen.
 const MIN_PERCENT: f64 = 0.05;
-/// Frames that are farther from the outermost one are not drawn.
+/// Deeper frames are not drawn.
 const MAX_DEPTH: usize = 1_000;
-/// Pixels of a row, and from its top to its text.
+/// Height of a row in pixels, and of its text's baseline.
 const ROW: usize = 17;
 const BASELINE: usize = 12;
-/// Pixels above and below the frames, and beside them.
+/// Margins in pixels: above and below the frames, and beside them.
 const ABOVE: usize = 100;
 const BELOW: usize = 10;
 const BESIDE: usize = 10;
-/// Of the picture where nothing says how wide it is shown.
+/// Width of the picture if the viewer does not scale it.
 const WIDTH: usize = 1_200;
-/// Pixels of a letter.
+/// Width of a letter in pixels.
 const LETTER: f64 = 7.0;
-/// The title's letters are larger: as many as in so many pixels.
+/// Room for the title, in pixels at the size of the other letters.
 const HEADING: f64 = 900.0;
 
 const STYLE: &str = include_str!("flamegraph.css");
 const SCRIPT: &str = include_str!("flamegraph.js");
 
-/// A frame to draw.
+/// A frame in the picture.
 struct Frame {
     stack: StackId,
     share: Share,
-    /// Where its left side is, as a part of the whole.
+    /// Position of its left side, as a weight.
     start: u64,
     depth: usize,
 }
@@ -129,7 +128,8 @@ struct Picture<'w, 'p> {
 }
 
 impl Picture<'_, '_> {
-    /// The frames that are wide enough, callers before callees, neighbours by name; and whether deeper ones are left out.
+    /// Returns the frames that are wide enough, and whether deeper ones are omitted. Callers precede callees, and
+    /// siblings are sorted by name.
     fn frames(&self) -> (Vec<Frame>, bool) {
         let (mut frames, mut deeper) = (Vec::new(), false);
         let roots = self.weights.tree().roots().collect();
@@ -198,7 +198,7 @@ impl Picture<'_, '_> {
         self.draw(out, (layer, &name, &title), (frame.start, value), y)
     }
 
-    /// Of a name that has them, its shorter forms as attributes, for the script.
+    /// Formats the shorter forms of a name as attributes for the script, if there are any.
     fn forms(name: &str) -> String {
         let forms = short_name::forms(name).into_iter().enumerate();
         let forms =
@@ -227,7 +227,7 @@ impl Picture<'_, '_> {
         )
     }
 
-    /// The colours of layers, with what each took by itself.
+    /// Writes a legend of the layers with their own shares.
     fn legend(&self, out: &mut dyn Write) -> io::Result<()> {
         let walk = self.walk;
         let layer = |frame| walk.symbol_of(frame).map(|symbol| symbol.layer);
@@ -254,10 +254,10 @@ impl Picture<'_, '_> {
     }
 }
 
-/// The longest form of a name that there is room for, or the begin of the shortest; nothing if that is too little.
+/// Returns the longest form of a name that fits, or the start of the shortest one. Empty if the space is too small.
 fn shortened(name: &str, pixels: f64) -> String {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    // a negative or huge one is a bound, too
+    // A negative or very large value saturates.
     let letters = ((pixels - 6.0) / LETTER) as usize;
     let fits = |form: &str| form.chars().count() <= letters;
     if fits(name) {

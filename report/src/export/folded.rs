@@ -1,4 +1,4 @@
-//! How does a profile look to flame graph tools? Folded stacks: a line for each stack, its frames from the thread to the leaf.
+//! The folded stacks of flame graph tools: a line for each stack, with its frames from the thread to the leaf.
 
 use std::io::{self, Write};
 

@@ -1,10 +1,10 @@
-//! Which number has a thing in a table of its own?
+//! Assigns consecutive indices to the entries of an export's table.
 
 use std::hash::Hash;
 
 use crate::fast_hash::FastMap;
 
-/// Things that are numbered in the order in which they are first asked for.
+/// A set of keys that are numbered in the order of first use.
 #[derive(Debug)]
 pub struct Interner<K> {
     ids: FastMap<K, u32>,
@@ -19,7 +19,7 @@ impl<K: Copy + Eq + Hash> Interner<K> {
         }
     }
 
-    /// The number of a thing.
+    /// Returns the index of a key. Adds it if it is new.
     pub fn id(&mut self, key: K) -> u32 {
         let next = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
         let id = *self.ids.entry(key).or_insert(next);
@@ -29,12 +29,12 @@ impl<K: Copy + Eq + Hash> Interner<K> {
         id
     }
 
-    /// The number of a thing that has one.
+    /// Returns the index of a known key.
     pub fn get(&self, key: K) -> Option<u32> {
         self.ids.get(&key).copied()
     }
 
-    /// All things by number.
+    /// Returns all keys in order of their indices.
     pub fn keys(&self) -> &[K] {
         &self.keys
     }

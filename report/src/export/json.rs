@@ -1,10 +1,10 @@
-//! How is a list written as JSON that need not be in memory as a whole?
+//! Writes JSON lists without keeping them in memory.
 
 use std::io::{self, Write};
 
 use serde::{Serialize, Serializer};
 
-/// A list that is made while it is written.
+/// A list whose items are produced while it is written.
 pub struct List<F>(pub F);
 
 impl<F, I> Serialize for List<F>

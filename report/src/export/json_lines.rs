@@ -1,5 +1,4 @@
-//! How does a profile look to programs that read line by line? JSON Lines: an object for each sample, by time.
-//! A public interface: docs/formats/samples-jsonl.md.
+//! JSON Lines with an object for each sample, in order of time. A public interface: docs/formats/samples-jsonl.md.
 
 use std::{borrow::Cow, io::Write};
 
@@ -12,7 +11,7 @@ use super::{
 };
 use crate::{error::Result, frames::FrameId};
 
-/// The version of the lines' shape.
+/// The version of the format.
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -71,7 +70,7 @@ pub static FORMAT: ExportFormat = ExportFormat {
     write: |input, out| write(&input.walk, out),
 };
 
-/// Writes a line that says what is sampled, and a line for each sample.
+/// Writes a line for the event, and a line for each sample.
 fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
     let recording = &walk.profile.recording;
     let head = Head {
@@ -85,7 +84,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
     };
     to_writer(out, &head)?;
     writeln!(out)?;
-    // A frame is written often, its text is made once.
+    // Frames are repeated often, so their JSON is cached.
     let mut texts: Vec<Option<String>> = Vec::new();
     texts.resize_with(walk.profile.frames.frames().len(), || None);
     let mut written = Vec::new();

@@ -1,6 +1,7 @@
-//! How is text written in XML?
+//! Escapes text for XML.
 
-/// Text for XML's content and quoted attributes. Newlines and tabs stay; other characters that XML does not allow become `?`.
+/// Escapes text for XML content and quoted attributes. Newlines and tabs are kept; other characters that XML does not
+/// allow become `?`.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,13 +1,13 @@
-//! How is a protobuf message written that need not be in memory as a whole? As parts, which readers take for one message.
+//! Writes a protobuf message in parts without keeping it in memory. Readers merge the concatenated parts.
 
 use std::io::{self, Write};
 
 use prost::Message;
 
-/// Bytes that are collected before they are written.
+/// Number of bytes that are buffered before a write.
 const CHUNK: usize = 1 << 16;
 
-/// Writes parts one behind the other.
+/// Writes concatenated parts.
 #[derive(Debug)]
 pub struct MessageWriter<W> {
     buffer: Vec<u8>,
@@ -30,7 +30,7 @@ impl<W: Write> MessageWriter<W> {
         self.flush()
     }
 
-    /// Writes what is left.
+    /// Flushes the buffer.
     pub fn finish(mut self) -> io::Result<W> {
         self.flush()?;
         Ok(self.out)

@@ -1,4 +1,4 @@
-//! Profiles in the file formats of other viewers.
+//! Exports profiles to the file formats of other viewers.
 //!
 //! | question | file |
 //! |---|---|
@@ -41,44 +41,46 @@ use crate::{
     weights::EventId,
 };
 
-/// A file format of another program. A format is a file in this folder and a line in [`FORMATS`].
+/// A file format of another program. Each format has a file in this folder and a line in [`FORMATS`].
 #[derive(Debug)]
 pub struct ExportFormat {
     /// Its name on the command line.
     pub name: &'static str,
     /// Other names on the command line.
     pub aliases: &'static [&'static str],
-    /// What it is and which program reads it, for help texts.
+    /// Description and reader of the format, for help texts.
     pub about: &'static str,
-    /// Endings of file names that select it.
+    /// File extensions that select it.
     pub endings: &'static [&'static str],
-    /// What a profile needs for it.
+    /// The data that a profile needs for it.
     pub needs: &'static [Need],
-    /// Which measures it can have.
+    /// The measures that it supports.
     pub measures: FormatMeasures,
-    /// Whether a terminal can show it.
+    /// Whether it is text.
     pub content: Content,
     /// Writes a profile.
     write: fn(&Input<'_>, &mut dyn Write) -> Result<()>,
 }
 
-/// What an export format needs of a profile.
+/// Data that an export format needs in a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// Each sample by itself: [`Options::sample_table`](crate::Options::sample_table).
+    /// Individual samples: [`Options::sample_table`](crate::Options::sample_table).
     Samples,
-    /// Source lines: [`NameOptions::lines`](crate::NameOptions::lines). Without them the format is written without lines.
+    /// Source lines: [`NameOptions::lines`](crate::NameOptions::lines). They are optional: without them, the format is
+    /// written without lines.
     Lines,
-    /// Methods' code: [`Options::sampled_addresses`](crate::Options::sampled_addresses). Without it the format is written without code.
+    /// Code of methods: [`Options::sampled_addresses`](crate::Options::sampled_addresses). It is optional: without it,
+    /// the format is written without code.
     Code,
-    /// All events of a session; other formats have one.
+    /// All events of a session. Other formats have one event.
     AllEvents,
 }
 
-/// Which measures a format can have.
+/// The measures that a format supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatMeasures {
-    /// Samples only: it has them one by one.
+    /// Samples only, because it contains them individually.
     Samples,
     /// Samples, or one measure.
     One,
@@ -86,12 +88,12 @@ pub enum FormatMeasures {
     Several,
 }
 
-/// What a file consists of.
+/// The content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// Text.
     Text,
-    /// Anything else.
+    /// Binary data.
     Binary,
 }
 
@@ -125,14 +127,14 @@ impl ExportFormat {
         formats.find(|format| format.name == name || format.aliases.contains(&name))
     }
 
-    /// Returns the format that the ending of a file's name selects.
+    /// Returns the format for a file extension.
     #[must_use]
     pub fn of_file(name: &str) -> Option<&'static Self> {
         let is_its = |format: &&Self| format.endings.iter().any(|end| name.ends_with(end));
         FORMATS.iter().copied().find(is_its)
     }
 
-    /// Refuses measures that the format cannot have.
+    /// Rejects measures that the format does not support.
     fn check(&self, measures: &[String]) -> Result<()> {
         let (what, several) = (self.name, measures.len() > 1);
         let formats = || {
@@ -160,39 +162,39 @@ impl ExportFormat {
         }
     }
 
-    /// Returns true if it needs this of a profile.
+    /// Returns true if the format needs this data.
     #[must_use]
     pub fn needs(&self, need: Need) -> bool {
         self.needs.contains(&need)
     }
 }
 
-/// What a format is written from.
+/// The input of a format writer.
 struct Input<'p> {
     profile: &'p Profile,
     request: &'p ExportRequest,
     walk: Walk<'p>,
 }
 
-/// What is exported. The default is the first event, weighed by its periods; of a page all events.
+/// The request for an export. The default is the first event, weighed by periods. A page contains all events.
 #[derive(Debug, Clone, Default)]
 pub struct ExportRequest {
-    /// Whose samples; none: those of the profile's first event; a page has all events, of which one is chosen in it.
+    /// The event. None selects the profile's first event. A page contains all events and lets the user select one.
     pub event: Option<EventId>,
-    /// The names of the measures, of [`Profile::measures`]; empty: samples.
+    /// The names of the measures, from [`Profile::measures`]. Empty for samples.
     pub measures: Vec<String>,
-    /// What a stack's value is, of samples in formats that have one value only.
+    /// The value of a stack for samples, in formats that have only one value.
     pub weigh: PercentOf,
-    /// Folders and archives that have the sources, for formats that have code.
+    /// Folders and archives with sources, for formats with code.
     pub sources: Vec<PathBuf>,
 }
 
-/// Writes the samples of an event.
+/// Exports an event.
 ///
 /// # Errors
 ///
-/// Writing fails; the profile does not have the event, the measures, or the table of samples that the format needs; the format cannot have the
-/// measures; sources cannot be searched.
+/// Writing fails; the profile does not have the event, the measures, or the table of samples that the format needs; the
+/// format does not support the measures; sources cannot be read.
 pub fn export(
     profile: &Profile,
     request: &ExportRequest,

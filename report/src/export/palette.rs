@@ -1,17 +1,18 @@
-//! Which colour has a layer? The same in pages, pictures, call graphs and the Firefox Profiler.
+//! The colours of layers in pages, pictures, call graphs and the Firefox Profiler.
 //!
-//! The colours differ by 18 at least (CIE76) with normal vision, deuteranopia, protanopia and tritanopia; black text has a contrast of 4.5 on all.
+//! The colours differ by at least 18 (CIE76) with normal vision, deuteranopia, protanopia and tritanopia. Black text
+//! has a contrast of 4.5 on all.
 
 use varid_model::Layer;
 
-/// A layer's colours, as viewers name them.
+/// The colours of a layer in the notation of each viewer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LayerColours {
     /// On a light page.
     pub light: &'static str,
     /// On a dark page.
     pub dark: &'static str,
-    /// The nearest of the names that the Firefox Profiler knows.
+    /// The nearest colour name of the Firefox Profiler.
     pub firefox: &'static str,
 }
 
@@ -31,7 +32,8 @@ pub(crate) const fn colours(layer: Layer) -> LayerColours {
     }
 }
 
-/// A style sheet with a rule for each layer, on light pages and on dark ones. The rule is made of the layer's name and its colour.
+/// Makes a style sheet with a rule for each layer, for light and for dark pages. `rule` gets the layer's name and its
+/// colour.
 pub(super) fn style_sheet(rule: impl Fn(&str, &str) -> String) -> String {
     let rules = |colour: fn(LayerColours) -> &'static str| -> String {
         let layers = Layer::ALL.into_iter();

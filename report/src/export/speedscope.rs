@@ -1,4 +1,4 @@
-//! How does a profile look to speedscope? Its JSON: a list of frames, and for each thread the stacks that it was sampled in, by time.
+//! The JSON format of speedscope: a list of frames, and for each thread its sampled stacks in order of time.
 
 use std::io::Write;
 
@@ -46,7 +46,7 @@ pub static FORMAT: ExportFormat = ExportFormat {
     write: |input, out| write(&input.walk, out),
 };
 
-/// Writes the profile. Samples that a thread has in the same stack one after the other are one.
+/// Writes the profile. Consecutive samples of a thread with the same stack are merged.
 fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
     let threads = walk.threads()?;
     let symbols = symbols(walk);
@@ -75,7 +75,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// The symbols that are in any stack of the event; the first one is none.
+/// Returns the symbols in the stacks of the event. The first entry is for frames without a symbol.
 fn symbols(walk: &Walk) -> Interner<Option<SymbolId>> {
     let mut symbols = Interner::new();
     symbols.id(None);
@@ -94,7 +94,7 @@ fn symbols(walk: &Walk) -> Interner<Option<SymbolId>> {
     symbols
 }
 
-/// `symbols`: by [`FrameId`], the number of its symbol.
+/// `symbols` has the index of the symbol by [`FrameId`].
 fn write_thread(walk: &Walk, thread: &Thread, symbols: &[u32], out: &mut dyn Write) -> Result<()> {
     let runs = runs(walk, &thread.samples);
     let number = |frame: FrameId| {
@@ -131,7 +131,7 @@ fn write_thread(walk: &Walk, thread: &Thread, symbols: &[u32], out: &mut dyn Wri
     Ok(())
 }
 
-/// The stacks of samples by time, each with what its samples weigh until the next one.
+/// Merges consecutive samples with the same stack, each with the sum of their values.
 fn runs(walk: &Walk, samples: &[ProfileSample]) -> Vec<(Option<StackId>, u64)> {
     let mut runs: Vec<(Option<StackId>, u64)> = Vec::new();
     for sample in samples {

@@ -1,13 +1,13 @@
-//! Which number has a string in a format's table of strings?
+//! The string table of a format.
 
 use super::walk::plain;
 use crate::fast_hash::FastMap;
 
-/// Strings, each once, in one line each. The first one is empty.
+/// Distinct strings without line breaks. The first one is empty.
 #[derive(Debug)]
 pub struct Strings {
     ids: FastMap<String, u32>,
-    /// Those that have been asked for since the last [`take_new`](Self::take_new), in the order of their numbers.
+    /// The strings that were added since the last [`take_new`](Self::take_new), in order of their indices.
     new: Vec<String>,
 }
 
@@ -21,7 +21,7 @@ impl Strings {
         strings
     }
 
-    /// The number of a string.
+    /// Returns the index of a string. Adds it if it is new.
     pub fn id(&mut self, text: &str) -> u32 {
         let text = plain(text);
         if let Some(id) = self.ids.get(text.as_ref()) {
@@ -33,7 +33,7 @@ impl Strings {
         id
     }
 
-    /// The strings that are to be written next.
+    /// Returns the strings that have not been written.
     pub fn take_new(&mut self) -> Vec<String> {
         std::mem::take(&mut self.new)
     }

@@ -1,4 +1,4 @@
-//! What all exports write: the stacks of one event or measure, with their frames, threads and layers.
+//! The common input of all exports: the stacks of one event or measure, with their frames, threads and layers.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -19,36 +19,37 @@ use crate::{
     weights::{EventId, ProfileCounter, Weight},
 };
 
-/// What stands for frames that are not known.
+/// The name of unknown frames.
 pub(crate) const UNKNOWN: &str = "[unknown]";
 
-/// The samples of one event of a profile. Ids are those of the profile's tables, which hold each frame, symbol and stack once.
+/// The samples of one event of a profile. Ids refer to the profile's tables, which contain each frame, symbol and stack
+/// once.
 #[derive(Debug)]
 pub(crate) struct Walk<'p> {
     pub profile: &'p Profile,
     pub event: &'p EventSummary,
     pub description: &'p EventDesc,
-    /// What a stack's values are of.
+    /// The measures of a stack's values.
     pub measures: ShownMeasures,
 }
 
-/// The samples of a thread that have the same stack, together.
+/// The sum of a thread's samples with the same stack.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row<'p> {
     pub task: &'p Task,
-    /// The leaf; none: no frame is known.
+    /// The leaf's stack. None if no frame is known.
     pub stack: Option<StackId>,
     pub weight: Weight,
 }
 
-/// A thread with its samples by time.
+/// A thread with its samples in order of time.
 #[derive(Debug)]
 pub(crate) struct Thread<'p> {
     pub pid: Pid,
     pub tid: Tid,
-    /// The last name that it had when it was sampled.
+    /// Its name at its last sample.
     pub name: &'p str,
-    /// The name of its process, as what it executed last.
+    /// The name of its process at its last sample.
     pub process: &'p str,
     pub samples: Vec<ProfileSample>,
 }
@@ -56,7 +57,7 @@ pub(crate) struct Thread<'p> {
 impl<'p> Walk<'p> {
     /// # Errors
     ///
-    /// The profile does not have the event, or not the measures that the request names.
+    /// The profile does not have the event, or one of the measures of the request.
     pub fn new(
         profile: &'p Profile,
         event: Option<EventId>,
@@ -83,7 +84,7 @@ impl<'p> Walk<'p> {
         self.profile.weights.sum(&self.measures.counters())
     }
 
-    /// The sums of samples with the same thread and stack, in the order in which they were first seen.
+    /// The sums of samples with the same thread and stack, in order of first occurrence.
     pub fn rows(&self) -> impl Iterator<Item = Row<'p>> {
         let profile = self.profile;
         let rows = profile.weights.rows(&self.measures.counters());
@@ -96,22 +97,22 @@ impl<'p> Walk<'p> {
         })
     }
 
-    /// The samples one by one, by time.
+    /// The individual samples in order of time.
     ///
     /// # Errors
     ///
-    /// The profile has sums only.
+    /// The profile only has sums.
     pub fn samples(&self) -> Result<impl Iterator<Item = ProfileSample> + use<'p>> {
         let samples = self.profile.samples.as_ref().ok_or(Error::NoSampleTable)?;
         let event = self.event.event;
         Ok(samples.iter().filter(move |sample| sample.event == event))
     }
 
-    /// The threads by process and id, each with its samples by time. Takes 40 bytes a sample.
+    /// The threads sorted by pid and tid, each with its samples in order of time. Takes 40 bytes for each sample.
     ///
     /// # Errors
     ///
-    /// The profile has sums only.
+    /// The profile only has sums.
     pub fn threads(&self) -> Result<Vec<Thread<'p>>> {
         let mut threads: BTreeMap<(Pid, Tid), Thread> = BTreeMap::new();
         for sample in self.samples()? {
@@ -134,12 +135,12 @@ impl<'p> Walk<'p> {
         Ok(threads.into_values().collect())
     }
 
-    /// The number that a weight is in formats that have one.
+    /// Returns the value of a weight in formats that have only one.
     pub fn value(&self, weight: Weight) -> u64 {
         self.measures.value(weight)
     }
 
-    /// The same of a sample.
+    /// Returns the value of a sample in formats that have only one.
     pub fn sample_value(&self, sample: &ProfileSample) -> u64 {
         match self.unit() {
             Unit::Samples => 1,
@@ -156,7 +157,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// What the values are called: by the event, or by the measure that is named.
+    /// Returns the name of the values: the event, or the named measure.
     pub fn name(&self) -> &str {
         match self.measures.lead() {
             Some(measure) if !self.measures.are_samples() => &measure.name,
@@ -184,13 +185,13 @@ impl<'p> Walk<'p> {
         self.profile.frames.symbol_of(id)
     }
 
-    /// The name of a symbol in one line; of none [`UNKNOWN`].
+    /// Returns the name of a symbol in one line, or [`UNKNOWN`].
     pub fn symbol_name(&self, id: Option<SymbolId>) -> Cow<'p, str> {
         let symbol = id.and_then(|id| self.symbol(id));
         plain(symbol.map_or(UNKNOWN, |symbol| &symbol.name))
     }
 
-    /// What a symbol counts for.
+    /// Returns the layer of a symbol.
     pub fn symbol_layer(&self, id: Option<SymbolId>) -> Layer {
         let symbol = id.and_then(|id| self.symbol(id));
         symbol.map_or(Layer::Native, |symbol| symbol.layer)
@@ -200,7 +201,7 @@ impl<'p> Walk<'p> {
         self.profile.frames.image(symbol.image)
     }
 
-    /// The source file of each symbol: that of its first line; none if no line is known.
+    /// Returns the source file of each symbol, which is that of its first line.
     pub fn files(&self) -> SourceFiles<'p> {
         let frames = &self.profile.frames;
         let mut files = vec![None; frames.symbols().len()];
@@ -214,26 +215,26 @@ impl<'p> Walk<'p> {
         SourceFiles(files)
     }
 
-    /// What a stack's leaf counts for.
+    /// Returns the layer of a stack's leaf.
     pub fn layer(&self, stack: Option<StackId>) -> Layer {
         let frame = stack.and_then(|stack| self.profile.stacks.frame(stack));
         let frame = frame.and_then(|frame| self.frame(frame));
         self.symbol_layer(frame.map(|frame| frame.symbol))
     }
 
-    /// The name of a task's process; that of the thread if its own is not known.
+    /// Returns the name of a task's process, or of the thread if the former is unknown.
     pub fn process_name(&self, task: &'p Task) -> &'p str {
         let name = self.profile.tasks.process_name(task);
         name.unwrap_or(&task.name)
     }
 
-    /// A time as nanoseconds since the recording's start.
+    /// Converts a time to nanoseconds since the start of the recording.
     pub fn since_start(&self, time: MonotonicNs) -> u64 {
         let since = time.since(self.profile.recording.manifest.start_time_ns);
         u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// The recording's start as seconds since 1970; 0 if the manifest does not say.
+    /// The start of the recording in seconds since 1970. 0 if the manifest does not have it.
     pub fn wall_start(&self) -> i64 {
         self.profile
             .recording
@@ -242,7 +243,7 @@ impl<'p> Walk<'p> {
             .unwrap_or_default()
     }
 
-    /// Nanoseconds between two samples of a processor; for events that are not of time a millisecond.
+    /// Nanoseconds between two samples on a CPU. A millisecond for events whose unit is not time.
     pub fn interval(&self) -> u64 {
         match (self.description.rate, Unit::of(self.description)) {
             (Rate::Frequency(frequency), _) => {
@@ -254,26 +255,26 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// The event or the measure, and what was recorded, as a title.
+    /// A title with the event or the measure, and the target of the recording.
     pub fn title(&self) -> String {
         let target = &self.profile.recording.manifest.target.value;
         one_line(&format!("{} of {target}", self.name()))
     }
 }
 
-/// By [`SymbolId`]: source files.
+/// Source files by [`SymbolId`].
 #[derive(Debug)]
 pub(crate) struct SourceFiles<'p>(Vec<Option<&'p str>>);
 
 impl<'p> SourceFiles<'p> {
-    /// That of a symbol, if it is known.
+    /// Returns the file of a symbol, if known.
     pub fn of(&self, symbol: SymbolId) -> Option<&'p str> {
         let place = usize::try_from(symbol.0).ok()?;
         *self.0.get(place)?
     }
 }
 
-/// A name in one line, without what a terminal or a viewer would take for a command.
+/// Makes a name printable in one line, without control characters for terminals or viewers.
 pub(crate) fn plain(name: &str) -> Cow<'_, str> {
     let is_plain = name
         .bytes()

@@ -1,4 +1,4 @@
-//! How much is in each place, and is one of them clearly the largest?
+//! Sums samples by place, and decides whether one place is clearly the largest.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,40 +15,41 @@ use crate::{
     scope::{Scope, percent},
 };
 
-/// With fewer samples a share has an error of some points.
+/// With fewer samples, the error of a share is several percentage points.
 pub const MIN_SAMPLES: u64 = 200;
-/// More unattributed or lost samples could change the order of the shares.
+/// If more samples are unattributed or lost, they could change the order of the shares.
 const MAX_UNKNOWN_PERCENT: f64 = 10.0;
-/// What is looked at first has so many points more than the next, which for code that is not the app's may be all methods of the app together,
+/// The minimum lead over the next share in percentage points. For code that is not the app's, the next share may be
+/// that of all app methods together.
 const MIN_LEAD: f64 = 5.0;
-/// and so many standard errors of the difference.
+/// The minimum lead in standard errors of the difference.
 const STANDARD_ERRORS: f64 = 3.0;
-/// A caller is named if it has this share of what is looked at.
+/// The minimum share of a caller in the place, for it to be named.
 const MIN_CALLER_PERCENT: f64 = 60.0;
 
-/// What places are.
+/// The granularity of places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grain {
-    /// The program's own functions; of other code its file.
+    /// The program's own functions, and the files of other code.
     Image,
-    /// Every function; the kernel as a whole.
+    /// Every function. The kernel is one place.
     Function,
-    /// The program's own innermost function, whatever it calls.
+    /// The program's own innermost function, including its callees.
     Caller,
 }
 
-/// What a decision rests on.
+/// The data for a decision.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence<'p> {
-    /// Samples in all, and those of them that say too little.
+    /// Number of samples, and how many are unattributed or lost.
     pub samples: u64,
     pub unattributed: u64,
     pub lost: u64,
-    /// What percentages are of.
+    /// The sum that percentages refer to.
     pub all: u64,
-    /// By place, with the program's own innermost function on the stack.
+    /// Weights by place and by the program's own innermost function on the stack.
     pub places: BTreeMap<Place<'p>, BTreeMap<Option<&'p str>, u64>>,
-    /// Places that are no answer: markers, code without a name.
+    /// Weight of places that cannot be named: markers, code without a name.
     pub unnamed: u64,
     pub program: Program,
 }
@@ -66,7 +67,7 @@ impl<'p> Evidence<'p> {
             program,
             ..Self::default()
         };
-        // First by id, which is cheaper than by name.
+        // Sum by id first, which is cheaper than by name.
         let mut sums: HashMap<(SymbolId, Option<SymbolId>), u64> = HashMap::new();
         for row in profile.weights.rows(&scope.measures.counters()) {
             let value = scope.value(row.weight);
@@ -92,7 +93,7 @@ impl<'p> Evidence<'p> {
                 continue;
             };
             let callers = evidence.places.entry(place).or_default();
-            // It is its own caller.
+            // The place is its own caller.
             let caller = caller.filter(|_| grain != Grain::Caller);
             let sum = callers.entry(caller.and_then(name)).or_default();
             *sum = sum.saturating_add(value);
@@ -100,7 +101,7 @@ impl<'p> Evidence<'p> {
         evidence
     }
 
-    /// The place with a share that is large enough, and clearly larger than any other.
+    /// Returns the place whose share is large enough and clearly the largest.
     pub fn decide(&self) -> Option<Finding<'p>> {
         let unknown = [
             percent(self.unattributed, self.samples),
@@ -147,8 +148,8 @@ impl<'p> Evidence<'p> {
     }
 }
 
-/// Whether a share leads another one by enough points and standard errors. Shares of one multinomial have a difference with the variance
-/// (p + q - (p - q)²) / n.
+/// Returns true if a share leads another one by enough points and standard errors. The difference of two shares of one
+/// multinomial distribution has the variance (p + q - (p - q)²) / n.
 #[allow(clippy::cast_precision_loss)] // the square root has less
 fn is_clear(share: f64, next: f64, samples: u64) -> bool {
     let (p, q) = (share / 100.0, next / 100.0);
@@ -157,7 +158,7 @@ fn is_clear(share: f64, next: f64, samples: u64) -> bool {
     share - next >= MIN_LEAD && share - next >= STANDARD_ERRORS * error
 }
 
-/// Where a sample with this leaf is; none: that is not known.
+/// Returns the place of a sample with this leaf. None if unknown.
 fn place<'p>(
     (profile, ways): (&'p Profile, &Ways),
     (program, grain): (Program, Grain),

@@ -1,4 +1,4 @@
-//! Which line of a function took most?
+//! Finds the line of a function with the largest own share.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -6,19 +6,19 @@ use varid_recording::ImageKind;
 
 use crate::{frames::SymbolId, naming::OpenImage, scope::Scope};
 
-/// Lines are looked up at so many addresses of a function at most, the hottest.
+/// The most addresses of a function whose lines are looked up, hottest first.
 const MOST_ADDRESSES: usize = 4096;
 
-/// A line, and how many percent of all it took by itself.
+/// A line and its own percentage of all samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HottestLine {
-    /// The file's name, without its folder.
+    /// The file name without its folder.
     pub file: Arc<str>,
     pub line: u32,
     pub percent: f64,
 }
 
-/// The line of a function that took most by itself, by the debug information that this machine has; none: it has none.
+/// Returns the line of a function with the largest own share. None if this machine has no debug information for it.
 pub fn hottest_line(scope: &Scope, id: SymbolId) -> Option<HottestLine> {
     let profile = scope.profile;
     let symbol = profile.frames.symbol(id)?;

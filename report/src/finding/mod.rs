@@ -1,6 +1,6 @@
-//! Which one sentence do the numbers bear?
+//! Derives the report's first sentence from the numbers.
 //!
-//! The rules and their thresholds are in `docs/guide-reading-a-report.md`. Where no rule holds there is no sentence.
+//! The rules and their thresholds are in `docs/guide-reading-a-report.md`. If no rule applies, there is no sentence.
 //!
 //! | question | file |
 //! |---|---|
@@ -24,35 +24,35 @@ use hottest_line::{HottestLine, hottest_line};
 use program::Program;
 use ways::Ways;
 
-/// What is looked at first has at least this share of the whole.
+/// The minimum percentage of the place in the sentence.
 const MIN_PERCENT: f64 = 25.0;
-/// A name in the sentence has at most so many columns.
+/// The longest name in the sentence, in columns.
 const NAME: usize = 80;
 
-/// What most of the time goes to, if that is clear.
+/// The place with most of the time, if it is clear.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Finding<'p> {
     pub percent: f64,
     pub place: Place<'p>,
-    /// The program's own function under which it is.
+    /// The program's own function that called it.
     pub caller: Option<&'p str>,
-    /// The line of the function that took most, where one is known.
+    /// The line of the function with the largest own share, if known.
     pub line: Option<HottestLine>,
     pub program: Program,
 }
 
-/// What samples have in common.
+/// A group of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place<'p> {
-    /// Their leaf is in the kernel.
+    /// Samples whose leaf is in the kernel.
     Kernel,
-    /// Their leaf is in a function of the program itself.
+    /// Samples whose leaf is in a function of the program itself.
     Own(SymbolId, &'p str),
-    /// Their leaf is in a function of a file that is not the program's own.
+    /// Samples whose leaf is in a function of another file.
     Function(SymbolId, Layer, &'p str, &'p str),
-    /// Their leaf is in a file, with what it counts for.
+    /// Samples whose leaf is in this file, with its layer.
     Image(Layer, &'p str),
-    /// They are in a method or what it calls.
+    /// Samples in a method or its callees.
     With(SymbolId, &'p str),
 }
 
@@ -109,9 +109,9 @@ impl fmt::Display for Finding<'_> {
 }
 
 impl<'p> Finding<'p> {
-    /// What a view's samples show; None: nothing is clear, nothing helps, or the view is of other measures.
+    /// Finds the place for a view. None if nothing is clear or useful, or the view has other measures.
     pub fn of(scope: &Scope<'p>) -> Option<Self> {
-        // Every wait has its leaf in the kernel's scheduler, which says nothing of its cause.
+        // Every wait has its leaf in the kernel's scheduler, which does not indicate its cause.
         let is_enough = scope.samples.samples() >= evidence::MIN_SAMPLES;
         if !scope.measures.are_samples() || !is_enough || is_wait_event(scope.description) {
             return None;
@@ -120,7 +120,7 @@ impl<'p> Finding<'p> {
         let native = Program::Native;
         let grains = match program {
             Program::Dex => &[(program, Grain::Image)][..],
-            // Machine code may make some of its own at run time.
+            // Machine code may also generate code at run time.
             Program::Managed => &[
                 (program, Grain::Image),
                 (program, Grain::Caller),
@@ -136,7 +136,7 @@ impl<'p> Finding<'p> {
             Place::Own(id, _) if finding.program == Program::Native => {
                 finding.line = hottest_line(scope, id);
             }
-            // As its row has it.
+            // The same value as in its row.
             Place::With(id, _) => {
                 let ways = Ways::new(scope);
                 let method = |frame| Some(ways.first(scope.symbol_of(frame)?));
@@ -149,7 +149,7 @@ impl<'p> Finding<'p> {
         Some(finding)
     }
 
-    /// The function or method that the sentence is about, but for a caller.
+    /// Returns the function or method of the sentence, ignoring the caller.
     pub const fn symbol(&self) -> Option<SymbolId> {
         match self.place {
             Place::Own(id, _) | Place::Function(id, ..) | Place::With(id, _) => Some(id),
@@ -157,7 +157,7 @@ impl<'p> Finding<'p> {
         }
     }
 
-    /// Whether it says more than that a runtime runs its program, or a program itself.
+    /// Returns true if it says more than that a runtime runs its program, or a program its own code.
     fn helps(&self, scope: &Scope) -> bool {
         match (self.program, self.place) {
             (Program::Dex, _) | (_, Place::Kernel | Place::Own(..) | Place::With(..)) => true,
@@ -180,8 +180,8 @@ mod tests {
     const RASTER: Place = Place::Image(Layer::Native, "libraster.so");
     const DRAW: &str = "org.example.Balls.draw";
 
-    /// A thousand samples: so many in libraster.so under draw, so many under another method, so many in draw itself, the rest in places
-    /// with one sample each.
+    /// A thousand samples: `under_draw` and `under_other` in libraster.so under draw and under another method,
+    /// `in_draw` in draw itself, and the rest in places with one sample each.
     fn evidence(under_draw: u64, under_other: u64, in_draw: u64) -> Evidence<'static> {
         const NAMES: &str = "abcdefghijklmnopqrstuvwxyz";
         let mut places = BTreeMap::from([
@@ -252,7 +252,7 @@ mod tests {
         // 3 standard errors of 40 % and 31 % of 1,000 samples are 7.96 points: sqrt((0.71 - 0.09²) / 1000) * 3.
         assert!(sentence(&evidence(400, 0, 310)).is_some());
         assert_eq!(sentence(&evidence(400, 0, 330)), None);
-        // Of a million samples 5 points decide.
+        // For a million samples, the limit of 5 points decides.
         let many = |in_draw| Evidence {
             samples: 1_000_000,
             ..evidence(400, 0, in_draw)

@@ -1,4 +1,4 @@
-//! What kind of program is a profile of, and which code is its own?
+//! Determines the kind of program in a profile, and its own code.
 
 use varid_model::{Layer, Marker};
 use varid_recording::ImageKind;
@@ -11,14 +11,14 @@ use crate::{
     scope::Scope,
 };
 
-/// What a profile is of, as far as it matters for what is said of it.
+/// The kind of program in a profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Program {
     /// An app whose methods are in dex files.
     Dex,
-    /// A program of another runtime, with methods that have names: HotSpot, V8, CPython.
+    /// A program of another runtime with named methods: HotSpot, V8, CPython.
     Managed,
-    /// Machine code alone.
+    /// Machine code only.
     #[default]
     Native,
 }
@@ -29,7 +29,7 @@ impl Program {
         let listed = &profile.recording.manifest.images;
         let is_dex = listed.iter().any(|image| image.kind == ImageKind::Dex);
         let images = profile.frames.images().iter();
-        // An imported recording has other kinds of files.
+        // Imported recordings have other kinds of files.
         let is_art = |image: &ProfileImage| {
             let vms = ["libart.so", "libartd.so", "libdvm.so"];
             vms.iter().any(|vm| image.name.starts_with(vm))
@@ -43,14 +43,14 @@ impl Program {
         };
         let methods = scope.weights.by_frame(method);
         let methods = methods.get(&()).map(|share| scope.percent(share.total));
-        // With less no sentence could name a method.
+        // With a smaller share, no sentence could name a method.
         match methods.is_some_and(|percent| percent >= MIN_PERCENT) {
             true => Self::Managed,
             false => Self::Native,
         }
     }
 
-    /// The layer of its own functions.
+    /// Returns the layer of its own functions.
     pub const fn layer(self) -> Layer {
         match self {
             Self::Dex | Self::Managed => Layer::App,
@@ -58,7 +58,8 @@ impl Program {
         }
     }
 
-    /// Whether a function is the program's own: a method of the app, or in machine code one that is in no library.
+    /// Returns true if a function is the program's own: a method of the app or, in machine code, a function outside
+    /// libraries.
     pub fn owns(self, profile: &Profile, symbol: &ProfileSymbol) -> bool {
         let image = profile.frames.image(symbol.image);
         let Some(image) = image.filter(|image| is_code(image)) else {
@@ -86,7 +87,7 @@ impl Program {
             place.and_then(|place| owned.get(place)).copied() == Some(true)
         };
         let mut callers: Vec<Option<SymbolId>> = Vec::with_capacity(profile.stacks.len());
-        // Parents come first.
+        // Parents precede their children.
         for stack in profile.stacks.ids() {
             let frame = profile.stacks.frame(stack);
             let id = frame.and_then(|frame| Some(profile.frames.frame(frame)?.symbol));
@@ -98,10 +99,10 @@ impl Program {
     }
 }
 
-/// Whether an image is code that is known.
+/// Returns true if an image is known code.
 pub fn is_code(image: &ProfileImage) -> bool {
     let unknown = [MARKERS, UNNAMED_JIT, "[unknown]"];
-    // Frames of an imported recording that says of no code what it is.
+    // Frames of an imported recording that does not specify layers.
     let is_native = image.layer == Layer::Native && image.name == Marker::Native.symbol();
     !unknown.contains(&image.name.as_str()) && !is_native
 }

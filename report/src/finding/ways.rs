@@ -1,7 +1,7 @@
-//! Which symbols are one function that a runtime has compiled in several ways?
+//! Merges symbols of one function that a runtime compiled several times.
 //!
-//! V8 names the same function `JS:~work …`, `JS:^work …` and `JS:*work …`, as it is interpreted, compiled and optimised. Each has a row; in the sentence
-//! they are no rivals.
+//! V8 names a function `JS:~work …`, `JS:^work …` and `JS:*work …` when it is interpreted, compiled and optimised. Each
+//! variant has a row. For the sentence, they are one function.
 
 use std::{
     cmp::Reverse,
@@ -15,12 +15,12 @@ use crate::{
     short_name,
 };
 
-/// The symbols of a profile, by function.
+/// The symbols of a profile, grouped by function.
 #[derive(Debug, Default)]
 pub struct Ways {
-    /// By symbol: the one of its function that took most by itself, where that is another one.
+    /// By symbol: the variant of its function with the largest own share, if that is another symbol.
     first: HashMap<SymbolId, SymbolId>,
-    /// Those of functions with several.
+    /// The symbols of functions with several variants.
     several: HashSet<SymbolId>,
 }
 
@@ -54,12 +54,12 @@ impl Ways {
         ways
     }
 
-    /// The symbol that stands for a symbol's function.
+    /// Returns the symbol that represents a symbol's function.
     pub fn first(&self, id: SymbolId) -> SymbolId {
         self.first.get(&id).copied().unwrap_or(id)
     }
 
-    /// The function's name: that of the symbol, without how it was compiled if it was in several ways.
+    /// Returns the name of the function. If there are several variants, it is the name without the variant.
     pub fn name<'p>(&self, profile: &'p Profile, id: SymbolId) -> Option<&'p str> {
         let name = profile.frames.symbol(id)?.name.as_str();
         Some(match self.several.contains(&self.first(id)) {

@@ -1,6 +1,6 @@
-//! What has a session recorded so far, while it is recorded?
+//! Profiles a session while it is being recorded.
 //!
-//! [`tally`]: how much a row took, recently and since the start; [`tables`]: the rows; [`symbol_names`]: which symbols are one row.
+//! [`tally`]: the recent and the whole amount of a row; [`tables`]: the rows; [`symbol_names`]: the symbols of a row.
 
 mod symbol_names;
 mod tables;
@@ -23,8 +23,8 @@ use symbol_names::SymbolNames;
 use tables::EventTables;
 pub use tally::{Amount, HALF_LIFE, LiveShare, LiveSpan};
 
-/// A session that may still be recorded, summed up by method, line, call and thread. It has no table of samples or stacks: its memory grows
-/// with what is different.
+/// A session that may still be recorded, summed up by method, line, call and thread. It has no tables of samples or
+/// stacks, so its memory only grows with the number of distinct rows.
 #[derive(Debug)]
 pub struct LiveProfile {
     session: SessionReader,
@@ -32,24 +32,24 @@ pub struct LiveProfile {
     resolver: Resolver,
     names: SymbolNames,
     tasks: TaskTracker,
-    /// By the event's place in the manifest.
+    /// By index of the event in the manifest.
     events: Vec<EventTables>,
     progress: Progress,
-    /// The frames of the sample that is read.
+    /// The frames of the current sample.
     frames: SampleFrames,
     stack: Vec<(FrameId, SymbolId)>,
 }
 
-/// How far a session has been read.
+/// The progress of reading a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Samples of all events.
+    /// Number of samples of all events.
     pub samples: u64,
-    /// Samples that the recording has lost.
+    /// Number of lost samples.
     pub lost: u64,
-    /// From the start to the latest record.
+    /// Time from the start to the latest record.
     pub elapsed: Duration,
-    /// Where the records turned out damaged.
+    /// The position of damage in the records.
     pub damage: Option<String>,
 }
 
@@ -58,13 +58,13 @@ pub struct Progress {
 pub struct LiveMethod<'p> {
     /// Its name.
     pub name: &'p str,
-    /// Whether it is the copies of it in its callers.
+    /// Whether it stands for the inlined copies of the function in its callers.
     pub inlined: bool,
     /// The name of its image.
     pub image: &'p str,
     /// Its layer.
     pub layer: Layer,
-    /// What it took.
+    /// The samples of the method.
     pub share: LiveShare,
 }
 
@@ -73,18 +73,18 @@ pub struct LiveMethod<'p> {
 pub struct LiveThread<'p> {
     /// Its process.
     pub pid: Pid,
-    /// The name of that when the thread was sampled last under this name.
+    /// The name of the process at the last sample of the thread under this name.
     pub process: Option<&'p str>,
     /// The thread.
     pub tid: Tid,
     /// Its name.
     pub name: &'p str,
-    /// What it took.
+    /// The samples of the thread.
     pub share: LiveShare,
 }
 
 impl LiveProfile {
-    /// Opens a session. Nothing of its records is read yet.
+    /// Opens a session without reading its records.
     ///
     /// # Errors
     ///
@@ -106,19 +106,20 @@ impl LiveProfile {
         })
     }
 
-    /// The session, with its manifest as it was at the last [`refresh`](Self::refresh).
+    /// The session, with its manifest at the last [`refresh`](Self::refresh).
     #[must_use]
     pub const fn session(&self) -> &SessionReader {
         &self.session
     }
 
-    /// How far it has been read.
+    /// The progress of reading.
     #[must_use]
     pub const fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// Looks at what has been added to the session, for [`read`](Self::read). `ended`: nothing more will be.
+    /// Checks for data that has been added to the session, for [`read`](Self::read). `ended` means that no more will be
+    /// added.
     ///
     /// # Errors
     ///
@@ -127,14 +128,14 @@ impl LiveProfile {
         if ended {
             self.records.end();
         }
-        // Before the manifest, which lists the images of these records.
+        // Must precede the manifest, which lists the images of these records.
         self.records.grow()?;
         self.session = SessionReader::open(self.session.dir())?;
         self.resolver.refresh(self.session.manifest());
         Ok(())
     }
 
-    /// Reads so many of the records that the last [`refresh`](Self::refresh) found; whether there are more.
+    /// Reads at most `most` of the records that the last [`refresh`](Self::refresh) found. Returns true if there are more.
     pub fn read(&mut self, most: usize) -> bool {
         for _ in 0..most {
             match self.records.next() {
@@ -153,7 +154,7 @@ impl LiveProfile {
         event.map_or(MonotonicNs::ZERO, EventTables::latest)
     }
 
-    /// All samples of an event, as they count at a time.
+    /// Returns all samples of an event, weighed for a time.
     #[must_use]
     pub fn all(&self, event: usize, span: LiveSpan, now: MonotonicNs) -> LiveShare {
         let event = self.events.get(event);
@@ -197,7 +198,7 @@ impl LiveProfile {
             .filter_map(thread)
     }
 
-    /// The lines of the methods that `is_it` chooses; none: instructions without a line.
+    /// The lines of the methods that `is_it` selects. None stands for instructions without a line.
     pub fn lines(
         &self,
         event: usize,
@@ -223,7 +224,7 @@ impl LiveProfile {
         lines
     }
 
-    /// Those that called the methods that `is_it` chooses: their totals are the samples below them in those.
+    /// The callers of the methods that `is_it` selects. Their totals are the samples of the calls.
     pub fn callers(
         &self,
         event: usize,
@@ -247,7 +248,7 @@ impl LiveProfile {
 
     fn method(&self, id: SymbolId, share: LiveShare) -> Option<LiveMethod<'_>> {
         let symbol = self.resolver.symbol_by_id(id)?;
-        // The manifest may have told more of the image since the symbol was found.
+        // The manifest may have been updated since the symbol was found.
         let image = self.resolver.image(symbol.image)?;
         Some(LiveMethod {
             name: &symbol.name,

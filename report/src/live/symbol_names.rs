@@ -1,7 +1,7 @@
-//! Which symbols have the same name?
+//! Merges symbols with the same name.
 //!
-//! An image may have several functions of one name: instances of a generic function, a method that was compiled more than once. They are one row,
-//! and a stack that has several of them counts once.
+//! An image may have several functions with the same name: instances of a generic function, or a method that was
+//! compiled several times. They share one row, and a stack that has several of them counts once.
 
 use std::collections::HashMap;
 
@@ -10,16 +10,16 @@ use crate::{
     naming::Resolver,
 };
 
-/// Symbols by name.
+/// Symbols grouped by name.
 #[derive(Debug, Default)]
 pub struct SymbolNames {
     first: HashMap<(ImageId, String, bool), SymbolId>,
-    /// By [`SymbolId`], once it is known: the first symbol of that name.
+    /// By [`SymbolId`]: the first symbol with the same name, once known.
     known: Vec<Option<SymbolId>>,
 }
 
 impl SymbolNames {
-    /// The first symbol of the image that has this one's name.
+    /// Returns the first symbol of the image with this symbol's name.
     pub fn first(&mut self, id: SymbolId, resolver: &Resolver) -> SymbolId {
         let Ok(place) = usize::try_from(id.0) else {
             return id;

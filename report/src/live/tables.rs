@@ -1,4 +1,4 @@
-//! What has each method, line, call and thread of an event taken so far?
+//! The samples of each method, line, call and thread of an event.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use crate::{
     tasks::TaskId,
 };
 
-/// Different calls that are counted; those beyond are not, so that memory has a limit. An app has some 10,000.
+/// The most distinct calls that are counted, which limits memory. An app has some 10,000.
 const MAX_CALLS: usize = 1 << 20;
 
-/// The samples of an event, summed up.
+/// The sums of an event's samples.
 #[derive(Debug, Default)]
 pub struct EventTables {
     clock: Clock,
@@ -22,12 +22,12 @@ pub struct EventTables {
     symbols: Vec<Tally>,
     frames: Vec<Tally>,
     tasks: Vec<Tally>,
-    /// Who was called by whom.
+    /// Pairs of caller and callee.
     calls: HashMap<(SymbolId, SymbolId), Tally>,
 }
 
 impl EventTables {
-    /// Adds a sample: its frames with their symbols, leaf first.
+    /// Adds a sample with its frames and symbols, leaf first.
     pub fn add(
         &mut self,
         (time, period): (MonotonicNs, u64),
@@ -105,7 +105,7 @@ impl EventTables {
             .map(|(number, share)| (TaskId(number), share))
     }
 
-    /// Those that called a symbol.
+    /// The callers of a symbol.
     pub fn callers(
         &self,
         callee: SymbolId,
@@ -136,9 +136,9 @@ fn add(tally: &mut Tally, sample: Counted) {
     tally.add_total(sample);
 }
 
-/// The row of a number, which there is from now on.
+/// Returns the row at an index. Adds rows if necessary.
 fn at(tallies: &mut Vec<Tally>, number: u32) -> Option<&mut Tally> {
-    // There are fewer of anything than bytes in the recording.
+    // Each table has fewer rows than the recording has bytes.
     let index = usize::try_from(number).ok()?;
     if tallies.len() <= index {
         tallies.resize(index.saturating_add(1), Tally::default());

@@ -1,17 +1,18 @@
-//! How much did each row take, since the start and recently?
+//! Sums the samples of each row, since the start and with exponential decay.
 //!
-//! What a sample counts for recently halves every [`HALF_LIFE`] seconds. Instead of all rows shrinking with time, a sample counts for more
-//! the later it is, and what is read is divided by what a sample of now counts for: a sample costs one exponential, a row nothing.
+//! The recent weight of a sample halves every [`HALF_LIFE`] seconds. Instead of scaling all rows down over time, later
+//! samples get a higher weight, and values are divided by the current weight when they are read. Thus, a sample takes
+//! one exponential function, and rows need no updates.
 
 use varid_model::MonotonicNs;
 
-/// Seconds after which a sample counts for half as much among the recent ones.
+/// Seconds in which the weight of a recent sample halves.
 pub const HALF_LIFE: f64 = 5.0;
 
-/// Half-lives after which all rows are scaled, long before a number is too large.
+/// Number of half-lives after which all rows are scaled, long before numbers overflow.
 const LONGEST: f64 = 256.0;
 
-/// Samples and the sum of their periods. Recent ones are no whole numbers.
+/// Samples and the sum of their periods. Recent ones are fractional.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Amount {
     /// Samples.
@@ -35,7 +36,7 @@ impl Amount {
     }
 }
 
-/// What a row took itself, and with what it called.
+/// The own and total samples of a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LiveShare {
     /// Samples with their leaf in it.
@@ -52,25 +53,25 @@ impl LiveShare {
     }
 }
 
-/// Which samples count.
+/// The samples that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiveSpan {
-    /// All since the recording started.
+    /// All samples since the start of the recording.
     SinceStart,
-    /// The later the more: [`HALF_LIFE`].
+    /// Recent samples, weighed according to [`HALF_LIFE`].
     Recent,
 }
 
-/// What a row has taken.
+/// The sums of a row.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
     since_start: LiveShare,
     recent: LiveShare,
-    /// The sample that was counted last: one counts once, however often the row is on its stack.
+    /// The last counted sample. Each sample counts once, even if the row is on its stack several times.
     last: u64,
 }
 
-/// A sample as it is counted.
+/// A weighed sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted {
     /// From 1.
@@ -80,13 +81,13 @@ pub struct Counted {
 }
 
 impl Tally {
-    /// The row is the sample's leaf.
+    /// Adds a sample whose leaf is the row.
     pub fn add_own(&mut self, sample: Counted) {
         self.since_start.own.add(sample.since_start);
         self.recent.own.add(sample.recent);
     }
 
-    /// The row is on the sample's stack.
+    /// Adds a sample whose stack contains the row.
     pub fn add_total(&mut self, sample: Counted) {
         if self.last != sample.number {
             self.last = sample.number;
@@ -104,10 +105,10 @@ impl Tally {
     }
 }
 
-/// What a sample counts for, by its time.
+/// The weights of samples over time.
 #[derive(Debug, Default)]
 pub struct Clock {
-    /// When a sample counts for 1.
+    /// The time at which a sample has the weight 1.
     landmark: Option<MonotonicNs>,
     samples: u64,
     latest: MonotonicNs,
@@ -119,7 +120,7 @@ impl Clock {
         self.latest
     }
 
-    /// The next sample; and by what all rows have to be scaled before it is added, if they have to be.
+    /// Weighs the next sample. Also returns the factor by which all rows must first be scaled, if any.
     pub fn count(&mut self, time: MonotonicNs, period: u64) -> (Counted, Option<f64>) {
         let landmark = *self.landmark.get_or_insert(time);
         self.latest = self.latest.max(time);
@@ -143,7 +144,7 @@ impl Clock {
         (counted, scale)
     }
 
-    /// What a row has taken, as it counts at a time.
+    /// Returns the values of a row at a time.
     pub fn share(&self, tally: &Tally, span: LiveSpan, now: MonotonicNs) -> LiveShare {
         match span {
             LiveSpan::SinceStart => tally.since_start,
@@ -166,10 +167,10 @@ pub fn scale<'t>(tallies: impl IntoIterator<Item = &'t mut Tally>, factor: f64) 
     }
 }
 
-/// From one time to another; below 0 if that is earlier.
+/// The number of half-lives between two times. Negative if the second one is earlier.
 fn half_lives(from: MonotonicNs, to: MonotonicNs) -> f64 {
     let seconds = to.since(from).as_secs_f64() - from.since(to).as_secs_f64();
-    // Times of a damaged recording may be any.
+    // Times in a damaged recording are arbitrary.
     (seconds / HALF_LIFE).clamp(-1000.0, 1000.0)
 }
 

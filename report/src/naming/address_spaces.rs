@@ -1,6 +1,6 @@
-//! Which mapping held this address of this process at this time?
+//! Tracks the mappings of each process.
 //!
-//! Records come in order of time: what is mapped when a sample is read was mapped when it was taken.
+//! Records are in order of time, so the mappings at a sample are the current ones.
 
 use std::{ops::Range, rc::Rc};
 
@@ -11,33 +11,33 @@ use crate::{
     frames::ImageId,
 };
 
-/// What a process has mapped.
+/// A mapping of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MappedImage {
     /// The file.
     pub image: ImageId,
-    /// What to add to an address to get the offset in the file: `pgoff - start`, modulo 2^64.
+    /// `pgoff - start`, modulo 2^64: the sum of an address and this is the offset in the file.
     bias: u64,
-    /// What the process may do with it, if that is known.
+    /// The protection and flags, if known.
     pub mode: Option<Mode>,
 }
 
 impl MappedImage {
-    /// The file offset of an address of the mapping.
+    /// Returns the file offset of an address in the mapping.
     pub const fn offset(self, address: Address) -> u64 {
         address.get().wrapping_add(self.bias)
     }
 }
 
 impl IntervalValue for MappedImage {
-    /// The bias is the same in all parts.
+    /// All parts of a mapping have the same bias.
     fn part(&self, _: u64) -> Self {
         *self
     }
 }
 
-/// Mappings of all processes together that are kept: a small recording of forks and mappings
-/// can ask for the square of its size. A phone's hundred apps have some 300,000.
+/// The most mappings of all processes together. Without a limit, a small recording of forks and mappings could require
+/// memory quadratic in its size. A hundred apps on a phone have some 300,000.
 const MAX_MAPPINGS: usize = 4 << 20;
 
 /// The mappings of every process.
@@ -45,24 +45,25 @@ const MAX_MAPPINGS: usize = 4 << 20;
 pub struct AddressSpaces {
     processes: FastMap<Pid, AddressSpace>,
     fingerprints: Fingerprints,
-    /// Entries of all distinct maps.
+    /// The number of entries in all distinct maps.
     entries: usize,
 }
 
 /// The mappings of a process.
 #[derive(Debug, Clone, Default)]
 struct AddressSpace {
-    /// A child shares its parent's map until either changes.
+    /// Shared by parent and child until either one changes it.
     mappings: Rc<IntervalMap<MappedImage>>,
     state: SpaceState,
 }
 
-/// What an address space has mapped, as a number: equal ones have the same mappings. It is made of all that was mapped in turn.
+/// A number for the state of an address space: spaces with equal states have the same mappings. It is derived from the
+/// sequence of changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct SpaceState(Fingerprint);
 
 impl SpaceState {
-    /// Bits that are others in another state.
+    /// Returns bits that differ between states.
     pub fn bits(self) -> u64 {
         let [bits, _] = self.0;
         bits
@@ -70,8 +71,8 @@ impl SpaceState {
 }
 
 impl AddressSpaces {
-    /// Maps a range; whatever it covers is unmapped there. `false`: there are too many
-    /// mappings already, and this one was left out.
+    /// Adds a mapping, which replaces overlapping ones. Returns `false` if the limit of mappings is reached and this
+    /// one was dropped.
     #[must_use]
     pub fn map(
         &mut self,
@@ -86,7 +87,7 @@ impl AddressSpaces {
         let process = self.processes.entry(pid).or_default();
         let shared = &mut process.mappings;
         let (before, others) = (shared.len(), Rc::strong_count(shared) > 1);
-        // A copy if it is shared, the range, and what is left behind it of one that it splits.
+        // For a copy of a shared map, the new range, and the rest of a mapping that it splits.
         let needed = if others { before } else { 0 }.saturating_add(2);
         if self.entries.saturating_add(needed) > MAX_MAPPINGS {
             return false;
@@ -104,7 +105,7 @@ impl AddressSpaces {
         true
     }
 
-    /// A process is forked: it has its parent's mappings.
+    /// Handles a fork: the child inherits its parent's mappings.
     pub fn fork(&mut self, parent: Pid, child: Pid) {
         if parent != child {
             let space = self.processes.get(&parent).cloned().unwrap_or_default();
@@ -113,7 +114,7 @@ impl AddressSpaces {
         }
     }
 
-    /// A process replaces its mappings, or is gone.
+    /// Removes the mappings of a process after exec or exit.
     pub fn clear(&mut self, pid: Pid) {
         let gone = self.processes.remove(&pid);
         if let Some(space) = gone.and_then(|gone| Rc::into_inner(gone.mappings)) {
@@ -121,12 +122,12 @@ impl AddressSpaces {
         }
     }
 
-    /// The mapping of an address, and what is left of its range.
+    /// Returns the mapping of an address, with its remaining range.
     pub fn lookup(&self, pid: Pid, address: Address) -> Option<&Interval<MappedImage>> {
         self.processes.get(&pid)?.mappings.get(address)
     }
 
-    /// What a process has mapped now, as a number.
+    /// Returns the state of a process's address space.
     pub fn state(&self, pid: Pid) -> SpaceState {
         let process = self.processes.get(&pid);
         process.map(|process| process.state).unwrap_or_default()

@@ -1,8 +1,8 @@
-//! Has a file changed since it was read?
+//! Detects changes of a file.
 
 use std::{fs::Metadata, os::unix::fs::MetadataExt, path::Path};
 
-/// What is another one after a change of the file.
+/// Identifies the version of a file. It differs after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileVersion {
     inode: u64,
@@ -11,7 +11,7 @@ pub struct FileVersion {
 }
 
 impl FileVersion {
-    /// That of a file now; none: there is no such file.
+    /// Returns the current version of a file. None if it does not exist.
     pub fn of(path: &Path) -> Option<Self> {
         let version = |file: Metadata| Self {
             inode: file.ino(),

@@ -1,4 +1,4 @@
-//! What is in the file of one image, function by function?
+//! Looks up functions in the file of one image.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ pub struct OpenImage<'p> {
 }
 
 impl<'p> OpenImage<'p> {
-    /// Opens the file of an image, as a profile with these options has it. The inner error says why there is none.
+    /// Opens the file of an image according to a profile's options. The inner error is the reason why it is missing.
     ///
     /// # Errors
     ///
@@ -40,11 +40,11 @@ impl<'p> OpenImage<'p> {
         Self::open(files, names, (image, file))
     }
 
-    /// The same, with the debug information that this machine has.
+    /// Like [`new`](Self::new), but only uses debug information on this machine.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// As for [`new`](Self::new).
     pub fn of_this_machine(
         (names, manifest): (&NameOptions, &Manifest),
         image: &'p ProfileImage,
@@ -78,25 +78,25 @@ impl<'p> OpenImage<'p> {
         self.source.path()
     }
 
-    /// The address of an offset of the file.
+    /// Returns the address for an offset in the file.
     pub fn address(&self, offset: u64) -> Option<u64> {
         self.source.symbols().vaddr(offset)
     }
 
-    /// The addresses of the function at an address.
+    /// Returns the address range of the function at an address.
     pub fn bounds(&self, address: u64) -> Option<Range<u64>> {
         let symbol = self.source.symbols().lookup(address)?;
         Some(symbol.start..symbol.end)
     }
 
-    /// The name of the function that begins at an address.
+    /// Returns the name of the function that starts at an address.
     pub fn name_at(&self, address: u64) -> Option<String> {
         let symbol = self.source.symbols().lookup(address)?;
         let begins = symbol.start == address && symbol.origin != SymbolOrigin::Unnamed;
         begins.then(|| symbol.name().into_owned())
     }
 
-    /// The functions at an address with their lines, innermost first, as a profile names them.
+    /// Returns the functions at an address with their lines, innermost first, as named in a profile.
     pub fn functions(&self, address: u64) -> Vec<NamedFunction> {
         let detail = Detail {
             inlined: true,
@@ -109,7 +109,7 @@ impl<'p> OpenImage<'p> {
         };
         let found = recorded.into_iter().flat_map(|method| {
             let start = method.start;
-            // Addresses of a dex file are offsets in it.
+            // In a dex file, addresses are offsets.
             retracer.retrace(method, address.saturating_sub(start), || {
                 images::has_lines(&self.source, start)
             })

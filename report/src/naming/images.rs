@@ -1,4 +1,4 @@
-//! Which file, which layer and which functions are behind a mapping?
+//! Maps each mapping to its file, its layer and its functions.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,23 +23,23 @@ use crate::{
     name_options::Detail,
 };
 
-/// What code is called that a process has made at run time and given names.
+/// The image name of named run-time code.
 pub const JIT: &str = "[jit]";
 
-/// The files of a profile, each with its symbols from the first time they are needed.
+/// The files of a profile. Symbols are read on first use.
 #[derive(Debug)]
 pub struct ImageTable {
     /// The session folder.
     session: PathBuf,
-    /// Where the recorded files are looked for.
+    /// Finds the recorded files.
     files: RecordedFiles,
-    /// What the manifest says, by the path in a mapping, or by the substitute's relative path.
+    /// The manifest's images, by the path in a mapping, or by the relative path of a substitute.
     listed: HashMap<String, varid_recording::SessionImage>,
-    /// The files whose symbols the session keeps.
+    /// The files whose symbols are in the session.
     kept: KeptSymbols,
-    /// Of the files that grow while the session is recorded, when they were read.
+    /// The versions of the files that grow while the session is recorded.
     versions: HashMap<ImageId, Option<FileVersion>>,
-    /// By path and build-id; files that only have a name have no path.
+    /// By path and build-id. Images that only have a name have no path.
     ids: HashMap<(PathBuf, Vec<u8>), ImageId>,
     images: Vec<ProfileImage>,
     states: Vec<State>,
@@ -49,52 +49,52 @@ pub struct ImageTable {
 /// The file of an image.
 #[derive(Debug)]
 enum State {
-    /// Not looked at yet.
+    /// Not read yet.
     Unread(ImageFile),
-    /// Looked for: the symbols, or why there are none.
+    /// Read: the symbols, or the reason why there are none.
     Read(ImageFile, Result<Box<ElfSource>, String>),
-    /// There is no file.
+    /// An image without a file.
     Named,
 }
 
 /// The file behind an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageFile {
-    /// Where it was when it was recorded; of dex files, where the substitute is.
+    /// The recorded path or, for a dex file, the path of the substitute.
     pub path: PathBuf,
-    /// Empty: not known.
+    /// Empty if unknown.
     pub build_id: Vec<u8>,
-    /// What it is.
+    /// The kind of the file.
     pub kind: ImageKind,
-    /// Whether it is a file of the session.
+    /// Whether it is in the session folder.
     pub in_session: bool,
-    /// The session's file with its symbols, if the session keeps them beside the original.
+    /// The session's file with its symbols, which is kept in addition to the original.
     pub kept: Option<PathBuf>,
 }
 
-/// What became of an image's file.
+/// The result of reading an image's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageFileState {
     /// The file.
     pub file: ImageFile,
-    /// Why nothing could be read of it.
+    /// The reason why it could not be read.
     pub problem: Option<String>,
-    /// Why there is no debug information of it, if there is more to say than that.
+    /// The reason why there is no debug information, if there are details.
     pub no_debug: Option<String>,
 }
 
 /// A function at an address of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFunction {
-    /// Its name as profiles show it.
+    /// The name in profiles.
     pub name: String,
-    /// Its name in the recording, if a mapping file knows it by the other one.
+    /// The name in the recording, if a mapping file renames it.
     pub recorded: Option<String>,
-    /// Its first address, which tells functions of the same name apart.
+    /// Its first address, which distinguishes functions with the same name.
     pub start: u64,
-    /// Whether it has a name, not only a place where it starts.
+    /// Whether its name is known.
     pub named: bool,
-    /// Whether it is a copy in its caller.
+    /// Whether it is inlined at this address.
     pub inlined: bool,
     /// Its file and line at the address.
     pub line: Option<(String, u32)>,
@@ -119,7 +119,7 @@ impl ImageTable {
         }
     }
 
-    /// The session goes on: takes what its manifest lists now. The images of which there is something else to read than before.
+    /// Applies the manifest of a session that is being recorded. Returns the images whose files have changed.
     pub fn refresh(&mut self, manifest: &Manifest) -> HashSet<ImageId> {
         let mut changed = HashSet::new();
         let now = listed(manifest);
@@ -155,7 +155,7 @@ impl ImageTable {
         changed
     }
 
-    /// The image of a user mapping.
+    /// Returns the image of a user mapping.
     pub fn intern(&mut self, mapping: &MappingRecord) -> ImageId {
         let key = (mapping.path.clone(), mapping.build_id.clone());
         if let Some(id) = self.ids.get(&key) {
@@ -167,16 +167,17 @@ impl ImageTable {
         id
     }
 
-    /// Whether an image is memory in which a process may make code.
+    /// Returns true if an image is memory in which a process may generate code.
     pub fn is_own_memory(&self, id: ImageId) -> bool {
         let path = self.get(id).and_then(|image| image.path.as_deref());
-        // The remap range's file is listed by its name alone.
+        // The remap range's file is listed by its name only.
         let is_remap = self.kind(id) == Some(ImageKind::Remap);
         let is_file = |path: &Path| is_remap && path.extension().is_some_and(|name| name == "elf");
         path.is_some_and(|path| is_own_memory(path) && path != "[vdso]" && !is_file(path))
     }
 
-    /// Whether an image is code that a process made: its memory, or what perf calls that by the file that names it, `perf-PID.map`.
+    /// Returns true if an image is run-time code: memory of a process, or the file that perf uses for such memory,
+    /// `perf-PID.map`.
     pub fn is_run_time(&self, id: ImageId) -> bool {
         let path = self.get(id).and_then(|image| image.path.as_deref());
         let name = path.and_then(|path| path.file_name()?.to_str());
@@ -185,7 +186,7 @@ impl ImageTable {
         !is_dex && (is_map || path.is_some_and(is_jit_file) || self.is_own_memory(id))
     }
 
-    /// An image that is only a name: the kernel, a module, the markers.
+    /// Returns an image that only has a name: the kernel, a module, the markers.
     pub fn intern_named(&mut self, name: &str, layer: Layer) -> ImageId {
         let key = (PathBuf::new(), [layer.name(), name].concat().into_bytes());
         if let Some(id) = self.ids.get(&key) {
@@ -201,7 +202,7 @@ impl ImageTable {
         id
     }
 
-    /// The functions at an offset of an image's file, innermost first; none if it has none there.
+    /// Returns the functions at an offset of an image's file, innermost first. None if there is no function.
     pub fn functions(&mut self, id: ImageId, offset: u64, detail: Detail) -> Vec<NamedFunction> {
         let state = usize::try_from(id.0)
             .ok()
@@ -239,14 +240,14 @@ impl ImageTable {
         }
     }
 
-    /// Whether any instruction of the dex method at an offset has a line.
+    /// Returns true if any instruction of the dex method at an offset has a line.
     pub fn has_lines(&self, id: ImageId, offset: u64) -> bool {
         let index = usize::try_from(id.0).ok();
         let state = index.and_then(|index| self.states.get(index));
         matches!(state, Some(State::Read(_, Ok(source))) if has_lines(source, offset))
     }
 
-    /// What kind of file an image is; none: it is only a name.
+    /// Returns the kind of an image's file. None if it only has a name.
     pub fn kind(&self, id: ImageId) -> Option<ImageKind> {
         match self.states.get(usize::try_from(id.0).ok()?)? {
             State::Unread(file) | State::Read(file, _) => Some(file.kind),
@@ -254,7 +255,7 @@ impl ImageTable {
         }
     }
 
-    /// Whether an image holds the app's own methods.
+    /// Returns true if an image contains the app's own methods.
     pub fn is_app(&self, id: ImageId) -> bool {
         let is_managed = self.kind(id).is_some_and(|kind| kind != ImageKind::Elf);
         is_managed && self.get(id).is_some_and(|image| image.layer == Layer::App)
@@ -265,7 +266,7 @@ impl ImageTable {
         self.images.get(usize::try_from(id.0).ok()?)
     }
 
-    /// The files that have not been looked at.
+    /// The files that have not been read.
     pub fn files(&self) -> impl Iterator<Item = &ImageFile> {
         self.states.iter().filter_map(|state| match state {
             State::Unread(file) => Some(file),
@@ -273,7 +274,7 @@ impl ImageTable {
         })
     }
 
-    /// What cannot be read of files that name code by what is left of them, as sentences.
+    /// Reports files that could only be read in part, as sentences.
     pub fn problems(&self) -> impl Iterator<Item = String> {
         self.states.iter().filter_map(|state| {
             let State::Read(file, Ok(source)) = state else {
@@ -287,12 +288,12 @@ impl ImageTable {
         })
     }
 
-    /// Whether HotSpot may have made code, as far as is known of mappings.
+    /// Returns whether HotSpot may have generated code, according to the mappings.
     pub const fn hotspot(&self) -> Hotspot {
         self.hotspot
     }
 
-    /// All images, and by their number the files that were looked at.
+    /// Returns all images, and by image index the files that were read.
     pub fn into_parts(self) -> (Vec<ProfileImage>, Vec<Option<ImageFileState>>) {
         let looked_at = |state| match state {
             State::Read(file, source) => Some(ImageFileState {
@@ -353,7 +354,7 @@ impl ImageTable {
         (image, file)
     }
 
-    /// An image whose names are in a file of the session.
+    /// Returns the image of a mapping whose names are in a file of the session.
     fn identify_own(
         &self,
         path: &Path,
@@ -385,14 +386,14 @@ impl ImageTable {
             ),
             path: original,
         };
-        // The remap range's file grows while it is mapped: its build-id may be a later one.
+        // The remap range's file grows while it is mapped, so its build-id may be newer than the recorded one.
         let build_id = match kind {
             ImageKind::Remap => Vec::new(),
             _ => build_id.to_vec(),
         };
         let own = self.session.join(substitute);
-        // The original may be found by now, below the root of its container (--symfs), say. It has more than its symbols, and a
-        // build-id tells that it is the original.
+        // The original may be available now, for example through --symfs below the root of its container. It has more
+        // than symbols, and the build-id identifies it.
         let is_kept = kind == ImageKind::Elf && is_kept_file(substitute);
         let original = image.path.as_ref();
         let original =
@@ -407,8 +408,8 @@ impl ImageTable {
         (image, file)
     }
 
-    /// The relative path of this session's file that a mapping names, wherever the session was when it was recorded: `symbols/NAME` or
-    /// `symbols/ID/NAME`.
+    /// Returns the relative path of this session's file for a mapping, wherever the session was recorded:
+    /// `symbols/NAME` or `symbols/ID/NAME`.
     fn substitute(&self, path: &Path) -> Option<String> {
         let name = path.file_name()?.to_str()?;
         let folder = path.parent()?;
@@ -426,7 +427,7 @@ impl ImageTable {
 }
 
 impl ImageFile {
-    /// Opens it; or why there is none.
+    /// Opens the file, or returns the reason why that fails.
     pub fn open(&self, files: &RecordedFiles) -> Result<ElfSource, String> {
         match self.in_session {
             true => files.open_own(&self.path, &self.build_id),
@@ -435,7 +436,7 @@ impl ImageFile {
     }
 }
 
-/// The layer of an image, from what a recording says of it.
+/// Returns the layer of an image from the recording.
 fn layer_of(recorded: Layer, path: Option<&Path>) -> Layer {
     match recorded {
         Layer::Native if path.is_some_and(|path| Runtime::of(path).is_some()) => Layer::Vm,
@@ -443,35 +444,36 @@ fn layer_of(recorded: Layer, path: Option<&Path>) -> Layer {
     }
 }
 
-/// Whether a file of the session has the symbols of one that a process has mapped: these lie in folders of their own.
+/// Returns true if a file of the session has the symbols of a mapped file. These are in separate folders.
 fn is_kept_file(substitute: &str) -> bool {
     substitute.matches('/').count() > 1
 }
 
-/// Whether a file has the names of code that a process has made, in another session of varid, which perf has read or which was imported.
+/// Returns true if a file has names of run-time code and belongs to another session of varid, which perf has read or
+/// which was imported.
 fn is_jit_file(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     let is_named = name.is_some_and(|name| name.starts_with("jit-") && name.ends_with(".elf"));
     is_named && path.parent().and_then(Path::file_name) == Some(SYMBOLS.as_ref())
 }
 
-/// What code of an image is called of which neither the function nor its begin is known.
+/// Returns the name for code of an image if its function is unknown.
 pub fn unnamed(image: &str) -> String {
     format!("{image}+0x?")
 }
 
-/// Whether any instruction of the dex method at an offset of its substitute has a line.
+/// Returns true if any instruction of the dex method at an offset of its substitute has a line.
 pub fn has_lines(source: &ElfSource, offset: u64) -> bool {
     let symbol = source.symbols().lookup_offset(offset);
     let code = symbol.map_or(0..0, |symbol| symbol.start..symbol.end);
-    // Instructions start at code units.
+    // Instructions are aligned to code units.
     code.step_by(2).any(|offset| {
         let frames = source.frames_at_offset(offset);
         frames.iter().any(|frame| frame.location.is_some())
     })
 }
 
-/// What a manifest lists, by the path in a mapping, or by the substitute's relative path.
+/// Returns the manifest's images, by the path in a mapping, or by the relative path of a substitute.
 fn listed(manifest: &Manifest) -> HashMap<String, varid_recording::SessionImage> {
     let mut listed = HashMap::new();
     for image in &manifest.images {
@@ -487,8 +489,8 @@ fn replace<T>(all: &mut [T], index: usize, new: T) {
     }
 }
 
-/// The functions at an offset of an image's file, innermost first. One without a name is called
-/// by the image's: the file's own may be that of a cache.
+/// Returns the functions at an offset of an image's file, innermost first. A function without a name gets its name from
+/// the image: the file itself may be in a cache under another name.
 pub fn functions(
     source: &ElfSource,
     image: &str,
@@ -497,20 +499,20 @@ pub fn functions(
     detail: Detail,
 ) -> Vec<NamedFunction> {
     let symbol = source.symbols().lookup(address);
-    // Debug information is slow to read: only what needs it asks for it.
+    // Debug information is slow to read, so it is only used if required.
     let frames = if detail.inlined || detail.lines {
         source.frames(address)
     } else {
         Vec::new()
     };
     let name = match (&symbol, frames.last()) {
-        // A method's name is what it is, even if it looks mangled.
+        // Names of methods are never demangled, even if they look mangled.
         (Some(symbol), _) if kind != ImageKind::Elf => symbol.raw.clone().into_owned(),
         (_, Some(outermost)) => outermost.function.clone().into_owned(),
         (Some(symbol), None) => symbol.name().into_owned(),
         (None, None) => String::new(),
     };
-    // Lines may be known of a place in no function.
+    // There may be a line at an address without a function.
     if name.is_empty() {
         return Vec::new();
     }
@@ -526,8 +528,8 @@ pub fn functions(
     with_inlined(&frames, detail, name, start, named)
 }
 
-/// The functions of an address, innermost first, with what debug information says of it: the
-/// outermost is called `name`.
+/// Returns the functions at an address with their debug information, innermost first. The outermost one gets the name
+/// `name`.
 pub fn with_inlined(
     frames: &[Frame<'_>],
     detail: Detail,
@@ -537,7 +539,7 @@ pub fn with_inlined(
 ) -> Vec<NamedFunction> {
     let (inlined, innermost) = match frames.split_last() {
         Some((outermost, inlined)) if detail.inlined => (inlined, Some(outermost)),
-        // Without inlined functions the line is still the innermost one's.
+        // Without inlined functions, the line is still that of the innermost one.
         _ => (&[][..], frames.first()),
     };
     let outermost = NamedFunction {

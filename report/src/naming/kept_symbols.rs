@@ -1,4 +1,4 @@
-//! Which file of the session has the symbols of a file that it keeps beside the original?
+//! Finds the session's file with the symbols of a recorded file.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -8,16 +8,17 @@ use std::{
 use varid_recording::{KeptFile, SYMBOLS, is_session_file};
 use varid_symbolizer::hex;
 
-/// The kept files of a session, by the path and the build-id that their mappings have. None: several files had both.
+/// The symbol files of a session, by the path and the build-id of their mappings. The value is None if several files
+/// have both in common.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct KeptSymbols(HashMap<(String, String), Option<PathBuf>>);
 
 impl KeptSymbols {
-    /// Those that the manifest of a session lists.
+    /// Collects the files in the manifest of a session.
     pub fn new(session: &Path, kept: &[KeptFile]) -> Self {
         let mut found = HashMap::new();
         for file in kept {
-            // A manifest may say anything.
+            // The manifest is not trusted.
             let is_inside = file.file.starts_with(SYMBOLS) && is_session_file(&file.file);
             let place = is_inside.then(|| session.join(&file.file));
             match found.entry((file.path.clone(), file.build_id.clone())) {
@@ -29,7 +30,7 @@ impl KeptSymbols {
         Self(found)
     }
 
-    /// The file with the symbols of what was mapped from this path.
+    /// Returns the file with the symbols for this path.
     pub fn of(&self, path: &Path, build_id: &[u8]) -> Option<PathBuf> {
         if self.0.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! What is a kernel address called?
+//! Looks up names of kernel addresses.
 
 use std::{io::Read, path::PathBuf};
 
@@ -15,10 +15,10 @@ use super::{
 };
 use crate::name_options::{Detail, NameOptions};
 
-/// The kernel's own code.
+/// The image name of the kernel itself.
 pub const KERNEL: &str = "[kernel]";
 
-/// NameOptions the kernel's addresses.
+/// Looks up names of kernel addresses.
 #[derive(Debug)]
 pub struct KernelNames {
     /// `symbols/kernel.sym` of the session.
@@ -26,36 +26,36 @@ pub struct KernelNames {
     /// The recorded kernel's release.
     release: String,
     text: Option<KernelText>,
-    /// Its ELF file, if one was given.
+    /// Its ELF file, if the options have one.
     vmlinux: Option<PathBuf>,
     debug: DebugFiles,
     detail: Detail,
-    /// From the first time that an address is looked up.
+    /// Read on the first lookup.
     sources: Option<KernelSources>,
 }
 
-/// Where the recorded kernel was.
+/// The address of the recorded kernel.
 #[derive(Debug)]
 struct KernelText {
-    /// The symbol that it starts with.
+    /// The symbol at its start.
     symbol: String,
-    /// Where that was.
+    /// The address of that symbol.
     start: Address,
     build_id: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct KernelSources {
-    /// Of the session's file, before it was read.
+    /// The version of the session's file before it was read.
     version: Option<FileVersion>,
-    /// Its functions; or why there are none.
+    /// The functions, or the reason why there are none.
     symbols: Result<KernelSymbols, String>,
-    /// Its debug information, if the options ask for it and it was found; or why it was not.
+    /// The debug information, if the options request it, or the reason why it is missing.
     vmlinux: Option<Result<Vmlinux, String>>,
 }
 
 impl KernelNames {
-    /// The kernel that a session was recorded on.
+    /// Makes the kernel of a session.
     pub fn new(session: &SessionReader, names: &NameOptions, debug: DebugFiles) -> Self {
         Self {
             path: session.symbols().join("kernel.sym"),
@@ -68,7 +68,7 @@ impl KernelNames {
         }
     }
 
-    /// A mapping of the kernel appeared.
+    /// Adds a mapping of the kernel.
     pub fn map(&mut self, mapping: &MappingRecord) {
         let path = mapping.path.to_string_lossy();
         if let Some(symbol) = path.strip_prefix("[kernel.kallsyms]") {
@@ -80,7 +80,7 @@ impl KernelNames {
         }
     }
 
-    /// The image of an address, [`KERNEL`] or the module, and the functions there, innermost first.
+    /// Returns the image of an address, which is [`KERNEL`] or a module, and the functions there, innermost first.
     pub fn functions(&mut self, address: Address) -> (String, Vec<NamedFunction>) {
         if self.sources.is_none() {
             self.sources = Some(self.read());
@@ -101,7 +101,7 @@ impl KernelNames {
             (Some(Some(symbol)), _) => (symbol.start, symbol.name.to_owned(), true),
             (_, Some(frame)) => (0, frame.function.clone().into_owned(), true),
             (Some(None), None) => (0, unnamed(KERNEL), false),
-            // Without any names a row per address says nothing.
+            // If there are no names at all, all addresses share one row.
             (None, None) => (0, KERNEL.to_owned(), false),
         };
         let module = symbol.flatten().and_then(|symbol| symbol.module);
@@ -112,7 +112,7 @@ impl KernelNames {
         )
     }
 
-    /// Why the kernel's functions have no names or lines, if the options ask for these.
+    /// Returns the reasons why the kernel's functions have no names or, if requested, no lines.
     pub fn notes(&self) -> Vec<String> {
         let Some(KernelSources {
             symbols, vmlinux, ..
@@ -122,7 +122,7 @@ impl KernelNames {
         };
         let unnamed = symbols.as_ref().err();
         let unnamed = unnamed.map(|why| format!("{KERNEL}: {why}; its functions have no names"));
-        // A call graph reads debug information for inlined functions only.
+        // Call graphs need debug information for inlined functions only.
         let requested = self.detail.lines || self.vmlinux.is_some();
         let no_lines = vmlinux.as_ref().and_then(|vmlinux| vmlinux.as_ref().err());
         let no_lines = no_lines.filter(|_| requested);
@@ -130,7 +130,7 @@ impl KernelNames {
         unnamed.into_iter().chain(no_lines).collect()
     }
 
-    /// The session goes on: whether there are other symbols than those that were read.
+    /// Handles growth of a live session. Returns true if the symbols have changed.
     pub fn refresh(&mut self) -> bool {
         let Some(sources) = &self.sources else {
             return false;
@@ -166,7 +166,7 @@ impl KernelNames {
         (version, symbols)
     }
 
-    /// The recorded kernel's ELF file.
+    /// Opens the recorded kernel's ELF file.
     fn vmlinux(&self) -> Result<Vmlinux, String> {
         let Some(text) = &self.text else {
             return Err("the recording does not say where it was".to_owned());
@@ -189,7 +189,7 @@ impl KernelNames {
     }
 }
 
-/// The running kernel's symbols if it is the recorded one, at the same addresses.
+/// Returns the running kernel's symbols, if it is the recorded kernel at the same addresses.
 fn running(release: &str, text: Option<&KernelText>) -> Result<KernelSymbols, String> {
     let running = Host::this_machine().kernel;
     if running != release {

@@ -1,4 +1,4 @@
-//! What is an address of a recording called?
+//! Resolves the addresses of a recording to names.
 //!
 //! | question | file |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Which file of this machine is the recorded one?
+//! Finds recorded files on this machine.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -20,40 +20,40 @@ use crate::{
     name_options::NameOptions,
 };
 
-/// Where recorded files, and those with their debug information, are looked for.
+/// The places where recorded files and their debug information are searched.
 #[derive(Debug)]
 pub struct RecordedFiles {
     symfs: Option<PathBuf>,
     symbols: Vec<PathBuf>,
-    /// Whether this is the machine of the recording, as far as the manifest tells.
+    /// Whether this is the machine of the recording, according to the manifest.
     recorded_here: bool,
-    /// When the recording started, in RFC 3339.
+    /// The start of the recording in RFC 3339.
     start: String,
     debug: DebugFiles,
-    /// The files without a build-id, by their paths.
+    /// Recorded files without a build-id, by path.
     identified: HashMap<String, Vec<RecordedFile>>,
 }
 
-/// A file that may be the recorded one.
+/// A candidate for a recorded file.
 #[derive(Debug)]
 struct Candidate<'f> {
     path: PathBuf,
     trust: Trust<'f>,
 }
 
-/// Why a file may be the recorded one if the recording has no build-id to compare.
+/// The reason to accept a file if the recording has no build-id for comparison.
 #[derive(Debug, Clone, Copy)]
 enum Trust<'f> {
-    /// No reason: only an equal build-id makes it the recorded one.
+    /// None: only an equal build-id is accepted.
     None,
-    /// It is where it was recorded, and as it was then: one of these files, if the recording says which one it was.
+    /// It is at the recorded path and has not changed since. If the recording identifies it, it must be one of these files.
     Place(&'f [RecordedFile]),
-    /// It is where the user says that the recorded files are.
+    /// It is in a place that the user names for the recorded files.
     UserGiven,
 }
 
 impl RecordedFiles {
-    /// What `names` says, for a recording with that manifest.
+    /// Applies `names` to a recording with this manifest.
     ///
     /// # Errors
     ///
@@ -94,26 +94,26 @@ impl RecordedFiles {
         })
     }
 
-    /// The same, but no server is asked for debug information: nobody waits for one who has not asked for lines.
+    /// Disables debuginfod servers, whose answers are only worth waiting for if lines were requested.
     pub fn of_this_machine(self) -> Self {
         let debug = self.debug.with_servers(false);
         Self { debug, ..self }
     }
 
-    /// Where debug information is looked for.
+    /// The sources of debug information.
     pub const fn debug(&self) -> &DebugFiles {
         &self.debug
     }
 
-    /// The file that had this path when it was recorded; or why there is none. An empty
-    /// build-id is an unknown one. `kept`: the session's file with its symbols, which has less than the file itself.
+    /// Opens the file that was recorded with this path, or returns the reason why it is missing. An empty build-id is
+    /// unknown. `kept` is the session's file with its symbols, which has less information than the file itself.
     pub fn open(
         &self,
         recorded: &Path,
         build_id: &[u8],
         kept: Option<&Path>,
     ) -> Result<ElfSource, String> {
-        // A library is looked for by its own name, too.
+        // A library in an archive is also searched by its own name.
         let name = recorded.file_name().unwrap_or_default();
         let path_parts = in_archive(recorded);
         let identified = self.identified.get(recorded.to_string_lossy().as_ref());
@@ -143,7 +143,7 @@ impl RecordedFiles {
                 Trust::None
             },
         };
-        // The likeliest copy that is no debug information alone: the build-id does not tell.
+        // Prefer a copy that has more than debug information. The build-id does not distinguish them.
         let below = recorded.strip_prefix("/").unwrap_or(recorded);
         let by_name = self
             .symbols
@@ -157,7 +157,7 @@ impl RecordedFiles {
         for candidate in symfs.into_iter().chain([same_path]).chain(by_name) {
             match self.verified(&candidate, path_parts, build_id) {
                 Ok(source) => return Ok(better(source, copy)),
-                // A file that is there and is another one says more than one that is not there.
+                // An existing file that does not match is a better explanation than a missing one.
                 Err(why) if problem.is_empty() || candidate.path.exists() => problem = why,
                 Err(_) => {}
             }
@@ -172,7 +172,7 @@ impl RecordedFiles {
         }
     }
 
-    /// A file of the session.
+    /// Opens a file of the session.
     pub fn open_own(&self, path: &Path, build_id: &[u8]) -> Result<ElfSource, String> {
         let own = Candidate {
             path: path.to_owned(),
@@ -181,7 +181,7 @@ impl RecordedFiles {
         self.verified(&own, (path, None), build_id)
     }
 
-    /// Why there is no debug information of a file, if there is more to say than that.
+    /// Returns the reason why a file has no debug information, if there are details.
     pub fn why_no_debug(&self, build_id: &[u8]) -> Option<String> {
         let id = hex(build_id);
         let missing = self.debug.missing();
@@ -191,7 +191,7 @@ impl RecordedFiles {
         of_it?.reason
     }
 
-    /// The candidate if it is the recorded file, or has the recorded library.
+    /// Opens the candidate if it is the recorded file, or contains the recorded library.
     fn verified(
         &self,
         candidate: &Candidate<'_>,
@@ -245,7 +245,7 @@ impl RecordedFiles {
         ))
     }
 
-    /// Whether a file was written, replaced or given its name after the recording started.
+    /// Returns true if a file was written, replaced or renamed after the start of the recording.
     fn changed(&self, file: &fs::Metadata) -> bool {
         let seconds = u64::try_from(file.ctime()).unwrap_or_default();
         let time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
@@ -253,7 +253,7 @@ impl RecordedFiles {
     }
 }
 
-/// The file that a recorded path leads to and, of a library in an archive, `base.apk!lib/x86_64/libx.so`, its name there.
+/// Splits a recorded path into the file and, for a library in an archive (`base.apk!lib/x86_64/libx.so`), its name there.
 pub fn in_archive(recorded: &Path) -> (&Path, Option<&str>) {
     let parts = recorded.to_str().and_then(|path| path.rsplit_once('!'));
     match parts {
@@ -264,8 +264,8 @@ pub fn in_archive(recorded: &Path) -> (&Path, Option<&str>) {
     }
 }
 
-/// Of a file and a copy that has not been stripped, the copy. A file with debug information only
-/// is no copy: it says nothing of what is mapped where.
+/// Returns the unstripped copy if there is one, else the file. A file with debug information only is not used: it does
+/// not describe the mappings.
 fn better(source: ElfSource, copy: Option<ElfSource>) -> ElfSource {
     let Some(copy) = copy else { return source };
     let (ours, theirs) = (source.symbols(), copy.symbols());
@@ -277,11 +277,11 @@ fn better(source: ElfSource, copy: Option<ElfSource>) -> ElfSource {
     }
 }
 
-/// More links than this in a path lead in circles, as path_resolution(7) has it.
+/// A path with more links is treated as a cycle, as in path_resolution(7).
 const MAX_LINKS: u32 = 40;
 
-/// `path` of the machine whose file system is at `root`, where its links lead: none leads out, as after chroot(2).
-/// None if they lead in circles.
+/// Resolves `path` in the file system of a machine at `root`. Links cannot leave the root, as after chroot(2). None if
+/// they form a cycle.
 pub fn inside(root: &Path, path: &Path) -> Option<PathBuf> {
     let owned = |component: Component<'_>| component.as_os_str().to_owned();
     let mut rest: VecDeque<OsString> = path.components().map(owned).collect();

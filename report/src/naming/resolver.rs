@@ -1,4 +1,4 @@
-//! What is an address called?
+//! Resolves addresses to frames.
 
 use std::collections::BTreeSet;
 
@@ -26,22 +26,22 @@ use crate::{
     name_options::{Detail, NameOptions},
 };
 
-/// Instead of a file, where a marker is.
+/// The image name of markers.
 pub const MARKERS: &str = "[marker]";
 
-/// What code is called that a process has made at run time and that has no name.
+/// The name of run-time code without a name.
 pub const UNNAMED_JIT: &str = "[unnamed JIT code]";
 
-/// Where code comes from.
+/// The origin of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CodeKind {
-    /// A file, or the kernel: an address tells a function.
+    /// A file or the kernel: the address identifies a function.
     File,
-    /// A process made it: a name tells a function.
+    /// Run-time code: the name identifies a function.
     RunTime,
 }
 
-/// Names addresses. It knows of the mappings that the records so far have told of.
+/// Resolves addresses with the mappings of the records so far.
 #[derive(Debug)]
 pub struct Resolver {
     spaces: AddressSpaces,
@@ -49,22 +49,22 @@ pub struct Resolver {
     kernel: KernelNames,
     detail: Detail,
     retracer: Option<Retracer>,
-    /// Whether a method has lines, by its image and start.
+    /// Whether a method has lines, by image and start.
     have_lines: FastMap<(ImageId, u64), bool>,
     frames: FrameTableBuilder,
     cache: AddressCache,
-    /// Offsets of images that have been looked up.
+    /// Cache of offsets in images.
     by_offset: FastMap<(ImageId, u64), InlinedFrames>,
-    /// Kernel addresses that have been looked up.
+    /// Cache of kernel addresses.
     by_kernel_address: FastMap<Address, InlinedFrames>,
     by_marker: FastMap<Address, InlinedFrames>,
     notes: BTreeSet<String>,
 }
 
-/// User addresses that were looked up lately, each in a slot by its last bits and its address space's, for many processes may have mapped
-/// different things at the same addresses. Those of a function lie side by side.
+/// Cache of recent user addresses. The slot depends on the last bits of the address and of the address space, because
+/// many processes may have different mappings at the same addresses. Addresses of a function are in neighbouring slots.
 ///
-/// An entry holds in the address spaces with the mappings that it was looked up in.
+/// An entry is valid in the address spaces with the same state.
 #[derive(Debug)]
 struct AddressCache {
     slots: Vec<Option<CachedAddress>>,
@@ -78,7 +78,7 @@ struct CachedAddress {
 }
 
 impl AddressCache {
-    /// More than a compiler's code has return addresses; they take 3 MB. A power of two.
+    /// More than the number of return addresses in a compiler's code. Takes 3 MB. Must be a power of two.
     const SLOTS: usize = 1 << 16;
 
     fn new() -> Self {
@@ -89,7 +89,7 @@ impl AddressCache {
 
     fn slot(space: SpaceState, address: Address) -> usize {
         let bits = address.get() ^ space.bits();
-        // Where instructions are aligned the last bits alone would leave three of four slots empty.
+        // If instructions are aligned, the last bits alone would leave three of four slots empty.
         let spread = bits ^ bits.checked_shr(2).unwrap_or(0);
         spread as usize & Self::SLOTS.saturating_sub(1)
     }
@@ -107,18 +107,18 @@ impl AddressCache {
     }
 }
 
-/// What a resolver has found.
+/// The result of a resolver.
 #[derive(Debug)]
 pub struct ResolvedNames {
     pub frames: FrameTable,
-    /// By [`ImageId`]: the files that were looked at.
+    /// By [`ImageId`]: the files that were read.
     pub files: Vec<Option<ImageFileState>>,
-    /// What could not be read, and why.
+    /// The reasons why files could not be read.
     pub notes: Vec<String>,
 }
 
 impl Resolver {
-    /// A resolver for a session.
+    /// Makes a resolver for a session.
     ///
     /// # Errors
     ///
@@ -149,7 +149,7 @@ impl Resolver {
         })
     }
 
-    /// Takes note of what a record says of mappings.
+    /// Applies a record that changes mappings.
     pub fn follow(&mut self, record: &SessionRecord) {
         match record {
             SessionRecord::Mapping(mapping) => self.map(mapping),
@@ -157,13 +157,13 @@ impl Resolver {
                 pid, exec: true, ..
             } => self.clear(*pid),
             SessionRecord::Fork { pid, ppid, .. } => self.fork(*ppid, *pid),
-            // Samples of the exit itself may follow, and other threads may outlive a process's first one: mappings stay until
-            // the id is used again.
+            // Samples of the exit itself may follow, and other threads may outlive the first thread of a process, so
+            // mappings are kept until the pid is reused.
             _ => {}
         }
     }
 
-    /// The session goes on: takes what its manifest says now, and forgets what it has looked up in files that have changed.
+    /// Applies the manifest of a session that is being recorded, and drops cached results from files that have changed.
     pub fn refresh(&mut self, manifest: &Manifest) {
         let changed = self.images.refresh(manifest);
         if !changed.is_empty() {
@@ -176,7 +176,7 @@ impl Resolver {
         }
     }
 
-    /// A mapping appeared.
+    /// Adds a mapping.
     pub fn map(&mut self, mapping: &MappingRecord) {
         if mapping.kernel {
             self.kernel.map(mapping);
@@ -196,22 +196,22 @@ impl Resolver {
         }
     }
 
-    /// A process was forked.
+    /// Handles a fork.
     pub fn fork(&mut self, parent: Pid, child: Pid) {
         self.spaces.fork(parent, child);
     }
 
-    /// A process is gone, or another program runs in it.
+    /// Handles the exit or exec of a process.
     pub fn clear(&mut self, pid: Pid) {
         self.spaces.clear(pid);
     }
 
-    /// The frames at a user address, innermost first: more than one where functions were inlined.
+    /// Returns the frames at a user address, innermost first. There are several if functions were inlined.
     pub fn user_frames(&mut self, pid: Pid, address: FrameAddress) -> &[FrameId] {
         self.user_frames_in((pid, self.space_state(pid)), address)
     }
 
-    /// The same of a process of which the state of the address space is known.
+    /// Like [`Self::user_frames`], for a known state of the address space.
     pub fn user_frames_in(
         &mut self,
         (pid, space): (Pid, SpaceState),
@@ -236,29 +236,29 @@ impl Resolver {
         self.frames.list(frames)
     }
 
-    /// The frame of an instruction near the one that a frame was at.
+    /// Returns the approximate version of a frame.
     pub fn approximate(&mut self, frame: FrameId) -> FrameId {
         self.frames.intern_approximate(frame)
     }
 
-    /// Whether a user address is in a method of a VM.
+    /// Returns true if a user address is in a method of a VM.
     pub fn is_in_method(&self, pid: Pid, address: FrameAddress) -> bool {
         let address = remap::lookup(address);
         let mapped = self.mapping(pid, address);
         mapped.is_some_and(|mapped| self.is_managed(mapped.value.image, address))
     }
 
-    /// What a process has mapped now: in two processes with the same state all addresses have the same frames.
+    /// Returns the state of a process's address space. Processes with equal states have the same frames at all addresses.
     pub fn space_state(&self, pid: Pid) -> SpaceState {
         self.spaces.state(pid)
     }
 
-    /// The mapping of a user address now, and what is left of its range.
+    /// Returns the current mapping of a user address, with its remaining range.
     pub fn mapping(&self, pid: Pid, address: Address) -> Option<&Interval<MappedImage>> {
         self.spaces.lookup(pid, address)
     }
 
-    /// Whether an address of an image is in a method of a VM.
+    /// Returns true if an address of an image is in a method of a VM.
     pub fn is_managed(&self, image: ImageId, address: Address) -> bool {
         match self.images.kind(image) {
             Some(ImageKind::Dex) => true,
@@ -282,7 +282,7 @@ impl Resolver {
         self.images.get(id)
     }
 
-    /// The frames at a kernel address, as [`Resolver::user_frames`] has them.
+    /// Returns the frames at a kernel address, like [`Resolver::user_frames`].
     pub fn kernel_frames(&mut self, address: FrameAddress) -> &[FrameId] {
         let address = address.lookup();
         let frames = match self.by_kernel_address.get(&address) {
@@ -298,7 +298,7 @@ impl Resolver {
         self.frames.list(frames)
     }
 
-    /// What has been found.
+    /// Returns the tables.
     pub fn finish(mut self) -> ResolvedNames {
         self.notes.extend(self.kernel.notes());
         self.notes.extend(self.images.problems());
@@ -310,7 +310,7 @@ impl Resolver {
         }
     }
 
-    /// The frames at a user address, by its mapping.
+    /// Resolves a user address by its mapping.
     fn look_up(&mut self, pid: Pid, address: Address) -> InlinedFrames {
         let Some(mapped) = self.spaces.lookup(pid, address) else {
             let image = self.images.intern_named("[unknown]", Layer::Native);
@@ -338,19 +338,19 @@ impl Resolver {
         frames
     }
 
-    /// The functions at an offset of an image, in the detail that the options ask for.
+    /// Returns the functions at an offset of an image, in the requested detail.
     fn functions(&mut self, image: ImageId, offset: u64) -> Vec<NamedFunction> {
         let Some(retracer) = self.retracer.as_ref().filter(|_| self.images.is_app(image)) else {
             return self.images.functions(image, offset, self.detail);
         };
-        // Several methods may have one name: lines tell which it is.
+        // Several methods may have the same name. Lines distinguish them.
         let detail = Detail {
             lines: true,
             ..self.detail
         };
         let recorded = self.images.functions(image, offset, detail);
         let (images, have_lines) = (&self.images, &mut self.have_lines);
-        // Addresses of a dex file are offsets in it.
+        // In a dex file, addresses are offsets.
         let found = recorded.into_iter().flat_map(|method| {
             let start = method.start;
             retracer.retrace(method, offset.saturating_sub(start), || {
@@ -379,7 +379,7 @@ impl Resolver {
         frames
     }
 
-    /// A symbol of an image.
+    /// Makes a symbol of an image.
     fn symbol(&self, image: ImageId, name: String, named: bool) -> ProfileSymbol {
         ProfileSymbol {
             name,
@@ -397,7 +397,8 @@ impl Resolver {
         }
     }
 
-    /// The image and the layer of a function that was made at run time. The images of all processes are one, for a name tells a method.
+    /// Returns the image and the layer of a run-time function. All processes share these images, because the name
+    /// identifies a method.
     fn place_run_time(&mut self, file: ImageId, function: &str) -> (ImageId, Layer) {
         let Some(image) = self.images.get(file) else {
             return (file, Layer::Native);
@@ -405,7 +406,7 @@ impl Resolver {
         let (name, of_image) = (image.name.clone(), image.layer);
         let layer = run_time_code::layer(function, (&name, of_image), self.images.hotspot());
         let image = match (of_image, layer) {
-            // A method among native functions, in a recording that says of no code what it is.
+            // A method among native functions, in a recording that does not specify layers.
             (Layer::Native, Layer::App | Layer::Framework) => {
                 self.images.intern_named(JIT, Layer::App)
             }
@@ -414,7 +415,7 @@ impl Resolver {
         (image, layer)
     }
 
-    /// The frames of the functions at an address of an image.
+    /// Returns the frames of the functions at an address of an image.
     fn intern_functions(
         &mut self,
         (file, kind): (ImageId, CodeKind),
@@ -446,14 +447,14 @@ impl Resolver {
         self.frames.intern_list(&frames)
     }
 
-    /// The frame of an address that nothing names: all those of an image are one.
+    /// Returns the frame for addresses without a name. All of an image share one frame.
     fn intern_unnamed(&mut self, image: ImageId) -> InlinedFrames {
         let name = self.images.get(image).map_or("", |image| &image.name);
         let symbol = self.symbol(image, unnamed(name), false);
         self.intern_symbol(0, symbol)
     }
 
-    /// The frame of a symbol without a line.
+    /// Returns the frame of a symbol without a line.
     fn intern_symbol(&mut self, start: u64, symbol: ProfileSymbol) -> InlinedFrames {
         let symbol = self.frames.intern_symbol(start, symbol);
         let frame = self.frames.intern_frame(symbol, None);
@@ -461,7 +462,8 @@ impl Resolver {
     }
 }
 
-/// The layer of the frames that a marker stands for. Frames that are cut off may be anybody's: a program without a VM has no app.
+/// Returns the layer of the frames that a marker stands for. Truncated frames may be of any layer. They count as native,
+/// because a program without a VM has no app layer.
 const fn layer_of(marker: Marker) -> Layer {
     match marker {
         Marker::Native

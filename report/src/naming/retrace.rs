@@ -1,4 +1,4 @@
-//! What were an app's methods called before R8 or ProGuard renamed and inlined them?
+//! Restores the names of an app's methods that R8 or ProGuard renamed and inlined.
 
 use std::{fs, path::Path};
 
@@ -10,17 +10,17 @@ use varid_symbolizer::{
 use super::images::{NamedFunction, line};
 use crate::error::{Error, Result};
 
-/// What a mapping file says.
+/// The contents of a mapping file.
 #[derive(Debug)]
 pub struct Retracer {
     mapping: Mapping,
 }
 
-/// Reads a mapping file; and a note if lines of it are left out.
+/// Reads a mapping file. Also returns a note if lines of it were skipped.
 ///
 /// # Errors
 ///
-/// It cannot be read, or says nothing of any class.
+/// The file cannot be read, or has no class.
 pub fn read(path: &Path) -> Result<(Retracer, Option<String>)> {
     let bytes = fs::read(path).map_err(|source| Error::File {
         path: path.to_owned(),
@@ -41,9 +41,9 @@ pub fn read(path: &Path) -> Result<(Retracer, Option<String>)> {
 }
 
 impl Retracer {
-    /// The methods of the source that a method of the dex file stands for, innermost first;
-    /// itself if the mapping does not tell. `offset` is from the method's first instruction,
-    /// in bytes; `has_lines`: whether any instruction of the method has a line.
+    /// Returns the original methods for a method of the dex file, innermost first, or the method itself if the mapping
+    /// does not have it. `offset` is the distance from the method's first instruction in bytes. `has_lines` tells
+    /// whether any instruction of the method has a line.
     pub fn retrace(
         &self,
         method: NamedFunction,
@@ -57,7 +57,7 @@ impl Retracer {
         let unit = u32::try_from(offset / 2).ok();
         let position = match &method.line {
             Some((_, line)) => Some(Position::Line(*line)),
-            // Before its first line a method's instructions are at none; its ranges are of lines.
+            // The instructions before a method's first line have no line, but its ranges refer to lines.
             None if self.mapping.is_r8() && !has_lines() => unit.map(Position::Pc),
             None => None,
         };
@@ -75,8 +75,8 @@ impl Retracer {
     }
 }
 
-/// The functions that a method's frames in the source are; none if there are no frames. `path` is
-/// the method's name without parameters; `more`: what it says of others that share its code.
+/// Returns the functions for the original frames of a method. None if there are no frames. `path` is the method's name
+/// without parameters. `more` is the part of the name about other methods that share its code.
 fn retraced(
     frames: &[Frame<'_>],
     method: &NamedFunction,
@@ -96,7 +96,7 @@ fn retraced(
     });
     let renamed = outermost.function != path;
     let outermost = NamedFunction {
-        // Without parameters a name that stays is the same in all reports.
+        // If the name without parameters is unchanged, keep the recorded name, which is the same in all reports.
         name: if renamed {
             format!("{}{more}", outermost.function)
         } else {
@@ -123,7 +123,7 @@ mod tests {
         for (name, has_lines, expected, line) in [
             ("a.b", false, "org.A.bar", None),
             ("a.b() and 41 more", false, "org.A.bar and 41 more", None),
-            // A true line that is the pc by chance.
+            // A real line that equals the pc by coincidence.
             ("a.c", false, "org.A.far", Some(7)),
             ("a.c", true, "org.A.far", None),
         ] {

@@ -1,25 +1,26 @@
-//! Which layer has code that was made at run time?
+//! Determines the layer of run-time code.
 //!
-//! Its image says only that a process made it. Its name says what made it, and of what: HotSpot's, V8's and CPython's perf maps and jitdumps, and
-//! async-profiler's folded stacks, have names of their own each.
+//! Its image only shows that a process generated it. The name shows the compiler and the source: the perf maps and
+//! jitdumps of HotSpot, V8 and CPython, and async-profiler's folded stacks, have different names.
 
 use varid_model::{Layer, Marker};
 
-/// Whether HotSpot may have made code. Another runtime may call a function of its program as HotSpot calls its stubs.
+/// Whether HotSpot may have generated the code. Functions of programs in other runtimes may have the same names as
+/// HotSpot's stubs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hotspot {
-    /// Its library is mapped, or the recording is of another profiler and need not say.
+    /// Its library is mapped, or the recording is from another profiler, which may not list libraries.
     Possible,
     Absent,
 }
 
-/// The layer of code with this name, in an image that is called so and counts for a layer.
+/// Returns the layer of code with this name in an image with this name and layer.
 pub fn layer(name: &str, (image, layer): (&str, Layer), hotspot: Hotspot) -> Layer {
     match layer {
         Layer::App => of_vm(name, hotspot)
             .or_else(|| java_method(name).map(of_java))
             .unwrap_or(layer),
-        // An imported recording says of no code what it is.
+        // An imported recording does not specify layers.
         Layer::Native if image == Marker::Native.symbol() => java_method(name)
             .filter(|method| has_package(method))
             .map_or(layer, of_java),
@@ -27,10 +28,10 @@ pub fn layer(name: &str, (image, layer): (&str, Layer), hotspot: Hotspot) -> Lay
     }
 }
 
-/// The layer of what V8, CPython and HotSpot have in their maps beside the app's methods.
+/// Returns the layer of names that V8, CPython and HotSpot add to their maps, other than the app's methods.
 fn of_vm(name: &str, hotspot: Hotspot) -> Option<Layer> {
     if let Some(function) = name.strip_prefix("JS:") {
-        // Node's own modules: `JS:*readFileSync node:fs:424:22`.
+        // Node's built-in modules: `JS:*readFileSync node:fs:424:22`.
         return function.contains(" node:").then_some(Layer::Framework);
     }
     if let Some(function) = name.strip_prefix("py::") {
@@ -42,7 +43,7 @@ fn of_vm(name: &str, hotspot: Hotspot) -> Option<Layer> {
     (is_v8 || is_stub).then_some(Layer::Vm)
 }
 
-/// Whether a function of Python, `name:file`, is one of its standard library.
+/// Returns true if a Python function, `name:file`, is in the standard library.
 fn is_python_library(function: &str) -> bool {
     let Some((_, file)) = function.split_once(':') else {
         return false;
@@ -54,9 +55,10 @@ fn is_python_library(function: &str) -> bool {
     file.starts_with("<frozen ") || is_library && !is_installed
 }
 
-/// Whether HotSpot calls code so that is its own, and no method's (`CodeCache::write_perf_map`, the names of `BufferBlob`s and stubs).
+/// Returns true if HotSpot uses this name for a stub or buffer (`CodeCache::write_perf_map`, the names of `BufferBlob`s
+/// and stubs).
 fn is_hotspot(name: &str) -> bool {
-    /// Buffers and stubs whose names have no common end.
+    /// Buffers and stubs without a common suffix.
     const NAMED: [&str; 14] = [
         "Interpreter",
         "adapters",
@@ -90,15 +92,15 @@ fn is_hotspot(name: &str) -> bool {
         "jni_fast_Get",
         "vtable ",
     ];
-    // Methods have their class before a dot.
+    // Method names have a dot after the class.
     !name.contains('.')
         && (NAMED.contains(&name)
             || ENDS.iter().any(|end| name.ends_with(end))
             || STARTS.iter().any(|start| name.starts_with(start)))
 }
 
-/// Class and method of a Java method's name, with dots or slashes: of `void java.util.HashMap.clear()`, `java/util/HashMap.clear` and
-/// `Ljava/util/HashMap;clear()V`; none: it is another language's.
+/// Returns the class and method in a Java method's name with dots or slashes: `void java.util.HashMap.clear()`,
+/// `java/util/HashMap.clear` and `Ljava/util/HashMap;clear()V`. None for names of other languages.
 fn java_method(name: &str) -> Option<&str> {
     let method = name.split_once('(').map_or(name, |(method, _)| method);
     let method = method.rsplit(' ').next()?;
@@ -111,7 +113,8 @@ fn java_method(name: &str) -> Option<&str> {
     (method.contains(['.', ';']) && method.chars().all(is_part)).then_some(method)
 }
 
-/// Whether a method's class is in a package and begins with a capital letter, as Java's convention has it: other languages' names do not.
+/// Returns true if a method's class has a package and starts with a capital letter. This is Java's convention; names of
+/// other languages differ.
 fn has_package(method: &str) -> bool {
     let mut parts = method.split(['.', '/', ';']).peekable();
     let is_package = |part: &str| {
@@ -131,9 +134,9 @@ fn has_package(method: &str) -> bool {
     packages > 0 && is_class && parts.next().is_some_and(|name| !name.is_empty())
 }
 
-/// The layer of a Java method: the JDK's classes are the framework.
+/// Returns the layer of a Java method. Classes of the JDK belong to the framework.
 fn of_java(method: &str) -> Layer {
-    /// Of `com.sun` only what the JDK has: others, such as JNA, use that, too.
+    /// Only the JDK's part of `com.sun`, which other libraries such as JNA also use.
     const JDK: [&str; 10] = [
         "java.",
         "javax.",

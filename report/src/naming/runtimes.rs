@@ -1,19 +1,19 @@
-//! Which files are the runtime of a language?
+//! Detects the runtime of a language by its files.
 //!
-//! A recording lists the libraries of the VMs that it walks, ART's and HotSpot's. Other runtimes run managed code, too, and some are linked into one
-//! program: what they take, the program that they run has asked for.
+//! A recording lists the libraries of the VMs that it unwinds, ART and HotSpot. Other runtimes also run managed code,
+//! and some are linked into the program: their time is spent on behalf of the program that they run.
 
 use std::path::Path;
 
 use varid_symbolizer::elf::ElfSymbols;
 
-/// Programs that have V8 in them.
+/// Programs that include V8.
 const PROGRAMS: [&str; 3] = ["node", "nodejs", "deno"];
-/// Libraries, up to their version.
+/// Libraries without their version.
 const V8: [&str; 2] = ["libnode", "libv8"];
 const PYTHON: [&str; 2] = ["libpython2", "libpython3"];
 
-/// A runtime that names the functions of its program only if it is asked to.
+/// A runtime that names the functions of its program only on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Runtime {
     V8,
@@ -21,10 +21,10 @@ pub enum Runtime {
 }
 
 impl Runtime {
-    /// That of a file; none: it is another one.
+    /// Returns the runtime of a file. None if it is not a runtime.
     pub fn of(path: &Path) -> Option<Self> {
         let name = path.file_name().and_then(|name| name.to_str())?;
-        // As the kernel names a file that is no longer at its path.
+        // The kernel appends this to the path of a deleted file.
         let name = name.strip_suffix(" (deleted)").unwrap_or(name);
         let is_library = |libraries: [&str; 2]| {
             let named = libraries.iter().any(|library| name.starts_with(library));
@@ -38,7 +38,7 @@ impl Runtime {
         }
     }
 
-    /// How a name of its program's functions begins.
+    /// The prefix of function names.
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::V8 => "JS:",
@@ -53,7 +53,7 @@ impl Runtime {
         }
     }
 
-    /// The command that has it name them.
+    /// The command that enables names.
     pub const fn command(self) -> &'static str {
         match self {
             Self::V8 => "node --perf-basic-prof --interpreted-frames-native-stack",
@@ -61,18 +61,18 @@ impl Runtime {
         }
     }
 
-    /// Whether a file is another program of the same name: it has functions with names, and none is the runtime's.
+    /// Returns true if a file is another program with the same name: it has function names, but none of the runtime.
     pub fn is_refuted_by(self, symbols: &ElfSymbols) -> bool {
         let of_v8 = ["_ZN2v8", "_ZNK2v8", "_ZN4node", "Builtins_"];
         let mut names = symbols.functions().peekable();
-        // Nothing else is called as Python is.
+        // No other program uses Python's names.
         self == Self::V8
             && names.peek().is_some()
             && !names.any(|symbol| of_v8.iter().any(|start| symbol.raw.starts_with(start)))
     }
 }
 
-/// Whether a file's name is that of a shared library: `libm.so`, `libc.so.6`.
+/// Returns true if a file name is that of a shared library: `libm.so`, `libc.so.6`.
 pub fn is_library(name: &str) -> bool {
     let mut ends = name
         .match_indices(".so")
@@ -80,7 +80,7 @@ pub fn is_library(name: &str) -> bool {
     ends.any(|version| version.is_empty() || version.starts_with('.'))
 }
 
-/// Whether a program is `python`, `python3`, `python3.12`, or a debug or free-threaded one of these.
+/// Returns true if a program is `python`, `python3`, `python3.12`, or a debug or free-threaded build of these.
 fn is_python(name: &str) -> bool {
     let version = name.strip_prefix("python");
     version.is_some_and(|version| {

@@ -1,4 +1,4 @@
-//! What of the recorded files names their addresses, as far as this machine has them?
+//! Collects the symbols of the recorded files that are on this machine.
 
 use std::path::Path;
 
@@ -12,15 +12,15 @@ use super::{
 };
 use crate::{error::Result, name_options::NameOptions};
 
-/// What is done with a recorded file: its symbols, or why there are none.
+/// A callback for each recorded file, with its symbols or the reason why there are none.
 pub type Each<'e> =
     &'e mut dyn FnMut(&ImageFile, Result<SymbolFile<'static>, String>) -> Result<()>;
 
-/// Takes each ELF file that a session maps and has not itself.
+/// Visits each ELF file that a session maps and does not contain.
 ///
 /// # Errors
 ///
-/// The session cannot be read, a folder of `names` cannot, or what `each` says.
+/// The session or a folder of `names` cannot be read, or `each` fails.
 pub fn each_symbol_file(
     session: &SessionReader,
     names: &NameOptions,
@@ -30,7 +30,7 @@ pub fn each_symbol_file(
     let files = || RecordedFiles::new(names, session.manifest());
     let mut images = ImageTable::new(session.dir(), session.manifest(), files()?);
     let files = files()?.of_this_machine();
-    // What lies behind damage no report shows either.
+    // Reports also ignore the records after damage.
     for record in session.records()?.map_while(Result::ok) {
         match record {
             SessionRecord::Mapping(mapping) if !mapping.kernel => _ = images.intern(&mapping),

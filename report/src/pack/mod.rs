@@ -1,7 +1,8 @@
-//! How is a session one file, which another machine reads?
+//! Packs a session into one file that other machines can read.
 //!
-//! A pack is a tar archive, compressed by gzip, of the session's folder, called `session` there. Beside the session's own files it has the
-//! symbols of the recorded files that this machine has. What is read of a pack is not trusted: see [`unpack`].
+//! A pack is a tar archive, compressed by gzip, with the session's folder under the name `session`. It also contains
+//! the symbols of the recorded files that are on this machine. Packs are not trusted when they are read: see
+//! [`unpack`].
 
 mod read;
 mod write;
@@ -9,5 +10,5 @@ mod write;
 pub use read::{PackError, is_pack, unpack};
 pub use write::{Packed, pack};
 
-/// The session's folder in a pack.
+/// The name of the session's folder in a pack.
 const FOLDER: &str = "session";

@@ -1,7 +1,7 @@
-//! Which files are in a pack? Nothing that it says is believed.
+//! Reads a pack, which is not trusted.
 //!
-//! Files of a session are written into a new folder, and nothing else: no links, no other names. A small pack fills neither memory nor the
-//! disk.
+//! Only files of a session are written, into a new folder: no links and no other names. The size is limited, so that a
+//! small pack cannot fill memory or disk.
 
 use std::{
     fs::{DirBuilder, OpenOptions},
@@ -15,26 +15,27 @@ use varid_recording::{SESSION_JSON, is_session_file};
 
 use super::FOLDER;
 
-/// Files of a pack.
+/// The most files in a pack.
 const MAX_FILES: usize = 1 << 16;
-/// Bytes that a pack may become, and as many for each of its own: records become ten times as large, tables of symbols five times.
+/// The unpacked size is limited to this plus [`UNPACKED_RATIO`] bytes for each byte of the pack. Records become ten times
+/// as large, symbol tables five times.
 const UNPACKED_AT_LEAST: u64 = 256 << 20;
 const UNPACKED_RATIO: u64 = 100;
 
-/// Why a pack cannot be read.
+/// The reason why a pack cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PackError {
-    /// It has something else in it than a session.
+    /// It contains a file that is not part of a session.
     #[error("it holds {0:?}, which no session has")]
     Foreign(String),
     /// It has no manifest.
     #[error("it holds no session")]
     NoSession,
-    /// It becomes larger than what is read.
+    /// It exceeds the limits of size or number of files.
     #[error("what is in it takes more than {0} bytes, or more than {MAX_FILES} files")]
     TooLarge(u64),
-    /// It is damaged or cut.
+    /// It is damaged or truncated.
     #[error("it is damaged: {0}")]
     Damaged(io::Error),
     /// The files cannot be written.
@@ -42,31 +43,31 @@ pub enum PackError {
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// Whether a file that begins with these bytes may be a pack.
+/// Returns true if a file that starts with these bytes may be a pack.
 #[must_use]
 pub const fn is_pack(start: &[u8]) -> bool {
     matches!(start, [0x1f, 0x8b, ..])
 }
 
-/// Writes the session of a pack of `size` bytes into a folder, which is created.
+/// Unpacks the session of a pack of `size` bytes into a new folder.
 ///
 /// # Errors
 ///
-/// It is no pack of a session, or the folder cannot be written: what is there of it stays.
+/// It is not a pack of a session, or the folder cannot be written. Files that were already written stay there.
 pub fn unpack(pack: impl Read, size: u64, folder: &Path) -> Result<(), PackError> {
     let most = UNPACKED_AT_LEAST.saturating_add(size.saturating_mul(UNPACKED_RATIO));
-    // The archive's own headers count, too.
+    // The limit includes the headers of the archive.
     let bounded = GzDecoder::new(pack).take(most.saturating_add(1));
     let mut archive = tar::Archive::new(bounded);
     create(folder)?;
     let mut files = 0usize;
     let mut left = most;
-    // As they are in the file: names in further entries, which may have any size, are not put together.
+    // Raw entries: long names in extra entries, which may have any size, are not assembled.
     let entries = archive.entries().map_err(PackError::Damaged)?.raw(true);
     for entry in entries {
         let entry = entry.map_err(PackError::Damaged)?;
@@ -94,7 +95,7 @@ pub fn unpack(pack: impl Read, size: u64, folder: &Path) -> Result<(), PackError
     }
 }
 
-/// Writes a file of so many bytes, which was not there.
+/// Writes a new file of this size.
 fn write(path: &Path, content: impl Read, size: u64) -> Result<(), PackError> {
     if let Some(folder) = path.parent() {
         create(folder)?;
@@ -127,7 +128,7 @@ fn write(path: &Path, content: impl Read, size: u64) -> Result<(), PackError> {
     }
 }
 
-/// Creates a folder with those above it, for this user only.
+/// Creates a folder and its parents, accessible to this user only.
 fn create(folder: &Path) -> Result<(), PackError> {
     let mut builder = DirBuilder::new();
     let created = builder.recursive(true).mode(0o700).create(folder);

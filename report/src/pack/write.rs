@@ -1,4 +1,4 @@
-//! What is in a pack, and how is it written?
+//! Writes a pack.
 
 use std::{
     collections::HashSet,
@@ -25,35 +25,35 @@ use crate::{
     naming::{ImageFile, each_symbol_file},
 };
 
-/// How much is packed of one file.
+/// Limits for one file.
 const LIMITS: SymbolFileLimits = SymbolFileLimits {
     names: 256 << 20,
     debug: 128 << 20,
 };
 
-/// Bytes from which on a file with holes is packed without what is no symbol.
+/// Sparse files of at least this size are reduced to their symbols.
 const LARGE: u64 = 1 << 20;
 
-/// What was packed of the recorded files.
+/// Summary of the packed symbols.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Packed {
-    /// How many have their symbols in the pack, those that the session had among them.
+    /// Number of recorded files whose symbols are in the pack, including those that the session already had.
     pub named: usize,
-    /// Those that have not, and why.
+    /// The other recorded files, with the reason.
     pub missing: Vec<(PathBuf, String)>,
 }
 
-/// Writes a session as one file, with the symbols of the recorded files that are found by `names`.
+/// Packs a session, with the symbols of the recorded files that `names` finds.
 ///
 /// # Errors
 ///
-/// The session cannot be read, or the file not be written.
+/// The session cannot be read, or the pack cannot be written.
 pub fn pack(session: &SessionReader, names: &NameOptions, out: impl Write) -> Result<Packed> {
     let mut archive = tar::Builder::new(GzEncoder::new(out, Compression::default()));
     archive.sparse(false);
     let mut there = HashSet::new();
     for file in session_files(session.dir())? {
-        // The manifest is changed; the kernel's own samples are read by no report.
+        // The manifest is written later with changes, and no report reads the raw kernel samples.
         if file != Path::new(SESSION_JSON) && file != Path::new(RAW_DATA) {
             add_file(&mut archive, session.dir(), &file)?;
             there.insert(file);
@@ -89,7 +89,7 @@ fn contents(symbols: &SymbolFile<'_>) -> Result<Vec<u8>, String> {
     Ok(content)
 }
 
-/// Adds the symbols of a recorded file, unless they are those of a file of this name that is `there` already.
+/// Adds the symbols of a recorded file, unless `there` already has a file with this name and the same symbols.
 fn add_symbols<W: Write>(
     archive: &mut tar::Builder<W>,
     file: &ImageFile,
@@ -123,7 +123,7 @@ fn add_file<W: Write>(archive: &mut tar::Builder<W>, folder: &Path, path: &Path)
     let file = open_regular(&at).map_err(read)?;
     let meta = file.metadata().map_err(read)?;
     let size = meta.len();
-    /// The unit of what a file takes on the disk.
+    /// The unit of a file's disk usage.
     const BLOCK: u64 = 512;
     let has_holes = size > LARGE && meta.blocks().saturating_mul(BLOCK) < size / 16;
     if has_holes
@@ -149,7 +149,7 @@ fn add<W: Write>(
     Ok(archive.append_data(&mut header, Path::new(FOLDER).join(path), content)?)
 }
 
-/// So many bytes of a file, which may grow or shrink meanwhile.
+/// Reads exactly this many bytes of a file, which may grow or shrink meanwhile.
 struct Exact {
     file: File,
     left: u64,

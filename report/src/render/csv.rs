@@ -1,4 +1,4 @@
-//! How does a view look to spreadsheets?
+//! Views as CSV.
 
 use std::{
     borrow::Cow,
@@ -13,7 +13,7 @@ use crate::{
     views,
 };
 
-/// Writes the view's rows behind a header. Of a call graph the rows are its pairs.
+/// Writes the view's rows after a header. A call graph is written as pairs.
 pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let sheets = views::sheets(scope, OutputFormat::Csv);
     for sheet in sheets.iter().filter(|sheet| sheet.role == SheetRole::Rows) {
@@ -22,7 +22,7 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a table behind a header.
+/// Writes a table after a header.
 pub fn write_sheet(sheet: &Sheet, out: &mut dyn Write) -> io::Result<()> {
     record(sheet.header.iter().map(|name| name.as_ref().into()), out)?;
     for line in &sheet.lines {
@@ -33,13 +33,13 @@ pub fn write_sheet(sheet: &Sheet, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A record as RFC 4180 has it, except that lines end as they do on Unix.
+/// Writes a record according to RFC 4180, but with Unix line endings.
 fn record<'f>(fields: impl Iterator<Item = Cow<'f, str>>, out: &mut dyn Write) -> io::Result<()> {
     let fields: Vec<String> = fields.map(|field| quoted(&field)).collect();
     writeln!(out, "{}", fields.join(","))
 }
 
-/// A field in one line that no spreadsheet takes for a formula: an apostrophe is before what would be one.
+/// Formats a field in one line. An apostrophe precedes a field that a spreadsheet would take for a formula.
 fn quoted(field: &str) -> String {
     let mut text = one_line(field);
     if text.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])

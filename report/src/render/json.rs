@@ -1,4 +1,4 @@
-//! Views as JSON. A public interface: `schema/report.schema.json`.
+//! Views as JSON, a public interface: `schema/report.schema.json`.
 
 use std::{
     borrow::Cow,
@@ -184,7 +184,7 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// The measures that the view names; empty: it shows samples.
+/// The measures that the view names. Empty if it shows samples.
 fn measures<'s>(scope: &'s Scope) -> Vec<JsonMeasure<'s>> {
     let measures = scope.measures.list.iter().enumerate();
     let measures = measures.filter(|_| !scope.measures.are_samples());

@@ -1,4 +1,4 @@
-//! How is a view written?
+//! Renders views.
 
 pub(crate) mod csv;
 mod json;
@@ -8,7 +8,7 @@ use std::io::Write;
 
 use crate::{columns::OutputFormat, error::Result, profile::Profile, scope::Scope, view::View};
 
-/// Writes what the text of a view says of the recording and of what is missing in it.
+/// Writes the head and the foot of a view's text.
 pub(crate) fn facts(scope: &Scope, out: &mut dyn Write) -> std::io::Result<()> {
     text::facts(scope, out)
 }
@@ -17,7 +17,7 @@ pub(crate) fn facts(scope: &Scope, out: &mut dyn Write) -> std::io::Result<()> {
 ///
 /// # Errors
 ///
-/// Those of `out`; the view is of an event that the profile does not have.
+/// Writing to `out` fails, or the profile does not have the view's event or measures.
 pub fn render(
     profile: &Profile,
     view: &View,

@@ -1,7 +1,8 @@
-//! How is a long name written in few columns?
+//! Shortens long names.
 //!
-//! What a reader looks for is the function's own name. The parts around it are left out first: its parameters, its return type and the arguments of
-//! its templates, as pprof does; then its namespaces, packages and folders; and only a name that is too long even then is cut.
+//! The most important part is the function's own name. The other parts are omitted first: its parameters, return type
+//! and template arguments, as in pprof; then its namespaces, packages and folders. A name is only cut if it is still
+//! too long.
 
 mod scan;
 
@@ -9,12 +10,12 @@ use std::borrow::Cow;
 
 use scan::{Scan, is_operator};
 
-/// V8 says how it has compiled a function in front of its name.
+/// V8's prefixes for the tier of a compiled function.
 const TIERS: [char; 5] = ['*', '^', '~', '+', '\''];
-/// Instead of what is left out of a name.
+/// Replaces the omitted part of a name.
 const DOTS: &str = "..";
 
-/// A name in at most so many columns: the longest of its forms that fits, else the two ends of the shortest.
+/// Fits a name into `columns`: the longest form that fits, or both ends of the shortest form.
 pub fn fitted(name: &str, columns: usize) -> Cow<'_, str> {
     if length(name) <= columns {
         return name.into();
@@ -30,7 +31,7 @@ pub fn fitted(name: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// A name, and what reports write behind it: ` (inlined)`, ` (3 deep)`, ` [self]`.
+/// Splits a name from a mark that reports append: ` (inlined)`, ` (3 deep)`, ` [self]`.
 fn split_mark(name: &str) -> (&str, &str) {
     let mut function = name;
     loop {
@@ -48,8 +49,9 @@ fn split_mark(name: &str) -> (&str, &str) {
     }
 }
 
-/// The shorter forms of a name, longest first: without its parameters and types, with its class alone, and the function's own name. None of a name
-/// that has no parts. A trait's method keeps the type that it is of, and a closure the function that it is in: `next` and `{{closure}}` say nothing.
+/// Returns the shorter forms of a name, longest first: without parameters and types, with its class only, and the
+/// function's own name. Empty for a name without parts. A trait's method keeps its type, and a closure the surrounding
+/// function, because `next` and `{{closure}}` alone are ambiguous.
 pub fn forms(name: &str) -> Vec<Cow<'_, str>> {
     let plain = plain(name);
     let typed = of_type(&plain);
@@ -70,14 +72,14 @@ pub fn forms(name: &str) -> Vec<Cow<'_, str>> {
     forms
 }
 
-/// A name without its parameters, its return type, the arguments of its templates, the name of the copy, and what a runtime has put around it.
+/// Removes parameters, return type, template arguments, the suffix of a copy, and a runtime's decoration.
 pub fn plain(name: &str) -> Cow<'_, str> {
-    // The own names of varid: markers, and places in an image.
+    // Names made by varid: markers, and addresses in an image.
     if name.starts_with('[') || name.contains("+0x") {
         return name.into();
     }
     if let Some(known) = runtime_name(name) {
-        // A function without a name is called by its place.
+        // A function without a name is named after its place.
         let named = Some(known.function).filter(|function| !function.is_empty());
         return named.unwrap_or(name).into();
     }
@@ -87,23 +89,23 @@ pub fn plain(name: &str) -> Cow<'_, str> {
         .map_or(name.into(), Cow::Owned)
 }
 
-/// A function's own name, without its class or namespace.
+/// Returns a function's own name, without class or namespace.
 pub fn own(name: &str) -> String {
     let plain = plain(name);
     last(&parts(&plain), 1).to_owned()
 }
 
-/// What a runtime calls code that it has made of a function.
+/// The parts of a runtime's name for compiled code.
 struct RuntimeName<'n> {
-    /// What is before the function: who made it, and how it was compiled.
+    /// The prefix before the function: the runtime and the tier.
     mark: &'n str,
     function: &'n str,
     separator: char,
-    /// Its file, with the line and the column in V8's.
+    /// The file. V8 appends line and column.
     place: &'n str,
 }
 
-/// The parts of a name of V8's, `JS:*work /srv/app.js:4:14`, or of CPython's, `py::work:/srv/app.py`; none: it is another one.
+/// Splits a name of V8, `JS:*work /srv/app.js:4:14`, or of CPython, `py::work:/srv/app.py`. None for other names.
 fn runtime_name(name: &str) -> Option<RuntimeName<'_>> {
     let (function, separator) = match name.strip_prefix("py::") {
         Some(function) => (function, ':'),
@@ -122,19 +124,18 @@ fn runtime_name(name: &str) -> Option<RuntimeName<'_>> {
     })
 }
 
-/// The function and the place that a runtime has compiled, however it has; none: the name is not a runtime's.
+/// Returns the function and place in a runtime's name, regardless of the tier. None for other names.
 pub fn compiled_function(name: &str) -> Option<(&str, &str)> {
     runtime_name(name).map(|known| (known.function, known.place))
 }
 
-/// A function that V8 has compiled in several ways, as what is the same in their names: `work /srv/app.js:4:14`. The name itself where there is one
-/// way.
+/// Returns the name of a V8 function without its tier: `work /srv/app.js:4:14`. Other names are returned unchanged.
 pub fn any_way(name: &str) -> &str {
     let function = name.strip_prefix("JS:");
     function.map_or(name, |function| function.trim_start_matches(TIERS))
 }
 
-/// A runtime's name of a function, with its file's name without the folder.
+/// Returns a runtime's function name with the file name, without the folder.
 fn in_file(name: &str) -> Option<String> {
     let RuntimeName {
         mark,
@@ -146,10 +147,10 @@ fn in_file(name: &str) -> Option<String> {
     Some(format!("{mark}{function}{separator}{file}"))
 }
 
-/// The parts of a plain name by what separates them: the names in front of them and their ends.
+/// The parts of a plain name between separators.
 struct Parts<'n> {
     name: &'n str,
-    /// Where each part begins.
+    /// The start of each part.
     starts: Vec<usize>,
 }
 
@@ -164,7 +165,7 @@ fn parts(name: &str) -> Parts<'_> {
     let mut depth = 0_usize;
     for (at, char) in name.char_indices() {
         let rest = name.get(at..).unwrap_or_default();
-        // What is behind it is a sign or a type.
+        // An operator is followed by a sign or a type.
         if starts.last() == Some(&at) && is_operator(rest) {
             break;
         }
@@ -183,7 +184,7 @@ fn parts(name: &str) -> Parts<'_> {
 }
 
 impl Parts<'_> {
-    /// The parts at the end that are closures: `{{closure}}`, `{closure#0}`, and `{lambda#1}::operator()`.
+    /// The number of parts at the end that are closures: `{{closure}}`, `{closure#0}`, and `{lambda#1}::operator()`.
     fn closures(&self) -> usize {
         let texts = self.starts.iter().rev();
         let texts = texts.map(|start| self.name.get(*start..).unwrap_or_default());
@@ -203,8 +204,8 @@ impl Parts<'_> {
     }
 }
 
-/// The name of a method with the type that it is of instead of a trait's implementation: of `<a::Vec as a::Drop>::drop` and
-/// `a::<impl a::Drop for a::Vec>::drop` it is `a::Vec::drop`; none: it is no such method.
+/// Replaces a trait implementation in a method's name by its type: `<a::Vec as a::Drop>::drop` and `a::<impl a::Drop
+/// for a::Vec>::drop` become `a::Vec::drop`. None for other names.
 fn of_type(plain: &str) -> Option<String> {
     let parts = parts(plain);
     let ends = parts.starts.iter().skip(1).copied();
@@ -227,14 +228,14 @@ fn of_type(plain: &str) -> Option<String> {
     (!of.is_empty()).then(|| format!("{of}::{rest}"))
 }
 
-/// The last parts of a name.
+/// The last `count` parts of a name.
 fn last<'n>(parts: &Parts<'n>, count: usize) -> &'n str {
     let first = parts.starts.len().saturating_sub(count);
     let start = parts.starts.get(first).copied().unwrap_or_default();
     parts.name.get(start..).unwrap_or(parts.name)
 }
 
-/// A text in so many columns: its two ends.
+/// Shortens a text to its two ends.
 pub fn ends(text: &str, columns: usize) -> String {
     let length = length(text);
     if length <= columns {
@@ -376,7 +377,7 @@ mod tests {
             ("memcpy", &[]),
             ("libdraw.so+0x1234", &[]),
             ("[unnamed JIT code]", &[]),
-            // Brackets that do not match are no reason to lose a name.
+            // Unbalanced brackets leave a name unchanged.
             ("a<b::c(", &[]),
         ] {
             assert_eq!(forms(name), expected, "{name}");

@@ -1,6 +1,6 @@
-//! What is left of a name without its parameters, its return type and the arguments of its templates?
+//! Removes parameters, return type and template arguments from a name.
 
-/// What compilers append to the name of a part or a copy of a function, with a number or without.
+/// Suffixes that compilers append for a part or a copy of a function, with or without a number.
 const COPIES: [&str; 6] = [
     ".isra",
     ".constprop",
@@ -10,13 +10,13 @@ const COPIES: [&str; 6] = [
     ".llvm",
 ];
 
-/// A walk over a name of C++, Rust, Go or Java.
+/// A scan of a name of C++, Rust, Go or Java.
 pub struct Scan<'n> {
     rest: &'n str,
     plain: String,
-    /// Where the name begins in what is kept: behind the return type.
+    /// The start of the name in `plain`, after the return type.
     start: usize,
-    /// Whether it had parameters: only such a name can have a return type.
+    /// Whether there are parameters: only then may there be a return type.
     has_parameters: bool,
 }
 
@@ -31,7 +31,7 @@ impl<'n> Scan<'n> {
         }
     }
 
-    /// The name without all that; none: its brackets do not match.
+    /// Returns the plain name. None if its brackets are unbalanced.
     pub fn plain(mut self) -> Option<String> {
         while let Some(char) = self.rest.chars().next() {
             match char {
@@ -63,10 +63,10 @@ impl<'n> Scan<'n> {
         self.rest = self.rest.get(bytes..).unwrap_or_default();
     }
 
-    /// Whether what was read last is the end of a name, behind which arguments stand.
+    /// Returns true if the scanned part ends with a name, which arguments may follow.
     fn ends_a_name(&self) -> bool {
         let before = self.plain.strip_suffix("::");
-        // Rust's `drop_in_place::<T>`; a lambda of C++ and an implementation of Rust are names of their own.
+        // Rust's `drop_in_place::<T>`; a lambda of C++ and an implementation of Rust are names themselves.
         let is_lambda = ["<lambda", "<unnamed", "<impl "];
         let before = match before {
             Some(_) if is_lambda.iter().any(|start| self.rest.starts_with(start)) => return false,
@@ -77,7 +77,7 @@ impl<'n> Scan<'n> {
         before.ends_with(is_end)
     }
 
-    /// `operator` and what it is of: its sign, `()`, `[]`, or a type.
+    /// Scans `operator` with its sign, `()`, `[]`, or type.
     fn operator(&mut self) -> Option<()> {
         self.plain.push_str("operator");
         self.skip("operator".len());
@@ -104,7 +104,7 @@ impl<'n> Scan<'n> {
         Some(())
     }
 
-    /// Takes a group in brackets off the rest; none: it has no end.
+    /// Takes a bracketed group from the rest. None if it is not closed.
     fn group(&mut self, open: char, close: char) -> Option<&'n str> {
         let mut depth = 0_usize;
         let mut before = ' ';
@@ -131,7 +131,8 @@ impl<'n> Scan<'n> {
         None
     }
 
-    /// A group that is part of the name: `{lambda(int)#1}`, `<T as Trait>`, `[abi:cxx11]`. What is in it becomes plain, too.
+    /// Scans a group that is part of the name: `{lambda(int)#1}`, `<T as Trait>`, `[abi:cxx11]`. Its content is also
+    /// simplified.
     fn kept_group(&mut self, open: char) -> Option<()> {
         let close = match open {
             '<' => '>',
@@ -140,7 +141,7 @@ impl<'n> Scan<'n> {
         };
         let before = self.plain.len();
         let group = self.group(open, close)?;
-        // The separator before it stays.
+        // Keep the separator before it.
         if before > self.plain.len() {
             self.plain.push_str("::");
         }
@@ -151,7 +152,7 @@ impl<'n> Scan<'n> {
         Some(())
     }
 
-    /// Parameters, or a parenthesis that is part of the name.
+    /// Scans parameters, or a parenthesis that is part of the name.
     fn parenthesis(&mut self) -> Option<()> {
         let is_first = self.plain.is_empty() || self.plain.ends_with([' ', ':', '.']);
         let group = self.group('(', ')')?;
@@ -163,7 +164,7 @@ impl<'n> Scan<'n> {
         self.has_parameters = true;
         let trimmed = self.plain.trim_end().len();
         self.plain.truncate(trimmed);
-        // A method of Java in the VM's form has its return type behind.
+        // A Java method in descriptor form is followed by its return type.
         if is_descriptor(self.rest) {
             self.rest = "";
         }
@@ -177,7 +178,7 @@ impl<'n> Scan<'n> {
     }
 }
 
-/// A text without what is in parentheses and angle brackets.
+/// Removes the contents of parentheses and angle brackets.
 fn without_groups(text: &str) -> Option<String> {
     let mut kept = String::with_capacity(text.len());
     let mut depth = 0_usize;
@@ -195,7 +196,7 @@ fn without_groups(text: &str) -> Option<String> {
     (depth == 0).then_some(kept)
 }
 
-/// Whether a text is the descriptor of one type as a Java VM writes it: `V`, `[J`, `Lorg/example/Tree;`.
+/// Returns true if a text is a JVM type descriptor: `V`, `[J`, `Lorg/example/Tree;`.
 fn is_descriptor(text: &str) -> bool {
     let element = text.trim_start_matches('[');
     let class = element
@@ -207,7 +208,7 @@ fn is_descriptor(text: &str) -> bool {
     }
 }
 
-/// Whether a text begins with `operator` as a word.
+/// Returns true if a text starts with the word `operator`.
 pub fn is_operator(text: &str) -> bool {
     let after = text.strip_prefix("operator");
     after.is_some_and(|after| !after.starts_with(is_of_name))
@@ -217,9 +218,9 @@ fn is_of_name(char: char) -> bool {
     char.is_alphanumeric() || char == '_'
 }
 
-/// A name without what a compiler has appended for a part or a copy of the function.
+/// Removes a compiler's suffix for a part or a copy of the function.
 fn original(name: &str) -> &str {
-    // Demanglers have it behind the parameters.
+    // Demanglers put it after the parameters.
     let end = [" [clone", " (."].iter().filter_map(|mark| name.find(mark));
     let mut name = end.min().and_then(|end| name.get(..end)).unwrap_or(name);
     loop {
@@ -227,7 +228,8 @@ fn original(name: &str) -> &str {
         let numberless = numberless.strip_suffix('.').unwrap_or(name);
         let copies = COPIES.iter();
         let mut shorter = copies.filter_map(|copy| {
-            // Compilers number all copies but the cold part of a function; a method of Java or Go may have such a name.
+            // Compilers number all copies except the cold part of a function. Methods of Java or Go may have such
+            // unnumbered names.
             let unnumbered = (*copy == ".cold").then(|| name.strip_suffix(copy));
             let unnumbered = unnumbered.flatten().filter(|name| !name.contains('.'));
             numberless

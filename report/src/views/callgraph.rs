@@ -18,27 +18,27 @@ use crate::{
     weights::Weight,
 };
 
-/// A method with its neighbours on stacks.
+/// A method with its callers and callees.
 #[derive(Debug, Clone)]
 struct Method<'p> {
-    /// The method; its total is what the percentages of the others are of.
+    /// The method. The percentages of its callers and callees refer to its total.
     row: Row<'p>,
-    /// Its callers, those with the largest share first.
+    /// Its callers, sorted by descending share.
     callers: Vec<Neighbour<'p>>,
-    /// What it called, as above. The method itself is among both if it recurs.
+    /// Its callees, sorted by descending share. A recursive method is in both lists.
     callees: Vec<Neighbour<'p>>,
 }
 
 /// A caller or callee.
 #[derive(Debug, Clone)]
 struct Neighbour<'p> {
-    /// Without a share of its own.
+    /// The row, without its own share.
     row: Row<'p>,
-    /// The samples with the method and this one as caller and callee, each once however often it has the pair.
+    /// The samples with this caller and callee. Each sample counts once, even if the pair is in the stack several times.
     weight: Weight,
 }
 
-/// The methods that a view shows, in the order of its table by symbol, and how many it hides.
+/// Returns the methods of a view in the order of its table by symbol, and the number of hidden ones.
 fn methods<'p>(scope: &Scope<'p>) -> (Vec<Method<'p>>, usize) {
     let rows = rows::rows(scope, GroupBy::Symbol, scope.view);
     let (mut callers, mut callees): (Neighbours, Neighbours) = Default::default();
@@ -86,13 +86,13 @@ fn sorted<'p>(
     neighbours
 }
 
-/// A line of the graph: a method, or what it has to do with a neighbour.
+/// A line of the graph: a method, one of its callers or callees, or its own samples.
 #[derive(Debug, Clone)]
 struct Line<'m, 'p> {
     relation: Relation,
-    /// The method that the others are callers and callees of.
+    /// The method that the line belongs to.
     method: &'m Row<'p>,
-    /// The neighbour, or the method itself.
+    /// The caller or callee, or the method itself.
     other: &'m Row<'p>,
     weight: Weight,
 }
@@ -130,14 +130,14 @@ impl<'m, 'p> Line<'m, 'p> {
         self.relation == Relation::Method
     }
 
-    /// The percentage of the method's total.
+    /// Returns the percentage in the method's total.
     fn percent(&self, scope: &Scope) -> f64 {
         let all = self.method.share.total;
         percent(scope.value(self.weight), scope.value(all))
     }
 }
 
-/// This table.
+/// The table.
 pub static TABLE: TableKind = TableKind {
     table: ReportTable {
         name: "callgraph",
@@ -152,7 +152,7 @@ pub static TABLE: TableKind = TableKind {
     sheets,
 };
 
-/// One sheet: in JSON the methods with lists of callers and callees, else the lines of the graph.
+/// Makes one sheet: the methods with lists of callers and callees in JSON, otherwise the lines of the graph.
 fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
     let (methods, hidden) = methods(scope);
     let sheet = match format {
@@ -163,8 +163,8 @@ fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
     vec![Sheet { hidden, ..sheet }]
 }
 
-/// In the manner of `opreport --callgraph`: callers indented above, the method, callees and
-/// the method's own samples indented below.
+/// Like `opreport --callgraph`: callers are indented above the method; callees and the method's own samples are
+/// indented below it.
 fn text<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
     let columns = line_columns(&scope.measures).of(OutputFormat::Text);
     let mut sheet = Sheet::new(SheetRole::Rows, &columns, OutputFormat::Text);
@@ -180,7 +180,7 @@ fn text<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
             .map(|caller| line(Relation::Caller, caller))
             .collect();
         lines.push(Line::own(method, Relation::Method));
-        // The method's own samples stand where their number puts them among its callees.
+        // The method's own samples are sorted among its callees.
         let own = method.row.share.own;
         let more = |callee: &&Neighbour| scope.value(callee.weight) > scope.value(own);
         let (before, after): (Vec<_>, Vec<_>) = method.callees.iter().partition(more);
@@ -205,7 +205,7 @@ fn text<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
     sheet
 }
 
-/// A row for each pair of caller and callee, from the methods' callers and callees.
+/// Makes a row for each pair of caller and callee, from the methods' lists.
 fn csv<'p>(scope: &Scope<'p>, methods: &[Method<'p>]) -> Sheet<'p> {
     let columns = line_columns(&scope.measures).of(OutputFormat::Csv);
     let mut sheet = Sheet::new(SheetRole::Rows, &columns, OutputFormat::Csv);
@@ -237,7 +237,7 @@ fn line_columns<'m, 'p: 'm>(measures: &ShownMeasures) -> Columns<'p, Line<'m, 'p
     }
 }
 
-/// The names in text, where people see neighbours indented.
+/// The names in text. Callers and callees are indented.
 fn text_labels<'m, 'p: 'm>() -> [LineColumn<'m, 'p>; 2] {
     let image: LineColumn = Column::new(|_, line: &Line<'m, 'p>| {
         let name = line.other.image().unwrap_or_default();
@@ -285,7 +285,7 @@ fn csv_labels<'m, 'p: 'm>() -> [LineColumn<'m, 'p>; 7] {
     ]
 }
 
-/// The values in text: of the method, and of the whole.
+/// The values in text: percentages of the method and of the whole.
 fn text_values<'m, 'p: 'm>(measures: &ShownMeasures) -> [LineColumn<'m, 'p>; 4] {
     let value: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'m, 'p>| {
         let value = scope.count(line.weight);
@@ -319,13 +319,13 @@ fn text_values<'m, 'p: 'm>(measures: &ShownMeasures) -> [LineColumn<'m, 'p>; 4] 
     ]
 }
 
-/// What text calls the values of the lines.
+/// The name of the values in text.
 fn value_name(measures: &ShownMeasures) -> String {
     let first = measures.list.first();
     first.map_or_else(String::new, |measure| measure.name.clone())
 }
 
-/// The values of a pair in CSV: samples with their percentage and period, or each measure with its percentage.
+/// The values of a pair in CSV: samples with percentage and period, or each measure with its percentage.
 fn csv_values<'m, 'p: 'm>(measures: &ShownMeasures) -> Vec<Column<'p, Line<'m, 'p>>> {
     fn value<'p>(_: &Scope<'p>, line: &Line<'_, 'p>, place: usize) -> Value<'p> {
         line.weight.get(place).into()

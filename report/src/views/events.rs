@@ -1,4 +1,4 @@
-//! The events of a profile side by side, with what those of one group say together.
+//! The table of events, with ratios within their groups.
 
 use super::{kind::TableKind, ratios::Ratios};
 use crate::{
@@ -8,17 +8,17 @@ use crate::{
     weights::{EventId, SampleWeight},
 };
 
-/// An event with what was counted of it.
+/// An event with its count.
 #[derive(Debug)]
 struct Line<'p> {
     name: &'p str,
     weight: SampleWeight,
-    /// Scaled to all of the time if it had a counter for a part of it.
+    /// The count, scaled up if the event was multiplexed.
     estimate: Option<u64>,
     ratios: Ratios,
 }
 
-/// This table.
+/// The table.
 pub static TABLE: TableKind = TableKind {
     table: ReportTable {
         name: "event",
@@ -33,7 +33,7 @@ pub static TABLE: TableKind = TableKind {
     sheets,
 };
 
-/// One sheet: a row for each event, in the order of the recording.
+/// Makes one sheet with a row for each event, in the order of the recording.
 fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
     let columns = columns().of(format);
     let mut sheet = Sheet::new(SheetRole::Rows, &columns, format);
@@ -67,7 +67,7 @@ fn lines<'p>(scope: &Scope<'p>) -> Vec<Line<'p>> {
         .collect()
 }
 
-/// What the samples of an event weigh whose leaf is of the view's layer and symbols.
+/// Returns the weight of the event's samples whose leaf is in the view's layer and symbols.
 fn weight(scope: &Scope, event: EventId) -> SampleWeight {
     let mut sum = SampleWeight::default();
     for row in scope.profile.weights.sample_rows(event) {

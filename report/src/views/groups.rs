@@ -14,13 +14,13 @@ use crate::{
     weights::Weight,
 };
 
-/// The name of the column of images in text.
+/// The name of the image column in text.
 const IMAGE_NAME: &str = "image name";
 
-/// From so many columns on a terminal has room for lines with their images.
+/// The minimum width in columns for lines with their images.
 const WIDE: usize = 100;
 
-/// What is shown unless a table is chosen: images, then symbols.
+/// The default table: images, then symbols.
 pub static OVERVIEW: TableKind = TableKind {
     table: ReportTable {
         name: "overview",
@@ -35,7 +35,7 @@ pub static OVERVIEW: TableKind = TableKind {
     sheets: overview,
 };
 
-/// A table of one kind of group.
+/// Defines a table for one kind of group.
 macro_rules! group {
     ($name:ident: $group:ident, $aliases:expr, $needs:expr, $about:literal) => {
         pub static $name: TableKind = TableKind {
@@ -66,7 +66,7 @@ group!(
 );
 group!(LAYER: Layer, [], [], "App, framework, VM, native code, kernel");
 
-/// Methods with the calls that were counted: the symbols with other measures.
+/// Methods with counted calls: the table of symbols with other default measures.
 pub static CALLS: TableKind = TableKind {
     table: ReportTable {
         name: "calls",
@@ -98,18 +98,18 @@ fn overview<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
 /// One table.
 fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<Sheet<'p>> {
     match (by, format) {
-        // Every report has it first.
+        // Every text report already starts with it.
         (GroupBy::Layer, OutputFormat::Text) => Vec::new(),
         _ => vec![sheet(scope, by, scope.view, format)],
     }
 }
 
-/// A table of the rows that a view shows.
+/// Makes a table of the rows of a view.
 pub fn sheet<'p>(scope: &Scope<'p>, by: GroupBy, view: &View, format: OutputFormat) -> Sheet<'p> {
     let mut columns = columns(by, &scope.measures);
     let is_narrow = view.text.width.is_some_and(|width| width < WIDE);
     if by == GroupBy::Line && is_narrow {
-        // A line's file says as much.
+        // The file of a line already identifies the image.
         for column in &mut columns.labels {
             if is_named(column, IMAGE_NAME) {
                 *column = column.clone().without_text();
@@ -135,10 +135,10 @@ pub fn is_named<R>(column: &Column<'_, R>, name: &str) -> bool {
     found.is_some_and(|found| found == name)
 }
 
-/// Takes the rows with small totals out of a table; the line that stands for them.
+/// Removes the rows with small totals from a table. Returns the line that stands for them.
 fn fold(scope: &Scope<'_>, below: f64, shown: &mut Vec<Row<'_>>) -> Option<String> {
     let large = |row: &Row| scope.percent(row.share.total) >= below;
-    // One row is as short as the line that would stand for it.
+    // A single row is not folded, because the folded line would be as long.
     if shown.iter().filter(|row| !large(row)).count() < 2 {
         return None;
     }
@@ -167,7 +167,7 @@ fn columns<'p>(by: GroupBy, measures: &ShownMeasures) -> Columns<'p, Row<'p>> {
         MeasureColumns::Samples => sample_shares(),
         MeasureColumns::Each => measured::columns(measures),
     };
-    // Threads and processes call nobody: their total would be the same again.
+    // Threads and processes have no callees, so total and own share would be equal.
     if let GroupBy::Process | GroupBy::Thread | GroupBy::Service = by {
         let mut in_text = 0_u8;
         for column in &mut shares {
@@ -243,7 +243,7 @@ fn labels<'p>(by: GroupBy) -> Vec<RowColumn<'p>> {
     }
 }
 
-/// The columns of what a row is, without what it took.
+/// Returns the label columns without shares.
 pub fn labels_alone<'p>(by: GroupBy) -> Columns<'p, Row<'p>> {
     Columns {
         labels: labels(by),
@@ -251,12 +251,12 @@ pub fn labels_alone<'p>(by: GroupBy) -> Columns<'p, Row<'p>> {
     }
 }
 
-/// The labels of a method in a call graph, as JSON has them.
+/// The labels of a method in a call graph, in JSON.
 pub fn symbol_labels<'p>() -> Vec<RowColumn<'p>> {
     labels(GroupBy::Symbol)
 }
 
-/// The columns of a method, as JSON has them.
+/// The columns of a method in JSON.
 pub fn symbol_columns<'p>(measures: &ShownMeasures) -> Columns<'p, Row<'p>> {
     columns(GroupBy::Symbol, measures)
 }
@@ -269,7 +269,7 @@ fn image<'p>() -> RowColumn<'p> {
     Column::new(|_, row| row.image().into())
 }
 
-/// The name, with a mark if it is inlined: JSON has that apart.
+/// The name, with a mark if it is inlined. JSON has a separate key.
 fn symbol_name<'p>() -> RowColumn<'p> {
     let column = Column::new(|_, row: &Row<'p>| Value::Name(row.symbol_name()));
     column.text("symbol name").csv("symbol")
@@ -299,10 +299,10 @@ fn inlined<'p>() -> RowColumn<'p> {
     column.json("inlined")
 }
 
-/// `file:line`, as perf has it without the file's folder; `file:~line` where some samples are near it only.
+/// `file:line` without the file's folder, as in perf. `file:~line` if some samples are approximate.
 fn source_line<'p>(row: &Row<'p>) -> Value<'p> {
     let mark = if row.approximate.is_zero() { "" } else { "~" };
-    // It is what the row is: it is never cut.
+    // The line identifies the row, so it is never cut.
     let whole = row.line().map(|line| Value::Branch {
         stem: format!("{}:{mark}{}", line.file_name(), line.line),
         name: "".into(),
@@ -310,7 +310,7 @@ fn source_line<'p>(row: &Row<'p>) -> Value<'p> {
     whole.into()
 }
 
-/// The samples of a row whose instruction is known approximately; absent if there are none.
+/// The number of samples with an approximate instruction. Absent if 0.
 pub fn approximate<'p>(samples: u64) -> Value<'p> {
     Some(samples).filter(|samples| *samples > 0).into()
 }

@@ -1,4 +1,4 @@
-//! A kind of table: what is known of it, and what makes it.
+//! A kind of table: its description and the function that makes it.
 
 use crate::{
     columns::{OutputFormat, Sheet},
@@ -6,10 +6,10 @@ use crate::{
     view::ReportTable,
 };
 
-/// A kind of table. A kind is a file in this folder and a line in the list of all.
+/// A kind of table. Each kind has a file in this folder and an entry in the list of tables.
 #[derive(Debug)]
 pub struct TableKind {
     pub table: ReportTable,
-    /// Makes the sheets, in the order in which people are shown them.
+    /// Makes the sheets in display order.
     pub sheets: for<'p> fn(&Scope<'p>, OutputFormat) -> Vec<Sheet<'p>>,
 }

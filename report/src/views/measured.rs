@@ -1,4 +1,4 @@
-//! The columns of named measures, of the rows of any table.
+//! The columns of named measures, for the rows of any table.
 
 use crate::{
     columns::{Column, Object, Value},
@@ -8,13 +8,13 @@ use crate::{
     weights::Weight,
 };
 
-/// What a row of a table took.
+/// A row with a share.
 pub trait Measured {
-    /// By itself, and with what it called.
+    /// The own and total share.
     fn share(&self) -> Share;
 }
 
-/// The columns of each measure. Text has all of the first one, and the rows' own values of the others.
+/// Makes the columns of each measure. Text has all columns of the first measure, and only the own values of the others.
 pub fn columns<'p, R: Measured>(measures: &ShownMeasures) -> Vec<Column<'p, R>> {
     let mut columns = Vec::new();
     for (place, measure) in measures.list.iter().enumerate() {
@@ -38,7 +38,7 @@ pub fn columns<'p, R: Measured>(measures: &ShownMeasures) -> Vec<Column<'p, R>> 
     columns
 }
 
-/// The key of the measures of a row in JSON.
+/// The JSON key of a row's measures.
 const KEY: &str = "measures";
 
 fn own<'p, R: Measured>(_: &Scope<'p>, row: &R, place: usize) -> Value<'p> {
@@ -69,7 +69,7 @@ fn object<'p, R: Measured>(scope: &Scope<'p>, row: &R) -> Value<'p> {
     })
 }
 
-/// The measures of a caller or callee, in JSON: values and their percentages of the method's total.
+/// The measures of a caller or callee in JSON: values and their percentages of the method's total.
 pub fn of_neighbour<'p>(
     scope: &Scope<'p>,
     (weight, all): (Weight, Weight),
@@ -83,7 +83,7 @@ pub fn of_neighbour<'p>(
     (KEY, each(scope, object))
 }
 
-/// An object with a key for each measure.
+/// Makes an object with a key for each measure.
 fn each<'p>(scope: &Scope<'p>, object: impl Fn(usize) -> Object<'p>) -> Value<'p> {
     let measures = scope.measures.list.iter().enumerate();
     let values = measures.map(|(place, measure)| {

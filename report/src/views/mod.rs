@@ -1,4 +1,4 @@
-//! The tables of views: a file for each kind, with its rows and its columns.
+//! The tables of views: one file for each kind, with its rows and columns.
 
 mod callgraph;
 mod events;
@@ -36,12 +36,12 @@ static TABLES: &[&TableKind] = &[
     &tree::BOTTOM_UP,
 ];
 
-/// The table of layers, which all reports have first. Nothing is cut from it.
+/// The table of layers, with which all reports start. View limits do not apply to it.
 pub fn layers<'p>(scope: &Scope<'p>, format: OutputFormat) -> Sheet<'p> {
     groups::sheet(scope, GroupBy::Layer, &View::default(), format)
 }
 
-/// The tables of a view, in the order in which people are shown them.
+/// The tables of a view in display order.
 pub fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
     let view = scope.view;
     match view.table.group.filter(|_| view.side_by_side) {
@@ -54,7 +54,7 @@ pub fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
 }
 
 impl ReportTable {
-    /// Layers, then images, then symbols; in JSON and CSV the rows are the symbols.
+    /// Layers, then images, then symbols. In JSON and CSV, the rows are symbols.
     pub const OVERVIEW: &'static Self = &groups::OVERVIEW.table;
     /// Symbols with their callers and callees.
     pub const CALLGRAPH: &'static Self = &callgraph::TABLE.table;
@@ -68,7 +68,7 @@ impl ReportTable {
         TABLES.iter().map(|kind| &kind.table)
     }
 
-    /// Returns the table that `--by` means by this name or alias.
+    /// Returns the table for a name or alias of `--by`.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         Self::all().find(|table| {
@@ -91,7 +91,7 @@ impl ReportTable {
         }
     }
 
-    /// Returns the table with whole stacks as a tree.
+    /// Returns the table that shows whole stacks as a tree.
     #[must_use]
     pub const fn tree(direction: TreeDirection) -> &'static Self {
         match direction {

@@ -1,18 +1,18 @@
-//! What do the counts of a group's events say together?
+//! Computes ratios of the events in a group.
 
 use crate::{columns::Value, profile::Profile, weights::EventId};
 
-/// The ratios of an event to others of its group.
+/// The ratios of an event to others in its group.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Ratios {
-    /// Of instructions: how many in a cycle.
+    /// For instructions: instructions per cycle.
     per_cycle: Option<f64>,
-    /// Of others: how many in a thousand instructions.
+    /// For other events: number per thousand instructions.
     per_thousand: Option<f64>,
 }
 
 impl Ratios {
-    /// The ratios of each of these counts. Only events of one group were counted at the same times.
+    /// Returns the ratios of each of these counts. Only events in one group are counted at the same time.
     pub fn of_group(profile: &Profile, counts: &[(EventId, u64)]) -> Vec<Self> {
         let group = |id: EventId| profile.description(id).leader.unwrap_or(id.index());
         let counted = |id: EventId, names: &[&str]| {
@@ -40,26 +40,26 @@ impl Ratios {
         counts.iter().map(ratios).collect()
     }
 
-    /// Instructions in a cycle; absent of other events.
+    /// Instructions per cycle. Absent for other events.
     pub fn per_cycle<'p>(self) -> Value<'p> {
         self.per_cycle.map_or(Value::Absent, Value::Ratio)
     }
 
-    /// How many in a thousand instructions; absent of instructions.
+    /// Number per thousand instructions. Absent for instructions.
     pub fn per_thousand<'p>(self) -> Value<'p> {
         self.per_thousand.map_or(Value::Absent, Value::Ratio)
     }
 }
 
-/// The names of the event that a cycle is.
+/// The names of the event that counts cycles.
 const CYCLES: [&str; 2] = ["cycles", "cpu-cycles"];
 
-/// Whether an event of this name counts cycles.
+/// Returns true if an event with this name counts cycles.
 pub fn is_cycles(name: &str) -> bool {
     CYCLES.contains(&plain(name))
 }
 
-/// An event's name without its modifiers.
+/// Returns an event's name without modifiers.
 pub fn plain(name: &str) -> &str {
     name.split(':').next().unwrap_or(name)
 }

@@ -20,15 +20,15 @@ use crate::{
 /// A row of a table.
 #[derive(Debug, Clone)]
 pub struct Row<'p> {
-    /// What it is of.
+    /// The item of the row.
     pub subject: Subject<'p>,
-    /// What that took.
+    /// Its share.
     pub share: Share,
-    /// Of a line: the part of the total in which it is one near that which executed.
+    /// For a line: the part of the total with an approximate line.
     pub approximate: Weight,
 }
 
-/// What a row is of.
+/// The item of a row.
 #[derive(Debug, Clone)]
 pub enum Subject<'p> {
     Layer(Layer),
@@ -36,7 +36,7 @@ pub enum Subject<'p> {
     Symbol(SymbolSubject<'p>),
     Thread(&'p Task, Cow<'p, str>),
     Process(Pid, Cow<'p, str>),
-    /// None: processes that belong to no service.
+    /// None for processes that belong to no service.
     Service(Option<&'p str>),
 }
 
@@ -75,7 +75,7 @@ impl<'p> Row<'p> {
         }
     }
 
-    /// The symbol's name, marked as perf does if it is inlined.
+    /// The symbol's name with perf's mark if it is inlined.
     pub fn symbol_name(&self) -> Cow<'p, str> {
         match self.symbol().map(|subject| subject.symbol) {
             Some(symbol) if symbol.inlined => format!("{} (inlined)", symbol.name).into(),
@@ -126,7 +126,7 @@ impl<'p> Row<'p> {
         }
     }
 
-    /// What tells a row from the others of its table; rows that took as much are in the order of these.
+    /// The key that distinguishes the rows of a table. Rows with equal values are sorted by it.
     pub fn key(&self) -> impl Ord + use<'p> {
         let symbol = self.symbol();
         let name = symbol.map(|symbol| symbol.symbol.name.as_str());
@@ -140,8 +140,8 @@ impl<'p> Row<'p> {
         )
     }
 
-    /// Which rows of tasks are the same row. A process is in a row for each program that it executes, a thread for each of its names and
-    /// services.
+    /// The key that merges tasks into rows. A process has a row for each program that it executes, a thread for each of
+    /// its names and services.
     fn task_group(&self) -> impl Ord + use<'p> {
         let service = match &self.subject {
             Subject::Thread(task, _) => task.service,
@@ -156,22 +156,22 @@ impl<'p> Row<'p> {
         )
     }
 
-    /// Whether a pattern means the symbol, under either of its names.
+    /// Returns true if a pattern matches the displayed or the recorded name of the symbol.
     fn matches(&self, pattern: &NamePattern) -> bool {
         let symbol = self.symbol();
         symbol.is_none_or(|symbol| has_name(symbol.symbol, pattern))
     }
 }
 
-/// The rows that a view shows, and what it hides.
+/// The rows of a view, and the number of hidden ones.
 #[derive(Debug, Clone)]
 pub struct Rows<'p> {
     pub shown: Vec<Row<'p>>,
-    /// Number of rows below the view's limits; those that its filters exclude do not count.
+    /// Number of rows below the view's limits, not counting those that filters exclude.
     pub hidden: usize,
 }
 
-/// The rows of a table that the view's filters choose.
+/// Returns the rows of a table that pass the view's filters.
 pub fn selected<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
     let mut rows = all(scope, by, view);
     rows.retain(|row| {
@@ -185,7 +185,7 @@ pub fn selected<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>>
     rows
 }
 
-/// The order of two rows in a view.
+/// Compares two rows in the order of a view.
 pub fn compare(scope: &Scope, view: &View, one: &Row, other: &Row) -> Ordering {
     let value = |row: &Row| {
         let Share { own, total } = row.share;
@@ -202,7 +202,7 @@ pub fn compare(scope: &Scope, view: &View, one: &Row, other: &Row) -> Ordering {
     }
 }
 
-/// The rows of a table, in the view's order.
+/// Returns the rows of a table in the view's order.
 pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
     let mut rows = selected(scope, by, view);
     rows.sort_by(|one, other| {
@@ -221,7 +221,7 @@ pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
 fn all<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
     let profile = scope.profile;
     let symbol_of = |frame| scope.symbol_of(frame);
-    // A pattern of symbols means rows where these are symbols, else leaves.
+    // A symbol pattern selects rows if the rows are symbols, otherwise leaves.
     let selected = matches!(by, GroupBy::Layer | GroupBy::Image) && view.symbol.is_some();
     let selected = selected.then(|| scope.selected_weights());
     let weights = selected.as_ref().unwrap_or(&scope.weights);
@@ -234,7 +234,7 @@ fn all<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
         GroupBy::Image => {
             let image = |frame| Some(profile.frames.symbol_of(frame)?.image);
             let mut shares = weights.by_frame(image);
-            // Markers are in no file; they are shown only where one stands for a leaf.
+            // Markers have no file. They are only shown if one of them is a leaf.
             shares.retain(|id, share| {
                 let image = profile.frames.image(*id);
                 !share.own.is_zero() || image.is_none_or(|image| image.name != MARKERS)
@@ -260,7 +260,7 @@ fn all<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
     }
 }
 
-/// A row for each line of each symbol, whether or not all frames were exactly there.
+/// Makes a row for each line of each symbol, merging exact and approximate frames.
 fn lines<'p>(scope: &Scope<'p>) -> Vec<Row<'p>> {
     let frames = &scope.profile.frames;
     let place = |frame| {
@@ -288,7 +288,7 @@ fn lines<'p>(scope: &Scope<'p>) -> Vec<Row<'p>> {
     shares.into_iter().filter_map(row).collect()
 }
 
-/// A row of a symbol as a whole.
+/// Makes a row for a symbol as a whole.
 pub fn symbol_row<'p>(scope: &Scope<'p>, id: SymbolId, share: Share) -> Option<Row<'p>> {
     let symbol = SymbolSubject {
         id,
@@ -317,7 +317,7 @@ fn made<'p, G>(
     shares.into_iter().filter_map(row).collect()
 }
 
-/// A row for each group of tasks. Its samples are all its own, wherever their leaf was.
+/// Makes a row for each group of tasks. All of its samples count as its own.
 fn by_task<'p>(scope: &Scope<'p>, subject: impl Fn(&'p Task) -> Subject<'p>) -> Vec<Row<'p>> {
     let counters = scope.measures.counters();
     let mut tasks = vec![Weight::default(); scope.profile.tasks.tasks.len()];
@@ -342,7 +342,7 @@ fn by_task<'p>(scope: &Scope<'p>, subject: impl Fn(&'p Task) -> Subject<'p>) -> 
             approximate: Weight::default(),
         })
         .collect();
-    // Tasks of one process or service become one row.
+    // Merge the tasks of a process or service into one row.
     rows.sort_by(|one, other| one.task_group().cmp(&other.task_group()));
     rows.dedup_by(|next, row| {
         let same = next.task_group() == row.task_group();
@@ -355,7 +355,7 @@ fn by_task<'p>(scope: &Scope<'p>, subject: impl Fn(&'p Task) -> Subject<'p>) -> 
     rows
 }
 
-/// The name of a task's process, or its number.
+/// The name of a task's process, or its pid.
 fn process_name<'p>(profile: &'p Profile, task: &Task) -> Cow<'p, str> {
     match profile.tasks.process_name(task) {
         Some(name) => Cow::Borrowed(name),

@@ -1,4 +1,4 @@
-//! The frames in which threads were sampled, and the mappings that these are in.
+//! The frames in which threads were sampled, with their mappings.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
     view::{ReportTable, TableChoice, TableNeed},
 };
 
-/// This table.
+/// The table.
 pub static TABLE: TableKind = TableKind {
     table: ReportTable {
         name: "vm-frame",
@@ -27,7 +27,7 @@ pub static TABLE: TableKind = TableKind {
     sheets,
 };
 
-/// The frames; in text behind them their mappings.
+/// Makes the sheet of frames. In text, a sheet of mappings follows.
 fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
     let (rows, hidden) = rows(scope);
     let columns = frame_columns().of(format);
@@ -40,7 +40,7 @@ fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
     [frames].into_iter().chain(mappings).collect()
 }
 
-/// The frames that the view shows, and how many its limits hide.
+/// Returns the frames of the view, and the number that its limits hide.
 fn rows<'p>(scope: &Scope<'p>) -> (Vec<&'p SampledFrame>, usize) {
     let view = scope.view;
     let selected = |row: &&SampledFrame| {
@@ -59,7 +59,7 @@ fn rows<'p>(scope: &Scope<'p>) -> (Vec<&'p SampledFrame>, usize) {
     (rows, hidden)
 }
 
-/// The method's name as other tables have it.
+/// The method's name as in other tables.
 fn symbol(row: &SampledFrame) -> String {
     let class = row.class.strip_prefix('L');
     match class.and_then(|class| class.strip_suffix(';')) {
@@ -70,7 +70,7 @@ fn symbol(row: &SampledFrame) -> String {
 
 type FrameColumn<'p> = Column<'p, &'p SampledFrame>;
 
-/// Text has the names of the paper's Table IV: tgid for the process, pid for the thread.
+/// Text has the column names of the paper's Table IV: tgid for the process, pid for the thread.
 fn frame_columns<'p>() -> Columns<'p, &'p SampledFrame> {
     let uid: FrameColumn = Column::new(|_, row| row.uid.into());
     let pid: FrameColumn = Column::new(|_, row| row.pid.get().into());
@@ -95,7 +95,7 @@ fn frame_columns<'p>() -> Columns<'p, &'p SampledFrame> {
     }
 }
 
-/// Where the frame is: the instruction, its method and its line.
+/// The position of the frame: the instruction, its method and its line.
 fn place_columns<'p>() -> [FrameColumn<'p>; 8] {
     let pc: FrameColumn = Column::new(|_, row| row.pc.into());
     let vma: FrameColumn = Column::new(|_, row| Value::hex(row.vma.get()));
@@ -124,7 +124,7 @@ fn place_columns<'p>() -> [FrameColumn<'p>; 8] {
     ]
 }
 
-/// The mapping that the frame is in: an object in JSON, cells in CSV. Text has a table of mappings.
+/// The mapping of the frame: an object in JSON, cells in CSV. Text has a table of mappings.
 fn mapping_of_frame<'p>() -> [FrameColumn<'p>; 5] {
     let mapping: FrameColumn = Column::new(|scope, row| match &row.mapping {
         Some(mapping) => {
@@ -165,7 +165,7 @@ fn share_columns<'p>() -> Vec<FrameColumn<'p>> {
 
 type ProcessMapping<'p> = (Pid, &'p FrameMapping);
 
-/// The mappings that the frames are in, each once.
+/// The distinct mappings of the frames.
 fn mappings<'p>(scope: &Scope<'p>, rows: &[&'p SampledFrame]) -> Sheet<'p> {
     let columns = mapping_columns().of(OutputFormat::Text);
     let mut sheet = Sheet::new(SheetRole::TextOnly, &columns, OutputFormat::Text);

@@ -16,7 +16,7 @@ use crate::{
     view::GroupBy,
 };
 
-/// A row with what it took of each event, in the order of the profile.
+/// A row with its share of each event, in the order of the profile.
 #[derive(Debug)]
 struct Line<'p> {
     row: Row<'p>,
@@ -24,18 +24,18 @@ struct Line<'p> {
     ratios: Vec<Ratios>,
 }
 
-/// An event's columns.
+/// The columns of an event.
 #[derive(Debug)]
 struct EventColumns<'s, 'p> {
     scope: &'s Scope<'p>,
-    /// Its place among the events.
+    /// Index among the events.
     place: usize,
-    /// Whether text has a column of these.
+    /// Whether text has a column for this ratio.
     per_cycle: bool,
     per_thousand: bool,
 }
 
-/// One sheet. Its rows are those of any event, in the order of the event that the view is of.
+/// Makes one sheet with the rows of all events, sorted by the view's event.
 pub fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<Sheet<'p>> {
     let events = scope.profile.events.iter();
     let of_event = |event| Scope::of_samples(scope.profile, scope.view, event);
@@ -49,7 +49,7 @@ pub fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<S
                 scope,
                 place,
                 per_cycle: ratios().any(|ratios| ratios.per_cycle() != Value::Absent),
-                // Of cycles it would be the inverse of what instructions have.
+                // For cycles, it would be the inverse of the ratio of instructions.
                 per_thousand: !ratios::is_cycles(&scope.description.name)
                     && ratios().any(|ratios| ratios.per_thousand() != Value::Absent),
             }
@@ -82,7 +82,7 @@ pub fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<S
     vec![sheet]
 }
 
-/// The rows, and how many the view's limits hide. A row is shown if its share of any event is large enough.
+/// Returns the rows, and the number that the view's limits hide. A row is shown if its share of any event is large enough.
 fn lines<'p>(scope: &Scope<'p>, by: GroupBy, scopes: &[Scope<'p>]) -> (Vec<Line<'p>>, usize) {
     let view = scope.view;
     let mut found = BTreeMap::new();
@@ -113,7 +113,7 @@ fn lines<'p>(scope: &Scope<'p>, by: GroupBy, scopes: &[Scope<'p>]) -> (Vec<Line<
             .collect();
         line.ratios = Ratios::of_group(scope.profile, &counts);
     }
-    // Those that are alike stay in the order of their keys.
+    // Equal rows stay in the order of their keys.
     lines.sort_by(|one, other| rows::compare(scope, view, &one.row, &other.row));
     let all = lines.len();
     lines.retain(|line| {
@@ -184,7 +184,7 @@ impl<'p> EventColumns<'_, 'p> {
         "per_1000_instructions",
     ];
 
-    /// What JSON and CSV have.
+    /// The values in JSON and CSV.
     fn values(&self, line: &Line<'p>) -> [(&'static str, Value<'p>); 8] {
         let Share { own, total } = self.share(line);
         let ratios = self.ratios(line);

@@ -1,4 +1,4 @@
-//! The tree of calls, top-down or bottom-up.
+//! The call tree, top-down or bottom-up.
 
 use std::borrow::Cow;
 
@@ -18,20 +18,20 @@ use crate::{
     view::{ReportTable, TableChoice, TableNeed, TreeDirection},
 };
 
-/// What stands left of a name, at most, before its left end is cut off.
+/// The longest prefix of a name. A longer one is cut at its left end.
 const WIDEST_STEM: usize = 30;
 
 /// A line of the tree.
 #[derive(Debug)]
 struct Line<'t, 'p> {
     node: &'t TreeNode,
-    /// None: a frame without a function.
+    /// None for a frame without a function.
     row: Option<Row<'p>>,
-    /// What connects it with the lines above.
+    /// The connecting lines before the name.
     stem: String,
 }
 
-/// The tree that begins with the outermost callers.
+/// The top-down tree, which starts with the outermost frames.
 pub static TOP_DOWN: TableKind = TableKind {
     table: ReportTable {
         name: "tree",
@@ -46,7 +46,7 @@ pub static TOP_DOWN: TableKind = TableKind {
     sheets: |scope, format| sheets(scope, TreeDirection::TopDown, format),
 };
 
-/// The tree that begins with the leaves.
+/// The bottom-up tree, which starts with the leaves.
 pub static BOTTOM_UP: TableKind = TableKind {
     table: ReportTable {
         name: "tree-bottom-up",
@@ -61,7 +61,7 @@ pub static BOTTOM_UP: TableKind = TableKind {
     sheets: |scope, format| sheets(scope, TreeDirection::BottomUp, format),
 };
 
-/// One sheet: a line for each node, in preorder.
+/// Makes one sheet with a line for each node, in preorder.
 fn sheets<'p>(scope: &Scope<'p>, direction: TreeDirection, format: OutputFormat) -> Vec<Sheet<'p>> {
     let tree = CallTree::new(scope, direction);
     let width = scope.view.text.width;
@@ -95,12 +95,12 @@ fn sheets<'p>(scope: &Scope<'p>, direction: TreeDirection, format: OutputFormat)
     vec![sheet]
 }
 
-/// The nodes with what is left of their names.
+/// Returns the nodes with their prefixes.
 fn lines<'t, 'p>(scope: &Scope<'p>, tree: &'t CallTree) -> Vec<Line<'t, 'p>> {
     let mut lines = Vec::with_capacity(tree.nodes.len());
-    // Of each node: what stands left of lines below it, and how many of its children have had no line.
+    // For each node: the prefix of the lines below it, and the number of its children that have no line yet.
     let mut below: Vec<(String, usize)> = Vec::with_capacity(tree.nodes.len());
-    // What is at the top has the same marks as what is below a node.
+    // Top-level nodes are connected like children.
     let tops = tree.nodes.iter().filter(|node| node.parent.is_none());
     let tops = tops.count();
     let mut tops_left = tops;
@@ -141,7 +141,7 @@ fn lines<'t, 'p>(scope: &Scope<'p>, tree: &'t CallTree) -> Vec<Line<'t, 'p>> {
     lines
 }
 
-/// The right end of what stands left of a name, with `>` where more is on the left. It is ASCII.
+/// Cuts the left end of an ASCII prefix and marks it with `>`.
 fn cut_left(stem: String) -> String {
     match stem.len().checked_sub(WIDEST_STEM) {
         None | Some(0) => stem,
@@ -174,7 +174,7 @@ fn columns<'t, 'p: 't>(
     }
 }
 
-/// The names of the nodes; `images`: text has those of images, too.
+/// The name columns of nodes. `images` adds image names to text.
 fn names<'t, 'p: 't>(direction: TreeDirection, images: bool) -> [LineColumn<'t, 'p>; 7] {
     let layer: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
         let layer = line.row.as_ref().and_then(Row::layer);
@@ -274,7 +274,7 @@ impl Measured for Line<'_, '_> {
     }
 }
 
-/// The columns of named measures. Text has the percentages of the first one, as it has of samples.
+/// The columns of named measures. Text has the percentages of the first one, as for samples.
 fn measure_shares<'t, 'p: 't>(measures: &ShownMeasures) -> Vec<LineColumn<'t, 'p>> {
     let total: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'t, 'p>| {
         Value::Percent(scope.percent(line.node.total))

@@ -1,4 +1,4 @@
-//! Does a comparison of sessions show what differs, and stay as it is?
+//! Checks that a comparison of sessions shows the differences, and its output format.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ use varid_report::{
 /// Samples of draw, fib, sqrt, sys_read and library.
 type Counts = [u64; 5];
 
-/// A command's recording with so many samples.
+/// A command's recording with these samples.
 fn recording(counts: Counts) -> Fixture {
     recording_with(counts, |_| {})
 }
@@ -67,7 +67,7 @@ fn diff(view: DiffView, options: &Options, [a, b]: [&[Fixture]; 2]) -> Result<Di
     Ok(diff)
 }
 
-/// What is written, without the folders of this run.
+/// The output, without the names of the temporary folders.
 fn written(diff: &Diff, format: OutputFormat, [a, b]: [&[Fixture]; 2]) -> String {
     let mut out = Vec::new();
     diff.render(format, &mut out).unwrap();
@@ -98,10 +98,10 @@ fn row<'d>(document: &'d serde_json::Value, symbol: &str) -> &'d serde_json::Val
 }
 
 const BEFORE: Counts = [600, 200, 150, 50, 0];
-/// draw takes half as long again, read is gone, library is new.
+/// draw takes 50 % longer, read is gone, library is new.
 const AFTER: Counts = [900, 205, 148, 0, 30];
 
-/// Three sessions of each side, whose fib varies by more than samples do.
+/// Three sessions on each side, whose fib varies by more than the sampling error.
 fn several() -> [Vec<Fixture>; 2] {
     let before = [
         [600, 200, 150, 50, 0],
@@ -181,7 +181,7 @@ fn tables_of_all_kinds_in_csv() {
                 .find_map(|cell| cell.parse::<u64>().ok())
                 .unwrap()
         });
-        // Nothing is lost and nothing counted twice.
+        // No sample is lost or counted twice.
         assert_eq!(all.sum::<u64>(), 1000, "{csv}");
     }
 }
@@ -237,7 +237,7 @@ fn a_change_has_its_sign_and_size_and_what_is_new_or_gone_is_there() {
         (&read["significant"], &library["significant"]),
         (&true.into(), &true.into())
     );
-    // A share that falls because another one grows is no longer run.
+    // A share that only falls because another one grows has the same absolute value.
     let of_fib = |quantity| {
         let view = DiffView {
             quantity,
@@ -296,7 +296,7 @@ fn the_same_few_samples_in_each_session_of_a_side_are_no_change() {
         ]
     });
     let document = json(self::view(80), &Options::default(), [&a, &b]);
-    // 2 of 2^10, not the 0 of a test by session without spread.
+    // 2 of 2^10, not 0 as in a test by session without variance.
     let p = row(&document, "libfoo.so+0x?")["p"].as_f64().unwrap();
     assert!((0.001..0.004).contains(&p), "{p}");
 }
@@ -319,7 +319,7 @@ fn a_method_that_moved_is_the_same_row() {
         (&draw["a_samples"], &draw["b_samples"]),
         (&100.into(), &100.into())
     );
-    // One side is no command.
+    // One side is not a command.
     assert_eq!(document["absolute"]["per"], "second");
 }
 
@@ -350,7 +350,7 @@ fn filters_choose_what_is_compared_and_what_the_total_is_of() {
     );
     assert_eq!(total(Some(r"\.fib\("), None, own), (200.0, 205.0, false));
     assert_eq!(total(None, Some(Layer::Kernel), own), (50.0, 0.0, false));
-    // As much more, but no more than chance.
+    // The same increase, but within chance.
     let small = [[12, 0, 0, 0, 0], [14, 0, 0, 0, 0]].map(recording);
     let diff = diff(view(80), &Options::default(), [&small[..1], &small[1..]]).unwrap();
     let total = diff.total().unwrap();
@@ -477,7 +477,7 @@ fn hostile_names_are_names_and_nothing_else() {
     }
 }
 
-/// A program of this name, with so many samples in each of two functions.
+/// A program of this name, with these samples in each of two functions.
 fn program(name: &str, [parse, print]: [u64; 2]) -> Fixture {
     const PROGRAM: u64 = 0x5500_0000_0000;
     let mut fixture = Fixture::bare();
@@ -522,7 +522,7 @@ fn a_program_of_another_name_is_compared_by_its_functions() {
         .unwrap();
     let numbers: Vec<&str> = row.split_whitespace().take(3).collect();
     assert_eq!(numbers, ["75.00", "25.00", "-50.00"], "{together}");
-    // The same program on both sides has nothing to hint at.
+    // With the same program on both sides, there is no hint.
     let same = [program("app-1", [100, 300])];
     let sides = [&a[..], &same[..]];
     let diff = diff(view(160), &Options::default(), sides).unwrap();

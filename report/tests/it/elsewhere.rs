@@ -1,4 +1,4 @@
-//! Are the recorded files, and no others, found where they are said to be?
+//! Checks that recorded files, and no others, are found in all configured places.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use varid_recording::{Host, KeptFile, RecordedFile, SessionReader};
 use varid_report::{Error, GroupBy, MissingPart, NameOptions, NamePattern, Options, Profile, View};
 use varid_symbolizer::elf::{SymbolFile, SymbolFileLimits};
 
-/// The only thing that is missing of the library.
+/// Returns the entry of the missing file at this path. There must be at most one.
 fn missing(profile: &Profile, path: &Path) -> Option<(MissingPart, u64, String)> {
     let event = profile.event(None).unwrap();
     let of_it = event.missing.iter().filter(|missing| missing.file == path);
@@ -45,7 +45,7 @@ fn a_missing_library_is_named_and_found_in_each_search_folder() {
 
     let dir = native.fixture.dir.path();
     let expected = lines_by_addr2line(&native.library, &native.addresses);
-    // As the recorded machine's file system.
+    // In a copy of the recorded machine's file system.
     let symfs = dir.join("symfs");
     let inside = symfs.join(native.recorded.strip_prefix("/").unwrap());
     fs::create_dir_all(inside.parent().unwrap()).unwrap();
@@ -57,7 +57,7 @@ fn a_missing_library_is_named_and_found_in_each_search_folder() {
         ..NameOptions::default()
     };
     assert_eq!(lines(&native.profile(names.clone())), expected);
-    // Stripped there, with its debug information in a folder of files with any names.
+    // Stripped in that copy, with its debug information in a folder under any name.
     let folder = dir.join("symbols/deep");
     fs::create_dir_all(&folder).unwrap();
     run(Command::new("objcopy")
@@ -74,7 +74,7 @@ fn a_missing_library_is_named_and_found_in_each_search_folder() {
     let whole = native.profile(names);
     assert_eq!(lines(&whole), expected);
     assert_eq!(missing(&whole, &native.recorded), None);
-    // Both in that folder.
+    // Both in the symbols folder.
     fs::rename(&inside, dir.join("symbols/libnative.so")).unwrap();
     let whole = native.profile(all(&dir.join("symbols")));
     assert_eq!(lines(&whole), expected);
@@ -101,7 +101,7 @@ fn a_stripped_library_has_names_of_an_unstripped_copy() {
     assert!(has(&stripped, "leaf") && !has(&stripped, "hidden"));
     let (lack, ..) = missing(&stripped, &native.recorded).unwrap();
     assert_eq!(lack, MissingPart::Names);
-    // With symbols only: no debug information.
+    // With symbols only, no debug information.
     let folder = dir.join("unstripped");
     fs::create_dir(&folder).unwrap();
     run(Command::new("strip")
@@ -110,7 +110,7 @@ fn a_stripped_library_has_names_of_an_unstripped_copy() {
     let whole = native.profile(names(&[folder]));
     assert!(has(&whole, "leaf") && has(&whole, "hidden"));
     assert_eq!(missing(&whole, &native.recorded), None);
-    // In a cache, under another name: what has no name is called by the recorded file's.
+    // In a cache under another name. An unnamed function is named after the recorded file.
     let cache = dir.join("cache");
     fs::create_dir(&cache).unwrap();
     fs::rename(&inside, cache.join("0123")).unwrap();
@@ -175,7 +175,7 @@ fn a_file_without_build_id_is_believed_on_the_machine_of_the_recording_only() {
     );
     let (_, _, why) = missing(&elsewhere, &native.recorded).unwrap();
     assert!(why.contains("the recording is another one's"), "{why}");
-    // The user may say so, and the machine may be the one.
+    // The user may name the file, and the machine may be that of the recording.
     let root = native.fixture.dir.path().join("root");
     let inside = root.join(native.recorded.strip_prefix("/").unwrap());
     fs::create_dir_all(inside.parent().unwrap()).unwrap();
@@ -195,7 +195,7 @@ fn a_file_without_build_id_is_believed_on_the_machine_of_the_recording_only() {
     let mut manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
     manifest["host"] = serde_json::to_value(Host::this_machine()).unwrap();
     fs::write(&path, manifest.to_string()).unwrap();
-    // It was written today, the recording is of long ago.
+    // The file was written today, and the recording is much older.
     let later = native.profile(NameOptions::default());
     let (_, _, why) = missing(&later, &native.recorded).unwrap();
     assert!(why.contains("it was changed after"), "{why}");
@@ -208,7 +208,7 @@ fn a_file_without_build_id_is_believed_on_the_machine_of_the_recording_only() {
             .iter()
             .any(|symbol| symbol.name == "leaf")
     );
-    // The file that was mapped, and one that has its path by now.
+    // The file that was mapped, and another one that is at its path now.
     let is_named = |profile: &Profile| {
         let mut symbols = profile.frames.symbols().iter();
         symbols.any(|symbol| symbol.name == "leaf")
@@ -234,7 +234,7 @@ fn a_file_without_build_id_is_believed_on_the_machine_of_the_recording_only() {
     let (_, _, why) = missing(&both, &native.recorded).unwrap();
     assert!(why.contains("different files had this path"), "{why}");
     manifest["files"] = serde_json::to_value([&second]).unwrap();
-    // Nobody knows where a session without this key was recorded.
+    // Without this key, the machine of the recording is unknown.
     manifest["host"].as_object_mut().unwrap().remove("machine");
     fs::write(&path, manifest.to_string()).unwrap();
     let unknown = native.profile(NameOptions::default());
@@ -261,7 +261,7 @@ fn links_in_a_file_system_lead_nowhere_outside_of_it() {
             .iter()
             .any(|symbol| symbol.name == "leaf")
     };
-    // The host's file, by its path and from below.
+    // The host's file, by its path and by a relative link.
     let host = dir.join("host.so");
     fs::copy(&native.library, &host).unwrap();
     let ups = "../".repeat(symfs.components().count() + 40);
@@ -273,7 +273,7 @@ fn links_in_a_file_system_lead_nowhere_outside_of_it() {
         assert!(fs::read(&inside).is_ok() && !names_leaf(), "{target:?}");
         fs::remove_file(&inside).unwrap();
     }
-    // In circles.
+    // A cycle.
     symlink(&inside, &inside).unwrap();
     symlink("/circle", symfs.join("circle")).unwrap();
     assert!(!names_leaf());
@@ -281,7 +281,7 @@ fn links_in_a_file_system_lead_nowhere_outside_of_it() {
     symlink("/circle", &inside).unwrap();
     assert!(!names_leaf());
     fs::remove_file(&inside).unwrap();
-    // Within, absolute and relative.
+    // Links inside, absolute and relative.
     fs::create_dir(symfs.join("real")).unwrap();
     fs::copy(&native.library, symfs.join("real/1.so")).unwrap();
     symlink("1.so", symfs.join("real/link.so")).unwrap();
@@ -332,7 +332,7 @@ java.lang.Wrong -> java.lang.Math:
     assert!(found.contains(&"com.acme.Ball.run"), "{found:?}");
     assert!(found.contains(&"com.acme.Ball.fibonacci"), "{found:?}");
 
-    // R8 has bytecode offsets in place of lines where it left lines out: DRAW is at unit 8.
+    // R8 writes bytecode offsets as lines if it omits lines: DRAW is at unit 8.
     let mapping = "\
 # compiler: R8
 com.acme.Ball -> org.example.Balls:
@@ -354,7 +354,7 @@ com.acme.Ball -> org.example.Balls:
     let inner = row("com.acme.Inner.paint");
     assert_eq!((&inner["self"], &inner["line"]), (&3.into(), &33.into()));
     assert_eq!(row("com.acme.Ball.after")["line"], 11);
-    // Not in the file: its offset is no line.
+    // Not in the file: its offset is not shown as a line.
     assert!(row("com.acme.Ball.run")["line"].is_null());
 
     fs::write(&path, "no mapping\n").unwrap();
@@ -372,7 +372,7 @@ com.acme.Ball -> org.example.Balls:
 /// An app whose libraries are not extracted maps them from its APK.
 #[test]
 fn a_library_in_an_archive_has_its_names_and_lines() {
-    /// Writes an APK with a library at a page of its own, behind another one.
+    /// Writes an APK with a page-aligned library after another one.
     const APK: &str = r#"
 import sys, zipfile
 apk, library = sys.argv[1:]
@@ -404,7 +404,7 @@ with zipfile.ZipFile(apk, "w") as made:
         }));
         assert_eq!(lines(&in_archive), expected);
         assert_eq!(missing(&in_archive, &native.recorded), None);
-        // By itself, which only the build-id tells from others of that name.
+        // As a separate file, which only the build-id distinguishes from others with that name.
         let folder = dir.join("symbols");
         fs::create_dir_all(&folder).unwrap();
         fs::copy(&native.library, folder.join("libnative.so")).unwrap();
@@ -441,7 +441,7 @@ fn a_file_of_the_session_that_is_gone_is_missing() {
     }
 }
 
-/// Keeps the symbols of the library in the session, as `file` below it, with so many bytes of debug information.
+/// Keeps the symbols of the library in the session, as `file` below it, with this number of bytes of debug information.
 fn keep(native: &Native, file: &str, debug: u64) {
     let path = native.fixture.session.join(file);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -488,7 +488,7 @@ fn a_file_that_is_gone_has_the_names_that_the_session_keeps() {
         let expected = lines_by_addr2line(&native.library, &native.addresses);
         assert_eq!(lines(&whole), expected);
         assert_eq!(missing(&whole, &native.recorded), None);
-        // Two files had that path: whose the names are is not known, if no build-id tells.
+        // Two files had that path: without a build-id, it is unknown which one the names belong to.
         let other = RecordedFile::of(kept.path.clone(), &fs::metadata(&native.library).unwrap());
         let second = RecordedFile {
             inode: 1,
@@ -502,7 +502,7 @@ fn a_file_that_is_gone_has_the_names_that_the_session_keeps() {
     }
 }
 
-/// The library as a file that nobody will find, so that its mappings are of the session's file.
+/// The library as a file that cannot be found, so that its mappings use the session's file.
 fn recorded_as_the_sessions(debug: u64) -> Native {
     let native = Native::recorded_as("session/symbols/0a/libnative.so", true);
     keep(&native, "symbols/0a/libnative.so", debug);
@@ -516,7 +516,7 @@ fn recorded_as_the_sessions(debug: u64) -> Native {
     native
 }
 
-/// The root of its container, say.
+/// For example in the root of its container.
 #[test]
 fn the_original_of_the_sessions_own_file_is_used_where_it_is_found() {
     let native = recorded_as_the_sessions(0);
@@ -533,7 +533,7 @@ fn the_original_of_the_sessions_own_file_is_used_where_it_is_found() {
     let lines = || lines_of(&native.profile(names.clone()), "libpython3.12.so.1");
     let expected = lines_by_addr2line(&native.library, &native.addresses);
     assert_eq!(lines(), expected);
-    // Another file in its place names nothing.
+    // Another file at its path is not used for names.
     fs::copy(std::env::current_exe().unwrap(), &original).unwrap();
     let named = native.profile(names.clone());
     assert_ne!(lines(), expected);
@@ -544,7 +544,7 @@ fn the_original_of_the_sessions_own_file_is_used_where_it_is_found() {
 #[test]
 fn a_mapping_of_the_sessions_own_file_is_shown_as_the_original() {
     let native = recorded_as_the_sessions(1 << 20);
-    // Wherever the session is by now.
+    // The session may have been moved.
     let moved = native.fixture.dir.path().join("moved");
     fs::rename(&native.fixture.session, &moved).unwrap();
     let names = NameOptions {

@@ -1,4 +1,4 @@
-//! Are exports what their formats allow, whatever is recorded, and do they stay as they are?
+//! Checks that exports conform to their formats for any recording, and their output.
 
 use crate::common::{APP_ID, BLIT, DRAW, FIB, Fixture, JNI, KERNEL, READ, RUN, decoded, elf, slot};
 use varid_model::{Pid, Tid};
@@ -33,7 +33,7 @@ fn text(fixture: &Fixture, format: &str) -> String {
     String::from_utf8(exported(fixture, &options(), named(format))).unwrap()
 }
 
-/// Two threads, all layers but the framework, recursion, a marker of an unknown image, and losses.
+/// Two threads, all layers except the framework, recursion, a marker of an unknown image, and losses.
 fn small() -> Fixture {
     let mut fixture = Fixture::new();
     fixture.samples(2, (100, 100), &[DRAW, RUN + 1]);
@@ -101,13 +101,13 @@ fn a_layer_has_one_colour_in_all_viewers() {
             let rule = format!(".{layer} rect {{ fill: {colour}; }}");
             assert!(picture.contains(&rule), "{layer}");
         }
-        // The graph has the layers of its nodes only.
+        // The graph only has the layers of its nodes.
         let is_drawn = !["framework", "vm"].contains(&layer);
         assert_eq!(graph.contains(light), is_drawn, "{layer}");
     }
 }
 
-/// What browsers, shells, spreadsheets, viewers and parsers take for more than a name.
+/// Names with a special meaning for browsers, shells, spreadsheets, viewers and parsers.
 pub const HOSTILE: [&str; 9] = [
     "<script>alert(1)</script>",
     "]]></script><script>alert(2)</script>",
@@ -120,7 +120,7 @@ pub const HOSTILE: [&str; 9] = [
     "&lt;b&gt; ${jndi:x} {{marker.data}}",
 ];
 
-/// Each hostile name is that of a method, which calls the next one, and of a thread.
+/// A method and a thread for each hostile name. Each method calls the next one.
 pub fn hostile() -> Fixture {
     let mut fixture = Fixture::new();
     let slots = HOSTILE.iter().zip(1..);
@@ -180,7 +180,7 @@ fn hostile_names_are_names_and_nothing_else() {
 
     let dot = text(&fixture, "dot");
     for line in dot.lines().filter(|line| line.contains("label=")) {
-        // Outside of strings there is one attribute list.
+        // Outside strings there is one attribute list.
         let mut outside = String::new();
         let (mut quoted, mut escaped) = (false, false);
         for character in line.chars() {

@@ -1,4 +1,4 @@
-//! Are lines and inlined functions those that addr2line finds?
+//! Compares lines and inlined functions with addr2line.
 
 use crate::common;
 
@@ -177,7 +177,7 @@ fn the_kernel_has_lines_wherever_it_was_loaded() {
         .iter()
         .find(|note| note.contains("--vmlinux"));
     assert!(note.is_some_and(|note| note.contains("1234567890")));
-    // Another kernel's is not used.
+    // The file of another kernel is not used.
     let other = fixture.profile(&options(names(Some(fixture.dir.path().join("libfoo.so")))));
     assert!(
         other.recording.notes[0].contains("build-id"),

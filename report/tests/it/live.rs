@@ -1,4 +1,4 @@
-//! Does a live profile follow a session while it is written, and end with what a report has?
+//! Checks that a live profile follows a session while it is written, and ends with the values of a report.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn methods(live: &LiveProfile) -> BTreeMap<String, (u64, u64)> {
     methods
 }
 
-/// The same by another way: each stack of the whole profile.
+/// The same values, computed from each stack of the whole profile.
 fn reported(profile: &Profile) -> BTreeMap<String, (u64, u64)> {
     let mut methods: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let event = profile.event(None).unwrap().event;
@@ -89,7 +89,7 @@ fn only_what_was_added_is_read_and_what_may_be_overtaken_waits() {
         follow(&mut live, false);
         seen.push(live.progress().samples);
     }
-    // A batch waits for the next one, whose records may come before its own.
+    // A batch is delayed until the next one, whose records may precede its own.
     assert_eq!(seen, [0, 0, 0, 10, 10, 20, 20, 30]);
     fixture.writer.finish().unwrap();
     follow(&mut live, true);

@@ -1,4 +1,4 @@
-//! Are reports of sessions what the sessions hold?
+//! Checks reports against the contents of their sessions.
 #![cfg(test)] // for the switches of clippy.toml
 #![allow(missing_docs, clippy::arithmetic_side_effects)]
 

@@ -1,4 +1,4 @@
-//! Is a session that was packed the same one elsewhere, and does a hostile pack write nothing but a session?
+//! Checks that a packed session is unchanged elsewhere, and that a hostile pack can only write a session.
 
 use std::{fs, io::Write, path::Path};
 
@@ -31,7 +31,7 @@ fn a_packed_session_has_the_names_of_files_that_are_elsewhere() {
         .collect();
     assert!(missing.contains(&"/nonexistent/libskia.so".into()));
     assert!(!missing.contains(&native.recorded));
-    // The machine of the recording is gone, and the session with it.
+    // The machine of the recording is gone, and so is the session.
     fs::remove_file(&native.recorded).unwrap();
     fs::remove_dir_all(&native.fixture.session).unwrap();
     let folder = native.fixture.dir.path().join("elsewhere");
@@ -40,11 +40,11 @@ fn a_packed_session_has_the_names_of_files_that_are_elsewhere() {
     let there = Profile::from_session(&session, &options(lines_of_all())).unwrap();
     assert_eq!(lines(&there), here);
     assert_eq!(here, lines_by_addr2line(&native.library, &native.addresses));
-    // Again: what it keeps already is not looked for.
+    // Pack it again: symbols that it already has are not searched.
     let mut second = Vec::new();
     let again = pack(&session, &NameOptions::default(), &mut second).unwrap();
     assert_eq!(again.named, packed.named);
-    // A file of this name and content that nothing lists, as that of another path would be: it is there once.
+    // A file with this name and content that is not listed, as for another path. It is packed once.
     let manifest = folder.join("session.json");
     let mut listed: serde_json::Value =
         serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
@@ -58,7 +58,7 @@ fn a_packed_session_has_the_names_of_files_that_are_elsewhere() {
     unpack(&*third, third.len() as u64, &folder).unwrap();
 }
 
-/// An entry of a pack: its name, type and content, and the size that it claims.
+/// An entry of a pack: its name, type and content, and the size that it claims to have.
 type Entry<'e> = (&'e str, tar::EntryType, &'e [u8], Option<u64>);
 
 fn packed(entries: &[Entry<'_>]) -> Vec<u8> {
@@ -119,7 +119,7 @@ fn a_hostile_pack_writes_no_file_that_a_session_does_not_have() {
         assert_eq!(written, 0, "{foreign:?}");
     }
     assert!(!dir.path().join("x").exists());
-    // The same file twice: the first one stays.
+    // The same file twice: the first one is kept.
     let twice = packed(&[
         manifest,
         ("session/session.json", Kind::Regular, b"other", None),
@@ -128,7 +128,7 @@ fn a_hostile_pack_writes_no_file_that_a_session_does_not_have() {
     assert_eq!(fs::read(folder.join("session.json")).unwrap(), b"{}");
     let without = packed(&[("session/perf.data", Kind::Regular, b"x", None)]);
     assert!(matches!(refused(&folder, &without), PackError::NoSession));
-    // Its folder alone is harmless.
+    // The folder entry alone is harmless.
     let whole = packed(&[("session/", Kind::Directory, b"", None), manifest]);
     fs::remove_dir_all(&folder).unwrap();
     unpack(&*whole, whole.len() as u64, &folder).unwrap();
@@ -142,7 +142,7 @@ fn a_small_pack_fills_neither_memory_nor_the_disk() {
     let size = Some(1 << 40);
     let claims = packed(&[("session/perf.data", Kind::Regular, b"x", size)]);
     assert!(matches!(refused(&folder, &claims), PackError::TooLarge(_)));
-    // Zeros that become a gigabyte.
+    // Zeros that expand to a gigabyte.
     let mut out = GzEncoder::new(Vec::new(), Compression::best());
     let mut header = tar::Header::new_ustar();
     header.set_path("session/perf.data").unwrap();

@@ -1,4 +1,4 @@
-//! Does the script of a page compute what the page says? Node runs it without a browser.
+//! Runs the script of a page in Node and compares its results with the page's data.
 
 use std::{fs, process::Command};
 
@@ -10,7 +10,7 @@ use crate::common::{DRAW, Fixture, RUN, elf, slot};
 
 const SCRIPT: u64 = 0x7500_0000_0000;
 
-/// Two threads of a pool: three quarters of the samples are in a method, the others in code that V8 has made of a function.
+/// Two threads of a pool. Three quarters of the samples are in a method, the others in a function compiled by V8.
 fn recording() -> Fixture {
     let mut fixture = Fixture::new();
     for (tid, name) in [(101, "work-1"), (102, "work-2")] {

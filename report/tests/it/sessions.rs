@@ -1,4 +1,4 @@
-//! Is a profile right of sessions that were moved, killed or damaged, and does perf agree?
+//! Checks profiles of moved, killed and damaged sessions, and compares them with perf.
 
 use std::{collections::BTreeMap, fs, process::Command};
 
@@ -11,7 +11,7 @@ use varid_report::{
     GroupBy, Options, OutputFormat, Profile, ReportTable, View, WeightTable, render,
 };
 
-/// Self and total samples of every symbol of the two substitutes.
+/// Own and total samples of every symbol of the two substitutes.
 fn methods(profile: &Profile) -> BTreeMap<String, (u64, u64)> {
     let view = View {
         table: ReportTable::by(GroupBy::Symbol),
@@ -62,7 +62,7 @@ fn perf_report_has_the_same_shares() {
     {
         let fields: Vec<_> = line.split(';').map(str::trim).collect();
         let percent = |field: &str| field.trim_end_matches('%').parse::<f64>().unwrap();
-        // 100 samples of one period each: percentages are samples.
+        // 100 samples with the same period, so percentages equal numbers of samples.
         let name = fields[3].trim_start_matches("[.] ").to_owned();
         let own: u64 = fields[2].parse().unwrap();
         assert_eq!(percent(fields[1]), own as f64, "{line}");
@@ -124,7 +124,7 @@ fn a_damaged_session_is_reported_up_to_the_damage() {
         "{:?}",
         profile.recording.notes
     );
-    // Nothing that was read before the damage is lost, whether it could be overtaken or not.
+    // No record before the damage is lost, whether a later one could precede it or not.
     assert_eq!(profile.event(None).unwrap().recorded, 10);
 }
 
@@ -140,7 +140,7 @@ fn an_exec_unmaps_and_a_fork_inherits() {
         ptid: Tid::new(100),
     });
     fixture.samples(2, (300, 300), &[FIB]);
-    // It executes two shells, the first of which renames itself, and then what it was.
+    // It executes two shells, the first of which renames itself, and then its original program.
     for (exec, name) in [(true, "sh"), (false, "job"), (true, "sh"), (true, "balls")] {
         let time = fixture.tick();
         fixture.write(&SessionRecord::Comm {
@@ -207,7 +207,7 @@ fn a_marker_is_in_the_table_of_images_only_as_a_leaf() {
         csv.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
     };
     let torn = address_of(Marker::Reason(Reason::TornFrames)).get();
-    // Callers may stand in a slot's first byte or behind it.
+    // A caller's address may be the first byte of a slot or a later one.
     for torn in [torn, torn + 1] {
         let below = images(&[DRAW, torn]);
         assert!(
@@ -225,9 +225,9 @@ fn a_marker_is_in_the_table_of_images_only_as_a_leaf() {
 #[test]
 fn a_call_at_the_end_of_a_method_belongs_to_it() {
     let mut fixture = Fixture::new();
-    // The last code unit of draw calls: it goes on at the first byte of run.
+    // The last code unit of draw is a call, which returns to the first byte of run.
     fixture.samples(1, (100, 100), &[SQRT, APP + 0x1100]);
-    // The same address as a leaf is run's.
+    // As a leaf, the same address belongs to run.
     fixture.samples(1, (100, 100), &[APP + 0x1100]);
     fixture.writer.finish().unwrap();
     let methods = methods(&fixture.profile(&Options::default()));
@@ -269,7 +269,7 @@ proptest! {
     fn damaged_recordings_make_reports(
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
     ) {
-        // One of all records, damaged behind the head.
+        // A recording with all kinds of records, damaged after the header.
         let fixture = Fixture::full();
         let path = fixture.session.join("perf.data");
         let mut bytes = fs::read(&path).unwrap();

@@ -1,6 +1,6 @@
-//! How does a comparison become a page that a browser shows without network?
+//! Comparisons as a self-contained HTML page, which works offline.
 //!
-//! Facts and tables are in the page itself; the flame graph is drawn by its script (`flame.js`).
+//! The page contains the facts and tables as HTML. Its script `flame.js` draws the flame graph.
 
 use std::io::{self, Write};
 
@@ -62,7 +62,7 @@ pub fn write(comparison: &Comparison, tree: &DiffTree, out: &mut dyn Write) -> R
         })
         .collect();
     let data = json!({ "layers": Layer::ALL.map(Layer::name), "nodes": nodes }).to_string();
-    // Nothing in a string ends the element.
+    // Escaped, so that no string can end the element.
     let data = data.replace('<', "\\u003c");
     writeln!(
         out,

@@ -1,7 +1,8 @@
-//! How does a profile look to the Firefox Profiler? Its processed format: threads, each with tables of its own.
+//! The processed profile format of the Firefox Profiler, in which each thread has its own tables.
 //!
-//! Categories are layers, markers are losses. The crate fxprof-processed-profile writes no source lines for names that are known
-//! already, and no weights that are no small whole numbers; the version of the format is that of its version 0.8.1.
+//! Categories are layers, and markers are losses. The crate fxprof-processed-profile is not used, because it does not
+//! write source lines for known names, or weights other than small integers. The format version is that of its version
+//! 0.8.1.
 
 mod shape;
 
@@ -27,11 +28,11 @@ use crate::{
     unit::Unit,
 };
 
-/// Of the processed format: `meta.preprocessedProfileVersion`.
+/// The version of the processed format: `meta.preprocessedProfileVersion`.
 const VERSION: u32 = 55;
-/// Nanoseconds of a millisecond, in which times are.
+/// Nanoseconds in a millisecond, the unit of times.
 const MILLISECOND: f64 = 1e6;
-/// A resource is a library.
+/// The resource type for a library.
 const LIBRARY: u32 = 1;
 
 /// This format.
@@ -96,7 +97,7 @@ fn meta(walk: &Walk) -> serde_json::Value {
     })
 }
 
-/// The place among the categories; 0 is `other`.
+/// Returns the index of a category. 0 is `other`.
 const fn category(layer: Layer) -> usize {
     layer.place().saturating_add(1)
 }
@@ -107,7 +108,7 @@ fn milliseconds(nanoseconds: u64) -> f64 {
 }
 
 impl FirefoxThread {
-    /// The thread; the first one also has the markers.
+    /// Makes a thread. The first one also has the markers.
     fn new(walk: &Walk, thread: &Thread, files: &SourceFiles, is_first: bool) -> Self {
         let mut tables = Tables {
             walk,
@@ -158,7 +159,7 @@ impl FirefoxThread {
     }
 }
 
-/// What a thread refers to.
+/// The tables of a thread.
 struct Tables<'w, 'p> {
     walk: &'w Walk<'p>,
     strings: Strings,
@@ -200,7 +201,7 @@ impl Tables<'_, '_> {
         samples
     }
 
-    /// The number of a stack, whose callers have smaller ones.
+    /// Returns the index of a stack. Callers have smaller indices.
     fn stack(&mut self, leaf: StackId) -> u32 {
         if let Some(id) = self.stacks.get(leaf) {
             return id;

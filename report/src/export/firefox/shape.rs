@@ -1,4 +1,4 @@
-//! Which tables does a thread of the Firefox Profiler have? Their columns, as version 55 of the processed format names them.
+//! The tables of a thread in the Firefox Profiler, with the columns of version 55 of the processed format.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Which code does a page have? The lines and instructions of the hottest methods, with their samples.
+//! The code in a page: the lines and instructions of the hottest methods with their samples.
 
 use std::{io::Write, sync::Arc};
 
@@ -18,17 +18,17 @@ use crate::{
     view::View,
 };
 
-/// A page has the code of so many methods at most.
+/// The most methods with code in a page.
 const MOST_METHODS: usize = 100;
-/// What a method takes at least, in percent of all: by itself, or with what it called.
+/// The minimum own or total percentage of a method with code.
 const LEAST: (f64, f64) = (0.1, 1.0);
-/// A method with more lines and instructions than these has only its hottest lines, and those around them.
+/// A method with more lines and instructions is reduced to its hottest lines with their context.
 const MOST_ROWS: usize = 2000;
 const HOTTEST_LINES: usize = 200;
-/// Lines before and behind each that is shown, as 'varid annotate' has them.
+/// Number of lines before and after each shown line, as in 'varid annotate'.
 const CONTEXT: usize = 2;
 
-/// Writes a list in JSON: for each method the number of its symbol, and its annotation as `varid annotate --format json` has it.
+/// Writes a JSON list: for each method, the index of its symbol, and its annotation as in `varid annotate --format json`.
 pub fn write(
     walk: &Walk,
     request: &ExportRequest,
@@ -72,7 +72,7 @@ pub fn write(
     Ok(SerializeSeq::end(list).map_err(std::io::Error::from)?)
 }
 
-/// Names, as all others in a page, are in one line and have nothing in them that a viewer would take for a command. Sources and instructions are so already.
+/// Makes names printable in one line, like all names in a page. Sources and instructions already are.
 fn make_plain(annotation: &mut Annotation) {
     let text = |text: &mut String| *text = plain(text).into_owned();
     annotation.notes.iter_mut().for_each(text);
@@ -91,7 +91,7 @@ fn make_plain(annotation: &mut Annotation) {
     }
 }
 
-/// The hottest methods with the numbers of their symbols, those of one image behind each other.
+/// Returns the hottest methods with the indices of their symbols, grouped by image.
 fn methods(
     walk: &Walk,
     scope: &Scope,

@@ -1,6 +1,6 @@
-//! How are numbers written in a page? As columns of LEB128, the small ones in a byte.
+//! Encodes the numbers of a page as columns of LEB128, where small numbers take one byte.
 
-/// Columns one behind the other, with the name and the number of values of each.
+/// Concatenated columns, with the name and the number of values of each.
 #[derive(Debug, Default)]
 pub struct Columns {
     pub names: Vec<(&'static str, usize)>,

@@ -1,4 +1,4 @@
-//! What does a page know of a profile?
+//! The data of a profile in a page.
 //!
 //! | part | what |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `symbol.*`, `frame.*` | by number |
 //! | `sample.*` | by time: nanoseconds after the one before, its thread, its stack plus 1, its period |
 //!
-//! Numbers of things begin at 0, those of lines at 1; where something may be missing the number is one more and 0 stands for none.
+//! Indices start at 0, line numbers at 1. Where a value may be missing, 0 stands for none and all others are one higher.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -37,10 +37,10 @@ use crate::{
     view::{PercentOf, View},
 };
 
-/// Of the header and the columns.
+/// The version of the header and the columns.
 const VERSION: u32 = 1;
 
-/// The number that each symbol has in a page.
+/// The index of each symbol in a page.
 pub type SymbolNumbers = Interner<SymbolId>;
 
 /// Writes the length of the header in 4 bytes, the header, and the columns.
@@ -109,14 +109,14 @@ pub fn write(
     Ok(symbols)
 }
 
-/// The first sentence of the text report, and the number of the symbol that it names.
+/// Returns the first sentence of the text report, and the index of the symbol in it.
 fn finding(scope: &Scope, symbols: &SymbolNumbers) -> Option<Value> {
     let finding = Finding::of(scope)?;
     let symbol = finding.symbol().and_then(|symbol| symbols.get(symbol));
     Some(json!({ "text": plain(&finding.to_string()), "symbol": symbol }))
 }
 
-/// The head and the foot of the text report, as labels and what they say; a line without label goes on with the one above.
+/// Returns the head and the foot of the text report as labels and texts. A line without a label continues the previous one.
 fn facts(scope: &Scope) -> Result<Vec<(String, String)>> {
     let mut text = Vec::new();
     render::facts(scope, &mut text)?;
@@ -132,11 +132,11 @@ fn facts(scope: &Scope) -> Result<Vec<(String, String)>> {
     Ok(lines.map(fact).collect())
 }
 
-/// The stacks that the event's samples have.
+/// The stacks of the event's samples.
 struct Stacks {
     /// By [`StackId`].
     is_used: Vec<bool>,
-    /// By [`StackId`]: its number in the page; [`NONE`] without samples.
+    /// By [`StackId`]: its index in the page, or [`NONE`] if it has no samples.
     numbers: Vec<u32>,
 }
 
@@ -173,16 +173,16 @@ impl Stacks {
     }
 }
 
-/// The threads of the event's samples, those that weigh most first.
+/// The threads of the event's samples, sorted by descending weight.
 struct Threads<'p> {
-    /// Each as what it was sampled as last.
+    /// The last sampled task of each thread.
     all: Vec<&'p Task>,
     numbers: HashMap<TaskId, u32>,
 }
 
 impl<'p> Threads<'p> {
     fn new(walk: &Walk<'p>) -> Result<Self> {
-        // Of each task its samples' value, and the place of the last one.
+        // By task: the value of its samples, and the index of the last one.
         let mut of_tasks: BTreeMap<TaskId, (u64, usize)> = BTreeMap::new();
         for (place, sample) in walk.samples()?.enumerate() {
             let (value, last) = of_tasks.entry(sample.task).or_default();
@@ -247,7 +247,7 @@ impl Tables<'_, '_> {
         columns.push("stack.node", used().map(node));
     }
 
-    /// The symbols, and the images that they are in: name, and path or none.
+    /// Returns the symbols, and the name and optional path of each image.
     fn symbols(&mut self, symbols: &SymbolNumbers) -> Vec<Value> {
         let Self {
             walk,
@@ -261,7 +261,7 @@ impl Tables<'_, '_> {
             "symbol.name",
             all().map(|symbol| symbol.name.as_str()).map(name),
         );
-        // What a name is called where there is little room, longest first; the shortest one again where a name has fewer forms.
+        // The forms of a name for narrow spaces, longest first. If there are fewer forms, the shortest one is repeated.
         let forms = [
             "symbol.form1",
             "symbol.form2",
@@ -341,7 +341,7 @@ impl Tables<'_, '_> {
         Ok(())
     }
 
-    /// Process, thread, the thread's name, the process's name.
+    /// Returns pid, tid, thread name and process name.
     fn threads(&self, threads: &Threads) -> Vec<Value> {
         let thread = |task: &&Task| {
             let process = self.walk.process_name(task);

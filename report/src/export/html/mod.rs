@@ -1,4 +1,4 @@
-//! How does a profile become a page that a browser shows without network?
+//! Profiles as a self-contained HTML page, which works offline.
 //!
 //! | question | file |
 //! |---|---|
@@ -30,7 +30,7 @@ use crate::{error::Result, profile::Profile};
 const STYLE: &str = include_str!("style.css");
 const BODY: &str = include_str!("page.html");
 
-/// One module of ECMAScript.
+/// The scripts, concatenated to one ECMAScript module.
 const SCRIPT: &str = concat!(
     include_str!("data.js"),
     include_str!("model.js"),
@@ -69,7 +69,8 @@ pub static FORMAT: ExportFormat = ExportFormat {
     write: |input, out| write(input.profile, input.request, out),
 };
 
-/// Writes the page; all that was recorded is in base64. Each event has a block of data and, if the profile has the samples of addresses, a block of code.
+/// Writes the page. Recorded data is encoded in base64. Each event has a block of data and, if the profile has sampled
+/// addresses, a block of code.
 fn write(profile: &Profile, request: &ExportRequest, out: &mut dyn Write) -> Result<()> {
     let first = Walk::new(profile, request.event, request)?;
     let others = profile
@@ -103,7 +104,8 @@ fn write(profile: &Profile, request: &ExportRequest, out: &mut dyn Write) -> Res
     Ok(())
 }
 
-/// Writes an element that holds bytes: base64 of gzip. Its id is the kind and the number of its event, of the first one the kind alone.
+/// Writes an element with bytes as base64 of gzip. Its id consists of the kind and the number of the event, or of the
+/// kind alone for the first event.
 fn write_block<T>(
     (kind, number): (&str, usize),
     out: &mut dyn Write,
@@ -124,7 +126,7 @@ fn write_block<T>(
     Ok(written)
 }
 
-/// Writes what comes before the body of a page. The policy in it allows this style and this script only, and no request.
+/// Writes the start of a page. Its content security policy only allows this style and this script, and no requests.
 pub(crate) fn write_head((style, script): (&str, &str), out: &mut dyn Write) -> io::Result<()> {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
     let (script, of_style) = (hash(script), hash(style));

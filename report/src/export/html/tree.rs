@@ -1,4 +1,4 @@
-//! Which calling contexts does a page draw? Those of symbols: the lines of a symbol are one node.
+//! The calling contexts in a page: a tree of symbols, in which all lines of a symbol share one node.
 
 use crate::{
     export::walk::Walk,
@@ -7,17 +7,17 @@ use crate::{
     stacks::{NONE, StackId},
 };
 
-/// A prefix tree of symbols in preorder: a node, then what is below it, then its next sibling. Siblings are sorted by name.
+/// A prefix tree of symbols in preorder. Siblings are sorted by name.
 #[derive(Debug)]
 pub struct SymbolTree {
-    /// By node: how many callers it has, and its symbol.
+    /// By node: the number of its callers, and its symbol.
     pub nodes: Vec<(u32, SymbolId)>,
-    /// By [`StackId`]: its node; [`NONE`] of a stack without samples.
+    /// By [`StackId`]: its node, or [`NONE`] if the stack has no samples.
     node_of: Vec<u32>,
 }
 
 impl SymbolTree {
-    /// The tree of these stacks. `is_used` is by [`StackId`]; the parents of a used stack are used.
+    /// Makes the tree of these stacks. `is_used` is indexed by [`StackId`]; the parents of a used stack must also be used.
     pub fn new(walk: &Walk, is_used: &[bool]) -> Self {
         let merged = Merged::new(walk, is_used);
         let (nodes, place_of) = merged.in_preorder(&ranks(walk));
@@ -26,14 +26,14 @@ impl SymbolTree {
         Self { nodes, node_of }
     }
 
-    /// The node of a stack; none if it has no samples.
+    /// Returns the node of a stack. None if it has no samples.
     pub fn node(&self, stack: StackId) -> Option<u32> {
         let node = self.node_of.get(stack.index()).copied();
         node.filter(|node| *node != NONE)
     }
 }
 
-/// Nodes in the order of the stacks: parents come before their children.
+/// Nodes in the order of the stacks: parents precede their children.
 struct Merged {
     /// By node: its parent, or [`NONE`], and its symbol.
     nodes: Vec<(u32, SymbolId)>,
@@ -55,7 +55,7 @@ impl Merged {
             let parent = stacks.parent(stack);
             let parent = parent.and_then(|parent| node_of.get(parent.index()).copied());
             let node = (parent.unwrap_or(NONE), frame.symbol);
-            // There are no more nodes than stacks.
+            // There are at most as many nodes as stacks.
             let next = u32::try_from(nodes.len()).unwrap_or(NONE);
             let id = *ids.entry(node).or_insert(next);
             if id == next {
@@ -68,7 +68,7 @@ impl Merged {
         Self { nodes, node_of }
     }
 
-    /// The nodes in preorder as depths and symbols, and the new place of each.
+    /// Returns the nodes in preorder as depths and symbols, and the new index of each node.
     fn in_preorder(&self, ranks: &[u32]) -> (Vec<(u32, SymbolId)>, Vec<u32>) {
         let len = self.nodes.len();
         let rank = |node: &u32| {
@@ -109,7 +109,7 @@ impl Merged {
     }
 }
 
-/// By [`SymbolId`]: the place of its name among all.
+/// By [`SymbolId`]: the rank of its name in alphabetical order.
 fn ranks(walk: &Walk) -> Vec<u32> {
     let symbols = walk.profile.frames.symbols();
     let mut order: Vec<_> = symbols.iter().zip(0u32..).collect();
@@ -123,7 +123,7 @@ fn ranks(walk: &Walk) -> Vec<u32> {
     ranks
 }
 
-/// The item of a number; none of [`NONE`].
+/// Returns the item at an index. None for [`NONE`].
 fn at<T>(items: &[T], number: u32) -> Option<&T> {
     items.get(usize::try_from(number).ok()?)
 }

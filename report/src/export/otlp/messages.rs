@@ -1,5 +1,5 @@
-//! Which messages is an OTLP profile made of? Field numbers are those of `opentelemetry.proto.profiles.v1development`, as the Python
-//! package opentelemetry-proto 1.45 has it. The schema is not stable yet: other versions have other numbers.
+//! The messages of an OTLP profile. Field numbers are those of `opentelemetry.proto.profiles.v1development` in the
+//! Python package opentelemetry-proto 1.45. The schema is not stable: other versions have other numbers.
 
 use prost::Message;
 
@@ -11,7 +11,7 @@ pub struct ProfilesData {
     pub dictionary: Option<ProfilesDictionary>,
 }
 
-/// What indices refer to. The first entry of each table is empty: 0 means that there is none.
+/// The tables that indices refer to. The first entry of each table is empty, so that 0 stands for none.
 #[derive(Clone, PartialEq, Message)]
 pub struct ProfilesDictionary {
     #[prost(message, repeated, tag = "1")]

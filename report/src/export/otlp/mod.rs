@@ -1,7 +1,7 @@
-//! How does a profile look to OpenTelemetry? `ProfilesData` of OTLP, which is in development still.
+//! `ProfilesData` of OpenTelemetry's OTLP, which is still in development.
 //!
-//! A process is a resource with one profile. A sample is the samples of a thread with one stack; its attributes are `thread.id`,
-//! `thread.name` and `varid.layer`, the layer of the leaf.
+//! Each process is a resource with one profile. The samples of a thread with the same stack are one OTLP sample, with
+//! the attributes `thread.id`, `thread.name` and `varid.layer`, the layer of the leaf.
 
 mod messages;
 
@@ -43,7 +43,7 @@ pub static FORMAT: ExportFormat = ExportFormat {
     write: |input, out| Ok(write(&input.walk, out)?),
 };
 
-/// Writes the profiles and their dictionary, which are made in memory.
+/// Writes the profiles and their dictionary, which are built in memory.
 fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let mut tables = Tables {
         walk,
@@ -100,7 +100,7 @@ fn attribute(key: &str, value: Value) -> KeyValue {
     }
 }
 
-/// What indices refer to. An index is the number in the interner and one more.
+/// The tables that indices refer to. An index is one higher than that of the interner.
 struct Tables<'w, 'p> {
     walk: &'w Walk<'p>,
     files: SourceFiles<'p>,

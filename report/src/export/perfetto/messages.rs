@@ -1,8 +1,8 @@
-//! Which messages is a Perfetto trace made of? The few that samples need; field numbers are those of `perfetto_trace.proto`.
+//! The subset of Perfetto's messages that samples need. Field numbers are those of `perfetto_trace.proto`.
 
 use prost::Message;
 
-/// A trace, or a part of it: parts one behind the other are the whole.
+/// A trace, or a part of it. Concatenated parts form a trace.
 #[derive(Clone, PartialEq, Message)]
 pub struct Trace {
     #[prost(message, repeated, tag = "1")]
@@ -13,7 +13,7 @@ pub struct Trace {
 pub struct TracePacket {
     #[prost(message, optional, tag = "2")]
     pub process_tree: Option<ProcessTree>,
-    /// Nanoseconds.
+    /// In nanoseconds.
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
     #[prost(uint32, tag = "10")]
@@ -40,7 +40,7 @@ pub struct PerfSampleDefaults {
     pub timebase: Option<Timebase>,
 }
 
-/// What is sampled, and how often: one of both.
+/// The sampled event, with either its frequency or its period.
 #[derive(Clone, PartialEq, Message)]
 pub struct Timebase {
     #[prost(uint64, optional, tag = "1")]
@@ -85,14 +85,14 @@ pub struct PerfSample {
     pub tid: u32,
     #[prost(uint64, tag = "4")]
     pub callstack_iid: u64,
-    /// 1: the kernel's, 2: the user's.
+    /// 1 is the kernel, 2 is user mode.
     #[prost(int32, tag = "5")]
     pub cpu_mode: i32,
     #[prost(uint64, optional, tag = "17")]
     pub kernel_records_lost: Option<u64>,
 }
 
-/// Things that later packets refer to by their `iid`, from 1.
+/// Interned data that later packets refer to by `iid`, from 1.
 #[derive(Clone, PartialEq, Message)]
 pub struct InternedData {
     #[prost(message, repeated, tag = "5")]
@@ -125,14 +125,14 @@ pub struct Frame {
     pub function_name_id: u64,
     #[prost(uint64, tag = "3")]
     pub mapping_id: u64,
-    /// Must be there where there is a mapping.
+    /// Required if there is a mapping.
     #[prost(uint64, optional, tag = "4")]
     pub rel_pc: Option<u64>,
     #[prost(uint64, tag = "5")]
     pub source_path_iid: u64,
     #[prost(uint32, tag = "6")]
     pub line_number: u32,
-    /// A category of one's own.
+    /// A custom category.
     #[prost(string, tag = "8")]
     pub kind: String,
 }
@@ -141,7 +141,7 @@ pub struct Frame {
 pub struct Callstack {
     #[prost(uint64, tag = "1")]
     pub iid: u64,
-    /// The outermost first.
+    /// Outermost frame first.
     #[prost(uint64, repeated, packed = "false", tag = "2")]
     pub frame_ids: Vec<u64>,
 }

@@ -1,6 +1,6 @@
-//! How does a profile look to Perfetto? A trace of perf samples, each with its call stack: a flame graph for each span of time.
+//! Perfetto traces of perf samples with their call stacks: a flame graph for each time span.
 //!
-//! A sample counts as one, whatever its period is: Perfetto has no weights. Layers are the kinds of frames.
+//! Each sample counts as one, regardless of its period, because Perfetto has no weights. Layers are the kinds of frames.
 
 mod messages;
 
@@ -29,9 +29,9 @@ use crate::{
     stacks::StackId,
 };
 
-/// All packets are of one writer.
+/// All packets belong to one writer.
 const SEQUENCE: u32 = 1;
-/// Flags of a packet: what was interned before is forgotten; what was interned before is used.
+/// Packet flags: the first drops the interned data, the second uses it.
 const CLEARED: u32 = 1;
 const NEEDS_INTERNED: u32 = 2;
 /// Values of `cpu_mode`.
@@ -50,7 +50,7 @@ pub static FORMAT: ExportFormat = ExportFormat {
     write: |input, out| write(&input.walk, out),
 };
 
-/// Writes the trace by time.
+/// Writes the trace in order of time.
 fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
     let mut writer = Writer {
         walk,
@@ -79,7 +79,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// What has been interned so far.
+/// The data that has been interned so far.
 struct Writer<'w, 'p> {
     walk: &'w Walk<'p>,
     stacks: HashSet<StackId>,
@@ -154,7 +154,7 @@ impl Writer<'_, '_> {
         })
     }
 
-    /// What a stack consists of that no packet has had so far; none if it is known.
+    /// Returns the entries for a stack that have not been written. None if all are known.
     fn interned(&mut self, stack: StackId) -> Option<InternedData> {
         if !self.stacks.insert(stack) {
             return None;
@@ -233,7 +233,7 @@ fn interned(iid: u64, text: &str) -> InternedString {
     }
 }
 
-/// 0 means that there is none.
+/// Interning ids start at 1: 0 stands for none.
 fn iid(number: u32) -> u64 {
     u64::from(number).saturating_add(1)
 }

@@ -1,8 +1,8 @@
-//! Which messages is a pprof profile made of? Field numbers are those of pprof's `profile.proto`.
+//! The messages of a pprof profile. Field numbers are those of pprof's `profile.proto`.
 
 use prost::Message;
 
-/// A whole profile, or a part of it: parts one behind the other are the whole.
+/// A profile, or a part of it. Concatenated parts form a profile.
 #[derive(Clone, PartialEq, Message)]
 pub struct Profile {
     #[prost(message, repeated, tag = "1")]
@@ -15,7 +15,7 @@ pub struct Profile {
     pub location: Vec<Location>,
     #[prost(message, repeated, tag = "5")]
     pub function: Vec<Function>,
-    /// The first is empty: 0 means that there is none.
+    /// The first one is empty, so that 0 stands for none.
     #[prost(string, repeated, tag = "6")]
     pub string_table: Vec<String>,
     #[prost(int64, tag = "9")]

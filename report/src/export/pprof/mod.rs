@@ -1,6 +1,7 @@
-//! How does a profile look to pprof? Its protobuf, compressed.
+//! The protobuf format of pprof, compressed by gzip.
 //!
-//! A sample is the samples of a thread with one stack. Its labels are `layer` (of the leaf), `thread`, `process`, `tid` and `pid`.
+//! The samples of a thread with the same stack are one pprof sample. Its labels are `layer` (of the leaf), `thread`,
+//! `process`, `tid` and `pid`.
 
 mod messages;
 
@@ -35,7 +36,7 @@ pub static FORMAT: ExportFormat = ExportFormat {
     write: |input, out| Ok(write(&input.walk, out)?),
 };
 
-/// Writes the profile with a value of each measure for each stack; unless measures are named, these are samples and the event's periods.
+/// Writes the profile with a value of each measure for each stack. By default, these are samples and the event's periods.
 fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let mut writer = Writer {
         walk,
@@ -54,7 +55,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What has been written so far: an entry of a table is written before the first sample that has it.
+/// The state of the output: a table entry is written before the first sample that refers to it.
 struct Writer<'w, 'p> {
     walk: &'w Walk<'p>,
     files: SourceFiles<'p>,
@@ -70,7 +71,7 @@ impl Writer<'_, '_> {
         let walk = self.walk;
         let manifest = &walk.profile.recording.manifest;
         let of = |measure: &Measure| match measure.counter {
-            // pprof has it under the event's name.
+            // In pprof, the value of periods has the event's name.
             ProfileCounter::Period(_) if walk.measures.are_samples() => walk.name().to_owned(),
             _ => measure.name.clone(),
         };
@@ -126,7 +127,7 @@ impl Writer<'_, '_> {
         })
     }
 
-    /// Writes a location and what it refers to, if it is new.
+    /// Writes a location and its references, if it is new.
     fn frame(&mut self, id: FrameId) -> io::Result<()> {
         if !self.frames.insert(id) {
             return Ok(());
@@ -191,14 +192,14 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Writes a part with the strings that are new in it.
+    /// Writes a part with its new strings.
     fn part(&mut self, mut part: Profile) -> io::Result<()> {
         part.string_table = self.strings.take_new();
         self.out.part(&part)
     }
 }
 
-/// 0 means that there is none.
+/// Location ids start at 1: 0 stands for none.
 fn location_id(frame: FrameId) -> u64 {
     u64::from(frame.0).saturating_add(1)
 }

@@ -1,26 +1,26 @@
-//! What stands out in colour on a terminal?
+//! Colours for a terminal.
 
 use std::borrow::Cow;
 
 use crate::columns::Value;
 
-/// Percentages from here on are of the hot code, and from there on of the warm one, as perf has it.
+/// Minimum percentages of hot and warm code, as in perf.
 const HOT: f64 = 5.0;
 const WARM: f64 = 0.5;
 
-/// How much a cell says.
+/// The emphasis of a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Emphasis {
     #[default]
     Plain,
     Warm,
     Hot,
-    /// The first sentence, and the names of columns.
+    /// The first sentence, and the column names.
     Title,
 }
 
 impl Emphasis {
-    /// That of a value: shares and their changes have one.
+    /// Returns the emphasis of a value. Only shares and their changes have one.
     pub fn of(value: &Value) -> Self {
         match value {
             Value::Percent(percent) | Value::Change(percent) if percent.abs() >= HOT => Self::Hot,
@@ -29,7 +29,7 @@ impl Emphasis {
         }
     }
 
-    /// A text in its colour, if there are colours.
+    /// Colours a text if `colour` is set.
     pub fn painted(self, text: &str, colour: bool) -> Cow<'_, str> {
         let code = match self {
             _ if !colour || text.trim().is_empty() => return text.into(),

@@ -1,4 +1,4 @@
-//! What a report says of its own completeness.
+//! The foot of a text report: its completeness.
 
 use std::io::{self, Write};
 
@@ -14,10 +14,10 @@ use crate::{
     weights::SampleWeight,
 };
 
-/// A reason that more percent of the samples have is explained.
+/// Reasons with more than this percentage of samples are explained.
 const MIN_REASON_PERCENT: f64 = 1.0;
 
-/// Writes what is attributed, what was lost, and what names and lines are missing.
+/// Writes the attribution, the losses, and the missing names and lines.
 pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let recording = &scope.profile.recording;
     write_attributed(scope, out)?;
@@ -43,7 +43,7 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes how many samples are attributed, and why the others are not.
+/// Writes how many samples are attributed, and the reasons for the others.
 fn write_attributed(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let samples = scope.samples.samples();
     let unattributed = scope.event.unattributed_samples();
@@ -71,7 +71,7 @@ fn write_attributed(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes how many samples have no name, or a line that is near theirs.
+/// Writes how many samples have no name or an approximate line.
 fn write_unnamed(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let unnamed = unnamed(scope);
     if unnamed.samples() > 0 {
@@ -105,7 +105,7 @@ fn write_unnamed(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes what the recording lost, left out, or could not read.
+/// Writes what the recording lost, omitted or could not read.
 fn write_lost(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let recording = &scope.profile.recording;
     let counts = &recording.manifest.counts;
@@ -127,7 +127,7 @@ fn write_lost(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "throttled     {}", counts.throttled)
 }
 
-/// The samples that filters leave out, and those that are in no row.
+/// Describes the samples that filters exclude, and those that are in no row.
 fn excluded(scope: &Scope) -> Vec<String> {
     let mut lines = Vec::new();
     let excluded = &scope.event.excluded;
@@ -156,7 +156,7 @@ fn excluded(scope: &Scope) -> Vec<String> {
     lines
 }
 
-/// What was sampled in code that was made at run time and has no name.
+/// Returns the samples in run-time code without a name.
 fn unnamed(scope: &Scope) -> SampleWeight {
     let profile = scope.profile;
     let mut sum = SampleWeight::default();
@@ -171,7 +171,7 @@ fn unnamed(scope: &Scope) -> SampleWeight {
     sum
 }
 
-/// The runtimes that could name what they run, and do not, with what ran in them.
+/// Returns the runtimes that did not name their code, with their samples.
 fn unnamed_methods(scope: &Scope) -> Vec<(Runtime, SampleWeight)> {
     let frames = &scope.profile.frames;
     let runtime = |frame| {
@@ -194,7 +194,7 @@ fn unnamed_methods(scope: &Scope) -> Vec<(Runtime, SampleWeight)> {
     found
 }
 
-/// The samples with a line that is known approximately, if lines are shown.
+/// Returns the samples with an approximate line, if lines are shown.
 fn approximate(scope: &Scope) -> SampleWeight {
     let shows_lines = scope.view.table.needs(TableNeed::Lines);
     let frames = &scope.profile.frames;
@@ -204,7 +204,7 @@ fn approximate(scope: &Scope) -> SampleWeight {
     share.total.into()
 }
 
-/// What is missing, how much of the profile it is missing from, and how to get it.
+/// Writes a missing file, the samples that it affects, and how to get it.
 fn write_missing(scope: &Scope, missing: &MissingFile, out: &mut dyn Write) -> io::Result<()> {
     let what = match missing.part {
         MissingPart::File => "file",

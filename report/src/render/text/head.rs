@@ -1,4 +1,4 @@
-//! What a report is of.
+//! The head of a text report.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use varid_recording::{SessionState, TargetKind, terminal::one_line};
 use super::emphasis::Emphasis;
 use crate::{finding::Finding, scope::Scope, view::PercentOf};
 
-/// Writes the sentence that the numbers bear, if there is one.
+/// Writes the first sentence, if there is one.
 pub fn sentence(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let Some(finding) = Finding::of(scope) else {
         return Ok(());
@@ -18,7 +18,7 @@ pub fn sentence(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{painted}\n")
 }
 
-/// Writes what was recorded, when and how, and what percentages are of.
+/// Writes what was recorded, when and how, and what percentages refer to.
 pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     let recording = &scope.profile.recording;
     let manifest = &recording.manifest;
@@ -80,7 +80,7 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{total}\n")
 }
 
-/// The measures that are shown, with their sums.
+/// Formats the shown measures with their sums.
 fn measures(scope: &Scope) -> String {
     let measures = scope.measures.list.iter().enumerate();
     let sums = measures.map(|(place, measure)| {
@@ -96,7 +96,7 @@ fn measures(scope: &Scope) -> String {
     sums.collect::<Vec<_>>().join(", ")
 }
 
-/// The event, and how often it was sampled.
+/// Formats the event with its number of samples.
 pub fn event(scope: &Scope) -> String {
     let manifest = &scope.profile.recording.manifest;
     let event = scope.description;

@@ -1,4 +1,4 @@
-//! How do columns line up?
+//! Lays out tables as aligned columns.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::{
 const RULE: &str =
     "-------------------------------------------------------------------------------";
 
-/// Writes a table, in columns that are as wide as they need to be, and no wider than the terminal together.
+/// Writes a table. Columns are as wide as necessary, but not wider than the terminal together.
 pub fn write(sheet: &Sheet, colour: bool, out: &mut dyn Write) -> io::Result<()> {
     if let Some(replacement) = &sheet.replacement {
         writeln!(out, "{replacement}")?;
@@ -52,17 +52,17 @@ pub fn write(sheet: &Sheet, colour: bool, out: &mut dyn Write) -> io::Result<()>
     writeln!(out)
 }
 
-/// A cell as it is printed where there is room.
+/// The full text of a cell.
 struct Cell {
     text: String,
-    /// Of the text, so many characters are never cut off.
+    /// Number of characters at the start that are never cut off.
     stem: usize,
-    /// Whether the rest is a function's name.
+    /// Whether the rest is a function name.
     is_name: bool,
     emphasis: Emphasis,
 }
 
-/// The cells of a line; none: a rule.
+/// Formats the cells of a line. None for a rule.
 fn cells(sheet: &Sheet, line: &SheetLine) -> Option<Vec<Cell>> {
     let SheetLine::Cells(values) = line else {
         return None;
@@ -84,7 +84,7 @@ fn cells(sheet: &Sheet, line: &SheetLine) -> Option<Vec<Cell>> {
 
 const GAP: &str = "  ";
 
-/// A column is never cut below this: numbers stay whole.
+/// The minimum width of a shortened column, so that numbers stay complete.
 const NARROWEST: usize = 12;
 
 fn widths(
@@ -105,7 +105,7 @@ fn widths(
     let mut widths: Vec<usize> = columns
         .map(|(column, label)| width(column, label))
         .collect();
-    // Cells of which nothing may be cut keep their column as wide.
+    // Cells that must not be cut determine the minimum width of their column.
     let whole = |column: usize| {
         let cells = lines.iter().flatten();
         let cells = cells.filter_map(|row| row.get(column));
@@ -118,7 +118,7 @@ fn widths(
     let gaps = widths.len().saturating_sub(1).saturating_mul(GAP.len());
     let room = terminal.map_or(usize::MAX, |columns| columns.saturating_sub(gaps));
     let mut over = widths.iter().sum::<usize>().saturating_sub(room);
-    // The widest column gives way first.
+    // The widest column is reduced first.
     while over > 0 {
         let columns = widths.iter_mut().zip(&narrowest);
         let Some(widest) = columns
@@ -145,7 +145,7 @@ fn write_line(
         .map(|(place, (cell, &width))| {
             let text = cut(cell, width);
             let painted = cell.emphasis.painted(&text, colour);
-            // Codes of colours take no room; the last cell needs none beside it.
+            // Colour codes have no width, and the last cell needs no padding.
             let room = if place == last {
                 0
             } else {
@@ -158,7 +158,7 @@ fn write_line(
     writeln!(out, "{}", text.join(GAP).trim_end())
 }
 
-/// A cell in so many columns: a function's name in the form that fits, another text as its two ends.
+/// Shortens a cell: to the longest form of a function name that fits, or to both ends of another text.
 fn cut(cell: &Cell, width: usize) -> Cow<'_, str> {
     if cell.text.chars().count() <= width {
         return cell.text.as_str().into();

@@ -1,4 +1,4 @@
-//! Views as text for people.
+//! Views as text.
 
 mod emphasis;
 mod foot;
@@ -11,9 +11,9 @@ use varid_recording::terminal::one_line;
 
 use crate::{columns::OutputFormat, scope::Scope, views};
 
-/// Writes head, layers, the view's tables, and foot.
+/// Writes the head, the layers, the view's tables, and the foot.
 pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
-    // Where filters leave nothing, the event's notes say so, and there is nothing else to say.
+    // If filters exclude everything, only the event's notes are relevant.
     let is_empty = scope.samples.samples() == 0 && scope.all.is_zero();
     if is_empty && !scope.event.notes.is_empty() {
         for note in &scope.event.notes {
@@ -31,7 +31,7 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     foot::write(scope, out)
 }
 
-/// Writes head and foot, without the sentence.
+/// Writes the head and the foot without the sentence.
 pub fn facts(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     head::write(scope, out)?;
     foot::write(scope, out)

@@ -1,4 +1,4 @@
-//! Bytecode beside and beneath lines of Java.
+//! Annotates bytecode, beside and below lines of Java.
 
 use super::*;
 use crate::views::schema::valid;

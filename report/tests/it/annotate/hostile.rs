@@ -1,8 +1,8 @@
-//! Is what a hostile recording or source says only text, and is no file read that the user has not named?
+//! Checks that hostile recordings and sources are only shown as text, and that only files named by the user are read.
 
 use super::*;
 
-/// Whether a text is lines of characters that a terminal prints.
+/// Returns true if a text consists of lines of printable characters.
 fn is_harmless(text: &str) -> bool {
     let mut characters = text.chars();
     characters
@@ -52,7 +52,7 @@ fn what_is_no_text_is_not_shown() {
     let annotation = bytecode.annotated("steps");
     let text = text(&annotation, columns(80));
     assert!(text.contains("is no text"), "{text}");
-    // The lines have their numbers and instructions still.
+    // The lines still have their numbers and instructions.
     assert!(text.contains("const/4 v0"), "{text}");
 }
 

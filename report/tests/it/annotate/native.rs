@@ -1,11 +1,11 @@
-//! Instructions of native functions.
+//! Annotates native functions.
 
 use std::{collections::BTreeMap, path::Path, process::Command};
 
 use super::*;
 use crate::common::native::{Native, SOURCE, lines_by_addr2line, run};
 
-/// objdump's instructions: address, size and mnemonic, of a function.
+/// The instructions of a function according to objdump: address, size and mnemonic.
 fn by_objdump(objdump: &str, library: &Path, function: &str) -> Vec<(u64, u64, String)> {
     let mut command = Command::new(objdump);
     if objdump == "objdump" && cfg!(target_arch = "x86_64") {
@@ -31,7 +31,7 @@ fn by_objdump(objdump: &str, library: &Path, function: &str) -> Vec<(u64, u64, S
         };
         let address = u64::from_str_radix(address.trim(), 16).unwrap();
         let mnemonic = rest.split_whitespace().next().unwrap_or_default();
-        // What binutils writes before a no-op that is long.
+        // binutils writes this before a long no-op.
         let mnemonic = match mnemonic {
             "cs" | "data16" => "nop",
             "movabs" => "mov",
@@ -90,7 +90,7 @@ fn instructions_are_those_of_objdump_each_with_its_samples() {
             .collect();
         assert!(expected.len() > 2, "{expected:?}");
         assert_eq!(instructions(&annotation), expected, "{function}");
-        // The lines of the function itself, whatever is compiled into them.
+        // The lines of the function itself, without functions inlined into it.
         let mut own = BTreeMap::new();
         for ((name, inlined, _, line), share) in &lines {
             if name == function && !inlined {
@@ -177,7 +177,8 @@ fn arm_instructions_are_those_of_objdump() {
                 "{target} {function}"
             );
             assert!(found.iter().all(|row| row.3 == row.1 / 2), "{found:?}");
-            // Of Thumb's the width that binutils writes into some mnemonics, and the flags; floating point is not known.
+            // For Thumb, remove the width and the flags that binutils writes into some mnemonics. Floating point is not
+            // decoded.
             let plain = |mnemonic: &str| {
                 let name = mnemonic.split('.').next().unwrap_or_default();
                 match target {

@@ -1,4 +1,4 @@
-//! Does a page have the code of the hottest methods as annotations have it, for each event?
+//! Checks that a page has the code of the hottest methods for each event, equal to annotations.
 
 use super::*;
 use crate::common::{decoded, manifest, native::run};
@@ -26,7 +26,7 @@ fn page(profile: &Profile, request: &ExportRequest) -> Vec<u8> {
     out
 }
 
-/// What is in a page of one of its events.
+/// Reads the code of an event from a page.
 fn read(page: &[u8], event: usize) -> Value {
     serde_json::from_str(&decoded(page, event)).unwrap()
 }
@@ -72,7 +72,7 @@ fn hostile_sources_and_files_in_a_page_are_text_in_its_blocks() {
     };
     let page = page(&profile, &request);
     assert!(!String::from_utf8_lossy(&page).contains("alert("));
-    // It is the decoder that finds scripts which are not the page's own.
+    // The decoder also checks for scripts that do not belong to the page.
     let text = read(&page, 0).to_string();
     assert!(text.contains("<script>alert(1)</script>?"), "{text}");
     assert!(!text.contains('\u{202e}') && !text.contains("\\u001b"));
@@ -116,7 +116,7 @@ fn each_event_of_a_page_has_the_samples_and_the_code_of_its_own_page() {
     }
 }
 
-/// A library with `functions` functions, the first of which is long, mapped at [`CODE`]; and where each of them begins in the file.
+/// A library with `functions` functions at [`CODE`], the first of which is long. Also returns the offset of each function.
 fn library(fixture: &mut Fixture, functions: usize) -> Vec<u64> {
     let dir = fixture.dir.path().to_owned();
     let (source, library) = (dir.join("built.c"), dir.join("built.so"));
@@ -158,11 +158,11 @@ fn a_page_has_the_hottest_methods_only_and_of_a_long_one_its_hottest_lines() {
     let mut fixture = Fixture::new();
     let functions = library(&mut fixture, 130);
     for (number, start) in functions.iter().enumerate() {
-        // The last ones take less than a thousandth each.
+        // The last functions have less than a thousandth each.
         let count = if number < 110 { 100 } else { 1 };
         samples(&mut fixture, count, Precision::Exact, &[CODE + start]);
     }
-    // One of them called the long one.
+    // One of them called the long function.
     samples(
         &mut fixture,
         300,
@@ -201,6 +201,6 @@ fn a_page_has_the_hottest_methods_only_and_of_a_long_one_its_hottest_lines() {
     let found = read(&page(&fixture.profile(&cold), &ExportRequest::default()), 0);
     let methods = found["code"].as_array().unwrap();
     let names: Vec<_> = methods.iter().map(|method| &method["symbol"]).collect();
-    // 309 samples: each has more than a thousandth, and the caller 97 %.
+    // Of 309 samples, each one is more than a thousandth, and the caller has 97 %.
     assert_eq!(names.len(), 11, "{names:?}");
 }

@@ -23,7 +23,7 @@ pub const LIBSKIA: u64 = 0x7300_0000_0000;
 pub const LIBFOO: u64 = 0x7400_0000_0000;
 pub const KERNEL: u64 = 0xffff_ffff_8100_0000;
 
-/// Leaf addresses; callers are where a call goes on: `+ 1`.
+/// Leaf addresses. A caller is a return address: `+ 1`.
 pub const DRAW: u64 = APP + 0x1010;
 pub const RUN: u64 = APP + 0x1110;
 pub const FIB: u64 = APP + 0x1210;
@@ -81,12 +81,12 @@ pub fn manifest() -> Manifest {
 }
 
 impl Fixture {
-    /// A session with names and mappings of two processes, 100 and 200, and no samples.
+    /// A session with the names and mappings of two processes, 100 and 200, and without samples.
     pub fn new() -> Self {
         Self::with(manifest())
     }
 
-    /// A session without names, mappings and samples.
+    /// A session without names, mappings or samples.
     pub fn bare() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let session = dir.path().join("session");
@@ -164,7 +164,7 @@ impl Fixture {
             &LIBART_ID,
             vec![slot(0x1000, "#ZN3art6Thread6AttachEPKcbP8_jobjectb")],
         );
-        // A substitute's symbols are never mangled ones: a library's are.
+        // Symbols of a substitute are never mangled, but those of a library are.
         let mut bytes = fs::read(&libart).unwrap();
         let name = b"#ZN3art";
         let at = bytes.windows(name.len()).position(|found| found == name);
@@ -366,7 +366,7 @@ impl Fixture {
         Profile::from_session(&session, options).unwrap()
     }
 
-    /// A view of the profile, without the folder's name of this run.
+    /// A view of the profile, without the name of the temporary folder.
     pub fn render(&self, options: &Options, view: &View, format: OutputFormat) -> String {
         let mut out = Vec::new();
         render(&self.profile(options), view, format, &mut out).unwrap();
@@ -375,7 +375,8 @@ impl Fixture {
     }
 }
 
-/// What a decoder that is no part of varid finds of an event in a page; it fails if the page could run or fetch anything but its own script.
+/// Decodes an event of a page with an independent decoder, which fails if the page could run or fetch anything except
+/// its own script.
 pub fn decoded(page: &[u8], event: usize) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), page).unwrap();

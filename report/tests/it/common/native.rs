@@ -1,4 +1,4 @@
-//! A session with samples in a library whose source is known, and what addr2line says of them.
+//! A session with samples in a library with known source, and the results of addr2line for them.
 
 use std::{
     collections::BTreeMap,
@@ -13,10 +13,10 @@ use varid_report::{GroupBy, NameOptions, Options, OutputFormat, Profile, ReportT
 
 use super::{Fixture, RUN};
 
-/// Where the library of these tests is mapped.
+/// The address at which the library of these tests is mapped.
 pub const NATIVE: u64 = 0x7500_0000_0000;
 
-/// Functions that are inlined into others, one that calls, one that recurs.
+/// Functions that are inlined into others, one that calls, and a recursive one.
 pub const SOURCE: &str = "\
 static volatile int sink;
 static inline __attribute__((always_inline)) void store(int n) {
@@ -41,7 +41,7 @@ int entry(int n) {
 }
 ";
 
-/// Runs a tool; these tests need a C compiler and binutils.
+/// Runs a tool. These tests need a C compiler and binutils.
 pub fn run(command: &mut Command) -> String {
     let output = command
         .output()
@@ -54,12 +54,12 @@ pub fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A session with a sample at each byte of the library's functions; the library is elsewhere.
+/// A session with a sample at each byte of the library's functions. The library is not at its recorded path.
 pub struct Native {
     pub fixture: Fixture,
     /// The library, with debug information.
     pub library: PathBuf,
-    /// Where the recording says that it was.
+    /// The recorded path of the library.
     pub recorded: PathBuf,
     pub addresses: Vec<u64>,
 }
@@ -69,7 +69,7 @@ impl Native {
         Self::recorded_as("gone/libnative.so", with_build_id)
     }
 
-    /// The library was recorded with this path below the fixture's folder.
+    /// Records the library at this path below the fixture's folder.
     pub fn recorded_as(path: &str, with_build_id: bool) -> Self {
         let mut fixture = Fixture::new();
         let dir = fixture.dir.path().to_owned();
@@ -100,7 +100,7 @@ impl Native {
             path: recorded.clone(),
             build_id: if with_build_id { build_id } else { Vec::new() },
         }));
-        // Text is mapped where it lies in the file: so are addresses and offsets here.
+        // Text is mapped at its file offset, so addresses equal offsets here.
         let addresses: Vec<u64> = run(Command::new("nm").arg("-S").arg(&library))
             .lines()
             .filter_map(|line| {
@@ -151,7 +151,7 @@ pub fn json(profile: &Profile, view: &View) -> serde_json::Value {
     serde_json::from_slice(&out).unwrap()
 }
 
-/// Symbol, whether it is inlined, file and line: self and total.
+/// By symbol, whether it is inlined, file and line: own and total samples.
 pub type Lines = BTreeMap<(String, bool, String, u64), (u64, u64)>;
 
 /// The rows of the library.
@@ -181,7 +181,7 @@ pub fn lines_of(profile: &Profile, image: &str) -> Lines {
         .collect()
 }
 
-/// What addr2line says of the same addresses.
+/// The results of addr2line for the same addresses.
 pub fn lines_by_addr2line(library: &Path, addresses: &[u64]) -> Lines {
     let mut found = Lines::new();
     for address in addresses {

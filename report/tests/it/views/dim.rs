@@ -1,4 +1,4 @@
-//! Is each frame of a thread a row by dim, with what is known of it?
+//! Checks the table of sampled VM frames.
 
 use super::*;
 
@@ -9,7 +9,7 @@ pub fn by_dim() -> View {
     }
 }
 
-/// The frames are collected, with lines as far as they are known.
+/// Collects the frames with their lines.
 pub fn dim_options() -> Options {
     let mut options = Options {
         sampled_frames: true,
@@ -43,7 +43,7 @@ fn each_sample_is_in_one_row_by_dim() {
     let samples: u64 = rows.iter().map(|row| row["total"].as_u64().unwrap()).sum();
     assert_eq!(samples, report["samples"]);
     let of = |method: &str| rows.iter().find(|row| row["method"] == method).unwrap();
-    // A native method is a caller of what ran, and its slot is no code.
+    // A native method is a caller of the leaf, and its slot is not code.
     let blit = of("nativeBlit");
     assert_eq!((&blit["line"], &blit["self"]), (&(-2).into(), &0.into()));
     assert_eq!(blit["vma"], format!("{JNI:#x}"));

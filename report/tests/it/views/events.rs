@@ -1,4 +1,4 @@
-//! Do the events of a session stand side by side, with the ratios that a group has?
+//! Checks the table of events side by side, with the ratios of a group.
 
 use super::*;
 use crate::common::manifest;
@@ -6,8 +6,8 @@ use varid_model::{Period, Precision, Rate, Tid};
 use varid_recording::{CpuMode, EventDesc, Sample, SessionEvents, SessionRecord};
 use varid_report::StackFilter;
 
-/// The first three events are a group: in `draw` 2,000 cycles with 3,000 instructions and 6 misses, in `run` 1,000 of each and 30
-/// misses. Page faults are of no group.
+/// The first three events are a group: 2,000 cycles with 3,000 instructions and 6 misses in `draw`, 1,000 of each and
+/// 30 misses in `run`. Page faults belong to no group.
 pub fn recorded() -> Fixture {
     let event = |name: &str, leader| EventDesc {
         leader,

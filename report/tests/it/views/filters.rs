@@ -1,4 +1,4 @@
-//! Do filters choose the samples that they say, in every view and export, and are the others counted?
+//! Checks that filters select the right samples in every view and export, and that excluded samples are counted.
 
 use super::*;
 use proptest::prelude::*;
@@ -102,7 +102,7 @@ fn a_view_of_a_layer_or_of_symbols_says_what_it_leaves_out() {
         layer: Some(Layer::Kernel),
         ..by(GroupBy::Thread)
     };
-    // Tables whose rows are no code have the samples whose leaf is there.
+    // Tables without code in their rows have the samples whose leaf is there.
     let report = json(&fixture, &Options::default(), &kernel);
     assert_eq!(
         shares(&report, "rows", "thread"),
@@ -153,7 +153,7 @@ fn exports_have_the_samples_of_a_layer_and_of_symbols_by_their_leaf() {
     }
 }
 
-/// The samples of each symbol by leaf, and all of them.
+/// The samples of each symbol by leaf, and the sum of all.
 fn leaves(fixture: &Fixture, options: &Options) -> HashMap<String, u64> {
     let report = json(fixture, options, &by(GroupBy::Symbol));
     let mut leaves: HashMap<_, _> = shares(&report, "rows", "symbol")

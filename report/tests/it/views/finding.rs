@@ -1,4 +1,4 @@
-//! Does a report begin with what its numbers bear, and with nothing else?
+//! Checks the first sentence of a report, and when it has none.
 
 use super::*;
 use crate::common::{
@@ -11,7 +11,7 @@ use varid_model::{Rate, perf};
 use varid_recording::{EventDesc, ImageKind, SessionImage};
 use varid_report::{ExportFormat, ExportRequest, export};
 
-/// So many samples in a library under a method, and so many in another method.
+/// Samples in a library under a method, and in another method.
 fn recorded(in_library: u64, elsewhere: u64) -> Fixture {
     let mut fixture = Fixture::new();
     fixture.samples(in_library, (100, 100), &[BLIT, JNI, DRAW + 1, RUN + 1]);
@@ -25,7 +25,7 @@ fn recorded(in_library: u64, elsewhere: u64) -> Fixture {
 fn a_report_begins_with_where_most_of_it_is() {
     let fixture = recorded(160, 70);
     let text = fixture.render(&Options::default(), &View::default(), OutputFormat::Text);
-    // nativeBlit is the app's method, too, and the innermost.
+    // nativeBlit is also a method of the app, and the innermost one.
     let sentence = "64 % is in libskia.so called from org.example.Balls.nativeBlit: look there, not at the app's dex";
     assert_eq!(text.lines().next(), Some(sentence));
     let report = json(&fixture, &Options::default(), &View::default());
@@ -54,7 +54,7 @@ fn a_report_of_waits_does_not_begin_with_the_scheduler() {
         let kind = perf::PERF_TYPE_SOFTWARE;
         manifest.events.first = EventDesc::new("event", rate, kind, u64::from(config));
         let mut fixture = Fixture::with(manifest);
-        // All waits end so.
+        // All waits end in this function.
         fixture.kernel_samples(300, (100, 100), &[READ], &[RUN + 1]);
         fixture.writer.finish().unwrap();
         fixture.render(&Options::default(), &View::default(), OutputFormat::Text)
@@ -71,8 +71,8 @@ const FILL: u64 = PROGRAM + 0x1010;
 const OTHER: u64 = PROGRAM + 0x1110;
 const MEMSET: u64 = LIBC + 0x1010;
 
-/// The first line of a report of a program that is called so: samples in its own function, in the libc's and the kernel's that it calls, and in another
-/// function of its own.
+/// The first line of a report of a program with this name. It has samples in its own function, in the libc and kernel
+/// functions that it calls, and in another function of its own.
 fn of_program(name: &str, [own, library, kernel, other]: [u64; 4]) -> String {
     let mut fixture = Fixture::bare();
     let file = |name: &str| fixture.dir.path().join(name);
@@ -115,15 +115,15 @@ fn of_machine_code_the_function_is_named_and_never_the_program() {
     ] {
         assert_eq!(of_program("program", samples), expected);
     }
-    // Two functions of the program that took as much, and nothing else.
+    // Two functions of the program have equal shares, and there is nothing else.
     let even = of_program("program", [150, 0, 0, 150]);
     assert!(even.starts_with("Profile of "), "{even}");
-    // What a runtime does is no answer where its methods have no names.
+    // The runtime is not named if its methods have no names.
     let runtime = of_program("python3.12", [200, 20, 20, 20]);
     assert!(runtime.starts_with("Profile of "), "{runtime}");
 }
 
-/// A program with code that was made at run time and has these names, in slots of 256 bytes from `LIBC` on.
+/// A program with run-time code with these names, in slots of 256 bytes from `LIBC` on.
 fn with_jit(program: &str, functions: &[&str], methods: &[&str]) -> Fixture {
     let mut fixture = Fixture::bare();
     let file = fixture.dir.path().join(program);
@@ -182,14 +182,14 @@ fn ways_in_which_v8_has_compiled_a_function_are_one_in_the_sentence() {
         let leaf = LIBC + 0x1010 + method * 0x100;
         fixture.samples(samples, (100, 100), &[leaf, FILL + 1]);
     }
-    // One is under another, as a function that calls itself.
+    // One variant is below another, as in a recursive function.
     fixture.samples(30, (100, 100), &[MEMSET, MEMSET + 0x201, FILL + 1]);
     fixture.writer.finish().unwrap();
     assert_eq!(
         first_line(&fixture),
         "91 % is in work /srv/app.js:4:14 itself: look at its own code"
     );
-    // A page opens the way that took most.
+    // A page opens the variant with the most samples.
     let options = Options {
         sample_table: true,
         ..Options::default()

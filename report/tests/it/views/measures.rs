@@ -1,4 +1,4 @@
-//! Measures that were counted exactly, in all views, exports and comparisons.
+//! Checks exact measures in all views, exports and comparisons.
 
 use super::*;
 use crate::common::FIB;
@@ -14,13 +14,13 @@ pub fn named(measures: &[&str], table: &'static ReportTable) -> View {
     }
 }
 
-/// A context of a fixture: its parent, its method, and what was counted.
+/// A context of a fixture: its parent, its method, and its counts.
 type Context = (Option<u32>, u64, &'static [u64]);
 
-/// A recording with the same contexts in a process.
+/// A recording with these contexts in a process.
 fn counted(counters: &[(&str, &str)], contexts: &[Context]) -> Fixture {
     let mut fixture = Fixture::new();
-    // What is counted most is not what is sampled most.
+    // The method with the highest count is not the one with the most samples.
     fixture.samples(90, (100, 100), &[RUN]);
     fixture.samples(10, (100, 100), &[DRAW]);
     let time = fixture.tick();
@@ -73,7 +73,7 @@ pub fn calls() -> Fixture {
     fixture
 }
 
-/// A tree with a measure that nothing in the report knows: `run` calls `draw`, which calls `fib`, which recurs.
+/// A tree with a measure that the report does not know: `run` calls `draw`, which calls the recursive `fib`.
 fn toys() -> Fixture {
     let contexts: [Context; 4] = [
         (None, RUN, &[1, 5]),
@@ -86,7 +86,7 @@ fn toys() -> Fixture {
     fixture
 }
 
-/// Self and total of a measure by method.
+/// Own and total values of a measure by method.
 fn values(report: &serde_json::Value, measure: &str) -> Vec<(String, u64, u64)> {
     let rows = report["rows"].as_array().unwrap().iter();
     rows.map(|row| {
@@ -119,7 +119,7 @@ fn calls_are_shown_from_a_share_of_all_of_them_on() {
     assert_eq!(shown(0.6), all[..2]);
     assert_eq!(shown(10.0), all[..1]);
     assert_eq!(shown(90.1), []);
-    // Counting takes time that the usual profile does not have.
+    // Counting takes time that a profile without it does not have.
     let text = fixture.render(&Options::default(), &View::default(), OutputFormat::Text);
     assert!(text.contains("shares of time are distorted"), "{text}");
 }
@@ -184,7 +184,7 @@ fn samples_and_exact_counts_stand_side_by_side() {
     let report = json(&fixture, &Options::default(), &view);
     let samples = [("run", 90, 90), ("draw", 10, 10), ("fib(int)", 0, 0)];
     assert_eq!(values(&report, "samples"), expected(&samples));
-    // Alone they are what a report shows anyway, as shares of samples.
+    // The measure of samples alone equals the default, as shares of samples.
     let alone = named(&["samples"], ReportTable::OVERVIEW);
     let usual = View {
         percent_of: PercentOf::Samples,

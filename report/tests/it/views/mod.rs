@@ -1,4 +1,4 @@
-//! Do the views show what is in a recording, and stay as they are?
+//! Checks the contents of views against the recording, and their output.
 
 mod approximate;
 mod dim;
@@ -40,7 +40,7 @@ fn json(fixture: &Fixture, options: &Options, view: &View) -> serde_json::Value 
     serde_json::from_str(&fixture.render(options, view, OutputFormat::Json)).unwrap()
 }
 
-/// Self and total of a report's rows by name.
+/// Own and total values of a report's rows by name.
 fn shares(report: &serde_json::Value, rows: &str, name: &str) -> HashMap<String, (u64, u64)> {
     let rows = report[rows].as_array().unwrap().iter();
     rows.map(|row| {
@@ -80,7 +80,7 @@ fn overview_on_a_terminal_of_eighty_columns() {
     };
     let text = fixture.render(&Options::default(), &view, OutputFormat::Text);
     insta::assert_snapshot!(text);
-    // What is folded is neither lost nor counted twice.
+    // Folded rows are neither lost nor counted twice.
     let whole = json(&fixture, &Options::default(), &View::default());
     let all: u64 = whole["rows"]
         .as_array()

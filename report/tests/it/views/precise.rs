@@ -1,4 +1,5 @@
-//! Is the sampled instruction of another recorder's precise event in its own function, wherever its interrupt came?
+//! Checks that the sampled instruction of another recorder's precise event is in its own function, wherever the
+//! interrupt came.
 
 use super::*;
 use crate::common::{FIB, KERNEL, READ};

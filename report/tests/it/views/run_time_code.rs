@@ -1,4 +1,4 @@
-//! Is code that was made at run time one method, however often it was compiled, and of whose layer?
+//! Checks that run-time code is one method, however often it was compiled, and its layer.
 
 use super::*;
 use crate::common::{decoded, elf, slot};
@@ -17,7 +17,8 @@ const LIBRARY: u64 = JIT + 0x1610;
 const STUB: u64 = JIT + 0x1810;
 const HOT: &str = "JS:*hot /srv/app.js:4:14";
 
-/// A method that was compiled twice in one process and once in another one, each copy with fewer samples than a second method.
+/// A method that was compiled twice in one process and once in another one. Each copy has fewer samples than a second
+/// method.
 fn recorded() -> Fixture {
     let mut fixture = Fixture::new();
     for pid in [100, 200] {
@@ -67,7 +68,7 @@ fn recorded() -> Fixture {
             build_id: build_id.to_vec(),
         }));
     }
-    // It makes the stub HotSpot's.
+    // With this library, the stub belongs to HotSpot.
     let hotspot = std::path::Path::new("/nonexistent/libjvm.so");
     fixture.map(200, JIT + 0x10_0000, hotspot, &[]);
     fixture.samples(20, (100, 100), &[FIRST, CALLER + 1]);
@@ -123,7 +124,7 @@ fn the_copies_of_a_method_are_one_in_a_page_and_a_flame_graph() {
     assert_eq!(symbols.filter(|symbol| symbol[0] == HOT).count(), 1);
     let picture = String::from_utf8(written(ExportFormat::named("flamegraph").unwrap())).unwrap();
     let boxes = picture.matches("<title>JS:*hot /srv/app.js:4:14\n").count();
-    // Beneath the loop, and beneath itself.
+    // Below the loop, and below itself.
     assert_eq!(boxes, 2, "{picture}");
 }
 
@@ -146,7 +147,7 @@ fn annotate_takes_the_name_of_a_method_without_its_place() {
     write_annotation_text(&method, Default::default(), &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("60 of 100 samples"), "{text}");
-    // Nobody can compile it with -g.
+    // It cannot be compiled with -g.
     assert!(!text.contains("-g;"), "{text}");
     assert!(text.contains("made at run time"), "{text}");
 }
@@ -229,7 +230,7 @@ fn java_methods_of_folded_stacks_are_of_a_jit() {
 fn the_names_of_another_session_s_jit_are_those_of_a_jit() {
     const CODE: u64 = 0x7700_0000_0000;
     let mut fixture = Fixture::bare();
-    // As varid import has it: nothing lists the file.
+    // As after varid import: the file is not listed.
     let symbols = fixture.dir.path().join("recorded/symbols");
     std::fs::create_dir_all(&symbols).unwrap();
     let path = symbols.join("jit-12.elf");

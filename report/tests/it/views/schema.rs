@@ -1,4 +1,4 @@
-//! Does the JSON keep to its schema?
+//! Validates the JSON against its schema.
 
 use super::dim::{by_dim, dim_options};
 use super::*;
@@ -60,7 +60,7 @@ fn json_keeps_to_its_schema() {
     );
 }
 
-/// Checks a value against the part of JSON Schema that the schema uses; other keywords are errors.
+/// Validates a value against the subset of JSON Schema that the schema uses. Other keywords are errors.
 pub fn valid(
     root: &serde_json::Value,
     schema: &serde_json::Value,

@@ -1,4 +1,4 @@
-//! Do samples count for the service that their process belonged to when they were taken?
+//! Checks that a sample counts for the service of its process at the time of the sample.
 
 use super::schema::valid;
 use super::*;

@@ -1,4 +1,4 @@
-//! Do trees have every sample where its stack is, within a terminal, however deep and whatever names are?
+//! Checks that call trees have every sample at its stack, and fit the terminal for any depth and names.
 
 use super::*;
 use crate::common::{APP_ID, ATTACH, FIB, READ, SQRT, elf, slot};
@@ -70,7 +70,7 @@ fn a_tree_of_symbols_has_the_stacks_whose_leaf_they_are() {
     assert!(rows.iter().all(|row| row["total_percent"] == 10.0));
 }
 
-/// Functions by their leaf's address.
+/// Functions by their leaf address.
 const FUNCTIONS: [(u64, &str); 5] = [
     (DRAW, "org.example.Balls.draw"),
     (RUN, "org.example.Balls.run"),
@@ -82,7 +82,7 @@ const FUNCTIONS: [(u64, &str); 5] = [
     ),
 ];
 
-/// A sample for each stack, outermost function first.
+/// Records a sample for each stack, outermost function first.
 fn recorded(stacks: &[Vec<usize>]) -> Fixture {
     let mut fixture = Fixture::new();
     for stack in stacks {
@@ -97,7 +97,7 @@ fn recorded(stacks: &[Vec<usize>]) -> Fixture {
 /// Total and own samples by path.
 type Paths = BTreeMap<Vec<String>, (u64, u64)>;
 
-/// The paths of a tree in JSON, after each node was compared with its children.
+/// Returns the paths of a tree in JSON, after comparing each node with its children.
 fn paths(report: &serde_json::Value, own: &str) -> Paths {
     let number = |row: &serde_json::Value, key: &str| row[key].as_u64().unwrap();
     let rows = report["rows"].as_array().unwrap();
@@ -119,7 +119,7 @@ fn paths(report: &serde_json::Value, own: &str) -> Paths {
     paths
 }
 
-/// What a tree of the stacks has to have, in the order of its direction.
+/// The expected paths of the stacks in this direction.
 fn counted(stacks: &[Vec<usize>], direction: TreeDirection) -> Paths {
     let mut paths = Paths::new();
     for stack in stacks {
@@ -169,7 +169,7 @@ fn deep_stacks_and_long_and_hostile_names_stay_within_the_terminal() {
     let long = format!("{}\u{1b}[2J\u{202e}end", "org.example.Long".repeat(20));
     let slots = vec![slot(0x1000, &long), slot(0x1100, "run")];
     elf(&fixture.writer.symbols().join("app.elf"), &APP_ID, slots);
-    // Two methods that call each other, and samples at many depths: what branches is deep, too.
+    // Two methods that call each other, and samples at many depths, so that there are also deep branches.
     for depth in [10, 40, 100, 3_000] {
         let frames: Vec<u64> = (0..depth)
             .map(|frame| if frame % 2 == 0 { DRAW + 1 } else { RUN + 1 })

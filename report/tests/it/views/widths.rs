@@ -1,10 +1,10 @@
-//! What does each view look like on terminals of 80 and of 160 columns?
+//! Snapshots of each view on terminals of 80 and of 160 columns.
 
 use super::dim::{by_dim, dim_options};
 use super::*;
 use varid_report::TreeDirection;
 
-/// A view at both widths, with all of its rows.
+/// A view with all of its rows at both widths.
 fn at_both_widths(name: &str, fixture: &Fixture, options: &Options, view: &View) {
     for width in [80, 160] {
         let view = View {
