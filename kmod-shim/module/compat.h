@@ -93,8 +93,8 @@ static inline bool varid_memory_is_ours(void)
 }
 
 /*
- * Copies from the interrupted process. Returns 0 if all bytes were copied. Never sleeps or takes a
- * page fault. Checks the range itself, whatever address limit the interrupted code has set.
+ * Copies from the interrupted process. Returns 0 if all bytes were copied. Never sleeps or faults
+ * pages in. Checks the range itself, whatever address limit the interrupted code has set.
  */
 static inline int varid_copy(void *to, u64 from, u32 size)
 {
@@ -124,7 +124,7 @@ static inline int varid_copy(void *to, u64 from, u32 size)
  * varid_words_end, no function may be called. varid_words_begin takes the address of one of the words,
  * and returns the end of the range in which words can be read, or 0 if they must be copied.
  * varid_get_word jumps to the label if a word cannot be read. Like varid_copy, it never sleeps or
- * takes a page fault.
+ * faults pages in.
  */
 #ifdef user_read_access_begin /* 5.7 */
 static __always_inline unsigned long varid_words_begin(u64 first)
