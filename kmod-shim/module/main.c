@@ -148,7 +148,7 @@ static long begin_session(struct varid_opened *opened, struct varid_module_sessi
 
 /*
  * Returns true for software events and those of a core's own counters. Tracepoints, breakpoints and
- * probes are rejected because the caller chooses their addresses and text, and nobody samples by them.
+ * probes are rejected: the caller chooses their addresses and text, and sampling does not need them.
  * Uncore PMUs are rejected because their counts are unrelated to the interrupted task. The type of
  * probes is not known beforehand, so the event already exists here. It is released before it is
  * enabled.
