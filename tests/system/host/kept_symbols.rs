@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use varid_tests::{PERF_REPORT, Running, compile, printed, skip_without_root, testbed};
 
-/// The CPU time of the program in milliseconds. At 4 kHz it has at least this number of samples, under any load.
+/// The CPU time of the program in milliseconds. At 4 kHz it has at least [`SAMPLES`] samples under any load.
 const BUDGET: &str = "1000";
 const SAMPLES: u64 = 2000;
 
