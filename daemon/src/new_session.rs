@@ -11,6 +11,7 @@ use varid_vm::VmKinds;
 /// The folder into which a session is recorded.
 #[derive(Debug)]
 pub struct SessionFolder {
+    /// Its path.
     pub path: PathBuf,
     origin: Origin,
 }
