@@ -1,12 +1,12 @@
-//! Which runtime do the fuzz targets need? That of the sanitizer that run.sh has the C in varid's crates compiled with: a target that
-//! calls none of it may be linked with some.
+//! Links all fuzz targets with the runtime of the sanitizer with which run.sh compiles the C code in varid's crates.
+//! Even a target that does not call that code may be linked with parts of it.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=CFLAGS");
     let flags = std::env::var("CFLAGS").unwrap_or_default();
     if flags.contains("-fsanitize=address") {
-        // rustc has the compiler leave its libraries out. Whole, so that it sees what is allocated.
+        // rustc makes the compiler omit its libraries. The whole archive is linked so that it sees all allocations.
         println!("cargo::rustc-link-arg-bins=-Wl,--whole-archive,-l:libasan.a,--no-whole-archive");
     }
 }

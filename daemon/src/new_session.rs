@@ -1,4 +1,4 @@
-//! How does a session begin, in the foreground and in the daemon?
+//! Starts a session, both for foreground commands and in the daemon.
 
 use crate::{paths, sessions};
 use std::io;
@@ -8,7 +8,7 @@ use varid_session::request::{Configured, RecordingRequest, TargetSpec};
 use varid_session::{Session, SessionControl, SessionOptions};
 use varid_vm::VmKinds;
 
-/// The folder that a session is recorded into.
+/// The folder into which a session is recorded.
 #[derive(Debug)]
 pub struct SessionFolder {
     /// Its path.
@@ -16,19 +16,19 @@ pub struct SessionFolder {
     origin: Origin,
 }
 
-/// Who has created the folder of a session.
+/// Who created the folder of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// [`SessionFolder::of`]: it is new, among the user's sessions.
+    /// Created by [`SessionFolder::of`] among the user's sessions.
     Varid,
-    /// The session's start, unless another process is faster: the request names it, and it was not there.
+    /// Named by the request and absent before. The session's start creates it, unless another process is faster.
     Start,
-    /// The user: the request names it, and it was there.
+    /// Named by the request and created by the user.
     User,
 }
 
 impl SessionFolder {
-    /// The folder that a request names; a new one among the user's sessions, if it names none.
+    /// Returns the folder that the request names, or creates one among the user's sessions.
     pub fn of(request: &RecordingRequest, target: &TargetSpec) -> io::Result<Self> {
         let Some(named) = &request.output.folder else {
             return Ok(Self {
@@ -46,8 +46,8 @@ impl SessionFolder {
         })
     }
 
-    /// Removes the folder of a session that has failed before it recorded anything, if it was made for this session. `started`: this
-    /// session has taken the folder, so no other process records into it.
+    /// Removes the folder of a session that failed before it recorded anything, if it was made for this session.
+    /// `started` means that this session has taken the folder, so no other process records into it.
     fn remove_if_made(&self, started: bool) {
         let made = match self.origin {
             Origin::Varid => true,
@@ -55,31 +55,32 @@ impl SessionFolder {
             Origin::User => false,
         };
         if made {
-            // An error: the folder stays, without a recording.
+            // On an error the folder remains, without a recording.
             let _ = varid_recording::remove_session(&self.path);
         }
     }
 }
 
-/// A session that has not begun.
+/// A session that has not started.
 #[derive(Debug)]
 pub struct NewSession {
-    /// What it profiles.
+    /// The profiled processes.
     pub target: TargetSpec,
-    /// What it records of that.
+    /// The settings.
     pub configured: Configured,
-    /// Where.
+    /// The session's folder.
     pub folder: SessionFolder,
-    /// The kinds of VM that it looks for.
+    /// The kinds of VM that the session supports.
     pub vms: VmKinds,
 }
 
 impl NewSession {
-    /// Starts the session, then `release`, which may let go what is profiled, and lists the session. It samples when this returns.
+    /// Starts the session, calls `release`, which may let the profiled program run, and adds the session to the list.
+    /// It samples when this returns.
     ///
     /// # Errors
     ///
-    /// The start or `release` failed. Nothing is left of a folder that was made for the session.
+    /// The start or `release` failed. A folder that was made for the session is removed.
     pub fn begin(
         self,
         control: Arc<SessionControl>,

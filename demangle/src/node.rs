@@ -1,11 +1,11 @@
 //! The nodes of a C++ name.
 
-/// A node's place in the list of nodes.
+/// The index of a node in the list of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Id(u32);
 
 impl Id {
-    /// Returns the node with this index; none if no node can have it.
+    /// Returns the id with this index. None if it does not fit.
     pub(crate) fn of(index: usize) -> Option<Self> {
         u32::try_from(index).ok().map(Self)
     }

@@ -1,12 +1,13 @@
-//! How much may a parser allocate for its input? A multiple of it, and not a byte that the input merely claims.
+//! Bounds the memory that a parser allocates, as a multiple of its input's size. Sizes that the input only claims do
+//! not count.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What any parser may hold beside the multiple: its first tables.
+/// Bytes that any parser may hold besides the multiple, for its initial tables.
 const CONSTANT: usize = 1 << 20;
 
-/// The system's allocator, that counts. One thread allocates at a time in a fuzz target.
+/// Counts the allocations of the system's allocator. In a fuzz target, one thread allocates at a time.
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
@@ -15,11 +16,11 @@ static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Counts before anything is touched: what is too much is never zeroed or copied.
+/// Counts an allocation before it is made, so that one beyond the limit is never zeroed or copied.
 fn take(bytes: usize) {
     let held = HELD.fetch_add(bytes, Relaxed).wrapping_add(bytes);
     let limit = LIMIT.load(Relaxed);
-    // What a panic takes to say where it is from does not count.
+    // A panic allocates for its backtrace, which does not count.
     if held > limit && held < usize::MAX / 2 && !std::thread::panicking() {
         // The message allocates, too.
         LIMIT.store(usize::MAX, Relaxed);
@@ -31,11 +32,11 @@ fn take(bytes: usize) {
 }
 
 fn give_back(bytes: usize) {
-    // What was allocated before the count began may be freed within: the count wraps and is no less right.
+    // Memory from before the count may be freed during it. The count then wraps, and stays correct.
     HELD.fetch_sub(bytes, Relaxed);
 }
 
-// SAFETY: every call goes on to the system's allocator as it came.
+// SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         take(layout.size());
@@ -63,12 +64,12 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Calls `parse`; the process is aborted if it ever holds more than `multiple` times the input and 1 MB.
+/// Calls `parse`. The process is aborted if it ever holds more than `multiple` times the input and 1 MB.
 pub fn bounded<T>(input: &[u8], multiple: usize, parse: impl FnOnce() -> T) -> T {
     bounded_by(input, multiple, CONSTANT, parse)
 }
 
-/// As [`bounded`], with another constant: where a documented limit allows more.
+/// Like [`bounded`], with a different constant, for parsers whose documented limit is higher.
 pub fn bounded_by<T>(
     input: &[u8],
     multiple: usize,

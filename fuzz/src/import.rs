@@ -1,4 +1,4 @@
-//! Is what is imported a session that says so?
+//! Imports an input and checks the resulting session.
 
 use std::io::{Seek, Write};
 use std::time::SystemTime;
@@ -10,7 +10,7 @@ thread_local! {
     static FOLDER: tempfile::TempDir = tempfile::tempdir().expect("a folder for the session");
 }
 
-/// Imports a source of the format with this name and reads the session: its samples are those that were imported.
+/// Imports a source of the format with this name and reads the session. It must have the imported samples.
 pub fn imported(bytes: &[u8], format: &str) {
     let format = ImportFormat::named(format).expect("a format that is imported");
     FOLDER.with(|folder| {

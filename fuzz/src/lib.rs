@@ -1,4 +1,5 @@
-//! Fuzz targets, and what they share: a bound on what they allocate, a session folder and a mapped file that hold the input, an import of it.
+//! Fuzz targets and their helpers: an allocation limit, and a session folder, a mapped file and an import for the
+//! input.
 
 mod bounded;
 mod import;

@@ -1,11 +1,11 @@
-//! libFuzzer's program for all targets: `VARID_FUZZ_TARGET=NAME fuzz CORPUS [OPTION...]`. run.sh calls it.
+//! The libFuzzer program of all targets: `VARID_FUZZ_TARGET=NAME fuzz CORPUS [OPTION...]`. run.sh calls it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::OnceLock;
 use varid_fuzz::targets::{TARGETS, Target, find};
 
-/// Names the target: libFuzzer takes the arguments.
+/// The environment variable with the target's name. The arguments belong to libFuzzer.
 const VARIABLE: &str = "VARID_FUZZ_TARGET";
 
 static TARGET: OnceLock<Target> = OnceLock::new();

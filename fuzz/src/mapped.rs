@@ -1,4 +1,4 @@
-//! How does a fuzz target get a file that is mapped in a process, as a VM's are that varid opens? In its own.
+//! Maps a file into the target's own process, like the files of a VM that varid opens.
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap};
@@ -8,20 +8,20 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use varid_tunnel::abi::VmFile;
 
-/// Inputs are no longer.
+/// The maximum size of an input.
 const SIZE: NonZeroUsize = NonZeroUsize::new(1 << 16).unwrap();
 
-/// A nameless file, mapped, with contents that change.
+/// A memfd that is mapped. Its contents change with each input.
 pub struct MappedFile {
     file: File,
     address: u64,
 }
 
 impl MappedFile {
-    /// An empty one, as the memory map calls it.
+    /// Makes an empty file with this name in the memory map.
     pub fn new(name: &str) -> Self {
         let file = File::from(memfd_create(name, MFdFlags::MFD_CLOEXEC).expect("a memfd"));
-        // SAFETY: a new mapping, that nothing reads through.
+        // SAFETY: the mapping is new, and nothing reads through it.
         let mapped = unsafe {
             mmap(
                 None,
@@ -36,7 +36,7 @@ impl MappedFile {
         Self { file, address }
     }
 
-    /// Replaces what is in it; returns where a tunnel would say that it is.
+    /// Replaces the contents. Returns the file's description as in a tunnel.
     pub fn hold(&self, bytes: &[u8]) -> VmFile {
         let len = bytes.len() as u64;
         self.file.set_len(len).expect("room for the file");
@@ -49,7 +49,7 @@ impl MappedFile {
         }
     }
 
-    /// What is in it.
+    /// Returns the contents.
     pub fn bytes(&self) -> Vec<u8> {
         let len = self.file.metadata().expect("its length").len();
         let mut bytes = vec![0; len as usize];

@@ -1,4 +1,4 @@
-//! How does a fuzz target get a session folder with files of its own in it?
+//! Makes a session folder with files from a fuzz target.
 
 use std::path::Path;
 use varid_model::{MonotonicNs, Rate};
@@ -6,7 +6,7 @@ use varid_recording::{
     EventDesc, Manifest, SampleSource, SessionReader, SessionTarget, SessionWriter, TargetKind,
 };
 
-/// The manifest of every session here.
+/// Returns the manifest of all sessions.
 pub fn manifest() -> Manifest {
     let event = EventDesc::new("cpu-clock", Rate::Frequency(997), 1, 0);
     Manifest::new(
@@ -25,7 +25,7 @@ thread_local! {
         let folder = tempfile::tempdir().expect("a folder for the session");
         let mut writer = SessionWriter::create(folder.path(), manifest()).expect("an empty session");
         writer.finish().expect("a complete session");
-        // Without it a report reads the running kernel's.
+        // Without this file, a report reads the running kernel's symbols.
         let kernel = "ffffffff81000000\t40\tschedule\t\nffffffffc0000000\t10\text4_read\text4\n";
         std::fs::write(writer.symbols().join("kernel.sym"), kernel).expect("the kernel's symbols");
         folder

@@ -94,17 +94,17 @@ fn import(request: ImportRequest) -> Result<Imported> {
     finish(stacks.session, input, notes)
 }
 
-/// The stacks of a text, on their way into its session.
+/// Adds the stacks of a text to its session.
 struct Stacks<'a> {
     session: TextSession,
-    /// What the process is called.
+    /// The name of the process.
     name: &'a str,
-    /// The first entry of a stack is a frame, not the thread's name.
+    /// Whether the first entry of a stack is a frame, instead of the thread's name.
     first_is_frame: bool,
     threads: Threads,
     /// Number of samples so far.
     number: u64,
-    /// The first line that is no folded stack.
+    /// The first line that is not a folded stack.
     bad_line: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! A format that is imported.
+//! The description of an import format.
 
 use crate::{
     error::Result,
@@ -6,18 +6,18 @@ use crate::{
     start::SourceStart,
 };
 
-/// A format that is imported. A format is its reader's file, which has it as `READER`, and a line of the list in `formats`.
+/// An import format. Its reader's file defines it as `READER`, and the list in `formats` names it.
 #[derive(Debug)]
 pub struct ImportFormat {
-    /// Its name on the command line and in the manifest.
+    /// The name on the command line and in the manifest.
     pub name: &'static str,
-    /// What it is and which program writes it, for help texts.
+    /// A description with the programs that write the format, for help texts.
     pub about: &'static str,
-    /// What a source of this format is called in messages.
+    /// The name of a source of this format in messages.
     pub noun: &'static str,
-    /// Returns true if a source that begins so has this format. It is asked only of what the formats before it in the list do not
-    /// recognise.
+    /// Returns true if a source with these first bytes has this format. Formats that precede it in the list are tried
+    /// first.
     pub(crate) recognises: fn(&SourceStart<'_>) -> bool,
-    /// Begins a session with all that is read from a source.
+    /// Reads a source, and starts a session with its contents.
     pub(crate) read: fn(ImportRequest) -> Result<Imported>,
 }

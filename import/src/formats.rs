@@ -1,8 +1,8 @@
-//! Which formats are imported?
+//! The list of import formats.
 
 use crate::{convert, folded, format::ImportFormat, perf_script, start::SourceStart};
 
-/// All formats, in the order in which they are tried and listed.
+/// All formats, in the order of detection and of listings.
 static FORMATS: &[&ImportFormat] = &[&convert::READER, &perf_script::READER, &folded::READER];
 
 impl ImportFormat {
@@ -19,7 +19,7 @@ impl ImportFormat {
         formats.find(|format| format.name == name)
     }
 
-    /// Detects the format of content with this beginning. None if it has no known format.
+    /// Detects the format of a source from its first bytes. None if the format is unknown.
     #[must_use]
     pub fn detect(start: &[u8]) -> Option<&'static Self> {
         let start = SourceStart::new(start);
@@ -28,7 +28,7 @@ impl ImportFormat {
     }
 }
 
-/// Returns what a source without a format is not: "neither A nor B or C".
+/// Returns the formats for the error about an unknown source: "neither A nor B or C".
 pub(crate) fn neither() -> String {
     let nouns: Vec<&str> = FORMATS.iter().map(|format| format.noun).collect();
     let nouns = nouns.join(" or ").replacen(" or ", " nor ", 1);
@@ -61,7 +61,7 @@ mod tests {
                 Some("perf-script"),
             ),
             (b"main;f 3\nodd\nmain;g 2\n", Some("folded")),
-            // Many files have a line or two that end in a number.
+            // Many unrelated files have one or two lines that end in a number.
             (b"hello there\nworld 3\n", None),
             (b"version = 3\n\n[[package]]\nname = \"a\"\nchapter 12\n", None),
             (b"the worker took 12\nthe other one 15\n", None),
@@ -84,7 +84,7 @@ mod tests {
         assert!(ImportFormat::named("html").is_none());
     }
 
-    /// A format has a row for each program whose recordings are read differently.
+    /// The guide's table has a row for each program whose recordings are read differently.
     #[test]
     fn the_guide_s_table_has_the_formats_of_the_list() {
         let rows = GUIDE

@@ -1,15 +1,15 @@
-//! What does a source begin with?
+//! The first bytes of a source, from which its format is detected.
 
 use std::borrow::Cow;
 
-/// Enough bytes of a source to detect its format.
+/// The number of bytes that suffice to detect a format.
 pub(crate) const LEN: u64 = 64 << 10;
 
-/// The first bytes of a source, by which a format recognises it.
+/// The first bytes of a source.
 #[derive(Debug)]
 pub(crate) struct SourceStart<'a> {
     bytes: &'a [u8],
-    /// The bytes as a text; none if there is a zero byte.
+    /// The bytes as text. None if they contain a zero byte.
     text: Option<Cow<'a, str>>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> SourceStart<'a> {
         self.bytes
     }
 
-    /// Returns the whole lines without a byte order mark; none if it is no text.
+    /// Returns the complete lines without a byte order mark. None if the bytes are not text.
     pub(crate) fn lines(&self) -> Option<&str> {
         let text = self.text.as_deref()?;
         // The last line may be incomplete.

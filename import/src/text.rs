@@ -28,18 +28,18 @@ pub(crate) struct TextSample {
     pub(crate) ip: Option<u64>,
 }
 
-/// What is known of a text when all of it has been read.
+/// The facts about a text that are known after it has been read.
 #[derive(Debug)]
 pub(crate) struct TextSummary<'a> {
-    /// The name of its format.
+    /// The name of the format.
     pub(crate) format: &'static str,
-    /// The program that wrote it, if it is known.
+    /// The program that wrote the text, if known.
     pub(crate) writer: Option<&'a str>,
-    /// The recorded machine's architecture as uname(2) has it; empty: it is not known.
+    /// The recorded machine's architecture as in uname(2). Empty if unknown.
     pub(crate) arch: &'a str,
-    /// The time span of its samples.
+    /// The time span of the samples.
     pub(crate) span: Span,
-    /// The end of the recording by the wall clock.
+    /// The end of the recording in wall-clock time.
     pub(crate) end: SystemTime,
     /// Notes of the session, as sentences.
     pub(crate) notes: Vec<String>,

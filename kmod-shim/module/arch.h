@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What differs between architectures: registers and the thread pointer. */
+/* The differences between architectures: registers and the thread pointer. */
 #ifndef VARID_ARCH_H
 #define VARID_ARCH_H
 
@@ -11,7 +11,7 @@
 
 #include "varid_record.h"
 
-/* A machine that has fewer registers than a record has room for: there are none from first on. */
+/* Clears the registers from `first` on, on a machine with fewer registers than a record has. */
 static __always_inline void varid_no_registers_from(struct varid_record *record, int first)
 {
 	memset(record->regs + first, 0, (VARID_REGS - first) * sizeof(record->regs[0]));
@@ -19,15 +19,15 @@ static __always_inline void varid_no_registers_from(struct varid_record *record,
 
 /*
  * VARID_MACHINE         ELF e_machine of this kernel
- * VARID_SP, VARID_PC    places of the stack pointer and the ip in a record's registers, by its flags
- * VARID_FP              place of the register that links frames, by the flags; -1: none
- * struct varid_link     what it leads to: the caller's register, and the return address
- * VARID_LINK            where that is, by the register
- * VARID_LR              the link register, in a record
- * varid_return_address  without what authenticates it
- * varid_perf_register   one of perf's registers of a user thread, by its bit
- * varid_take_registers  fills a record's registers, and says in its flags whose they are
- * varid_thread_pointer  of the current thread, as it is now, by a record's flags
+ * VARID_SP, VARID_PC    indices of the stack pointer and the ip in a record's registers, by its flags
+ * VARID_FP              index of the frame pointer register, by the flags; -1: none
+ * struct varid_link     frame record at the frame pointer: caller's frame pointer, return address
+ * VARID_LINK            address of the frame record, from the frame pointer
+ * VARID_LR              index of the link register in a record
+ * varid_return_address  strips pointer authentication
+ * varid_perf_register   reads one of perf's registers of a user thread, by its bit
+ * varid_take_registers  fills a record's registers, and sets the flags for their mode
+ * varid_thread_pointer  reads the current thread pointer, by a record's flags
  */
 #if !defined(CONFIG_ARM)
 struct varid_link {
@@ -43,10 +43,10 @@ struct varid_link {
 
 #define VARID_MACHINE EM_X86_64
 #define VARID_SP(flags) ((flags) & VARID_COMPAT ? VARID_I386_ESP : VARID_X86_RSP)
-#define VARID_LR(flags) VARID_X86_RIP /* there is none: each frame's return address is on the stack */
+#define VARID_LR(flags) VARID_X86_RIP /* no link register: return addresses are on the stack */
 #define VARID_PC(flags) ((flags) & VARID_COMPAT ? VARID_I386_EIP : VARID_X86_RIP)
 
-/* A 32-bit process' frames are linked by words of its own size, as none here are. */
+/* Frame records of a 32-bit process have 4-byte words. They are not followed on this architecture. */
 #define VARID_FP(flags) ((flags) & VARID_COMPAT ? -1 : VARID_X86_RBP)
 #define varid_return_address(word) (word)
 
@@ -108,7 +108,7 @@ static inline u64 varid_thread_pointer(u32 flags)
 {
 	unsigned long base;
 
-	/* gs: both C libraries take the first of the thread's own segments for it. */
+	/* gs: both C libraries use the thread's first TLS segment. */
 	if (flags & VARID_COMPAT)
 		return get_desc_base(&current->thread.tls_array[0]);
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
@@ -127,7 +127,7 @@ static inline u64 varid_thread_pointer(u32 flags)
 
 #define VARID_FP(flags) ((flags) & VARID_COMPAT ? -1 : VARID_ARM64_X19 + 10)
 
-/* The code fills the bits from the address space's width up to the one that says whose half it is. */
+/* Authentication codes fill the bits from the address space's width up to the bit that selects kernel or user addresses. */
 static inline u64 varid_return_address(u64 word)
 {
 	u64 tcr;
@@ -136,7 +136,7 @@ static inline u64 varid_return_address(u64 word)
 	return word & BIT_ULL(55) ? word : word & ~GENMASK_ULL(54, 64 - (tcr & 63));
 }
 
-/* Of a 32-bit process, perf shows sp, lr and pc twice: in their own places and in a 64-bit one's. */
+/* For a 32-bit process, perf has sp, lr and pc twice: at their own indices and at the 64-bit ones. */
 static inline u64 varid_perf_register(const struct pt_regs *from, u32 bit)
 {
 	if (compat_user_mode(from)) {
@@ -192,7 +192,7 @@ static inline u64 varid_thread_pointer(u32 flags)
 #define VARID_LR(flags) VARID_ARM_LR
 #define VARID_PC(flags) VARID_ARM_PC
 
-/* Frames as the first procedure call standard has them (gcc -mapcs-frame), which perf follows, too. */
+/* Frame records of the old procedure call standard (gcc -mapcs-frame), as perf follows them. */
 struct varid_link {
 	u32 fp, sp, lr;
 };
@@ -222,7 +222,7 @@ static inline void varid_take_registers(struct varid_record *record, const struc
 
 static inline u64 varid_thread_pointer(u32 flags)
 {
-	/* Not TPIDRURO: later kernels keep something of their own in it. User code cannot write it. */
+	/* TPIDRURO is not used because later kernels store their own data in it. User code cannot write it. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(3, 11, 0)
 	return current_thread_info()->tp_value[0];
 #else

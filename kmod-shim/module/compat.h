@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What differs between kernels from 3.10 on; every version check of the module is here. */
+/* The differences between kernels from 3.10 on. All version checks of the module are here. */
 #ifndef VARID_COMPAT_H
 #define VARID_COMPAT_H
 
@@ -46,7 +46,7 @@ typedef unsigned int __poll_t;
 #define EPOLLERR POLLERR
 #endif
 
-/* Whether the caller may see what every process does on a CPU. */
+/* Returns true if the caller may observe all processes of a CPU. */
 static inline bool varid_may_monitor(void)
 {
 #ifdef CAP_PERFMON /* 5.8 */
@@ -57,8 +57,8 @@ static inline bool varid_may_monitor(void)
 }
 
 /*
- * CLOCK_MONOTONIC, at any moment. Before 3.17 it must not be read where an NMI may have
- * interrupted its update: see VARID_NO_NMI.
+ * Returns CLOCK_MONOTONIC in any context. Before 3.17, an NMI must not read it because it may have
+ * interrupted an update: see VARID_NO_NMI.
  */
 static inline u64 varid_clock(void)
 {
@@ -69,7 +69,7 @@ static inline u64 varid_clock(void)
 #endif
 }
 
-/* Hardware counters cannot be used: they interrupt by NMI, and the clock cannot be read then. */
+/* Hardware counters cannot be used because they interrupt by NMI, in which the clock cannot be read. */
 #if defined(CONFIG_X86) && LINUX_VERSION_CODE < KERNEL_VERSION(3, 17, 0)
 #define VARID_NO_NMI 1
 #else
@@ -77,9 +77,9 @@ static inline u64 varid_clock(void)
 #endif
 
 /*
- * Whether the memory that user addresses lead to is the current process's. An NMI amid a
- * switch of tasks may find the next one's there. copy_from_user_nmi asks this itself from
- * 4.19 on; copy_from_user_nofault only from 6.4 on.
+ * Returns true if user addresses belong to the current process. An NMI during a task switch may see
+ * the memory of the next task. copy_from_user_nmi checks this itself since 4.19,
+ * copy_from_user_nofault since 6.4.
  */
 static inline bool varid_memory_is_ours(void)
 {
@@ -93,8 +93,8 @@ static inline bool varid_memory_is_ours(void)
 }
 
 /*
- * Copies from the interrupted process; 0 if all bytes came. Never sleeps, never takes a
- * page in. The range is checked here, whatever address limit the interrupted code has set.
+ * Copies from the interrupted process. Returns 0 if all bytes were copied. Never sleeps or faults
+ * pages in. Checks the range itself, whatever address limit the interrupted code has set.
  */
 static inline int varid_copy(void *to, u64 from, u32 size)
 {
@@ -116,14 +116,15 @@ static inline int varid_copy(void *to, u64 from, u32 size)
 #endif
 }
 
-/* Whether /proc/PID/status says that a process is in a pid namespace, so that the daemon can. */
+/* Whether /proc/PID/status shows a process's pid namespace, from which the daemon derives VARID_TARGET_NAMESPACED. */
 #define VARID_NAMESPACES_ARE_TOLD (LINUX_VERSION_CODE >= KERNEL_VERSION(4, 1, 0))
 
 /*
- * Single words of the interrupted process, without a call for each: between varid_words_begin
- * and varid_words_end, where nothing may be called. The first returns where the words have to
- * lie below, or 0 if they have to be copied; first is the address of one of them. varid_get_word
- * goes to the label if there is none; as varid_copy, it never sleeps and takes no page in.
+ * Reads single words of the interrupted process without a call for each. Between varid_words_begin and
+ * varid_words_end, no function may be called. varid_words_begin takes the address of one of the words,
+ * and returns the end of the range in which words can be read, or 0 if they must be copied.
+ * varid_get_word jumps to the label if a word cannot be read. Like varid_copy, it never sleeps or
+ * faults pages in.
  */
 #ifdef user_read_access_begin /* 5.7 */
 static __always_inline unsigned long varid_words_begin(u64 first)
@@ -133,7 +134,7 @@ static __always_inline unsigned long varid_words_begin(u64 first)
 #ifdef CONFIG_X86
 	u8 byte;
 
-	/* Asks whether the memory is ours, which it then is until the overflow is over. */
+	/* Checks that the memory is that of the current process. This holds until the end of the overflow. */
 	if (varid_copy(&byte, first, sizeof(byte)))
 		return 0;
 #endif
@@ -152,16 +153,16 @@ static __always_inline void varid_words_end(void)
 	pagefault_enable();
 }
 
-/* What is read at once has been compared with end; in speculation it may not have been. */
+/* Addresses have been compared with end, but speculative execution may bypass the comparison. */
 #ifdef CONFIG_ARM64
-#define varid_below(at, end) ((unsigned long)(at)) /* its user accesses reach user memory only, in speculation, too */
+#define varid_below(at, end) ((unsigned long)(at)) /* user accesses are limited to user memory, also in speculation */
 #else
 #define varid_below(at, end) array_index_nospec((unsigned long)(at), end)
 #endif
 
 #if defined(CONFIG_ARM64) && LINUX_VERSION_CODE >= KERNEL_VERSION(5, 11, 0) && \
 	LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
-/* Its unsafe_get_user asks again, for each word, what varid_words_begin has asked for all. */
+/* unsafe_get_user of this kernel repeats the checks of varid_words_begin for each word. */
 #define varid_load_word(word, from, label)								\
 	do {												\
 		int load_error = 0;									\
@@ -193,7 +194,7 @@ static __always_inline void varid_words_end(void)
 	} while (0)
 #endif
 
-/* Whether a process's memory is its user's to read: not after a set-user-id exec or a prctl that says so. */
+/* Returns true if the user may read the process's memory. This is false after a set-user-id exec or prctl(PR_SET_DUMPABLE, 0). */
 static inline bool varid_is_dumpable(struct mm_struct *mm)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(3, 13, 0)
@@ -203,7 +204,7 @@ static inline bool varid_is_dumpable(struct mm_struct *mm)
 #endif
 }
 
-/* This task's own kernel stack, innermost first: how many addresses it took down. */
+/* Stores the kernel stack of this task, innermost first. Returns the number of addresses. */
 static inline u32 varid_kernel_stack(unsigned long *addresses, u32 most)
 {
 #ifndef CONFIG_STACKTRACE
@@ -218,7 +219,7 @@ static inline u32 varid_kernel_stack(unsigned long *addresses, u32 most)
 #endif
 }
 
-/* A mapping that a forked child does not get, a core dump does not show, mremap cannot widen. */
+/* Makes a mapping that is not inherited by fork, not dumped in cores, and cannot be extended by mremap. */
 static inline void varid_keep_private(struct vm_area_struct *vma)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * How does the module get a thread's managed frames? walker.h over copies of the process's
- * memory; in haste, what most samples want, by single words of it. The same result either way.
+ * Walks a thread's managed frames: walker.h over copies of the process's memory, with a fast path for
+ * the common case that reads single words. Both paths have the same result.
  */
 #ifndef VARID_MODULE_FRAMES_H
 #define VARID_MODULE_FRAMES_H
@@ -12,7 +12,7 @@
 #include "compat.h"
 #include "varid.h"
 
-/* The walker's reads see the tunnel's memory first. */
+/* The walker's reads try the tunnel's memory first. */
 struct varid_walk;
 static const u8 *varid_window(struct varid_walk *walk, u64 addr, u32 size);
 #define VARID_WINDOW_AT(walk, addr, size) varid_window(walk, addr, size)
@@ -22,21 +22,21 @@ static const u8 *varid_window(struct varid_walk *walk, u64 addr, u32 size);
 #include "signal_frame.h"
 
 #define OUT_MAX 65400 /* of a record's 65,535 bytes */
-#define OWN_FRAMES 40 /* of the interrupt, inside the interrupted function's */
+#define OWN_FRAMES 40 /* frames of the interrupt, on top of the interrupted function */
 
-/* What an overflow works with, and where it makes the record. */
+/* The working memory of an overflow. The record is assembled in it. */
 struct varid_scratch {
 	struct varid_walk walk;
 	const struct varid_layout *layout;
 	const struct varid_tunnel_memory *tunnel;
 	u8 window[VARID_SAVES_WINDOW + VARID_WORD_MAX] __aligned(8);
-	u64 reach; /* address of the innermost frame that is not a quick one */
+	u64 reach; /* address of the innermost frame that is not a quick frame */
 #if VARID_HAS_SIGNAL_FRAME
 	u8 ucontext[VARID_UCONTEXT_BYTES] __aligned(8);
-	u64 ucontext_below; /* how far below the end of an alternate stack the last one was found; 0: none was */
-	u64 handler_regs[VARID_REGS]; /* the record's while those that a signal interrupted take their place */
+	u64 ucontext_below; /* distance of the last one from the end of its alternate stack; 0: none was found */
+	u64 handler_regs[VARID_REGS]; /* the record's registers while the interrupted ones replace them */
 #endif
-	u64 signal_stack_end; /* VARID_INTERRUPTED: the first address above what an unwinder reads of the alternate stack */
+	u64 signal_stack_end; /* VARID_INTERRUPTED: end of the unwound part of the alternate stack */
 	unsigned long kernel[OWN_FRAMES + VARID_MAX_KERNEL];
 	u32 pos; /* bytes of out in use */
 	union {
@@ -80,7 +80,7 @@ static bool put_word(struct varid_scratch *s, u64 word)
 	return put(s, &word, sizeof(word));
 }
 
-/* A pointer of the process's, of 32 bits if narrow, without a tag: between varid_words_begin and varid_words_end. */
+/* Reads a pointer of the process without its tag. It has 32 bits if narrow. Only between varid_words_begin and varid_words_end. */
 #define GET_POINTER(pointer, narrow, at, end, label)							\
 	do {												\
 		if (narrow) {										\
@@ -96,7 +96,7 @@ static bool put_word(struct varid_scratch *s, u64 word)
 		}											\
 	} while (0)
 
-/* The same as varid_walk_fragment. */
+/* The equivalent of varid_walk_fragment. */
 #define GET_FRAGMENT(walk, layout, narrow, at, end, label)						\
 	do {												\
 		const u64 get_start = (at);								\
@@ -108,7 +108,7 @@ static bool put_word(struct varid_scratch *s, u64 word)
 		varid_walk_into(walk, get_quick, get_top, get_link);					\
 	} while (0)
 
-/* Whether a layout's frames may be read by words: else each is copied, as any other is. */
+/* Returns true if the fast path supports the layout. Otherwise, each frame is copied. */
 static bool has_words(const struct varid_layout *layout)
 {
 	return layout->rules[0].kind == VARID_RULE_LIST && layout->quick_rule == VARID_NO_RULE &&
@@ -116,8 +116,8 @@ static bool has_words(const struct varid_layout *layout)
 }
 
 /*
- * Starts the walk as varid_walk_start does, by the words alone that it needs. Whatever is
- * amiss, false: varid_walk_start says what it is.
+ * Starts the walk like varid_walk_start, but reads only the necessary words. Returns false on any
+ * problem, which varid_walk_start then reports.
  */
 static bool start_by_words(struct varid_scratch *s, u64 slot, u32 expected, const struct varid_leaf *leaf)
 {
@@ -149,8 +149,8 @@ absent:
 }
 
 /*
- * Takes the quick and the plain frames that come next, of outer fragments, too. Whatever is
- * amiss with one: varid_walk_step says what it is.
+ * Takes consecutive quick and plain frames, including those of outer fragments. Problems are left to
+ * varid_walk_step.
  */
 static void take_frames_by_words(struct varid_scratch *s, u32 limit)
 {
@@ -248,7 +248,7 @@ static int start(struct varid_scratch *s, u64 slot, u32 tid, const struct varid_
 	return varid_walk_start(&s->walk, s->layout, VARID_ALL_RULES, base, tid, leaf);
 }
 
-/* Fills in what the registers say, if the ip is in the body of a rule: whether it is. */
+/* Fills in the leaf from the registers. Returns true if the ip is in the body of a rule. */
 static bool take_leaf(const struct varid_record *record, const struct varid_target *target, struct varid_leaf *leaf)
 {
 	const struct varid_rule *rule = &target->layout.rules[target->layout.quick_rule & (VARID_MAX_RULES - 1)];
@@ -301,7 +301,7 @@ static void take_frames(struct varid_scratch *s, const struct varid_target *targ
 		record->flags |= VARID_INNER;
 	do {
 		take_frames_by_words(s, limit);
-		/* Links may lead from one frame of the VM's own to another for ever. */
+		/* Frames that belong to the VM itself may link to each other in a cycle. */
 		if (steps++ > 2 * VARID_MAX_FRAMES) {
 			record->flags |= VARID_FRAMES_TRUNCATED;
 			return;

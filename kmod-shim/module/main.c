@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* /dev/varid: how a session is opened, told what to do, mapped, and taken down. */
+/* /dev/varid: opens, configures, maps and releases a session or a tunnel. */
 #include <linux/compat.h>
 #include <linux/cpu.h>
 #include <linux/elf-em.h>
@@ -19,9 +19,9 @@ static ushort mode = 0600;
 module_param(mode, ushort, 0444);
 MODULE_PARM_DESC(mode, "permissions of /dev/varid: 0666 lets every process have a tunnel; sessions need CAP_PERFMON");
 
-/* What an open file is: nothing yet, a session, or a tunnel. */
+/* An open file: without a role at first, then a session or a tunnel. */
 struct varid_opened {
-	struct mutex lock; /* of which of them it is */
+	struct mutex lock; /* protects the role */
 	struct varid_session *session;
 	struct varid_tunnel_memory *tunnel;
 };
@@ -71,13 +71,13 @@ static struct varid_ring *new_ring(struct varid_session *session)
 	return ring;
 }
 
-/* Nothing else refers to the session: its file is closed and unmapped. */
+/* Frees a session whose file is closed and unmapped, so that nothing refers to it. */
 static void free_session(struct varid_session *session)
 {
 	u32 i;
 
 	for (i = 0; i < session->counter_count; i++) {
-		/* Its overflows are over when this returns. */
+		/* No overflow of the event runs after this returns. */
 		perf_event_release_kernel(session->counters[i]->event);
 		kfree(session->counters[i]);
 	}
@@ -136,7 +136,7 @@ static long begin_session(struct varid_opened *opened, struct varid_module_sessi
 	}
 	mutex_lock(&opened->lock);
 	if (!opened->session && !opened->tunnel) {
-		smp_wmb(); /* whole before it is seen: others look without the lock */
+		smp_wmb(); /* publish after initialization: readers do not lock */
 		WRITE_ONCE(opened->session, session);
 		result = 0;
 	}
@@ -147,10 +147,11 @@ static long begin_session(struct varid_opened *opened, struct varid_module_sessi
 }
 
 /*
- * Whether an event is a software one or of a core's own counters. Tracepoints, breakpoints
- * and probes count at addresses and text that the caller names; nobody samples by them.
- * What an uncore PMU counts is no matter of whom it interrupts. Probes have no type that is
- * known beforehand: one exists by now, and goes before it is enabled.
+ * Returns true for software events and those of a core's own counters. Tracepoints, breakpoints and
+ * probes are rejected: the caller chooses their addresses and text, and sampling does not need them.
+ * Uncore PMUs are rejected because their counts are unrelated to the interrupted task. The type of
+ * probes is not known beforehand, so the event already exists here. It is released before it is
+ * enabled.
  */
 static bool is_sampled_by(const struct perf_event *event)
 {
@@ -183,7 +184,7 @@ static long add_counter(struct varid_session *session, const struct varid_module
 
 		if (!ring)
 			return -ENOMEM;
-		smp_wmb(); /* whole before it is seen: poll looks without the lock */
+		smp_wmb(); /* publish after initialization: poll does not lock */
 		WRITE_ONCE(session->rings[asked->cpu], ring);
 	}
 	counter = kzalloc(sizeof(*counter), GFP_KERNEL);
@@ -195,7 +196,7 @@ static long add_counter(struct varid_session *session, const struct varid_module
 	counter->clock = asked->type == PERF_TYPE_SOFTWARE &&
 			 (asked->config == PERF_COUNT_SW_CPU_CLOCK || asked->config == PERF_COUNT_SW_TASK_CLOCK);
 	get_random_bytes(&counter->random, sizeof(counter->random));
-	counter->random |= 1; /* zero would stay zero */
+	counter->random |= 1; /* xorshift of zero is zero */
 	event = perf_event_create_kernel_counter(&attr, asked->cpu, NULL, varid_overflow, counter);
 	if (IS_ERR(event)) {
 		kfree(counter);
@@ -393,7 +394,7 @@ static __poll_t poll(struct file *file, poll_table *table)
 }
 
 static const struct file_operations operations = {
-	.owner = THIS_MODULE, /* it cannot be unloaded while a file is open or mapped */
+	.owner = THIS_MODULE, /* prevents unloading while a file is open or mapped */
 	.open = open,
 	.release = release,
 	.unlocked_ioctl = ioctl,

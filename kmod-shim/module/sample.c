@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * What happens at an overflow: in an interrupt or an NMI, in the interrupted thread. Reads
- * its registers, managed frames, kernel callchain and the slice of stack that an unwinder
- * will need, and hands them over in one record. It sleeps nowhere, takes no lock,
- * allocates nothing and resolves nothing; the BPF program (../bpf) does the same.
+ * The overflow handler. It runs in an interrupt or an NMI, in the interrupted thread. It reads the
+ * registers, managed frames, kernel callchain and the slice of stack that an unwinder needs, and
+ * writes them as one record. It never sleeps, locks, allocates or symbolizes. The BPF program (../bpf)
+ * does the same.
  */
 #include "frames.h"
 #include "signal.h"
 
-#define MAX_USER 127 /* of a raw sample's callchain, as perf's own limit is */
+#define MAX_USER 127 /* callchain entries of a raw sample, as in perf */
 
 size_t varid_scratch_size(void)
 {
 	return sizeof(struct varid_scratch);
 }
 
-/* The reader may have written anything to tail; at worst nothing fits, or its own records suffer. */
+/* The reader may write any value to tail. At worst nothing fits, or its own records are overwritten. */
 static u64 room_used(const struct varid_ring *ring)
 {
 	return ring->head - (u64)atomic64_read((atomic64_t *)&ring->control->tail);
@@ -28,7 +28,7 @@ bool varid_ring_is_filling(const struct varid_ring *ring)
 	return head - (u64)atomic64_read((atomic64_t *)&ring->control->tail) >= ring->size / 4;
 }
 
-/* Appends what is in scratch->out, if it fits. */
+/* Appends the contents of scratch->out, if they fit. */
 static void commit(struct varid_ring *ring, struct varid_scratch *s, u32 type, u16 misc)
 {
 	u32 size = ALIGN(s->pos, 8);
@@ -45,18 +45,18 @@ static void commit(struct varid_ring *ring, struct varid_scratch *s, u32 type, u
 	s->header.type = type;
 	s->header.misc = misc;
 	s->header.size = size;
-	smp_mb(); /* the reader has read what is overwritten */
+	smp_mb(); /* the reader's reads precede the overwrite */
 	memcpy(ring->data + start, s->out, first);
 	if (size > first)
 		memcpy(ring->data, s->out + first, size - first);
-	smp_wmb(); /* the record before the head that includes it */
+	smp_wmb(); /* the record precedes the head that includes it */
 	ring->head += size;
 	atomic64_set((atomic64_t *)&ring->control->head, ring->head);
 	if (used < ring->size / 4 && used + size >= ring->size / 4)
 		irq_work_queue(&ring->wake);
 }
 
-/* The part of this task's own stack from the interrupted function on, leaf first. */
+/* Stores this task's kernel stack from the interrupted function on, leaf first. */
 static u32 take_kernel_stack(struct varid_scratch *s, u64 ip)
 {
 	u32 count = varid_kernel_stack(s->kernel, ARRAY_SIZE(s->kernel));
@@ -72,7 +72,7 @@ static u32 take_kernel_stack(struct varid_scratch *s, u64 ip)
 	return taken;
 }
 
-/* How much of the stack from `start` on an unwinder needs: see the BPF program. */
+/* Returns the size of the stack from `start` that an unwinder needs. See the BPF program. */
 static u32 stack_wanted(struct varid_scratch *s, const struct varid_target *target, u64 start)
 {
 	struct varid_record *record = &s->record;
@@ -99,8 +99,9 @@ static u32 stack_wanted(struct varid_scratch *s, const struct varid_target *targ
 }
 
 /*
- * Copies a slice of stack into the record, a page at a time: the bytes that came. A page that is not in memory, most likely because nothing
- * was stored in that part of a buffer yet, is a hole; the slice ends with the last page that is. Without `holes` it ends with the first one.
+ * Copies a slice of stack into the record, page by page, and returns its size. An absent page is a
+ * hole; usually nothing was stored yet in that part of a buffer. The slice ends with the last present
+ * page. Without `holes`, it ends at the first absent one.
  */
 static u32 take_slice(struct varid_scratch *s, u64 start, u32 want, u16 *holes, bool *truncated)
 {
@@ -130,7 +131,10 @@ static u32 take_slice(struct varid_scratch *s, u64 start, u32 want, u16 *holes, 
 	return present;
 }
 
-/* VARID_INTERRUPTED: the alternate stack as far as an unwinder needs it, and the interrupted one, of which it says how much it needs. */
+/*
+ * VARID_INTERRUPTED: copies the necessary part of the alternate stack, then the interrupted stack.
+ * Returns the size that the latter needs.
+ */
 static u32 take_both_stacks(struct varid_scratch *s, const struct varid_target *target, bool *truncated)
 {
 	struct varid_record *record = &s->record;
@@ -147,13 +151,16 @@ static u32 take_both_stacks(struct varid_scratch *s, const struct varid_target *
 }
 
 #if !defined(CONFIG_ARM)
-/* Whether a slice holds the two words at an address. */
+/* Returns true if a slice contains the two words at an address. */
 static bool is_in_slice(u64 at, u64 start, u32 len)
 {
 	return len >= 2 * sizeof(u64) && at - start <= len - 2 * sizeof(u64);
 }
 
-/* Frame links outside of the slices: beyond the end of a deep stack, or on another stack; and the stack behind the first. See the BPF program. */
+/*
+ * Follows frame records outside of the slices: beyond the end of a deep stack, or on another stack.
+ * Also copies the stack after the first. See the BPF program.
+ */
 static void take_links(struct varid_scratch *s)
 {
 	struct varid_record *record = &s->record;
@@ -186,11 +193,11 @@ static void take_links(struct varid_scratch *s)
 #else
 static void take_links(struct varid_scratch *s)
 {
-	/* Frames are linked by words of 4 bytes. */
+	/* The words of frame records have 4 bytes. */
 }
 #endif
 
-/* Returns the user registers, or NULL: a kernel thread has none. */
+/* Returns the user registers, or NULL for a kernel thread. */
 static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_target *target,
 				    const struct pt_regs *regs, u64 period, u32 id, u32 flags)
 {
@@ -210,7 +217,7 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	record->kernel = 0;
 	if (!user_mode((struct pt_regs *)regs)) {
 		record->flags |= VARID_IN_KERNEL;
-		/* A kernel thread has no user registers, only room for them. */
+		/* A kernel thread has no user registers, only space for them. */
 		regs = current->mm && !(current->flags & PF_KTHREAD) ? task_pt_regs(current) : NULL;
 	}
 	if (regs)
@@ -240,7 +247,7 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 		want = stack_wanted(s, target, record->stack_addr);
 		record->stack_len = take_slice(s, record->stack_addr, want, &record->stack_holes, &truncated);
 	}
-	/* Else the slice reaches the managed frame that it is to reach. */
+	/* Otherwise the slice reaches the managed frame that it must reach. */
 	if (want == VARID_STACK_FULL || want == VARID_STACK_REACH)
 		take_links(s);
 	if (truncated)
@@ -249,7 +256,7 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	return regs;
 }
 
-/* The user's part of a callchain, by frame pointers, as perf makes it. */
+/* Writes the user's part of a callchain by frame pointers, as perf does. */
 static u32 put_user_chain(struct varid_scratch *s, const struct varid_record *record)
 {
 	const int fp = VARID_FP(record->flags);
@@ -258,7 +265,7 @@ static u32 put_user_chain(struct varid_scratch *s, const struct varid_record *re
 	u32 count = 1;
 
 	put_word(s, record->regs[VARID_PC(record->flags)]);
-	/* Callers lie above. */
+	/* Callers have higher addresses. */
 	while (count < MAX_USER && VARID_ADDRESS(link.fp) > at && link.fp % sizeof(long) == 0) {
 		at = VARID_ADDRESS(link.fp);
 		if (varid_copy(&link, VARID_LINK(at), sizeof(link)) || !put_word(s, varid_return_address(link.lr)))
@@ -269,9 +276,15 @@ static u32 put_user_chain(struct varid_scratch *s, const struct varid_record *re
 }
 
 /*
- * The same overflow once more in perf's own form, for programs that trust nobody: what
- * PERF_SAMPLE_IDENTIFIER | IP | TID | TIME | CPU | PERIOD | CALLCHAIN | REGS_USER and,
- * where asked for, STACK_USER say. The last record's head is still in scratch.
+ * Writes the same overflow in perf's own format, for comparison by independent programs:
+ * PERF_SAMPLE_IDENTIFIER
+ * IP
+ * TID
+ * TIME
+ * CPU
+ * PERIOD
+ * CALLCHAIN
+ * REGS_USER and, if requested, STACK_USER. The header of the last record is still in scratch.
  */
 static void raw_sample(struct varid_ring *ring, const struct pt_regs *user)
 {
@@ -298,7 +311,7 @@ static void raw_sample(struct varid_ring *ring, const struct pt_regs *user)
 		put_word(s, PERF_CONTEXT_KERNEL);
 		count += 1 + take_kernel_stack(s, record.ip);
 	}
-	if (user && !stack) { /* whoever asks for the stack unwinds it */
+	if (user && !stack) { /* with the stack, the reader unwinds */
 		put_word(s, PERF_CONTEXT_USER);
 		count += 1 + put_user_chain(s, &record);
 	}
@@ -329,7 +342,7 @@ static void raw_sample(struct varid_ring *ring, const struct pt_regs *user)
 	commit(ring, s, PERF_RECORD_SAMPLE, in_kernel ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER);
 }
 
-/* xorshift: the period needs to be unlike the program's, not secret. */
+/* xorshift: the period must be independent of the program's, but need not be secret. */
 static u32 next_random(struct varid_event *counter)
 {
 	u32 x = counter->random;
@@ -341,9 +354,9 @@ static u32 next_random(struct varid_event *counter)
 }
 
 /*
- * Says what the period was that ends here, and draws one that begins. A fixed one beats
- * with the loops of what it samples. The rate's own part may change under way: it is the
- * kernel's where a frequency was asked for.
+ * Returns the period that has ended, and randomizes the next one. A fixed period would resonate with
+ * loops of the sampled program. The rate's part of the period may change meanwhile: for a frequency,
+ * the kernel adjusts it.
  */
 static u64 next_period(struct varid_event *counter, struct perf_event *event, u64 period)
 {
@@ -371,7 +384,7 @@ void varid_overflow(struct perf_event *event, struct perf_sample_data *data, str
 	const struct pt_regs *user;
 	u32 flags = 0;
 
-	if (event->hw.interrupts == (u64)-1) /* MAX_INTERRUPTS: stopped until the next tick, whoever was interrupted */
+	if (event->hw.interrupts == (u64)-1) /* MAX_INTERRUPTS: throttled until the next tick */
 		ring->throttled++;
 	if (!current->tgid || !regs)
 		return;
@@ -380,7 +393,7 @@ void varid_overflow(struct perf_event *event, struct perf_sample_data *data, str
 	if (target) {
 		ring->samples++;
 		if (ring->busy) {
-			ring->no_space++; /* an NMI in the middle of a timer's sample */
+			ring->no_space++; /* an NMI interrupted the sample of a timer */
 		} else {
 			ring->busy = true;
 			barrier();

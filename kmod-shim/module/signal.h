@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Where does the walk begin while a signal's handler runs on an alternate stack? As ../bpf/signal.h. */
+/* Finds the start of the walk while a signal handler runs on an alternate stack. Same as ../bpf/signal.h. */
 #ifndef VARID_MODULE_SIGNAL_H
 #define VARID_MODULE_SIGNAL_H
 
@@ -11,7 +11,7 @@
 #define SIGNAL_STACK_SEARCHED 16384 /* bytes below the end of an alternate stack */
 
 #if VARID_HAS_SIGNAL_FRAME
-/* The highest ucontext_t of the alternate stack in its last bytes, not below `from`; 0: there is none. */
+/* Returns the highest ucontext_t in the last bytes of the alternate stack, not below `from`. 0 if there is none. */
 static u64 search_ucontext(u64 from, u64 stack, u64 size)
 {
 	u8 start[VARID_UCONTEXT_STACK_SIZE + sizeof(u64)] __aligned(8);
@@ -32,8 +32,8 @@ static u64 search_ucontext(u64 from, u64 stack, u64 size)
 }
 
 /*
- * Takes the registers that a signal interrupted for those of the record, if its handler runs on an alternate stack: whether it does.
- * A 32-bit process's are left.
+ * Replaces the record's registers by those that a signal interrupted, if its handler runs on an
+ * alternate stack. Returns true if it did. 32-bit processes are not supported.
  */
 static bool enter_interrupted(struct varid_scratch *s)
 {
@@ -59,7 +59,7 @@ static bool enter_interrupted(struct varid_scratch *s)
 	return true;
 }
 
-/* Gives the record its own registers back. Its instruction is native code's. */
+/* Restores the record's own registers. Their instruction is native code. */
 static void leave_interrupted(struct varid_scratch *s)
 {
 	memcpy(s->record.regs, s->handler_regs, sizeof(s->handler_regs));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Which processes a session looks at: changed by ioctls, looked up at overflows. */
+/* The processes that a session samples: changed by ioctls, looked up at overflows. */
 #include <linux/rculist.h>
 #include <linux/slab.h>
 
@@ -15,7 +15,7 @@ void varid_targets_init(struct varid_targets *targets)
 	targets->rights.opener = get_current_cred();
 }
 
-/* No overflow looks any more. */
+/* Called when no overflow can use the targets any more. */
 void varid_targets_free(struct varid_targets *targets)
 {
 	struct varid_node *node;
@@ -38,7 +38,7 @@ static struct varid_node *find(struct varid_targets *targets, u32 pid)
 	return NULL;
 }
 
-/* The session's lock is held. */
+/* The caller holds the session's lock. */
 int varid_targets_set(struct varid_targets *targets, const struct varid_module_target *set)
 {
 	struct varid_node *node, *old;
@@ -72,7 +72,7 @@ int varid_targets_set(struct varid_targets *targets, const struct varid_module_t
 	return 0;
 }
 
-/* The session's lock is held. */
+/* The caller holds the session's lock. */
 int varid_targets_forget(struct varid_targets *targets, u32 pid)
 {
 	struct varid_node *node;
@@ -89,14 +89,13 @@ int varid_targets_forget(struct varid_targets *targets, u32 pid)
 }
 
 /*
- * What ptrace asks, but for security modules, at the moment of the overflow: the user and
- * the capabilities that a process had when it was named are not those it has after the next
- * exec. Under RCU.
+ * Applies the checks of ptrace, except security modules, at the time of the overflow: user and
+ * capabilities may have changed by an exec since the process was selected. Under RCU.
  */
 static bool may_look(const struct varid_rights *rights)
 {
 	const struct cred *opener = rights->opener;
-	const struct cred *its = __task_cred(current); /* not those that it has put on for a while */
+	const struct cred *its = __task_cred(current); /* not temporarily overridden credentials */
 
 	if (rights->all)
 		return true;
@@ -114,7 +113,7 @@ static const struct varid_target *target_of(struct varid_targets *targets, u32 *
 
 	if (node)
 		return node->target.flags & VARID_TARGET_IGNORE ? NULL : &node->target;
-	/* The daemon hears of a child when it next looks; by then there may be grandchildren. */
+	/* The daemon discovers children with a delay. By then there may be grandchildren. */
 	for (generation = 0; generation < MAX_GENERATIONS; generation++) {
 		ancestor = rcu_dereference(ancestor->real_parent);
 		if (ancestor->tgid <= 1)
@@ -131,7 +130,7 @@ static const struct varid_target *target_of(struct varid_targets *targets, u32 *
 	return node && node->target.flags ? &node->target : NULL;
 }
 
-/* The target that the interrupted process is, or NULL; adds to a record's flags. Under RCU. */
+/* Returns the target for the interrupted process, or NULL. Adds to a record's flags. Under RCU. */
 const struct varid_target *varid_target_of_current(struct varid_targets *targets, u32 *flags)
 {
 	const struct varid_target *target = target_of(targets, flags);

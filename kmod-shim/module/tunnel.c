@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The direct memory tunnel: memory that a process writes and the kernel reads at an
- * overflow under an address of its own, where no page can be absent. What lies in it is
- * the process's business: a shadow stack, say, that its layout leads to.
+ * The direct memory tunnel: memory that a process writes and that the kernel reads at an overflow by
+ * its own address, so that no page can be absent. The process defines the contents, for example a
+ * shadow stack that its layout refers to.
  */
 #include <linux/fs.h>
 #include <linux/module.h>
@@ -22,7 +22,7 @@ static LIST_HEAD(tunnels);
 static DEFINE_MUTEX(tunnels_lock);
 static uint tunnel_count;
 
-/* The mapping was split, moved or copied: it is plain memory from here on. */
+/* The mapping was split, moved or copied, so it is plain memory from now on. */
 static void opened(struct vm_area_struct *vma)
 {
 	struct varid_tunnel_memory *tunnel = vma->vm_private_data;
@@ -40,7 +40,7 @@ static const struct vm_operations_struct operations = {
 	.close = closed,
 };
 
-/* The first and only mapping of a file that is no session; its lock is held. */
+/* Makes the only mapping of a file that is not a session. The caller holds the file's lock. */
 int varid_tunnel_map(struct varid_tunnel_memory **mapped, struct vm_area_struct *vma)
 {
 	unsigned long size = vma->vm_end - vma->vm_start;
@@ -81,7 +81,7 @@ failed:
 	return result;
 }
 
-/* The file's last user is gone, and with it every mapping. */
+/* Called when the last user of the file is gone, and with it every mapping. */
 void varid_tunnel_free(struct varid_tunnel_memory *tunnel)
 {
 	mutex_lock(&tunnels_lock);
@@ -93,7 +93,7 @@ void varid_tunnel_free(struct varid_tunnel_memory *tunnel)
 	kfree(tunnel);
 }
 
-/* The tunnel of a process, or NULL. Under RCU. */
+/* Returns the tunnel of a process, or NULL. Under RCU. */
 const struct varid_tunnel_memory *varid_tunnel_of(const struct mm_struct *mm)
 {
 	struct varid_tunnel_memory *tunnel;

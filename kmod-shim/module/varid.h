@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What the parts of the module know of one another. */
+/* The internal interfaces between the files of the module. */
 #ifndef VARID_MODULE_INTERNAL_H
 #define VARID_MODULE_INTERNAL_H
 
@@ -13,7 +13,7 @@
 
 #include "varid_module.h"
 
-/* targets.c: who may be sampled. */
+/* targets.c: the processes that may be sampled. */
 
 struct varid_node {
 	struct hlist_node link;
@@ -22,7 +22,7 @@ struct varid_node {
 	struct varid_target target;
 };
 
-/* Whose processes a session may look at. */
+/* Limits the processes that a session may sample to all, or those of its opener. */
 struct varid_rights {
 	bool all;
 	const struct cred *opener;
@@ -45,9 +45,9 @@ const struct varid_target *varid_target_of_current(struct varid_targets *targets
 
 struct varid_tunnel_memory {
 	struct list_head link;
-	struct mm_struct *mm; /* only compared */
+	struct mm_struct *mm; /* only for comparison */
 	void *memory;
-	u64 start; /* in the process; 0: no longer known */
+	u64 start; /* address in the process; 0: no longer known */
 	u64 size;
 };
 
@@ -55,14 +55,14 @@ int varid_tunnel_map(struct varid_tunnel_memory **mapped, struct vm_area_struct 
 void varid_tunnel_free(struct varid_tunnel_memory *tunnel);
 const struct varid_tunnel_memory *varid_tunnel_of(const struct mm_struct *mm);
 
-/* sample.c: what happens at an overflow. */
+/* sample.c: the overflow handler. */
 
 struct varid_scratch;
 
-/* Of one CPU. Written by overflows on that CPU only, which one another may interrupt once. */
+/* The ring of one CPU. Only overflows on that CPU write it. They can nest once. */
 struct varid_ring {
 	struct varid_session *session;
-	struct varid_module_ring *control; /* and the data in the pages after it */
+	struct varid_module_ring *control; /* the data is in the pages after it */
 	u8 *data;
 	u32 size;
 	bool busy;
@@ -77,14 +77,14 @@ struct varid_event {
 	struct perf_event *event;
 	u32 id;
 	u32 flags;
-	bool clock;  /* a software clock: its period is what it was last armed with */
+	bool clock;  /* a software clock, whose period is the one that it was last armed with */
 	u64 armed;
-	s64 jitter;  /* part of the period that is not the rate's */
+	s64 jitter;  /* random part of the period */
 	u32 random;
 };
 
 struct varid_session {
-	struct mutex lock; /* of everything but what an overflow changes */
+	struct mutex lock; /* protects everything that overflows do not change */
 	wait_queue_head_t readers;
 	struct varid_targets targets;
 	u32 ring_pages;

@@ -2,12 +2,18 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what is there of a context | `parts`, `ids` |
-//! | how is each part written | `tables`, `nodes`, `marks`, of the fields in `payload` |
-//! | how is the file divided, and what if a chunk is damaged | `chunk`, `chunks` |
-//! | how is it written, what survives a kill or a full disk | `writer`, `known`, `open_chunks`, `chunk_file` |
-//! | how is it read, and how much of it at most | `reader`, `cells`, `limits` |
-//! | what had sessions before it | `calls_tsv` |
+//! | the data of a context
+//! `parts`, `ids` |
+//! | the encoding of each part
+//! `tables`, `nodes`, `marks`, with the fields of `payload` |
+//! | the structure of the file, and damaged chunks
+//! `chunk`, `chunks` |
+//! | writing, and surviving a kill or a full disk
+//! `writer`, `known`, `open_chunks`, `chunk_file` |
+//! | reading, and its limits
+//! `reader`, `cells`, `limits` |
+//! | the format of older sessions
+//! `calls_tsv` |
 
 mod calls_tsv;
 mod cells;
@@ -99,7 +105,7 @@ pub struct Contexts {
     damage: Option<String>,
 }
 
-/// Reads the contexts of a session in either form. None: nothing was counted.
+/// Reads the contexts of a session in either form. None if nothing was counted.
 pub(crate) fn read(dir: &Path) -> Result<Option<Contexts>> {
     match reader::read(dir)? {
         Some(contexts) => Ok(Some(contexts)),
@@ -108,7 +114,7 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Contexts>> {
 }
 
 impl Contexts {
-    /// Returns what was counted.
+    /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> &[ContextCounter] {
         &self.counters
@@ -127,13 +133,13 @@ impl Contexts {
         &self.processes
     }
 
-    /// Returns the methods. Several may have the same address: each is what the address meant at the time of its nodes.
+    /// Returns the methods. Several may have the same address, which then changed its meaning between their nodes.
     #[must_use]
     pub fn methods(&self) -> &[ContextMethod] {
         &self.methods
     }
 
-    /// Returns a method. None: it is not of these contexts.
+    /// Returns a method. None if these contexts do not have it.
     #[must_use]
     pub fn method(&self, method: MethodId) -> Option<&ContextMethod> {
         self.methods.get(method.index())
@@ -145,7 +151,7 @@ impl Contexts {
         &self.sites
     }
 
-    /// Returns a call site. None: it is not of these contexts.
+    /// Returns a call site. None if these contexts do not have it.
     #[must_use]
     pub fn site(&self, site: SiteId) -> Option<&ContextSite> {
         self.sites.get(site.index())
@@ -162,19 +168,19 @@ impl Contexts {
         (0..self.nodes.len()).map(NodeId::at)
     }
 
-    /// Returns a node. None: it is not of these contexts.
+    /// Returns a node. None if these contexts do not have it.
     #[must_use]
     pub fn node(&self, node: NodeId) -> Option<&ContextNode> {
         self.nodes.get(node.index())
     }
 
-    /// Returns the method of a node. Its process and address are the node's.
+    /// Returns the method of a node. It has the node's process and address.
     #[must_use]
     pub fn method_of(&self, node: NodeId) -> Option<MethodId> {
         self.node_methods.get(node.index()).copied()
     }
 
-    /// Returns the counts of a node by counter and place. No value is 0: what is not there was not counted.
+    /// Returns the counts of a node by counter and place. Counts of 0 are omitted.
     #[must_use]
     pub fn counts(&self, node: NodeId) -> &[ContextCount] {
         self.counts.of(node)
@@ -200,7 +206,8 @@ impl Contexts {
         &self.traces
     }
 
-    /// Says where the file is cut or damaged. Everything that comes before is here. None: all of the file is.
+    /// Returns the position at which the file is cut or damaged. Everything before it has been read. None if the file
+    /// is complete.
     #[must_use]
     pub fn damage(&self) -> Option<&str> {
         self.damage.as_deref()

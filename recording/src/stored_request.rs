@@ -1,4 +1,4 @@
-//! How does a session store what it was asked for?
+//! The request for a recording, as the session stores it.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -7,13 +7,14 @@ use serde_json::{Map, Value};
 /// The most bytes of a request, as JSON.
 const MAX_BYTES: usize = 64 << 10;
 
-/// What a session was asked for: a JSON object of 64 KiB at most. Its keys are those of the program that recorded the session.
+/// The request for a recording: a JSON object of at most 64 KiB. Its keys are those of the program that recorded the
+/// session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct StoredRequest(Map<String, Value>);
 
 impl StoredRequest {
-    /// Creates the stored form of a request. `None` if that is not an object, or is too long.
+    /// Creates the stored form of a request. None if it is not a JSON object, or is too long.
     pub fn new<T: Serialize>(request: &T) -> Option<Self> {
         match serde_json::to_value(request) {
             Ok(Value::Object(object)) => Self::bounded(object),
@@ -57,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_request_that_is_too_long_is_neither_stored_nor_read() {
-        // {"a":"…"} has eight bytes beside the text.
+        // {"a":"…"} has eight bytes besides the text.
         let of = |length| json!({"a": "x".repeat(length)});
         assert!(StoredRequest::new(&of(MAX_BYTES - 8)).is_some());
         let long = of(MAX_BYTES - 7);

@@ -1,4 +1,4 @@
-//! Which app runs? A workload in artvm.
+//! An app: a workload that artvm runs.
 
 use crate::code::Code;
 use crate::release::Release;
@@ -8,28 +8,28 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Results of the models for the runs of tests, lines of PACKAGE METHOD N RESULT, written by `expected.py golden`, which
-/// `expected.py verify` computes again.
+/// The models' results for the runs of the tests: lines of PACKAGE METHOD N RESULT, written by `expected.py golden`.
+/// `expected.py verify` computes them again.
 const GOLDEN: &str = include_str!("../workloads/golden.txt");
 
 /// A run of a workload's method.
 #[derive(Debug, Clone)]
 pub struct App {
     testbed: &'static Testbed,
-    /// The workload: its package is org.example.NAME.
+    /// The name of the workload. Its package is org.example.NAME.
     pub name: &'static str,
     method: String,
     rounds: u32,
     release: Release,
     options: Vec<String>,
-    /// What its environment has beside what the test's has.
+    /// Environment variables that are added to the test's.
     variables: Vec<String>,
-    /// The options for the dex file, and the file that is mapped for it, where it is not only interpreted.
+    /// The options for the dex file, and the file that is mapped for it. None if the app is only interpreted.
     code: Option<(Vec<String>, PathBuf)>,
 }
 
 impl App {
-    /// `org.example.NAME.Main.METHOD(rounds)`.
+    /// Makes a run of `org.example.NAME.Main.METHOD(rounds)`.
     pub fn new(name: &'static str, method: &str, rounds: u32) -> Result<Self> {
         Ok(Self {
             testbed: testbed()?,
@@ -43,60 +43,59 @@ impl App {
         })
     }
 
-    /// With a further option of artvm.
+    /// Adds an option of artvm.
     #[must_use]
     pub fn option(mut self, option: impl Into<String>) -> Self {
         self.options.push(option.into());
         self
     }
 
-    /// With further options of artvm.
+    /// Adds options of artvm.
     #[must_use]
     pub fn options(self, options: &[&str]) -> Self {
         options.iter().fold(self, |app, option| app.option(*option))
     }
 
-    /// With a variable in its environment.
+    /// Adds an environment variable.
     #[must_use]
     pub(crate) fn variable(mut self, name: &str, value: &Path) -> Self {
         self.variables.push(format!("{name}={}", value.display()));
         self
     }
 
-    /// With the test's environment.
+    /// Adds the test's environment variables.
     #[must_use]
     pub(crate) fn without_variables(mut self) -> Self {
         self.variables.clear();
         self
     }
 
-    /// The same method, run for so many rounds.
+    /// Returns the same method with this number of rounds.
     #[must_use]
     pub(crate) fn of_rounds(mut self, rounds: u32) -> Self {
         self.rounds = rounds;
         self
     }
 
-    /// Executed so in its release; what that needs is brought up to date.
+    /// Executes the app by `code` in its release. The necessary files are brought up to date.
     pub fn executed_by(self, code: Code) -> Result<Self> {
         self.compiled(code, &[])
     }
 
-    /// The same, where the code that is written ahead of time is written with these options of the compiler.
+    /// Like [`executed_by`](Self::executed_by), with these options for the ahead-of-time compiler.
     pub fn compiled(mut self, code: Code, compiler: &[&str]) -> Result<Self> {
         self.code = Some(code.options(self.release, self.testbed, &self.dex(), compiler)?);
         Ok(self)
     }
 
-    /// With these options for the dex file: its code is elsewhere than on this machine, where `mapped` is
-    /// mapped last.
+    /// Uses these options for the dex file. The code is not on this machine, and `mapped` is mapped last.
     #[must_use]
     pub(crate) fn with_code_options(mut self, options: Vec<String>, mapped: PathBuf) -> Self {
         self.code = Some((options, mapped));
         self
     }
 
-    /// What the app maps last.
+    /// Returns the files that the app maps last.
     pub fn mapped_files(&self) -> Vec<String> {
         let code = self.code.as_ref().map(|(_, mapped)| mapped.clone());
         let code = code.unwrap_or_else(|| self.dex());
@@ -107,19 +106,19 @@ impl App {
         files.map(|path| path.display().to_string()).collect()
     }
 
-    /// The oat files that the app maps when it is executed so, as the compiler writes them with symbols and unwind information.
+    /// Returns the oat files that the app maps when `code` executes it. They have symbols and unwind information.
     pub fn oat_files_with_symbols(&self, code: Code) -> Result<Vec<PathBuf>> {
         code.with_symbols(self.release, self.testbed, &self.dex())
     }
 
-    /// In another release of ART.
+    /// Selects another release of ART.
     #[must_use]
     pub fn in_release(mut self, release: Release) -> Self {
         self.release = release;
         self
     }
 
-    /// The boot class path that it runs on.
+    /// Returns the boot class path of the app.
     pub fn boot_dex(&self) -> PathBuf {
         match self.release {
             Release::Art11 => self.testbed.boot_dex(),
@@ -127,22 +126,22 @@ impl App {
         }
     }
 
-    /// The dex file.
+    /// Returns the dex file.
     pub fn dex(&self) -> PathBuf {
         self.testbed.workloads.join(self.dex_name())
     }
 
-    /// The JNI library, if the workload has one.
+    /// Returns the JNI library, if the workload has one.
     pub fn library(&self) -> Option<PathBuf> {
         Some(self.testbed.workloads.join(self.library_name())).filter(|path| path.exists())
     }
 
-    /// artvm's command line.
+    /// Returns artvm's command line.
     pub fn arguments(&self) -> Vec<String> {
         self.arguments_in(&self.testbed.release, &self.testbed.workloads)
     }
 
-    /// artvm's command line where artvm and the workloads are in other folders.
+    /// Returns artvm's command line for other folders of artvm and of the workloads.
     pub fn arguments_in(&self, release: &Path, workloads: &Path) -> Vec<String> {
         let path = |path: PathBuf| path.display().to_string();
         let package = format!("org.example.{}", self.name);
@@ -181,7 +180,7 @@ impl App {
         format!("lib{}.so", self.name)
     }
 
-    /// The app as a command, without varid.
+    /// Returns the app as a command, without varid.
     pub fn command(&self) -> Command {
         let arguments = self.arguments();
         let mut command = Command::new(&arguments[0]);
@@ -189,7 +188,7 @@ impl App {
         command
     }
 
-    /// What the app prints when nobody looks: a golden result, or the model's.
+    /// Returns the output of the app without a profiler, as a golden result or from the model.
     pub fn expected(&self) -> Result<String> {
         let run = format!("{} {} {} ", self.name, self.method, self.rounds);
         let mut golden = GOLDEN.lines().filter_map(|line| line.strip_prefix(&run));
@@ -199,7 +198,7 @@ impl App {
         }
     }
 
-    /// The same from a model of the workload in Python, which takes up to ten seconds.
+    /// Computes the output by the workload's model in Python, which takes up to ten seconds.
     fn computed(&self) -> Result<String> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/workloads/expected.py");
         let output = Command::new(script)

@@ -1,7 +1,7 @@
-//! What does varid do on an ARM board? One is booted for each test program that asks, with the programs under test on it.
+//! Boots an ARM board with the programs under test, once for each test program that needs it.
 //!
-//! The board is QEMU's, its kernel and its root file system are Debian's (`board/` beside this folder). Tests reach it by
-//! adb, over a server of its own. Emulator and server end with the test program, whatever it dies of.
+//! QEMU emulates the board. Its kernel and root file system are Debian's (`board/` beside this folder). Tests connect
+//! by adb through a server of their own. Emulator and server end with the test program, however it ends.
 
 mod compiled;
 mod emulator;
@@ -24,7 +24,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the board's processor understands, as the scripts of `board/` call it.
+/// The processor of a board, as the scripts of `board/` name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Processor {
     /// 64-bit ARM: a Cortex-A57.
@@ -41,7 +41,7 @@ impl Processor {
         }
     }
 
-    /// As the names of cross compilers have it.
+    /// Returns the prefix of cross compilers.
     fn triplet(self) -> &'static str {
         match self {
             Self::Arm64 => "aarch64-linux-gnu",
@@ -50,7 +50,7 @@ impl Processor {
     }
 }
 
-/// A board that is up.
+/// A running board.
 #[derive(Debug)]
 pub struct Board {
     processor: Processor,
@@ -59,15 +59,15 @@ pub struct Board {
     serial: String,
 }
 
-/// A board that came up, or why it did not.
+/// A running board, or the reason why it did not boot.
 type Booted = std::result::Result<Mutex<Board>, String>;
 
-/// The 64-bit board, for one test at a time; None, and the reason is printed: the test must be left out.
+/// Returns the 64-bit board, for one test at a time. None if the test must be skipped; the reason is printed.
 pub fn board(test: &str) -> Result<Option<MutexGuard<'static, Board>>> {
     board_of(Processor::Arm64, test)
 }
 
-/// The board with this processor, likewise.
+/// Like [`board`], for the board with this processor.
 pub fn board_of(processor: Processor, test: &str) -> Result<Option<MutexGuard<'static, Board>>> {
     static ARM64: OnceLock<Booted> = OnceLock::new();
     static ARMHF: OnceLock<Booted> = OnceLock::new();
@@ -81,7 +81,7 @@ pub fn board_of(processor: Processor, test: &str) -> Result<Option<MutexGuard<'s
     let boot = || Board::boot(processor, made).map_err(|error| format!("{error:#}"));
     match board.get_or_init(|| boot().map(Mutex::new)) {
         Err(error) => bail!("{error}"),
-        // A test that failed leaves a board on which others may still pass.
+        // After a failed test, other tests may still pass on the board.
         Ok(board) => Ok(Some(board.lock().unwrap_or_else(PoisonError::into_inner))),
     }
 }
@@ -113,12 +113,13 @@ impl Board {
         Ok(board)
     }
 
-    /// Returns when adb speaks with the board; fails if it never does. A connection that was too slow to come about is made again.
+    /// Waits until adb is connected to the board. Fails if that never happens. A connection that takes too long is made
+    /// again.
     pub fn await_adb(&self) -> Result<()> {
         let begun = Instant::now();
         let (name, value) = self.environment();
         let adb = |words: &[&str]| {
-            // What is half connected answers nothing.
+            // A half-open connection never answers.
             let mut adb = Command::new("timeout");
             adb.args(["60", "adb"]).args(words).env(name, value);
             adb.stdin(Stdio::null()).output()
@@ -133,42 +134,42 @@ impl Board {
                 begun.elapsed() < emulator::LIMIT,
                 "{connected:?}\n{answer:?}"
             );
-            // There may be nothing to end.
+            // There may be no connection to close.
             let _ = self.unplug();
             std::thread::sleep(Duration::from_millis(100));
         }
     }
 
-    /// adb, speaking with this board, ready for its command.
+    /// Returns adb as a command for this board.
     pub fn adb(&self) -> Command {
         let mut adb = self.server.adb();
         adb.args(["-s", &self.serial]).stdin(Stdio::null());
         adb
     }
 
-    /// The board's serial number, for programs that call adb themselves in [`Self::environment`].
+    /// Returns the board's serial number, for programs that call adb themselves in [`Self::environment`].
     pub fn serial(&self) -> &str {
         &self.serial
     }
 
-    /// The variable by which adb finds the board's server.
+    /// Returns the environment variable with the address of the board's adb server.
     pub fn environment(&self) -> (&'static str, &str) {
         self.server.environment()
     }
 
-    /// Ends all of adb's connections to the board, as a cable does that is pulled.
+    /// Closes all of adb's connections to the board, like a pulled cable.
     pub fn unplug(&self) -> Result<()> {
         let mut disconnect = self.server.adb();
         let done = disconnect.args(["disconnect", &self.serial]).output()?;
         succeeded(&disconnect, done)
     }
 
-    /// What a script for the board's shell prints, and its exit status.
+    /// Runs a script in the board's shell. Returns its output and exit status.
     pub fn shell(&self, script: &str) -> Result<Output> {
         Ok(self.adb().args(["shell", script]).output()?)
     }
 
-    /// What a script prints that must succeed.
+    /// Runs a script that must succeed, and returns its output.
     pub fn check(&self, script: &str) -> Result<String> {
         let output = self.shell(script)?;
         ensure!(
@@ -181,7 +182,7 @@ impl Board {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// Copies files to the board: `FOLDER/.` stands for all that is in a folder.
+    /// Copies files to the board. `FOLDER/.` means the contents of a folder.
     pub fn push<P: AsRef<OsStr>>(&self, from: impl IntoIterator<Item = P>, to: &str) -> Result<()> {
         let mut push = self.adb();
         let pushed = push.arg("push").args(from).arg(to).output()?;
@@ -195,7 +196,7 @@ impl Board {
         succeeded(&pull, pulled)
     }
 
-    /// Records an app to its end on the board and fetches the session; the app's result must be the right one.
+    /// Records an app on the board until it ends, and fetches the session. The app's result must be correct.
     pub fn record(&self, app: &App, options: &[&str]) -> Result<Recording> {
         let (programs, session) = (Self::PROGRAMS, Self::SESSION);
         let output = self.shell(&format!(
@@ -213,19 +214,19 @@ impl Board {
         Ok(recording)
     }
 
-    /// What the kernel has printed since the power on: warnings and worse.
+    /// Returns the kernel's warnings and errors since boot.
     pub fn console(&self) -> String {
         self.emulator.console()
     }
 
-    /// Returns when something has been written to /dev/console: that is heard without adb, too.
+    /// Waits for a text on /dev/console, which does not need adb.
     pub fn await_console(&self, what: &str) -> Result<()> {
         self.emulator.await_console(what)
     }
 }
 
-/// What the console shows of each of so many runs on a board of their own, where two are alike to the nanosecond: of a script,
-/// in a folder with the programs under test. None, and the reason is printed: the test must be left out.
+/// Runs a script on several fresh boards, one after the other, in a folder with the programs under test. Runs are equal
+/// to the nanosecond. Returns the console output of each. None if the test must be skipped; the reason is printed.
 pub fn run_on_board(
     processor: Processor,
     test: &str,
@@ -240,7 +241,8 @@ pub fn run_on_board(
     consoles.collect::<Result<_>>().map(Some)
 }
 
-/// The same for one run, on a board that differs: by some more programs, and by options of QEMU. They are made if there is a board.
+/// Like [`run_on_board`], for one run on a board with more programs and options of QEMU, which are made if there is a
+/// board.
 pub fn run_on_other_board(
     processor: Processor,
     test: &str,
@@ -254,7 +256,7 @@ pub fn run_on_other_board(
     run_job(made, job(made, script, &programs)?.path(), options).map(Some)
 }
 
-/// A folder with the programs under test, some more, and a script as `run`.
+/// Makes a folder with the programs under test, more programs, and a script as `run`.
 fn job(made: &Made, script: &str, programs: &[PathBuf]) -> Result<tempfile::TempDir> {
     let job = tempfile::tempdir()?;
     for program in made.programs()?.iter().chain(programs) {
@@ -267,7 +269,7 @@ fn job(made: &Made, script: &str, programs: &[PathBuf]) -> Result<tempfile::Temp
     Ok(job)
 }
 
-/// What the console shows of a job that must succeed.
+/// Runs a job that must succeed, and returns its console output.
 fn run_job(made: &Made, job: &Path, options: Vec<OsString>) -> Result<String> {
     let mut boot = made.boot();
     boot.arg("run").arg(job).args(options);

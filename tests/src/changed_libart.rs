@@ -1,4 +1,5 @@
-//! What is a build of ART that nobody has seen? ART 11 whose classes have fields more, built from Debian's source for x86-64.
+//! A build of ART that varid does not know: ART 11 with additional fields in its classes, built from Debian's source
+//! for x86-64.
 
 use crate::testbed::{run, testbed};
 use anyhow::{Context, Result};
@@ -6,12 +7,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The library and what its compiler says of it, as `tests/art11/changed.sh` leaves them.
+/// The library and the compiler's debug information, as built by `tests/art11/changed.sh`.
 #[derive(Debug)]
 pub struct ChangedLibart(PathBuf);
 
 impl ChangedLibart {
-    /// Built, if it is not there.
+    /// Builds the library if necessary.
     pub fn built() -> Result<Self> {
         let release = &testbed()?.release;
         let target = release.parent().unwrap_or(Path::new("target"));
@@ -22,12 +23,12 @@ impl ChangedLibart {
         Ok(Self(release.join("art11-changed")))
     }
 
-    /// The library.
+    /// Returns the path of the library.
     pub fn path(&self) -> PathBuf {
         self.0.join("libart.so.0")
     }
 
-    /// Where the compiler has put fields, by their names in the tunnel's layout.
+    /// Returns the compiler's offsets of fields, by their names in the tunnel's layout.
     pub fn compiled_layout(&self) -> Result<BTreeMap<String, u16>> {
         let path = self.0.join("layout.h");
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;

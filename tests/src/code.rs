@@ -1,4 +1,5 @@
-//! What executes an app in ART? The interpreter, or code of ART's compiler, which is built from Debian's source.
+//! The ways in which ART executes an app: the interpreters, or code of ART's compiler, which is built from Debian's
+//! source.
 
 use crate::release::Release;
 use crate::testbed::{Testbed, run};
@@ -6,37 +7,37 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What executes an app's methods.
+/// How an app's methods are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     /// The interpreter: `-Xint`.
     Interpreted,
     /// ART 14's switch interpreter: `artvm --int`.
     Switch,
-    /// Code that the JIT writes while the app runs.
+    /// Code that the JIT compiles while the app runs.
     Jit,
-    /// Code of a boot image, in which the app is a part of the boot class path.
+    /// Code of a boot image. The app is a part of the boot class path.
     Image,
-    /// Code in an .odex beside the dex file, which a class loader of the app loads; the boot class path has an image.
+    /// Code in an .odex beside the dex file, which a class loader of the app loads. The boot class path has an image.
     Odex(DexFormat),
-    /// The same, with the JIT for what the .odex does not have.
+    /// Like `Odex`, with the JIT for methods that the .odex does not have.
     Mixed,
 }
 
-/// How the dex code in a .vdex is written.
+/// The format of the dex code in a .vdex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DexFormat {
-    /// As compact dex, which is the compiler's own choice.
+    /// Compact dex, the compiler's default.
     Compact,
-    /// As in the dex file.
+    /// The format of the dex file.
     Plain,
 }
 
 impl Code {
-    /// What of an app's code the JIT has not to compile.
+    /// The code that the JIT need not compile.
     const MIXED_ODEX: Self = Self::Odex(DexFormat::Compact);
 
-    /// All that is compiled.
+    /// All kinds of compiled code.
     pub const COMPILED: [Self; 5] = [
         Self::Jit,
         Self::Image,
@@ -45,19 +46,19 @@ impl Code {
         Self::Mixed,
     ];
 
-    /// Whether ART's compiler has written code for it.
+    /// Returns true if ART's compiler writes the code ahead of time.
     pub(crate) const fn is_compiled(self) -> bool {
         !matches!(self, Self::Interpreted | Self::Switch)
     }
 
-    /// Whether the JIT compiles some of the methods.
+    /// Returns true if the JIT compiles some of the methods.
     #[must_use]
     pub const fn has_jit(self) -> bool {
         matches!(self, Self::Jit | Self::Mixed)
     }
 
-    /// artvm's options for an app's dex file, whose code is brought up to date, and the file by which it is seen that a process has mapped the
-    /// app. `compiler`: options for what the compiler writes ahead of time.
+    /// Returns artvm's options for an app's dex file, whose code is brought up to date, and the file whose mapping
+    /// shows that a process has mapped the app. `compiler` has options for the ahead-of-time compiler.
     pub(crate) fn options(
         self,
         release: Release,
@@ -82,7 +83,7 @@ impl Code {
         };
         self.write(&special, &usual, dex, compiler)?;
         if special.folder != usual.folder {
-            // The image whose code an app's calls.
+            // The image that the app's code calls.
             self.write(&usual, &usual, dex, &[])?;
         }
         let mapped = self.oat_files(&special.folder, dex).pop();
@@ -90,7 +91,7 @@ impl Code {
         Ok((arguments, mapped.unwrap_or_else(|| dex.to_owned())))
     }
 
-    /// artvm's options where the app's code is below a folder, and the image whose code it calls below `usual`.
+    /// Returns artvm's options for code of the app below `folder` that calls the image below `usual`.
     fn arguments(self, usual: &Path, folder: &Path, dex: &Path) -> Result<Vec<String>> {
         let text = |path: &Path| path.display().to_string();
         let name = dex.file_name().context("no dex file")?;
@@ -118,7 +119,8 @@ impl Code {
         })
     }
 
-    /// Has a compiler write the code of an app, if it writes any ahead of time. `usual`: what writes the image whose code an app's calls.
+    /// Compiles an app, if its code is written ahead of time. `usual` is the compiler of the image that the app's code
+    /// calls.
     fn write(
         self,
         compiler: &Compiler,
@@ -132,7 +134,7 @@ impl Code {
             Self::Image => compiler.compile("image", &[&image_with(folder, dex), dex], options),
             Self::Odex(format) => {
                 compiler.compile("image", &[&folder.join("boot")], options)?;
-                // The image whose code this one calls, whatever it was compiled with.
+                // The image that this code calls, whatever its compiler options.
                 let image = usual.folder.join("boot");
                 let odex = folder.join(format.folder());
                 let options = [&[format.level()], options].concat();
@@ -142,7 +144,8 @@ impl Code {
         }
     }
 
-    /// The oat files that an app's process maps, below a folder of what the compiler writes, and of these the one that has the app's code.
+    /// Returns the oat files that an app's process maps, below a folder of the compiler's output, and the one with the
+    /// app's code.
     fn oat_files(self, folder: &Path, dex: &Path) -> Vec<PathBuf> {
         let name = dex.file_stem().unwrap_or_default().to_string_lossy();
         match self {
@@ -165,7 +168,7 @@ impl Code {
         }
     }
 
-    /// The oat files that the process maps as the compiler writes them with symbols and unwind information: the code is the same.
+    /// Returns the mapped oat files with symbols and unwind information. Their code is the same.
     pub(crate) fn with_symbols(
         self,
         release: Release,
@@ -179,7 +182,7 @@ impl Code {
     }
 }
 
-/// The folder of a boot image in which an app is a part of the boot class path.
+/// Returns the folder of a boot image that includes the app in the boot class path.
 fn image_with(folder: &Path, dex: &Path) -> PathBuf {
     folder
         .join("image")
@@ -202,17 +205,17 @@ impl DexFormat {
     }
 }
 
-/// A script that has to do with ART's compiler.
+/// Returns a script for ART's compiler.
 fn script(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// The compiler of a release that writes code ahead of time.
+/// The ahead-of-time compiler of a release.
 #[derive(Debug, Clone)]
 struct Compiler {
     /// The folder with `dex2oat` and `boot.dex`.
     release: PathBuf,
-    /// The folder of what it writes.
+    /// The folder of its output.
     folder: PathBuf,
 }
 
@@ -230,7 +233,7 @@ impl Compiler {
         }
     }
 
-    /// The same, which writes into a folder below.
+    /// Returns the same compiler with an output folder below this one.
     fn below(&self, name: &Path) -> Self {
         Self {
             folder: self.folder.join(name),
@@ -238,7 +241,7 @@ impl Compiler {
         }
     }
 
-    /// Runs it.
+    /// Runs the compiler.
     fn compile(&self, kind: &str, arguments: &[&Path], options: &[&str]) -> Result<()> {
         let mut script = Command::new(script("art11/compile.sh"));
         script.arg(&self.release).arg(kind).args(arguments);

@@ -1,9 +1,9 @@
-//! What does a command print?
+//! Runs commands and returns their output.
 
 use anyhow::{Context, Result, ensure};
 use std::process::Command;
 
-/// What a command prints on standard output; it must succeed.
+/// Returns a command's standard output. The command must succeed.
 pub fn printed(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("{command:?}"))?;
     ensure!(

@@ -1,10 +1,10 @@
-//! How are the C programs of the tests compiled?
+//! Compiles the C programs of the tests.
 
 use anyhow::{Result, ensure};
 use std::path::Path;
 use std::process::Command;
 
-/// Compiles the program `name` of `system/host` into a folder; its path is `folder/name`.
+/// Compiles the program `name` of `system/host` to `folder/name`.
 pub fn compile(name: &str, folder: &Path) -> Result<()> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/host");
     let cc = Command::new("cc")

@@ -1,17 +1,17 @@
-//! What a session's contexts.data counts, by a reader of its own: it takes the format from docs/session-format.md.
+//! Reads a session's contexts.data independently of varid, from the format in docs/session-format.md.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Kinds of chunks.
+/// The kinds of chunks.
 const COUNTERS: u8 = 1;
 const COUNTS: u8 = 6;
 
-/// The sum of each counter over all nodes and places of a file.
+/// Returns the sum of each counter over all nodes and places of a file.
 ///
 /// # Errors
-/// The file cannot be read, or is not as the format says.
+/// The file cannot be read, or violates the format.
 pub fn counter_sums(path: &Path) -> Result<BTreeMap<String, u64>> {
     let file = std::fs::read(path).with_context(|| format!("{path:?}"))?;
     ensure!(
@@ -44,10 +44,11 @@ pub fn counter_sums(path: &Path) -> Result<BTreeMap<String, u64>> {
     Ok(sums)
 }
 
-/// Node, counter, place and 1 or 0 for none: what a later value replaces.
+/// The key of a value: node, counter, place, and whether there is a place (1 or 0). A later value with the same key
+/// replaces it.
 type Cell = (u64, u64, u64);
 
-/// What is left of a payload.
+/// The rest of a payload.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -69,7 +70,8 @@ impl<'a> Fields<'a> {
         Ok(number)
     }
 
-    /// A number that is written as its distance from another one: twice that, or twice that less one for a lower number.
+    /// Reads a number that is encoded as its difference to another one: twice the difference, or twice its absolute
+    /// value minus one if it is negative.
     fn near(&mut self, other: u64) -> Result<u64> {
         let distance = self.number()?;
         Ok(match distance % 2 {

@@ -1,4 +1,4 @@
-//! Which dex files do tests read beside those of the testbed?
+//! Dex files that tests read in addition to those of the testbed.
 
 use crate::scale::{Scale, scale};
 use crate::testbed::skipped;
@@ -6,20 +6,21 @@ use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What `tests/corpus/fetch.sh` exits with where it cannot reach what it fetches.
+/// Exit status of `tests/corpus/fetch.sh` if its sources are unreachable.
 const UNREACHABLE: i32 = 77;
 
-/// Those that `tests/corpus/build.sh` assembles of what compilers seldom write.
+/// Returns the dex files that `tests/corpus/build.sh` assembles from code that compilers rarely write.
 pub fn assembled_dex_files() -> Result<Vec<PathBuf>> {
     let (output, folder) = corpus("build.sh", "smali")?;
     ensure!(output.status.success(), "build.sh: {}", said(&output));
     dex_files(&folder)
 }
 
-/// In the gate larger ones of real apps are left out.
+/// The maximum size of a real app's dex file in the gate.
 const LARGE: u64 = 2 << 20;
 
-/// Those of real apps, which `tests/corpus/fetch.sh` fetches once; none where it cannot, which is said.
+/// Returns the dex files of real apps, which `tests/corpus/fetch.sh` fetches once. None if it cannot; the reason is
+/// printed.
 pub fn fetched_dex_files() -> Result<Option<Vec<PathBuf>>> {
     let (output, folder) = corpus("fetch.sh", "apps")?;
     if output.status.code() == Some(UNREACHABLE) {
@@ -34,7 +35,7 @@ pub fn fetched_dex_files() -> Result<Option<Vec<PathBuf>>> {
     Ok(Some(files))
 }
 
-/// The dex files of a folder and of those in it, sorted.
+/// Returns the dex files of a folder and its subfolders, sorted.
 pub fn dex_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -54,7 +55,7 @@ fn corpus(script: &str, name: &str) -> Result<(Output, PathBuf)> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("corpus")
         .join(script);
-    // This program is TARGET/PROFILE/deps/NAME.
+    // The path of this program is TARGET/PROFILE/deps/NAME.
     let program = std::env::current_exe()?;
     let target = program
         .ancestors()

@@ -1,4 +1,4 @@
-//! What do the viewers of all exported formats see?
+//! Compares the methods that viewers of all exported formats show.
 
 use crate::command::printed;
 use crate::testbed::{skipped, testbed};
@@ -22,7 +22,7 @@ const FORMATS: [&str; 12] = [
     "otlp",
 ];
 
-/// Writes a session in all formats into a folder, and its report in JSON, as `exports.py` reads them.
+/// Exports a session into a folder in all formats and as a JSON report, as expected by `exports.py`.
 pub fn export_all(session: &Path, folder: &Path, options: &[&str], by: &str) -> Result<()> {
     for format in FORMATS {
         let mut varid = testbed()?.varid();
@@ -36,8 +36,8 @@ pub fn export_all(session: &Path, folder: &Path, options: &[&str], by: &str) -> 
     Ok(std::fs::write(folder.join("report"), report)?)
 }
 
-/// Viewers that are programs read the exports in a folder, and name the heaviest methods that `exports.py` has found. What
-/// `callgrind_annotate` prints.
+/// Runs the viewers that are programs on the exports in a folder. They must name the heaviest methods that `exports.py`
+/// has found. Returns the output of `callgrind_annotate`.
 pub fn viewers_read(folder: &Path, found: &Value) -> Result<String> {
     let path = |name: &str| folder.join(name);
     let graph = printed(Command::new("dot").arg("-Tplain").arg(path("dot")))?;
@@ -53,8 +53,8 @@ pub fn viewers_read(folder: &Path, found: &Value) -> Result<String> {
     ensure!(complaints.is_empty(), "callgrind_annotate: {complaints}");
     let annotated = String::from_utf8(annotated.stdout)?;
     names(&annotated, found)?;
-    // Those that are fetched: speedscope, and the public schemas of Perfetto and OpenTelemetry.
-    // speedscope guesses stacks for callgrind's format, which has none, and fails at some graphs.
+    // These viewers are fetched: speedscope, and the public schemas of Perfetto and OpenTelemetry.
+    // speedscope guesses stacks for callgrind's format, which has none, and fails for some graphs.
     let readable = ["speedscope", "folded", "chrome"].map(path);
     if let Some(printed) = script("speedscope", &readable)? {
         for part in printed.split("== ").skip(1) {
@@ -71,7 +71,7 @@ pub fn viewers_read(folder: &Path, found: &Value) -> Result<String> {
     Ok(annotated)
 }
 
-/// Runs a script of `tests/exports` with its arguments; none: what it needs cannot be fetched here, which is said.
+/// Runs a script of `tests/exports`. None if its dependencies cannot be fetched here; the reason is printed.
 fn script(name: &str, arguments: &[PathBuf]) -> Result<Option<String>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("exports/consumers.sh");
     let mut command = Command::new(script);
@@ -89,8 +89,9 @@ fn script(name: &str, arguments: &[PathBuf]) -> Result<Option<String>> {
     Ok(Some(String::from_utf8(output.stdout)?))
 }
 
-/// What a viewer prints names the heaviest methods. Of a short recording the tenth may be one of many with a few samples, which viewers
-/// leave out, each in its own way: those count that have 4 % of all, of which there are 25 at most.
+/// Checks that a viewer's output names the heaviest methods. In a short recording the tenth may be one of many with a
+/// few samples, which viewers omit by different rules. Therefore only methods with at least 4 % count, of which there
+/// are at most 25.
 fn names(printed: &str, found: &Value) -> Result<()> {
     let heaviest = found["heaviest"].as_object().context("no methods")?;
     let whole = found["whole"].as_f64().context("no sum")?;
@@ -98,7 +99,7 @@ fn names(printed: &str, found: &Value) -> Result<()> {
         if weight.as_f64().is_none_or(|weight| weight * 25.0 < whole) {
             continue;
         }
-        // Viewers leave template arguments and parameters out, each in its own way.
+        // Viewers omit template arguments and parameters by different rules.
         let name = name.split(['<', '(']).next().unwrap_or(name);
         ensure!(printed.contains(name), "no {name} in\n{printed}");
     }

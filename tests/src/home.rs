@@ -1,4 +1,4 @@
-//! How is a daemon asked? One with a home of its own, which ends with the test.
+//! A daemon with its own home, both of which end with the test.
 
 use crate::command::printed;
 use crate::testbed::testbed;
@@ -7,24 +7,24 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-/// A home for a daemon, and whatever it records there.
+/// The home of a daemon, including its recordings.
 #[derive(Debug)]
 pub struct Home(tempfile::TempDir);
 
 impl Home {
-    /// Nothing is in it.
+    /// Makes an empty home.
     pub fn new() -> Result<Self> {
         Ok(Self(tempfile::tempdir()?))
     }
 
-    /// varid, whose daemon is this one.
+    /// Returns varid as a command that uses this daemon.
     pub fn varid(&self) -> Result<Command> {
         let mut varid = testbed()?.varid();
         varid.env("VARID_HOME", self.0.path().join("home"));
         Ok(varid)
     }
 
-    /// Where a file of this name is, or will be.
+    /// Returns the path of a file with this name.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
@@ -36,13 +36,14 @@ impl Home {
         Ok(path)
     }
 
-    /// What the daemon says of itself.
+    /// Returns the daemon's status.
     pub fn status(&self) -> Result<Value> {
         let status = printed(self.varid()?.args(["status", "--json"]))?;
         Ok(serde_json::from_str(&status)?)
     }
 
-    /// Waits until the daemon says something of its session, as long as it and what it records live.
+    /// Waits until the daemon's status of its session fulfils a condition. Fails if the daemon or a recorded process
+    /// ends before.
     pub fn wait(&self, apps: &mut [&mut Running], until: impl Fn(&Value) -> bool) -> Result<Value> {
         loop {
             let status = self.status()?;
@@ -66,17 +67,17 @@ impl Drop for Home {
     }
 }
 
-/// A process that ends with the test, whatever becomes of that.
+/// A process that ends with the test, whether it passes or fails.
 #[derive(Debug)]
 pub struct Running(pub Child);
 
 impl Running {
-    /// Its id.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.0.id()
     }
 
-    /// Whether it has not ended.
+    /// Returns true if it has not ended.
     pub fn runs(&mut self) -> Result<bool> {
         Ok(self.0.try_wait()?.is_none())
     }
@@ -89,7 +90,7 @@ impl Drop for Running {
     }
 }
 
-/// What a session says of itself.
+/// Returns the manifest of a session.
 pub fn manifest(session: &Path) -> Result<Value> {
     let path = session.join("session.json");
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;

@@ -1,4 +1,4 @@
-//! What does the JIT write, and when?
+//! Records when the JIT writes which code.
 
 use crate::app::App;
 use anyhow::{Result, ensure};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Has an app's JIT note down its code for the oracle; removed with this.
+/// A log of an app's JIT code for the oracle. It is removed when this is dropped.
 #[derive(Debug)]
 pub struct JitLog(TempDir);
 
 impl JitLog {
-    /// Builds what notes it down.
+    /// Builds the logger.
     pub fn new() -> Result<Self> {
         let log = Self(tempfile::tempdir()?);
-        // The JIT may write nothing.
+        // The JIT may not write anything.
         std::fs::write(log.file(), "")?;
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/jit_log.cc");
         let status = Command::new("c++")
@@ -26,14 +26,14 @@ impl JitLog {
         Ok(log)
     }
 
-    /// The app, which writes it.
+    /// Returns the app with logging enabled.
     #[must_use]
     pub fn written_by(&self, app: App) -> App {
         app.variable("LD_PRELOAD", &self.library())
             .variable("JIT_LOG", &self.file())
     }
 
-    /// The file for the oracle.
+    /// Returns the file for the oracle.
     pub fn file(&self) -> PathBuf {
         self.0.path().join("app.jitdump")
     }

@@ -1,6 +1,6 @@
-//! What tests of the whole system share: the programs under test, recordings of real runs, and oracles.
+//! Helpers of the system tests: the programs under test, recordings of real runs, and oracles.
 //!
-//! An oracle (`oracle/`, Python) uses no crate of varid and takes nothing that varid computed for true.
+//! An oracle (`oracle/`, Python) uses no crate of varid, and does not trust any result of varid.
 
 mod app;
 mod board;

@@ -1,4 +1,4 @@
-//! How many samples has each line of a method as leaf, by varid and by perf?
+//! Counts the leaf samples of each line of a method, by varid and by perf.
 
 use crate::command::printed;
 use crate::testbed::testbed;
@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// Samples of lines, `LU.java:33`.
+/// Samples by line, such as `LU.java:33`.
 pub type Lines = BTreeMap<String, u64>;
 
-/// `varid report --by line`: the lines of a method whose own samples it has.
+/// Returns the lines with self samples of a method, by `varid report --by line`.
 pub fn lines_by_varid(session: &Path, method: &str) -> Result<Lines> {
     let mut report = testbed()?.varid();
     report.args(["report", "--by", "line", "--format", "json", "-i"]);
@@ -29,7 +29,7 @@ pub fn lines_by_varid(session: &Path, method: &str) -> Result<Lines> {
     Ok(found)
 }
 
-/// `perf annotate`: the same, of the lines beside which it shows the samples.
+/// Returns the lines by `perf annotate`, from the samples beside them.
 pub fn lines_by_perf_annotate(file: &Path, method: &str) -> Result<Lines> {
     let mut perf = Command::new("perf");
     perf.args(["annotate", "--stdio", "-l", "--show-nr-samples", "-i"])
@@ -37,7 +37,7 @@ pub fn lines_by_perf_annotate(file: &Path, method: &str) -> Result<Lines> {
         .args(["-s", method]);
     let printed = printed(&mut perf)?;
     let (mut found, mut place) = (Lines::new(), None);
-    // `       : 125  ./org/example/LU.java:33`, and below it instructions: `    69 :   11be:   xchg   %ax,%ax`
+    // `       : 125  ./org/example/LU.java:33`, followed by instructions: `    69 :   11be:   xchg   %ax,%ax`
     for line in printed.lines() {
         let Some((samples, rest)) = line.split_once(" :") else {
             continue;
@@ -59,16 +59,16 @@ pub fn lines_by_perf_annotate(file: &Path, method: &str) -> Result<Lines> {
     Ok(found)
 }
 
-/// `perf script`: the same, of what it calls the leaf of each sample.
+/// Returns the lines by `perf script`, from the leaf of each sample.
 pub fn lines_by_perf_script(file: &Path, method: &str) -> Result<Lines> {
     let mut perf = Command::new("perf");
-    // Of other symbols it would look up lines, too, which takes it long.
+    // Without the filter, perf would look up lines of other symbols as well, which is slow.
     perf.args(["script", "-G", "-F", "ip,sym,srcline", "-S", method, "-i"]);
     let printed = printed(perf.arg(file))?;
     let mut found = Lines::new();
     let mut lines = printed.lines();
     while let Some(line) = lines.next() {
-        // The line stands behind that of the symbol.
+        // The line follows the symbol's line.
         if line.split_whitespace().nth(1) == Some(method) {
             let place = lines.next().context("no line of a symbol")?;
             *found.entry(place.trim().to_owned()).or_default() += 1;
@@ -77,7 +77,7 @@ pub fn lines_by_perf_script(file: &Path, method: &str) -> Result<Lines> {
     Ok(found)
 }
 
-/// perf annotates a method with the lines that varid reports, and as many samples.
+/// Checks that `perf annotate` and `varid report` have the same lines and samples for a method.
 pub fn perf_annotates_as_varid_reports(session: &Path, method: &str) -> Result<Lines> {
     let varid = lines_by_varid(session, method)?;
     let perf = lines_by_perf_annotate(&session.join("perf.data"), method)?;

@@ -1,4 +1,4 @@
-//! In which modes is an app of ART executed and sampled, and is each sample of the workload `corner` right in them?
+//! Runs the workload `corner` in all modes in which an app of ART can be executed and sampled, and judges each sample.
 
 use crate::app::App;
 use crate::code::Code;
@@ -13,24 +13,25 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
 
-/// What is recorded needs the machine for itself: an app that is recorded and the recorder take a processor each. Judges run beside each other.
+/// Recordings need an idle machine: app and recorder use one processor each. Judging runs in parallel.
 static RECORDING: RwLock<()> = RwLock::new(());
-/// Lines of an oracle's complaints that are shown of a mode.
+/// The maximum number of complaints of an oracle that are shown per mode.
 const SHOWN: usize = 30;
-/// How many of a thousand samples may be of methods that were not read before the process was gone: those of its last tens of milliseconds.
+/// The maximum per mille of samples in methods that were not read before the process was gone. They are from its last
+/// tens of milliseconds.
 const MOST_GONE: u64 = 10;
 
-/// How much of each stack is recorded.
+/// The part of each stack that is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stack {
-    /// What is walked, and what is unwound up to there.
+    /// Walked managed frames, and native frames unwound up to them.
     Vertical,
-    /// All of it.
+    /// The whole stack.
     Full,
 }
 
 impl Stack {
-    /// `--stack`.
+    /// Returns the value of `--stack`.
     #[must_use]
     pub const fn option(self) -> &'static str {
         match self {
@@ -40,12 +41,12 @@ impl Stack {
     }
 }
 
-/// What delivers the samples.
+/// The source of the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// BPF, which walks the managed frames in the kernel; with the kernel's own samples beside.
+    /// BPF, which walks the managed frames in the kernel, with the kernel's own samples in addition.
     Bpf,
-    /// The kernel's copies of registers and stacks alone.
+    /// Only the kernel's copies of registers and stacks.
     Copies,
 }
 
@@ -58,11 +59,11 @@ impl Source {
     }
 }
 
-/// Judges so many samples of an app that is executed so, with each stack from each of the sources.
+/// Judges at least `enough` samples of an app, for each kind of stack from each source.
 ///
 /// # Errors
 ///
-/// Samples are wrong, or too many stacks end before their threads do.
+/// Samples are wrong, or too many stacks end before the thread's outermost frame.
 pub fn every_mode_is_right(
     release: Release,
     code: Code,
@@ -77,7 +78,7 @@ pub fn every_mode_is_right(
     Ok(())
 }
 
-/// How an app is executed and sampled.
+/// A way to execute and sample an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mode {
     release: Release,
@@ -87,7 +88,7 @@ struct Mode {
 }
 
 impl Mode {
-    /// Each stack from each of the sources.
+    /// Returns all combinations of stacks and sources.
     fn all(release: Release, code: Code, sources: &[Source]) -> Vec<Self> {
         let of = |source: &Source| {
             [Stack::Vertical, Stack::Full].map(|stack| Self {
@@ -100,7 +101,8 @@ impl Mode {
         sources.iter().flat_map(of).collect()
     }
 
-    /// Samples a second. Beside whole stacks by BPF, of which `corner` has deep ones, the kernel's own samples are half a gigabyte in a second.
+    /// Returns the rate in Hz. With whole stacks by BPF, of which `corner` has deep ones, the kernel's own samples
+    /// would take half a gigabyte per second.
     const fn rate(self) -> &'static str {
         match (self.stack, self.source) {
             (Stack::Full, Source::Bpf) => "5000",
@@ -108,9 +110,10 @@ impl Mode {
         }
     }
 
-    /// How many of a thousand stacks may end in a reason, beside recursions that are deeper than what is copied, and a VM that is not known
-    /// yet. Of few samples a VM's start is a larger part. The kernel copies nothing where the stack pointer's own page is being touched for the
-    /// first time, as `corner` does when it overflows its stack; 32 KB hold few frames of the switch interpreter.
+    /// Returns the maximum per mille of stacks that may end with a reason, other than recursions that are deeper than
+    /// the copy, and an unknown VM. With few samples, the start of the VM weighs more. The kernel copies nothing while
+    /// the stack pointer's own page is touched for the first time, as when `corner` overflows its stack. 32 KB hold few
+    /// frames of the switch interpreter.
     fn most_reasons(self) -> u64 {
         match (self.source, scale()) {
             (Source::Bpf, Scale::Long) => 5,
@@ -122,10 +125,10 @@ impl Mode {
         }
     }
 
-    /// Samples of `corner` until there are enough, judged: the counts, and the first complaints.
+    /// Records `corner` until there are enough samples, and judges them. Returns the counts and the first complaints.
     fn judged(&self, enough: u64) -> Result<(SampleCounts, String)> {
         let (mut counts, mut complaints) = (SampleCounts::default(), String::new());
-        // Twice as many as it takes on this machine: a third of a millisecond a sample.
+        // Twice as many as needed on this machine, at a third of a millisecond per sample.
         let rounds = if enough > 5000 { 500 } else { 150 };
         for _ in 0..MOST_RUNS {
             if counts.of("samples") >= enough {
@@ -165,7 +168,7 @@ impl Mode {
         bail!("{self}: too few samples: {counts:?}");
     }
 
-    /// The oracle, and the files that it takes.
+    /// Returns the oracle and its input files.
     fn truth(&self, app: &App, log: Option<&JitLog>) -> Result<(&'static str, Vec<PathBuf>)> {
         if !self.code.is_compiled() {
             return Ok(("per_sample.py", vec![app.dex(), app.boot_dex()]));
@@ -175,7 +178,7 @@ impl Mode {
         Ok(("compiled.py", files))
     }
 
-    /// What is wrong with so many samples, or None; prints how stacks end.
+    /// Judges at least `enough` samples. Returns the errors, or None if there are none. Prints how stacks end.
     fn wrong(&self, enough: u64) -> Result<Option<String>> {
         let (counts, complaints) = self.judged(enough)?;
         let ends: Vec<_> = counts.beginning_with("ends: ").collect();
@@ -193,17 +196,17 @@ impl Mode {
         let of = |reason: &str| counts.of(&format!("ends: {reason}"));
         let reasons = ends.iter().filter(|(end, _)| end.starts_with('['));
         let reasons: u64 = reasons.map(|(_, count)| count).sum();
-        // How much a VM does until it is seen is a matter of how busy the machine is.
+        // The work of a VM before it is found depends on the load of the machine.
         let starting = of("[vm-not-ready]");
         if starting * 3 > samples {
             what.push("the VM is not seen in time".to_owned());
         }
-        // A copy holds the stack that a signal's handler runs on, and not what the signal has interrupted.
+        // A copy contains the stack of a signal handler, but not the interrupted stack.
         let in_handlers = match self.source {
             Source::Bpf => 0,
             Source::Copies => of("[truncated] behind a signal's handler"),
         };
-        // So is whether methods that were first executed at the very end are read before the process is gone.
+        // The load also determines how many methods of the last moments are not read before the process is gone.
         let gone = of("[vm-gone]");
         if gone * 1000 > samples * MOST_GONE {
             what.push("methods are read too late".to_owned());
@@ -221,7 +224,7 @@ impl Mode {
             ));
         }
         let found = (!what.is_empty()).then(|| format!("{line}\n{}", what.join("\n")));
-        // The other modes take minutes.
+        // The other modes take minutes, so errors are printed immediately.
         found.iter().for_each(|found| eprintln!("{found}"));
         Ok(found)
     }

@@ -1,4 +1,4 @@
-//! What does an oracle say? Python programs in `oracle/` that print what they counted as JSON.
+//! Runs the oracles: Python programs in `oracle/` that print their counts as JSON.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs an oracle; its exit status does not matter.
+/// Runs an oracle, whatever its exit status.
 pub fn oracle<S: AsRef<OsStr>>(
     name: &str,
     arguments: impl IntoIterator<Item = S>,
@@ -14,7 +14,7 @@ pub fn oracle<S: AsRef<OsStr>>(
     oracle_in([], name, arguments)
 }
 
-/// The same with some variables in its environment.
+/// Like [`oracle`], with these variables in its environment.
 fn oracle_in<const N: usize, S: AsRef<OsStr>>(
     environment: [(&str, String); N],
     name: &str,
@@ -38,12 +38,12 @@ fn oracle_in<const N: usize, S: AsRef<OsStr>>(
     Ok((output.status.success(), value, complaints))
 }
 
-/// Runs an oracle that must have nothing to complain of.
+/// Runs an oracle that must report no error.
 pub fn judge<S: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = S>) -> Result<Value> {
     judge_in([], name, arguments)
 }
 
-/// The same with some variables in its environment.
+/// Like [`judge`], with these variables in its environment.
 pub fn judge_in<const N: usize, S: AsRef<OsStr>>(
     environment: [(&str, String); N],
     name: &str,

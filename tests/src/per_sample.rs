@@ -1,4 +1,5 @@
-//! Is each sample of an app in ART what the kernel's registers say? `per_sample.py` judges recordings, until there are enough samples.
+//! Compares each sample of an app in ART with the kernel's registers. `per_sample.py` judges recordings until there are
+//! enough samples.
 
 use crate::app::App;
 use crate::oracle::judge;
@@ -7,20 +8,20 @@ use crate::session::{Recording, beside_raw, processes_noted, record};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 
-/// How often workloads are run until there are enough samples: far more often than it takes.
+/// The maximum number of runs, far more than are needed for enough samples.
 pub const MOST_RUNS: usize = 60;
 
-/// What an oracle counted, summed over runs.
+/// The counts of an oracle, summed over runs.
 #[derive(Debug, Default)]
 pub struct SampleCounts {
     sums: BTreeMap<String, u64>,
-    /// In one of the runs, at least, the VM was seen in time: on a busy machine it is not in each, and there the program that walks ART 14's frames
-    /// takes a second to load, of a few that a run takes.
+    /// Whether the VM was found early in at least one run. On a busy machine this fails in some of them. For ART 14,
+    /// loading the frame walker takes one of the few seconds of a run.
     prompt: bool,
 }
 
 impl SampleCounts {
-    /// Takes in what it counted in a run.
+    /// Adds the counts of a run.
     pub fn add(&mut self, counted: &serde_json::Value) -> Result<()> {
         for (name, count) in counted.as_object().context("no JSON object")? {
             *self.sums.entry(name.clone()).or_default() += count.as_u64().context("no count")?;
@@ -30,30 +31,33 @@ impl SampleCounts {
         Ok(())
     }
 
-    /// How many there are of a kind, by the oracle's name of it.
+    /// Returns the count with this name of the oracle.
     pub fn of(&self, name: &str) -> u64 {
         self.sums.get(name).copied().unwrap_or(0)
     }
 
-    /// The kinds whose names begin so, without that, and how many there are of each.
+    /// Returns the counts whose names have this prefix, without the prefix.
     pub fn beginning_with(&self, prefix: &str) -> impl Iterator<Item = (&str, u64)> {
         let all = self.sums.iter();
         all.filter_map(move |(name, count)| Some((name.strip_prefix(prefix)?, *count)))
     }
 
-    /// Samples of a VM that varid has seen: until then nothing of it is known, however long varid has to wait for a processor.
+    /// Returns the number of samples of a VM that varid has found. Before that, nothing is known of it, however long
+    /// varid waits for a processor.
     pub fn judged(&self) -> u64 {
         let not_ready = self.of("vm not ready");
         self.of("samples").saturating_sub(not_ready)
     }
 
-    /// Whether at most one in a thousand stacks ends where no thread of its kind begins, without a reason. ART links a new frame of its
-    /// interpreter one instruction after it has made it the innermost: a sample between the two sees no callers.
+    /// Returns true if at most one in a thousand stacks ends without a reason before a thread's outermost frame. ART
+    /// links a new interpreter frame one instruction after it has made it the innermost one, so a sample between the
+    /// two sees no callers.
     pub fn ends_elsewhere_seldom(&self) -> bool {
         self.of("ends: elsewhere") <= 1 + self.judged() / 1000
     }
 
-    /// None wrong, more than `percent` of the samples with a truth that is known, less than so many of a thousand unresolved.
+    /// Checks that no sample is wrong, that the truth is known for more than `percent` of them, and that fewer than
+    /// `unresolved` per mille are unresolved.
     pub fn check(&self, known: &str, percent: u64, unresolved: u64) -> Result<()> {
         let judged = self.judged();
         ensure!(self.of("wrong") == 0);
@@ -78,7 +82,8 @@ impl SampleCounts {
     }
 }
 
-/// Judges a run in ART; None: it was over before its mappings had been read, here or by varid, which says so of the process.
+/// Judges a run in ART. None if it ended before its mappings had been read, here or by varid, which adds a note about
+/// the process.
 pub fn judge_art(app: &App, recording: &Recording) -> Result<Option<serde_json::Value>> {
     if !recording.maps().exists() {
         return Ok(None);
@@ -97,7 +102,8 @@ pub fn judge_art(app: &App, recording: &Recording) -> Result<Option<serde_json::
     judge("per_sample.py", arguments).map(Some)
 }
 
-/// Workloads of which a VM's start is the least part: they take half a second each, in the long lane most of one.
+/// Returns workloads in which the start of the VM is the smallest part. They take half a second each, and a little less
+/// than a second in the long lane.
 pub fn interpreted_workloads() -> Result<Vec<App>> {
     let rounds = match scale() {
         Scale::Gate => [8, 60, 1500, 190, 65],
@@ -111,11 +117,12 @@ pub fn interpreted_workloads() -> Result<Vec<App>> {
         .collect()
 }
 
-/// Samples at a rate until there are enough, each compared with the registers that the kernel recorded.
+/// Records the apps until there are enough samples, and compares each sample with the registers that the kernel
+/// recorded.
 pub fn judge_runs_in_art(apps: &[App], rate: u32, enough: u64) -> Result<SampleCounts> {
     let mut counts = SampleCounts::default();
     for (run, app) in apps.iter().cycle().take(MOST_RUNS).enumerate() {
-        // All of them at least once.
+        // All apps run at least once.
         if counts.judged() >= enough && run >= apps.len() {
             break;
         }

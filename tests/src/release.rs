@@ -1,10 +1,10 @@
-//! Which ART runs an app?
+//! The releases of ART.
 
-/// Which release of ART an app runs in.
+/// The release of ART that runs an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
-    /// Android 11's, which is installed.
+    /// Android 11, which is installed on the system.
     Art11,
-    /// Android 14's, beside artvm.
+    /// Android 14, beside artvm.
     Art14,
 }

@@ -1,6 +1,6 @@
-//! How much is tried? As much as each change must pass, or as much as `make test-long` has time for.
+//! The amount of work of the tests: for each change, or for `make test-long`.
 
-/// The amount of work of tests that can do more or less of it.
+/// The amount of work of scalable tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     /// For each change.
@@ -9,7 +9,7 @@ pub enum Scale {
     Long,
 }
 
-/// The scale of this run.
+/// Returns the scale of this run.
 pub fn scale() -> Scale {
     match std::env::var_os("VARID_TEST_SCALE") {
         Some(scale) if scale == "long" => Scale::Long,

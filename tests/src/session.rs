@@ -1,4 +1,4 @@
-//! How is an app recorded? By `varid record`, while its mappings are read as any other process could.
+//! Records apps by `varid record`, while their mappings are read from outside.
 
 use crate::app::App;
 use crate::home::Running;
@@ -11,12 +11,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
-/// How long a program works before it is looked at, in hundredths of a second of its own: longer than a VM takes from its last
-/// mapping until it says that it is up.
+/// The CPU time of a program before it is examined, in hundredths of a second. It is longer than a VM takes from its
+/// last mapping until it publishes that it is ready.
 const WARM: u64 = 5;
 
-/// Options for samples at a rate by BPF, with the kernel's own beside. The rings hold what comes while varid has no processor for some
-/// seconds.
+/// Options for samples at a rate by BPF, with the kernel's own in addition. The rings have space for several seconds
+/// without a processor for varid.
 pub fn beside_raw(rate: &str) -> [&str; 7] {
     let pages = "8192";
     [
@@ -30,16 +30,16 @@ pub fn beside_raw(rate: &str) -> [&str; 7] {
     ]
 }
 
-/// A session on disk, and what was seen from outside while it was recorded.
+/// A session on disk, with observations from outside during the recording.
 #[derive(Debug)]
 pub struct Recording {
     folder: tempfile::TempDir,
-    /// What varid printed, and the app.
+    /// The output of varid and the app.
     pub output: Output,
 }
 
 impl Recording {
-    /// One that was made elsewhere: `fetch` brings its session to a path.
+    /// Makes a recording from elsewhere. `fetch` copies its session to a path.
     pub(crate) fn fetched(output: Output, fetch: impl FnOnce(&Path) -> Result<()>) -> Result<Self> {
         let recording = Self {
             folder: tempfile::tempdir()?,
@@ -55,30 +55,30 @@ impl Recording {
         Ok(recording)
     }
 
-    /// The session's folder.
+    /// Returns the session's folder.
     pub fn session(&self) -> PathBuf {
         self.folder.path().join("session")
     }
 
-    /// A copy of the app's /proc/PID/maps.
+    /// Returns a copy of the app's /proc/PID/maps.
     pub fn maps(&self) -> PathBuf {
         self.folder.path().join("maps")
     }
 
-    /// The counts in session.json.
+    /// Returns the counts in session.json.
     pub fn counts(&self) -> Result<serde_json::Value> {
         let path = self.session().join("session.json");
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         Ok(serde_json::from_str::<serde_json::Value>(&text)?["counts"].clone())
     }
 
-    /// What was said on standard error.
+    /// Returns the text on standard error.
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.output.stderr).into_owned()
     }
 }
 
-/// What a session's notes say of processes.
+/// Returns the processes in a session's notes.
 pub fn processes_noted(session: &Path) -> Result<Vec<String>> {
     let manifest = crate::home::manifest(session)?;
     let notes = manifest["notes"].as_array().into_iter().flatten();
@@ -87,10 +87,10 @@ pub fn processes_noted(session: &Path) -> Result<Vec<String>> {
     Ok(of_processes.map(str::to_owned).collect())
 }
 
-/// How often an app is recorded that was over before its mappings could be read: where the reader stood still meanwhile.
+/// The number of attempts to record an app that ends before its mappings can be read because the reader was delayed.
 const TRIES: usize = 3;
 
-/// Records an app to its end with `varid record OPTIONS`; it must succeed, and the app's result must be the right one.
+/// Records an app by `varid record OPTIONS` until it ends. varid must succeed, and the app's result must be correct.
 pub fn record(app: &App, options: &[&str]) -> Result<Recording> {
     for _ in 1..TRIES {
         let recording = record_once(app, options)?;
@@ -124,7 +124,7 @@ fn record_once(app: &App, options: &[&str]) -> Result<Recording> {
     Ok(recording)
 }
 
-/// Records an app that runs already, from when it is about to call its method to its end.
+/// Records a running app, from shortly before it calls its method until it ends.
 pub fn attach(app: &App, options: &[&str]) -> Result<Recording> {
     let (recording, printed) = attach_when(&mut app.command(), &Ready::app(app), options)?;
     ensure!(
@@ -134,8 +134,9 @@ pub fn attach(app: &App, options: &[&str]) -> Result<Recording> {
     Ok(recording)
 }
 
-/// Records any program that runs already, from when it works with `files` mapped to its end; also what it printed. It stands still
-/// until varid samples it: however long that takes, what comes then is recorded.
+/// Records any running program until it ends, from when it works with `files` mapped. The recording includes the
+/// program's output. The program is stopped until varid samples it, so that everything afterwards is recorded, however
+/// long that takes.
 pub fn attach_to(
     program: &mut Command,
     files: &[String],
@@ -144,7 +145,8 @@ pub fn attach_to(
     attach_when(program, &Ready::with_mapped(files), options)
 }
 
-/// Records a program that runs already for as long as the options say, from when it works with `files` mapped; then it is ended.
+/// Records a running program for the time in the options, from when it works with `files` mapped. Then the program is
+/// ended.
 pub fn sample(program: &mut Command, files: &[String], options: &[&str]) -> Result<Recording> {
     Attached::new(program, &Ready::with_mapped(files), options)?.finished()
 }
@@ -197,7 +199,7 @@ impl Attached {
         let mut varid = start(&mut command)?;
         let mut stderr = BufReader::new(varid.stderr.take().context("it is piped")?);
         let mut said = String::new();
-        // At its end varid has said why it samples nothing.
+        // If varid ends here, its output has the reason.
         while !said.contains("profiling process") && stderr.read_line(&mut said)? > 0 {}
         kill(process, Signal::SIGCONT)?;
         Ok(Self {
@@ -210,7 +212,7 @@ impl Attached {
         })
     }
 
-    /// What varid has made when it ends.
+    /// Waits until varid ends, and returns the recording.
     fn finished(mut self) -> Result<Recording> {
         self.stderr.read_to_string(&mut self.said)?;
         let mut output = self.varid.wait_with_output()?;
@@ -219,7 +221,7 @@ impl Attached {
     }
 }
 
-/// Returns when a process has worked for a while from now on; None: it ended before.
+/// Waits until a process has worked for a while from now on. None if it ends before.
 fn works(pid: &str) -> Option<()> {
     let begun = ticks(pid)?;
     while is_alive(pid) {
@@ -231,7 +233,7 @@ fn works(pid: &str) -> Option<()> {
     None
 }
 
-/// Starts varid, to be heard when it ends.
+/// Starts varid with piped output.
 fn start(command: &mut Command) -> Result<Child> {
     let piped = command
         .stdin(Stdio::null())
@@ -240,7 +242,7 @@ fn start(command: &mut Command) -> Result<Child> {
     Ok(piped.spawn()?)
 }
 
-/// What varid has made, whose end must have been a good one.
+/// Returns the recording. varid must have succeeded.
 fn finished(command: &Command, output: Output, folder: tempfile::TempDir) -> Result<Recording> {
     let recording = Recording { folder, output };
     ensure!(
@@ -257,16 +259,16 @@ fn finished(command: &Command, output: Output, folder: tempfile::TempDir) -> Res
     Ok(recording)
 }
 
-/// When a process has all the mappings that its samples are in.
+/// The condition under which a process has all mappings that its samples need.
 struct Ready {
-    /// Its command line begins so.
+    /// The prefix of its command line.
     name: String,
-    /// It has mapped these.
+    /// The files that it has mapped.
     files: Vec<String>,
 }
 
 impl Ready {
-    /// The VM is up when the app has its name, and its library is the last.
+    /// The VM is ready when the app has its name and has mapped its library, the last one.
     fn app(app: &App) -> Self {
         Self {
             name: format!("org.example.{}", app.name),
@@ -274,7 +276,7 @@ impl Ready {
         }
     }
 
-    /// A program of any name has mapped these files.
+    /// Accepts a program of any name that has mapped these files.
     fn with_mapped(files: &[String]) -> Self {
         Self {
             name: String::new(),
@@ -282,7 +284,7 @@ impl Ready {
         }
     }
 
-    /// The mappings of a process that is ready; None: it ended before.
+    /// Returns the mappings of a process that is ready. None if it ended before.
     fn maps(&self, pid: &str) -> Option<String> {
         while is_alive(pid) {
             let name = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -297,7 +299,7 @@ impl Ready {
     }
 }
 
-/// The mappings of varid's child when it is ready; None: it ended before.
+/// Returns the mappings of varid's child when it is ready. None if it ended before.
 fn maps_of_child(varid: &Child, ready: &Ready) -> Option<String> {
     let children = format!("/proc/{0}/task/{0}/children", varid.id());
     while is_alive(&varid.id().to_string()) {
@@ -310,10 +312,11 @@ fn maps_of_child(varid: &Child, ready: &Ready) -> Option<String> {
     None
 }
 
-/// Whether a file is mapped; of a library, whose parts are mapped one after the other, its code.
+/// Returns true if a file is mapped. A library's parts are mapped one after the other; it counts as mapped when its
+/// code is.
 fn is_mapped(file: &str, maps: &str) -> bool {
     let is_library = file.ends_with(".so");
-    // A memfd has a word more behind its name.
+    // A memfd has an additional word after its name.
     let mut lines = maps.lines().filter(|line| line.contains(file));
     lines.any(|line| !is_library || line.contains(" r-xp "))
 }

@@ -1,4 +1,4 @@
-//! Where are the programs under test? Built once in each test program, as `make testbed` does.
+//! The programs under test. They are built once in each test program, like `make testbed`.
 
 use anyhow::{Context, Result, bail};
 use std::io::Write;
@@ -15,35 +15,35 @@ pub struct Testbed {
     pub workloads: PathBuf,
     /// The folder with `shadowvm` and its dex file.
     pub shadowvm: PathBuf,
-    /// The folder with `areavm`, and `areavm32` where the compiler has the other word size.
+    /// The folder with `areavm`, and `areavm32` if the compiler supports the other word size.
     pub areavm: PathBuf,
     /// The folder with `stackvm` and its program, on x86-64.
     pub stackvm: PathBuf,
-    /// The folder of what ART 11's compiler writes.
+    /// The folder with the output of ART 11's compiler.
     pub art11: PathBuf,
-    /// The folder of what ART 14's compiler writes.
+    /// The folder with the output of ART 14's compiler.
     pub art14: PathBuf,
-    /// The folder of ART's method traces of apps.
+    /// The folder with ART's method traces of apps.
     pub traces: PathBuf,
-    /// Where varid keeps what outlives a session.
+    /// The folder in which varid keeps data beyond a session.
     pub home: PathBuf,
 }
 
 impl Testbed {
-    /// varid, ready for its arguments.
+    /// Returns varid as a command without arguments.
     pub fn varid(&self) -> Command {
         let mut varid = Command::new(self.release.join("varid"));
         varid.env("VARID_HOME", &self.home);
         varid
     }
 
-    /// The boot class path of artvm.
+    /// Returns artvm's boot class path.
     pub fn boot_dex(&self) -> PathBuf {
         self.release.join("boot.dex")
     }
 }
 
-/// The programs under test, brought up to date.
+/// Brings the programs under test up to date.
 pub fn testbed() -> Result<&'static Testbed> {
     static TESTBED: OnceLock<std::result::Result<Testbed, String>> = OnceLock::new();
     let built = TESTBED.get_or_init(|| build().map_err(|error| format!("{error:#}")));
@@ -54,7 +54,7 @@ pub fn testbed() -> Result<&'static Testbed> {
 
 fn build() -> Result<Testbed> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    // This program is PROFILE/deps/NAME.
+    // The path of this program is PROFILE/deps/NAME.
     let test = std::env::current_exe()?;
     let release = test
         .ancestors()
@@ -98,9 +98,9 @@ fn build() -> Result<Testbed> {
     })
 }
 
-/// Runs a tool that must succeed; its output is shown only if it does not.
+/// Runs a tool that must succeed. Its output is shown only if it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    // Cargo builds crates anew where the variable is set that has the test harness report seconds.
+    // Cargo would rebuild crates with this variable, which makes the test harness report times.
     command.env_remove("RUSTC_BOOTSTRAP");
     let output = command.output().with_context(|| format!("{command:?}"))?;
     if !output.status.success() {
@@ -113,7 +113,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Whether the test must be left out; says so.
+/// Returns true, with a message, if the test must be skipped.
 pub fn skip_without_root(test: &str) -> bool {
     let skip = !nix::unistd::geteuid().is_root();
     if skip {
@@ -122,8 +122,9 @@ pub fn skip_without_root(test: &str) -> bool {
     skip
 }
 
-/// Says that a test was left out, and why, where it is seen although the test passes: libtest keeps what print macros say.
+/// Prints that a test was skipped, and why. It is visible although the test passes; libtest captures only the print
+/// macros.
 pub fn skipped(test: &str, why: &str) {
-    // Without a standard error nobody listens.
+    // Without a standard error, the message is dropped.
     drop(writeln!(std::io::stderr(), "{test}: skipped: {why}"));
 }

@@ -1,8 +1,8 @@
-//! Work that several threads do at once.
+//! Runs the same work on several threads.
 
 use anyhow::{Result, anyhow};
 
-/// What each of so many threads returns that do the same work, or the first one's error.
+/// Runs `work` on this number of threads. Returns their results, or the first error.
 pub fn on_threads<T: Send>(threads: usize, work: impl Fn() -> Result<T> + Sync) -> Result<Vec<T>> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();

@@ -1,4 +1,4 @@
-//! What does an app execute? ART's own method trace of some of its rounds.
+//! ART's own method trace of some rounds of an app.
 
 use crate::app::App;
 use crate::testbed::{run, testbed};
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 static MADE: Mutex<Option<HashMap<Vec<String>, PathBuf>>> = Mutex::new(None);
 
 impl App {
-    /// A trace of one round, made once in each test program.
+    /// Returns a trace of one round, which is made once in each test program.
     pub fn traced(&self) -> Result<PathBuf> {
         let app = self.clone().without_variables().of_rounds(1);
         let arguments = app.arguments();
@@ -25,7 +25,7 @@ impl App {
         }
         let folder = testbed()?.traces.clone();
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        // Another process of tests may make the same one.
+        // Another test process may make the same trace.
         let new = tempfile::NamedTempFile::new_in(&folder)?.into_temp_path();
         app.trace_to(&new)?;
         let trace = folder.join(format!("{:016x}", hash(&arguments)));
@@ -47,7 +47,7 @@ impl App {
     }
 }
 
-/// A name for what a command line makes.
+/// Returns a name for the result of a command line.
 fn hash(arguments: &[String]) -> u64 {
     let mut hasher = DefaultHasher::new();
     arguments.hash(&mut hasher);

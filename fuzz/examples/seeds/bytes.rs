@@ -1,6 +1,6 @@
-//! How are the fields of a binary file written?
+//! Writes the fields of binary files.
 
-/// Little-endian fields, one after the other.
+/// Consecutive little-endian fields.
 #[derive(Default)]
 pub struct Bytes(pub Vec<u8>);
 

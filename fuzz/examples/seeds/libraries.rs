@@ -1,4 +1,4 @@
-//! What do compilers and a JIT write for those who read symbols?
+//! Seeds for the symbol readers: files as compilers and a JIT write them.
 
 use crate::Result;
 use crate::bytes::Bytes;
@@ -25,9 +25,9 @@ fn run(program: &str, arguments: &[&OsStr]) -> Result {
     }
 }
 
-/// A shared library with symbols and unwind information.
+/// Compiles a shared library with symbols and unwind information.
 pub fn compiled(scratch: &Path, source: &str, options: &[&str]) -> Result<Vec<u8>> {
-    // Its folder is recorded: a short one, the same everywhere.
+    // The debug information contains the folder, so it is short and the same on every machine.
     std::fs::write(scratch.join("library.c"), source)?;
     let built = Command::new("cc")
         .current_dir(scratch)
@@ -50,7 +50,7 @@ pub fn compiled(scratch: &Path, source: &str, options: &[&str]) -> Result<Vec<u8
     Ok(std::fs::read(scratch.join("library.so"))?)
 }
 
-/// A library without symbols, with a debug link and some of its symbols in .gnu_debugdata.
+/// Makes a library without symbols, with a debug link and some of its symbols in .gnu_debugdata.
 pub fn stripped(scratch: &Path) -> Result<Vec<u8>> {
     compiled(scratch, INLINED, &["-O2", "-g"])?;
     let path = |name: &str| scratch.join(name).into_os_string();
@@ -90,7 +90,7 @@ pub fn stripped(scratch: &Path) -> Result<Vec<u8>> {
     Ok(std::fs::read(library)?)
 }
 
-/// A jitdump file of a function with lines that is moved.
+/// Makes a jitdump file with a function that has lines and is moved.
 pub fn jitdump() -> Vec<u8> {
     let text = |bytes: Bytes, text: &str| {
         let bytes = text.bytes().fold(bytes, |bytes, byte| bytes.put([byte]));
@@ -130,7 +130,7 @@ pub fn jitdump() -> Vec<u8> {
     .concat()
 }
 
-/// ART's descriptor, an entry, and the ELF file that it leads to.
+/// Makes GDB's JIT descriptor as in ART, an entry, and the ELF file of the entry.
 pub fn gdb_list(library: &[u8]) -> Vec<u8> {
     let descriptor = Bytes::default()
         .u32s([1, 0])

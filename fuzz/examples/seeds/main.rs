@@ -1,4 +1,4 @@
-//! Where do the seeds come from? This writes them, a folder of small valid inputs per target:
+//! Writes the seeds, a folder of small valid inputs for each target:
 //! cargo run --release --example seeds seeds
 
 mod bytes;
@@ -20,7 +20,7 @@ mod containers;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Debian's android-libart 11 for x86_64.
+/// The build-id of Debian's android-libart 11 for x86_64.
 const ART: [u8; 20] = [
     0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67, 0xfb, 0x41, 0xf5, 0x0e, 0x66, 0x90,
     0x82, 0xcc, 0xac, 0x64,
@@ -159,7 +159,7 @@ fn main() -> Result {
     save("oat_file", "code", oat)?;
     let oat_14 = include_bytes!("../../../vm/tests/fixtures/art14/code.oat");
     save("oat_file", "code_14", oat_14)?;
-    // Of outer, with inlined methods, and of twice, which has a table of another method.
+    // Code infos of `outer`, with inlined methods, and of `twice`, which shares the table of another method.
     for (name, offset) in [("inlined", 0x3c7u32), ("shared", 0x3f2)] {
         let place = (offset << 2).to_le_bytes();
         save("code_info", name, &[&place[..], oat].concat())?;
@@ -179,17 +179,17 @@ fn main() -> Result {
     )
 }
 
-/// `art::Thread::InitTid` of Debian's ART 11: calls a function, stores the result.
+/// `art::Thread::InitTid` of Debian's ART 11. It calls a function and stores the result.
 const X86_64_INIT_TID: &[u8] = b"\x55\x48\x89\xe5\x53\x50\x48\x89\xfb\xe8\x02\xac\xb2\xff\x89\x43\x10\x48\x83\xc4\x08\x5b\x5d\xc3";
-/// The same for arm64.
+/// The same function for arm64.
 const AARCH64_INIT_TID: &[u8] = b"\xfd\x7b\xbe\xa9\xf3\x0b\x00\xf9\xfd\x03\x00\x91\xf3\x03\x00\xaa\x03\x38\xee\x97\x60\x12\x00\xb9\xf3\x0b\x40\xf9\xfd\x7b\xc2\xa8\xc0\x03\x5f\xd6";
-/// The same for armhf.
+/// The same function for armhf.
 const ARM_INIT_TID: &[u8] = b"\x10\x4c\x2d\xe9\x08\xb0\x8d\xe2\x00\x40\xa0\xe1\xfd\x2a\xeb\xeb\x10\x00\x84\xe5\x10\x8c\xbd\xe8";
 
-/// A configuration of what the sample has not.
+/// A configuration with settings that the sample does not have.
 const SMALL: &str = "all = true\nperiod = 0x10\n[limits]\nsize = 1000000\n";
 
-/// Mangled C++ names, one a line.
+/// Mangled C++ names, one per line.
 const CPP_NAMES: &str = "_ZN3art6Thread6AttachEPKcbP8_jobjectb
 _ZNSt6vectorIjSaIjEE17_M_realloc_insertIJRKjEEEvN9__gnu_cxx17__normal_iteratorIPjS1_EEDpOT_
 _ZN3art10VariantMapINS_18RuntimeArgumentMapENS_21RuntimeArgumentMapKeyEE6RemoveIbEEvRKNS2_IT_EE
@@ -203,7 +203,7 @@ _Z3sumIJilEEDaDpT_RAsZT__i
 _ZNKR1AixEM1BKFvPDoFvzEE
 ";
 
-/// What R8 writes: classes, fields, methods, inlined ones, one without a line, and what it says of itself.
+/// A mapping as R8 writes it: classes, fields, methods, inlined methods, one method without a line, and metadata.
 const MAPPING: &str = "# compiler: R8
 # {\"id\":\"com.android.tools.r8.mapping\",\"version\":\"2.2\"}
 org.example.Balls -> a.a:
@@ -219,7 +219,7 @@ org.example.Balls -> a.a:
 org.example.Ball -> a.b:
 ";
 
-/// One file of each kind that holds dex files.
+/// Saves one file of each kind that can contain dex files.
 fn save_containers(save: &impl Fn(&str, &str, &[u8]) -> Result, dex: &[u8]) -> Result {
     let files: [(&str, &[u8]); 2] = [("a.apk", dex), ("a.apk:classes2.dex", dex)];
     let compact = containers::compact(dex, (dex.len() + 8, 16));
@@ -237,7 +237,7 @@ fn save_containers(save: &impl Fn(&str, &str, &[u8]) -> Result, dex: &[u8]) -> R
     Ok(())
 }
 
-/// What `perf script` prints of two samples.
+/// The output of `perf script` for two samples.
 const SCRIPT: &str = "\
 # arch : x86_64
 prog 12/13 [002] 5.000001: 250000 cycles:u:

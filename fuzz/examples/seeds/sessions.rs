@@ -1,4 +1,4 @@
-//! What does a recording hold?
+//! Seeds of recordings and of their contexts.
 
 use crate::{ART, Result};
 use std::path::Path;
@@ -10,7 +10,7 @@ use varid_recording::{
     SessionWriter, SiteTarget, ThreadSwitch, TraceCompression,
 };
 
-/// A recording of every kind of record.
+/// Makes a recording with every kind of record.
 pub fn session(folder: &Path) -> Result<Vec<u8>> {
     let mut writer = SessionWriter::create(folder, manifest())?;
     let (pid, tid) = (Pid::new(10), Tid::new(10));
@@ -97,12 +97,12 @@ pub fn session(folder: &Path) -> Result<Vec<u8>> {
     ] {
         writer.write(&record)?;
     }
-    // Not finished: perf's features would hold this machine's name.
+    // The session is not finished because the features of perf.data would contain this machine's name.
     writer.flush()?;
     Ok(std::fs::read(folder.join(PERF_DATA))?)
 }
 
-/// Contexts of methods of the seed of a session: of every kind of part.
+/// Makes contexts with every kind of part. Their methods are in the session's seed.
 pub fn contexts(folder: &Path) -> Result<Vec<u8>> {
     let session = SessionWriter::create(folder, manifest())?;
     let counters = ["calls", "returns", "unwinds", "bytecodes"].map(|name| ContextCounter {
@@ -179,7 +179,7 @@ pub fn contexts(folder: &Path) -> Result<Vec<u8>> {
     Ok(std::fs::read(folder.join(CONTEXTS_DATA))?)
 }
 
-/// Counts of an old session: of a method of the seed of a session, and of one in the remap range.
+/// Makes the counts of an old session: those of a method in the session's seed, and of one in the remap range.
 pub fn old_counts() -> String {
     let slot = REMAP_BASE + REMAP_SIZE / 2;
     format!(

@@ -1,4 +1,4 @@
-//! What does a VM say of itself, and what does a walk of its frames find?
+//! Seeds of the data that a VM publishes, and of frame walks.
 
 use crate::bytes::Bytes;
 use varid_tunnel::abi::{
@@ -50,7 +50,7 @@ impl Bytes {
     }
 }
 
-/// A tunnel with two ranges, a dex file and a thread.
+/// Makes a tunnel with two ranges, a dex file and a thread.
 pub fn tunnel(layout: &Layout) -> Vec<u8> {
     const HEAD: u32 = size_of::<TunnelHeader>() as u32;
     const SIZE: u32 = HEAD + 2 * 24 + 256 + 2 * 16 + 16;
@@ -84,7 +84,7 @@ pub fn tunnel(layout: &Layout) -> Vec<u8> {
         .0
 }
 
-/// A VM's counts of two methods.
+/// Makes a VM's counts of two methods.
 pub fn calls() -> Vec<u8> {
     let entry = |bytes: Bytes, method: u64| {
         bytes
@@ -101,7 +101,7 @@ pub fn calls() -> Vec<u8> {
     entry(entry(head, 0x5000), 0x5020).0
 }
 
-/// An untouched control page, and an order of two filters.
+/// Makes an unused control page, and an order with two filters.
 pub fn control() -> Vec<u8> {
     let page = Bytes::default()
         .put(CONTROL_MAGIC)
@@ -113,7 +113,8 @@ pub fn control() -> Vec<u8> {
         .0
 }
 
-/// A record of two frames, a kernel callchain and some stack, of a signal's handler and of what it has interrupted.
+/// Makes a record with two frames, a kernel callchain and some stack, both of a signal handler and of the code that it
+/// interrupted.
 pub fn record() -> Vec<u8> {
     Bytes::default()
         .u64s([1])
@@ -133,7 +134,7 @@ pub fn record() -> Vec<u8> {
         .0
 }
 
-/// What the target takes before the memory: the layout, base, tid, stack pointer, frame, pc.
+/// Makes the header of a walk's input, which precedes the memory: layout, base, tid, stack pointer, frame, pc.
 fn walk_head(layout: &Layout, base: u64, sp: u64, frame: u64, pc: u64) -> Bytes {
     Bytes::default()
         .layout(layout)
@@ -142,7 +143,7 @@ fn walk_head(layout: &Layout, base: u64, sp: u64, frame: u64, pc: u64) -> Bytes 
         .u64s([sp, frame, pc])
 }
 
-/// A thread with a fragment of two frames, the memory repeated every 4 KiB.
+/// Makes a thread with a fragment of two frames. The memory repeats every 4 KiB.
 pub fn walk_art(layout: &Layout) -> Vec<u8> {
     let head = walk_head(layout, 0x1000, 0x1300, 0x1400, 0x9010);
     let at = head.0.len();
@@ -165,7 +166,7 @@ pub fn walk_art(layout: &Layout) -> Vec<u8> {
     bytes
 }
 
-/// A method that native code called, which a method of areas called, the memory repeated every 4 KiB.
+/// Makes a method with save areas that calls native code, which calls another method. The memory repeats every 4 KiB.
 pub fn walk_areas(layout: &Layout) -> Vec<u8> {
     let head = walk_head(layout, 0x1000, 0x1300, 0x1400, 0x9010);
     let at = head.0.len();
@@ -184,7 +185,7 @@ pub fn walk_areas(layout: &Layout) -> Vec<u8> {
     bytes
 }
 
-/// Two frames with their methods at sp, the memory repeated every 4 KiB.
+/// Makes two frames with their methods at sp. The memory repeats every 4 KiB.
 pub fn walk_at_sp(layout: &Layout) -> Vec<u8> {
     let head = walk_head(layout, 0x1000, 0x1300, 0x1340, 0x9010);
     let at = head.0.len();
@@ -194,7 +195,7 @@ pub fn walk_at_sp(layout: &Layout) -> Vec<u8> {
         bytes[start..start + 8].copy_from_slice(&value.to_le_bytes());
     };
     put(layout.thread_tid.into(), 10);
-    // Frames from 0x1300 to 0x1400 and from there to 0x1500, whose registers are 0x40 above each.
+    // Frames at 0x1300 to 0x1400 and 0x1400 to 0x1500, each with registers at offset 0x40.
     put(0x338, 0x1400 - 88);
     put(0x400 - 40, 0x9020);
     put(0x400 - 16, 0x1440);
@@ -204,7 +205,7 @@ pub fn walk_at_sp(layout: &Layout) -> Vec<u8> {
     bytes
 }
 
-/// A shadow stack of two records.
+/// Makes a shadow stack of two records.
 pub fn walk_shadow(layout: &Layout) -> Vec<u8> {
     walk_head(layout, 0, 0x7ffd_f000, 0, 0)
         .u32s([10, 16])

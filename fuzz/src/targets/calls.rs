@@ -1,12 +1,12 @@
-//! A VM's counts are never believed: nobody holds more of them than the file does, however it changes.
+//! A VM's counts are not trusted. The reader holds no more entries than the file has, however it changes.
 
 use crate::{MappedFile, bounded};
 use varid_tunnel::abi::{CALLS_ENTRIES, CALLS_NAME, MAX_CALLS};
 use varid_tunnel::calls::CallsFile;
 
-/// The entries as they are in the file, and again as they are told; the memory map is in what all targets may hold.
+/// Covers the entries as read and as returned. The memory map is covered by the constant of all targets.
 const PER_BYTE: usize = 4;
-/// Bytes of an entry.
+/// The size of an entry in bytes.
 const ENTRY: usize = 64;
 
 thread_local! {
@@ -36,7 +36,7 @@ pub(super) fn fuzz(bytes: &[u8]) {
         let calls = CallsFile::open(varid_model::Pid::new(std::process::id()), &place)
             .expect("the file that is mapped");
         look(&calls, bytes);
-        // The VM does with its file what it wants.
+        // The VM may change its file at any time.
         let (start, rest) = bytes.split_at(bytes.len() / 2);
         for bytes in [start, rest] {
             file.hold(bytes);

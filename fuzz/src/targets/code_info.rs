@@ -1,4 +1,4 @@
-//! What ART's compiler notes down of its code, in a JIT's code cache or an oat file, is never believed.
+//! The code info that ART's compiler writes, in a JIT code cache or an oat file, is not trusted.
 
 use crate::bounded;
 

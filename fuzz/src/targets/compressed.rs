@@ -1,9 +1,10 @@
-//! A compressed record is never believed: it becomes so many bytes at most, and memory is bounded whatever its frame says.
+//! A compressed record is not trusted. Its decompressed size and the memory are bounded, whatever its frame header
+//! claims.
 
 use crate::bounded_by;
 use varid_recording::{MAX_CHUNK, decompress};
 
-/// A frame's window, which its header names, and its tables.
+/// The window of a frame, which its header specifies, and the decoder's tables.
 const WINDOW: usize = 3 * (8 << 20);
 
 /// Runs the target on one input.

@@ -1,10 +1,10 @@
-//! A configuration is never believed: what is wrong is told with a place in the text; what is right is written
-//! as it was meant; a pattern takes no longer than its length times a name's.
+//! A configuration is not trusted. Errors have a position in the text, valid settings survive being written and read,
+//! and matching a pattern takes at most the product of the lengths of pattern and name.
 
 use crate::bounded;
 use varid_session::config;
 
-/// The parser keeps tokens, a tree, and each name once more.
+/// The parser holds tokens, a tree, and a second copy of each name.
 const PER_BYTE: usize = 512;
 
 /// Runs the target on one input.

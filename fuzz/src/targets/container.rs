@@ -1,14 +1,15 @@
-//! A file that may hold dex files, archives in it included, is never believed: what is found lies in the file, or was inflated.
+//! A file that can contain dex files, nested archives included, is not trusted. Dex files lie within the file, or were
+//! inflated.
 
 use crate::bounded;
 use varid_symbolizer::container::{dex_files, entries, zip};
 
-/// Deflate makes at most so many bytes of one.
+/// The maximum compression ratio of deflate.
 const INFLATED: usize = 1032;
 
 /// Runs the target on one input.
 pub(super) fn fuzz(bytes: &[u8]) {
-    // Twice: Vec grows by doubling.
+    // Doubled because Vec grows by doubling.
     bounded(bytes, 2 * INFLATED, || {
         for place in zip::entries("fuzz", bytes, |_| true)
             .into_iter()

@@ -1,5 +1,5 @@
-//! A session's contexts are never believed: they are read up to the first thing that is wrong, and read again as they are written; a report
-//! of them is made.
+//! A session's contexts are not trusted. They are read up to the first error, are equal when written and read again,
+//! and can be reported.
 
 use crate::{bounded, manifest, with_session};
 use std::io::sink;
@@ -8,17 +8,18 @@ use varid_recording::{
 };
 use varid_report::{Options, OutputFormat, Profile, View, render};
 
-/// The smallest node takes two bytes and becomes 52; a list that grows is held with one of twice its size.
+/// The smallest node takes two bytes and becomes 52. A growing list briefly exists twice, the second time with twice
+/// its size.
 const PER_BYTE: usize = 100;
 
-/// What the contexts are of.
+/// The session of the contexts.
 const SESSION: &[u8] = include_bytes!("../../seeds/report/session");
 
-/// The start of the contexts of an old session.
+/// The first bytes of the contexts of an old session.
 const OLD: &[u8] = b"pid\t";
-/// The size of the file's head: magic, version.
+/// The size of the file header: magic, version.
 const FILE_HEAD: usize = 12;
-/// The size of a chunk's head: kind (u8), length (u32), checksum (u32).
+/// The size of a chunk header: kind (u8), length (u32), checksum (u32).
 const CHUNK_HEAD: usize = 9;
 
 thread_local! {
@@ -30,7 +31,8 @@ thread_local! {
     };
 }
 
-/// Runs the target on one input: as it is, and with the checksums that its chunks should have, without which few changes get further.
+/// Runs the target on one input, once unchanged and once with corrected checksums. Without the correction, few
+/// mutations get past them.
 pub(super) fn fuzz(bytes: &[u8]) {
     if bytes.starts_with(OLD) {
         return file(CALLS_TSV, bytes);
@@ -74,7 +76,7 @@ fn file(name: &str, bytes: &[u8]) {
     });
 }
 
-/// Contexts that were read are read again where they are written.
+/// Asserts that contexts are the same after they have been written and read again.
 fn is_read_again(session: &SessionReader, contexts: &Contexts) {
     COPY.with(|(folder, writer)| {
         let counters = contexts.counters();

@@ -1,6 +1,6 @@
-//! A control page is never believed: it is refused and stays as it was, or says afterwards what is wanted of the VM.
+//! A control page is not trusted. It is either rejected and stays unchanged, or contains the order afterwards.
 //!
-//! Input: the page; then tactic, session, and texts with zeros between them: the log, and the filters.
+//! The input is the page, followed by tactic, session, and texts that are separated by zeros: the log, and the filters.
 
 use crate::{MappedFile, bounded};
 use std::mem::{offset_of, size_of};
@@ -27,7 +27,7 @@ fn order(bytes: &[u8]) -> Option<Order> {
     })
 }
 
-/// A field of the page.
+/// Returns a field of the page.
 fn field(page: &[u8], at: usize, len: usize) -> &[u8] {
     &page[at..at + len]
 }
@@ -36,7 +36,7 @@ fn number(page: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(field(page, at, 4).try_into().expect("four bytes"))
 }
 
-/// A text and zeros.
+/// Returns true if the field contains the text, padded with zeros.
 fn says(field: &[u8], text: &str) -> bool {
     let zeros = field.strip_prefix(text.as_bytes());
     zeros.is_some_and(|zeros| !zeros.is_empty() && zeros.iter().all(|byte| *byte == 0))

@@ -1,14 +1,14 @@
-//! A mangled C++ name is never believed: its demangled form is bounded, or there is none.
+//! A mangled C++ name is not trusted. It either cannot be demangled, or the result is bounded.
 
 use crate::bounded;
 use varid_demangle::demangle;
 
-/// The longest name that is asked for, in bytes.
+/// The maximum length of a name, in bytes.
 const MAX_LENGTH: usize = 8192;
 
 /// Runs the target on one input.
 pub(super) fn fuzz(bytes: &[u8]) {
-    // Each line is a name, so that one seed file holds names of all kinds.
+    // Each line is a name, so that one seed file can have names of all kinds.
     for line in String::from_utf8_lossy(bytes).lines().take(64) {
         for name in [line.to_owned(), format!("_Z{line}")] {
             bounded(name.as_bytes(), 1024, || {

@@ -1,16 +1,16 @@
-//! A dex file, standard or compact, is never believed: methods, code items, lines, try ranges, instructions and names.
+//! A dex file, standard or compact, is not trusted: methods, code items, lines, try ranges, instructions and names.
 
 use crate::bounded;
 use varid_symbolizer::dex::{DexFile, MethodCode, MethodIndex};
 
-/// Methods that are looked into: in a hostile file each can have all of its bytes.
+/// The number of methods to check. In a hostile file each of them can span the whole file.
 const LOOKED_INTO: usize = 256;
 
 fn look_into(dex: &DexFile<'_>, index: &MethodIndex, method: &MethodCode) {
     let code = &method.code;
     assert!(code.start < code.end, "a method of no instructions");
     assert_eq!(index.lookup(code.start), Some(method));
-    // Errors are answers, too.
+    // Errors are valid results.
     let _ = dex.source_file(method);
     if let Ok(lines) = dex.lines(method) {
         let rows = lines.rows();
@@ -30,7 +30,7 @@ fn look_into(dex: &DexFile<'_>, index: &MethodIndex, method: &MethodCode) {
             assert_eq!(location.line, row.line);
         }
     }
-    // The method itself ends where another one's instructions begin.
+    // The method itself may end before the next method's instructions.
     let whole = dex.code_item(method).map(|item| item.insns);
     for range in dex.tries(method).into_iter().flatten().flatten() {
         let whole = whole.as_ref().expect("try ranges of a broken code item");

@@ -1,4 +1,4 @@
-//! An ELF file is never believed: its symbols and functions are found, or it is refused.
+//! An ELF file is not trusted. It is either rejected, or its symbols and functions can be read.
 
 use crate::bounded;
 use varid_symbolizer::elf::ElfSymbols;

@@ -1,6 +1,6 @@
-//! The lists that a program keeps for GDB in memory that lies: read to an end, and so is what they lead to.
+//! The lists that a program maintains for GDB are not trusted. Reading terminates for the lists and the files in them.
 //!
-//! Input: memory from address zero on, the descriptor first.
+//! The input is the memory from address zero, with the descriptor first.
 
 use crate::bounded;
 use varid_symbolizer::jit::{JitAbi, JitDescriptor, symfile_codes};

@@ -1,8 +1,8 @@
-//! perf.data of others is never believed: what is imported of it is a session that is read to its end, with every sample counted.
+//! A perf.data file is not trusted. An imported session can be read to its end, and every sample is counted.
 
 use crate::{bounded_by, imported};
 
-/// A zstd window, the records that wait for their order, and a batch of the session.
+/// A zstd window, the records in the sorter, and a batch of the session.
 const CONSTANT: usize = 128 << 20;
 
 /// Runs the target on one input.

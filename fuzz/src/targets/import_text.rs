@@ -1,4 +1,4 @@
-//! Text of `perf script` and folded stacks are never believed: what is imported is a session that is read to its end.
+//! The text of `perf script` and folded stacks are not trusted. An imported session can be read to its end.
 
 use crate::{bounded_by, imported};
 

@@ -1,4 +1,4 @@
-//! A jitdump file, read as a whole and in two pieces, is never believed.
+//! A jitdump file is not trusted. It is read as a whole and in two pieces.
 
 use crate::bounded;
 use varid_symbolizer::jit::JitDump;

@@ -1,4 +1,4 @@
-//! Kernel symbols, /proc/kallsyms and a session's kernel.sym: what was read can be written and read again.
+//! Kernel symbols, from /proc/kallsyms or a session's kernel.sym, can be written and read again.
 
 use crate::bounded;
 use varid_symbolizer::kernel::KernelSymbols;

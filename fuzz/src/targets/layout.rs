@@ -1,9 +1,9 @@
-//! What a library says of ART's layout in its code is never believed, and reading it ends.
+//! ART's layout, as derived from a library's code, is not trusted, and deriving it terminates.
 
 use crate::bounded;
 
 /// Runs the target on one input.
 pub(super) fn fuzz(bytes: &[u8]) {
-    // Of each instruction there are registers' values, which a branch copies.
+    // Each instruction has the values of registers, which are copied at a branch.
     bounded(bytes, 4096, || varid_vm::fuzzing::layout(bytes));
 }

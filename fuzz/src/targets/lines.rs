@@ -1,4 +1,4 @@
-//! Line programs and the tree of functions of an ELF file, its debug link and its .gnu_debugdata are never believed.
+//! Line programs and function trees of an ELF file, its debug link and its .gnu_debugdata are not trusted.
 
 use crate::bounded;
 use varid_symbolizer::elf::{DebugFiles, ElfSource};
@@ -6,7 +6,7 @@ use varid_symbolizer::elf::{DebugFiles, ElfSource};
 /// Runs the target on one input.
 pub(super) fn fuzz(bytes: &[u8]) {
     bounded(bytes, 1024, || {
-        // A root, so that links are read.
+        // A root makes the reader follow links.
         let nowhere = DebugFiles::none().with_root("/nonexistent");
         let Ok(source) = ElfSource::from_bytes(bytes.to_vec(), "/nonexistent/libfuzz.so", &nowhere)
         else {

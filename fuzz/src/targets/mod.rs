@@ -1,4 +1,4 @@
-//! The fuzz targets: one for each parser of data that varid did not write.
+//! The fuzz targets, one for each parser of untrusted data.
 
 mod calls;
 mod code_info;
@@ -27,7 +27,7 @@ mod substitute;
 mod tunnel;
 mod walk;
 
-/// A function that hands one input to a parser. It panics, aborts or runs for long if the parser has a defect.
+/// A function that passes one input to a parser. It panics, aborts or runs for long if the parser has a defect.
 pub type Target = fn(&[u8]);
 
 /// Every target, by name. Its seeds are in `seeds/NAME`.

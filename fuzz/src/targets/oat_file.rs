@@ -1,4 +1,4 @@
-//! An oat file's header, its tables of compiled methods and the headers of their code are never believed.
+//! An oat file is not trusted: its header, its tables of compiled methods and the headers of their code.
 
 use crate::bounded;
 

@@ -1,4 +1,4 @@
-//! A perf map, read as a whole and in two pieces, is never believed.
+//! A perf map is not trusted. It is read as a whole and in two pieces.
 
 use crate::bounded;
 use varid_symbolizer::jit::PerfMap;

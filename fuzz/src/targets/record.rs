@@ -1,4 +1,4 @@
-//! A record of the shim is decoded or refused; what it says fits into its bytes.
+//! A record of the shim is either decoded or rejected. The decoded fields fit into the record's bytes.
 
 use varid_shim::CapturedSample;
 

@@ -1,4 +1,4 @@
-//! A report of any recording is made: no sum overflows, no address leads anywhere it should not.
+//! A report can be made of any recording. Sums do not overflow, and no address causes an invalid access.
 
 use crate::with_session;
 use std::io::sink;

@@ -1,9 +1,9 @@
-//! A mapping file of R8 or ProGuard is never believed: any question about it is answered.
+//! A mapping file of R8 or ProGuard is not trusted. Every query on it returns.
 
 use crate::bounded;
 use varid_symbolizer::retrace::{Mapping, Position};
 
-/// Words of the file that are asked for, as class and method.
+/// The number of words of the file that are looked up, as class and method.
 const ASKED: usize = 64;
 
 /// Runs the target on one input.

@@ -1,9 +1,9 @@
-//! A recording is never believed: its records come in order of time until an error ends them.
+//! A recording is not trusted. Its records are in time order until the first error.
 
 use crate::with_session;
 use varid_recording::{MAX_CHUNK, PERF_DATA};
 
-/// The kind of a compressed record.
+/// The type of a compressed record.
 const COMPRESSED: u8 = 81;
 
 /// Runs the target on one input.
@@ -17,8 +17,8 @@ pub(super) fn fuzz(bytes: &[u8]) {
             assert!(!failed, "a record after the error that ends them");
             failed = record.is_err();
             count += 1;
-            // The smallest record is its header of eight bytes; one error may follow. A compressed one, which has a frame
-            // behind its header, becomes a chunk of them.
+            // The smallest record is its header of eight bytes, and one error may follow. A compressed record has a
+            // frame after its header, and decompresses to a chunk of records.
             let plain = bytes.len() / 8 + 1;
             let compressed = bytes.len() / 16 * (MAX_CHUNK / 8);
             let most = match bytes.contains(&COMPRESSED) {

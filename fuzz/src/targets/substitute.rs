@@ -1,13 +1,13 @@
-//! The substitute of any dex file is an ELF file that answers as the dex file does.
+//! The substitute of any dex file is an ELF file with the same methods and lines.
 
 use crate::bounded_by;
 use varid_symbolizer::dex::{DexFile, MethodIndex};
 use varid_symbolizer::elf::{DebugFiles, ElfSource};
 use varid_symbolizer::substitute::Substitute;
 
-/// The names of a file may take 64 MB; they are in the symbols, in the debug information and in what reads them.
+/// A file's names may take 64 MB. They occur in the symbols, the debug information and their readers.
 const NAMES: usize = 512 << 20;
-/// Methods that are asked for.
+/// The number of methods that are looked up.
 const ASKED: usize = 64;
 
 /// Runs the target on one input.
@@ -31,7 +31,7 @@ pub(super) fn fuzz(bytes: &[u8]) {
         let Ok(index) = MethodIndex::new(&dex) else {
             return;
         };
-        // In a container there may be others in between.
+        // In a container, other files may lie between.
         if dex.next_header().is_some() {
             return;
         }
@@ -45,7 +45,7 @@ pub(super) fn fuzz(bytes: &[u8]) {
                 let row = lines.as_ref().and_then(|lines| lines.lookup(offset));
                 let expected = row.map(|row| row.line).filter(|line| *line != 0);
                 let line = frame.location.as_ref().map(|location| location.line);
-                // Where the source file is not known the substitute names the class, if it can.
+                // If the source file is unknown, the substitute names the class, if possible.
                 let location = dex.frame(&index, offset).and_then(|frame| frame.location);
                 let known = location.filter(|location| !location.file.is_empty());
                 if known.is_some() || line.is_some() {

@@ -1,4 +1,4 @@
-//! A tunnel is never believed, not even to stay the same between two reads.
+//! A tunnel is not trusted. It may even change between two reads.
 
 use std::cell::Cell;
 use varid_tunnel::layout::validate_layout;
@@ -6,10 +6,10 @@ use varid_tunnel::method::resolve_method;
 use varid_tunnel::reader::read_tunnel;
 use varid_tunnel::{ByteMemory, Memory, TunnelError};
 
-/// Where the tunnel is mapped.
+/// The address at which the tunnel is mapped.
 const START: u64 = 0x7f00_0000_0000;
 
-/// Memory that shows another picture at every third read.
+/// Memory whose contents change at every third read.
 struct Changing<'a> {
     pictures: [ByteMemory<'a>; 2],
     reads: Cell<usize>,

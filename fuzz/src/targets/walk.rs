@@ -1,14 +1,16 @@
-//! The walker, C that also runs in the kernel, over memory that lies: it reads what it has room for, and no chain is a cycle.
+//! The walker (C code that also runs in the kernel) over untrusted memory. It stays within its buffers, and chains have
+//! no cycles.
 //!
-//! Input: a layout, where to start, then the memory, repeated below 4 GiB; nothing is readable above.
+//! The input is a layout, the start of the walk, then the memory, which repeats below 4 GiB. Addresses above are
+//! unreadable.
 
 use varid_shim::{Leaf, LeafRegisters, LeafState, LeaveFrame, Step, Walk};
 use varid_tunnel::abi::{Layout, RULE_SAVE_AREA, RULE_SHADOW};
 use varid_tunnel::layout;
 
-/// walker.h's buffers are no larger.
+/// The size of walker.h's largest buffer.
 const WINDOW: usize = 136;
-/// A user of the walker bounds its own loop.
+/// Callers of the walker limit their own loop.
 const MAX_STEPS: usize = 1024;
 
 struct Input<'a>(&'a [u8]);
@@ -43,7 +45,7 @@ fn steps<R: FnMut(u64, &mut [u8]) -> bool>(mut walk: Walk<'_, R>, layout: &Layou
             below.is_none_or(|below| below < frame.address()),
             "a caller's frame that does not lie above"
         );
-        // Fragments lie anywhere; areas are one list.
+        // Fragments may have any address. Save areas form one list.
         below =
             (layout.has_rule(RULE_SAVE_AREA) || !frame.is_outermost()).then_some(frame.address());
     }
@@ -77,7 +79,7 @@ fn run(bytes: &[u8]) -> Option<()> {
             frame,
             pc,
         });
-        // Any state, by the bits of a number that no walk reads.
+        // Any state, from the bits of a number that the walk ignores.
         let is_set = |bit: u32| frame >> bit & 1 != 0;
         let state = LeafState {
             leave: LeaveFrame {

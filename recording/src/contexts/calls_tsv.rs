@@ -1,4 +1,4 @@
-//! Reads `calls.tsv`, which sessions had before contexts.data: how often each method was called, without its callers.
+//! Reads `calls.tsv`, the predecessor of contexts.data: the number of calls of each method, without callers.
 //!
 //! The file has a header line and then a line for each method and process. The fields are separated by tabs: process, address, time,
 //! invokes, returns, unwinds.
@@ -26,7 +26,7 @@ use crate::{
 /// The names of the counters, in the order of the fields.
 const COUNTERS: [&str; 3] = ["calls", "returns", "unwinds"];
 
-/// The most bytes that are read, more than any session has. What follows them is not read.
+/// The maximum number of bytes to read, more than any session has. The rest is ignored.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// A line.
@@ -37,8 +37,8 @@ struct Line {
     values: [u64; COUNTERS.len()],
 }
 
-/// Reads the counts of a session as nodes without parents, by time. A line that is not a count ends what is read. None: it has no such
-/// file.
+/// Reads the counts of a session as nodes without parents, by time. Reading ends at the first invalid line. None if
+/// there is no such file.
 pub fn read(dir: &Path) -> Result<Option<Contexts>> {
     let path = dir.join(CALLS_TSV);
     let file = match open_regular(&path) {
@@ -117,7 +117,7 @@ fn contexts(lines: &[Line], damage: Option<String>) -> Contexts {
                 place: None,
                 value,
             };
-            // There are fewer lines than a session has room for.
+            // The limit of lines is below that of cells.
             let _ = cells.set(NodeId::at(place), count);
         }
     }

@@ -6,7 +6,7 @@ use super::{
     parts::ContextCount,
 };
 
-/// The counts below which earlier values are not looked for.
+/// With fewer counts, replaced values are not removed.
 const FEW: usize = 1 << 12;
 
 #[derive(Debug, Clone, Copy)]
@@ -21,25 +21,25 @@ impl Cell {
     }
 }
 
-/// The counts so far, in the order of the file, with values that were replaced since.
+/// The counts read so far, in the order of the file. Replaced values are still in it until they are removed.
 #[derive(Debug, Default)]
 pub struct Cells {
     cells: Vec<Cell>,
-    /// The number of cells at which replaced values are removed again.
+    /// The number of cells at which replaced values are removed next.
     compact_at: usize,
 }
 
 /// The counts of all nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeCounts {
-    /// The counts by node, counter and place. No value is 0.
+    /// The counts by node, counter and place. Counts of 0 are omitted.
     counts: Vec<ContextCount>,
-    /// For each node, where its counts start; then where the last ones end.
+    /// The start of each node's counts, followed by the end of the last ones.
     starts: Vec<u32>,
 }
 
 impl Cells {
-    /// Sets a value. It replaces an earlier one of the same counter and place.
+    /// Sets a value, which replaces an earlier one of the same node, counter and place.
     pub fn set(&mut self, node: NodeId, count: ContextCount) -> Result<(), &'static str> {
         if self.cells.len() >= self.compact_at.max(FEW) {
             self.compact();
@@ -52,9 +52,9 @@ impl Cells {
         Ok(())
     }
 
-    /// Removes values that were replaced.
+    /// Removes replaced values.
     fn compact(&mut self) {
-        // Equal keys stay in the order of the file.
+        // The sort is stable, so equal keys stay in the order of the file.
         self.cells.sort_by_key(Cell::key);
         self.cells.dedup_by(|later, kept| {
             let is_same = later.key() == kept.key();
@@ -65,7 +65,7 @@ impl Cells {
         });
     }
 
-    /// Returns the counts of this many nodes.
+    /// Returns the counts of this number of nodes.
     pub fn finish(mut self, nodes: usize) -> NodeCounts {
         self.compact();
         self.cells.retain(|cell| cell.count.value != 0);
@@ -83,7 +83,7 @@ impl Cells {
 }
 
 impl NodeCounts {
-    /// Makes all nodes start that have not, until this many have.
+    /// Sets the start of all further nodes, until `started` nodes have one.
     fn start_until(&mut self, started: usize) {
         let at = u32::try_from(self.counts.len()).unwrap_or(u32::MAX);
         self.starts.resize(self.starts.len().max(started), at);

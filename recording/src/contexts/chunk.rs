@@ -1,30 +1,30 @@
-//! The frame of contexts.data: the file's head, and chunks with their kind, length and checksum.
+//! The framing of contexts.data: the file header, and chunks with kind, length and checksum.
 //!
-//! A chunk is written at once and never changed. Its checksum says whether it is whole: what a kill or a full disk leaves of a chunk is
-//! recognised as such, and what comes before it is not affected.
+//! A chunk is written in one piece and never changed. Its checksum shows whether it is complete, so a partial chunk
+//! after a kill or a full disk is detected. Earlier chunks are not affected.
 
 /// The first bytes of the file.
 pub const MAGIC: [u8; 8] = *b"VARIDCTX";
 
-/// The version that is written, and the only one that is read.
+/// The version that is written. It is also the only one that is read.
 pub const VERSION: u32 = 1;
 
-/// The size of the file's head in bytes: [`MAGIC`] and [`VERSION`].
+/// The size of the file header in bytes: [`MAGIC`] and [`VERSION`].
 pub const FILE_HEAD: usize = 12;
 
-/// The size of a chunk's head in bytes.
+/// The size of a chunk header in bytes.
 pub const CHUNK_HEAD: usize = 9;
 
 /// The most bytes of a payload.
 pub const MAX_PAYLOAD: usize = 1 << 20;
 
-/// The kinds of chunks, by the number that the file has for them.
+/// The kinds of chunks, with their numbers in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ChunkKind {
-    /// The names and units of all counters. It is the first chunk.
+    /// The names and units of all counters. This is the first chunk.
     Counters = 1,
-    /// A process, from here on.
+    /// The start of a process.
     Process = 2,
     /// Methods.
     Methods = 3,
@@ -55,18 +55,18 @@ impl ChunkKind {
         Self::ProcessEnd,
     ];
 
-    /// Returns the kind of this number. None: a later version may know it.
+    /// Returns the kind with this number. None if it is unknown; a later version may have added it.
     pub fn of_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 }
 
-/// The head of a chunk, little-endian: kind (u8), length of the payload (u32), checksum (u32).
+/// The header of a chunk, little-endian: kind (u8), length of the payload (u32), checksum (u32).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkHead {
     pub kind: u8,
     pub length: u32,
-    /// The CRC-32 (ISO-HDLC, as zlib's) of kind, length and payload.
+    /// The CRC-32 (ISO-HDLC, as in zlib) of kind, length and payload.
     pub checksum: u32,
 }
 
@@ -80,7 +80,7 @@ impl ChunkHead {
         }
     }
 
-    /// Returns true if the payload is the one that was written after this head.
+    /// Returns true if the checksum matches the payload.
     pub fn is_of(&self, payload: &[u8]) -> bool {
         self.checksum == checksum(self.kind, self.length, payload)
     }

@@ -1,31 +1,31 @@
-//! Appends to contexts.data so that neither a kill nor a full disk spoils what is there.
+//! Appends to contexts.data so that neither a kill nor a full disk damages its contents.
 
 use std::{fs::File, io, os::unix::fs::FileExt, path::PathBuf};
 
 use crate::error::{Error, Result};
 
-/// The bytes that wait at which they are written without a flush.
+/// The number of waiting bytes that causes a write without a flush.
 const BATCH: usize = 256 << 10;
 
-/// The most bytes that wait for a disk that cannot take them.
+/// The maximum number of bytes that wait while the disk cannot be written.
 const MAX_BACKLOG: usize = 16 << 20;
 
-/// The file, and the chunks that wait for it.
+/// The file, and the chunks that are not written yet.
 #[derive(Debug)]
 pub struct ChunkFile {
     pub path: PathBuf,
-    /// The file. Tests put a full disk in its place.
+    /// The file. Tests replace it by a full disk.
     pub(super) file: File,
-    /// The size of what has been written.
+    /// The number of bytes that have been written.
     end: u64,
-    /// Whole chunks that are not in the file yet.
+    /// Complete chunks that are not in the file yet.
     pub waiting: Vec<u8>,
-    /// The bytes that wait at which writing is tried again.
+    /// The number of waiting bytes at which the next write is tried.
     write_at: usize,
 }
 
 impl ChunkFile {
-    /// The file, which is empty, and what comes first in it.
+    /// Makes an empty file. `head` is written first.
     pub const fn new(path: PathBuf, file: File, head: Vec<u8>) -> Self {
         Self {
             path,
@@ -36,7 +36,7 @@ impl ChunkFile {
         }
     }
 
-    /// Writes what waits, if it is much. A failure is an error only if nothing more can wait.
+    /// Writes the waiting chunks if there are many. A failure is an error only if no more chunks can wait.
     pub fn make_room(&mut self) -> Result<()> {
         if self.waiting.len() < self.write_at {
             return Ok(());
@@ -48,7 +48,7 @@ impl ChunkFile {
         }
     }
 
-    /// Writes what waits. If that fails, it goes on waiting.
+    /// Writes the waiting chunks. If that fails, they continue to wait.
     pub fn write(&mut self) -> Result<()> {
         if let Err(source) = self.append() {
             let pending = self.waiting.len();
@@ -70,7 +70,7 @@ impl ChunkFile {
         let written = self.file.write_all_at(&self.waiting, self.end);
         match written {
             Ok(()) => self.end = self.end.saturating_add(self.waiting.len() as u64),
-            // A part of a chunk would be taken for damage. Without it, the file is what it was.
+            // A partial chunk would look like damage, so it is removed.
             Err(_) => drop(self.file.set_len(self.end)),
         }
         written

@@ -1,4 +1,4 @@
-//! Reads the chunks of contexts.data one after the other. The file is not trusted.
+//! Reads the chunks of contexts.data in order. The file is not trusted.
 
 use std::{
     fs::File,
@@ -9,7 +9,7 @@ use std::{
 use super::chunk::{CHUNK_HEAD, ChunkHead, FILE_HEAD, MAGIC, MAX_PAYLOAD, VERSION};
 use crate::error::{Error, Result};
 
-/// The file, read up to the next chunk.
+/// The file, and the position of the next chunk.
 #[derive(Debug)]
 pub struct Chunks {
     path: PathBuf,
@@ -21,7 +21,7 @@ pub struct Chunks {
     payload: Vec<u8>,
 }
 
-/// A chunk that is whole.
+/// A complete chunk.
 #[derive(Debug)]
 pub struct Chunk<'a> {
     pub kind: u8,
@@ -31,11 +31,11 @@ pub struct Chunk<'a> {
 }
 
 impl Chunks {
-    /// Starts to read a file.
+    /// Opens a file.
     ///
     /// # Errors
     ///
-    /// The file is not a contexts.data, or one of another version.
+    /// The file is not a contexts.data, or has another version.
     pub fn open(path: &Path, file: File) -> Result<Self> {
         let len = file.metadata().map_err(Error::io("read", path))?.len();
         let mut chunks = Self {
@@ -49,7 +49,7 @@ impl Chunks {
         Ok(chunks)
     }
 
-    /// Reads the head of the file, or what there is of it.
+    /// Reads the file header, which may be incomplete.
     fn check_head(&mut self) -> Result<()> {
         let mut head = [0; FILE_HEAD];
         let there = usize::try_from(self.len)
@@ -77,11 +77,11 @@ impl Chunks {
         }
     }
 
-    /// Returns the next chunk, or None where the file ends after the last one.
+    /// Returns the next chunk, or None at the end of the file.
     ///
     /// # Errors
     ///
-    /// The rest of the file is not a whole chunk. Nothing can be read after that.
+    /// The rest of the file is not a complete chunk. Nothing can be read after that.
     pub fn next_chunk(&mut self) -> Result<Option<Chunk<'_>>> {
         let at = self.offset;
         let rest = self.len.saturating_sub(at);
@@ -127,12 +127,12 @@ impl Chunks {
             .map_err(Error::io("read", &*self.path))
     }
 
-    /// Makes the error of a file that ends too early.
+    /// Makes the error for a truncated file.
     pub fn cut(&self, reason: &'static str) -> Error {
         self.wrong(self.len, reason)
     }
 
-    /// Makes the error of an offset in the file.
+    /// Makes the error for an offset in the file.
     pub fn wrong(&self, offset: u64, reason: &'static str) -> Error {
         Error::Data {
             path: self.path.clone(),

@@ -1,4 +1,5 @@
-//! Numbers the parts of a session's contexts. Each number is a place in one of the lists of [`Contexts`](super::Contexts).
+//! Ids of the parts of a session's contexts. Each id is an index into one of the lists of
+//! [`Contexts`](super::Contexts).
 
 macro_rules! numbers {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
@@ -7,13 +8,13 @@ macro_rules! numbers {
         pub struct $name(pub u32);
 
         impl $name {
-            /// Returns the place in the list.
+            /// Returns the index.
             #[must_use]
             pub fn index(self) -> usize {
                 usize::try_from(self.0).unwrap_or(usize::MAX)
             }
 
-            /// Returns the number of the part in this place. No list reaches beyond `u32`.
+            /// Returns the id with this index. No list is longer than `u32` can count.
             pub(crate) fn at(index: usize) -> Self {
                 Self(u32::try_from(index).unwrap_or(u32::MAX))
             }
@@ -22,12 +23,12 @@ macro_rules! numbers {
 }
 
 numbers! {
-    /// A counter, by its place in [`Contexts::counters`](super::Contexts::counters).
+    /// The index of a counter in [`Contexts::counters`](super::Contexts::counters).
     CounterId;
-    /// A method, by its place in [`Contexts::methods`](super::Contexts::methods).
+    /// The index of a method in [`Contexts::methods`](super::Contexts::methods).
     MethodId;
-    /// A call site, by its place in [`Contexts::sites`](super::Contexts::sites).
+    /// The index of a call site in [`Contexts::sites`](super::Contexts::sites).
     SiteId;
-    /// A calling context, by its place in [`Contexts::nodes`](super::Contexts::nodes).
+    /// The index of a calling context in [`Contexts::nodes`](super::Contexts::nodes).
     NodeId;
 }

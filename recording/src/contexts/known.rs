@@ -1,6 +1,6 @@
-//! What has been added to contexts.data, and whether a further part may be.
+//! Checks new parts of contexts.data against those that have been added.
 //!
-//! A reader refuses a part that names one that is not there. Here that is an error of whoever adds it.
+//! A reader rejects a part that refers to a missing one. The writer rejects it first, as an error of the caller.
 
 use std::collections::HashMap;
 
@@ -14,15 +14,15 @@ use super::{
     tables::{MethodRecord, ProcessIndex},
 };
 
-/// A part that was added, or why it cannot be.
+/// An added part, or the reason why it cannot be added.
 pub type Added<T = ()> = Result<T, &'static str>;
 
-/// The parts so far.
+/// The parts that have been added.
 #[derive(Debug, Default)]
 pub struct Known {
     counters: usize,
     processes: HashMap<Pid, Process>,
-    /// The last method at each address of a process.
+    /// The latest method at each address of a process.
     methods: HashMap<(Pid, Address), MethodId>,
     method_count: usize,
     sites: usize,
@@ -39,7 +39,7 @@ pub struct Known {
 pub struct AddedNode {
     pub id: NodeId,
     pub record: NodeRecord,
-    /// The method that comes before it.
+    /// The method that must be written before the node.
     pub new_method: Option<MethodRecord>,
 }
 
@@ -60,7 +60,7 @@ impl Known {
         }
     }
 
-    /// Adds a process, or continues one that was added before.
+    /// Adds a process, or continues an earlier one.
     pub fn add_process(&mut self, pid: Pid) -> Added {
         let count = self.processes.len();
         if let Some(process) = self.processes.get_mut(&pid) {
@@ -84,7 +84,7 @@ impl Known {
         Ok(index)
     }
 
-    /// Returns a process that was added and has not ended.
+    /// Returns the index of an added process that has not ended.
     pub fn process(&self, pid: Pid) -> Added<ProcessIndex> {
         let process = self
             .processes
@@ -197,7 +197,7 @@ impl Known {
 
 const TOO_MANY: &str = "there are too many already";
 
-/// Checks that a further part may be added to `count` parts.
+/// Checks that one more part is within the limit `most`.
 fn room(count: usize, most: usize) -> Added {
     match count < most {
         true => Ok(()),

@@ -1,18 +1,18 @@
-//! How many parts a session's contexts may have: more than any session has, and no more than memory holds.
+//! Limits on the parts of a session's contexts. They exceed the needs of any session, and bound the memory.
 
-/// The most counters.
+/// The maximum number of counters.
 pub const COUNTERS: usize = 64;
-/// The most processes.
+/// The maximum number of processes.
 pub const PROCESSES: usize = 1 << 20;
-/// The most methods.
+/// The maximum number of methods.
 pub const METHODS: usize = 1 << 22;
-/// The most call sites.
+/// The maximum number of call sites.
 pub const SITES: usize = 1 << 24;
-/// The most nodes.
+/// The maximum number of nodes.
 pub const NODES: usize = 1 << 24;
-/// The most thread switches.
+/// The maximum number of thread switches.
 pub const SWITCHES: usize = 1 << 25;
-/// The most parts of traces.
+/// The maximum number of parts of traces.
 pub const TRACES: usize = 1 << 20;
-/// The most values of counters.
+/// The maximum number of counter values.
 pub const CELLS: usize = 1 << 26;

@@ -1,4 +1,4 @@
-//! Counters, processes, thread switches and traces as contexts.data has them.
+//! The encoding of counters, processes, thread switches and traces in contexts.data.
 
 use varid_model::{MonotonicNs, Pid, Tid};
 
@@ -21,7 +21,7 @@ pub fn counter(payload: &mut Payload<'_>) -> Result<ContextCounter, &'static str
     })
 }
 
-/// Appends a process: its id and the name of its VM. The chunk has no other record.
+/// Appends a process: its id and the name of its VM. It is the only record of its chunk.
 pub fn put_process(out: &mut Vec<u8>, pid: Pid, vm: &str) {
     put_number(out, u64::from(pid.get()));
     put_text(out, vm);
@@ -31,7 +31,8 @@ pub fn process<'a>(payload: &mut Payload<'a>) -> Result<(Pid, &'a str), &'static
     Ok((Pid::new(payload.small()?), payload.text()?))
 }
 
-/// Appends the end of a process: which process, 0, or 1 and why it is incomplete. The chunk has no other record.
+/// Appends the end of a process: the process, then 0, or 1 and the reason why it is incomplete. It is the only record
+/// of its chunk.
 pub fn put_process_end(out: &mut Vec<u8>, process: ProcessIndex, incomplete: Option<&str>) {
     put_number(out, u64::from(process.0));
     out.push(u8::from(incomplete.is_some()));
@@ -52,7 +53,8 @@ pub fn process_end<'a>(
     Ok((process, incomplete))
 }
 
-/// The last thread switch of a chunk. The next one's time is a difference to its, and so is the thread before to the thread after it.
+/// The last thread switch of a chunk. The next one is encoded as differences: its time and previous thread to the time
+/// and next thread of this one.
 #[derive(Debug, Default)]
 pub struct LastSwitch {
     time: u64,
@@ -81,7 +83,7 @@ impl LastSwitch {
     }
 }
 
-/// What a part of a trace is of. Its bytes follow, to the end of the chunk.
+/// The header of a part of a trace. The bytes follow, up to the end of the chunk.
 #[derive(Debug, Clone, Copy)]
 pub struct TraceRecord {
     pub process: ProcessIndex,
@@ -95,7 +97,7 @@ mod compression {
     pub const ZSTD: u8 = 1;
 }
 
-/// Appends what comes before the bytes of a trace: the process, the thread, the compression (a byte).
+/// Appends the header of a part of a trace: process, thread, compression (a byte).
 pub fn put_trace(out: &mut Vec<u8>, trace: &TraceRecord) {
     put_number(out, u64::from(trace.process.0));
     put_thread(out, trace.tid);

@@ -1,7 +1,7 @@
-//! Nodes and their counts as contexts.data has them.
+//! The encoding of nodes and their counts in contexts.data.
 //!
-//! A node is a byte of flags, then those of thread, parent, site and time that the flags name, then the method. A node whose thread and
-//! time are those of the one before takes about seven bytes.
+//! A node consists of a byte of flags, the fields that the flags name (thread, parent, site, time), and the method. A
+//! node with the same thread and time as the previous one takes about seven bytes.
 
 use varid_model::{MonotonicNs, Tid};
 
@@ -13,18 +13,17 @@ use super::{
 
 /// The flags of a node.
 mod flag {
-    /// The thread follows. Otherwise it is that of the node before.
+    /// The thread follows. Otherwise it is that of the previous node.
     pub const THREAD: u8 = 1;
-    /// The parent follows, as the number of nodes from it to this one.
+    /// The parent follows, as the number of nodes between it and this one.
     pub const PARENT: u8 = 2;
     /// The site follows, as the difference to the last site of a node.
     pub const SITE: u8 = 4;
-    /// The time follows, in nanoseconds since the node before. Otherwise it is the same.
+    /// The time follows, in nanoseconds since the previous node. Otherwise it is the same.
     pub const TIME: u8 = 8;
     pub const ALL: u8 = THREAD | PARENT | SITE | TIME;
 }
 
-/// A node.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeRecord {
     pub method: MethodId,
@@ -34,7 +33,7 @@ pub struct NodeRecord {
     pub time: MonotonicNs,
 }
 
-/// The last node of a chunk, to which the next one is a difference.
+/// The last node of a chunk. The next one is encoded as differences to it.
 #[derive(Debug, Default)]
 pub struct LastNode {
     method: u32,
@@ -44,7 +43,7 @@ pub struct LastNode {
 }
 
 impl LastNode {
-    /// Appends the node with this id. Its parent comes before it, and its time is not before that of the last node.
+    /// Appends the node with this id. Its parent precedes it, and its time is not before that of the last node.
     pub fn encode(&mut self, out: &mut Vec<u8>, id: NodeId, node: &NodeRecord) {
         let time = node.time.get();
         let flags = [
@@ -74,7 +73,7 @@ impl LastNode {
         self.method = node.method.0;
     }
 
-    /// Reads the node with this id. The parent is one before it.
+    /// Reads the node with this id. Its parent precedes it.
     pub fn decode(
         &mut self,
         payload: &mut Payload<'_>,
@@ -116,9 +115,10 @@ impl LastNode {
     }
 }
 
-/// The node and place of the last count of a chunk, to which those of the next one are differences.
+/// The node and place of the last count of a chunk. Those of the next one are encoded as differences to it.
 ///
-/// A count: the counter times 4, plus [`MOVES`](Self::MOVES) and [`HAS_PLACE`](Self::HAS_PLACE); the node; the place; the value.
+/// A count consists of the counter times 4, plus [`MOVES`](Self::MOVES) and [`HAS_PLACE`](Self::HAS_PLACE); the node;
+/// the place; the value.
 #[derive(Debug, Default)]
 pub struct LastCount {
     node: u32,
@@ -126,9 +126,9 @@ pub struct LastCount {
 }
 
 impl LastCount {
-    /// The count has a place in the method, as the difference to the last place in the same node.
+    /// The count has a place in the method, encoded as the difference to the last place in the same node.
     const HAS_PLACE: u64 = 1;
-    /// The count is of another node, as the difference to the last one. Places start from 0 there.
+    /// The count belongs to another node, encoded as the difference to the last one. Places start from 0 there.
     const MOVES: u64 = 2;
 
     pub fn encode(&mut self, out: &mut Vec<u8>, node: NodeId, count: &ContextCount) {

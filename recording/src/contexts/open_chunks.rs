@@ -1,6 +1,6 @@
 //! Collects records into chunks, one open chunk for each kind of record.
 //!
-//! All of them are closed together, in an order in which each names only what comes before it.
+//! All chunks are closed together, in an order in which each refers only to earlier ones.
 
 use super::{
     chunk::{ChunkKind, put_chunk},
@@ -9,10 +9,10 @@ use super::{
     tables::{LastMethod, LastSite},
 };
 
-/// The bytes of a payload at which its chunk is closed.
+/// The payload size in bytes at which a chunk is closed.
 const CLOSE_AT: usize = 64 << 10;
 
-/// A chunk that grows. `L` is its last record, to which the next one is a difference.
+/// An open chunk. `L` is its last record, and the next one is encoded as a difference to it.
 #[derive(Debug, Default)]
 pub struct OpenChunk<L> {
     pub payload: Vec<u8>,
@@ -33,7 +33,7 @@ impl<L: Default> OpenChunk<L> {
     }
 }
 
-/// The chunks of all kinds of records that come in numbers.
+/// The open chunks of all kinds with many records each.
 #[derive(Debug, Default)]
 pub struct OpenChunks {
     pub methods: OpenChunk<LastMethod>,
@@ -44,7 +44,7 @@ pub struct OpenChunks {
 }
 
 impl OpenChunks {
-    /// Returns true if one of them is to be closed.
+    /// Returns true if a chunk must be closed.
     pub fn is_full(&self) -> bool {
         self.methods.is_full()
             || self.sites.is_full()
@@ -53,7 +53,7 @@ impl OpenChunks {
             || self.switches.is_full()
     }
 
-    /// Appends all of them.
+    /// Closes and appends all chunks.
     pub fn close(&mut self, out: &mut Vec<u8>) {
         self.methods.close(ChunkKind::Methods, out);
         self.sites.close(ChunkKind::Sites, out);

@@ -4,12 +4,12 @@ use varid_model::{Address, CodeUnits, MonotonicNs, Pid, Tid};
 
 use super::ids::{CounterId, MethodId, NodeId, SiteId};
 
-/// A kind of number that is known of contexts. All processes of a session have the same counters.
+/// A counter of contexts. All processes of a session have the same counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextCounter {
     /// Its name, such as `calls`.
     pub name: String,
-    /// What it counts: `calls`, `bytecodes`, `blocks`, `cycles`.
+    /// Its unit: `calls`, `bytecodes`, `blocks`, `cycles`.
     pub unit: String,
 }
 
@@ -18,33 +18,33 @@ pub struct ContextCounter {
 pub struct ContextProcess {
     /// The process.
     pub pid: Pid,
-    /// The name of its VM and its build; the latest one, if the process executed another program. Empty if it is not known.
+    /// The name and build of its VM. If the process executed another program, it is the latest VM. Empty if unknown.
     pub vm: String,
-    /// Why counts or contexts of it are missing. None: they are complete.
+    /// The reason why counts or contexts are missing. None if they are complete.
     pub incomplete: Option<String>,
 }
 
-/// A method that contexts are of.
+/// A method that has contexts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextMethod {
     /// The process.
     pub pid: Pid,
     /// The method's first instruction, or its slot in the remap range, as in a sample.
     pub address: Address,
-    /// The length of its bytecode. None: it has none, or the length is not known.
+    /// The length of its bytecode. None if it has no bytecode, or the length is unknown.
     pub code: Option<CodeUnits>,
 }
 
 /// An instruction that calls a method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextSite {
-    /// The method that calls.
+    /// The calling method.
     pub method: MethodId,
     /// The offset of the instruction in the method's bytecode.
     pub pc: CodeUnits,
     /// The instruction's opcode, as the VM's bytecode defines it.
     pub opcode: u8,
-    /// The method that the instruction names. What it calls may override that. None: it is not known.
+    /// The method that the instruction names. The called method may override it. None if unknown.
     pub target: Option<SiteTarget>,
 }
 
@@ -62,58 +62,58 @@ pub enum SiteTarget {
 pub struct ContextNode {
     /// The process.
     pub pid: Pid,
-    /// The thread. None: the tree is of all threads of the process.
+    /// The thread. None if the tree includes all threads of the process.
     pub tid: Option<Tid>,
-    /// The context that calls, of the same process. None: it is not known, or the VM calls.
+    /// The calling context, in the same process. None if it is unknown, or the VM is the caller.
     pub parent: Option<NodeId>,
     /// The method's first instruction, or its slot in the remap range, as in a sample.
     pub address: Address,
-    /// The site in the parent. None: it is not known, or not bytecode.
+    /// The site in the parent. None if it is unknown, or not bytecode.
     pub site: Option<SiteId>,
-    /// A time at which the address meant that method.
+    /// A time at which the address belonged to that method.
     pub time: MonotonicNs,
 }
 
-/// A number that was counted in a context.
+/// The value of a counter in a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextCount {
-    /// What was counted.
+    /// The counter.
     pub counter: CounterId,
-    /// Where in the method: an offset in its bytecode, in [`CodeUnits`]. None: the method as a whole.
+    /// The place in the method: an offset in its bytecode, in [`CodeUnits`]. None for the method as a whole.
     pub place: Option<u32>,
-    /// The number, in the counter's unit.
+    /// The value, in the counter's unit.
     pub value: u64,
 }
 
-/// A moment at which another thread goes on in a trace.
+/// The time at which a trace switches to another thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadSwitch {
-    /// When.
+    /// The time.
     pub time: MonotonicNs,
-    /// The thread before.
+    /// The previous thread.
     pub from: Tid,
-    /// The thread from then on.
+    /// The next thread.
     pub to: Tid,
 }
 
-/// How the bytes of a trace are compressed.
+/// The compression of a trace's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceCompression {
-    /// Not at all.
+    /// No compression.
     Plain,
     /// Each part is one zstd frame (RFC 8878).
     Zstd,
 }
 
-/// A part of a trace of calls. [`SessionReader::read_trace`](crate::SessionReader::read_trace) reads its bytes, which mean what the VM's
-/// agent and the trace's readers agree on.
+/// A part of a trace of calls. [`SessionReader::read_trace`](crate::SessionReader::read_trace) reads its bytes. Their
+/// format is defined by the VM's agent and the trace's readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextTrace {
     /// The process.
     pub pid: Pid,
-    /// The thread. None: the trace is of all threads of the process.
+    /// The thread. None if the trace includes all threads of the process.
     pub tid: Option<Tid>,
-    /// How the bytes are compressed.
+    /// The compression of the bytes.
     pub compression: TraceCompression,
     /// The file offset of the bytes.
     pub(crate) offset: u64,

@@ -1,11 +1,11 @@
-//! The fields of a chunk's payload: numbers as LEB128, differences in zigzag, texts with their length.
+//! The fields of a chunk's payload: numbers in LEB128, differences in zigzag encoding, texts with their length.
 
 use varid_model::Tid;
 
-/// The most bytes of a text. Longer ones are cut when they are written.
+/// The maximum size of a text in bytes. Longer ones are cut when they are written.
 pub const MAX_TEXT: usize = 4 << 10;
 
-/// Appends a number, seven bits a byte, the lowest first.
+/// Appends a number, seven bits per byte, the lowest first.
 pub fn put_number(out: &mut Vec<u8>, mut value: u64) {
     while value > 0x7f {
         out.push(value as u8 | 0x80);
@@ -23,13 +23,13 @@ pub fn put_difference(out: &mut Vec<u8>, from: u64, to: u64) {
     );
 }
 
-/// Appends a thread's id and 1, or 0 for all threads.
+/// Appends 1 plus a thread's id, or 0 for all threads.
 pub fn put_thread(out: &mut Vec<u8>, tid: Option<Tid>) {
     let tid = tid.map(|tid| u64::from(tid.get()));
     put_number(out, tid.map_or(0, |tid| tid.saturating_add(1)));
 }
 
-/// Appends a text, or what [`MAX_TEXT`] bytes hold of it.
+/// Appends a text, cut to [`MAX_TEXT`] bytes.
 pub fn put_text(out: &mut Vec<u8>, text: &str) {
     let mut end = text.len().min(MAX_TEXT);
     while !text.is_char_boundary(end) {
@@ -40,7 +40,7 @@ pub fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// A payload that is being read. Its bytes are not trusted.
+/// A payload during reading. Its bytes are not trusted.
 #[derive(Debug)]
 pub struct Payload<'a> {
     bytes: &'a [u8],
@@ -52,7 +52,7 @@ impl<'a> Payload<'a> {
         Self { bytes, taken: 0 }
     }
 
-    /// Returns how many bytes have been read.
+    /// Returns the number of bytes that have been read.
     pub const fn taken(&self) -> usize {
         self.taken
     }
@@ -65,7 +65,7 @@ impl<'a> Payload<'a> {
         self.bytes(1)?.first().copied().ok_or(CUT)
     }
 
-    /// Takes as many bytes.
+    /// Reads this number of bytes.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], &'static str> {
         let end = self.taken.checked_add(count).ok_or(CUT)?;
         let bytes = self.bytes.get(self.taken..end).ok_or(CUT)?;
@@ -94,7 +94,7 @@ impl<'a> Payload<'a> {
         u32::try_from(self.number()?).map_err(|_| TOO_LARGE)
     }
 
-    /// Returns the number that differs from `from` as the next field says.
+    /// Reads a difference, and returns the number that differs from `from` by it.
     pub fn difference(&mut self, from: u64) -> Result<u64, &'static str> {
         let zigzag = self.number()?;
         let sign = (zigzag & 1).wrapping_neg();
@@ -105,7 +105,7 @@ impl<'a> Payload<'a> {
         u32::try_from(self.difference(u64::from(from))?).map_err(|_| TOO_LARGE)
     }
 
-    /// Returns a thread, or None for all threads.
+    /// Reads a thread, or None for all threads.
     pub fn thread(&mut self) -> Result<Option<Tid>, &'static str> {
         let tid = self.number()?.checked_sub(1).map(u32::try_from);
         let tid = tid.transpose().map_err(|_| TOO_LARGE)?;

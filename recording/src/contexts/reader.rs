@@ -1,4 +1,4 @@
-//! Reads contexts.data, up to its end or to what is cut or damaged. The file is not trusted.
+//! Reads contexts.data, up to its end or the first cut or damaged chunk. The file is not trusted.
 
 use std::{
     collections::HashMap,
@@ -26,10 +26,10 @@ use crate::{
     regular::open_regular,
 };
 
-/// Why a process without an end is incomplete.
+/// The reason for a process without an end record.
 const NO_END: &str = "the file has no end of it: the recording goes on, or was cut short";
 
-/// Reads the contexts of a session. None: it has no such file.
+/// Reads the contexts of a session. None if there is no such file.
 pub fn read(dir: &Path) -> Result<Option<Contexts>> {
     let path = dir.join(CONTEXTS_DATA);
     let file = match open_regular(&path) {
@@ -67,24 +67,24 @@ pub fn read_trace(dir: &Path, trace: &ContextTrace) -> Result<Vec<u8>> {
     read().map_err(Error::io("read", path.clone()))
 }
 
-/// The contexts so far.
+/// The contexts read so far.
 #[derive(Debug, Default)]
 struct Builder {
     contexts: Contexts,
     cells: Cells,
     has_counters: bool,
-    /// The place of each process.
+    /// The index of each process.
     processes: HashMap<Pid, usize>,
-    /// For each process: whether its end has not come.
+    /// For each process, whether its end is still missing.
     is_open: Vec<bool>,
 }
 
 type Parsed<T = ()> = std::result::Result<T, &'static str>;
 
 impl Builder {
-    /// Adds what a chunk says. What comes before an error in it is kept. The error has an offset in the file.
+    /// Adds the records of a chunk. Records before an error are kept. The error has an offset in the file.
     fn add(&mut self, chunk: &Chunk<'_>) -> std::result::Result<(), (u64, &'static str)> {
-        // A later version may have further kinds.
+        // A later version may have added kinds.
         let Some(kind) = ChunkKind::of_number(chunk.kind) else {
             return Ok(());
         };
@@ -198,7 +198,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Checks a node against what comes before it.
+    /// Checks a node against the earlier records.
     fn node(&self, record: &NodeRecord) -> Parsed<ContextNode> {
         let known = &self.contexts;
         let method = self.method(record.method)?;

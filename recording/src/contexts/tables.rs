@@ -1,4 +1,4 @@
-//! Methods and call sites as contexts.data has them.
+//! The encoding of methods and call sites in contexts.data.
 
 use varid_model::{Address, CodeUnits};
 
@@ -8,7 +8,7 @@ use super::{
     payload::{Payload, put_difference, put_number, put_text},
 };
 
-/// A process, by its place among the processes.
+/// The index of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ProcessIndex(pub u32);
 
@@ -22,7 +22,8 @@ impl ProcessIndex {
     }
 }
 
-/// A method: process and address (differences to the method before in the chunk), length of the code and 1, or 0.
+/// A method: process and address (as differences to the previous method of the chunk), then 1 plus the length of the
+/// code, or 0.
 #[derive(Debug, Clone, Copy)]
 pub struct MethodRecord {
     pub process: ProcessIndex,
@@ -30,7 +31,7 @@ pub struct MethodRecord {
     pub code: Option<CodeUnits>,
 }
 
-/// The last method of a chunk, to which the next one is a difference.
+/// The last method of a chunk. The next one is encoded as a difference to it.
 #[derive(Debug, Default)]
 pub struct LastMethod {
     process: ProcessIndex,
@@ -71,9 +72,10 @@ impl LastMethod {
     }
 }
 
-/// The method of the last site of a chunk, to which the next one's is a difference.
+/// The method of the last site of a chunk. That of the next site is encoded as a difference to it.
 ///
-/// A site: method (difference), offset, opcode (a byte), kind of the target (a byte), and a name or a method.
+/// A site consists of the method (difference), offset, opcode (a byte), kind of the target (a byte), and a name or a
+/// method.
 #[derive(Debug, Default)]
 pub struct LastSite {
     method: u32,

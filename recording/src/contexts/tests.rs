@@ -1,4 +1,4 @@
-//! Does a session's contexts come back as they were written, whatever happens to the file?
+//! Tests that contexts are read as they were written, also after a kill, a full disk or damage.
 
 mod damage;
 mod model;
@@ -11,7 +11,7 @@ use varid_model::{Address, MonotonicNs, Pid};
 
 use super::*;
 
-/// Starts the contexts of a folder, with this many counters.
+/// Starts the contexts in a folder, with this number of counters.
 fn writer(dir: &Path, counters: u32) -> ContextWriter {
     let counters: Vec<_> = (0..counters)
         .map(|number| ContextCounter {
@@ -28,7 +28,7 @@ fn read_folder(dir: &Path) -> Contexts {
     reader::read(dir).unwrap().unwrap()
 }
 
-/// A root of a process's tree over all threads.
+/// Makes a root of a process's tree over all threads.
 fn root(pid: Pid, address: u64) -> ContextNode {
     ContextNode {
         pid,

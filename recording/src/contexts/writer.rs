@@ -18,18 +18,19 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The most bytes of a part of a trace.
+/// The maximum size of a part of a trace in bytes.
 pub const MAX_TRACE_PART: usize = 512 << 10;
 
-/// The one writer of a session's contexts. [`SessionWriter::create_contexts`](crate::SessionWriter::create_contexts) makes it.
+/// Writes a session's contexts. [`SessionWriter::create_contexts`](crate::SessionWriter::create_contexts) makes it.
 ///
-/// Each part names only parts that were added before it. Parts wait in memory until [`flush`](Self::flush), or until there are 256 KB of
-/// them. Texts are cut to 4,096 bytes.
+/// Each part refers only to parts that were added before it. Parts wait in memory until [`flush`](Self::flush), or
+/// until there are 256 KB of them. Texts are cut to 4,096 bytes.
 ///
-/// Adding a part fails with [`Error::Contexts`] if it names a part that was not added, is of a process that has ended, or is one too many;
-/// and with [`Error::Append`] if the disk cannot be written while 16 MB wait for it. Nothing is added then.
+/// Adding a part fails with [`Error::Contexts`] if it refers to a missing part, belongs to a process that has ended, or
+/// exceeds a limit. It fails with [`Error::Append`] if 16 MB wait and the disk cannot be written. In both cases nothing
+/// is added.
 ///
-/// Dropping it without [`finish`](Self::finish) loses what was not flushed, as a kill does.
+/// Dropping the writer without [`finish`](Self::finish) loses all parts since the last flush, as a kill does.
 #[derive(Debug)]
 pub struct ContextWriter {
     pub(super) file: ChunkFile,
@@ -38,7 +39,7 @@ pub struct ContextWriter {
 }
 
 impl ContextWriter {
-    /// Starts a file, which is empty.
+    /// Starts an empty file.
     pub(crate) fn create(path: PathBuf, file: File, counters: &[ContextCounter]) -> Result<Self> {
         let known = Known::new(counters.len()).map_err(|reason| Error::Contexts {
             path: path.clone(),
@@ -61,7 +62,8 @@ impl ContextWriter {
         Ok(writer)
     }
 
-    /// Adds a process with the name of its VM. A process that has ended is continued, with this VM; what it lacked before it still lacks.
+    /// Adds a process with the name of its VM. If the process has ended, it continues with this VM and stays incomplete
+    /// if it was.
     ///
     /// # Errors
     ///
@@ -76,7 +78,8 @@ impl ContextWriter {
         Ok(())
     }
 
-    /// Ends a process: nothing more of it is added. `incomplete` says why contexts or counts of it are missing; None: they are complete.
+    /// Ends a process. No more parts of it can be added. `incomplete` is the reason why contexts or counts are missing,
+    /// or None if they are complete.
     ///
     /// # Errors
     ///
@@ -91,7 +94,7 @@ impl ContextWriter {
         Ok(())
     }
 
-    /// Adds a method. Nodes of its address that are added from here on are of this method.
+    /// Adds a method. Nodes with its address that are added from now on belong to it.
     ///
     /// # Errors
     ///
@@ -121,8 +124,8 @@ impl ContextWriter {
         Ok(id)
     }
 
-    /// Adds a node. If no method was added at its address, that is done, without the length of its code. A time before that of the last
-    /// node is written as that one's.
+    /// Adds a node. If no method was added at its address, one is added without the length of its code. A time before
+    /// that of the last node is replaced by the latter.
     ///
     /// # Errors
     ///
@@ -141,8 +144,8 @@ impl ContextWriter {
         Ok(added.id)
     }
 
-    /// Sets the value of a counter in a node, at its place. It replaces an earlier value, so what has not changed need not be set again. A
-    /// counter that is never set is 0.
+    /// Sets the value of a counter in a node, at its place. It replaces an earlier value, so only changed values need
+    /// to be set. A counter that is never set is 0.
     ///
     /// # Errors
     ///
@@ -171,7 +174,8 @@ impl ContextWriter {
         Ok(())
     }
 
-    /// Adds a part of a trace of calls: of a thread, or of all threads of a process. `bytes` are at most [`MAX_TRACE_PART`].
+    /// Adds a part of a trace of calls of a thread, or of all threads of a process. `bytes` has at most
+    /// [`MAX_TRACE_PART`] bytes.
     ///
     /// # Errors
     ///
@@ -199,12 +203,12 @@ impl ContextWriter {
         Ok(())
     }
 
-    /// Appends everything that was added to the file. After that a kill cannot lose it.
+    /// Appends all added parts to the file. After that a kill cannot lose them.
     ///
     /// # Errors
     ///
-    /// [`Error::Append`], most often because the disk is full. The file is what it was after the last flush that succeeded, and what was
-    /// added since waits for the next one.
+    /// [`Error::Append`], usually because the disk is full. The file stays as it was after the last successful flush,
+    /// and later parts wait for the next one.
     pub fn flush(&mut self) -> Result<()> {
         self.open.close(&mut self.file.waiting);
         self.file.write()
@@ -219,7 +223,7 @@ impl ContextWriter {
         self.flush()
     }
 
-    /// Appends a chunk of one record, after those that are open.
+    /// Appends a chunk of one record, after the open chunks.
     fn add_chunk(&mut self, kind: ChunkKind, payload: &[u8]) {
         self.open.close(&mut self.file.waiting);
         put_chunk(&mut self.file.waiting, kind, payload);

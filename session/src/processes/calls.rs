@@ -1,7 +1,7 @@
-//! What have VMs counted of the calls of each method (the tactic method-invoke)?
+//! Collects the calls that VMs count for each method (the tactic method-invoke).
 //!
-//! A VM counts as long as the session holds its control page. Its counts are read at every flush, and once more when the VM or the
-//! session has ended: the file of counts outlives the process. They are written to contexts.data.
+//! A VM counts while the session holds its control page. The session reads the counts at every flush, and a last time
+//! when the VM or the session has ended: the file of counts outlives the process. It writes them to contexts.data.
 
 mod contexts;
 mod counting;
@@ -24,42 +24,42 @@ use varid_tunnel::abi::{self, VmFile};
 use varid_tunnel::control::{ControlPage, Order};
 use varid_vm::seam::Agent;
 
-/// How often the counts of a running session are written.
+/// The interval at which a running session writes the counts.
 const SAVE_INTERVAL: Duration = Duration::from_secs(5);
-/// The last note where more processes have calls that are not counted than notes are written.
+/// The last note if the number of processes with missing counts exceeds the number of notes.
 const FURTHER: &str = "the calls of further processes are not, or not all, counted either";
-/// The environment in which a VM counts from its start on.
+/// The environment variable that makes a VM count from its start.
 const TACTIC: &str = "VARID_TACTIC";
 const LOG: &str = "VARID_CALL_LOG";
 const FILTERS: &str = "VARID_CALL_FILTERS";
-/// The separator of filters there. No pattern of methods has it.
+/// The separator of filters in the environment. No method pattern contains it.
 const SEPARATOR: &str = ";";
 
-/// What VMs count, and have counted.
+/// The counting of calls in a session.
 #[derive(Debug, Default)]
 pub struct Calls {
-    /// What VMs are to do; None: nothing.
+    /// The order for VMs, or None if they do not count.
     order: Option<Order>,
     vms: HashMap<Pid, Counting>,
-    /// The prefixes of the names of the methods that a process counts. A process without an entry counts all methods.
+    /// The name prefixes of the methods that a process counts. A process without an entry counts all methods.
     filters: HashMap<Pid, Vec<String>>,
-    /// The same, in the environment of the session's command.
+    /// The name prefixes in the environment of the session's command.
     at_start: Vec<String>,
-    /// Processes whose VMs have no control page, as far as is known, and whether varid's part is in the VM.
+    /// Processes whose VMs have no known control page, and whether varid's code is in the VM.
     without_control: BTreeMap<Pid, bool>,
     contexts: CallContexts,
     missing: MissingEvents,
-    /// Why the calls of a process are not counted.
+    /// The reasons why the calls of a process are not counted.
     notes: Notes,
     saved: Option<Instant>,
 }
 
 impl Calls {
-    /// The counting of a session in this folder. `log`: a line is logged for each event, too.
+    /// Makes the counting of a session with this folder. With `log`, VMs also log a line for each event.
     pub fn new(tactic: Tactic, log: bool, folder: &Path) -> Self {
         let order = || Order {
             tactic: abi::TACTIC_METHOD_INVOKE,
-            // Each VM's own.
+            // Each VM has its own session number.
             session: 0,
             filters: Vec::new(),
             log: if log { log_of(folder) } else { String::new() },
@@ -70,14 +70,14 @@ impl Calls {
         }
     }
 
-    /// What a command's environment must say for it to count from its start on: methods whose names have one of these prefixes, or
-    /// all.
+    /// Returns the environment variables that make a command count from its start. It counts methods whose names have
+    /// one of these prefixes, or all methods if there are none.
     pub fn environment(&mut self, prefixes: Vec<String>) -> Vec<(&'static str, String)> {
         let Some(order) = &self.order else {
             return Vec::new();
         };
         self.at_start = prefixes;
-        // Empty variables are set, too: varid may have inherited others.
+        // Empty variables are set as well because varid may have inherited others.
         vec![
             (TACTIC, Tactic::MethodInvoke.name().to_owned()),
             (LOG, order.log.clone()),
@@ -85,13 +85,13 @@ impl Calls {
         ]
     }
 
-    /// Whether a VM has not said yet where it counts. It may not live long.
+    /// Returns true if a VM has not yet reported where it counts. The VM may be short-lived.
     pub fn awaits(&self, tracked: &Tracked) -> bool {
         let counts = |counting: &Counting| counting.file.is_some() || counting.control.is_none();
         self.order.is_some() && !self.vms.get(&tracked.pid()).is_some_and(counts)
     }
 
-    /// Starts the counting of new VMs, and finds their files of counts.
+    /// Starts counting in new VMs, and finds their files of counts.
     pub fn start_counting(&mut self, tracked: &ById<Pid, Tracked>) {
         let Some(order) = &self.order else {
             return;
@@ -115,7 +115,8 @@ impl Calls {
             let notes = &mut self.notes;
             let filters = &self.filters;
             let counting = self.vms.entry(*pid).or_insert_with(|| {
-                // A number that no other session has, nor had an earlier counting of this one.
+                // A unique number: it differs from those of other sessions and from those of earlier counting in this
+                // one.
                 let session = monotonic_ns().get().max(1);
                 let order = Order {
                     session,
@@ -136,7 +137,7 @@ impl Calls {
         }
     }
 
-    /// From now on a process only counts methods whose names have one of these prefixes; none: all methods.
+    /// Restricts a process to methods whose names have one of these prefixes. Without prefixes it counts all methods.
     pub fn restrict(&mut self, pid: Pid, prefixes: Vec<String>) {
         let Some(order) = &self.order else {
             return;
@@ -159,7 +160,7 @@ impl Calls {
         }
     }
 
-    /// Reads what was counted. New methods get addresses, which have names from a time on: that of the latest record. They are added to
+    /// Reads the counts. New methods get addresses, with names from the time of the latest record on. They are added to
     /// contexts.data.
     pub fn read(
         &mut self,
@@ -186,7 +187,7 @@ impl Calls {
         named.and(added)
     }
 
-    /// A process leaves the session. What it has counted is read and named before.
+    /// Reads and names the last counts of a process that leaves the session.
     pub fn read_last(
         &mut self,
         tracked: &mut Tracked,
@@ -202,7 +203,7 @@ impl Calls {
         named
     }
 
-    /// A process has ended, or executes another program. Its counts are written next.
+    /// Handles the exit or exec of a process. Its counts are written next.
     pub fn forget(&mut self, pid: Pid) {
         let filters = self.filters.remove(&pid).unwrap_or_default();
         if let Some(mut counting) = self.vms.remove(&pid) {
@@ -231,13 +232,13 @@ impl Calls {
                     "the calls of process {pid} are not all counted: its VM could not do what it was told"
                 ), FURTHER);
             }
-            // The VM stops counting.
+            // This stops counting in the VM.
             counting.control = None;
             self.contexts.end(pid, counting);
         }
     }
 
-    /// Writes the counts that have changed, if that is due; at the `last` call VMs stop counting.
+    /// Writes the changed counts, if the interval has passed. The `last` call also stops counting in the VMs.
     pub fn save(&mut self, recorder: &mut Recorder, last: bool) -> Result<(), RecorderError> {
         let due = self
             .saved
@@ -258,7 +259,7 @@ impl Calls {
         written
     }
 
-    /// Adds notes to the recording: why calls are not counted.
+    /// Adds notes with the reasons for missing calls to the recording.
     fn add_notes(&mut self, recorder: &mut Recorder) {
         for (pid, has_agent) in &self.without_control {
             self.notes.add(

@@ -61,7 +61,7 @@ fn first(path: &Path, problems: &[Problem]) -> String {
     }
 }
 
-/// Changes with the file's content: identifies the file, its size and its time.
+/// Identifies a version of a file by device, inode, size and times. It changes with the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp([i128; 6]);
 
@@ -81,7 +81,7 @@ impl Stamp {
         ])
     }
 
-    /// The stamp of the file at a path.
+    /// Returns the stamp of the file at a path.
     pub fn at(path: &Path) -> io::Result<Self> {
         std::fs::metadata(path).map(|metadata| Self::of(&metadata))
     }
@@ -148,7 +148,7 @@ pub fn read(path: &Path) -> Result<(Config, Stamp), ConfigError> {
     read_by(path, |text| syntax::parse(text).map(drop))
 }
 
-/// The same, but checks that a machine with these PMUs has the events.
+/// Reads a configuration file and checks that a machine with these PMUs has its events.
 pub fn read_for(path: &Path, pmus: &[Pmu]) -> Result<(Config, Stamp), ConfigError> {
     read_by(path, |text| match text {
         DEFAULT_EVENT => Ok(()),
@@ -156,7 +156,7 @@ pub fn read_for(path: &Path, pmus: &[Pmu]) -> Result<(Config, Stamp), ConfigErro
     })
 }
 
-/// Reads a file. `event` returns the error of an event.
+/// Reads a configuration file. `event` checks one of its events.
 pub fn read_by<E: std::fmt::Display>(
     path: &Path,
     event: impl Fn(&str) -> Result<(), E>,

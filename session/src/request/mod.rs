@@ -45,8 +45,8 @@ pub struct RecordingRequest {
 }
 
 impl RecordingRequest {
-    /// Checks a request from the socket: its values must be valid on the command line, its paths absolute, and its target no command.
-    /// Patterns were checked when they were parsed.
+    /// Checks a request from the socket. Its values must be valid on the command line, its paths absolute, and its
+    /// target not a command. Patterns were checked when they were parsed.
     ///
     /// # Errors
     ///

@@ -59,8 +59,8 @@ impl TargetRequest {
         }
     }
 
-    /// Returns the target: the process ids, else what the configuration names. None if neither names any process. `config`: the
-    /// result of [`over`](Self::over).
+    /// Returns the target: the process ids, or else the apps and services of the configuration. None if neither names a
+    /// process. `config` is the result of [`over`](Self::over).
     pub fn target(&self, config: &Config) -> Option<TargetSpec> {
         match self {
             Self::Pids(pids) => Some(TargetSpec::Pids(pids.clone())),
@@ -73,13 +73,14 @@ impl TargetRequest {
 /// The target of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetSpec {
-    /// Processes whose command line has one of the selected names, and their children: the kind of names, and the names as shown.
+    /// Processes whose command line has one of the selected names, and their children. The fields are the kind of
+    /// names, and the names as shown.
     Named(TargetKind, String),
     /// These processes and their children.
     Pids(Vec<Pid>),
     /// Every process.
     All,
-    /// A command that varid starts, and its children: its process and its command line.
+    /// A command that varid starts, and its children. The fields are its process and its command line.
     Command(Pid, String),
 }
 

@@ -45,12 +45,12 @@ pub struct Mapping {
     is_r8: bool,
 }
 
-/// A class's place in [`Mapping::classes`].
+/// The index of a class in [`Mapping::classes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ClassId(u32);
 
 impl ClassId {
-    /// Returns the class with this index. No class has an index that does not fit: a file is at most 1 GB.
+    /// Returns the id with this index. Every index fits because a file has at most 1 GB.
     fn of(index: usize) -> Self {
         Self(u32::try_from(index).unwrap_or(u32::MAX))
     }

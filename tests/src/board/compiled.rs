@@ -1,4 +1,4 @@
-//! How does compiled code of ART 11 get onto the 64-bit board? Written here by ART's compiler for the board's paths, then pushed.
+//! Compiled code of ART 11 on the 64-bit board. ART's compiler writes it on this machine for the board's paths.
 
 use super::{Board, Processor};
 use crate::app::App;
@@ -9,12 +9,12 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the code that executes an app on the board is.
+/// The location of the code that executes an app on the board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BoardCode {
-    /// In a boot image, in which the app is a part of the boot class path.
+    /// A boot image. The app is a part of the boot class path.
     Image,
-    /// In an .odex beside the dex file; the boot class path has an image.
+    /// An .odex beside the dex file. The boot class path has an image.
     Odex(DexFormat),
 }
 
@@ -25,12 +25,12 @@ pub struct CompiledApp {
     code: BoardCode,
     /// The folder on the board with the boot class path, the app's dex file and their code.
     there: PathBuf,
-    /// The oat files as the compiler writes them with symbols and unwind information: the code is the same.
+    /// The oat files with symbols and unwind information. Their code is the same.
     symbols: Vec<PathBuf>,
 }
 
 impl BoardCode {
-    /// All that there is.
+    /// All locations.
     pub const ALL: [Self; 3] = [
         Self::Image,
         Self::Odex(DexFormat::Compact),
@@ -44,7 +44,7 @@ impl BoardCode {
         }
     }
 
-    /// Has the compiler write an app's code into a folder, for another one on the board.
+    /// Compiles an app into a folder, for another folder on the board.
     fn write(self, folder: &Path, there: &Path, app: &App, options: &[&str]) -> Result<()> {
         let dex = app.dex();
         match self {
@@ -57,7 +57,7 @@ impl BoardCode {
         }
     }
 
-    /// The oat files below a folder.
+    /// Returns the oat files below a folder.
     fn oat_files(self, folder: &Path, name: &str) -> Vec<PathBuf> {
         let app = match self {
             Self::Image => format!("arm64/boot-{name}.oat"),
@@ -68,7 +68,7 @@ impl BoardCode {
 }
 
 impl CompiledApp {
-    /// artvm's command line on the board.
+    /// Returns artvm's command line on the board.
     fn command(&self) -> String {
         let programs = Path::new(Board::PROGRAMS);
         let there = self.there.display();
@@ -85,20 +85,20 @@ impl CompiledApp {
         app.arguments_in(programs, programs).join(" ")
     }
 
-    /// A part of the path of what it maps last.
+    /// Returns a part of the path that the app maps last.
     fn last(&self) -> String {
         let name = self.app.name;
         match (self.app.library(), self.code) {
             (Some(_), _) => format!("/lib{name}.so"),
             (None, BoardCode::Odex(_)) => format!("/{name}.odex"),
-            // Its image is mapped before the libraries of the boot class path.
+            // The image is mapped before the libraries of the boot class path.
             (None, BoardCode::Image) => "/libopenjdk.so".to_owned(),
         }
     }
 }
 
 impl Board {
-    /// An app whose code is brought up to date and onto the board, if it is not there yet.
+    /// Compiles an app, and pushes it to the board if necessary.
     pub fn compiled(&self, app: App, code: BoardCode) -> Result<CompiledApp> {
         ensure!(
             self.processor == Processor::Arm64,
@@ -128,13 +128,13 @@ impl Board {
         })
     }
 
-    /// What an app with compiled code prints, without varid.
+    /// Returns the output of an app with compiled code, without varid.
     pub fn run_compiled(&self, app: &CompiledApp) -> Result<String> {
         self.check(&app.command())
     }
 
-    /// Records an app with compiled code to its end and judges the session by what the compiler tells of its code. The session must have
-    /// lost nothing; the app's result must be the right one.
+    /// Records an app with compiled code until it ends, and judges the session by the compiler's information about its
+    /// code. The session must be lossless, and the app's result correct.
     pub fn judge_compiled(&self, app: &CompiledApp, options: &str) -> Result<Value> {
         let command = format!("{} {}", super::judged::recorder(options), app.command());
         let printed = self.recorded(&command, "artvm", &app.last())?;
@@ -155,7 +155,7 @@ impl Board {
     }
 }
 
-/// A script of the folder that builds ART's compiler.
+/// Returns a script of the folder that builds ART's compiler.
 fn script(name: &str) -> Command {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("art11")

@@ -1,4 +1,4 @@
-//! Which processes does a board need? QEMU and an adb server, which end with this process, whatever it dies of.
+//! The processes of a board, QEMU and an adb server. They end with this process, however it ends.
 
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::prctl::set_pdeathsig;
@@ -13,20 +13,20 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A line of the board's console when adb is answered.
+/// A line of the board's console, printed when adbd accepts connections.
 const UP: &str = "adbd started";
-/// What QEMU says if somebody took the port meanwhile.
+/// QEMU's error if another process took the port meanwhile.
 const PORT_TAKEN: &str = "Could not set up host forwarding rule";
-/// How often a free port is looked for.
+/// The number of attempts to find a free port.
 const ATTEMPTS: usize = 8;
 
-/// After so long without an answer a board hangs; one takes 6 s to come up on a machine that does nothing else, and that machine may
-/// be a slow one which others keep from its work.
+/// A board without an answer for this time hangs. Booting takes 6 s on an idle machine, but the machine may be slow and
+/// busy.
 pub const LIMIT: Duration = Duration::from_secs(600);
-/// After so long a job hangs; the longest takes half a minute there.
+/// A job that takes longer hangs. The longest takes half a minute on an idle machine.
 const JOB_LIMIT: Duration = Duration::from_secs(1800);
 
-/// A board that runs.
+/// A running board.
 #[derive(Debug)]
 pub struct Emulator {
     port: u16,
@@ -34,7 +34,7 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Starts what `boot` makes of a port of this machine for adb, until the board answers there.
+    /// Starts the command that `boot` returns for a local port for adb, and waits until the board answers there.
     pub fn start(boot: impl Fn(&str) -> Command) -> Result<Self> {
         for _ in 0..ATTEMPTS {
             let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
@@ -50,17 +50,17 @@ impl Emulator {
         bail!("found no port for the board in {ATTEMPTS} attempts")
     }
 
-    /// The port of this machine at which the board's adbd is reached.
+    /// Returns the local port that leads to the board's adbd.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// What the console has shown so far.
+    /// Returns the console output so far.
     pub fn console(&self) -> String {
         self.console.text()
     }
 
-    /// Returns when the console has shown something.
+    /// Waits for a text on the console.
     pub fn await_console(&self, what: &str) -> Result<()> {
         let shown = self.console.shows(what, LIMIT)?;
         ensure!(shown, "the board ended:\n{}", self.console());
@@ -68,30 +68,30 @@ impl Emulator {
     }
 }
 
-/// Boots a board that powers off by itself; what its console shows.
+/// Boots a board that powers off by itself. Returns its console output.
 pub fn run(boot: Command) -> Result<String> {
     let console = Console::of(boot)?;
     console.ends(JOB_LIMIT)?;
     Ok(console.text())
 }
 
-/// What a board prints; it ends when this is dropped.
+/// The output of a board, which ends when this is dropped.
 #[derive(Debug)]
 struct Console {
     shown: Arc<(Mutex<Shown>, Condvar)>,
     _life: Life,
 }
 
-/// What has been printed.
+/// The printed text.
 #[derive(Debug, Default)]
 struct Shown {
     text: String,
-    /// There is no more to come.
+    /// Whether the output has ended.
     ended: bool,
 }
 
 impl Console {
-    /// Boots a board whose console is read to its end.
+    /// Boots a board, and reads its console to the end.
     fn of(boot: Command) -> Result<Self> {
         let (output, life) = spawn_bound(boot)?;
         let shown = Arc::new((Mutex::new(Shown::default()), Condvar::new()));
@@ -116,13 +116,13 @@ impl Console {
         Ok(Self { shown, _life: life })
     }
 
-    /// Whether it shows something; false: the board ended before. Neither within the limit is an error.
+    /// Waits for a text. Returns false if the board ended before, and an error at the limit.
     fn shows(&self, what: &str, limit: Duration) -> Result<bool> {
         self.when(limit, |shown| shown.text.contains(what) || shown.ended)?;
         Ok(self.text().contains(what))
     }
 
-    /// Returns when the board has ended.
+    /// Waits until the board has ended.
     fn ends(&self, limit: Duration) -> Result<()> {
         self.when(limit, |shown| shown.ended)
     }
@@ -142,7 +142,7 @@ impl Console {
     }
 }
 
-/// An adb server that nobody else uses.
+/// An adb server for this test program only.
 #[derive(Debug)]
 pub struct AdbServer {
     socket: String,
@@ -150,14 +150,15 @@ pub struct AdbServer {
 }
 
 impl AdbServer {
-    /// Starts the server of a board, until it listens; its keys and its log go to `folder`. `board` tells it from others of this process.
+    /// Starts the server of a board, and waits until it listens. Its keys and log are written to `folder`. `board`
+    /// distinguishes it from other servers of this process.
     pub fn start(folder: &Path, board: &str) -> Result<Self> {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        // A socket without a file: nothing is left behind.
+        // An abstract socket leaves no file behind.
         let socket = format!("localabstract:varid-board-{}-{board}", std::process::id());
         let mut command = Command::new("sh");
         command
-            // It answers at a third descriptor when it listens.
+            // The server writes to its third descriptor when it listens.
             .args([
                 "-c",
                 "exec adb -L \"$0\" fork-server server --reply-fd 3 3>&1",
@@ -178,12 +179,12 @@ impl AdbServer {
         })
     }
 
-    /// The variable by which adb finds it.
+    /// Returns the environment variable with the server's address.
     pub fn environment(&self) -> (&'static str, &str) {
         ("ADB_SERVER_SOCKET", &self.socket)
     }
 
-    /// adb, ready for its command.
+    /// Returns adb as a command.
     pub fn adb(&self) -> Command {
         let (name, value) = self.environment();
         let mut adb = Command::new("adb");
@@ -192,28 +193,28 @@ impl AdbServer {
     }
 }
 
-/// A program is killed when this is dropped.
+/// A program that is killed when this is dropped.
 #[derive(Debug)]
 struct Life {
     _ended: Sender<()>,
 }
 
-/// Starts a program that is killed when this process ends, or its life is dropped; and what it prints.
+/// Starts a program that is killed when this process ends or its `Life` is dropped. Returns its output as well.
 fn spawn_bound(mut command: Command) -> Result<(ChildStdout, Life)> {
     let parent = Pid::this();
     command.stdin(Stdio::null()).stdout(Stdio::piped());
-    // SAFETY: between fork and exec only two system calls are made.
+    // SAFETY: between fork and exec, only two system calls are made.
     unsafe {
         command.pre_exec(move || {
             set_pdeathsig(Signal::SIGKILL)?;
-            // It may have died before.
+            // The parent may have died before.
             if getppid() != parent {
                 return Err(std::io::ErrorKind::BrokenPipe.into());
             }
             Ok(())
         });
     }
-    // The signal comes when the *thread* ends that started the program; the one of a test ends with the test.
+    // The signal is sent when the *thread* that started the program ends. A test's thread ends with the test.
     let (tell, told) = mpsc::channel();
     let (ended, dropped) = mpsc::channel();
     std::thread::spawn(move || {
@@ -225,7 +226,7 @@ fn spawn_bound(mut command: Command) -> Result<(ChildStdout, Life)> {
         };
         let printed = child.stdout.take().context("its output is a pipe");
         drop(tell.send(printed));
-        // Nothing is sent: it returns when the life is dropped.
+        // Nothing is ever sent. This returns when the life is dropped.
         let _ = dropped.recv();
         drop(child.kill());
         drop(child.wait());

@@ -1,4 +1,5 @@
-//! What of a session on the board does an oracle say? The board's perf reads it, and what the kernel recorded beside it.
+//! Judges sessions on the board by oracles, which use the board's perf and the samples that the kernel recorded in
+//! addition.
 
 use super::Board;
 use crate::app::App;
@@ -8,20 +9,21 @@ use serde_json::Value;
 use std::path::Path;
 
 impl Board {
-    /// A copy of the /proc/PID/maps of the last app of [`Board::record_there`], on the board.
+    /// The copy on the board of /proc/PID/maps of the last app of [`Board::record_there`].
     pub const MAPS: &str = "/data/local/tmp/maps";
 
-    /// Records an app to its end, the kernel's samples too, while its mappings are read as any other process could. The session
-    /// stays on the board; the app's result must be the right one.
+    /// Records an app until it ends, including the kernel's samples, while its mappings are read from outside. The
+    /// session stays on the board. The app's result must be correct.
     pub fn record_there(&self, app: &App, options: &str) -> Result<()> {
         self.record_by(&recorder(options), app)
     }
 
-    /// The same by a command of the board's shell, which the app's command line follows.
+    /// Like [`record_there`](Self::record_there), with a command of the board's shell that precedes the app's command
+    /// line.
     pub fn record_by(&self, recorder: &str, app: &App) -> Result<()> {
         let programs = Path::new(Self::PROGRAMS);
         let command = app.arguments_in(programs, programs).join(" ");
-        // Loaded last: the library, where the app has one, else the dex file.
+        // The last mapping is the library, if the app has one, otherwise the dex file.
         let last = match app.library() {
             Some(_) => format!("/lib{}.so", app.name),
             None => format!("/{}.dex", app.name),
@@ -31,7 +33,8 @@ impl Board {
         Ok(())
     }
 
-    /// What a recorder's command prints; its app is known by its program, or by the dynamic linker that it runs by, and by what it maps last.
+    /// Returns the output of a recorder. The app is identified by its program, or the dynamic linker that runs it, and
+    /// by the file that it maps last.
     pub(super) fn recorded(&self, command: &str, program: &str, last: &str) -> Result<String> {
         let (session, maps) = (Self::SESSION, Self::MAPS);
         self.check(&format!(
@@ -48,7 +51,7 @@ impl Board {
         ))
     }
 
-    /// What a session says of itself; it must have lost nothing.
+    /// Returns the manifest of a session, which must be lossless.
     pub fn manifest(&self, session: &str) -> Result<Value> {
         let manifest = self.check(&format!("cat {session}/session.json"))?;
         let manifest: Value = serde_json::from_str(&manifest)?;
@@ -56,8 +59,8 @@ impl Board {
         Ok(manifest)
     }
 
-    /// Judges a session of an app by the registers that the kernel recorded. It must have lost nothing, and left next to nothing
-    /// out of judgement.
+    /// Judges a session of an app by the registers that the kernel recorded. It must be lossless, and nearly all
+    /// samples must be judged.
     pub fn judge_art(&self, session: &str, app: &App) -> Result<Value> {
         self.manifest(session)?;
         let files = [app.traced()?, app.dex(), app.boot_dex()];
@@ -66,14 +69,15 @@ impl Board {
         let of = |what: &str| counts[what].as_u64().unwrap_or(0);
         ensure!(of("samples") > 500 && of("wrong") == 0, "{counts}");
         ensure!(of("unresolved") * 200 < of("samples"), "{counts}");
-        // Its VM is seen in time.
+        // varid found the VM early enough.
         ensure!(of("vm not ready") * 4 < of("samples"), "{counts}");
         nearly_all_judged(&counts)?;
         Ok(counts)
     }
 
-    /// Records the shadow interpreter of a folder below [`Self::PROGRAMS`] and judges its session: there every method is a native
-    /// function, whose symbol is the truth. It must have lost nothing, and left next to nothing out of judgement.
+    /// Records the shadow interpreter of a folder below [`Self::PROGRAMS`], and judges its session. Every method is a
+    /// native function, whose symbol is the ground truth. The session must be lossless, and nearly all samples must be
+    /// judged.
     pub fn judge_shadow(&self, folder: &str, options: &str) -> Result<Value> {
         let folder = format!("{}/{folder}", Self::PROGRAMS);
         let counts = self.judge_natives(
@@ -85,9 +89,9 @@ impl Board {
             options,
         )?;
         let of = |what: &str| counts[what].as_u64().unwrap_or(0);
-        // One in a hundred falls into the few instructions in which the shadow stack is not what the native one is.
+        // One in a hundred samples is in the few instructions in which shadow stack and native stack differ.
         ensure!(of("unresolved") * 50 < of("samples"), "{counts}");
-        // The shadow interpreter runs at once, for two seconds; varid learns of it while others keep the machine busy.
+        // The shadow interpreter starts immediately and runs for two seconds. On a busy machine varid finds it late.
         ensure!(of("vm not ready") * 10 < of("samples"), "{counts}");
         ensure!(
             of("callers known") * 10 > of("samples") * 9,
@@ -96,7 +100,7 @@ impl Board {
         Ok(counts)
     }
 
-    /// The same of the VM whose frames are kept as Dalvik's.
+    /// Like [`judge_shadow`](Self::judge_shadow), for the VM with Dalvik's frames.
     pub fn judge_areas(&self, options: &str) -> Result<Value> {
         let programs = Self::PROGRAMS;
         let counts = self.judge_natives(
@@ -111,7 +115,7 @@ impl Board {
         Ok(counts)
     }
 
-    /// Records a VM whose methods are native functions, and has an oracle judge its session.
+    /// Records a VM whose methods are native functions, and judges its session by an oracle.
     fn judge_natives(
         &self,
         oracle: &str,
@@ -131,7 +135,7 @@ impl Board {
         Ok(counts)
     }
 
-    /// Runs an oracle that must have nothing to complain of; what is recorded, it reads on the board.
+    /// Runs an oracle that must report no error. It reads the recording on the board.
     pub fn judge<const N: usize>(&self, name: &str, arguments: [&str; N]) -> Result<Value> {
         let (server, socket) = self.environment();
         let adb = format!("adb -s {}", self.serial());
@@ -139,13 +143,14 @@ impl Board {
     }
 }
 
-/// What records a command by varid on the board.
+/// Returns the command that records by varid on the board.
 pub(super) fn recorder(options: &str) -> String {
     let (programs, session) = (Board::PROGRAMS, Board::SESSION);
     format!("{programs}/varid record {options} --keep-raw -o {session} --")
 }
 
-/// The last instructions of the program that became the app, and its memory's end: a millisecond each, in which one sample falls.
+/// Allows one unjudged sample for each of two phases of a millisecond: the last instructions of the program that became
+/// the app, and the end of its memory.
 fn nearly_all_judged(counts: &Value) -> Result<()> {
     let of = |what: &str| counts[what].as_u64().unwrap_or(0);
     let unjudged = of("before the start") + of("after the end");

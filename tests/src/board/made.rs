@@ -1,4 +1,5 @@
-//! What is a board made of? Its image, and the programs under test for its processor, brought up to date by the scripts of `board/`.
+//! The files of a board: its image, and the programs under test for its processor. The scripts of `board/` bring them
+//! up to date.
 
 use super::Processor;
 use crate::scale::{Scale, scale};
@@ -9,23 +10,24 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-/// What scripts say that lack packages (there is neither network nor cache) or rustup's standard library for the processor.
+/// Exit status of the scripts if packages (without network or cache) or rustup's standard library for the processor are
+/// missing.
 const LACKING: i32 = 3;
 
-/// All that a board is made of.
+/// The files of a board.
 #[derive(Debug)]
 pub struct Made {
     processor: &'static str,
-    /// The folder that everything is built in.
+    /// The folder of all build results.
     pub target: PathBuf,
     image: PathBuf,
 }
 
-/// What could be made, or what is lacking here, or what went wrong.
+/// The result, or the reason why it cannot be made here, or an error.
 pub type Making<T> = std::result::Result<std::result::Result<T, String>, String>;
 
 impl Made {
-    /// Makes it, once in a test program; None, and the reason is printed: the test must be left out.
+    /// Makes the files once in a test program. None if the test must be skipped; the reason is printed.
     pub fn for_board(processor: Processor, test: &str) -> Result<Option<&'static Self>> {
         static ARM64: OnceLock<Making<Made>> = OnceLock::new();
         static ARMHF: OnceLock<Making<Made>> = OnceLock::new();
@@ -61,14 +63,14 @@ impl Made {
         }))
     }
 
-    /// `boot.sh`, ready to hear how.
+    /// Returns `boot.sh` as a command without arguments.
     pub fn boot(&self) -> Command {
         let mut boot = script("boot.sh", &self.target);
         boot.arg(self.processor).arg(&self.image);
         boot
     }
 
-    /// varid, artvm, its agent and libraries, boot.dex and the workloads' dex files.
+    /// Returns varid, artvm, its agent and libraries, boot.dex and the workloads' dex files.
     pub fn programs(&self) -> Result<Vec<PathBuf>> {
         let testbed = testbed()?;
         let mut programs = entries(&self.target.join("board").join(self.processor))?;
@@ -80,7 +82,7 @@ impl Made {
     }
 }
 
-/// What is made at the first call; None, and the reason is printed: the test must be left out.
+/// Returns the result of the first call. None if the test must be skipped; the reason is printed.
 pub fn made_once<T>(
     making: &'static OnceLock<Making<T>>,
     test: &str,
@@ -96,7 +98,7 @@ pub fn made_once<T>(
     }
 }
 
-/// Runs a script that makes something; or what it lacks.
+/// Runs a script that makes files. The inner error is what the script lacks.
 pub fn made_by(script: &mut Command) -> Result<std::result::Result<(), String>> {
     let output = script.output()?;
     if output.status.code() == Some(LACKING) {
@@ -106,7 +108,7 @@ pub fn made_by(script: &mut Command) -> Result<std::result::Result<(), String>> 
     succeeded(script, output).map(Ok)
 }
 
-/// What is in a folder, without what is hidden.
+/// Returns the visible entries of a folder.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
@@ -118,7 +120,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// A script of `board/`, building below `target`.
+/// Returns a script of `board/` that builds below `target`.
 pub fn script(name: &str, target: &Path) -> Command {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("board")
@@ -128,7 +130,7 @@ pub fn script(name: &str, target: &Path) -> Command {
     script
 }
 
-/// Whether a command did what it was asked; else what it said.
+/// Returns an error with the command's output if it failed.
 pub fn succeeded(command: &Command, output: Output) -> Result<()> {
     ensure!(
         output.status.success(),

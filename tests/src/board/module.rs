@@ -1,4 +1,4 @@
-//! How is the kernel module tried on a board? Built for its kernel, together with the programs of `board/module` that use it.
+//! Builds the kernel module for a board, and the programs of `board/module` that use it.
 
 use super::made::{Making, made_by, made_once, script, succeeded};
 use super::{Board, Processor, board_of};
@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{MutexGuard, OnceLock};
 
-/// What the kernel's log has where something is wrong, of any processor.
+/// Patterns of errors in the kernel's log, for all processors.
 const COMPLAINTS: &str = "BUG|WARNING|Oops|Internal error|Call [Tt]race|Backtrace|Unable to handle|scheduling while\
     |detected.* stall|blocked for more than";
 
 /// Programs that use the module without varid.
 const USERS: [&str; 3] = ["fuzz", "session", "tunnel"];
 
-/// A board with the module's file and the programs that try it in [`Board::PROGRAMS`]; it is not loaded. None: skipped aloud.
+/// Returns a board with the module's file, which is not loaded, and its test programs in [`Board::PROGRAMS`]. None if
+/// the test is skipped; the reason is printed.
 pub fn board_with_module(
     processor: Processor,
     test: &str,
@@ -32,7 +33,7 @@ pub fn board_with_module(
     if made_once(pushed, test, || push(&board))?.is_none() {
         return Ok(None);
     }
-    // A test that failed may have left it loaded; what the kernel says when it goes is for this test to judge.
+    // A failed test may have left the module loaded. Its messages while it is unloaded belong to this test.
     let loaded = "[ -e /sys/module/varid ]";
     board.check(&format!(
         "dmesg -c >/dev/null; if {loaded}; then rmmod varid; ! {loaded}; fi"
@@ -41,9 +42,9 @@ pub fn board_with_module(
 }
 
 impl Board {
-    /// The kernel has nothing to complain of since the test began.
+    /// Checks that the kernel has logged no error since the test began.
     pub fn kernel_is_content(&self) -> Result<()> {
-        // Of two statuses: grep's 1 is what is wanted, 2 that it could not look.
+        // grep's status 1 is the expected one. Status 2 means that grep itself failed.
         let complaints = self.check(&format!(
             "dmesg >/tmp/log && {{ grep -E '{COMPLAINTS}' /tmp/log || [ $? -eq 1 ]; }}"
         ))?;
@@ -52,7 +53,7 @@ impl Board {
     }
 }
 
-/// Builds all that and pushes it; or says what is lacking here.
+/// Builds all files and pushes them, or returns what is missing here.
 fn push(board: &Board) -> Result<std::result::Result<(), String>> {
     let testbed = testbed()?;
     let target = testbed.release.parent().context("no target folder")?;
@@ -70,14 +71,14 @@ fn push(board: &Board) -> Result<std::result::Result<(), String>> {
     board.push(files, Board::PROGRAMS).map(Ok)
 }
 
-/// A file of `board/module`.
+/// Returns a file of `board/module`.
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("board/module")
         .join(name)
 }
 
-/// A program of `board/module`, for the board.
+/// Compiles a program of `board/module` for the board.
 fn compiled(name: &str, processor: Processor, folder: &Path) -> Result<PathBuf> {
     let program = folder.join(name);
     let mut compile = Command::new(format!("{}-gcc", processor.triplet()));

@@ -1,4 +1,4 @@
-//! Does ART 14 run on an ARM board as on this machine?
+//! Tests that ART 14 runs on an ARM board as on this machine.
 
 use anyhow::{Result, ensure};
 use std::path::Path;

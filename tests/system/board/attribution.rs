@@ -1,10 +1,11 @@
-//! Is every sample on the ARM board attributed to the method and bytecode that ran?
+//! Tests that every sample on the ARM board is attributed to the correct method and bytecode.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use varid_tests::{App, Board, Release, Scale, board, scale};
 
-/// Each app once, until so many percent of whose samples the bytecode must be known: none wrong. What an oracle counted of each.
+/// Judges a run of each app, which must have no wrong sample. The number is the minimum percentage of samples whose
+/// bytecode is known. Returns the oracle's counts of each.
 fn all_apps(apps: &[(App, u64)], options: &str) -> Result<Option<Vec<Value>>> {
     let Some(board) = board("attribution")? else {
         return Ok(None);
@@ -22,7 +23,7 @@ fn all_apps(apps: &[(App, u64)], options: &str) -> Result<Option<Vec<Value>>> {
         Ok(counts)
     });
     let counts = counts.collect::<Result<Vec<_>>>()?;
-    // In a third of a handler's instructions its register is ahead: those are told apart, too.
+    // In a third of a handler's instructions, the pc register is ahead. These samples are counted separately.
     let ahead = sum(&counts, "in a handler, at the next instruction");
     ensure!(ahead > 100, "{ahead}");
     Ok(Some(counts))
@@ -51,8 +52,8 @@ fn every_sample_of_hardware_cycles_is_what_the_registers_say() -> Result<()> {
     all_apps(apps, "-e cycles -F 997 --shim bpf").map(|_| ())
 }
 
-/// nterp, whose frames are native ones with their method at the stack pointer. The program that walks them takes a second to load on a
-/// board, so these run for longer.
+/// nterp has native frames with their method at the stack pointer. Loading the program that walks them takes a second
+/// on a board, so the runs are longer.
 #[test]
 fn every_sample_of_hardware_cycles_in_nterp_is_what_the_registers_say() -> Result<()> {
     let apps = [
@@ -83,7 +84,7 @@ fn every_sample_of_hardware_cycles_in_nterp_is_what_the_registers_say() -> Resul
     Ok(())
 }
 
-/// Under a 64-bit kernel: the shadow interpreter, whose methods are native functions.
+/// The shadow interpreter, whose methods are native functions, under a 64-bit kernel.
 #[test]
 fn every_sample_of_a_32_bit_process_is_the_method_that_ran() -> Result<()> {
     let Some(board) = board("attribution")? else {

@@ -1,4 +1,4 @@
-//! Does `varid --adb` keep its promises on a real device? That is the ARM board, over a real adb; this machine is the host.
+//! Tests `varid --adb` with a device: the ARM board, over a real adb. This machine is the host.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -7,22 +7,22 @@ use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 use varid_tests::{App, Board, board, has_all_of_math, testbed};
 
-/// varid's folder on a device whose shell is root.
+/// varid's folder on a device with a root shell.
 const HOME: &str = "/data/local/tmp/varid";
 
-/// How long a test waits for what never takes so long: it fails then.
+/// The timeout for events that normally take much less.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A host with the board attached, and no session on either.
+/// A host with the board attached, and without sessions on either.
 struct Host {
     board: MutexGuard<'static, Board>,
     home: tempfile::TempDir,
-    /// varid's folder on the board, if it is not the usual one.
+    /// varid's folder on the board, if it is not the default.
     there: Option<String>,
 }
 
 impl Host {
-    /// None: skipped aloud.
+    /// Attaches the board. None if the test is skipped; the reason is printed.
     fn new() -> Result<Option<Self>> {
         let Some(board) = board("device")? else {
             return Ok(None);
@@ -36,7 +36,7 @@ impl Host {
         }))
     }
 
-    /// varid here, as its user runs it.
+    /// Returns varid on the host as a command.
     fn varid(&self, words: &[&str]) -> Result<Command> {
         let mut varid = testbed()?.varid();
         let (name, server) = self.board.environment();
@@ -49,7 +49,7 @@ impl Host {
         Ok(varid)
     }
 
-    /// `varid --adb=SERIAL`.
+    /// Returns `varid --adb=SERIAL` as a command.
     fn adb(&self, words: &[&str]) -> Result<Command> {
         let serial = format!("--adb={}", self.board.serial());
         let mut all = vec![serial.as_str()];
@@ -57,7 +57,7 @@ impl Host {
         self.varid(&all)
     }
 
-    /// What it prints, and what it says.
+    /// Runs a command that must succeed. Returns standard output and standard error.
     fn ok(&self, words: &[&str]) -> Result<(String, String)> {
         let output = self.adb(words)?.output()?;
         ensure!(output.status.success(), "{words:?}: {output:?}");
@@ -65,7 +65,7 @@ impl Host {
         Ok((String::from_utf8(output.stdout)?, said))
     }
 
-    /// The sessions on the board, or those on the host.
+    /// Returns the sessions on the board or the host.
     fn sessions(&self, mut varid: Command) -> Result<Vec<Value>> {
         let output = varid.output()?;
         ensure!(output.status.success(), "{varid:?}: {output:?}");
@@ -77,7 +77,7 @@ impl Host {
         self.sessions(self.adb(&["sessions", "--json"])?)
     }
 
-    /// The only session of the host, whose state must be this one.
+    /// Checks that the host has one session, in this state.
     fn pulled(&self, state: &str) -> Result<()> {
         let sessions = self.sessions(self.varid(&["sessions", "--json"])?)?;
         let states: Vec<_> = sessions.iter().map(|session| &session["state"]).collect();
@@ -85,7 +85,7 @@ impl Host {
         Ok(())
     }
 
-    /// `varid report` of what was pulled last, by symbol.
+    /// Returns `varid report` of the latest pulled session, by symbol.
     fn report(&self) -> Result<Value> {
         let output = self
             .varid(&["report", "--by", "symbol", "--format", "json"])?
@@ -94,7 +94,8 @@ impl Host {
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 
-    /// The last report has each of the app's kernels, and the system's: all of the run, and nothing was lost.
+    /// Checks that the latest report has all kernels of the app, and kernel functions, so that the recording is
+    /// complete and lossless.
     fn has_all_of_the_run(&self) -> Result<()> {
         let report = self.report()?;
         println!(
@@ -109,13 +110,13 @@ impl Host {
         Ok(())
     }
 
-    /// Bytes of the varid that is pushed.
+    /// Returns the size of the varid that is pushed, in bytes.
     fn pushed_size(&self) -> Result<u64> {
         let target = testbed()?.release.parent().context("no target folder")?;
         Ok(target.join("board/arm64/varid").metadata()?.len())
     }
 
-    /// Inode and name of each program of varid's on the board.
+    /// Returns inode and name of each of varid's programs on the board.
     fn programs(&self) -> Result<Vec<String>> {
         let listed = self.board.check(&format!("ls -i {HOME}/bin"))?;
         let programs = listed.lines().filter(|line| !line.ends_with(".used"));
@@ -123,12 +124,12 @@ impl Host {
     }
 }
 
-/// SciMark and Linpack, once over.
+/// Returns one run of SciMark and Linpack.
 fn app() -> Result<App> {
     App::new("math", "run", 2)
 }
 
-/// Its command line on the board.
+/// Returns the app's command line on the board.
 fn app_line() -> Result<String> {
     let programs = std::path::Path::new(Board::PROGRAMS);
     Ok(app()?.arguments_in(programs, programs).join(" "))
@@ -138,7 +139,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Samples of a report's rows.
+/// Returns the self samples of the matching rows of a report.
 fn self_of(report: &Value, is_one: impl Fn(&Value) -> bool) -> Result<u64> {
     let rows = report["rows"].as_array().context("no rows")?;
     let samples = rows.iter().filter(|row| is_one(row));
@@ -168,7 +169,7 @@ fn an_app_is_profiled_on_the_board_by_three_commands_and_varid_is_pushed_once() 
     host.pulled("complete")?;
     host.has_all_of_the_run()?;
 
-    // An old one is replaced, unless it runs: a copy does not.
+    // An old program is replaced unless it runs. A copy has another inode.
     host.board.check(&format!(
         "cd {HOME}/bin && rm *.used && cp varid-* /tmp/old && rm varid-* && mv /tmp/old varid-0"
     ))?;
@@ -194,7 +195,7 @@ fn a_session_whose_cable_is_pulled_has_all_of_the_run() -> Result<()> {
         return Ok(());
     };
     host.ok(&["start", "--app", "org.example.math", "-e", "cycles"])?;
-    // It holds no connection, and waits until there is none.
+    // The script uses no connection itself. It starts the app when the board has no connection.
     host.board.check(&format!(
         "rm -f /tmp/printed
         (while grep -q ' [0-9A-F]*:15B3 [0-9A-F]*:[0-9A-F]* 01 ' /proc/net/tcp /proc/net/tcp6; do usleep 10000; done
@@ -205,7 +206,7 @@ fn a_session_whose_cable_is_pulled_has_all_of_the_run() -> Result<()> {
     host.board.unplug()?;
     host.board.await_console("the app has ended")?;
 
-    // An address is connected anew.
+    // A device that is given by its address is connected again.
     let (_, said) = host.ok(&["stop"])?;
     ensure!(said.contains("pulled into"), "{said}");
     ensure!(
@@ -231,7 +232,7 @@ fn a_recording_whose_cable_is_pulled_is_complete_up_to_then() -> Result<()> {
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()?;
-    // Some of it is in the file: far more than of the VM's own start, a tenth of a second.
+    // The file is far larger than the start of the VM, a tenth of a second, would make it.
     until(|| {
         let sizes = host
             .board
@@ -245,14 +246,14 @@ fn a_recording_whose_cable_is_pulled_is_complete_up_to_then() -> Result<()> {
         output.status.code() == Some(125) && said(&output).contains("the connection was lost"),
         "{output:?}"
     );
-    // The cable is in again: a machine that is busy takes long to answer at first.
+    // The cable is plugged in again. On a busy machine the first answer takes long.
     host.board.await_adb()?;
     until(|| {
         let sessions = host.sessions_there()?;
         ensure!(sessions.len() == 1, "{sessions:?}");
         Ok(sessions[0]["state"] == "complete")
     })?;
-    // The app goes with the recording of it.
+    // The app ends with its recording.
     until(|| Ok(!host.board.shell("pidof artvm")?.status.success()))?;
     host.ok(&["pull"])?;
     host.pulled("complete")?;
@@ -266,7 +267,7 @@ fn a_recording_whose_cable_is_pulled_is_complete_up_to_then() -> Result<()> {
     Ok(())
 }
 
-/// Returns when something is so.
+/// Waits until a condition is true.
 fn until(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
     let begun = Instant::now();
     while !is_so()? {
@@ -298,7 +299,7 @@ fn a_full_device_ends_a_session_in_order_and_says_so() -> Result<()> {
             .is_empty(),
         "a part of it was left"
     );
-    // Too small for what is recorded.
+    // Too small for the recording.
     let size = host.pushed_size()? / 1024 + 1600;
     host.board.check(&format!("{mount}{size}k tmpfs {SMALL}"))?;
     host.ok(&["status"])?;
@@ -309,7 +310,7 @@ fn a_full_device_ends_a_session_in_order_and_says_so() -> Result<()> {
     let mut start = vec!["start", "--app", "org.example.math", "-e", "cycles"];
     start.extend(["-F", "4999", "--stack", "full"]);
     host.ok(&start)?;
-    // The app is none the worse for it.
+    // The app is not affected.
     ensure!(
         host.board.check(&app_line()?)? == app()?.expected()?,
         "the app's result"
@@ -331,20 +332,20 @@ fn a_full_device_ends_a_session_in_order_and_says_so() -> Result<()> {
     );
     host.ok(&["pull"])?;
     host.pulled("failed")?;
-    // All that it counts can be read, up to when the space was used up.
+    // All counted samples can be read, up to the time when the disk was full.
     let report = host.report()?;
     ensure!(
         report["samples"] == there[0]["samples"] && report["lost"] == 0,
         "{report}"
     );
-    // Whichever of its methods ran until then.
+    // Any method that ran until then counts.
     let methods = self_of(&report, |row| {
         row["symbol"]
             .as_str()
             .is_some_and(|s| s.starts_with("org.example.math."))
     })?;
     ensure!(methods > 10, "{report}");
-    // The daemon that was there ends by itself.
+    // The daemon of that folder ends by itself.
     host.board.check(&format!("umount -l {SMALL}"))?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Does the whole system do on an ARM board what it promises? All tests share one boot.
+//! System tests on an ARM board. All tests share one boot.
 
 mod art14;
 mod attribution;

@@ -1,15 +1,16 @@
-//! Are a real PMU's events counted, named, grouped and multiplexed as they should be? Truth is what perf counts of the same
-//! deterministic program, without sampling.
+//! Tests that the events of a real PMU are counted, named, grouped and multiplexed correctly. The ground truth is
+//! perf's count of the same deterministic program, without sampling.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use varid_tests::{Board, board, report_with};
 
-/// A loop of busybox's shell: some 710 million cycles of user code. With less of it chance moves counts and shares of turns too far.
+/// A loop of busybox's shell, about 710 million cycles of user code. Shorter loops would have too much variance in
+/// counts and multiplexing shares.
 const WORK: &str = "/bin/busybox sh -c 'i=0; while [ $i -lt 24000 ]; do i=$((i+1)); done'";
 const PERIOD: u64 = 1_000_000;
 
-/// What perf counts of the work: cycles and instructions in user code.
+/// Counts the work by perf: cycles and instructions in user code.
 fn truth(board: &Board) -> Result<(u64, u64)> {
     let counted = board.check(&format!(
         "perf stat -x, -e cycles:u,instructions:u {WORK} 2>&1"
@@ -24,7 +25,7 @@ fn truth(board: &Board) -> Result<(u64, u64)> {
     Ok((of("cycles:u")?, of("instructions:u")?))
 }
 
-/// Records the work on the board and reports one event after the other.
+/// Records the work on the board, and reports each event.
 fn record(board: &Board, options: &str, events: &[&str]) -> Result<Vec<Value>> {
     let (varid, session) = (format!("{}/varid", Board::PROGRAMS), Board::SESSION);
     board.check(&format!(
@@ -44,7 +45,7 @@ fn number(report: &Value, key: &str) -> Result<u64> {
         .with_context(|| format!("{key} of {report}"))
 }
 
-/// `found` is as much as `expected`, give or take so many percent.
+/// Checks that `found` differs from `expected` by at most this percentage.
 fn about(what: &str, found: u64, expected: u64, percent: u64) -> Result<()> {
     let off = found.abs_diff(expected);
     ensure!(
@@ -62,7 +63,7 @@ fn events_of_a_pmu_are_counted_by_name_raw_code_group_and_in_turns() -> Result<(
     };
     let (cycles, instructions) = truth(&board)?;
 
-    // One event under three names, and another; a period is exact.
+    // One event by three names, and another one. A period is exact.
     let names = [
         "cycles:u",
         "r11:u",
@@ -78,11 +79,12 @@ fn events_of_a_pmu_are_counted_by_name_raw_code_group_and_in_turns() -> Result<(
         };
         let sum = number(report, "period_sum")?;
         ensure!(sum == number(report, "samples")? * PERIOD, "{report}");
-        // This PMU interrupts now and then too early or too late, and others' overflows shift the work's: 80 to 91 times for 89 million
-        // instructions, a standard deviation of 4.5. Of 356 it is 9, so that one in 10,000 runs is off by a tenth.
+        // Interrupts of this PMU are sometimes early or late, and overflows of other events shift those of the work: 80
+        // to 91 times for 89 million instructions, a standard deviation of 4.5. For 356 it is 9, so that one in 10,000
+        // runs differs by a tenth.
         about(name, sum, expected, 10)?;
     }
-    // Whenever it did, there is a sample, but for what varid's child has done before it became the command.
+    // There is a sample for each overflow, except those in varid's child before it executes the command.
     let script = |file: &str| {
         let session = Board::SESSION;
         format!("perf script -f -F time,event -G --ns -i {session}/{file}")
@@ -116,7 +118,7 @@ fn events_of_a_pmu_are_counted_by_name_raw_code_group_and_in_turns() -> Result<(
         );
     }
 
-    // A member that is read has its counts at the leader's samples.
+    // A member that is only read has its counts in the leader's samples.
     let group = record(
         &board,
         &format!("-c {PERIOD} -e '{{cycles,instructions}}:Su'"),
@@ -136,7 +138,8 @@ fn events_of_a_pmu_are_counted_by_name_raw_code_group_and_in_turns() -> Result<(
     )?;
     ensure!(group[0]["samples"] == group[1]["samples"], "{group:?}");
 
-    // More events than counters: each has its turns, the report says how many, and what it would have counted with all of them.
+    // With more events than counters, each is multiplexed. The report shows its running time, and estimates the full
+    // count.
     let events = "cycles:u,instructions:u,r08:u,r11:u,r01:u,r03:u,r04:u,r12:u,r10:u,r1b:u";
     let reports = record(
         &board,
@@ -154,10 +157,11 @@ fn events_of_a_pmu_are_counted_by_name_raw_code_group_and_in_turns() -> Result<(
             "{report}"
         );
         let estimate = number(report, "period_estimate")?;
-        // By which turns it had: of a quarter of this work 148 to 204 for 178. What one has more the other has less.
+        // The estimate varies with the scheduled slices: for a quarter of this work, 148 to 204 for 178. One event's
+        // excess is another one's deficit.
         about("the estimate", estimate, cycles, 50)?;
         estimates += estimate;
-        // By how much of the time that is: to the last digit that the report shows.
+        // Estimated from the running time, to the last digit of the report.
         let running = (estimate as f64 * percent / 100.0) as u64;
         about("its share", running, number(report, "period_sum")?, 1)?;
     }

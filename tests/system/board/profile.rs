@@ -1,4 +1,4 @@
-//! Does varid profile an app on an ARM board with hardware events, and does every reader see the same?
+//! Tests that varid profiles an app on an ARM board with hardware events, and that all readers agree.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -17,7 +17,7 @@ fn hardware_cycles_on_the_board_are_reported_here_and_read_alike_by_perf_on_both
     let counts = recording.counts()?;
     println!("board: {counts}");
     ensure!(counts["lost"] == 0, "{counts}");
-    // perf looks for files where they were: below a copy of the board's root.
+    // perf looks for files at their recorded paths, below a copy of the board's root.
     let root = tempfile::tempdir()?;
     let session = root.path().join(Board::SESSION.trim_start_matches('/'));
     std::fs::create_dir_all(session.parent().context("no folder")?)?;
@@ -67,7 +67,7 @@ fn recording_makes_no_system_call_that_would_be_refused() -> Result<()> {
     Ok(())
 }
 
-/// The board's kernel is of a release that many have, and older than the host's. A program that it refuses is replaced by one that walks fewer
+/// The board's kernel is a common release, older than the host's. If it rejects a program, the replacement walks fewer
 /// frames and takes ten times as long to load.
 #[test]
 fn the_boards_kernel_takes_the_programs_that_loop_by_its_helper() -> Result<()> {
@@ -86,7 +86,7 @@ fn the_boards_kernel_takes_the_programs_that_loop_by_its_helper() -> Result<()> 
     Ok(())
 }
 
-/// The report has samples in the kernel, and calls its functions as the board's kernel does.
+/// Checks that the report has samples in the kernel, with the function names of the board's kernel.
 fn kernel_functions_are_the_board_s(board: &Board, report: &Value) -> Result<()> {
     let symbols = board.check("cat /proc/kallsyms")?;
     let symbols: BTreeSet<&str> = symbols

@@ -1,11 +1,12 @@
-//! Has each instruction of an annotated method the samples that perf finds at its address, and is it the one that dexdump and objdump show?
+//! Tests that each instruction of an annotated method has the samples that perf finds at its address, and matches the
+//! output of dexdump and objdump.
 
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsStr;
 use std::path::Path;
 use varid_tests::{App, judge, printed, record, report_by_symbol, skip_without_root, testbed};
 
-/// `varid annotate`'s JSON.
+/// Returns `varid annotate`'s JSON.
 fn annotated(session: &Path, method: &str) -> Result<String> {
     printed(
         testbed()?
@@ -15,7 +16,7 @@ fn annotated(session: &Path, method: &str) -> Result<String> {
     )
 }
 
-/// The methods of an image with most samples by themselves.
+/// Returns the methods of an image with the most self samples.
 fn hottest(session: &Path, image: &str, count: usize) -> Result<Vec<String>> {
     let report = report_by_symbol(session)?;
     let rows = report["rows"].as_array().context("no rows")?.iter();
@@ -24,7 +25,7 @@ fn hottest(session: &Path, image: &str, count: usize) -> Result<Vec<String>> {
     Ok(names.take(count).collect())
 }
 
-/// Compares the methods with what other programs find of them, and says what was compared.
+/// Compares the methods with the results of other programs. Returns the number of compared samples.
 fn compare(session: &Path, methods: &[String], code: &Path) -> Result<u64> {
     let folder = tempfile::tempdir()?;
     let mut samples = 0;
@@ -52,7 +53,7 @@ fn every_instruction_of_bytecode_is_dexdumps_with_the_samples_that_perf_finds() 
     ensure!(methods.len() == 8, "few methods: {methods:?}");
     let samples = compare(&session, &methods, &app.dex())?;
     ensure!(samples > 1000, "{samples} samples are too few");
-    // With sources, as people see it.
+    // With sources, as in normal use.
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads/math");
     let text = printed(
         testbed()?

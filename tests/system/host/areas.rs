@@ -1,4 +1,4 @@
-//! Is every sample of a VM that keeps its frames as Dalvik does attributed to the method that ran, in both word sizes?
+//! Tests that every sample of a VM with Dalvik's frames is attributed to the correct method, in both word sizes.
 
 use anyhow::{Result, ensure};
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use varid_tests::{
     Scale, attach_to, beside_raw, judge, scale, skip_without_root, skipped, testbed,
 };
 
-/// How many samples in methods are judged.
+/// Returns the number of samples in methods that are judged.
 fn enough() -> u64 {
     match scale() {
         Scale::Gate => 5_000,
@@ -14,7 +14,7 @@ fn enough() -> u64 {
     }
 }
 
-/// Every method is a native function: its symbol is the truth.
+/// Every method is a native function, so its symbol is the ground truth.
 fn judged(program: &str, rate: &str) -> Result<()> {
     if skip_without_root("areas") {
         return Ok(());
@@ -39,7 +39,7 @@ fn judged(program: &str, rate: &str) -> Result<()> {
         println!("{}: {counted}", program.display());
         let of = |name: &str| counted[name].as_u64().unwrap_or(0);
         ensure!(of("wrong") == 0 && of("method known") > 0, "{counted}");
-        // Until varid has seen the VM nothing of it is known: as long as it has to wait for a processor.
+        // Until varid has found the VM, nothing of it is known. This lasts as long as varid waits for a processor.
         samples += of("samples") - of("vm not ready");
         known += of("method known");
         callers += of("callers known");
@@ -50,7 +50,7 @@ fn judged(program: &str, rate: &str) -> Result<()> {
         known * 100 > samples * 85,
         "{known} of {samples} samples have a known truth"
     );
-    // Each that is not known must have been said to be right.
+    // All other samples must have been judged as correct.
     ensure!(
         callers + uncertain >= known && uncertain * 100 < samples,
         "callers of {callers} of {known} are known, of {uncertain} they cannot be"

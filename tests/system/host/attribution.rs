@@ -1,4 +1,4 @@
-//! Is every sample attributed to the method and bytecode that ran?
+//! Tests that every sample is attributed to the correct method and bytecode.
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
@@ -9,7 +9,8 @@ use varid_tests::{
     skip_without_root, testbed,
 };
 
-/// Samples a second, and how many are judged. The walker's own tests hold its rules; the gate has what shows that they meet a real VM.
+/// Returns rates in Hz and numbers of judged samples. The walker's rules are covered by its own tests. The gate only
+/// shows that they match a real VM.
 fn amounts() -> &'static [(u32, u64)] {
     match scale() {
         Scale::Gate => &[(10_000, 5_000)],
@@ -17,7 +18,7 @@ fn amounts() -> &'static [(u32, u64)] {
     }
 }
 
-/// How many samples of a variant of an interpreter are judged.
+/// Returns the number of judged samples for a variant of an interpreter.
 fn of_variants() -> u64 {
     match scale() {
         Scale::Gate => 5_000,
@@ -25,19 +26,19 @@ fn of_variants() -> u64 {
     }
 }
 
-/// Apps in an interpreter in assembly, whose registers tell the bytecode.
+/// Judges apps in an interpreter in assembly, whose registers hold the bytecode pc.
 fn in_assembly(interpreter: &str, apps: &[App]) -> Result<()> {
     for (rate, enough) in amounts() {
         let counts = judge_runs_in_art(apps, *rate, *enough)?;
         println!("{interpreter} at {rate} Hz: {counts:?}");
-        // Three in ten, more or fewer as the machine slows one workload more than another.
+        // About three in ten. The share varies with the speed of the individual workloads.
         counts.check("bytecode known", 15, 5)?;
     }
     Ok(())
 }
 
-/// Those that each change must pass where the same interpreter's others are tried elsewhere: the first of them has the most methods' own samples,
-/// the second each kind of call.
+/// Returns workloads for the gate if the long tests run the others in the same interpreter. The first has the most self
+/// samples in methods, the second each kind of call.
 fn fewer_workloads() -> Result<Vec<App>> {
     let mut apps = interpreted_workloads()?;
     if scale() == Scale::Gate {
@@ -46,7 +47,7 @@ fn fewer_workloads() -> Result<Vec<App>> {
     Ok(apps)
 }
 
-/// In a release of ART and with options of artvm.
+/// Selects a release of ART and options of artvm.
 fn with(apps: Vec<App>, release: Release, options: &[&str]) -> Vec<App> {
     let one = |app: App| app.in_release(release).options(options);
     apps.into_iter().map(one).collect()
@@ -60,7 +61,7 @@ fn every_sample_in_art_is_what_the_registers_say() -> Result<()> {
     in_assembly("ART", &interpreted_workloads()?)
 }
 
-/// nterp, whose frames are native ones with their method at the stack pointer.
+/// nterp, which has native frames with their method at the stack pointer.
 #[test]
 fn every_sample_in_nterp_is_what_the_registers_say() -> Result<()> {
     if skip_without_root("attribution") {
@@ -70,8 +71,8 @@ fn every_sample_in_nterp_is_what_the_registers_say() -> Result<()> {
     in_assembly("ART 14's nterp", &apps)
 }
 
-/// What a library says of itself is as good as what the table of builds says of it.
-#[cfg(target_arch = "x86_64")] // The library is Debian's for it.
+/// A library's own information must be as good as the table of builds.
+#[cfg(target_arch = "x86_64")] // The library is Debian's for x86-64.
 #[test]
 fn every_sample_of_an_unseen_build_is_what_the_registers_say() -> Result<()> {
     if skip_without_root("attribution") {
@@ -84,7 +85,7 @@ fn every_sample_of_an_unseen_build_is_what_the_registers_say() -> Result<()> {
         let path = libart.path().display().to_string();
         let options = ["--any-build", "--libart", path.as_str()];
         let apps = with(fewer_workloads()?, release, &options);
-        // It lives long enough to be seen on a machine that is busy with others.
+        // It runs long enough to be found on a busy machine.
         let long = with(vec![App::new("truth", "shares", 600)?], release, &options);
         let said = record(&long[0], &["-F", "997", "-v"])?.stderr();
         ensure!(said.contains(Libart::CHECKED), "{said}");
@@ -95,7 +96,8 @@ fn every_sample_of_an_unseen_build_is_what_the_registers_say() -> Result<()> {
     Ok(())
 }
 
-/// The switch interpreter has no register for its pc: each frame's method is held against its caller's instruction.
+/// The switch interpreter has no register for its pc. Each frame's method is compared with the instruction of its
+/// caller.
 #[test]
 fn every_sample_in_art_14s_switch_interpreter_has_its_methods() -> Result<()> {
     if skip_without_root("attribution") {
@@ -105,7 +107,7 @@ fn every_sample_in_art_14s_switch_interpreter_has_its_methods() -> Result<()> {
     let counts = judge_runs_in_art(&apps, 10_000, of_variants())?;
     println!("ART 14's switch interpreter: {counts:?}");
     counts.check("switch", 15, 5)?;
-    // With the native frames around them, as where other methods are compiled.
+    // With the surrounding native frames, as when other methods are compiled.
     let mut options = beside_raw("997").to_vec();
     options.extend(["--stack", "full"]);
     let counts = judge_art(&apps[0], &record(&apps[0], &options)?)?;
@@ -118,7 +120,7 @@ fn every_sample_in_art_14s_switch_interpreter_has_its_methods() -> Result<()> {
     Ok(())
 }
 
-/// Once in some 5,000 samples an invoke of this app's has taken the VM's frames away, and not linked them to its own.
+/// Once in about 5,000 samples, an invoke of this app has unlinked the VM's frames, and not linked them to its own yet.
 #[test]
 fn a_sample_in_the_middle_of_an_invoke_has_its_methods() -> Result<()> {
     if skip_without_root("attribution") {
@@ -140,17 +142,17 @@ fn a_sample_in_the_middle_of_an_invoke_has_its_methods() -> Result<()> {
 /// What is known of a sample's methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Known {
-    /// Nanoseconds of CLOCK_MONOTONIC.
+    /// The time in nanoseconds of CLOCK_MONOTONIC.
     time: u64,
-    /// One at least has a name.
+    /// Whether at least one method has a name.
     named: bool,
-    /// They were there before anything was known of their VM.
+    /// Whether the sample precedes the detection of the VM.
     early: bool,
-    /// Nothing could be read of them: their process had ended.
+    /// Whether nothing could be read because the process had ended.
     gone: bool,
 }
 
-/// The same of each sample, in order of time.
+/// Returns what is known of each sample's methods, in time order.
 fn known(session: &Path) -> Result<Vec<Known>> {
     let mut perf = Command::new("perf");
     perf.args(["script", "--no-inline", "--ns", "-F", "time,ip,sym", "-i"]);
@@ -174,7 +176,8 @@ fn known(session: &Path) -> Result<Vec<Known>> {
     Ok(samples)
 }
 
-/// From when on the kernel's programs know the app's VM, as `record -v` says it; None: they never did.
+/// Returns the time from which the kernel's programs know the app's VM, according to `record -v`. None if they never
+/// did.
 fn walked_since(recording: &Recording) -> Result<Option<u64>> {
     let said = recording.stderr();
     let mut all = said
@@ -193,7 +196,7 @@ fn a_command_of_a_moment_has_its_methods_from_when_its_vm_is_known_on() -> Resul
         return Ok(());
     }
     let (mut methods, mut judged) = (0, 0);
-    // Less than 0.2 s each: nothing of it can be asked when it has ended.
+    // They take less than 0.2 s each. Afterwards nothing can be read from them.
     let apps = [
         ("truth", "shares", 60),
         ("truth", "run", 10),
@@ -205,7 +208,7 @@ fn a_command_of_a_moment_has_its_methods_from_when_its_vm_is_known_on() -> Resul
         if run >= apps.len() && methods > 100 && judged > 100 {
             break;
         }
-        // On a busy machine one may be over before its VM could be known: the next ones take longer.
+        // On a busy machine, an app may end before its VM is known. Later ones run longer.
         let longer = 1 << (run / apps.len()).min(4);
         let app = &App::new(name, method, rounds * longer)?;
         let recording = record(app, &options)?;
@@ -239,7 +242,7 @@ fn a_vm_that_runs_already_has_its_methods_from_its_first_sample_on() -> Result<(
     if skip_without_root("attribution") {
         return Ok(());
     }
-    // A register leads to the frames of mterp, none to those of the switch interpreter: only the walk finds where these are.
+    // A register leads to the frames of mterp. Those of the switch interpreter are only found by the walk.
     let apps = [
         App::new("truth", "shares", 400)?,
         App::new("truth", "shares", 100)?
@@ -248,7 +251,7 @@ fn a_vm_that_runs_already_has_its_methods_from_its_first_sample_on() -> Result<(
     ];
     for app in apps {
         let recording = attach(&app, &["-F", "997", "-v"])?;
-        // The program that walks them all was loaded when varid said which process to sample.
+        // The program that walks all frames was loaded before varid named the sampled process.
         walked_since(&recording)?.context("its frames are never walked")?;
         let samples = known(&recording.session())?;
         let early = samples.iter().find(|sample| sample.early);
@@ -260,7 +263,7 @@ fn a_vm_that_runs_already_has_its_methods_from_its_first_sample_on() -> Result<(
     Ok(())
 }
 
-/// The same in the interpreter in which every method is a native function: its symbol is the truth.
+/// In the shadow interpreter every method is a native function, so its symbol is the ground truth.
 fn shadow(rate: u32, enough: u64, more: &[&str]) -> Result<()> {
     if skip_without_root("attribution") {
         return Ok(());
@@ -293,8 +296,8 @@ fn shadow(rate: u32, enough: u64, more: &[&str]) -> Result<()> {
     }
     println!("shadow interpreter at {rate} Hz: {counts:?}");
     ensure!(counts.judged() >= enough, "too few samples: {counts:?}");
-    // A method's first and last instructions, in which its shadow frame is not there, are more than in ART: five samples in a thousand.
-    // Of 5,000 that is 50 by chance in less than one of ten thousand runs, and 100 never.
+    // The first and last instructions of a method, where its shadow frame is absent, have more samples than in ART:
+    // five in a thousand. For 5,000 samples, it is 50 by chance in less than one of ten thousand runs, and never 100.
     counts.check("method known", 90, 20)
 }
 

@@ -1,20 +1,20 @@
-//! Is the call graph the one that the VM's own method trace shows?
+//! Tests that the call graph matches the VM's own method trace.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::PathBuf;
 use varid_tests::{App, attach, judge, printed, skip_without_root, testbed};
 
-/// As many tell what a method does in each round from what it does once.
+/// Enough rounds to distinguish the work of each round from one-time work.
 const TRACED_ROUNDS: u32 = 5;
 
-/// Traces one run and profiles another; compares their edges.
+/// Traces one run, profiles another, and compares their edges.
 fn compare(method: &str, rounds: u32) -> Result<Value> {
     let folder = tempfile::tempdir()?;
     let trace = folder.path().join("trace");
     App::new("truth", method, TRACED_ROUNDS)?.trace_to(&trace)?;
     let app = App::new("truth", method, rounds)?;
-    // It runs already: of what comes before a VM is known, a copied stack shows the interpreter's frames only.
+    // Attaches to a running app: before the VM is known, a copied stack only has the interpreter's frames.
     let recording = attach(&app, &["-F", "4999", "--stack", "full"])?;
     let graph = folder.path().join("graph.json");
     let mut report = testbed()?.varid();
@@ -43,7 +43,8 @@ fn compare(method: &str, rounds: u32) -> Result<Value> {
     Ok(found)
 }
 
-/// Every edge is one that the VM traced, and none of one percent is missing; None: skipped aloud.
+/// Checks that the VM traced every edge, and that no edge of at least one percent is missing. None if the test is
+/// skipped; the reason is printed.
 fn edges(method: &str, rounds: u32) -> Result<Option<Value>> {
     if skip_without_root("callgraph") {
         return Ok(None);
@@ -63,7 +64,7 @@ fn the_edges_of_a_recursion_are_those_that_the_vm_traced() -> Result<()> {
     Ok(())
 }
 
-/// Eight levels deep.
+/// The call graph is eight levels deep.
 #[test]
 fn the_edges_of_native_and_managed_code_that_call_each_other_are_those_that_the_vm_traced()
 -> Result<()> {

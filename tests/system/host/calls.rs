@@ -1,4 +1,4 @@
-//! Does the tactic method-invoke count each call, return and unwind that there was, and nothing else?
+//! Tests that the tactic method-invoke counts each call, return and unwind exactly once.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use varid_tests::{App, judge, manifest, printed, skip_without_root, testbed};
 
-/// How a session says that a VM had ended before varid, waiting for a processor, could look at it.
+/// The notes of a session whose VM ended before varid, which was waiting for a processor, examined it.
 const TOO_LATE: [&str; 4] = [
     "ended before",
     "or the session, ended",
@@ -16,8 +16,8 @@ const TOO_LATE: [&str; 4] = [
     "could not be named",
 ];
 
-/// A command whose VM counts, recorded from its start to its end; what it printed, and what varid said. A run that was over
-/// before varid could look at it is repeated.
+/// Records a command whose VM counts, from its start to its end. Returns the output of the command and of varid. A run
+/// that ended before varid examined it is repeated.
 fn counted(session: &Path, options: &[&str], command: &Command) -> Result<(String, String)> {
     for _ in 0..2 {
         let recorded = record(session, options, command)?;
@@ -31,7 +31,7 @@ fn counted(session: &Path, options: &[&str], command: &Command) -> Result<(Strin
     record(session, options, command)
 }
 
-/// A command, recorded from its start to its end.
+/// Records a command from its start to its end.
 fn record(session: &Path, options: &[&str], command: &Command) -> Result<(String, String)> {
     let mut varid = testbed()?.varid();
     varid
@@ -47,7 +47,7 @@ fn record(session: &Path, options: &[&str], command: &Command) -> Result<(String
     Ok((String::from_utf8(output.stdout)?, said))
 }
 
-/// What the session says of calls, as a file for the oracle.
+/// Writes the session's calls to a file for the oracle.
 fn calls(session: &Path, folder: &Path) -> Result<std::path::PathBuf> {
     let mut report = testbed()?.varid();
     report.args(["report", "--by", "calls", "--format", "csv", "-i"]);
@@ -56,7 +56,8 @@ fn calls(session: &Path, folder: &Path) -> Result<std::path::PathBuf> {
     Ok(path)
 }
 
-/// An app under ART's own method trace and ours, of all its methods or only those whose names begin so.
+/// Compares an app's counts in ART's own method trace and in varid, for all its methods or only those with the prefix
+/// `only`.
 fn compare(name: &'static str, method: &str, rounds: u32, only: Option<&str>) -> Result<Value> {
     let folder = tempfile::tempdir()?;
     let trace = folder.path().join("trace");
@@ -72,7 +73,7 @@ fn compare(name: &'static str, method: &str, rounds: u32, only: Option<&str>) ->
     })?;
     let arguments = app.arguments();
     let mut command = Command::new(&arguments[0]);
-    // Who counts is varid's agent in the VM.
+    // varid's agent in the VM counts.
     command.args(arguments[1..].iter().filter(|word| *word != "--no-dim"));
     let pattern = only.map(|prefix| format!("{prefix}*"));
     let options = pattern
@@ -149,7 +150,7 @@ fn a_shadow_stacks_counts_are_those_of_its_vm() -> Result<()> {
     ensure!(found["unwinds"].as_u64() >= Some(100), "{found}");
     ensure!(found["methods"] == 64, "{found}");
 
-    // A line for each event, of each kind as many.
+    // The log has a line for each event, with the same number of each kind.
     let mut logged = HashMap::new();
     for entry in std::fs::read_dir(&session)? {
         let path = entry?.path();
@@ -171,7 +172,7 @@ fn a_shadow_stacks_counts_are_those_of_its_vm() -> Result<()> {
     Ok(())
 }
 
-/// A process that is killed whatever happens.
+/// A process that is killed when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -182,13 +183,13 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// shadowvm, which runs until it is killed.
+    /// Starts a shadowvm, which runs until it is killed.
     fn shadowvm() -> Result<Self> {
         let mut command = shadowvm(&["--rounds", "1000000", "--quiet"])?;
         Ok(Self(command.stdin(Stdio::null()).spawn()?))
     }
 
-    /// A session of it.
+    /// Starts a session of it.
     fn session(&self, output: &Path) -> Result<Self> {
         let mut varid = testbed()?.varid();
         varid
@@ -200,7 +201,7 @@ impl Running {
         Ok(Self(varid.spawn()?))
     }
 
-    /// What it says until a line has `words`.
+    /// Returns its output up to a line with `words`.
     fn says(&mut self, words: &str) -> Result<String> {
         let stderr = self.0.stderr.take().context("it cannot be heard")?;
         let mut said = String::new();
@@ -214,11 +215,11 @@ impl Running {
         bail!("'{words}' was not said: {said}")
     }
 
-    /// What the VM does at a call, as its tunnel says, when it does that.
+    /// Waits until the VM's tunnel shows this tactic.
     fn awaits_tactic(&self, tactic: u32) -> Result<()> {
         let pid = self.0.id();
         let start = loop {
-            // An error where it has ended; until it has begun there is no tunnel.
+            // An error means that the process has ended. Before it starts up, it has no tunnel.
             let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
             ensure!(!maps.is_empty(), "process {pid} has ended");
             let tunnel = maps
@@ -233,7 +234,7 @@ impl Running {
         let memory = std::fs::File::open(format!("/proc/{pid}/mem"))?;
         loop {
             let mut found = [0; 4];
-            // Behind magic, version, sizes, time, VM, pid and generation.
+            // Follows magic, version, sizes, time, VM, pid and generation.
             std::os::unix::fs::FileExt::read_exact_at(&memory, &mut found, start + 44)?;
             if u32::from_le_bytes(found) == tactic {
                 return Ok(());
@@ -271,7 +272,7 @@ fn only_methods_that_the_patterns_name_are_counted() -> Result<()> {
     }
     let vm = shadowvm(&["--rounds", "5", "--counts"])?;
     let folder = tempfile::tempdir()?;
-    // The same again, as a script of the VM's name that becomes it.
+    // The same with a script of the VM's name that executes it.
     let script = folder.path().join("shadowvm");
     std::fs::write(&script, "#!/bin/bash\nexec -a shadowvm \"$@\"\n")?;
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o700);
@@ -302,7 +303,7 @@ fn a_launched_vm_counts_by_the_patterns_from_its_first_call_on() -> Result<()> {
     if skip_without_root("calls") {
         return Ok(());
     }
-    // They end before they have looked at what varid wants of them.
+    // These end before they have read varid's order.
     for (method, rounds, prefix) in [
         ("shares", 1, "org.example.truth.Shares.both"),
         ("pingPong", 1, "org.example.truth.Recursion.p"),
@@ -322,7 +323,7 @@ fn a_vm_that_cannot_count_is_named() -> Result<()> {
     }
     let folder = tempfile::tempdir()?;
     let mut shown = String::new();
-    // A short one may be over before varid has seen that it has a VM.
+    // A short run may end before varid has found its VM.
     for rounds in [50, 500, 5000] {
         let session = folder.path().join(rounds.to_string());
         // Without varid's agent.

@@ -1,4 +1,4 @@
-//! Do the commands that users of perf type first do what they mean?
+//! Tests the commands that users of perf are likely to type first.
 
 use anyhow::{Result, ensure};
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use varid_tests::{Running, manifest, printed, skip_without_root, testbed};
 
-/// varid with these arguments and the session's folder for `record`, in a folder of its own.
+/// Runs varid with these arguments in a folder of its own. `record` also gets the session's folder.
 fn varid(folder: &Path, arguments: &[&str]) -> Result<Output> {
     let mut varid = testbed()?.varid();
     Ok(varid.args(arguments).current_dir(folder).output()?)
@@ -18,7 +18,7 @@ fn succeeded(output: Output) -> Result<(String, String)> {
     Ok((String::from_utf8(output.stdout)?, said))
 }
 
-/// A process that computes until it is killed.
+/// Starts a process that computes until it is killed.
 fn spinning() -> Result<Running> {
     let mut shell = Command::new("sh");
     shell.args(["-c", "while :; do :; done"]);
@@ -66,7 +66,7 @@ fn everything_or_named_processes_are_recorded_until_a_command_ends() -> Result<(
     let folder = tempfile::tempdir()?;
     let (one, two, stranger) = (spinning()?, spinning()?, spinning()?);
     let pids = format!("{},{}", one.pid(), two.pid());
-    // What makes 50 ms of work for a processor of its own.
+    // About 50 ms of work on an idle processor.
     let work = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; exit 7";
     for (target, kind) in [(vec!["-a"], "all"), (vec!["-p", &pids], "pid")] {
         let mut record = vec!["record", "-F", "997", "-o", kind];
@@ -182,7 +182,7 @@ fn what_cannot_be_meant_says_what_to_type() -> Result<()> {
     Ok(())
 }
 
-/// What `varid report` writes on a terminal of 80 columns and 24 lines.
+/// Returns the output of `varid report` on a terminal of 80 columns and 24 lines.
 fn on_a_terminal(folder: &Path, pager: &str, options: &str) -> Result<String> {
     let mut script = Command::new("script");
     let varid = testbed()?.varid().get_program().to_owned();
@@ -234,7 +234,7 @@ fn a_report_fits_its_terminal_and_is_whole_in_a_pipe() -> Result<()> {
     );
     let wide = on_a_terminal(folder.path(), "cat", "--wide --all-rows")?;
     ensure!(tables(&wide) == tables(&piped) && too_wide(&wide), "{wide}");
-    // The pager that is named gets all of it; one that is not there loses nothing.
+    // The named pager gets the whole output. A missing pager loses nothing.
     let paged = on_a_terminal(folder.path(), "sed 's/^/paged: /'", "--by image")?;
     ensure!(
         paged.lines().all(|line| line.starts_with("paged: ")) && paged.lines().count() > 8,

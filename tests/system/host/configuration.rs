@@ -1,4 +1,4 @@
-//! Is what was asked for recorded, by a file, for services, of methods, and while the file changes?
+//! Tests that varid records what is configured: by a file, for services, of methods, and while the file changes.
 
 mod limits;
 
@@ -13,14 +13,14 @@ use varid_tests::{
 
 const CLASS: &str = "org.example.shadow.Methods.";
 
-/// Who runs apps under their names here.
+/// Serializes tests that run apps under the same names.
 static NAMES: Mutex<()> = Mutex::new(());
 
 fn name(workload: &str) -> String {
     format!("org.example.{workload}.{}", std::process::id())
 }
 
-/// A workload under a name that no process of other programs has.
+/// Starts a workload under a name that no process of another program has.
 fn app(workload: &'static str) -> Result<Running> {
     let mut arguments = App::new(workload, "run", 100_000)?.arguments();
     let mut named = arguments.iter_mut().skip_while(|word| *word != "--name");
@@ -67,7 +67,7 @@ fn samples_are_recorded_exactly_if_their_innermost_named_method_matches() -> Res
         println!("{patterns:?}: {found}");
         let of = |name: &str| found[name].as_u64().unwrap_or(0);
         ensure!(of("asked for") > 10 && of("not asked for") > 10, "{found}");
-        // Until the process has been seen its frames are not known.
+        // Before the process has been found, its frames are unknown.
         let incomplete = found["filtered"]["method-incomplete"].as_u64().unwrap_or(0);
         ensure!(incomplete * 50 < of("samples"), "{found}");
         let counts = recording.counts()?;
@@ -201,7 +201,7 @@ fn a_report_by_service_adds_up_the_processes_of_each() -> Result<()> {
     ensure!(said.contains("profiling bench, checks"), "{said}");
     let mut apps: Vec<_> = running.iter_mut().collect();
     let count = |session: &Value| session["samples"].as_u64().unwrap_or(0);
-    // From when all of them are there.
+    // From when all processes are there.
     let status = home.wait(&mut apps, |session| session["processes"] == 3)?;
     let before = count(&status);
     home.wait(&mut apps, |session| count(session) > before + 600)?;

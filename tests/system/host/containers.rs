@@ -1,4 +1,4 @@
-//! Do methods have their names when the app's dex file lies in a jar, stored or compressed?
+//! Tests that methods have names if the app's dex file is stored or compressed in a jar.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::Command;
 use varid_tests::{App, Recording, record, report_by_symbol, skip_without_root};
 
-/// So many samples of a run tell its methods.
+/// The number of samples that identify the methods of a run.
 const ENOUGH: u64 = 1000;
 
-/// Puts FILE as classes.dex into JAR, compressed or behind so many bytes, with a ZIP writer that is not ours.
+/// Adds FILE as classes.dex to JAR, compressed or at an offset, by an independent ZIP writer.
 const JAR: &str = r#"
 import sys, zipfile
 jar, file, how, front = sys.argv[1:]
@@ -21,20 +21,20 @@ with zipfile.ZipFile(jar, "w") as made, open(file, "rb") as dex:
     made.writestr(entry, dex.read())
 "#;
 
-/// What a report says of a run, from when varid had seen its VM.
+/// The report of a run, from the detection of its VM on.
 struct Run {
-    /// The app's methods that it names, and their samples.
+    /// The app's named methods, and their samples.
     methods: BTreeMap<String, u64>,
-    /// What they are in.
+    /// The images of these methods.
     images: BTreeSet<String>,
-    /// Those of the process's own code: how much the kernel has to do is the machine's business.
+    /// The user samples. Those in the kernel vary between machines.
     samples: u64,
-    /// Those before varid had seen its VM.
+    /// The samples before varid found the VM.
     early: u64,
 }
 
 impl Run {
-    /// Runs an app until there are samples enough: varid may have waited for a processor for most of the first run.
+    /// Runs an app until there are enough samples. varid may have waited for a processor during most of the first run.
     fn of(app: &App) -> Result<Self> {
         for _ in 0..5 {
             let run = Self::reported(&record(app, &["-F", "1999"])?)?;
@@ -70,12 +70,13 @@ impl Run {
         Ok(run)
     }
 
-    /// The methods' samples in a hundred.
+    /// Returns the percentage of samples in the app's methods.
     fn share(&self) -> f64 {
         100.0 * self.methods.values().sum::<u64>() as f64 / self.samples as f64
     }
 
-    /// Those that must have samples in another run, too: none is there by chance where one run has 30 and as many are expected: 2^-30.
+    /// Returns the methods that must also have samples in another run. If one run has 30 samples of a method, and as
+    /// many are expected, none occur with a probability of 2^-30.
     fn certain_in<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a String> {
         let expected = |samples| samples * other.samples / self.samples;
         let certain = self.methods.iter();
@@ -93,7 +94,7 @@ fn methods_in_a_jar_have_their_names() -> Result<()> {
     let math = App::new("math", "run", 30)?;
     let plain = Run::of(&math)?;
     println!("containers: {:?}, {:.1} %", plain.methods, plain.share());
-    // ART copies what is compressed, or does not lie at a multiple of four bytes, and maps the rest.
+    // ART copies files that are compressed or not at a multiple of four bytes, and maps the others.
     for (how, front, image) in [
         ("deflated", 100, "anon"),
         ("stored", 101, "anon"),
@@ -107,7 +108,7 @@ fn methods_in_a_jar_have_their_names() -> Result<()> {
             .arg(front.to_string())
             .status()?;
         ensure!(written.success(), "no jar");
-        // The first of the class path has the classes.
+        // The first file of the class path has the classes.
         let app = math
             .clone()
             .option("--dex")

@@ -1,5 +1,5 @@
-//! Does `varid --adb` do on a device what varid does here? With an `adb` that takes a folder of this machine for a device: what
-//! Android's own programs (su, run-as, getprop) answer is played by scripts, as their documentation says.
+//! Tests `varid --adb` with an `adb` that uses a folder of this machine as a device. Scripts play Android's own
+//! programs (su, run-as, getprop) according to their documentation.
 
 mod access;
 mod recordings;
@@ -87,7 +87,7 @@ fn a_folder_that_somebody_else_could_have_made_is_not_used() -> Result<()> {
     std::fs::remove_file(&home)?;
     std::fs::set_permissions(device.at("tmp"), PermissionsExt::from_mode(0o777))?;
     refused()?;
-    // Where everybody may write, but nobody rename what is another's.
+    // A sticky folder: anyone may write, but only rename their own files.
     std::fs::set_permissions(device.at("tmp"), PermissionsExt::from_mode(0o1777))?;
     device.ok(&["--adb", "status"])?;
     Ok(())
@@ -105,7 +105,7 @@ fn a_folder_below_somebody_elses_is_not_used() -> Result<()> {
         (0, 4321, 0o1777, true),
         (0, 4321, 0o775, false),
         (0, 4321, 0o755, true),
-        // A group that is the owner's own.
+        // The group is the owner's own.
         (0, 0, 0o771, true),
         (4321, 4321, 0o755, false),
     ] {
@@ -135,7 +135,7 @@ fn varid_is_pushed_when_it_is_another_one() -> Result<()> {
     let programs = || -> Result<Vec<std::path::PathBuf>> {
         let files = std::fs::read_dir(device.at("tmp/varid/bin"))?.flatten();
         let files = files.map(|file| file.path());
-        // Beside each stands when it was used.
+        // Each has a file beside it with the time of its last use.
         Ok(files.filter(|file| file.extension().is_none()).collect())
     };
     let old = programs()?;
@@ -160,7 +160,7 @@ fn a_verb_has_its_output_and_exit_status_on_any_device() -> Result<()> {
         );
         let bad = device.run(&["--adb", "start", "--pid", "0"])?;
         ensure!(bad.status.code() == Some(1), "{bad:?}");
-        // The host sees a fault of usage before a device is asked.
+        // The host detects usage errors before it contacts a device.
         ensure!(
             device.run(&["--adb", "start"])?.status.code() == Some(2),
             "usage"

@@ -1,4 +1,4 @@
-//! Is everything that is read from dex files what dexdump prints?
+//! Tests that everything that is read from dex files matches dexdump.
 
 mod compare;
 
@@ -12,7 +12,7 @@ use varid_tests::{
     Scale, assembled_dex_files, dex_files, fetched_dex_files, printed, scale, testbed,
 };
 
-/// Compares files; says what was compared.
+/// Compares files, and returns what was compared.
 fn compare_all(paths: &[PathBuf]) -> Result<Compared> {
     let mut all = Compared::default();
     for path in paths {
@@ -41,7 +41,7 @@ fn the_testbed_reads_as_dexdump_prints_it() -> Result<()> {
     Ok(())
 }
 
-/// As the recording's lines have it; the line is that of the smali source.
+/// Lines as in the recording, which are those of the smali source.
 #[test]
 fn a_line_of_an_unknown_file_is_its_class_s() -> Result<()> {
     let testbed = testbed()?;
@@ -90,7 +90,7 @@ fn what_d8_makes_of_apps_reads_as_dexdump_prints_it() -> Result<()> {
     Ok(())
 }
 
-/// The compact files are ours, but it is ART's reader that says what is in them.
+/// varid's tests write the compact files, and ART's reader is the ground truth for their content.
 #[test]
 fn compact_dex_files_read_as_dexdump_prints_them() -> Result<()> {
     let Some(mut files) = fetched_dex_files()? else {
@@ -98,7 +98,7 @@ fn compact_dex_files_read_as_dexdump_prints_them() -> Result<()> {
     };
     files.extend(assembled_dex_files()?);
     let mut chosen = vec!["corpus-035.dex", "corpus-039.dex"];
-    // Where the larger ones are read.
+    // The long scale includes the larger files.
     if scale() == Scale::Long {
         chosen.push("settings_apk-debug/classes.dex");
     }
@@ -108,7 +108,7 @@ fn compact_dex_files_read_as_dexdump_prints_them() -> Result<()> {
     let folder = tempfile::tempdir()?;
     for (number, file) in files.iter().enumerate() {
         let compact = folder.path().join("compact.dex");
-        // Their data sections begin at once, or where those of other files would be.
+        // Their data sections begin immediately, or at the offset of other files' data.
         let status = Command::new(&script)
             .arg(file)
             .arg(&compact)
@@ -125,7 +125,8 @@ fn compact_dex_files_read_as_dexdump_prints_them() -> Result<()> {
     Ok(())
 }
 
-/// Every opcode with any operands, those of quickened code included: the room that the corpus has for it is filled anew.
+/// Every opcode with any operands, including those of quickened code. They overwrite the space in the corpus that is
+/// reserved for them.
 #[test]
 fn every_opcode_with_any_operands_reads_as_dexdump_prints_it() -> Result<()> {
     let files = assembled_dex_files()?;
@@ -150,13 +151,13 @@ fn every_opcode_with_any_operands_reads_as_dexdump_prints_it() -> Result<()> {
     for turn in 0..8 {
         let mut bytes = original.clone();
         for (index, unit) in bytes[room.clone()].chunks_exact_mut(2).enumerate() {
-            // Any unit may be an instruction. Small numbers are the ones that name something.
+            // Any unit may be an instruction. Small numbers are valid indices.
             let value = match (index % 4, turn % 2) {
                 (0, _) => (index as u16 / 4) & 0xff | (random() & 0xff00),
                 (_, 0) => random() % 64,
                 _ => random(),
             };
-            // Not a table, which would leave the room, nor more registers listed than there is place for.
+            // Excludes tables, which would exceed the space, and longer lists of registers than the format allows.
             let value = match value & 0xff {
                 0x00 => 0,
                 0x24 | 0x6e..=0x72 | 0xe9 | 0xfa | 0xfc => value & 0x4fff,
@@ -172,8 +173,8 @@ fn every_opcode_with_any_operands_reads_as_dexdump_prints_it() -> Result<()> {
     Ok(())
 }
 
-/// R8 lets methods share the debug information of the longest of them, a row for each code unit. Of a shorter
-/// one dexdump prints rows where no instruction is; those, and no others, are left out.
+/// R8 lets methods share the debug information of the longest of them, with a row for each code unit. For a shorter
+/// method dexdump prints rows without an instruction. Only those rows are left out.
 #[test]
 fn rows_beyond_a_method_are_all_that_is_left_out() -> Result<()> {
     let files = assembled_dex_files()?;

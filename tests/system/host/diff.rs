@@ -1,4 +1,4 @@
-//! Does `varid diff` find what was changed, and nothing where nothing was?
+//! Tests that `varid diff` finds a change, and nothing if there was none.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use varid_tests::{App, Scale, manifest, row_of, scale, skip_without_root, testbed};
 
-/// How often each side is recorded, and the rate of false discoveries: so often at most is anything found in recordings of the same work, by
-/// Benjamini and Hochberg's procedure, if shares vary from session to session as a normal distribution does. What was changed has to be found
-/// at the same rate: a change of 30 points is by Welch's test, if sessions differ by two.
+/// Returns the number of recordings per side, and the false discovery rate: the maximum rate of differences between
+/// recordings of the same work, by Benjamini and Hochberg's procedure, if shares are normally distributed over
+/// sessions. The change must be found at the same rate: by Welch's test, a change of 30 points is, if sessions differ
+/// by two.
 fn sessions() -> (usize, &'static str) {
     match scale() {
         Scale::Gate => (4, "1e-3"),
@@ -19,11 +20,11 @@ fn sessions() -> (usize, &'static str) {
 const CHANGED: &str = "org.example.math.SOR.execute";
 const UNCHANGED: &str = "org.example.math.LU.factor";
 
-/// SOR's rounds before and after, and LU's. Rounds are alike to the instruction.
+/// SOR's rounds before and after, and LU's. All rounds have the same number of instructions.
 const BEFORE: u32 = 20;
 const AFTER: u32 = 120;
 const OTHERS: u32 = 20;
-/// Both are done so often in turn that what a neighbour does to a shared machine for some time is done to both.
+/// The number of alternations between both, so that interference on a shared machine affects both.
 const TURNS: usize = 2;
 
 #[test]
@@ -31,8 +32,8 @@ fn a_method_with_six_times_the_work_is_found_and_nothing_where_nothing_changed()
     if skip_without_root("diff") {
         return Ok(());
     }
-    // What a neighbour does to one session only can hide the change. What varid does wrong comes again; nothing may ever be found in the
-    // same work.
+    // Interference in one session only can hide the change. Errors of varid occur again. In the same work, no
+    // difference is ever tolerated.
     let found = once()?.or_else(|hidden| {
         println!("diff: {hidden:#}");
         once()?
@@ -41,11 +42,11 @@ fn a_method_with_six_times_the_work_is_found_and_nothing_where_nothing_changed()
     Ok(())
 }
 
-/// Records all sessions and compares them. The inner result is of what was changed.
+/// Records all sessions and compares them. The inner result is that of the change.
 fn once() -> Result<Result<String>> {
     let folder = tempfile::tempdir()?;
     let session = |side: &str, number: usize| folder.path().join(format!("{side}{number}"));
-    // In turn, so that what changes on the machine meanwhile is in all of them.
+    // Alternating, so that changes of the machine's state affect all of them.
     let (sessions, _) = sessions();
     for number in 0..sessions {
         for (side, rounds) in [("before", BEFORE), ("same", BEFORE), ("after", AFTER)] {
@@ -84,7 +85,7 @@ fn once() -> Result<Result<String>> {
     }))
 }
 
-/// Whether the change is found, with its sign and its size.
+/// Checks that the change is found, with its sign and size.
 fn change(before: &[PathBuf], after: &[PathBuf]) -> Result<String> {
     let changed = compared(before, after)?;
     let found = significant(&changed)?;
@@ -94,7 +95,7 @@ fn change(before: &[PathBuf], after: &[PathBuf]) -> Result<String> {
     );
     let points = row_of(&changed, CHANGED)?["points"].as_f64();
     ensure!(points > Some(10.0), "{points:?} points: {changed:#}");
-    // Shares of one session depend on all that ran; of two methods in it the ratio does not.
+    // The shares of a session depend on everything that ran. The ratio of two methods does not.
     let (mut times, mut variance) = (1.0, 0.0);
     for (symbol, side, is_divided) in [
         (CHANGED, "b_samples", false),
@@ -108,7 +109,7 @@ fn change(before: &[PathBuf], after: &[PathBuf]) -> Result<String> {
         variance += 1.0 / samples;
     }
     let expected = f64::from(AFTER) / f64::from(BEFORE);
-    // Five standard deviations of such counts, and what the VM does in its first rounds.
+    // Five standard deviations of such counts, and the VM's work in its first rounds.
     let bound = 5.0 * f64::sqrt(variance) + 0.05;
     ensure!(
         bound < 0.4 && (times / expected - 1.0).abs() < bound,
@@ -119,10 +120,10 @@ fn change(before: &[PathBuf], after: &[PathBuf]) -> Result<String> {
     ))
 }
 
-/// Records LU's work and SOR's. The kernel throttles events where its clock's interrupt is late, the sooner the higher the rate, and of such a
-/// session no absolute values are compared: it is recorded once more.
+/// Records LU's work and SOR's. The kernel throttles events when its clock interrupt is late, more often at higher
+/// rates. Absolute values of such a session are not compared, so it is repeated.
 fn record(rounds: u32, session: &Path) -> Result<()> {
-    // Beside other tests more than half of all sessions may be such.
+    // In parallel with other tests, more than half of all sessions may be throttled.
     const TRIES: usize = 20;
     for _ in 0..TRIES {
         record_once(rounds, session)?;
@@ -148,9 +149,9 @@ fn record_once(rounds: u32, session: &Path) -> Result<()> {
     ended(&mut command, Some(0)).map(drop)
 }
 
-/// The comparison as JSON.
+/// Returns the comparison as JSON.
 fn compared(before: &[PathBuf], after: &[PathBuf]) -> Result<Value> {
-    // Without the VM's start.
+    // Excludes the start of the VM.
     let json = [
         "--format",
         "json",
@@ -180,7 +181,7 @@ fn diff((before, after): (&[PathBuf], &[PathBuf]), options: &[&str]) -> Result<O
     ended(&mut command, None)
 }
 
-/// What a command printed; it must end with this code, if it is one.
+/// Runs a command. If a code is given, it must end with it. Returns its output.
 fn ended(command: &mut Command, code: Option<i32>) -> Result<Output> {
     let output = command.output().with_context(|| format!("{command:?}"))?;
     ensure!(

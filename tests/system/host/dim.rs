@@ -1,11 +1,11 @@
-//! Is what `varid report --by dim` says of each sampled frame true?
+//! Tests that `varid report --by dim` is correct for each sampled frame.
 
 use anyhow::{Result, ensure};
 use std::path::Path;
 use varid_tests::{App, judge, printed, record, skip_without_root, testbed};
 
-/// Records an app and compares the report, sample by sample, with what perf, dexdump, the kernel's registers and
-/// /proc/PID/maps say; the counts.
+/// Records an app, and compares the report, sample by sample, with perf, dexdump, the kernel's registers and
+/// /proc/PID/maps. Returns the counts.
 fn judged(name: &'static str, rounds: u32) -> Result<serde_json::Value> {
     let app = App::new(name, "run", rounds)?;
     let recording = record(&app, &["-F", "997", "--shim", "bpf", "--keep-raw"])?;
@@ -39,7 +39,7 @@ fn each_row_is_what_its_samples_say() -> Result<()> {
     for (name, rounds) in [("math", 40), ("truth", 300), ("scene", 400)] {
         let counts = judged(name, rounds)?;
         println!("{name}: {counts}");
-        // A third of these are seen where a machine is three times faster: some 500, 80 and 70.
+        // On a machine that is three times faster, a third of these are seen: about 500, 80 and 70.
         let of = |what: &str| counts[what].as_u64().unwrap_or(0);
         ensure!(of("samples") > 200, "{name}: {counts}");
         ensure!(of("managed rows") > 30, "{name}: {counts}");

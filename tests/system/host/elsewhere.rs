@@ -1,4 +1,4 @@
-//! Is a session read on another machine as it is where it was recorded?
+//! Tests that a session is the same on another machine as on the recorded one.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use varid_tests::{App, Recording, record, skip_without_root, testbed};
 
-/// A session in a folder that it was not recorded in, and files that are not where they were.
+/// A session in another folder than at the recording, with missing files.
 struct Elsewhere {
     folder: tempfile::TempDir,
-    /// Its files are hidden: a folder of the recorded machine.
+    /// A folder of the recorded machine that is hidden.
     hidden: PathBuf,
-    /// Where the session was recorded.
+    /// The original folder of the session.
     _recording: Recording,
 }
 
 impl Elsewhere {
-    /// Records, moves the session, and says that it was recorded on another machine.
+    /// Records, moves the session, and marks it as recorded on another machine.
     fn record(app: &App) -> Result<Self> {
         let recording = record(app, &["-F", "4999", "--stack", "full"])?;
         let folder = tempfile::tempdir()?;
@@ -33,14 +33,14 @@ impl Elsewhere {
         })
     }
 
-    /// A new folder beside the session.
+    /// Makes a new folder beside the session.
     fn folder(&self, name: &str) -> Result<PathBuf> {
         let path = self.folder.path().join(name);
         std::fs::create_dir_all(&path)?;
         Ok(path)
     }
 
-    /// `varid report --by line` where the hidden folder is empty, or as it is.
+    /// Runs `varid report --by line`, with or without the contents of the hidden folder.
     fn report(&self, hide: bool, options: &[&Path]) -> Result<Value> {
         let mut report = testbed()?.varid();
         report
@@ -67,13 +67,13 @@ impl Elsewhere {
     }
 }
 
-/// The rows of images that are called so.
+/// Returns the rows of images with this name.
 fn rows(report: &Value, image: &str) -> Result<Vec<Value>> {
     let rows = report["rows"].as_array().context("no rows")?.iter();
     Ok(rows.filter(|row| row["image"] == image).cloned().collect())
 }
 
-/// What is missing of the file with this name.
+/// Returns the missing information about the file with this name.
 fn missing<'r>(report: &'r Value, name: &str) -> Option<&'r Value> {
     let mut all = report["missing"].as_array()?.iter();
     all.find(|missing| {
@@ -116,7 +116,7 @@ fn what_is_missing_is_named_and_found_in_folders_that_are_given() -> Result<()> 
     let unnamed = rows(&hidden, name)?;
     ensure!(!unnamed.is_empty() && unnamed.iter().all(|row| row["line"].is_null()));
 
-    // As the recorded machine's file system, and as any folder with the file under any name.
+    // Once as the root of the recorded machine's file system, and once as any folder with the file under any name.
     let root = elsewhere.folder("root")?;
     let inside = root.join(library.strip_prefix("/")?);
     std::fs::create_dir_all(inside.parent().context("no folder")?)?;
@@ -134,7 +134,7 @@ fn what_is_missing_is_named_and_found_in_folders_that_are_given() -> Result<()> 
     )?;
     ensure!(rows(&found, name)? == expected);
 
-    // Another build of it is not used.
+    // Another build of the file is not used.
     std::fs::copy(testbed()?.workloads.join("libtruth.so"), &inside)?;
     let other = elsewhere.report(true, &[Path::new("--symfs"), &root])?;
     ensure!(rows(&other, name)? == unnamed);
@@ -149,7 +149,7 @@ fn a_mapping_file_gives_names_and_lines_of_the_source() -> Result<()> {
         return Ok(());
     }
     let recording = record(&App::new("math", "run", 30)?, &["-F", "4999"])?;
-    // What R8 would write if daxpy's inner loop had been a method of another class.
+    // R8's mapping as if daxpy's inner loop had been a method of another class.
     let mapping = recording.session().join("mapping.txt");
     std::fs::write(
         &mapping,
@@ -212,7 +212,7 @@ com.acme.Solver -> org.example.math.Linpack:
         );
     }
     ensure!(compared > 2, "{compared} lines of daxpy");
-    // All that daxpy took is its caller's, too.
+    // All samples of daxpy are also in its caller.
     let of = |report: &Value, symbol: &str| -> Result<u64> {
         let rows = rows(report, "math.dex")?.into_iter();
         let counts = rows

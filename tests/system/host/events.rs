@@ -1,5 +1,5 @@
-//! Are several events of a session counted, kept apart and shown, without a PMU? Truth is what a program of known page
-//! faults was told by the kernel itself.
+//! Tests that several events of a session are counted, separated and shown, without a PMU. The ground truth is the
+//! kernel's count of a program's page faults.
 #![allow(missing_docs)]
 
 use anyhow::{Context, Result, ensure};
@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use varid_tests::{skip_without_root, testbed};
 
-/// As rare as this the samples of all events fit into a ring, even with copies of the stack, however late it is emptied.
+/// At this period the samples of all events fit into a ring, even with stack copies, however late it is read.
 const PERIOD: u64 = 1000;
-/// Pages that the program touches for the first time.
+/// The number of pages that the program touches for the first time.
 const PAGES: u64 = 40_000;
 
-/// Not whatever else a PATH may find: a script that starts others has page faults, too.
+/// An absolute path. A wrapper script in PATH would have page faults, too.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// Touches so many pages, computes for a while, prints how many minor faults it had by then. Nobody else has turns on its CPU where
-/// that may be asked for: what a CPU counts between two ticks is taken for that of whoever runs there at the second.
+/// Touches this number of pages, computes for a while, and prints its number of minor faults up to then. Where
+/// possible, it is alone on its CPU: counts of a CPU between two ticks are attributed to the task at the second tick.
 const PROGRAM: &str = "
 import mmap, os, resource
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -38,7 +38,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
 
 struct Recorded {
     folder: tempfile::TempDir,
-    /// What the program printed.
+    /// The number that the program printed.
     faults: u64,
 }
 
@@ -81,7 +81,7 @@ impl Recorded {
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 
-    /// Samples and sums of periods by event, as perf reads them.
+    /// Returns samples and sums of periods by event, as read by perf.
     fn by_perf(&self) -> Result<BTreeMap<String, (u64, u64)>> {
         perf_script(&self.session().join("perf.data"))
     }
@@ -121,7 +121,7 @@ fn sources() -> &'static [&'static str] {
 
 #[test]
 fn a_period_is_exact_for_every_event_of_a_session() -> Result<()> {
-    // Where the kernel's own samples are taken it must not make one of each fault.
+    // With the kernel's own samples, there must not be one for each fault.
     let raw = ["--shim", "bpf", "--keep-raw"];
     for source in [&["--shim", "perf"], &["--shim", "bpf"], &raw[..]] {
         if source[1] == "bpf" && skip_without_root("the period of page faults") {
@@ -130,14 +130,15 @@ fn a_period_is_exact_for_every_event_of_a_session() -> Result<()> {
         let period = PERIOD.to_string();
         let events = ["-e", "page-faults", "-e", "minor-faults", "-c", &period];
         let recorded = Recorded::new(&[source, &events].concat())?;
-        // A CPU's counter counts others' faults, too: each time that the program comes onto one it may give a sample more or fewer than
-        // for its own faults. Most are touches, in one stretch; when Python starts, others run between.
+        // A CPU's counter includes faults of other tasks: each time the program moves to a CPU, its samples may differ
+        // by one from its own faults. Most faults are touches in one stretch. While Python starts, other tasks run in
+        // between.
         let stretches = if source[1] == "bpf" { 5 } else { 1 };
         exact(&recorded, stretches)?;
         if source == raw {
             let own = perf_script(&recorded.session().join("raw.data"))?;
             let all = recorded.by_perf()?;
-            // Their names say who was counted, too.
+            // The names of the events also show the counted mode.
             assert!(all.values().eq(own.values()), "{all:?} of {own:?}");
         }
     }
@@ -150,7 +151,7 @@ fn exact(recorded: &Recorded, stretches: u64) -> Result<()> {
         let number = |key: &str| report[key].as_u64().context(key.to_owned());
         let (samples, sum) = (number("samples")?, number("period_sum")?);
         assert_eq!((sum, number("period")?), (samples * PERIOD, PERIOD));
-        // Before the program is there, and after it has printed, there are some, too.
+        // There are some faults before the program starts and after it has printed.
         assert!(
             sum + stretches * PERIOD > PAGES && sum < recorded.faults + (stretches + 1) * PERIOD,
             "{sum} {event} of {}",
@@ -169,7 +170,7 @@ fn a_rate_above_the_kernels_limit_is_lowered() -> Result<()> {
     let most: u64 = std::fs::read_to_string(LIMIT)?.trim().parse()?;
     for source in sources() {
         let folder = tempfile::tempdir()?;
-        // Of an event that is rare enough not to come so often.
+        // An event that is rare enough to have no sample.
         let output = testbed()?
             .varid()
             .args(["record", "--shim", source, "-e", "context-switches", "-F"])
@@ -191,7 +192,7 @@ fn members_are_read_at_their_leaders_samples() -> Result<()> {
         let recorded = Recorded::new(&["--shim", source, "-e", group])?;
         let faults = recorded.json("page-faults")?;
         let counted = faults["period_sum"].as_u64().context("a sum")?;
-        // A CPU's counts between two ticks are those of whoever ran there; a thread's are its own.
+        // Counts of a CPU between two ticks are attributed to the task there. A thread's counts are its own.
         let (least, most) = match *source {
             "perf" => (PAGES * 9 / 10, recorded.faults + 2_000),
             _ => (PAGES / 2, recorded.faults + PAGES / 2),
@@ -205,7 +206,7 @@ fn members_are_read_at_their_leaders_samples() -> Result<()> {
             recorded.json(event)?["samples"].as_u64().context("samples")
         };
         assert!(of("page-faults")? <= of("cpu-clock")?);
-        // perf sees the same events, samples and sums, and the group.
+        // perf reads the same events, samples, sums and group.
         let theirs = recorded.by_perf()?;
         assert_eq!(theirs["page-faults"].1, counted);
         assert_eq!(theirs["page-faults"].0, of("page-faults")?);

@@ -1,4 +1,4 @@
-//! Do the viewers of all exported formats see the same methods with the same shares?
+//! Tests that the viewers of all exported formats show the same methods with the same shares.
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
@@ -6,7 +6,7 @@ use varid_tests::{
     App, export_all, judge, methods_by_perf, record, skip_without_root, viewers_read,
 };
 
-/// The total of the app's outermost method in a report in JSON, with commas between thousands.
+/// Returns the total of the app's outermost method in a JSON report, with thousands separators.
 fn cost_of_run(report: &Path) -> Result<String> {
     let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(report)?)?;
     let rows = report["rows"].as_array().context("no rows")?;
@@ -14,7 +14,7 @@ fn cost_of_run(report: &Path) -> Result<String> {
         let symbol = row["symbol"].as_str();
         symbol == Some("org.example.scene.Main.run")
     });
-    // The method's lines: a sample is in one of them.
+    // The rows are the method's lines. Each sample is in one of them.
     let total: u64 = run.filter_map(|row| row["total_period"].as_u64()).sum();
     let digits = total.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().collect();
@@ -35,7 +35,7 @@ fn all_formats_have_the_same_ten_methods_with_the_same_weights() -> Result<()> {
     let arguments = ["samples".into(), folder.path().to_owned()];
     let found = judge("exports.py", arguments)?;
     println!("exports: {found}");
-    // perf has counted the app's own, too.
+    // perf has counted the app's own samples as well.
     let perf = methods_by_perf(&session.join("perf.data"), &[])?;
     for (name, samples) in found["heaviest"].as_object().context("no methods")? {
         if name.starts_with("org.example.") {

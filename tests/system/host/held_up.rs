@@ -1,6 +1,6 @@
-//! Can a process hold up who profiles it, or take what others' profiles need, by what it maps?
+//! Tests that a process cannot block its profiler, or exhaust resources of other profiles, by what it maps.
 //!
-//! Beside each hostile process runs a VM, whose methods must have their names.
+//! A VM runs beside each hostile process. Its methods must have names.
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, killpg};
@@ -15,13 +15,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use varid_tests::{App, skip_without_root, testbed};
 
-/// What takes longer never ends.
+/// The time after which an operation is considered blocked.
 const FOR_EVER: Duration = Duration::from_secs(60);
 
-/// What is mapped from a file system that nobody serves.
+/// Kinds of mappings from a file system that is not served.
 const UNSERVED: [&str; 4] = ["tunnel", "code", "overlay", "arguments"];
 
-/// A process that is ended with the test, whatever becomes of it, and its children with it: one serves the files that it waits for.
+/// A process that is ended with the test, including its children, one of which serves the files that it waits for.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -35,12 +35,12 @@ impl Drop for Ended {
 }
 
 impl Ended {
-    /// Starts it in a process group of its own.
+    /// Starts the process in its own process group.
     fn start(command: &mut Command) -> Result<Self> {
         Ok(Self(command.process_group(0).spawn()?))
     }
 
-    /// True: it has ended, and well; an error: it never does.
+    /// Returns true if the process has ended successfully. It is an error if it never ends.
     fn ends(&mut self) -> Result<bool> {
         let began = Instant::now();
         while began.elapsed() < FOR_EVER {
@@ -81,7 +81,7 @@ impl Attack {
         self.folder.path().join("files")
     }
 
-    /// A process that has mapped what it wants; one that mounts something has a mount namespace of its own.
+    /// Starts a process with hostile mappings. If it mounts a file system, it has its own mount namespace.
     fn start(&self, kind: &str) -> Result<Ended> {
         let mut command = Command::new("unshare");
         if kind == "names" || UNSERVED.contains(&kind) {
@@ -103,15 +103,15 @@ impl Attack {
     }
 }
 
-/// What a session says of itself.
+/// Returns the manifest of a session.
 fn manifest(session: &Path) -> Result<serde_json::Value> {
     let path = session.join("session.json");
     let text = fs::read(&path).with_context(|| path.display().to_string())?;
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Records a hostile process and a VM beside it, until a signal comes. Returns the session's manifest.
-/// `limit`: how many files varid may open.
+/// Records a hostile process and a VM beside it, until a signal. Returns the session's manifest.
+/// `limit` is the maximum number of files that varid may open.
 fn record_beside(attack: &Attack, kind: &str, limit: u32) -> Result<serde_json::Value> {
     let session = attack.folder.path().join("session");
     let hostile = attack.start(kind)?;
@@ -129,21 +129,21 @@ fn record_beside(attack: &Attack, kind: &str, limit: u32) -> Result<serde_json::
         .stdin(Stdio::null())
         .stderr(Stdio::null());
     let mut varid = Ended::start(&mut varid)?;
-    // It has recorded for a while, if it can: a sample has more than a hundred bytes.
+    // Wait until it has recorded for a while, if it can. A sample has more than a hundred bytes.
     let began = Instant::now();
     let data = session.join("perf.data");
     while fs::metadata(&data).map_or(0, |data| data.len()) < 400_000 {
         ensure!(began.elapsed() < FOR_EVER, "{kind}: nothing is recorded");
         std::thread::yield_now();
     }
-    // SIGTERM, as an init system sends it.
+    // SIGTERM, as sent by an init system.
     let pid = varid.0.id().to_string();
     ensure!(Command::new("kill").arg(pid).status()?.success());
     ensure!(
         varid.ends().context(kind.to_owned())?,
         "{kind}: varid failed"
     );
-    // Whoever looks for its libraries looks into a live process's folders, and would wait, too.
+    // Searching its libraries would look into the folders of a live process, and block as well.
     drop(hostile);
     ensure!(
         symbols(&session)?.contains(" org.example.math."),
@@ -160,7 +160,7 @@ fn record_beside(attack: &Attack, kind: &str, limit: u32) -> Result<serde_json::
     Ok(manifest)
 }
 
-/// Its samples' addresses and symbols, a line each, as perf reads them.
+/// Returns its samples' addresses and symbols, one per line, as read by perf.
 fn symbols(session: &Path) -> Result<String> {
     let perf = Command::new("perf")
         .args(["script", "--no-inline", "-F", "ip,sym", "-i"])
@@ -220,7 +220,7 @@ fn a_process_with_more_files_than_may_be_opened_costs_others_nothing() -> Result
     Ok(())
 }
 
-/// Whether the process that names its code for ever gives it such names.
+/// Returns true for names that the process with endless code names uses.
 fn is_attacks(name: &str) -> bool {
     let number = name.strip_prefix('n');
     number.is_some_and(|number| u32::from_str_radix(number, 16).is_ok())
@@ -233,7 +233,7 @@ fn a_process_that_names_its_code_for_ever_costs_others_nothing() -> Result<()> {
     }
     let attack = Attack::new()?;
     let manifest = record_beside(&attack, "names", 4096)?;
-    // Which of the two is faster decides whether anything was left to be read, and which samples had one name.
+    // It is a race whether anything was left to read, and which samples had one name.
     let why = ["some of it has no names", "may be of either"];
     let noted = why.iter().any(|words| has_note(&manifest, words));
     let symbols = symbols(&attack.folder.path().join("session"))?;

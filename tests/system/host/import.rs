@@ -1,6 +1,6 @@
-//! Does `varid import` make sessions that say what perf says of its own recordings?
+//! Tests that `varid import` makes sessions that match perf's output for its own recordings.
 //!
-//! The oracle is perf: it reads the recording and the session alike.
+//! perf is the oracle. It reads both the recording and the session.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use varid_tests::{PERF_REPORT, printed, report_by_symbol, skip_without_root, testbed};
 
-/// A program with a chain of calls, compiled with these options.
+/// Compiles a program with a chain of calls, with these options.
 fn program(folder: &Path, name: &str, options: &[&str]) -> Result<PathBuf> {
     let source =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../import/tests/fixtures/simpleperf/work.c");
@@ -21,7 +21,7 @@ fn program(folder: &Path, name: &str, options: &[&str]) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// perf's recording of a program, with these options.
+/// Records a program by perf, with these options.
 fn perf_record(program: &Path, options: &[&str]) -> Result<PathBuf> {
     let file = program.with_extension("data");
     let mut perf = Command::new("perf");
@@ -36,7 +36,7 @@ fn perf_record(program: &Path, options: &[&str]) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// `varid import`, with these options.
+/// Runs `varid import` with these options.
 fn import(source: &Path, session: &Path, options: &[&str]) -> Result<PathBuf> {
     let mut varid = testbed()?.varid();
     varid.arg("import").arg(source).arg("-o").arg(session);
@@ -44,7 +44,7 @@ fn import(source: &Path, session: &Path, options: &[&str]) -> Result<PathBuf> {
     Ok(session.to_owned())
 }
 
-/// A symbol's name without its version, and one name for what has none.
+/// Returns a symbol's name without its version, with one name for all unknown symbols.
 fn plain(symbol: &str) -> String {
     let (name, _) = symbol.split_once("@@").unwrap_or((symbol, ""));
     match name.starts_with("0x") || name.contains("+0x") {
@@ -53,7 +53,7 @@ fn plain(symbol: &str) -> String {
     }
 }
 
-/// Each symbol's samples as leaf, by perf.
+/// Returns the leaf samples of each symbol, by perf.
 fn symbols_by_perf(file: &Path) -> Result<BTreeMap<String, u64>> {
     let mut found = BTreeMap::new();
     let mut perf = Command::new("perf");
@@ -62,7 +62,7 @@ fn symbols_by_perf(file: &Path) -> Result<BTreeMap<String, u64>> {
         let [_, samples, symbol, ..] = fields[..] else {
             continue;
         };
-        // [.] and [k] say where it ran.
+        // [.] and [k] are the mode of the sample.
         let Some(symbol) = symbol.strip_prefix("[.] ").or(symbol.strip_prefix("[k] ")) else {
             continue;
         };
@@ -71,7 +71,7 @@ fn symbols_by_perf(file: &Path) -> Result<BTreeMap<String, u64>> {
     Ok(found)
 }
 
-/// The same by `varid report`.
+/// Returns the leaf samples of each symbol, by `varid report`.
 fn symbols_by_varid(session: &Path) -> Result<BTreeMap<String, u64>> {
     let report = report_by_symbol(session)?;
     let mut found = BTreeMap::new();
@@ -85,20 +85,20 @@ fn symbols_by_varid(session: &Path) -> Result<BTreeMap<String, u64>> {
     Ok(found)
 }
 
-/// Every sample with its event, period and addresses, as `perf script` prints it.
+/// Returns every sample with its event, period and addresses, as printed by `perf script`.
 fn samples_by_perf(file: &Path) -> Result<Vec<String>> {
     let mut perf = Command::new("perf");
     perf.args(["script", "--no-inline", "-i"]).arg(file);
     let text = printed(perf.args(["-F", "comm,pid,tid,time,event,period,ip"]))?;
     let line = |line: &str| match line.strip_prefix('\t') {
-        // Of what was written to a pipe perf prints the symbols, too.
+        // For a recording from a pipe, perf prints the symbols as well.
         Some(frame) => frame.split_whitespace().next().unwrap_or("").to_owned(),
         None => line.to_owned(),
     };
     Ok(text.lines().map(line).collect())
 }
 
-/// Every sample's thread, time, event and period, as `perf script` prints them.
+/// Returns every sample's thread, time, event and period, as printed by `perf script`.
 fn heads_by_perf(file: &Path) -> Result<String> {
     let mut perf = Command::new("perf");
     perf.args(["script", "-G", "-F", "comm,tid,time,event,period", "-i"]);
@@ -139,7 +139,7 @@ fn symbols_and_callchains_of_frame_pointers_are_perf_s() -> Result<()> {
     Ok(())
 }
 
-/// Forms of recordings that perf makes: of one event or several, whose fields, order or container differ.
+/// Forms of perf's recordings: one event or several, with different fields, order or container.
 const FORMS: [(&str, &[&str]); 6] = [
     (
         "several events",
@@ -215,7 +215,8 @@ fn stacks_that_are_unwound_from_copies_are_perf_s() -> Result<()> {
     let session = import(&file, &folder.path().join("session"), &[])?;
     let (perf, varid) = (symbols_by_perf(&file)?, symbols_by_varid(&session)?);
     ensure!(perf == varid, "perf has\n{perf:?}\nvarid has\n{varid:?}");
-    // Stacks of the program's own functions; perf's unwinder stops elsewhere at the program's start and in the kernel's entries.
+    // Stacks of the program's own functions. perf's unwinder stops elsewhere at the program's start and in the kernel's
+    // entries.
     let of_program = |file: &Path| -> Result<Vec<String>> {
         let mut perf = Command::new("perf");
         perf.args(["script", "--no-inline", "-F", "ip,sym", "-i"]);
@@ -246,7 +247,7 @@ fn stacks_that_are_unwound_from_copies_are_perf_s() -> Result<()> {
         ours.len(),
         different.len()
     );
-    // A sample in a prologue's first instructions may differ.
+    // A sample in the first instructions of a prologue may differ.
     ensure!(different.len() * 100 <= ours.len(), "{different:?}");
     let deep = ours
         .iter()
@@ -276,7 +277,7 @@ fn a_perf_script_has_perf_s_symbols() -> Result<()> {
         perf == varid,
         "perf has\n{perf:?}\nvarid has of the text\n{varid:?}"
     );
-    // perf finds the names in the session, too: the kernel's as functions of a file.
+    // perf finds the names in the session as well. Those of the kernel are functions of a file.
     let of_session = symbols_by_perf(&session.join("perf.data"))?;
     ensure!(
         perf == of_session,

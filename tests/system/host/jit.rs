@@ -1,4 +1,4 @@
-//! Do samples in code that a process makes while it runs, and in the vdso, have names in every reader?
+//! Tests that samples in code that a process generates, and in the vdso, have names in every reader.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use varid_tests::{processes_noted, report_with, skip_without_root, skipped, testbed};
 
-/// Where the programs are that make code.
+/// The folder of programs that generate code.
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/jit");
 
 fn has(program: &str, flag: &str) -> bool {
@@ -25,7 +25,7 @@ fn run(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Records a command to its end.
+/// Records a command until it ends.
 fn record(session: &Path, folder: &Path, command: &[&str]) -> Result<()> {
     let mut varid = testbed()?.varid();
     varid.current_dir(folder).stdin(Stdio::null());
@@ -36,11 +36,11 @@ fn record(session: &Path, folder: &Path, command: &[&str]) -> Result<()> {
     run(varid.args(command)).map(drop)
 }
 
-/// How often a command is recorded whose code had no names.
+/// The number of attempts to record a command whose code had no names.
 const TRIES: usize = 2;
 
-/// Records a command whose own code gets names; the session, which is in the folder. What names the code is found while the process lives: it
-/// is recorded again where it ended before, on a machine that stood still meanwhile.
+/// Records a command whose own code gets names, and returns the session in the folder. The names are found while the
+/// process lives, so it is recorded again if it ended before, as on a stalled machine.
 fn record_named(folder: &Path, command: &[&str]) -> Result<PathBuf> {
     let mut session = PathBuf::new();
     for number in 0..TRIES {
@@ -58,32 +58,32 @@ fn record_named(folder: &Path, command: &[&str]) -> Result<PathBuf> {
     Ok(session)
 }
 
-/// The rows of `varid report`.
+/// Returns the rows of `varid report`.
 fn rows(session: &Path, by: &str) -> Result<Vec<serde_json::Value>> {
     let report = report_with(session, &["--by", by])?;
     Ok(report["rows"].as_array().context("no rows")?.clone())
 }
 
-/// Samples of each symbol as leaf, by `varid report`: image and symbol.
+/// Returns the leaf samples by image and symbol, by `varid report`.
 fn by_varid(session: &Path) -> Result<BTreeMap<(String, String), u64>> {
     let rows = rows(session, "symbol")?;
     let text = |row: &serde_json::Value, key: &str| row[key].as_str().unwrap_or("").to_owned();
     let mut found = BTreeMap::new();
     for row in &rows {
-        // Adapters of a VM share a name: each has a row.
+        // Adapters of a VM have the same name, but separate rows.
         let key = (text(row, "image"), text(row, "symbol"));
         *found.entry(key).or_default() += row["self"].as_u64().unwrap_or(0);
     }
     Ok(found)
 }
 
-/// A sample's leaf as perf has it.
+/// A sample's leaf as read by perf.
 struct Leaf {
     address: u64,
     symbol: String,
 }
 
-/// Each sample whose leaf is in the session's file of that name, by `perf script`.
+/// Returns each sample whose leaf is in the session's file of this name, by `perf script`.
 fn by_perf(session: &Path, file: &str) -> Result<Vec<Leaf>> {
     let mut perf = Command::new("perf");
     perf.args(["script", "-G", "-F", "ip,sym,dso", "-i"]);
@@ -103,7 +103,7 @@ fn by_perf(session: &Path, file: &str) -> Result<Vec<Leaf>> {
         .collect())
 }
 
-/// The names of the session's symbol files that start so.
+/// Returns the session's symbol files with this prefix.
 fn symbol_files(session: &Path, prefix: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(session.join("symbols"))? {
@@ -115,16 +115,16 @@ fn symbol_files(session: &Path, prefix: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Where code is and what its producer calls it, later code behind earlier.
+/// The ranges and names of code according to its producer. Later code follows earlier code.
 type Told = Vec<(std::ops::Range<u64>, String)>;
 
-/// Where the process with this file of symbols writes its perf map.
+/// Returns the path of the perf map of the process with this symbol file.
 fn perf_map(jit_file: &str) -> PathBuf {
     let pid = jit_file.trim_start_matches("jit-").trim_end_matches(".elf");
     PathBuf::from(format!("/tmp/perf-{pid}.map"))
 }
 
-/// Removes the perf maps of a folder's sessions' processes, whatever is found wrong with them.
+/// Removes the perf maps of the sessions' processes in a folder, even after a failure.
 struct PerfMaps<'a>(&'a Path);
 
 impl Drop for PerfMaps<'_> {
@@ -137,7 +137,7 @@ impl Drop for PerfMaps<'_> {
     }
 }
 
-/// What the process's perf map says.
+/// Reads the process's perf map.
 fn read_perf_map(jit_file: &str) -> Result<Told> {
     let path = perf_map(jit_file);
     let text = std::fs::read(&path).with_context(|| path.display().to_string())?;
@@ -156,7 +156,7 @@ fn read_perf_map(jit_file: &str) -> Result<Told> {
         .collect()
 }
 
-/// What the records of loaded code in a jitdump file say.
+/// Reads the records of loaded code in a jitdump file.
 fn read_jitdump(path: &Path) -> Result<Told> {
     let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
     let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
@@ -182,7 +182,7 @@ fn read_jitdump(path: &Path) -> Result<Told> {
     Ok(told)
 }
 
-/// Every sample in the process's own code has the name that its producer told for the address, in perf and in varid.
+/// Checks that every sample in the process's own code has its producer's name for the address, in perf and in varid.
 fn compare(session: &Path, told: impl Fn(&str) -> Result<Told>, at_least: u64) -> Result<()> {
     let files = symbol_files(session, "jit-")?;
     let [file] = &files[..] else {
@@ -197,7 +197,7 @@ fn compare(session: &Path, told: impl Fn(&str) -> Result<Told>, at_least: u64) -
             .rev()
             .find(|(range, _)| range.contains(&leaf.address));
         let Some((_, name)) = entry else {
-            continue; // code that its producer does not tell of
+            continue; // code without a name from its producer
         };
         ensure!(
             leaf.symbol == *name,
@@ -257,7 +257,7 @@ fn code_of_java_has_the_names_that_it_writes_when_it_ends() -> Result<()> {
     let noted = processes_noted(&session)?;
     ensure!(noted.is_empty(), "{noted:?}");
 
-    // It writes none, and that is what the recording says.
+    // Without a perf map, the recording has a note.
     let session = folder.path().join("nameless");
     java.drain(1..3);
     record(&session, folder.path(), &java)?;
@@ -266,7 +266,7 @@ fn code_of_java_has_the_names_that_it_writes_when_it_ends() -> Result<()> {
         noted.len() == 1 && noted[0].contains("DumpPerfMapAtExit"),
         "{noted:?}"
     );
-    // One row for all of it, and HotSpot is the VM's layer.
+    // All its code has one row, and HotSpot belongs to the VM layer.
     let nameless = by_perf(&session, "/jit-")?.len() as u64;
     let symbols = by_varid(&session)?;
     let row = "[unnamed JIT code]".to_owned();
@@ -312,7 +312,7 @@ fn code_of_node_has_the_names_of_its_jitdump() -> Result<()> {
     }
     let folder = tempfile::tempdir()?;
     let script = format!("{PROGRAMS}/spin.js");
-    // V8 says how its frames are left, too.
+    // V8 also writes unwind information for its frames.
     let node = ["node", "--perf-prof", "--perf-prof-unwinding-info", &script];
     let session = record_named(folder.path(), &node)?;
     let dump = |jit_file: &str| read_jitdump(&folder.path().join(jit_file).with_extension("dump"));
@@ -356,7 +356,8 @@ fn code_without_frame_pointers_has_the_callers_that_its_jitdump_or_its_instructi
         }
     }
     println!("jit: {whole} of {all} ns in whole stacks");
-    // A sample may hit an instruction that makes or leaves a frame of the adapter: once in 200,000 rounds of the loop.
+    // A sample may hit an instruction that sets up or tears down a frame of the adapter: once in 200,000 rounds of the
+    // loop.
     ensure!(all > 0 && (all - whole) * 50 <= all, "{whole} of {all} ns");
     Ok(())
 }
@@ -393,7 +394,7 @@ fn code_that_is_registered_for_gdb_and_the_vdso_have_names() -> Result<()> {
     );
     ensure!(of("[jit]", "jit_leaf") == hot, "varid: {varid:?}");
 
-    // The kernel's code in the process: its names come from the session, whatever kernel reads it.
+    // The kernel's code in the process. Its names come from the session, whatever kernel runs the reader.
     let vdso = symbol_files(&session, "vdso-")?;
     let [vdso] = &vdso[..] else {
         anyhow::bail!("one vdso was sampled, and there are {vdso:?}")

@@ -1,4 +1,5 @@
-//! Has code its names where no path leads to its file: in a container, of a deleted file, in memory, on another machine?
+//! Tests the names of code without an accessible file: in a container, of a deleted file, in memory, on another
+//! machine.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -8,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use varid_tests::{PERF_REPORT, Running, compile, printed, skip_without_root, testbed};
 
-/// Milliseconds of processor time that the program takes: so many samples or more at 4 kHz, whatever else runs.
+/// The CPU time of the program in milliseconds. At 4 kHz it has at least [`SAMPLES`] samples under any load.
 const BUDGET: &str = "1000";
 const SAMPLES: u64 = 2000;
 
-/// What the program is called.
+/// The names of the program's images.
 const IMAGES: [&str; 4] = ["prog", "copy", "brief", "memfd:prog"];
 
 /// The program with known shares, in a folder of its own.
@@ -32,7 +33,7 @@ impl Program {
         self.folder.path().join(name)
     }
 
-    /// Records what a shell does in the folder. The session.
+    /// Records a shell script in the folder. Returns the session.
     fn record(&self, name: &str, options: &[&str], script: &str) -> Result<PathBuf> {
         let session = self.path(name);
         let mut varid = testbed()?.varid();
@@ -58,7 +59,8 @@ impl Program {
     }
 }
 
-/// The session in another folder, and of another machine: nothing is found by the paths of this one.
+/// Moves the session to another folder, and marks it as recorded on another machine. No path of this machine leads to
+/// its files.
 fn elsewhere(session: &Path) -> Result<PathBuf> {
     let moved = session.with_extension("moved");
     fs::rename(session, &moved)?;
@@ -69,7 +71,8 @@ fn elsewhere(session: &Path) -> Result<PathBuf> {
     Ok(moved)
 }
 
-/// How many samples the three functions have as leaf, each of them called by `outer` and `main`; and the samples of the program's without such names.
+/// Returns the leaf samples of the three functions that `outer` and `main` call, and the program's samples without such
+/// names.
 fn shares(session: &Path) -> Result<([u64; 3], u64)> {
     let mut export = testbed()?.varid();
     export.args(["export", "-q", "-f", "jsonl"]).arg(session);
@@ -95,7 +98,7 @@ fn shares(session: &Path) -> Result<([u64; 3], u64)> {
     Ok((found, others))
 }
 
-/// The functions have their shares. With 2,000 samples five percentage points are more than four standard deviations.
+/// Checks the functions' shares. With 2,000 samples, five percentage points are more than four standard deviations.
 fn has_names(session: &Path) -> Result<()> {
     let (found, others) = shares(session)?;
     println!("{}: {found:?}, {others} others", session.display());
@@ -105,7 +108,7 @@ fn has_names(session: &Path) -> Result<()> {
         let expected = all * sixths / 6;
         ensure!(samples.abs_diff(expected) * 20 <= all, "{found:?}");
     }
-    // In `outer` and `main` themselves, and before them.
+    // Self samples of `outer` and `main`, and those before them.
     ensure!(others * 20 <= all, "{found:?}, {others} others");
     Ok(())
 }
@@ -143,7 +146,7 @@ os.execve(file, [\"prog\", \"{BUDGET}\"], os.environ)'"
     Ok(())
 }
 
-/// perf names them by the session's file, too.
+/// Checks that perf uses the session's file for names as well.
 fn perf_has_names(session: &Path) -> Result<()> {
     let mut perf = Command::new("perf");
     perf.args(PERF_REPORT).arg(session.join("perf.data"));
@@ -189,7 +192,7 @@ fn text_that_a_program_has_moved_to_memory_is_its_files() -> Result<()> {
 }
 
 impl Program {
-    /// A session that begins when the program has moved its text. It waits for that.
+    /// Records a session that starts after the program has moved its text. The program waits for it.
     fn attached(&self, memory: &str) -> Result<PathBuf> {
         let go = self.path(&format!("go-{memory}"));
         ensure!(
@@ -204,7 +207,7 @@ impl Program {
         BufReader::new(said).read_line(&mut ready)?;
         ensure!(ready == "ready\n", "{ready:?}");
         let pid = moved.0.id().to_string();
-        // Until it has ended, which this process does not wait for meanwhile.
+        // Waits until the process has ended. This process does not reap it meanwhile.
         let script = format!(
             "echo > go-{memory}; until grep -q '^State:.Z' /proc/{pid}/status; do sleep 0.1; done"
         );

@@ -1,4 +1,4 @@
-//! Is every recording readable after a SIGKILL, whenever it comes?
+//! Tests that every recording is readable after a SIGKILL at any time.
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use varid_tests::{App, Scale, is_alive, on_threads, printed, scale, skip_without_root, testbed};
 
-/// Recordings that are killed.
+/// Returns the number of killed recordings.
 fn kills() -> usize {
     match scale() {
         Scale::Gate => 24,
@@ -15,19 +15,19 @@ fn kills() -> usize {
     }
 }
 
-/// The latest moment of a kill: by then a recording has been brought to the disk several times.
+/// The latest time of a kill. By then a recording has been flushed several times.
 const LATEST: Duration = Duration::from_millis(3000);
-/// Recordings at the same time: each waits for its moment most of the time.
+/// The number of parallel recordings. Each of them mostly waits for its time.
 const AT_ONCE: usize = 8;
 
-/// Of fewer, one of the VM's own threads may have had most.
+/// With fewer samples, most may be of one of the VM's own threads.
 const SEVERAL: usize = 50;
-/// Samples that have not come by then never will.
+/// The timeout for samples.
 const NEVER: Duration = Duration::from_secs(120);
-/// One in so many is not killed before it has samples, however busy the machine is.
+/// One in this number is not killed before it has samples, under any load.
 const SAMPLED: usize = 8;
 
-/// splitmix64: the moments are the same for the same seed.
+/// splitmix64. The same seed has the same times.
 struct Random(u64);
 
 impl Random {
@@ -39,7 +39,7 @@ impl Random {
     }
 }
 
-/// Kills a recording of a process after a while: since its start, or since perf finds samples in it.
+/// Kills a recording of a process after a delay from its start, or from when perf finds samples in it.
 fn kill_after(pid: u32, moment: Duration, session: &Path, sampled: bool) -> Result<()> {
     let mut varid = testbed()?.varid();
     varid
@@ -58,19 +58,19 @@ fn kill_after(pid: u32, moment: Duration, session: &Path, sampled: bool) -> Resu
         );
         ensure!(started.elapsed() < NEVER, "it has no samples");
     }
-    // The moment itself is what is tried; nothing is expected of it.
+    // The delay itself is tested. Nothing is expected to happen within it.
     std::thread::sleep(moment);
     varid.kill()?;
     varid.wait()?;
     Ok(())
 }
 
-/// Whether perf finds none yet, or nothing to read.
+/// Returns true if perf finds no samples yet, or no readable file.
 fn has_no_samples(session: &Path) -> bool {
     !read_by_perf(&session.join("perf.data")).is_ok_and(|(samples, _)| samples > 0)
 }
 
-/// What an unmodified perf makes of a file: samples, and how many of them have a method's name.
+/// Reads a file by an unmodified perf. Returns the number of samples, and of those with a method's name.
 fn read_by_perf(file: &Path) -> Result<(usize, usize)> {
     let script = perf(
         &["script", "--no-inline", "-F", "tid,time,ip,sym", "-i"],
@@ -116,14 +116,14 @@ fn perf(arguments: &[&str], file: &Path) -> Result<String> {
     printed(Command::new("perf").args(arguments).arg(file))
 }
 
-/// Whatever a kill at a recording's start has left, the next one takes its place.
+/// Checks that the next recording can replace the remains of a recording that was killed at its start.
 fn replace(session: &Path) -> Result<()> {
     let mut again = testbed()?.varid();
     again.args(["record", "-o"]).arg(session);
     printed(again.args(["--", "true"])).map(drop)
 }
 
-/// What became of the killed recordings.
+/// The results of the killed recordings.
 #[derive(Debug, Default)]
 struct Outcome {
     kills: usize,
@@ -134,7 +134,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Has perf read what a killed recording left.
+    /// Reads the remains of a killed recording by perf.
     fn read(&mut self, session: &Path) -> Result<()> {
         self.kills += 1;
         let file = session.join("perf.data");
@@ -156,7 +156,7 @@ impl Outcome {
         Ok(())
     }
 
-    /// All that a running app does here is in its methods, or below them.
+    /// A running app spends all its time here in its methods, or below them.
     fn are_named(named: usize, samples: usize) -> bool {
         named * 10 >= samples * 9
     }
@@ -184,7 +184,7 @@ fn perf_reads_every_recording_that_a_sigkill_ended_and_names_methods_in_it() -> 
         .map(|_| Duration::from_micros(random.next() % LATEST.as_micros() as u64))
         .collect();
 
-    // It has work for longer than this test takes, and is told to stop at its end.
+    // It runs longer than this test, and is stopped at its end.
     let mut app = App::new("truth", "shares", i32::MAX as u32)?
         .command()
         .stdout(Stdio::null())
@@ -208,11 +208,11 @@ fn perf_reads_every_recording_that_a_sigkill_ended_and_names_methods_in_it() -> 
     Ok(())
 }
 
-/// Kills a recording after each of these moments, some at the same time, and has what is left of them read.
+/// Kills a recording after each of these delays, several in parallel, and reads the remains.
 fn kill_all(pid: u32, moments: &[Duration]) -> Result<Outcome> {
     let folder = tempfile::tempdir()?;
     let next = AtomicUsize::new(0);
-    // Each takes the next moment when it has read what the last one left.
+    // Each thread takes the next delay after it has read the last remains.
     let kill_and_read = || -> Result<Outcome> {
         let mut outcome = Outcome::default();
         loop {

@@ -1,4 +1,5 @@
-//! Is the layout that a library says itself the one of the table of builds, and is a library refused that contradicts itself?
+//! Tests that the layout derived from a library equals that of the table of builds, and that an inconsistent library is
+//! rejected.
 
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
@@ -7,8 +8,9 @@ use varid_tunnel::abi::{CodeRange, Layout, RANGE_BRIDGE, RANGE_VM, Rule};
 use varid_tunnel::builds::{self, Build};
 use varid_vm::{LayoutError, LibraryLayout};
 
-/// Debian's name of a machine and of a suite, the build-id's first bytes, and how many functions of the machinery of calls have neither a
-/// symbol nor a call that names them. On armhf only assembly has unwind information, and most of that is Thumb code.
+/// Debian's name of a machine and of a suite, the first bytes of the build-id, and the number of functions for calls
+/// that have neither a symbol nor a call that identifies them. On armhf only assembly has unwind information, and most
+/// of that is Thumb code.
 const LIBRARIES: [(&str, &str, [u8; 4], usize); 5] = [
     ("amd64", "bookworm", [0xd3, 0xba, 0x28, 0x1c], 5),
     ("arm64", "bookworm", [0x2d, 0xe2, 0x1a, 0x0d], 5),
@@ -17,16 +19,16 @@ const LIBRARIES: [(&str, &str, [u8; 4], usize); 5] = [
     ("arm64", "trixie", [0x15, 0x2e, 0x5e, 0xef], 0),
 ];
 
-/// Exit status of packages.sh: a package is not in the cache and cannot be fetched.
+/// Exit status of packages.sh if a package is not in the cache and cannot be fetched.
 const NOT_FETCHED: i32 = 3;
 /// A load base.
 const BASE: u64 = 0x7f12_3456_7000;
-/// What the dynamic linker says.
+/// The offset according to the dynamic linker.
 const TLS_OFFSET: u64 = 0x28;
 
-/// Debian's library; None: it is not there and cannot be fetched.
+/// Returns Debian's library. None if it is not there and cannot be fetched.
 fn library(arch: &str, suite: &str) -> Result<Option<Vec<u8>>> {
-    // What is installed need not be fetched.
+    // An installed library need not be fetched.
     if (arch, suite) == ("amd64", "bookworm") && cfg!(target_arch = "x86_64") {
         return Ok(Some(std::fs::read(varid_tests::Libart::KNOWN)?));
     }
@@ -61,7 +63,7 @@ fn find(folder: &Path, name: &str) -> Option<PathBuf> {
     })
 }
 
-/// What the table says, without what is in rules that are not in use.
+/// Returns the layout of the table, without the unused rules' fields.
 fn of_table(build: &Build) -> Result<(Layout, Vec<CodeRange>)> {
     let mut layout = build.layout(BASE, |_| Some(TLS_OFFSET))?;
     let used = layout.rule_count.into();
@@ -73,7 +75,7 @@ fn of_table(build: &Build) -> Result<(Layout, Vec<CodeRange>)> {
     Ok((layout, build.ranges(BASE)))
 }
 
-/// Ranges with a purpose: the rest lies between them.
+/// Returns the ranges with a purpose. The other ranges lie between them.
 fn without_rest(ranges: &[CodeRange]) -> Vec<CodeRange> {
     let with_purpose = ranges.iter().filter(|range| range.kind != RANGE_VM);
     with_purpose.copied().collect()
@@ -127,8 +129,8 @@ fn each_librarys_layout_is_that_of_the_table() -> Result<()> {
     Ok(())
 }
 
-/// Debian's ART 11 for x86-64: a displacement in code, at this offset of the file.
-#[cfg(target_arch = "x86_64")] // Code of that machine is understood there.
+/// Debian's ART 11 for x86-64: displacements in code, at these offsets of the file.
+#[cfg(target_arch = "x86_64")] // Decodes x86-64 code.
 mod changed {
     use super::*;
     use varid_symbolizer::elf::ElfSymbols;
@@ -142,7 +144,7 @@ mod changed {
     /// In `StackVisitor::GetDexPc`: mov 0x34(%rax), %ebx.
     const DEX_PC: usize = 0x65_d5c5;
 
-    /// What the library says if code uses another offset in these places.
+    /// Derives the layout with another offset in these places of the code.
     fn with_offset(
         (old, new): (u8, u8),
         places: &[usize],
@@ -186,7 +188,7 @@ mod changed {
         Ok(())
     }
 
-    /// Names of two handlers, one of mterp's and one of nterp's, as `.gnu_debugdata` of a device's library has them: section, offset, type.
+    /// Names of two handlers, of mterp and nterp, as in `.gnu_debugdata` of a device's library: section, offset, type.
     const HANDLERS: [&str; 4] = [
         "mterp_op_move=.text:0x659580,local,function",
         "mterp_op_move_from16=.text:0x6595a0,local,function",

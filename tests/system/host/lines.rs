@@ -1,4 +1,4 @@
-//! Are the lines in a report those that dexdump, addr2line and perf find at the same addresses?
+//! Tests that the lines in a report are those that dexdump, addr2line and perf find at the same addresses.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use varid_tests::{App, printed, record, report_with, skip_without_root, testbed};
 
-/// A line of a function: symbol, whether it is inlined, the file's name without folders, line; 0 if there is none.
+/// A line of a function: symbol, whether it is inlined, the file's name without folders, and the line, or 0 if unknown.
 type Line = (String, bool, String, u64);
 
-/// Samples of each line: self, total.
+/// Self and total samples of each line.
 type Lines = BTreeMap<Line, (u64, u64)>;
 
 fn base_name(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).to_owned()
 }
 
-/// `varid report --by line`: the rows of the images whose name ends so.
+/// Returns the rows of `varid report --by line` for images with this suffix.
 fn by_varid(session: &Path, image: &str) -> Result<Lines> {
     let report = report_with(session, &["--by", "line"])?;
     let mut found = Lines::new();
@@ -40,7 +40,7 @@ fn by_varid(session: &Path, image: &str) -> Result<Lines> {
     Ok(found)
 }
 
-/// A frame as `perf script` prints it: where it goes on, in its file.
+/// A frame as printed by `perf script`, with its address in its file.
 struct Frame {
     address: u64,
     symbol: String,
@@ -65,7 +65,8 @@ impl Frame {
     }
 }
 
-/// The user frames of each sample, leaf first, by an unmodified perf; and whether the sample was taken there.
+/// Returns the user frames of each sample, leaf first, by an unmodified perf, and whether the sample was taken in user
+/// space.
 fn samples(session: &Path) -> Result<Vec<(bool, Vec<Frame>)>> {
     let script = printed(
         Command::new("perf")
@@ -83,7 +84,7 @@ fn samples(session: &Path) -> Result<Vec<(bool, Vec<Frame>)>> {
     Ok(samples)
 }
 
-/// Counts lines as a report does: a sample once for each line that is anywhere in its stack.
+/// Counts lines as in a report: a sample counts once for each line that is anywhere in its stack.
 fn count(
     samples: &[(bool, Vec<Frame>)],
     mut lines: impl FnMut(&Frame, u64) -> Result<Vec<Line>>,
@@ -92,7 +93,7 @@ fn count(
     for (in_user, frames) in samples {
         let mut seen = BTreeSet::new();
         for (depth, frame) in frames.iter().enumerate() {
-            // A caller's address is behind its call.
+            // A caller's address is the return address.
             let address = frame.address - u64::from(depth > 0);
             for (inner, line) in lines(frame, address)?.into_iter().enumerate() {
                 let leaf = *in_user && depth == 0 && inner == 0;
@@ -113,14 +114,14 @@ impl DexLines {
         let text = printed(Command::new("dexdump").arg("-d").arg(dex))?;
         let hex = |text: &str| u64::from_str_radix(text, 16);
         let mut found = BTreeMap::new();
-        // The offsets of a class's methods, whose source file is told behind them.
+        // The offsets of a class's methods. The source file follows them.
         let (mut pending, mut start) = (Vec::new(), None);
         for line in text.lines() {
             if let Some((offset, instruction)) = line.split_once(": ")
                 && let Some((_, unit)) = instruction.split_once('|')
                 && let (Ok(offset), Some(unit)) = (hex(offset), unit.get(..4))
             {
-                // The method's first instruction; without debug information there is no line.
+                // The method's first instruction. Without debug information it has no line.
                 if unit == "0000" {
                     start = Some(offset);
                     pending.push((offset, 0));
@@ -155,15 +156,15 @@ impl DexLines {
     }
 }
 
-/// The header's SHA-1 of a dex file, by which its substitute is called.
+/// Returns the SHA-1 in a dex file's header, which is part of its substitute's name.
 fn sha1(dex: &Path) -> Result<String> {
     let content = std::fs::read(dex)?;
     let digest = content.get(12..32).context("no dex file")?;
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// addr2line as perf finds it: of libraries, which have no line of Java, it says at once that it knows none. Of ART's, which tells
-/// no lines, the real one says the same after 20 ms for each address.
+/// An addr2line for perf. For libraries without Java lines it immediately returns no line. The real one returns the
+/// same for ART's library, which has no lines, but takes 20 ms per address.
 const ADDR2LINE: &str = r#"#!/bin/sh
 case $2 in
 *.elf) exec /usr/bin/addr2line "$@" ;;
@@ -174,7 +175,7 @@ case $2 in
 esac
 "#;
 
-/// `perf report --sort srcline`: samples with their leaf in each line of Java.
+/// Returns the leaf samples of each Java line, by `perf report --sort srcline`.
 fn by_perf(session: &Path) -> Result<BTreeMap<String, u64>> {
     let folder = tempfile::tempdir()?;
     let addr2line = folder.path().join("addr2line");
@@ -265,7 +266,7 @@ fn every_line_of_native_code_is_the_one_that_addr2line_shows() -> Result<()> {
     let session = recording.session();
     let samples = samples(&session)?;
     let path = library.display().to_string();
-    // What is linked to start at 0 has its text at the addresses of its offsets.
+    // In a file that is linked at 0, the addresses of the text equal the offsets.
     let mut known: HashMap<u64, Vec<Line>> = HashMap::new();
     let expected = count(&samples, |frame, address| {
         if frame.file != path {
@@ -301,7 +302,7 @@ fn every_line_of_native_code_is_the_one_that_addr2line_shows() -> Result<()> {
     let mut expected = expected;
     let mut found = by_varid(&session, &base_name(&path))?;
     let leaves: u64 = found.values().map(|share| share.0).sum();
-    // What no line is known of, a stub of the linker's for example, has another name here and there.
+    // Code without lines, such as the linker's stubs, has different names in some tools.
     let without = |lines: &mut Lines| -> u64 {
         let all: u64 = lines.values().map(|share| share.0).sum();
         lines.retain(|(_, _, _, line), _| *line > 0);

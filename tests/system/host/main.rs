@@ -1,4 +1,4 @@
-//! Does the whole system do on this machine what it promises?
+//! System tests on this machine.
 
 mod annotate;
 mod areas;

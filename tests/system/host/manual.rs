@@ -1,4 +1,4 @@
-//! Are the manual and the completions what man and shells take, and do the guides come from `varid help`?
+//! Tests that man and shells accept the manual and the completions, and that the guides come from `varid help`.
 
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use varid_tests::{printed, skipped, testbed};
 
-/// Whether a program is not there; says so.
+/// Returns true, with a message, if a program is missing.
 fn skip_without(program: &str) -> bool {
     let found = Command::new("sh")
         .args(["-c", &format!("command -v {program}")])
@@ -38,7 +38,7 @@ fn manual_pages_are_what_man_and_its_index_take() -> Result<()> {
     );
     for page in &pages {
         if !skip_without("mandoc") {
-            // Style and the system's own pages are not judged; what cannot be read as it was meant is.
+            // Style and the system's own pages are not checked, only errors of syntax.
             printed(
                 Command::new("mandoc")
                     .args(["-T", "lint", "-W", "warning"])
@@ -65,7 +65,7 @@ fn manual_pages_are_what_man_and_its_index_take() -> Result<()> {
     Ok(())
 }
 
-/// A verb's begin that means one verb.
+/// An unambiguous prefix of a verb.
 const BEGIN: &str = "rep";
 
 fn script(shell: &str, path: &Path) -> Result<()> {
@@ -130,7 +130,7 @@ fn zsh_completes_a_verb() -> Result<()> {
     printed(&mut python).map(drop)
 }
 
-/// A folder with two sessions in varid's places, of which one has an app's name; and a name that a shell could run.
+/// Makes a folder with two sessions in varid's places, one with an app's name, and a name that a shell could execute.
 fn sessions() -> Result<tempfile::TempDir> {
     let home = tempfile::tempdir()?;
     for name in ["first-scene", "second-$(touch run)"] {
@@ -251,7 +251,7 @@ fn help_prints_verbs_and_guides() -> Result<()> {
         guide.starts_with("Compare sessions\n=====") && guide.contains("--fail-if-slower"),
         "{guide}"
     );
-    // A verb and a guide of the same name are both shown, and the begin of one name is enough.
+    // If a verb and a guide have the same name, both are shown. An unambiguous prefix suffices.
     for (topic, guide) in [
         ("events", "Choose events\n===="),
         ("top", "Watch what runs\n===="),

@@ -1,4 +1,4 @@
-//! Is each sample of an interpreted app right, however it is interpreted and sampled?
+//! Tests that each sample of an interpreted app is correct, in all modes of interpretation and sampling.
 
 use anyhow::Result;
 use varid_tests::{Code, Release, Scale, Source, every_mode_is_right, scale, skip_without_root};

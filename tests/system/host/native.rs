@@ -1,4 +1,4 @@
-//! Are native functions, inlined ones and source lines those of llvm-symbolizer, frame by frame?
+//! Compares native functions, inlined functions and source lines with llvm-symbolizer, frame by frame.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use varid_symbolizer::elf::{DebugFiles, ElfSource};
 
-/// How many addresses of each file are asked for.
+/// The number of addresses of each file.
 const ADDRESSES: usize = 10_000;
 
 /// A function and its line.
@@ -20,32 +20,32 @@ struct Frame {
     line: Option<(String, u64)>,
 }
 
-/// The ways in which the two may differ, each with the rule that shows that it is this one.
+/// The allowed kinds of differences. A rule identifies each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Difference {
-    /// Neither knows anything.
+    /// Neither has a result.
     Nothing,
-    /// A function without a name: llvm says nothing, or nothing of its name. It has bounds in the
-    /// unwind table, which hold the address, and no symbol with a size holds it.
+    /// A function without a name, for which llvm has no result or no name. The address is within bounds of the unwind
+    /// table, but not within any sized symbol.
     Unnamed,
-    /// llvm stretches a symbol without a size up to the next one; the function at the
-    /// address starts after it by the unwind table.
+    /// llvm extends a symbol without a size up to the next one. By the unwind table, the function at the address starts
+    /// after that symbol.
     Stretched,
-    /// Of several symbols for the same address each takes another one.
+    /// Both choose different symbols of the same address.
     Alias,
-    /// llvm does not read the symbols of a separate debug file, which names parts and copies of
-    /// functions (`fold.cold`): ours is such a symbol, and holds the address.
+    /// llvm does not read the symbols of a separate debug file, which name parts and copies of functions (`fold.cold`).
+    /// varid's name is such a symbol, and contains the address.
     DebugSymbol,
-    /// llvm leaves Rust's older names as they are mangled but for their parts' lengths: with the
-    /// hash, `$LT$` for `<`, and the suffixes of copies. Decoded they are equal.
+    /// llvm only decodes the lengths in Rust's legacy names. It keeps the hash, `$LT$` for `<`, and the suffixes of
+    /// copies. The decoded names are equal.
     Rust,
 }
 
-/// What independent tools say of a file's symbols.
+/// The symbols of a file according to independent tools.
 struct Symbols {
-    /// Start to end and names.
+    /// End and names of sized symbols, by start.
     sized: BTreeMap<u64, (u64, BTreeSet<String>)>,
-    /// Of symbols without a size.
+    /// Names of symbols without a size, by address.
     unsized_: BTreeMap<u64, BTreeSet<String>>,
     /// Function bounds of the unwind table.
     functions: BTreeMap<u64, u64>,
@@ -107,7 +107,7 @@ impl Symbols {
         Ok(symbols)
     }
 
-    /// The names of the sized symbols that hold an address, demangled by llvm.
+    /// Returns the names of the sized symbols that contain an address, demangled by llvm.
     fn holding(&self, address: u64, names: &Demangled) -> Vec<BTreeSet<String>> {
         self.sized
             .range(..=address)
@@ -124,7 +124,7 @@ impl Symbols {
     }
 }
 
-/// Names as llvm-cxxfilt prints them.
+/// Names demangled by llvm-cxxfilt.
 struct Demangled {
     llvm: BTreeMap<String, String>,
 }
@@ -156,7 +156,7 @@ impl Demangled {
     }
 }
 
-/// What a program prints when it reads `text`.
+/// Returns the output of a program for the input `text`.
 fn filter(program: &str, arguments: &[&str], text: String) -> Result<String> {
     let mut child = Command::new(program)
         .args(arguments)
@@ -171,12 +171,12 @@ fn filter(program: &str, arguments: &[&str], text: String) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A path without folders called `.` within: tools differ in whether they leave them out.
+/// Returns a path without components called `.`, which only some tools remove.
 fn plain(file: &str) -> String {
     file.replace("/./", "/")
 }
 
-/// Random addresses of a file's code, the same at every run.
+/// Returns random addresses in a file's code, the same in every run.
 fn addresses(path: &Path) -> Result<Vec<u64>> {
     let mut sections = Vec::new();
     for line in run("readelf", &["-SW"], path)?.lines() {
@@ -251,7 +251,7 @@ fn by_llvm(path: &Path, addresses: &[u64]) -> Result<Vec<Vec<Frame>>> {
     Ok(frames)
 }
 
-/// A Rust name without its hash and with its characters decoded.
+/// Decodes a Rust name, and removes its hash.
 fn decoded(name: &str) -> String {
     let name = match name.split_once(" (.llvm.") {
         Some((name, _)) => name,
@@ -286,7 +286,7 @@ fn decoded(name: &str) -> String {
     ] {
         text = text.replace(code, plain);
     }
-    // A component that would begin with a code has an underscore before it.
+    // A component that would begin with an escape has an underscore before it.
     for (with, without) in [
         ("::_<", "::<"),
         ("::_{", "::{"),
@@ -308,10 +308,10 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Why the outermost names differ.
+    /// Returns the kind of difference between the outermost names.
     fn outermost(&self, address: u64, ours: &str, theirs: &str) -> Option<Difference> {
         let holding = self.symbols.holding(address, self.names);
-        // Rust's names are compared as they are decoded.
+        // Rust's names are compared in decoded form.
         let has = |names: &BTreeSet<String>, wanted: &str| {
             names
                 .iter()
@@ -378,7 +378,7 @@ impl Judge<'_> {
     }
 }
 
-/// Compares a file's answers at random addresses, and says how often each difference was met.
+/// Compares the results for a file at random addresses. Returns the number of differences of each kind.
 fn compare(path: &Path, debug: Option<&Path>) -> Result<BTreeMap<Difference, usize>> {
     let addresses = addresses(path)?;
     let source = ElfSource::open(path, &DebugFiles::system())?;
@@ -433,7 +433,7 @@ fn is_installed(program: &str) -> bool {
     found
 }
 
-/// A file of this machine, with what is to be said if it is not there.
+/// Returns a file of this machine. Prints a message if it is missing.
 fn present(path: &str, package: &str) -> Option<PathBuf> {
     let path = PathBuf::from(path);
     if !path.exists() {
@@ -443,7 +443,7 @@ fn present(path: &str, package: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// The programs of `tests/native`, built once.
+/// Builds the programs of `tests/native` once.
 fn programs() -> Result<&'static Path> {
     static FOLDER: std::sync::OnceLock<std::result::Result<PathBuf, String>> =
         std::sync::OnceLock::new();

@@ -1,4 +1,5 @@
-//! Is the time that threads do not run sampled, all of it, and where they wait? Truth is what the scheduler says of each thread.
+//! Tests that off-CPU time is sampled completely, with the stacks of the waiting threads. The ground truth is the
+//! scheduler's data of each thread.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -8,9 +9,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use varid_tests::{App, compile, judge, manifest, printed, record, skip_without_root, testbed};
 
-/// `BPF_PROG_TYPE_RAW_TRACEPOINT`: what runs at the scheduler's switches.
+/// `BPF_PROG_TYPE_RAW_TRACEPOINT`, the type of the program that runs at context switches.
 const RAW_TRACEPOINT: &str = "prog_type:\t17";
-/// For a machine that is busy with others.
+/// The timeout, for a busy machine.
 const HANGS: Duration = Duration::from_secs(60);
 
 /// The program whose threads wait, and a folder for its sessions.
@@ -35,7 +36,7 @@ impl Waits {
         command
     }
 
-    /// Records the program to its end; what it has printed is beside the session, as `printed`.
+    /// Records the program until it ends. Its output is stored beside the session, as `printed`.
     fn record(&self, options: &[&str], arguments: &[&str]) -> Result<PathBuf> {
         let session = self.path("session");
         let output = testbed()?
@@ -82,7 +83,7 @@ fn succeeded(output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// Thread, event and period of each sample, by perf.
+/// Returns thread, event and period of each sample, by perf.
 fn samples(session: &Path) -> Result<Vec<(u32, String, u64)>> {
     let text = printed(
         Command::new("perf")
@@ -95,11 +96,11 @@ fn samples(session: &Path) -> Result<Vec<(u32, String, u64)>> {
         let (tid, period) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         Some((tid, words.next()?.trim_end_matches(':').to_owned(), period))
     };
-    // A dump of raw bytes follows an event that perf takes for its own.
+    // For an event that perf interprets as its own, a dump of raw bytes follows.
     Ok(lines.filter_map(sample).collect())
 }
 
-/// What a neighbour does to a shared machine passes; what varid does wrong comes again.
+/// Interference on a shared machine is transient. Errors of varid occur again.
 fn in_three_tries(what: &str, once: impl Fn() -> Result<Value>) -> Result<()> {
     let found = once().or_else(|_| once()).or_else(|_| once())?;
     println!("{what}: {found}");
@@ -137,7 +138,7 @@ fn managed_threads_wait_in_their_methods() -> Result<()> {
     }
     const ROUNDS: u32 = 25;
     let app = App::new("waits", "waits", ROUNDS)?;
-    // Native code calls Thread.run, which nterp executes: its frame is walked, or unwound from the copy of the stack.
+    // Native code calls Thread.run, which nterp executes. Its frame is walked, or unwound from the stack copy.
     for stack in ["vertical", "full"] {
         in_three_tries("managed waits", || {
             let recording = record(&app, &["--off-cpu", "--stack", stack])?;
@@ -148,7 +149,7 @@ fn managed_threads_wait_in_their_methods() -> Result<()> {
     Ok(())
 }
 
-/// Frames that no program walks come from copies of the stack, and the session says so.
+/// Without a program that walks frames, they come from copies of the stack, and the session has a note.
 #[test]
 fn managed_threads_wait_in_their_methods_where_the_kernel_refuses_to_walk_all_frames() -> Result<()>
 {
@@ -233,7 +234,7 @@ fn a_thread_that_waits_when_the_session_begins_and_ends_has_all_of_its_time() ->
         let tid: u32 = tid.parse()?;
         let of_thread = samples.iter().filter(|(of, ..)| *of == tid);
         let sum: u64 = of_thread.map(|(_, _, period)| period).sum();
-        // Until the process is found and the events are closed.
+        // The time until the process is found and until the events are closed.
         ensure!(
             sum <= duration + duration / 4 && sum >= duration / 2 && sum >= 1_500_000_000,
             "thread {tid}: {sum} of {duration} ns"
@@ -256,7 +257,7 @@ fn processes_that_end_while_their_threads_wait_cost_no_record() -> Result<()> {
     ensure!(manifest["counts"]["malformed"].is_null(), "{manifest}");
     let samples = samples(&session)?;
     ensure!(samples.iter().any(|(_, event, _)| event == "off-cpu"));
-    // No thread waits longer than the session lasts.
+    // No thread waits longer than the session's duration.
     let duration = manifest["duration_ns"].as_u64().context("duration")?;
     let longest = samples.iter().map(|(_, _, period)| *period).max();
     ensure!(longest <= Some(duration), "{longest:?} of {duration} ns");
@@ -280,7 +281,7 @@ fn a_tracepoint_has_a_sample_of_each_time_that_a_thread_comes_by() -> Result<()>
     let of_thread = samples
         .iter()
         .filter(|(of, event, period)| *of == tid && event == "sched:sched_switch" && *period == 1);
-    // Its last turn ends after it has said how many there were, and a few may follow.
+    // The program counts its turns before its last one ends, and a few more may follow.
     let count = of_thread.count();
     ensure!(
         (turns - 1..turns + 10).contains(&count),
@@ -317,7 +318,7 @@ fn a_session_loads_what_waits_need_only_if_it_has_their_events() -> Result<()> {
         // When the program runs, everything is loaded.
         let children = format!("/proc/{0}/task/{0}/children", varid.0.id());
         let child = loop {
-            // Beside the program there is what reads files for varid.
+            // varid also has a child that reads files.
             let found = std::fs::read_to_string(&children)?;
             let is_program = |child: &&str| {
                 let exe = std::fs::read_link(format!("/proc/{child}/exe"));

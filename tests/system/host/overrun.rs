@@ -1,4 +1,4 @@
-//! What if varid cannot keep up? What its rings had no room for is counted and told, and what comes next is as good as before.
+//! Tests that varid counts and reports samples that its rings had no space for, and that later samples are correct.
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
@@ -9,16 +9,16 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use varid_tests::{App, Running, is_stopped, manifest, printed, skip_without_root, testbed, ticks};
 
-/// Samples of a second of the app's time.
+/// Samples per second of the app's CPU time.
 const RATE: u64 = 4999;
-/// Varid stands still for so many seconds of the app's time beyond what its rings have room for.
+/// The seconds of the app's CPU time for which varid is stopped after its rings are full.
 const SECONDS: u64 = 2;
-/// Of the ring, for each processor that there may be, up to a power of two; a sample takes 200 bytes and more.
+/// The pages of each CPU's ring, a power of two. A sample takes at least 200 bytes.
 const PAGES: u64 = 16;
 const BYTES: u64 = 200;
-/// What never takes so long has failed.
+/// The timeout for events that normally take much less.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// In a second, of those in which the kernel counts a process's time.
+/// Clock ticks per second, the unit of CPU time in /proc.
 const TICKS: u64 = 100;
 
 #[test]
@@ -26,7 +26,7 @@ fn what_a_full_ring_has_no_room_for_is_counted_and_what_comes_next_is_named() ->
     if skip_without_root("overrun") {
         return Ok(());
     }
-    // It has work for longer than this test takes, and ends with it.
+    // It runs longer than this test, and ends with it.
     let app = App::new("truth", "shares", i32::MAX as u32)?;
     let mut app = Running(app.command().stdout(Stdio::null()).spawn()?);
     let folder = tempfile::tempdir()?;
@@ -58,7 +58,7 @@ fn what_a_full_ring_has_no_room_for_is_counted_and_what_comes_next_is_named() ->
     let before = samples(&session);
     let resumed = Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC)?).as_secs_f64();
     signal(Signal::SIGCONT)?;
-    // What the manifest does not count yet, what the ring holds, and as many again as are judged.
+    // Samples that the manifest does not count yet, those in the ring, and 5,000 that are judged.
     wait(&mut live, || samples(&session) > before + room + 5000)?;
     signal(Signal::SIGINT)?;
     ensure!(varid.0.wait()?.success(), "varid failed");
@@ -66,7 +66,7 @@ fn what_a_full_ring_has_no_room_for_is_counted_and_what_comes_next_is_named() ->
     let counts = manifest(&session)?["counts"].clone();
     println!("overrun: {counts}");
     let lost = counts["lost"].as_u64().context("no count of lost")?;
-    // Of about 10,000; a host that takes its time from the machine has the kernel's timer skip some.
+    // Of about 10,000. On a host that takes CPU time from this machine, the kernel's timer skips some.
     ensure!(lost > RATE * SECONDS / 4, "{counts}");
 
     let file = session.join("perf.data");
@@ -84,10 +84,10 @@ fn what_a_full_ring_has_no_room_for_is_counted_and_what_comes_next_is_named() ->
     Ok(())
 }
 
-/// What all of the app's samples are in or below.
+/// The prefix of the methods that are in all of the app's stacks.
 const METHODS: &str = "org.example.truth.";
 
-/// How many records perf finds to be lost, and the samples after a time in seconds.
+/// Returns the number of lost records by perf, and the samples after a time in seconds.
 fn read_by_perf(file: &Path, since: f64) -> Result<(u64, Vec<String>)> {
     let mut perf = Command::new("perf");
     perf.args(["script", "--no-inline", "--show-lost-events"]);
@@ -114,7 +114,7 @@ fn read_by_perf(file: &Path, since: f64) -> Result<(u64, Vec<String>)> {
     Ok((lost, after))
 }
 
-/// Waits for something of processes that must not end before.
+/// Waits for a condition on processes that must not end before.
 fn wait(live: &mut [&mut Running], until: impl Fn() -> bool) -> Result<()> {
     let begun = Instant::now();
     while !until() {
@@ -127,7 +127,7 @@ fn wait(live: &mut [&mut Running], until: impl Fn() -> bool) -> Result<()> {
     Ok(())
 }
 
-/// How many samples a session that runs has brought to the disk.
+/// Returns the number of samples that a running session has written to disk.
 fn samples(session: &Path) -> u64 {
     let counts = manifest(session).map(|manifest| manifest["counts"]["samples"].as_u64());
     counts.ok().flatten().unwrap_or(0)

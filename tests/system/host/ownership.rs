@@ -1,4 +1,4 @@
-//! Who can make root write where it should not, and whose is a session?
+//! Tests the owner of a session, and that no user can make root write to other files.
 
 use anyhow::{Context, Result, ensure};
 use std::fs::{self, Permissions};
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use varid_tests::{Running, manifest, printed, skip_without_root, testbed};
 
-/// A user who is not root: Debian's nobody.
+/// An unprivileged user: Debian's nobody.
 const USER: u32 = 65534;
 
-/// Spins until its first argument exists, then makes the kernel do what it has not done before.
+/// Spins until its first argument exists, then performs new kernel operations.
 const WORK: &str = r#"while [ ! -e "$0" ]; do :; done; find /usr/share/doc >/dev/null; dd if=/dev/zero of=/dev/null bs=1k count=100000 2>/dev/null"#;
 
-/// A user's folder below one that everybody can read.
+/// Makes a user's folder below one that everybody can read.
 fn home() -> Result<(tempfile::TempDir, PathBuf)> {
     let folder = tempfile::tempdir()?;
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
@@ -24,7 +24,7 @@ fn home() -> Result<(tempfile::TempDir, PathBuf)> {
     Ok((folder, home))
 }
 
-/// What the user does in a shell, in their folder.
+/// Runs a user's shell script in their folder.
 fn as_user(home: &Path, script: &str, argument: &Path) -> Result<()> {
     let mut shell = Command::new("sh");
     shell.args(["-ec", script, "sh"]).arg(argument);
@@ -33,7 +33,7 @@ fn as_user(home: &Path, script: &str, argument: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `varid record` of a command, as sudo starts it for the user.
+/// Runs `varid record` of a command as the user by sudo.
 fn sudo_record(session: &Path) -> Result<Output> {
     let mut varid = testbed()?.varid();
     varid
@@ -133,7 +133,7 @@ fn what_is_no_folder_and_another_users_session_are_refused_and_stay_as_they_are(
     let (folder, home) = home()?;
     let (session, link) = (home.join("s"), home.join("link"));
     ensure!(sudo_record(&session)?.status.success());
-    // A session of root's, to which the user has made a link.
+    // A session of root, to which the user has made a link.
     let roots = folder.path().join("roots");
     let record = |session: &Path| {
         let mut varid = testbed()?.varid();
@@ -167,14 +167,14 @@ fn what_is_no_folder_and_another_users_session_are_refused_and_stay_as_they_are(
     fs::read_link(link).context("the link is gone").map(drop)
 }
 
-/// As on Android: `/data/local/tmp` belongs to the shell, who could put any folder below it.
+/// As on Android: `/data/local/tmp` belongs to the shell, who could create any folder below it.
 #[test]
 fn root_s_sessions_on_a_device_lie_below_no_folder_of_the_shell() -> Result<()> {
     if skip_without_root("ownership") {
         return Ok(());
     }
     const SHELL: &str = "2000";
-    // The machine with another /data, which nobody else sees.
+    // This machine with another /data, in its own mount namespace.
     const DEVICE: &str = r#"mount -t tmpfs none /mnt && cd /mnt && mkdir upper work root
         mount -t overlay none -o lowerdir=/,upperdir=upper,workdir=work root
         for folder in proc sys dev tmp; do mount --rbind /$folder root/$folder; done

@@ -1,4 +1,4 @@
-//! Does the document of the paper's evaluation say what the board has measured?
+//! Tests that the document of the paper's evaluation matches measurements of the board.
 
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 const WORKLOADS: [&str; 4] = ["math", "cradle", "vm", "scene"];
-/// Nanoseconds of two of the app's calls beside nobody's 1,000,000, and of the rest of the command.
+/// Nanoseconds of two of the app's calls (1,000,000 without a profiler), and of the rest of the command.
 const RECORDERS: [(&str, u64, u64); 7] = [
     ("none", 1_000_000, 500_000),
     ("perf", 1_005_000, 700_000),
@@ -16,7 +16,7 @@ const RECORDERS: [(&str, u64, u64); 7] = [
     ("method-invoke", 2_509_000, 500_000),
     ("varid", 1_009_000, 900_000),
 ];
-/// Instructions that each of the interpreter's calls has.
+/// Instructions of each call in the interpreter.
 const SHADOW_RECORDERS: [(&str, u64); 9] = [
     ("none", 1000),
     ("off", 1020),
@@ -38,7 +38,7 @@ fn times(slower: u64) -> Result<String> {
             let (calls, half) = (calls + slower, (calls + slower) / 2);
             let total = calls + half + rest;
             let (mut second, mut third) = (half, calls - half);
-            // This one's calls differ from nobody's now so, now so: what dim costs it cannot be told.
+            // The calls of this recorder vary around the unprofiled ones, so the cost of dim cannot be determined.
             if (workload, recorder) == ("vm", "load-from-dex") {
                 (second, third) = (second - 10_000, third + 10_000);
             }
@@ -140,7 +140,7 @@ fn figures_become_tables_and_what_is_not_met_is_said() -> Result<()> {
         "| 0xBench Math | varid | 70.0 % | 0.0 % | 20.0 % | 4.0 % | 6.0 % |",
         "| 7 | 0x7f01 | `draw` | `Lorg/example/Ball;` | `Ball.java` | 43 | 0x7f00-0x8000 r--p `app.dex` |",
         "| 1 | 0x6001 | `fill` | `Lorg/example/Canvas;` | `-` | -2 | 0x6000-0x6100 ---- `remap.elf` |",
-        // A call of less than 5 % is left out.
+        // Calls below 5 % are omitted.
         "| `org.example.scene.Main.run` | `Balls.draw` | `app.dex` | 600 | 60.0 % |",
         "    \"Balls.draw\" -> \"fill\" [label=\"250\"];",
         "Here of 1000 samples of the app's method 25.0 % are in the native library",
@@ -148,7 +148,7 @@ fn figures_become_tables_and_what_is_not_met_is_said() -> Result<()> {
         "adds 34,404 bytes",
         "| load-from-dex, of the app's instructions: at most 0.1 % | 0.0100 % (0xBench Math) | yes |",
         "| load-from-dex, of the app's instructions, where calls differ: at most 0.1 % | 0.0100 % (0xBench VM) | not told: calls differ by ±4.00 % |",
-        // As many instructions for each call of a method.
+        // The same number of instructions for each call of a method.
         "| the same, in the interpreter, no dim in it | 1,000 | 1,000 | 1,000 | 1,000 |",
         "+9.00 %, 90 instructions",
         "0xBench Math 20.0 of 2 %",
@@ -157,7 +157,7 @@ fn figures_become_tables_and_what_is_not_met_is_said() -> Result<()> {
         "| tunnel, R = i + H0, beside dim switched off: at most 1.0 % | 7.00 % (0xBench Math) | no |",
         "| tunnel by ART's instrumentation, beside load-from-dex: at most 1.0 % | 2.00 % (0xBench Math) | no |",
         "| method-invoke with its log: at least 35 % (printed) | 150.00 % (0xBench Math) | yes |",
-        // The whole command beside one of as few calls.
+        // The whole command, compared with one with as few calls.
         "nobody profiles, 3 calls, for the next two",
     ] {
         ensure!(text.contains(line), "no line {line:?} in\n{text}");
@@ -196,7 +196,7 @@ fn boots_that_differ_and_figures_that_are_missing_make_no_document() -> Result<(
     )
 }
 
-/// What the evaluation says where this stands for varid and there is no board: it succeeds, and leaves the document alone.
+/// Runs the evaluation with this program as varid and without a board. It succeeds and leaves the document unchanged.
 fn skipped(varid: &str) -> Result<String> {
     let folder = tempfile::tempdir()?;
     let document = folder.path().join("evaluation.md");
@@ -206,7 +206,7 @@ fn skipped(varid: &str) -> Result<String> {
     std::os::unix::fs::symlink(varid, release.join("varid"))?;
     let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/paper.sh"))
         .args([folder.path(), &document])
-        // Nobody listens there, and the folder has no cache.
+        // The port has no server, and the folder has no cache.
         .env("VARID_DEBIAN_MIRROR", "http://127.0.0.1:1/debian")
         .env_remove("http_proxy")
         .output()

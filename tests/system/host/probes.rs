@@ -1,4 +1,4 @@
-//! Has each hit of a probe a sample, with the stack that led there? Truth is how often the program calls the function.
+//! Tests that each hit of a probe has a sample with its stack. The ground truth is the number of calls of the function.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -8,10 +8,10 @@ use varid_tests::{
 };
 
 const THREADS: u64 = 4;
-/// Of each thread: the ring holds all their samples, however late it is read.
+/// Calls of each thread. The ring has space for all their samples, however late it is read.
 const CALLS: u64 = 5_000;
 
-/// Whether the test is left out: nothing can be probed here.
+/// Returns true if the test must be skipped because probes are not available.
 fn skip(test: &str) -> bool {
     let pmu = Path::new("/sys/bus/event_source/devices/uprobe/type");
     if !pmu.exists() {
@@ -21,7 +21,7 @@ fn skip(test: &str) -> bool {
     skip_without_root(test)
 }
 
-/// The program whose function is probed, and a folder for its sessions.
+/// The program with the probed function, and a folder for its sessions.
 struct Probed {
     folder: tempfile::TempDir,
 }
@@ -37,7 +37,7 @@ impl Probed {
         self.folder.path().join("probed")
     }
 
-    /// Records the program to its end, which calls the function as often as it says.
+    /// Records the program until it ends. It calls the function a fixed number of times.
     fn record(&self, options: &[&str]) -> Result<PathBuf> {
         let session = self.folder.path().join("session");
         let output = testbed()?
@@ -63,7 +63,7 @@ impl Probed {
     }
 }
 
-/// Samples in a function itself, and with those in what it calls.
+/// Returns the self and total samples of a function.
 fn samples_in(report: &Value, symbol: &str) -> Result<(u64, u64)> {
     let row = row_of(report, symbol)?;
     let count = |field: &str| row[field].as_u64().context("a count");
@@ -79,7 +79,7 @@ fn each_call_of_a_function_has_a_sample_below_its_caller() -> Result<()> {
     let event = probed.event("uprobe", "probed_leaf");
     let session = probed.record(&["-e", &event])?;
     let report = report_by_symbol(&session)?;
-    // Threads take the CPU from each other while they are captured: none costs another one its sample.
+    // Threads preempt each other during samples, without losing any.
     let calls = THREADS * CALLS;
     let leaf = samples_in(&report, "probed_leaf")?;
     let caller = samples_in(&report, "probed_caller")?;
@@ -100,7 +100,7 @@ fn a_period_of_hits_has_one_sample() -> Result<()> {
     let event = probed.event("uprobe", "probed_leaf");
     let session = probed.record(&["-c", "10", "-e", &event])?;
     let samples = samples_in(&report_by_symbol(&session)?, "probed_leaf")?;
-    // All threads are on one CPU.
+    // All threads run on one CPU.
     ensure!(samples.0 == THREADS * CALLS / 10, "{samples:?}");
     Ok(())
 }
@@ -131,7 +131,7 @@ fn a_probe_in_a_native_library_has_the_methods_that_called_it() -> Result<()> {
     let recording = record(&app, &["-e", &event])?;
     let report = report_by_symbol(&recording.session())?;
     let (hits, _) = samples_in(&report, PROBED)?;
-    // Native methods are known once the VM is: of an app that begins with one, some hits may precede that.
+    // Native methods are known once the VM is. Some hits at the start of an app may precede that.
     let known = methods_of_hits(&recording.session())?;
     ensure!(known.len() as u64 == hits, "{} of {hits}", known.len());
     let first = known.iter().position(|known| *known);
@@ -185,7 +185,7 @@ fn what_cannot_be_probed_is_said_before_the_command_runs() -> Result<()> {
     Ok(())
 }
 
-/// In order of time: whether a hit is in the native method that the library's function is for.
+/// Returns, in time order, whether a hit is in the native method of the library's function.
 fn methods_of_hits(session: &Path) -> Result<Vec<bool>> {
     let output = testbed()?
         .varid()

@@ -1,4 +1,4 @@
-//! Do other programs read the recording, and see the same?
+//! Tests that other programs read the recording, with the same results.
 
 use anyhow::{Context, Result, ensure};
 use linux_perf_data::{PerfFileReader, PerfFileRecord, linux_perf_event_reader::EventRecord};
@@ -11,7 +11,7 @@ use varid_tests::{
     skip_without_root,
 };
 
-/// The linux-perf-data crate: samples, and how many have a callchain.
+/// Returns the number of samples, and of those with a callchain, by the linux-perf-data crate.
 fn by_crate(file: &Path) -> Result<(u64, u64)> {
     let PerfFileReader {
         mut perf_file,

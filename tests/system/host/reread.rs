@@ -1,4 +1,4 @@
-//! Does each sample follow the configuration of its time where that changes who is recorded, and how?
+//! Tests that each sample follows the configuration at its time when the processes or the settings change.
 
 mod rate;
 
@@ -11,12 +11,12 @@ use varid_tests::{
     Home, Running, counter_sums, judge, manifest, printed, skip_without_root, testbed,
 };
 
-/// More than any test lasts.
+/// More rounds than any test lasts.
 const ROUNDS: &str = "10000";
-/// What methods of shadowvm are called.
+/// The prefix of shadowvm's methods.
 const METHODS: &str = "org.example.shadow.";
 
-/// What no process of other programs is called.
+/// Returns a name that no process of another program has.
 fn name(what: &str) -> String {
     format!("org.example.reread.{what}.{}", std::process::id())
 }
@@ -29,7 +29,7 @@ fn shadowvm() -> Result<Command> {
     Ok(command)
 }
 
-/// shadowvm under a name, with all its threads.
+/// Starts shadowvm under a name, and waits for all its threads.
 fn vm(what: &str) -> Result<Running> {
     let mut command = shadowvm()?;
     command.args(["--quiet", "--rounds", ROUNDS, "--name", &name(what)]);
@@ -44,10 +44,11 @@ fn vm(what: &str) -> Result<Running> {
     Ok(vm)
 }
 
-/// Whether each of a process's threads has had a processor for so long that it is in its methods.
+/// Returns true if each thread of a process has used enough CPU time to be in its methods.
 fn computes(pid: u32) -> Result<bool> {
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        // Hundredths of a second of user code: the 14th word (proc(5)), and the name, the second one, has no spaces here.
+        // User time in hundredths of a second, the 14th field (proc(5)). The name, the second field, has no spaces
+        // here.
         let stat = std::fs::read_to_string(thread?.path().join("stat"))?;
         let ticks: u64 = stat.split(' ').nth(13).context("a short line")?.parse()?;
         if ticks < 2 {
@@ -57,17 +58,17 @@ fn computes(pid: u32) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether a process is called so.
+/// Returns true if a process has this name.
 fn shows(pid: u32, name: &str) -> Result<bool> {
     let line = std::fs::read(format!("/proc/{pid}/cmdline"))?;
     Ok(line.starts_with(name.as_bytes()))
 }
 
-/// A session of a file whose text may change.
+/// A session with a configuration file that may change.
 struct Changing {
     home: Home,
     session: PathBuf,
-    /// The daemon, unless `start` brought it up.
+    /// The daemon, unless `start` launched it.
     _daemon: Option<Running>,
 }
 
@@ -76,7 +77,7 @@ impl Changing {
         Self::start_in(&[], options, text)
     }
 
-    /// The same with this in the environment of a daemon of its own: one that `start` brings up takes nothing from ours.
+    /// Starts a daemon with these environment variables. One that `start` launches would not inherit them.
     fn start_in(environment: &[(&str, String)], options: &[&str], text: &str) -> Result<Self> {
         let home = Home::new()?;
         let session = home.path("session");
@@ -101,7 +102,7 @@ impl Changing {
         })
     }
 
-    /// Until so many more samples were recorded of so many processes.
+    /// Waits for this number of further samples in this number of processes.
     fn records(&self, apps: &mut [&mut Running], samples: u64, processes: u64) -> Result<()> {
         let count = |session: &Value| session["samples"].as_u64().unwrap_or(0);
         let before = count(&self.home.wait(apps, |_| true)?);
@@ -111,7 +112,7 @@ impl Changing {
         self.home.wait(apps, enough).map(drop)
     }
 
-    /// Writes another text; until it stands, which the recording then tells.
+    /// Writes another text, and waits until it takes effect, which the recording notes.
     fn change(&self, apps: &mut [&mut Running], text: &str, told: &str) -> Result<Value> {
         self.home.write("varid.toml", text)?;
         let stands = |session: &Value| {
@@ -132,7 +133,8 @@ impl Changing {
         Ok(serde_json::from_str(&printed(report.arg(&self.session))?)?)
     }
 
-    /// In each phase, from one change to the next, samples are of one process, and have such a name.
+    /// Checks that each phase, from one change to the next, has samples of one process only, with names that have this
+    /// prefix.
     fn phases(&self, pids: &[u32], name: &str) -> Result<()> {
         let phases = pids.iter().map(|pid| format!("{pid}~{name}"));
         let session = self.session.display().to_string();
@@ -141,7 +143,7 @@ impl Changing {
         Ok(())
     }
 
-    /// Events that the daemon has open.
+    /// Returns the number of events that the daemon has open.
     fn events(&self) -> Result<usize> {
         let pid = self.home.status()?["daemon"]["pid"]
             .as_u64()
@@ -158,7 +160,7 @@ fn apps(names: &[&str]) -> String {
     format!("apps = {names:?}\nfrequency = 499\n")
 }
 
-/// Samples of rows that a report has.
+/// Returns the samples of the matching rows of a report.
 fn samples(report: &Value, belongs: impl Fn(&Value) -> bool) -> u64 {
     let rows = report["rows"].as_array().into_iter().flatten();
     let rows = rows.filter(|row| belongs(row));
@@ -179,7 +181,7 @@ fn a_process_that_leaves_and_rejoins_is_recorded_once_and_while_it_is_selected()
         session.records(&mut running, 100, 1)?;
         let events = session.events()?;
         for (next, changed) in [(&other, "apps"), (&one, "apps, frequency")] {
-            // What is told shows which change it is told of.
+            // The rate in the note identifies the change.
             let rate = if changed == "apps" { 499 } else { 997 };
             let text = apps(&[next]).replace("499", &rate.to_string());
             let told = match source {
@@ -196,7 +198,7 @@ fn a_process_that_leaves_and_rejoins_is_recorded_once_and_while_it_is_selected()
             );
         }
         session.stop()?;
-        // The stack, of which perf has a copy, does not hold this VM's frames.
+        // The stack copy of perf does not contain this VM's frames.
         let method = match source {
             "bpf" => METHODS,
             _ => "",
@@ -233,11 +235,11 @@ fn the_first_of_all_that_do_anything_are_recorded_and_all_when_the_limit_goes() 
     let pids = [first.pid(), second.pid()];
     let mut running = [&mut first, &mut second];
     let all = "all = true\nfrequency = 499\n";
-    // Fewer than threads of the kernel, which have the lowest ids and mostly sleep.
+    // Fewer than there are kernel threads, which have the lowest ids and mostly sleep.
     for (processes, raised) in [(24, false), (1, true)] {
         let text = format!("{all}[limits]\nprocesses = {processes}\n");
         let session = Changing::start(&[], &text)?;
-        // Whoever is the only one may have little to do.
+        // A single process may have little to do.
         let enough = if raised { 0 } else { 200 };
         session.records(&mut running, enough, 1)?;
         if raised {
@@ -304,7 +306,7 @@ fn a_process_counts_for_a_service_from_the_time_on_that_it_has_one() -> Result<(
         name("served")
     );
     session.change(&mut [&mut vm], &then, "changed: service")?;
-    // What is counted next may have waited since before the change, by as long as varid had to wait for a processor.
+    // The next counted samples may precede the change, by as long as varid waited for a processor.
     session.records(&mut [&mut vm], 1000, 1)?;
     let manifest = session.stop()?;
     let since = &manifest["changes"][0]["time_ns"];
@@ -325,14 +327,14 @@ fn calls_are_counted_once_and_named_where_their_vm_leaves_and_comes_back() -> Re
     let mut command = shadowvm()?;
     command.args(["--counts", "--quiet", "--rounds", "20"]);
     command.args(["--name", &name("counted")]);
-    // It counts from its start on, for whoever comes.
+    // It counts from its start on, for any session.
     command.env("VARID_TACTIC", "method-invoke");
     let mut vm = Running(command.stdout(Stdio::piped()).spawn()?);
     let pid = vm.pid();
     let config = |what| format!("tactic = \"method-invoke\"\n{}", apps(&[what]));
     let session = Changing::start(&["--shim", "bpf"], &config("counted"))?;
     session.records(&mut [&mut vm], 200, 1)?;
-    // While it stands still it calls nothing that would not be counted.
+    // While it is stopped, it makes no calls that would not be counted.
     let signal = |signal| nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), signal);
     signal(nix::sys::signal::SIGSTOP)?;
     session.change(&mut [&mut vm], &config("nobody"), "changed: apps")?;
@@ -356,7 +358,7 @@ fn calls_are_counted_once_and_named_where_their_vm_leaves_and_comes_back() -> Re
     let sums = counter_sums(&session.session.join("contexts.data"))?;
     let counted = sums.get("calls").copied().unwrap_or_default();
     println!("{counted} of {truth} calls are counted");
-    // Until the VM hears that it is asked for again it counts for nobody.
+    // The VM does not count until it reads the new order.
     ensure!(counted <= truth && counted * 2 > truth, "{counted} {truth}");
 
     let report = session.report("symbol")?;

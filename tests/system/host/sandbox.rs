@@ -1,4 +1,4 @@
-//! What may varid do while it records, and what may the command that it launched?
+//! Tests the privileges of varid and of the launched command during a recording.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -8,15 +8,15 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use varid_tests::{App, Home, Running, manifest, printed, skip_without_root, testbed};
 
-/// A user who is not root: Debian's nobody.
+/// An unprivileged user: Debian's nobody.
 const USER: u32 = 65534;
-/// linux/capability.h
+/// From linux/capability.h.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_SYS_PTRACE: u64 = 1 << 19;
 const CAP_SYS_MODULE: u64 = 1 << 16;
 const CAP_SETUID: u64 = 1 << 7;
 
-/// What the kernel says of a process's rights.
+/// A process's privileges according to the kernel.
 #[derive(Debug)]
 struct Rights {
     no_new_privileges: bool,
@@ -42,7 +42,7 @@ impl Rights {
         })
     }
 
-    /// As varid records.
+    /// Returns true if they are those of a recording varid.
     fn are_reduced(&self) -> bool {
         let given_up = CAP_SYS_ADMIN | CAP_SYS_MODULE | CAP_SETUID;
         self.no_new_privileges
@@ -52,7 +52,7 @@ impl Rights {
     }
 }
 
-/// Processes that this one started, and their command lines.
+/// Returns the children of a process, with their command lines.
 fn children(pid: u32) -> Result<Vec<(u32, String)>> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
     let mut found = Vec::new();
@@ -81,7 +81,7 @@ fn varid_gives_up_what_recording_does_not_need_and_its_command_does_not() -> Res
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let mut varid = Running(varid.spawn()?);
-    // It reads the command's memory, once that runs: a second process does that.
+    // varid reads the command's memory once that runs, by a second process.
     let (helper, command) = loop {
         let children = children(varid.0.id())?;
         let find = |word: &str| {
@@ -138,7 +138,7 @@ fn the_daemon_has_as_little_and_nothing_of_the_environment_of_whoever_came_first
     Ok(())
 }
 
-/// A process all of whose system calls the kernel is to log, from then on: SECCOMP_RET_LOG. It prints its id.
+/// A process that makes the kernel log its further system calls by SECCOMP_RET_LOG. It prints its id.
 const LOGGED: &str = "
 import ctypes, os, struct
 print(os.getpid(), flush=True)
@@ -148,7 +148,7 @@ kernel = ctypes.CDLL(None)
 assert kernel.prctl(38, 1, 0, 0, 0) == 0 and kernel.prctl(22, 2, filter) == 0
 ";
 
-/// What the kernel has logged of system calls of this program, or process.
+/// Returns the kernel's log of system calls of this program or process.
 fn logged(whose: &str) -> Result<Vec<String>> {
     let log = printed(&mut Command::new("dmesg"))?;
     let lines = log.lines().filter(|line| line.contains("type=1326"));
@@ -195,7 +195,7 @@ fn recording_makes_no_system_call_that_would_be_refused() -> Result<()> {
         testbed()?.release.join("varid").display()
     ))?;
     ensure!(refused.is_empty(), "{refused:#?}");
-    // At the end: the kernel logs so many lines at once, and no more.
+    // At the end, because the kernel limits the rate of log lines.
     let control = printed(Command::new("python3").args(["-c", LOGGED]))?;
     let control = logged(&format!(" pid={} ", control.trim()))?;
     ensure!(!control.is_empty(), "the kernel logs no system calls");

@@ -1,9 +1,9 @@
-//! Has every method the share of the samples that it has of the work?
+//! Tests that the share of samples of every method equals its share of the work.
 
 use anyhow::{Result, ensure};
 use varid_tests::{App, judge, record, skip_without_root, testbed};
 
-/// A whole number of the workload's cycles of 801 rounds: its shares are exact then.
+/// A multiple of the workload's cycle of 801 rounds, for which its shares are exact.
 const ROUNDS: u32 = 2 * 801;
 
 #[test]
@@ -11,24 +11,25 @@ fn shares_of_known_work_are_right_in_self_and_total() -> Result<()> {
     if skip_without_root("shares") {
         return Ok(());
     }
-    // What a neighbour does to a shared machine for a second passes; what varid does wrong comes again.
-    // A percentage point is three standard deviations of a share of SAMPLES: three times in a row chance does not do it.
+    // Interference on a shared machine is transient, and errors of varid occur again.
+    // A percentage point is three standard deviations of a share of SAMPLES, which is not exceeded by chance three
+    // times in a row.
     let found = once().or_else(|_| once()).or_else(|_| once())?;
     println!("shares: {found}");
     Ok(())
 }
 
-/// So many have a share of one half to within 0.32 percentage points, by the binomial distribution.
+/// This number determines a share of one half to within 0.32 percentage points, by the binomial distribution.
 const SAMPLES: u64 = 24_000;
-/// A faster machine takes more runs, and one whose kernel allows no such rate; none takes so many.
+/// The maximum number of runs. Faster machines, and kernels that limit the rate, need more runs, but never this many.
 const RUNS: usize = 50;
 
-/// Runs until there are enough samples, judged together.
+/// Records until there are enough samples, and judges them together.
 fn once() -> Result<serde_json::Value> {
     let app = App::new("truth", "shares", ROUNDS)?;
     let (mut runs, mut samples) = (Vec::new(), 0);
     while samples < SAMPLES && runs.len() < RUNS {
-        // A prime rate.
+        // A prime number.
         let run = record(&app, &["-F", "3989"])?;
         samples += run.counts()?["attributed"].as_u64().unwrap_or(0);
         runs.push(run);

@@ -1,14 +1,14 @@
-//! Is every sample of a VM that varid does not know, and that a program has brought along, attributed to what ran?
+//! Tests the attribution of every sample of a VM that varid does not know, and for which a program adds a kind of VM.
 #![cfg(target_arch = "x86_64")]
 
 use anyhow::{Context, Result, ensure};
 use std::process::{Child, Command, Stdio};
 use varid_tests::{beside_raw, judge, skip_without_root, testbed};
 
-/// Samples in methods that are judged.
+/// The number of samples in methods that are judged.
 const ENOUGH: u64 = 5_000;
 
-/// A stackvm that runs until it is dropped.
+/// A stackvm that runs until this is dropped.
 struct Vm(Child);
 
 impl Drop for Vm {

@@ -1,4 +1,4 @@
-//! Do other tools say of a method's addresses what dexdump says: which method, which file, which line?
+//! Tests that other tools find the same method, file and line at a method's addresses as dexdump.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -11,10 +11,10 @@ use varid_tests::{
     scale, skip_without_root, testbed,
 };
 
-/// Writes the substitute of each dex file and lets every reader be compared with dexdump, on each processor one file at a time;
-/// the sum of what was compared.
+/// Writes the substitute of each dex file, and compares every reader with dexdump, with one file per processor at a
+/// time. Returns the sums of the comparisons.
 fn compare(files: &[PathBuf]) -> Result<(u64, u64)> {
-    // The largest takes as long as many others: it is begun first.
+    // The largest file takes as long as many others, so it is processed first.
     let mut files = files.iter().map(size).collect::<Result<Vec<_>>>()?;
     files.sort();
     let files = Mutex::new(files);
@@ -39,7 +39,7 @@ fn size(file: &PathBuf) -> Result<(u64, &PathBuf)> {
     Ok((std::fs::metadata(file)?.len(), file))
 }
 
-/// What the oracle says of one file's substitute.
+/// Runs the oracle on one file's substitute.
 fn compare_one(file: &PathBuf) -> Result<Value> {
     let folder = tempfile::tempdir()?;
     let elf = folder.path().join("substitute.elf");

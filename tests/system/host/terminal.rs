@@ -1,4 +1,4 @@
-//! What does a terminal of 80 columns and 24 lines show of what is typed first?
+//! Tests the output of likely first commands on a terminal of 80 columns and 24 lines.
 
 use anyhow::{Context, Result, ensure};
 use std::fs::{self, Permissions};
@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use varid_tests::{skip_without_root, testbed};
 
-/// Computes for some tens of milliseconds, and ends with the status that it is given.
+/// Computes for some tens of milliseconds, and exits with the given status.
 const WORK: &str = "#!/bin/sh\ni=0\nwhile [ $i -lt 100000 ]; do i=$((i + 1)); done\nexit ${1:-0}\n";
 
-/// What is typed, each line behind a `$`, and what is shown then; numbers are N, and the folder is DIR.
+/// The input, each line after a `$`, and the output. Numbers are N, and the folder is DIR.
 const SHOWN: &str = "\
 $ varid record -e cpu-clock -o first ./work
  INFO profiling process N (./work)
@@ -68,7 +68,7 @@ stack = \"vertical\"
 mode = \"sample\"
 ";
 
-/// What `varid doctor` says something of, whatever that is here.
+/// The subjects of `varid doctor`, whatever their state is on this machine.
 const DOCTOR: [&str; 17] = [
     "kernel",
     "PMU",
@@ -89,7 +89,7 @@ const DOCTOR: [&str; 17] = [
     "What would make it better",
 ];
 
-/// Events that `varid events` lists wherever it runs, in this order, among others.
+/// Events that `varid events` lists on every machine in this order, among others.
 const EVENTS: [&str; 6] = [
     "cycles",
     "instructions",
@@ -99,7 +99,7 @@ const EVENTS: [&str; 6] = [
     "dTLB-load-misses",
 ];
 
-/// What a terminal shows of varid with these words.
+/// Returns the terminal output of varid with these arguments.
 fn shown(folder: &Path, words: &str) -> Result<String> {
     let varid = testbed()?.release.join("varid");
     let typed = format!("stty cols 80 rows 24; {} {words}", varid.display());
@@ -113,11 +113,11 @@ fn shown(folder: &Path, words: &str) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Without colours; numbers as N, the folder as DIR, and columns parted by one blank.
+/// Removes colours, and replaces numbers by N, the folder by DIR, and column separators by one space.
 fn plain(text: &str, folder: &Path) -> String {
     let folder = folder.display().to_string();
     let text = text.replace('\r', "").replace(&folder, "DIR");
-    // As large as others' code makes it.
+    // The size depends on other code.
     let text = text.replace(" MB ", " KB ");
     let mut plain = String::new();
     let mut rest = text.chars().peekable();

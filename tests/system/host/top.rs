@@ -1,6 +1,6 @@
-//! Does `varid top` show in a real terminal what is recorded, and leave the terminal as it was?
+//! Tests that `varid top` shows the recording in a real terminal, and restores the terminal.
 //!
-//! The terminal is tmux's: what it shows is read from it, and keys are typed into it.
+//! The terminal is a tmux session, from which the screen is read, and which gets the keys.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use varid_tests::{App, Home, is_alive, printed, report_by_symbol, skip_without_r
 struct Tmux(std::path::PathBuf);
 
 impl Tmux {
-    /// A shell script in a terminal of 80 columns and 24 lines.
+    /// Starts a shell script in a terminal of 80 columns and 24 lines.
     fn start(home: &Home, script: &str) -> Result<Self> {
         let tmux = Self(home.path("tmux"));
         let script = home.write("script", script)?;
@@ -36,23 +36,23 @@ impl Tmux {
         printed(Command::new("tmux").arg("-S").arg(&self.0).args(arguments))
     }
 
-    /// Types keys, as tmux names them.
+    /// Presses keys, by tmux's names.
     fn press(&self, keys: &[&str]) -> Result<()> {
         self.run(&[&["send-keys"], keys].concat()).map(drop)
     }
 
-    /// What the terminal shows.
+    /// Returns the screen.
     fn screen(&self) -> Result<String> {
         self.run(&["capture-pane", "-p"])
     }
 
-    /// What tmux says of the terminal.
+    /// Returns a format of tmux for the terminal.
     fn says(&self, format: &str) -> Result<String> {
         let said = self.run(&["display-message", "-p", format])?;
         Ok(said.trim().to_owned())
     }
 
-    /// Waits until the terminal shows something; an error: the script has ended before.
+    /// Waits for a condition of the screen. Fails if the script ends before.
     fn wait(&self, until: impl Fn(&str) -> bool) -> Result<String> {
         let mut last = String::new();
         loop {
@@ -74,13 +74,13 @@ impl Drop for Tmux {
     }
 }
 
-/// The samples that the first line says there are.
+/// Returns the number of samples in the first line.
 fn samples(screen: &str) -> Option<u64> {
     let (before, _) = screen.lines().next()?.split_once(" samples, ")?;
     before.split_whitespace().last()?.parse().ok()
 }
 
-/// Name, own and total percent of each method that is shown.
+/// Returns name, self and total percent of each shown method.
 fn methods(screen: &str) -> Vec<(String, f64, f64)> {
     let rows = screen.lines().skip(4).filter_map(|line| {
         let mut words = line.trim_start_matches('>').split_whitespace();
@@ -92,7 +92,7 @@ fn methods(screen: &str) -> Vec<(String, f64, f64)> {
     rows.collect()
 }
 
-/// A script that runs varid, and then says how it ended and whether the terminal's settings are what they were.
+/// Returns a script that runs varid, then prints its exit status and whether the terminal's settings are unchanged.
 fn script(home: &Home, arguments: &[String]) -> Result<String> {
     let quoted = arguments.iter().map(|argument| format!(" '{argument}'"));
     Ok(format!(
@@ -109,7 +109,7 @@ fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// `varid top` of a command that it records.
+/// Starts `varid top` with a command to record.
 fn top_of(home: &Home, command: &[String]) -> Result<Tmux> {
     let top = strings(&["top", "-d", "200ms", "-e", "cpu-clock", "-o"]);
     let session = vec![home.path("session").display().to_string(), "--".to_owned()];
@@ -144,7 +144,7 @@ fn top_shows_the_methods_and_shares_of_the_report() -> Result<()> {
         shown.len() == 19 && shown[0].0.starts_with("org.example.math."),
         "{screen}"
     );
-    // Names that are longer than the column end in dots: rows are compared as they are ordered.
+    // Names that exceed the column are shortened, so rows are compared by their order.
     let rows = report["rows"].as_array().context("no rows")?;
     let all = report["period_sum"].as_f64().context("no sum")?;
     let percent =
@@ -162,7 +162,7 @@ fn top_shows_the_methods_and_shares_of_the_report() -> Result<()> {
         "{}\n{screen}",
         rows[0]
     );
-    // Its lines are those of the report, too.
+    // Its lines are also those of the report.
     tmux.press(&["Enter"])?;
     let lines = tmux.wait(|screen| screen.contains(" line "))?;
     ensure!(
@@ -181,7 +181,7 @@ fn what_is_frozen_stays_while_the_recording_goes_on() -> Result<()> {
         return Ok(());
     }
     let home = Home::new()?;
-    // It does not end before the test.
+    // It outlasts the test.
     let tmux = top_of(&home, &App::new("math", "run", 100_000)?.arguments())?;
     tmux.wait(|screen| samples(screen) > Some(200) && !methods(screen).is_empty())?;
     tmux.press(&["Space"])?;
@@ -193,7 +193,7 @@ fn what_is_frozen_stays_while_the_recording_goes_on() -> Result<()> {
     ensure!(tmux.screen()? == frozen);
     tmux.press(&["Space"])?;
     tmux.wait(|screen| samples(screen) > samples(&frozen))?;
-    // A smaller terminal shows fewer rows, and the same keys.
+    // A smaller terminal shows fewer rows, and supports the same keys.
     tmux.run(&["resize-window", "-x", "60", "-y", "10"])?;
     tmux.wait(|screen| {
         screen
@@ -218,7 +218,7 @@ fn every_session_that_runs_is_seen_until_the_terminal_is_closed() -> Result<()> 
     }
     let home = Home::new()?;
     let spin = "while :; do :; done";
-    // A thread's name that renames the window, clears the screen and writes in red.
+    // A thread's name that would rename the window and clear the screen.
     let evil = format!("printf '\\033]0;evil\\a\\033[2J' > /proc/$$/comm; {spin}");
     let record = |name: &str, script: &str| {
         let mut record = home.varid()?;
@@ -229,7 +229,7 @@ fn every_session_that_runs_is_seen_until_the_terminal_is_closed() -> Result<()> 
         anyhow::Ok(Recorder(child))
     };
     let recorders = [record("one", spin)?, record("two", &evil)?];
-    // A session of a folder elsewhere is listed a moment after it has begun.
+    // A session in a folder elsewhere is listed shortly after its start.
     while home.status()?["sessions"].as_array().map(Vec::len) != Some(2) {}
     let tmux = Tmux::start(&home, &script(&home, &strings(&["top", "-d", "200ms"]))?)?;
     tmux.wait(|screen| screen.contains("2 sessions") && samples(screen) > Some(100))?;
@@ -306,7 +306,7 @@ fn the_only_text_of_a_command_has_its_methods_however_early_it_is() -> Result<()
     Ok(())
 }
 
-/// The process of varid in a terminal.
+/// Returns varid's process in a terminal.
 fn top_in(tmux: &Tmux) -> Result<String> {
     child_of(&tmux.says("#{pane_pid}")?)
 }

@@ -1,4 +1,4 @@
-//! Does a tree have the app's calls as `perf report` has them, and do filters divide a recording?
+//! Tests that a tree has the app's calls as in `perf report`, and that filters partition a recording.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -6,14 +6,14 @@ use std::path::Path;
 use std::process::Command;
 use varid_tests::{App, printed, record, report_with, skip_without_root};
 
-/// Samples by path of the app's methods, from the outermost; a method that calls itself is there once.
+/// Samples by path of the app's methods, outermost first. A recursive method occurs once.
 type Paths = BTreeMap<Vec<String>, u64>;
 
 fn is_app(name: &str) -> bool {
     name.starts_with("org.example.")
 }
 
-/// Of the stacks that begin with the app's methods, as varid's tree has them.
+/// Returns the paths by varid's tree, for stacks that begin with the app's methods.
 fn by_varid(session: &Path) -> Result<Paths> {
     let report = report_with(session, &["--tree", "--percent-limit", "0", "--no-inline"])?;
     let (mut path, mut paths) = (Vec::new(), Paths::new());
@@ -29,7 +29,7 @@ fn by_varid(session: &Path) -> Result<Paths> {
     Ok(paths)
 }
 
-/// The same by perf, which prints a line for each stack: `COUNT outermost;…;leaf`.
+/// Returns the paths by perf, which prints a line for each stack: `COUNT outermost;…;leaf`.
 fn by_perf(session: &Path) -> Result<Paths> {
     let mut perf = Command::new("perf");
     perf.args(["report", "--stdio", "--no-children", "--no-inline", "-g"]);
@@ -70,7 +70,7 @@ fn a_tree_has_the_calls_of_perf_report_and_filters_divide_a_recording() -> Resul
         report["samples"].as_u64().context("no samples")
     };
     let all = samples(&[])?;
-    // The app runs to the recording's end, and is let go when varid is ready.
+    // The app runs to the recording's end, and starts when varid is ready.
     let nanoseconds = varid_tests::manifest(&session)?["duration_ns"].as_u64();
     let late = nanoseconds.context("no duration")? / 1_000_000 * 4 / 5;
     let (before, after) = (format!("..{late}ms"), format!("{late}ms.."));

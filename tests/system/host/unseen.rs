@@ -1,10 +1,10 @@
-//! Does a recording say why the methods of a process are not in it?
-#![cfg(target_arch = "x86_64")] // The library is Debian's for it.
+//! Tests that a recording has a note if a process's methods are missing, with the reason.
+#![cfg(target_arch = "x86_64")] // The library is Debian's for x86-64.
 
 use anyhow::{Result, ensure};
 use varid_tests::{App, Libart, Says, processes_noted, record, skip_without_root, testbed};
 
-/// Maps a VM's library, as at its start, which nobody relocates, and lives long enough to be seen.
+/// Maps a VM's library without relocating it, and runs long enough to be found.
 const MAPS_A_VM: &str = "
 import mmap, os, sys, time
 file = open(sys.argv[1], 'rb')
@@ -13,7 +13,7 @@ while time.process_time() < 1:
     pass
 ";
 
-/// What the notes of a command's session say.
+/// Returns the notes of a command's session.
 fn notes_of(command: &[&str]) -> Result<Vec<String>> {
     let folder = tempfile::tempdir()?;
     let session = folder.path().join("session");
@@ -35,7 +35,7 @@ fn a_vm_that_never_came_up_is_named() -> Result<()> {
     if skip_without_root("unseen") {
         return Ok(());
     }
-    // To its end, or until it becomes another program; of what it starts nothing more is to be said.
+    // Until it ends or executes another program. There are no notes about its children.
     for next in [
         "",
         "os.execv('/bin/true', ['true'])",
@@ -53,7 +53,7 @@ fn a_vm_of_which_nothing_is_known_is_named_and_others_are_not() -> Result<()> {
     if skip_without_root("unseen") {
         return Ok(());
     }
-    // It lives long enough to be seen on a machine that is busy with others.
+    // It runs long enough to be found on a busy machine.
     let app = App::new("truth", "shares", 600)?;
     let libart = Libart::unknown(Says::Nothing)?;
     let path = libart.path().display().to_string();

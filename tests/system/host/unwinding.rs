@@ -1,5 +1,5 @@
-//! Are stacks unwound as they were, and are the methods right that only unwinding finds?
-#![cfg(target_arch = "x86_64")] // The truth is of Debian's build for it.
+//! Tests native unwinding, and the methods that only unwinding finds.
+#![cfg(target_arch = "x86_64")] // The ground truth is for Debian's x86-64 build.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use varid_tests::{
     App, Libart, Says, Scale, compile, judge, record, scale, skip_without_root, testbed,
 };
 
-/// A workload in a libart that nobody knows.
+/// Returns a workload that runs with an unknown libart.
 fn app(libart: &Libart, name: &'static str, method: &str, rounds: u32) -> Result<App> {
     Ok(App::new(name, method, rounds)?
         .option("--any-build")
@@ -17,7 +17,7 @@ fn app(libart: &Libart, name: &'static str, method: &str, rounds: u32) -> Result
         .option(libart.path().display().to_string()))
 }
 
-/// Counts of several runs, summed.
+/// Adds the counts of a run.
 fn add(sum: &mut BTreeMap<String, u64>, counted: &Value) -> Result<()> {
     for (name, count) in counted.as_object().context("no JSON object")? {
         *sum.entry(name.clone()).or_default() += count.as_u64().context("no count")?;
@@ -25,7 +25,7 @@ fn add(sum: &mut BTreeMap<String, u64>, counted: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Each sample of a build that varid does not know, judged by what is known of it.
+/// Judges each sample of a build that varid does not know, by the known build's data.
 fn unknown_build(rate: &str, rounds: [u32; 3]) -> Result<()> {
     if skip_without_root("unwinding") {
         return Ok(());
@@ -59,7 +59,7 @@ fn unknown_build(rate: &str, rounds: [u32; 3]) -> Result<()> {
     let of = |name: &str| sum.get(name).copied().unwrap_or(0);
     ensure!(of("wrong") == 0);
     ensure!(of("samples") > 3000 && of("bytecode known") * 5 > of("samples"));
-    // Where a method is entered no register holds it: 0.8 % at most was seen.
+    // At a method's entry no register holds it: at most 0.8 % were observed.
     ensure!(of("unresolved") * 50 < of("samples"), "{sum:?}");
     ensure!(of("ends: entry") * 10 > of("samples") * 8, "{sum:?}");
     Ok(())
@@ -84,7 +84,7 @@ fn an_unknown_build_has_its_methods_without_privileges_of_the_kernel_too() -> Re
     let counts = record(&app, &["-F", "997", "--shim", "perf"])?.counts()?;
     println!("perf's copies of an unknown build: {counts}");
     let of = |count: &Value| count.as_u64().unwrap_or(0);
-    // What the VM does before it is known lasts as long as the machine is busy with others.
+    // The part before the detection of the VM depends on the load of the machine.
     let known = of(&counts["samples"]) - of(&counts["unattributed"]["vm-not-ready"]);
     ensure!(known > 100 && of(&counts["attributed"]) * 100 > known * 95);
     Ok(())
@@ -95,7 +95,7 @@ fn stacks_are_unwound_as_perf_unwinds_them_or_better() -> Result<()> {
     if skip_without_root("unwinding") {
         return Ok(());
     }
-    // Nothing is known of this one's frames: what is recorded is the native stack through the interpreter.
+    // The frames of this build are unknown, so the recording has the native stack through the interpreter.
     let libart = Libart::unknown(Says::Nothing)?;
     let (mut sum, mut lost) = (BTreeMap::new(), 0);
     for (name, rounds) in [("math", 20), ("truth", 200), ("cradle", 500)] {
@@ -118,10 +118,10 @@ fn stacks_are_unwound_as_perf_unwinds_them_or_better() -> Result<()> {
     println!("unwinding: {sum:?}, {lost} lost");
     let of = |name: &str| sum.get(name).copied().unwrap_or(0);
     ensure!(of("samples") > 1000 && of("equal and right") * 100 > of("samples") * 90);
-    // One record of an overflow may have found room and the other none.
+    // There may have been space for only one of an overflow's two records.
     ensure!(lost * 4 < of("samples"), "{lost} lost: {sum:?}");
     ensure!(of("unpaired") < lost + of("samples") / 50, "{sum:?}");
-    // Once in 5,000 samples was seen; of a few thousand chance makes it no ten more than one in 500.
+    // Once in 5,000 samples was observed. By chance, a few thousand samples do not have ten more than one in 500.
     ensure!(
         of("perf right: the copy does not hold the frame") < of("samples") / 500 + 10,
         "{sum:?}"
@@ -129,10 +129,11 @@ fn stacks_are_unwound_as_perf_unwinds_them_or_better() -> Result<()> {
     Ok(())
 }
 
-/// How deep the chain of alternate.c is.
+/// The depth of the chain in alternate.c.
 const DEPTH: usize = 20;
 
-/// The user frames of a recording's samples in a function of a program, from the function outwards. The program runs for a second.
+/// Returns the user frames of a recording's samples in a function of a program, from the function outwards. The program
+/// runs for a second.
 fn frames_from(
     (name, function): (&str, &str),
     folder: &Path,
@@ -197,7 +198,7 @@ fn callers_lie_beyond_pages_of_the_stack_that_were_never_touched() -> Result<()>
     Ok(())
 }
 
-/// perf's copies have no more than they hold: there `[truncated]` stands in the callers' place.
+/// perf's copies are limited. Where they end, `[truncated]` replaces the callers.
 #[test]
 fn callers_lie_beyond_the_end_of_what_is_copied_where_frame_pointers_lead_to_them() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -220,10 +221,10 @@ fn callers_lie_beyond_the_end_of_what_is_copied_where_frame_pointers_lead_to_the
         };
         let (three, one) = (called_by("three"), called_by("one"));
         println!("{stack}: {} samples, {three:?}, {one:?}", samples.len());
-        // In the first and last instructions of `work` the frame pointer is its caller's: that one is left out.
+        // In the first and last instructions of `work`, the frame pointer is that of its caller, which is left out.
         let (known, reasons) = (three.0 + one.0, three.1 + one.1);
         ensure!(known * 100 >= samples.len() * 99 && reasons == 0);
-        // Three of four are expected; the bounds are five standard errors of it, and the rounds' own difference.
+        // Three of four are expected. The bounds are five standard errors plus the difference between rounds.
         let share = three.0 as f64 / known as f64;
         let error = (0.75 * 0.25 / known as f64).sqrt();
         ensure!((share - 0.75).abs() < 5.0 * error + 0.01, "{share}");
@@ -272,7 +273,7 @@ fn a_handlers_callers_are_those_that_its_signal_interrupted_wherever_its_stack_i
             "{threads:?}"
         );
     }
-    // perf copies the handler's stack alone.
+    // perf only copies the handler's stack.
     let samples = frames_from(
         program,
         folder.path(),

@@ -1,16 +1,16 @@
-//! What must varid withstand? Each time: a clear line, a recording that perf reads, and an app that does not notice.
+//! Robustness tests: varid prints a clear message, perf can read the recording, and the app is not affected.
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use varid_tests::{App, Libart, Says, compile, record, skip_without_root, testbed};
 
-/// What was said on standard error.
+/// Returns the text on standard error.
 fn complaints(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The program ended well; if not, what it said.
+/// Checks that the program succeeded, or else returns its output.
 fn succeeded(output: &Output) -> Result<()> {
     ensure!(
         output.status.success(),
@@ -21,7 +21,7 @@ fn succeeded(output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// Every address of a session's callchains, with the symbol that perf gives it.
+/// Returns every address of a session's callchains, with its symbol by perf.
 fn symbols(session: &Path) -> Result<String> {
     let output = Command::new("perf")
         .args(["script", "--no-inline", "-F", "ip,sym", "-i"])
@@ -30,7 +30,7 @@ fn symbols(session: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// How many samples perf reads in a session.
+/// Returns the number of samples that perf reads in a session.
 fn samples(session: &Path) -> Result<usize> {
     let file = session.join("perf.data");
     let output = Command::new("perf")
@@ -49,7 +49,7 @@ fn samples(session: &Path) -> Result<usize> {
         .count())
 }
 
-/// `varid record` of a command, ready for further options; whatever it says is captured.
+/// Returns `varid record` of a command, to which options can be added. Its output is captured.
 fn varid_record(session: &Path, options: &[&str]) -> Result<Command> {
     let mut command = testbed()?.varid();
     command.arg("record").args(options).arg("-o").arg(session);
@@ -60,7 +60,7 @@ fn varid_record(session: &Path, options: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-/// A process that is ended with the test, whatever becomes of it.
+/// A process that is ended with the test.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -165,7 +165,7 @@ fn a_vm_killed_in_the_middle_leaves_its_samples() -> Result<()> {
     }
     let folder = tempfile::tempdir()?;
     let session = folder.path().join("s");
-    // The shell kills its own process, which has become the VM, when it has computed for a second (utime, proc(5)).
+    // The shell kills its own process, which has become the VM, after a second of CPU time (utime, proc(5)).
     let app = App::new("truth", "shares", i32::MAX as u32)?.arguments();
     let script = "(while [ \"$(cut -d ' ' -f 14 /proc/$$/stat)\" -lt 100 ]; do sleep 0.1; done; kill -KILL $$) & exec \"$@\"";
     let output = varid_record(&session, &["-F", "997"])?
@@ -231,7 +231,7 @@ fn hundreds_of_threads_that_come_and_go_are_followed() -> Result<()> {
     if skip_without_root("withstands") {
         return Ok(());
     }
-    // Three workers a round, one round after the other: their ids are used again and again.
+    // Three workers per round, one round after the other, so that their ids are reused.
     let recording = record(&App::new("truth", "threads", 1)?, &["-F", "997"])?;
     samples(&recording.session())?;
     let recording = record(&App::new("truth", "run", 200)?, &["-F", "997"])?;
@@ -367,7 +367,7 @@ fn limits_of_files_and_of_memory_are_a_line_and_not_varid_s_death() -> Result<()
     Ok(())
 }
 
-/// A small file system, unmounted when it goes.
+/// A small file system, which is unmounted when this is dropped.
 struct Mounted(std::path::PathBuf);
 
 impl Mounted {
@@ -383,7 +383,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Whoever runs the tests sees a folder that cannot be removed if this fails.
+        // On failure, the folder cannot be removed, and the user sees that.
         let _ = Command::new("umount").arg(&self.0).status();
     }
 }
@@ -394,9 +394,9 @@ fn a_user_without_rights_gets_a_clear_error_or_the_fallback() -> Result<()> {
         return Ok(());
     }
     let folder = tempfile::tempdir()?;
-    // A place that nobody may write to and run from.
+    // The user nobody can write and execute in this folder.
     let varid = folder.path().join("varid");
-    // By another process: a child of another test's cannot have it open for writing still.
+    // Copied by another process: otherwise a child of another test could still have the file open for writing.
     let mut copy = Command::new("cp");
     let mut permit = Command::new("chmod");
     copy.arg(testbed()?.release.join("varid")).arg(&varid);
@@ -488,9 +488,10 @@ fn hostile_tunnels_disturb_neither_varid_nor_the_app() -> Result<()> {
     Ok(())
 }
 
-/// A library of ART of no known build, broken in some way: varid derives the layout of such a library from its code.
+/// Returns broken variants of an unknown build of ART's library. varid derives the layout of such a library from its
+/// code.
 fn broken_libraries() -> Result<Vec<(String, Vec<u8>)>> {
-    /// What precedes a build-id of 20 bytes: the note's sizes, its type, its name.
+    /// The bytes before a build-id of 20 bytes: the note's sizes, type and name.
     const NOTE: &[u8] = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0";
     const FLIPPED: usize = 20_000;
     let mut whole = std::fs::read(Libart::KNOWN)?;
@@ -502,7 +503,7 @@ fn broken_libraries() -> Result<Vec<(String, Vec<u8>)>> {
         ("header".to_owned(), whole[..64].to_vec()),
     ];
     let mut endless = whole.clone();
-    // Sections: as many as can be, at the end of the address space.
+    // The maximum number of sections, at the end of the address space.
     endless[0x28..0x30].copy_from_slice(&(u64::MAX - 64).to_le_bytes());
     endless[0x3c..0x40].copy_from_slice(&[0xff; 4]);
     libraries.push(("sections".to_owned(), endless));
@@ -513,7 +514,7 @@ fn broken_libraries() -> Result<Vec<(String, Vec<u8>)>> {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
             let at = (state >> 33) as usize % flipped.len();
-            // The header stays that of a library: else nothing more is read.
+            // The ELF header is preserved. Otherwise nothing more would be read.
             if at >= 64 {
                 flipped[at] ^= (state >> 24) as u8;
             }

@@ -1,18 +1,19 @@
-//! Does the kernel module do on a 32-bit board, whose kernel takes no BPF program of ours, what BPF does elsewhere?
+//! Tests that the kernel module on a 32-bit board does what BPF does elsewhere. That kernel accepts none of varid's BPF
+//! programs.
 
 use anyhow::{Context, Result, ensure};
 use varid_tests::{App, Board, Processor, board_with_module};
 
 const TEST: &str = "armv7";
 
-/// The module took the samples of the last session.
+/// Checks that the module delivered the samples of the last session.
 fn is_of_the_module(board: &Board) -> Result<()> {
     let manifest = board.manifest(Board::SESSION)?;
     ensure!(manifest["source"] == "module", "{manifest}");
     Ok(())
 }
 
-/// Each app once: none wrong, and the share of samples whose bytecode is known beyond doubt is what its work lets expect.
+/// Each app runs once without wrong samples, and the share of samples with known bytecode matches the app's work.
 #[test]
 fn every_sample_of_the_dex_vm_is_what_the_registers_say() -> Result<()> {
     let Some(board) = board_with_module(Processor::Armhf, TEST)? else {
@@ -20,7 +21,7 @@ fn every_sample_of_the_dex_vm_is_what_the_registers_say() -> Result<()> {
     };
     board.check(&format!("insmod {}/varid.ko", Board::PROGRAMS))?;
     let mut ahead = 0;
-    // Of cradle's 1,200 samples that is 20 to 30.
+    // Of cradle's 1,200 samples, 20 to 30 have known bytecode.
     for (name, rounds, known) in [("math", 1, 50), ("truth", 10, 25), ("cradle", 30, 0)] {
         let app = App::new(name, "run", rounds)?;
         board.record_there(&app, "-e cycles -F 997")?;
@@ -41,7 +42,7 @@ fn every_sample_of_the_dex_vm_is_what_the_registers_say() -> Result<()> {
     board.kernel_is_content()
 }
 
-/// In the shadow interpreter every method is a native function: the symbol at the ip is the truth.
+/// In the shadow interpreter every method is a native function, so the symbol at the ip is the ground truth.
 #[test]
 fn every_sample_of_the_shadow_interpreter_is_the_method_that_ran() -> Result<()> {
     let Some(board) = board_with_module(Processor::Armhf, TEST)? else {

@@ -1,5 +1,6 @@
-//! Is the layout of an ART that nobody has seen found in its library? Of one whose fields are elsewhere than in any build that varid knows.
-#![cfg(target_arch = "x86_64")] // It is built for that.
+//! Tests that varid derives the layout of an unknown build of ART from its library. Its fields have other offsets than
+//! in any known build.
+#![cfg(target_arch = "x86_64")] // The library is built for x86-64.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use varid_tests::{
 use varid_tunnel::abi::{RULE_LIST, RULE_SIZED};
 use varid_vm::LibraryLayout;
 
-/// Of the fields that are compared, those that the added ones move.
+/// The compared fields that the additional ones move.
 const MOVED: [&str; 11] = [
     "frame_index",
     "frame_insns",
@@ -26,8 +27,8 @@ const MOVED: [&str; 11] = [
     "thread_tid",
 ];
 
-/// The fields that a library shows, by the names of [`varid_tunnel::abi::Layout`]; the frame's registers, to which mterp's register leads, too,
-/// and what the rule of compiled code has.
+/// Returns the fields that a library reveals, by the names of [`varid_tunnel::abi::Layout`], with the frame's
+/// registers, to which mterp's register leads, and the rule of compiled code.
 fn shown(library: &[u8]) -> Result<BTreeMap<String, u16>> {
     let (layout, _) = LibraryLayout::read(library)?.loaded_at(0, 8);
     let of_kind = |kind| {
@@ -116,7 +117,7 @@ fn doctor_says_how_a_changed_build_is_known() -> Result<()> {
         let found = vms.iter().find(|vm| vm["place"] == place.as_str());
         match found.and_then(|vm| vm["what"].as_str()) {
             Some(what) if what.ends_with(&known) => return Ok(()),
-            // It has not begun yet.
+            // The process has not begun yet.
             Some(what) if what.contains("there is nothing yet to check it by") => {}
             None => {}
             Some(what) => anyhow::bail!("{what}"),

@@ -1,9 +1,10 @@
-//! Do the workloads compute the same in compiled code of ART 11? Runs of `golden.txt`, in each way that code comes to run.
+//! Tests that the workloads compute the same results in compiled code of ART 11, for the runs of `golden.txt` and each
+//! kind of code.
 
 use anyhow::{Result, bail, ensure};
 use varid_tests::{App, Code};
 
-/// The runs whose results are known, those of a method by the number of its rounds: lines of PACKAGE METHOD N RESULT.
+/// The runs with known results, which depend on a method's number of rounds: lines of PACKAGE METHOD N RESULT.
 const GOLDEN: &str = include_str!("../../workloads/golden.txt");
 
 #[test]

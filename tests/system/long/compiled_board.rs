@@ -1,12 +1,12 @@
-//! Is every sample on the ARM board in code that ART's compiler wrote ahead of time attributed to the methods that ran?
+//! Tests that every sample on the ARM board in ahead-of-time compiled code is attributed to the correct methods.
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use varid_tests::{App, BoardCode, Scale, board, scale};
 
-/// Runs of a workload's method, and how often it is called so: three seconds of the board's time, of which varid needs one to load its
-/// program.
+/// Runs of a workload's method, and the number of calls. They take three seconds on the board, one of which varid needs
+/// to load its program.
 const WORKLOADS: [(&str, u32, u32); 5] = [
     ("math", 1, 64),
     ("truth", 20, 12),
@@ -15,7 +15,7 @@ const WORKLOADS: [(&str, u32, u32); 5] = [
     ("scene", 8, 12),
 ];
 
-/// What an oracle counts of all workloads in all kinds of code, summed; None: there is no board.
+/// Returns the oracle's counts, summed over all workloads and kinds of code. None without a board.
 fn counted(stack: &str) -> Result<Option<BTreeMap<String, u64>>> {
     let Some(board) = board("compiled code on the board")? else {
         return Ok(None);
@@ -64,7 +64,7 @@ fn every_sample_on_the_board_in_compiled_code_is_what_its_symbols_say() -> Resul
     for what in ["unattributed", "broken stacks"] {
         ensure!(of(what) * 200 < judged, "0.5 % {what}: {all:?}");
     }
-    // Of the workload that throws there are some 1 % of these.
+    // Expected in about 1 % of the samples of the workload that throws.
     for (what, percent) in [("signal stack", 2), ("a thread's stack is touched", 1)] {
         ensure!(of(what) * 100 < judged * percent, "{what}: {all:?}");
     }

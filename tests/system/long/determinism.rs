@@ -1,11 +1,11 @@
-//! Is a run on the board the same each time? What `make board-cost` and `make paper` measure rests on that.
+//! Tests that runs on the board are deterministic. `make board-cost` and `make paper` rely on it.
 
 use anyhow::{Result, ensure};
 use varid_tests::{Processor, run_on_board};
 
 #[test]
 fn two_runs_on_the_board_are_alike_to_the_nanosecond_while_varid_records() -> Result<()> {
-    // What the kernel says of the time, of random numbers and of addresses, and the recording itself, which has all three.
+    // Prints what the kernel shows of time, random numbers and addresses, and the recording, which contains all three.
     let script = "#!/bin/sh
 set -e
 ./varid record -e cycles -o /tmp/session -- ./artvm --timed 2 --dex math.dex --name org.example.math \

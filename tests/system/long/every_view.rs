@@ -1,4 +1,4 @@
-//! Does a recording of each workload, interpreted and compiled, have the same samples in every view and export?
+//! Tests that a recording of each workload, interpreted and compiled, has the same samples in every view and export.
 
 use anyhow::{Result, ensure};
 use std::path::Path;
@@ -9,9 +9,9 @@ use varid_tests::{
 
 /// One event.
 const CLOCK: &[&str] = &["-F", "1999", "-e", "cpu-clock"];
-/// The same, and where threads wait.
+/// One event, with off-CPU time.
 const WAITS: &[&str] = &["-F", "1999", "-e", "cpu-clock", "--off-cpu"];
-/// Several events of all kinds that a machine without a PMU has.
+/// Several events of all kinds that exist without a PMU.
 const EVENTS: &[&str] = &[
     "-F",
     "997",
@@ -20,7 +20,7 @@ const EVENTS: &[&str] = &[
     "--off-cpu",
 ];
 
-/// A workload's method with its rounds, interpreted and compiled, and how it is recorded.
+/// A workload's method with its rounds, interpreted and compiled, and the recording options.
 const RUNS: [(&str, &str, [u32; 2], &[&str]); 8] = [
     ("math", "run", [25, 60], CLOCK),
     ("cradle", "run", [500, 700], CLOCK),
@@ -32,7 +32,7 @@ const RUNS: [(&str, &str, [u32; 2], &[&str]); 8] = [
     ("vm", "run", [6, 6], CLOCK),
 ];
 
-/// Every view and export of a recording is right.
+/// Checks every view and export of a recording.
 fn is_right(what: &str, recording: &Recording) -> Result<()> {
     let session = recording.session();
     let varid = testbed()?.release.join("varid");
@@ -51,7 +51,7 @@ fn is_right(what: &str, recording: &Recording) -> Result<()> {
     Ok(())
 }
 
-/// The comparison of two recordings is right, and its page can be written.
+/// Checks the comparison of two recordings, and that its page can be written.
 fn differs_rightly(what: &str, a: &Recording, b: &Recording) -> Result<()> {
     let (a, b) = (a.session(), b.session());
     let varid = testbed()?.release.join("varid");
@@ -70,7 +70,7 @@ fn differs_rightly(what: &str, a: &Recording, b: &Recording) -> Result<()> {
     Ok(())
 }
 
-/// A page keeps to its policy.
+/// Checks that a page complies with its content security policy.
 fn judge_page(page: &Path) -> Result<()> {
     let oracle = Path::new(env!("CARGO_MANIFEST_DIR")).join("oracle/html_report.py");
     let mut python = std::process::Command::new("python3");

@@ -1,4 +1,5 @@
-//! Does Go's pprof read what varid exports, with its labels? Does a server of OpenTelemetry's profiles service?
+//! Tests that Go's pprof reads varid's exports with their labels, and that a server of OpenTelemetry's profiles service
+//! accepts them.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -6,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use varid_tests::{App, printed, record, report_by_symbol, skip_without_root, skipped, testbed};
 
-/// `go tool pprof -top` with further options: rows of FLAT FLAT% SUM% CUM CUM% NAME.
+/// Runs `go tool pprof -top` with further options. It prints rows of FLAT FLAT% SUM% CUM CUM% NAME.
 fn top(file: &Path, options: &[&str]) -> Result<Vec<(u64, String)>> {
     let mut pprof = Command::new("go");
     pprof.args(["tool", "pprof", "-top", "-unit=count", "-nodefraction=0"]);
@@ -45,7 +46,7 @@ fn pprof_has_the_methods_and_layers_of_the_report() -> Result<()> {
     let mut compared = 0;
     for row in rows.iter().take(30) {
         let name = row["symbol"].as_str().context("no name")?;
-        // pprof leaves out what is in angle brackets.
+        // pprof omits text in angle brackets.
         if name.contains(['<', '(']) {
             continue;
         }

@@ -1,11 +1,11 @@
-//! Does an HTML report do in a browser what it says, and show what the text report and annotations have?
+//! Tests an HTML report in a browser, and compares it with the text report and annotations.
 
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::Command;
 use varid_tests::{App, judge, printed, record, skip_without_root, skipped, testbed};
 
-/// Whether there is what the test needs; why not is said.
+/// Returns true if the dependencies of the test are present. Otherwise prints the reason.
 fn can_run(test: &str) -> bool {
     if skip_without_root(test) {
         return false;
@@ -74,7 +74,7 @@ fn a_method_s_code_is_that_of_annotate_and_each_event_has_its_samples() -> Resul
     let mut python = Command::new("python3");
     python.arg("-B").arg(tests.join("browser/code.py"));
     python.arg(&page);
-    // Native code with functions that were compiled into it, and bytecode.
+    // Native code with inlined functions, and bytecode.
     for method in ["raster_fill_circle", "FixedPoint.mul"] {
         let annotation = with_sources(&["annotate", method, "--format", "json"])?;
         let file = folder.path().join(method);

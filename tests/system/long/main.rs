@@ -1,4 +1,4 @@
-//! Tests that are too slow for each change: other boards, the kernel module, boots of their own.
+//! Tests that are too slow for each change: other boards, the kernel module, separate boots.
 
 mod armv7;
 mod changed;

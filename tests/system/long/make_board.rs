@@ -1,4 +1,4 @@
-//! Does `make board` show the profile of an app on a board that it boots itself?
+//! Tests that `make board` shows the profile of an app on a board that it boots itself.
 
 use anyhow::{Context, Result, ensure};
 use std::os::unix::process::CommandExt;
@@ -8,7 +8,7 @@ use varid_tests::{MATH, board, testbed};
 #[test]
 fn make_board_shows_the_app_s_profile_and_leaves_nothing_running() -> Result<()> {
     let home = tempfile::tempdir()?;
-    // It boots the board of the other tests, if that can be made.
+    // It boots the same board as the other tests, if that can be made.
     if board("make board")?.is_none() {
         return Ok(());
     }
@@ -37,7 +37,7 @@ fn make_board_shows_the_app_s_profile_and_leaves_nothing_running() -> Result<()>
         );
     }
     for process in std::fs::read_dir("/proc")?.flatten() {
-        // Who has ended meanwhile is not running.
+        // The process may have ended meanwhile.
         let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
         let mut behind_the_name = stat.rsplit(") ").next().unwrap_or_default().split(' ');
         ensure!(

@@ -1,4 +1,4 @@
-//! Does the kernel module do on the board what the BPF program does, and does it leave no trace?
+//! Tests that the kernel module on the board does what the BPF program does, and leaves nothing behind.
 
 use anyhow::{Result, ensure};
 use std::collections::BTreeSet;
@@ -6,11 +6,11 @@ use varid_tests::{App, Board, Methods, Processor, board_with_module, methods_by_
 
 const TEST: &str = "module";
 
-/// Cycles of the soak here; `make board-module-soak` has the 10,000.
+/// Cycles of the soak test here. `make board-module-soak` runs 10,000.
 const CYCLES: u32 = 30;
 
-/// A shell function that runs an app as a process which two sessions wait for: one by BPF, one by the module.
-/// At a fixed period: of two counters at a rate, the emulated PMU gives the second one fewer interrupts, whoever opened it.
+/// Returns a shell function that runs an app for which two sessions wait: one by BPF, one by the module. The period is
+/// fixed because, with two counters at a rate, the emulated PMU gives the second one fewer interrupts.
 fn both_record(session: &str) -> String {
     let record = |shim: &str, session: &str| {
         format!(
@@ -58,7 +58,8 @@ fn the_module_and_bpf_are_right_of_the_same_run_and_give_the_same_shares() -> Re
     };
     let (by_module, module) = judged(session, "module")?;
     let (by_bpf, bpf) = judged(&format!("{session}.bpf"), "bpf")?;
-    // The same cycles, a sample for each million; whose it is where the app is interrupted, is chance: one in a hundred more or fewer.
+    // Both sample the same cycles, one sample per million. The task that is interrupted varies by chance: about one in
+    // a hundred more or fewer.
     ensure!(
         by_module.abs_diff(by_bpf) * 20 < by_module,
         "{by_module} samples by the module, {by_bpf} by BPF"
@@ -72,9 +73,10 @@ fn the_module_and_bpf_are_right_of_the_same_run_and_give_the_same_shares() -> Re
         let of = |methods: &Methods| methods.get(name).map_or(0.0, |n| *n as f64);
         (name, of(&module), of(&bpf))
     });
-    // Of fewer samples the normal distribution says little.
+    // The normal distribution is a poor approximation for fewer samples.
     let compared: Vec<_> = counts.filter(|(_, a, b)| a + b >= 20.0).collect();
-    // By chance one run in a thousand million has a method beyond: 2 exp(-x*x/2) is more than what lies beyond x standard deviations.
+    // By chance, one run in a thousand million has a method beyond the bound: 2 exp(-x*x/2) exceeds the probability
+    // beyond x standard deviations.
     let beyond = 1e-9 / compared.len() as f64;
     let deviations = (-2.0 * (beyond / 2.0).ln()).sqrt();
     for (name, a, b) in compared {
@@ -88,8 +90,8 @@ fn the_module_and_bpf_are_right_of_the_same_run_and_give_the_same_shares() -> Re
     board.kernel_is_content()
 }
 
-/// In the shadow interpreter, and in the VM that keeps its frames as Dalvik does, every method is a native function: the symbol at
-/// the ip is the truth.
+/// In the shadow interpreter and in the VM with Dalvik's frames, every method is a native function, so the symbol at
+/// the ip is the ground truth.
 #[test]
 fn every_sample_of_the_module_is_the_method_that_ran() -> Result<()> {
     let Some(board) = board_with_module(Processor::Arm64, TEST)? else {
@@ -123,7 +125,7 @@ fn a_killed_daemon_leaves_nothing_and_many_lives_neither() -> Result<()> {
         return Ok(());
     };
     let programs = Board::PROGRAMS;
-    // Killed once its session lives, which the manifest says.
+    // Killed once its session is running, according to the manifest.
     board.check(&format!(
         "cd {programs}; rm -rf killed; insmod varid.ko
         ./varid record --shim module -o killed -- sh -c 'yes >/dev/null' & varid=$!

@@ -1,14 +1,15 @@
-//! Is a PMU whose interrupt does not arrive found out? Truth is what perf counts of the same deterministic program, without sampling.
+//! Tests that a PMU without a working interrupt is detected. The ground truth is perf's count of the same deterministic
+//! program, without sampling.
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::Command;
 use varid_tests::{Processor, printed, run_on_other_board};
 
-/// A loop of busybox's shell: some 178 million cycles of user code.
+/// A loop of busybox's shell, about 178 million cycles of user code.
 const WORK: &str = "/bin/busybox sh -c 'i=0; while [ $i -lt 6000 ]; do i=$((i+1)); done'";
 
-/// What is asked of a board whose PMU's interrupt is wired to nothing.
+/// The commands on a board whose PMU interrupt is not connected.
 const JOB: &str = r#"#!/bin/sh
 exec 2>&1
 export VARID_HOME=/tmp/varid
@@ -23,7 +24,7 @@ perf record -q -e cycles:u -o /tmp/perf.data -- WORK
 echo "perf has $(perf script -i /tmp/perf.data | wc -l) samples"
 "#;
 
-/// The board's own device tree, with the PMU at another line than its interrupt.
+/// Makes the board's own device tree, with the PMU at a wrong interrupt line.
 fn deaf_tree(tree: &Path) -> Result<()> {
     let dump = format!("virt,gic-version=3,dumpdtb={}", tree.display());
     let board = "-cpu cortex-a57,pmu=on -m 1024 -smp 1 -nodefaults -nographic";

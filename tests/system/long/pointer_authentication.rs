@@ -1,6 +1,8 @@
-//! Are stacks whose return addresses are signed unwound, by DWARF and by frame pointers, on a processor that checks them?
+//! Tests unwinding of stacks with signed return addresses, by DWARF and by frame pointers, on a processor that checks
+//! them.
 //!
-//! Truth is the program's: each of its levels is called by one other, so the level of an instruction tells all callers.
+//! The program is the ground truth: each of its levels has one caller, so the level of an instruction determines all
+//! callers.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -8,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use varid_tests::{Processor, run_on_other_board};
 
-/// How the program is compiled, by what leads from a frame of it to its caller's.
+/// The builds of the program, named by what leads from a frame to its caller.
 const BUILDS: [(&str, &[&str]); 2] = [
     (
         "dwarf",
@@ -24,7 +26,7 @@ const BUILDS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// The callers of the outermost level: the program's, and those that the C library calls it by.
+/// The callers of the outermost level: functions of the program and of the C library.
 const BEGINNING: [&str; 4] = [
     "main",
     "__libc_start_call_main",
@@ -32,7 +34,7 @@ const BEGINNING: [&str; 4] = [
     "_start",
 ];
 
-/// Each stack, leaf first, on a line of its own, with how many samples have it.
+/// Prints each stack, leaf first, on a line of its own, with its number of samples.
 const JOB: &str = r#"#!/bin/sh
 exec 2>&1
 export VARID_HOME=/tmp/varid
@@ -44,7 +46,7 @@ for build in dwarf frames; do
 done
 "#;
 
-/// The program, compiled so.
+/// Compiles the program.
 fn build(folder: &Path, name: &str, options: &[&str]) -> Result<PathBuf> {
     let program = folder.join(format!("signed-{name}"));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("native/signed.c");
@@ -68,11 +70,11 @@ fn build(folder: &Path, name: &str, options: &[&str]) -> Result<PathBuf> {
 /// Samples of the program's levels.
 #[derive(Debug, Default)]
 struct Counts {
-    /// Those with all callers, and nothing else.
+    /// With all callers, and no other frames.
     whole: u64,
-    /// Those of the last level, which has no frame, among them.
+    /// Those in the last level, which has no frame. They are included in `whole`.
     frameless: u64,
-    /// Those of the program's beginning and end.
+    /// In the start and end of the program.
     outside: u64,
     /// The others by their stack.
     others: BTreeMap<String, u64>,
@@ -102,7 +104,7 @@ fn signed_return_addresses_lead_to_the_callers_on_a_processor_that_checks_them()
     let differs = || {
         let programs = BUILDS.map(|(name, options)| build(folder.path(), name, options));
         let programs = programs.into_iter().collect::<Result<Vec<_>>>()?;
-        // Signed by another function than the architecture's, which takes QEMU most of its time.
+        // Signed by an implementation-defined algorithm. The architected one would take most of QEMU's time.
         Ok((programs, vec!["-cpu".into(), "max,pauth-impdef=on".into()]))
     };
     let job = run_on_other_board(Processor::Arm64, "pointer_authentication", JOB, differs)?;
@@ -134,7 +136,7 @@ fn signed_return_addresses_lead_to_the_callers_on_a_processor_that_checks_them()
             "{build}: {counts:?}"
         );
         ensure!(counts.outside * 20 < counts.whole, "{build}: {counts:?}");
-        // Where a frame is being made or left, its frame pointer is not there to lead on.
+        // While a frame is set up or torn down, its frame pointer cannot be followed.
         let tolerated = if build == "dwarf" {
             0
         } else {
@@ -151,7 +153,7 @@ fn signed_return_addresses_lead_to_the_callers_on_a_processor_that_checks_them()
         else {
             continue;
         };
-        // Behind a progress bar: SIGNED of ALL return addresses are signed. The C library's are not.
+        // Printed behind a progress bar: SIGNED of ALL return addresses are signed. Those of the C library are not.
         let of = |back: usize| -> Result<u64> {
             let digits = words[at - back].trim_start_matches(|c: char| !c.is_ascii_digit());
             Ok(digits.parse()?)

@@ -1,5 +1,6 @@
-//! Are waits and probes on the board what they are? Its kernel has kprobes, which the host's may lack, and an older verifier. Truth is how long the
-//! app says that it sleeps, how often it calls, and what the kernel counts of the writes of a process.
+//! Tests off-CPU time and probes on the board. Its kernel has kprobes, which the host's may lack, and an older
+//! verifier. The ground truth is the app's own sleep times and number of calls, and the kernel's count of a process's
+//! writes.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -21,7 +22,7 @@ fn threads_on_the_board_wait_in_their_methods() -> Result<()> {
         let expected = u64::from(ROUNDS) * sleeps;
         let waited = of(&report, &method, "total_period")? / 1_000_000;
         println!("{method} waited {waited} ms on the board");
-        // A turn may be late where others want the processor.
+        // A turn may be late on a busy machine.
         ensure!(
             (expected..=expected + expected / 4).contains(&waited),
             "{report}"
@@ -60,7 +61,7 @@ fn a_uprobe_on_the_board_has_the_methods_that_called() -> Result<()> {
     let hits = hits.as_u64().context("samples")?;
     let naps = total(&report, "org.example.waits.Naps.nap20")?;
     println!("uprobe on the board: {hits} hits, {naps} of them below nap20");
-    // The first may come before the VM is known.
+    // The first hits may precede the detection of the VM.
     let rounds = u64::from(ROUNDS);
     ensure!(
         hits >= 2 * rounds && (rounds - 1..=rounds).contains(&naps),
@@ -75,7 +76,7 @@ fn a_kprobe_on_the_board_is_hit_by_each_write() -> Result<()> {
         return Ok(());
     };
     let (programs, session) = (Board::PROGRAMS, Board::SESSION);
-    // The shell's counts include those of its children that have ended.
+    // The shell's counts include its children that have ended.
     let work = "dd if=/dev/zero of=/dev/null bs=1 count=500 2> /dev/null; cat /proc/$$/io";
     let said = board.check(&format!(
         "rm -rf {session}
@@ -94,7 +95,7 @@ fn a_kprobe_on_the_board_is_hit_by_each_write() -> Result<()> {
     let report = report_by_symbol(&here)?;
     let hits = total(&report, "vfs_write")?;
     println!("kprobe on the board: {hits} hits, {writes} writes before the last");
-    // What prints the count writes, too.
+    // Printing the count is a write, too.
     ensure!(
         (writes..=writes + 4).contains(&hits),
         "{hits} hits of {writes} writes: {report}"
@@ -102,7 +103,7 @@ fn a_kprobe_on_the_board_is_hit_by_each_write() -> Result<()> {
     Ok(())
 }
 
-/// Records an app whose frames the kernel must be able to walk.
+/// Records an app. The kernel must be able to walk its frames.
 fn walked(board: &Board, app: &App, options: &[&str]) -> Result<Recording> {
     let recording = board.record(app, options)?;
     let said = recording.stderr();
@@ -110,12 +111,12 @@ fn walked(board: &Board, app: &App, options: &[&str]) -> Result<Recording> {
     Ok(recording)
 }
 
-/// How many samples have this function in their stacks.
+/// Returns the number of samples with this function in their stacks.
 fn total(report: &Value, symbol: &str) -> Result<u64> {
     of(report, symbol, "total")
 }
 
-/// A number of the row of a function.
+/// Returns a number of a function's row.
 fn of(report: &Value, symbol: &str, what: &str) -> Result<u64> {
     let number = &row_of(report, symbol)?[what];
     number.as_u64().with_context(|| what.to_owned())

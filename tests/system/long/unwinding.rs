@@ -1,10 +1,10 @@
-//! Are native stacks on the ARM board unwound as they were?
+//! Tests unwinding of native stacks on the ARM board.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use varid_tests::{App, Board, Libart, Says, board};
 
-/// Debian's library there.
+/// Debian's library for the board.
 const LIBART: &str = "/usr/lib/aarch64-linux-gnu/android/libart.so.0";
 
 #[test]
@@ -12,7 +12,7 @@ fn stacks_on_arm64_are_unwound_as_perf_unwinds_them_or_better() -> Result<()> {
     let Some(board) = board("unwinding")? else {
         return Ok(());
     };
-    // Nothing is known of this one's frames: what is recorded is the native stack through the interpreter.
+    // The frames of this build are unknown, so the recording has the native stack through the interpreter.
     let folder = tempfile::tempdir()?;
     let debian = folder.path().join("libart.so.0");
     board.pull(LIBART, &debian)?;
@@ -34,8 +34,8 @@ fn stacks_on_arm64_are_unwound_as_perf_unwinds_them_or_better() -> Result<()> {
     println!("unwinding on arm64: {sum:?}");
     let of = |name: &str| sum.get(name).copied().unwrap_or(0);
     ensure!(of("samples") > 200, "{sum:?}");
-    // Of two or three in a hundred the machine code says that no chain can be: varid and perf follow the same unwind information. Of
-    // some 370 samples that is ten, and by chance never a tenth.
+    // In two or three of a hundred samples, the chain is impossible according to the machine code: varid and perf use
+    // the same unwind information. In about 370 samples that is ten, and by chance never a tenth.
     ensure!(of("equal and right") * 10 > of("samples") * 9, "{sum:?}");
     ensure!(of("unpaired") * 20 < of("samples"), "{sum:?}");
     Ok(())

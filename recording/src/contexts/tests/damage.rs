@@ -1,11 +1,11 @@
-//! A file that is cut or damaged has what comes before, and says so.
+//! Tests that a cut or damaged file has everything before the damage, and reports it.
 
 use super::chunk::{CHUNK_HEAD, ChunkHead, ChunkKind, FILE_HEAD, put_chunk};
 use super::*;
 use crate::error::Error;
 use varid_model::{CodeUnits, Tid};
 
-/// A file with chunks of every kind, several of most.
+/// Makes a file with chunks of every kind, several of most.
 fn example() -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = writer(dir.path(), 2);
@@ -56,7 +56,7 @@ fn read_in(dir: &Path, bytes: &[u8]) -> crate::Result<Contexts> {
     reader::read(dir).map(Option::unwrap)
 }
 
-/// Where chunks end.
+/// Returns the offsets of the chunks' ends.
 fn ends(bytes: &[u8]) -> Vec<usize> {
     let mut ends = vec![FILE_HEAD];
     while let Some(head) = bytes[ends[ends.len() - 1]..].first_chunk() {
@@ -66,7 +66,7 @@ fn ends(bytes: &[u8]) -> Vec<usize> {
     ends
 }
 
-/// What a part of the file has is the beginning of what the file has.
+/// Asserts that the part is a prefix of the whole.
 fn assert_prefix(part: &Contexts, all: &Contexts) {
     assert!(all.counters().starts_with(part.counters()));
     assert!(all.methods().starts_with(part.methods()));
@@ -95,7 +95,7 @@ fn a_file_that_is_cut_anywhere_has_what_comes_before() {
         assert_prefix(&part, &all);
         assert!(part.nodes().len() >= nodes, "cut at {cut}");
         nodes = part.nodes().len();
-        // Where a chunk ends, only the missing ends of processes tell.
+        // At the end of a chunk, only the missing ends of processes show the cut.
         let is_whole = ends[1..].contains(&cut);
         assert_eq!(part.damage().is_none(), is_whole, "cut at {cut}");
         let at = ends.iter().rev().find(|end| **end <= cut);
@@ -151,7 +151,7 @@ fn another_file_and_another_version_are_errors() {
     }
 }
 
-/// A file of a process with a method and a node, and one more chunk.
+/// Reads a file with a process, a method and a node, followed by one more chunk.
 fn followed_by(kind: u8, payload: &[u8]) -> Contexts {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = writer(dir.path(), 1);
@@ -162,7 +162,7 @@ fn followed_by(kind: u8, payload: &[u8]) -> Contexts {
     let mut bytes = std::fs::read(dir.path().join(CONTEXTS_DATA)).unwrap();
     let start = bytes.len();
     put_chunk(&mut bytes, ChunkKind::Nodes, payload);
-    // Any other kind, with its checksum.
+    // The chunk may have any kind, with a valid checksum.
     let mut sum = crc32fast::Hasher::new();
     sum.update(&[kind]);
     sum.update(&bytes[start + 1..start + 5]);

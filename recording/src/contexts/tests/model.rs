@@ -1,4 +1,4 @@
-//! Whatever is added is read again.
+//! Property test: all parts that are added are read again.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use super::*;
 
 const COUNTERS: u32 = 3;
 
-/// A part that is added. References are taken modulo what is there.
+/// A part to add. References are taken modulo the number of existing parts.
 #[derive(Debug, Clone)]
 enum Part {
     Process(u32, String),
@@ -31,7 +31,7 @@ enum Part {
 }
 
 fn part() -> impl Strategy<Value = Part> {
-    // Few addresses, so that methods are shared; and differences of all sizes.
+    // Few addresses, so that nodes share methods, and differences of all sizes.
     let address = prop_oneof![0..20u64, any::<u64>()];
     let number = || (any::<u64>(), 0..64u32).prop_map(|(number, shift)| number >> shift);
     let name = "[a-z/;()äß]{0,12}";
@@ -57,11 +57,11 @@ fn part() -> impl Strategy<Value = Part> {
     ]
 }
 
-/// What was added, kept as simply as can be.
+/// The added parts, stored in the simplest form.
 #[derive(Default)]
 struct Model {
     processes: Vec<ContextProcess>,
-    /// Those that have not ended.
+    /// The processes that have not ended.
     open: Vec<Pid>,
     methods: Vec<ContextMethod>,
     sites: Vec<ContextSite>,
@@ -69,11 +69,11 @@ struct Model {
     counts: BTreeMap<(u32, u32, Option<u32>), u64>,
     switches: Vec<ThreadSwitch>,
     traces: Vec<(Pid, Option<Tid>, Vec<u8>)>,
-    /// The method of an address.
+    /// The method at each address.
     at: HashMap<(Pid, Address), MethodId>,
 }
 
-/// Takes one of the things that are there.
+/// Selects one of the existing parts.
 fn one<T: Copy>(of: &[T], number: usize) -> Option<T> {
     of.get(number.checked_rem(of.len())?).copied()
 }
@@ -83,7 +83,7 @@ fn number(of: usize, number: u32) -> Option<u32> {
 }
 
 impl Model {
-    /// Adds a part to both, if what it refers to is there.
+    /// Adds a part to both the model and the writer, if the parts that it refers to exist.
     fn add(&mut self, writer: &mut ContextWriter, part: Part) -> Option<()> {
         match part {
             Part::Process(pid, vm) => self.add_process(writer, Pid::new(pid), vm),
@@ -265,7 +265,7 @@ proptest! {
         let mut writer = writer(dir.path(), COUNTERS);
         let mut model = Model::default();
         for part in parts {
-            // Without what it refers to it is not added.
+            // A part whose references are missing is not added.
             let _ = model.add(&mut writer, part);
         }
         writer.finish().unwrap();

@@ -1,9 +1,9 @@
-//! How much of the disk contexts take.
+//! Tests how much disk space contexts take.
 
 use super::*;
 use varid_model::{CodeUnits, Pid};
 
-/// Numbers that are the same each time (an LCG of 64 bits, its upper half).
+/// Reproducible pseudo-random numbers (the upper half of a 64-bit LCG).
 struct Numbers(u64);
 
 impl Numbers {
@@ -17,8 +17,8 @@ fn size(dir: &Path) -> u64 {
     dir.join(CONTEXTS_DATA).metadata().unwrap().len()
 }
 
-/// A tree as a VM makes it: methods of 10 to 200 code units, each with six sites. Calls and returns come at random, at most 60 deep. Three
-/// of four calls are of a method nearby.
+/// Writes a tree like that of a VM: methods of 10 to 200 code units, each with six sites. Calls and returns are random,
+/// at most 60 deep. Three of four calls go to a nearby method.
 #[test]
 fn a_node_takes_less_than_ten_bytes() {
     const METHODS: u64 = 10_000;
@@ -62,12 +62,12 @@ fn a_node_takes_less_than_ten_bytes() {
             stack.pop();
         }
         let (parent, caller) = stack[stack.len() - 1];
-        // Most calls stay near: methods of a class lie together.
+        // Most calls are local because the methods of a class are adjacent.
         let callee = match numbers.below(4) {
             0 => numbers.below(METHODS),
             _ => (caller + numbers.below(40)) % METHODS,
         };
-        // Counts are read ten times.
+        // Counts are read ten times in all.
         time += u64::from(number % (NODES / 10) == 0) * 5_000_000_000;
         let node = ContextNode {
             parent: Some(parent),
@@ -97,7 +97,7 @@ fn a_node_takes_less_than_ten_bytes() {
     assert_eq!(read_folder(dir.path()).nodes().len() as u64, NODES);
 }
 
-/// What a session of `count-calls` writes.
+/// Writes what a session of `count-calls` writes.
 #[test]
 fn only_counts_that_change_are_written_again() {
     const METHODS: u32 = 5_000;

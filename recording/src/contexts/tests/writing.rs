@@ -1,4 +1,4 @@
-//! What can be added, what survives a full disk.
+//! Tests which parts can be added, and what survives a full disk.
 
 use super::*;
 use crate::error::Error;

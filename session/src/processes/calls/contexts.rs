@@ -1,4 +1,4 @@
-//! Writes what VMs have counted into the session's contexts.data, also of processes that have ended.
+//! Writes the counts of VMs into the session's contexts.data, including those of processes that have ended.
 
 use super::counting::{Counting, counters};
 use crate::recorder::{Recorder, RecorderError};
@@ -6,21 +6,22 @@ use std::collections::{HashMap, VecDeque};
 use varid_model::Pid;
 use varid_recording::ContextWriter;
 
-/// The session's contexts.data, from the first read of counts on.
+/// The session's contexts.data. It is created when counts are first read.
 #[derive(Debug, Default)]
 pub struct CallContexts {
     writer: Option<ContextWriter>,
-    /// Processes that have ended or executed another program, until their last counts are written.
+    /// Processes that have ended or executed another program, and whose last counts are not written yet.
     ended: VecDeque<(Pid, Counting)>,
 }
 
 impl CallContexts {
-    /// A process has ended, or executes another program. What it has counted is written next.
+    /// Handles the exit or exec of a process. Its counts are written next.
     pub fn end(&mut self, pid: Pid, counting: Counting) {
         self.ended.push_back((pid, counting));
     }
 
-    /// Adds the new methods of all processes. Those that have ended come first: another program may count in the same process.
+    /// Adds the new methods of all processes. Ended processes come first because another program may count in the same
+    /// process.
     pub fn add_methods(
         &mut self,
         vms: &mut HashMap<Pid, Counting>,
@@ -40,7 +41,7 @@ impl CallContexts {
         Ok(())
     }
 
-    /// Writes the counts that have changed, and new methods. The `last` call completes the file.
+    /// Writes changed counts and new methods. The `last` call completes the file.
     pub fn write(
         &mut self,
         vms: &mut HashMap<Pid, Counting>,

@@ -1,4 +1,4 @@
-//! Reads what one VM has counted, names its methods, and writes both into the session's contexts.data.
+//! Reads the counts of one VM, names its methods, and writes both into the session's contexts.data.
 
 use super::missing::Missing;
 use crate::processes::tracked::Tracked;
@@ -12,10 +12,10 @@ use varid_tunnel::calls::{CallsFile, Counted};
 use varid_tunnel::control::ControlPage;
 use varid_vm::{ManagedProcess, Method};
 
-/// What VMs count of each method, in the order of [`values`].
+/// The counters of each method, in the order of [`values`].
 const COUNTERS: [&str; 3] = ["calls", "returns", "unwinds"];
 
-/// The counters of a session's contexts.data.
+/// Returns the counters of a session's contexts.data.
 pub fn counters() -> Vec<ContextCounter> {
     let counter = |name: &str| ContextCounter {
         name: name.to_owned(),
@@ -27,33 +27,33 @@ pub fn counters() -> Vec<ContextCounter> {
 /// A VM that counts.
 #[derive(Debug)]
 pub struct Counting {
-    /// The number of the session that it counts for. It counts from zero when it is given another number.
+    /// The number of the session for which the VM counts. A new number resets the counts.
     pub session: u64,
     /// The name of the VM and its build.
     vm: String,
-    /// None: another profiler holds it, or it cannot be opened. There is a note of that.
+    /// None if another profiler holds the control page, or it cannot be opened. A note says so.
     pub control: Option<ControlPage>,
     pub file: Option<CallsFile>,
     pub counted: Counted,
-    /// For each entry of the counts: its method. None: it could not be named.
+    /// The method of each entry of the counts. None if it could not be named.
     methods: Vec<Option<NamedMethod>>,
-    /// For each of these that is in contexts.data: what is there.
+    /// The state of each method in contexts.data. None if it has no name there.
     written: Vec<Option<WrittenCounts>>,
-    /// The process is in contexts.data.
+    /// Whether contexts.data has the process.
     is_listed: bool,
 }
 
-/// A method by its address in samples.
+/// A method, identified by its address in samples.
 #[derive(Debug, Clone, Copy)]
 struct NamedMethod {
     address: Address,
-    /// Since when the address means the method.
+    /// The time from which the address belongs to the method.
     time: MonotonicNs,
-    /// The length of its bytecode; None: it has none.
+    /// The length of the method's bytecode. None if it has no bytecode.
     code: Option<CodeUnits>,
 }
 
-/// What contexts.data has of a method.
+/// The node and the latest values of a method in contexts.data.
 #[derive(Debug, Clone, Copy)]
 struct WrittenCounts {
     node: NodeId,
@@ -61,7 +61,7 @@ struct WrittenCounts {
 }
 
 impl Counting {
-    /// A VM that has been told to count for this session, by its control page.
+    /// Makes a VM that counts for this session. Its control page holds the order.
     pub fn new(session: u64, vm: String, control: Option<ControlPage>) -> Self {
         Self {
             session,
@@ -78,7 +78,7 @@ impl Counting {
     /// Reads the counts, if they are this session's.
     pub fn read(&mut self) {
         match self.file.as_ref().map(CallsFile::read) {
-            // 0: the VM counts from its start on, and has not read the session's number yet.
+            // 0: the VM has counted since its start, and has not read the session's number yet.
             Some(Ok(counted)) if [self.session, 0].contains(&counted.session) => {
                 self.counted = counted;
             }
@@ -87,7 +87,7 @@ impl Counting {
         }
     }
 
-    /// Finds the methods of the entries that are new, and writes the names of their addresses.
+    /// Finds the methods of new entries, and writes the names of their addresses.
     pub fn name(
         &mut self,
         tracked: &mut Tracked,
@@ -133,7 +133,7 @@ impl Counting {
         Ok(())
     }
 
-    /// Writes the counts that have changed. Those of a method that is left out are 0.
+    /// Writes the counts that have changed. Excluded methods have counts of 0.
     pub fn write_counts(&mut self, contexts: &mut ContextWriter) -> Result<(), RecorderError> {
         for (call, written) in self.counted.calls.iter().zip(&mut self.written) {
             let Some(WrittenCounts {
@@ -158,7 +158,7 @@ impl Counting {
         Ok(())
     }
 
-    /// Writes what is not written yet, and the end of the process.
+    /// Writes new methods and counts, and the end of the process.
     pub fn end(&mut self, pid: Pid, contexts: &mut ContextWriter) -> Result<(), RecorderError> {
         self.add_methods(pid, contexts)?;
         self.write_counts(contexts)?;
@@ -168,7 +168,7 @@ impl Counting {
         Ok(())
     }
 
-    /// Why not all calls are in the counts.
+    /// Returns the reasons why counts are incomplete, if they are.
     fn incomplete(&self) -> Option<String> {
         let [(_, uncounted), _, (_, unnamed)] = self.missing();
         let reasons = [
@@ -185,7 +185,7 @@ impl Counting {
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
-    /// How many events are missing, by the reason.
+    /// Returns the number of missing events by reason.
     pub fn missing(&self) -> [(Missing, u64); 3] {
         let unnamed = self.counted.calls.iter().enumerate();
         let unnamed = unnamed
@@ -219,7 +219,7 @@ impl NamedMethod {
     }
 }
 
-/// The values of the counters of a method.
+/// Returns the values of a method's counters.
 fn values(call: &Call) -> [u64; COUNTERS.len()] {
     match call.flags & abi::CALL_LEFT_OUT == 0 {
         true => [call.invokes, call.returns, call.unwinds],
@@ -227,13 +227,13 @@ fn values(call: &Call) -> [u64; COUNTERS.len()] {
     }
 }
 
-/// How many calls, returns and unwinds a method has.
+/// Returns the number of calls, returns and unwinds of a method.
 fn events(call: &Call) -> u64 {
     let ends = call.returns.saturating_add(call.unwinds);
     call.invokes.saturating_add(ends)
 }
 
-/// The method of an entry, by the address that stands for it in samples of its process from a time on.
+/// Returns the method of an entry, with its address in samples of the process from `time` on.
 fn method_of(
     call: &Call,
     time: MonotonicNs,
@@ -247,7 +247,7 @@ fn method_of(
         } => {
             let space = &mut managed.process.space;
             match call.index {
-                // Any of those that share the code.
+                // The entry stands for any of the methods that share the code.
                 abi::NO_INDEX => code.start,
                 _ => method.own_address(code.start, space),
             }

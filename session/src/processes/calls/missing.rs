@@ -1,9 +1,9 @@
-//! Why are events missing in the counts or the log, and how many?
+//! Sums up the events that are missing in the counts or the log, by reason.
 
 use std::collections::BTreeMap;
 use varid_tunnel::abi;
 
-/// Why an event is missing.
+/// The reason why an event is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Missing {
     /// The VM had no room for a further method.
@@ -14,12 +14,12 @@ pub enum Missing {
     Name,
 }
 
-/// How many events of a session are missing.
+/// The number of missing events of a session, by reason.
 #[derive(Debug, Default)]
 pub struct MissingEvents(BTreeMap<Missing, u64>);
 
 impl MissingEvents {
-    /// Adds those of a process.
+    /// Adds the missing events of a process.
     pub fn add(&mut self, missing: impl IntoIterator<Item = (Missing, u64)>) {
         for (missing, events) in missing {
             let sum = self.0.entry(missing).or_default();
@@ -27,7 +27,7 @@ impl MissingEvents {
         }
     }
 
-    /// The notes of a session about them.
+    /// Returns the session's notes about missing events.
     pub fn sentences(&self) -> impl Iterator<Item = String> {
         let missing = self.0.iter().filter(|(_, events)| **events > 0);
         missing.map(|(missing, events)| match missing {

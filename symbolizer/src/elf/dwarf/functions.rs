@@ -7,12 +7,12 @@ use super::code_ranges::CodeRanges;
 use super::names::{NameAttributes, NameId, NameTable};
 use super::unit_input::UnitInput;
 
-/// A function's place in [`FunctionTree::functions`].
+/// The index of a function in [`FunctionTree::functions`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct FunctionId(u32);
 
 impl FunctionId {
-    /// Returns the function with this index; none if no function can have it.
+    /// Returns the id with this index. None if it does not fit.
     pub(super) fn of(index: usize) -> Option<Self> {
         u32::try_from(index).ok().map(Self)
     }
@@ -37,7 +37,7 @@ pub(super) struct Function {
 /// The place where a function was inlined.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InlinedCall {
-    /// The function that it was inlined into, which comes before it.
+    /// The function that it was inlined into, which precedes it.
     pub(super) caller: FunctionId,
     pub(super) file: u32,
     pub(super) line: u32,
@@ -53,7 +53,7 @@ impl Function {
 #[derive(Debug, Default)]
 pub(super) struct FunctionTree {
     pub(super) functions: Vec<Function>,
-    /// Start, exclusive end and function; sorted by start, callers first.
+    /// Start, exclusive end and function. Sorted by start, callers first.
     pub(super) ranges: Vec<(u64, u64, FunctionId)>,
     /// Whether functions are missing because the unit is broken or the budget is used up.
     pub(super) incomplete: bool,

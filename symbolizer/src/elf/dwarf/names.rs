@@ -40,12 +40,12 @@ impl<'d> NameAttributes<'d> {
     }
 }
 
-/// A name's place in the names of a unit.
+/// The index of a name in the names of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NameId(u32);
 
 impl NameId {
-    /// Returns the name with this index; none if no name can have it.
+    /// Returns the id with this index. None if it does not fit.
     pub(super) fn of(index: usize) -> Option<Self> {
         u32::try_from(index).ok().map(Self)
     }
@@ -88,7 +88,7 @@ impl<'a, 'd> NameTable<'a, 'd> {
         }
     }
 
-    /// Takes the names out: [`NameId`] says where each is.
+    /// Takes the names out. A [`NameId`] is an index into them.
     pub(super) fn take(&mut self) -> Vec<Name> {
         std::mem::take(&mut self.names)
     }

@@ -1,4 +1,4 @@
-//! Is a session kept to the limits of its configuration, and does it say so?
+//! Tests that a session stays within the limits of its configuration, and reports it.
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
@@ -10,12 +10,12 @@ use varid_tests::{Home, manifest, printed, skip_without_root};
 
 use super::{NAMES, app, name};
 
-/// What perf.data may have.
+/// The limit of perf.data in bytes.
 const LIMIT: u64 = 1_000_000;
-/// Far more than it has when the session ends in time: its size is looked at twice a second.
+/// Far more than the size if the session ends in time. The size is checked twice a second.
 const FAR_OVER: u64 = 16 * LIMIT;
 
-/// The processes that a recording has samples of, by an unmodified perf, and how many there are.
+/// Returns the processes with samples in the recording, by an unmodified perf, and the number of samples.
 fn sampled(session: &Path) -> Result<(BTreeSet<u32>, usize)> {
     let mut perf = Command::new("perf");
     perf.args(["script", "-F", "pid,event", "-i"]);
@@ -29,7 +29,7 @@ fn sampled(session: &Path) -> Result<(BTreeSet<u32>, usize)> {
     Ok((pids.iter().copied().collect(), pids.len()))
 }
 
-/// Whether the recording and its report say something.
+/// Checks that the recording and its report have a note.
 fn told(home: &Home, session: &Path, note: &str) -> Result<()> {
     let notes = manifest(session)?["notes"].clone();
     let among = |notes: &Vec<Value>| notes.iter().any(|told| told == note);
@@ -90,7 +90,7 @@ fn children_that_come_when_there_are_as_many_as_may_be_are_not_recorded() -> Res
     let home = Home::new()?;
     let file = home.write("varid.toml", "[limits]\nprocesses = 1\n")?;
     let session = home.path("session");
-    // It says who it is and works, as its children do at the same time.
+    // It prints its pid and works. Its children work at the same time.
     let script = "work() { for ((i = 0; i < 50000; i++)); do :; done; }\necho $$\nwork & work & work\nwait\nwork";
     let mut record = home.varid()?;
     record.args(["record", "--config"]).arg(&file);
@@ -101,7 +101,7 @@ fn children_that_come_when_there_are_as_many_as_may_be_are_not_recorded() -> Res
     let note = "more than the 1 processes of limits.processes ran: those that came later were not recorded";
     told(&home, &session, note)?;
 
-    // Where they may be, they are.
+    // With a limit of three, all of them are recorded.
     home.write("varid.toml", "[limits]\nprocesses = 3\n")?;
     printed(&mut record)?;
     let (pids, _) = sampled(&session)?;

@@ -1,16 +1,17 @@
-//! As whom does varid run on a device, what does it change there, and does it change that back?
+//! Tests the user that varid runs as on a device, the settings that it changes, and that it restores them.
 
 use super::support::{Device, WORK};
 use anyhow::{Context, Result, ensure};
 use std::time::SystemTime;
 use varid_tests::{skip_without_root, testbed};
 
-/// Properties in a file, as Android's programs read and write them.
+/// Properties in a file, with the interface of Android's programs.
 const GETPROP: &str = r#"cat "$FAKE_DEVICE/prop.$1" 2>/dev/null || echo"#;
 const SETPROP: &str = r#"[ ! -e "$FAKE_DEVICE/refuses" ] || { echo "setprop: failed" >&2; exit 1; }
 echo "$2" >"$FAKE_DEVICE/prop.$1"; echo "$1=$2" >>"$FAKE_DEVICE/set""#;
 
-/// Seconds that a clock may be wrong by, as varid has it: what is claimed so far ahead stays so for this time and a minute.
+/// The tolerated clock error in seconds, as in varid. A claim this far in the future is kept for this time plus a
+/// minute.
 const AHEAD: u64 = 50;
 
 fn now() -> Result<u64> {
@@ -19,7 +20,7 @@ fn now() -> Result<u64> {
         .as_secs())
 }
 
-/// An Android whose adb is the shell: two apps are debuggable. `AS`: whose process it is.
+/// Makes an Android whose adb runs as the shell user. Two apps are debuggable. `AS` is the user of a process.
 fn without_root() -> Result<Device> {
     let device = Device::new()?;
     device.program(
@@ -56,7 +57,7 @@ fn settings_that_cannot_be_changed_or_restored_do_not_prevent_recording() -> Res
     );
     ensure!(!note.exists(), "noted, though it was not changed");
 
-    // An old note of something that cannot be set back.
+    // An old note about a setting that cannot be restored.
     std::fs::write(device.at("prop.security.perf_harden"), "0\n")?;
     std::fs::write(&note, "security.perf_harden\nnever.heard.of\n1\n")?;
     let output = device.run(&["--adb", "status"])?;
@@ -73,7 +74,7 @@ fn settings_that_cannot_be_changed_or_restored_do_not_prevent_recording() -> Res
     device.ok(&["--adb", "status"])?;
     let set = std::fs::read_to_string(device.at("set"))?;
     ensure!(set == "security.perf_harden=1\n" && !note.exists(), "{set}");
-    // What is as it was is left alone.
+    // A setting that has its original value is not touched.
     std::fs::write(&note, "security.perf_harden\n1\n")?;
     device.ok(&["--adb", "status"])?;
     let again = std::fs::read_to_string(device.at("set"))?;
@@ -95,7 +96,7 @@ fn settings_that_another_terminal_needs_are_not_restored() -> Result<()> {
         kept.starts_with("security.perf_harden\n0 varid-") && kept.lines().count() == 2,
         "somebody may still be about to start: {kept}"
     );
-    // Now somebody is.
+    // Now there is another session.
     let now = now()?;
     let claimed = |seconds: u64| format!("security.perf_harden\n{seconds} another\n");
     std::fs::write(&note, claimed(now + AHEAD))?;
@@ -105,7 +106,7 @@ fn settings_that_another_terminal_needs_are_not_restored() -> Result<()> {
         "restored before a start: {}",
         changes()
     );
-    // And has gone.
+    // The other session is gone.
     std::fs::write(&note, claimed(now - 61))?;
     device.ok(&["--adb", "status"])?;
     ensure!(
@@ -129,7 +130,7 @@ fn the_last_of_several_terminals_restores() -> Result<()> {
     let (first, second) = (format!("{claim} first"), format!("{claim} second"));
     std::fs::write(device.at("prop.security.perf_harden"), "0\n")?;
     std::fs::write(&note, format!("security.perf_harden\n{first}\n{second}\n"))?;
-    // One comes and goes between two that are about to record: their claims stay, and what they need.
+    // One session starts and ends between two that are about to record. Their claims and the setting are kept.
     device.ok(&["--adb", "record", "--", "true"])?;
     let kept = std::fs::read_to_string(&note)?;
     ensure!(
@@ -142,7 +143,7 @@ fn the_last_of_several_terminals_restores() -> Result<()> {
     std::fs::write(&note, kept.replace(&first, "0 first"))?;
     device.ok(&["--adb", "record", "--", "true"])?;
     ensure!(set().is_empty() && note.exists(), "{}", set());
-    // The other has, too.
+    // The other has ended as well.
     std::fs::write(
         &note,
         kept.replace(&first, "0 first").replace(&second, "0 second"),
@@ -169,7 +170,7 @@ fn root_sees_the_kernels_functions_while_it_records_and_restores_what_the_shell_
     device.program("getprop", GETPROP)?;
     device.program("setprop", SETPROP)?;
     std::fs::write(device.at("prop.security.perf_harden"), "0\n")?;
-    // As on Android: the shell's folder is not root's.
+    // As on Android, the shell's folder does not belong to root.
     let shells = device.at("data/local/tmp/varid");
     std::fs::create_dir_all(&shells)?;
     std::os::unix::fs::chown(device.at("data/local/tmp"), Some(2000), Some(2000))?;
@@ -259,7 +260,7 @@ fn without_root_an_app_is_profiled_as_itself_and_what_was_changed_is_restored() 
     );
     let changes = || std::fs::read_to_string(device.at("set")).unwrap_or_default();
     ensure!(changes() == "security.perf_harden=0\n", "{}", changes());
-    // The next commands find it there, and change nothing while it records.
+    // The next commands find it there, and change nothing during the recording.
     let status = device.ok(&["--adb", "status"])?;
     ensure!(status.contains("org.example:remote"), "{status}");
     ensure!(changes() == "security.perf_harden=0\n", "{}", changes());

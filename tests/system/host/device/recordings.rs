@@ -1,4 +1,4 @@
-//! Does a recording come to the host whole, however the connection or the user ends it?
+//! Tests that a recording reaches the host completely, however the connection or the user ends it.
 
 use super::support::{Device, WORK};
 use anyhow::{Context, Result, ensure};
@@ -33,7 +33,7 @@ fn a_recording_comes_to_the_host_and_can_be_reported() -> Result<()> {
         sessions.len() == 1 && sessions[0]["state"] == "complete",
         "{sessions:?}"
     );
-    // The libraries that it names were pulled once, and are the recorded ones.
+    // The libraries that it refers to were pulled once, and are the recorded ones.
     let pulled = device.calls("pull");
     let kept = device.at("host/cache/device-symbols/.build-id");
     ensure!(std::fs::read_dir(&kept)?.count() > 0, "no library was kept");
@@ -118,10 +118,10 @@ fn pull_the_cable(device: &Device, pid: &str) -> Result<()> {
     Ok(())
 }
 
-/// How long a test waits for what never takes so long: it fails then.
+/// The timeout for events that normally take much less.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Tries something on a device while a process computes, of which it gets the pid.
+/// Runs an attempt on a device while a process computes. The attempt gets its pid.
 fn beside_a_busy_process(attempt: fn(&Device, &str) -> Result<()>) -> Result<()> {
     if skip_without_root("device") {
         return Ok(());
@@ -166,7 +166,7 @@ fn interrupt(device: &Device, pid: &str) -> Result<()> {
     Ok(())
 }
 
-/// `varid --adb record` of a process, from when samples are in its file.
+/// Starts `varid --adb record` of a process, and waits until its file has samples.
 fn recording(device: &Device, pid: &str) -> Result<Child> {
     let mut varid = device
         .varid(&["--adb", "record", "--pid", pid])?
@@ -201,7 +201,7 @@ fn a_recording_whose_connection_ends_is_complete_and_can_be_pulled() -> Result<(
 
 fn vanish(device: &Device, pid: &str) -> Result<()> {
     let mut varid = recording(device, pid)?;
-    // With it goes the reader of what varid says there.
+    // This also ends the reader of varid's output on the device.
     varid.kill()?;
     varid.wait()?;
     drop(varid);

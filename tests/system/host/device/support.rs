@@ -1,4 +1,4 @@
-//! What is a device to a test? A folder of this machine, and an `adb` that runs its commands here.
+//! A simulated device: a folder of this machine, and an `adb` that runs its commands here.
 
 use anyhow::{Context, Result, ensure};
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use varid_tests::testbed;
 
-/// Work for a shell, words that a shell could take for something else, and an exit status.
+/// Work for a shell, with words that a shell could misinterpret, and an exit status.
 pub const WORK: [&str; 6] = [
     "sh",
     "-c",
@@ -16,7 +16,7 @@ pub const WORK: [&str; 6] = [
     "ä",
 ];
 
-/// A device that is a folder, and a host that is another one; both go with it.
+/// A folder as a device, and another one as a host. Both are removed with this.
 pub struct Device {
     folder: tempfile::TempDir,
 }
@@ -43,12 +43,12 @@ impl Device {
         self.folder.path().join(name)
     }
 
-    /// What `adb devices` says.
+    /// Sets the output of `adb devices`.
     pub fn list(&self, devices: &str) -> Result<()> {
         Ok(std::fs::write(self.at("list"), devices)?)
     }
 
-    /// A program that this device has, and others have not, or not so.
+    /// Adds a program of this device, which others lack or have in another form.
     pub fn program(&self, name: &str, script: &str) -> Result<()> {
         let path = self.at("bin").join(name);
         std::fs::write(&path, format!("#!/bin/sh\n{script}\n"))?;
@@ -58,7 +58,7 @@ impl Device {
         )?)
     }
 
-    /// varid here, with words; the device is the one that adb sees.
+    /// Returns varid on the host as a command. The device is the one that adb sees.
     pub fn varid(&self, words: &[&str]) -> Result<Command> {
         let mut varid = Command::new(testbed()?.release.join("varid"));
         let path = std::env::var("PATH").unwrap_or_default();
@@ -78,18 +78,18 @@ impl Device {
         Ok(self.varid(words)?.output()?)
     }
 
-    /// Standard output of what succeeds.
+    /// Runs a command that must succeed, and returns its standard output.
     pub fn ok(&self, words: &[&str]) -> Result<String> {
         let output = self.run(words)?;
         ensure!(output.status.success(), "{words:?}: {output:?}");
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// The line that something fails with.
+    /// Runs a command that must fail, and returns its error message.
     pub fn fails(&self, words: &[&str]) -> Result<String> {
         let output = self.run(words)?;
         let said = String::from_utf8(output.stderr)?;
-        // Where a command is recorded 1 is the command's.
+        // While a command is recorded, status 1 is the command's own.
         let code = if words.contains(&"--") { 125 } else { 1 };
         ensure!(output.status.code() == Some(code), "{words:?}: {said}");
         let mut reasons = said.lines().filter(|line| line.starts_with("varid: "));
@@ -98,14 +98,14 @@ impl Device {
         Ok(reason.to_owned())
     }
 
-    /// How often adb was called with a command of this kind.
+    /// Returns the number of adb calls with a command of this kind.
     pub fn calls(&self, kind: &str) -> usize {
         let log = std::fs::read_to_string(self.at("log")).unwrap_or_default();
         let kind = format!("-s S1 {kind} ");
         log.lines().filter(|line| line.starts_with(&kind)).count()
     }
 
-    /// The sessions of the host.
+    /// Returns the sessions of the host.
     pub fn sessions(&self) -> Result<Vec<serde_json::Value>> {
         let said = self.ok(&["sessions", "--json"])?;
         let document: serde_json::Value = serde_json::from_str(&said)?;
@@ -115,7 +115,7 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // A daemon that was left there goes with its folder; an idle one would go by itself.
+        // A remaining daemon is ended with its folder. An idle one would end by itself.
         if let Ok(said) = self.run(&["--adb", "status", "--json"])
             && let Ok(status) = serde_json::from_slice::<serde_json::Value>(&said.stdout)
             && let Some(pid) = status["daemon"]["pid"].as_i64()

@@ -1,11 +1,11 @@
-//! Do two terminals that use one device at once get in each other's way?
+//! Tests that two terminals can use one device at the same time.
 
 use super::support::Device;
 use anyhow::{Context, Result, ensure};
 use std::process::{Child, Output, Stdio};
 use varid_tests::skip_without_root;
 
-/// Runs some commands at once; each must succeed. What each has said.
+/// Runs commands in parallel. Each must succeed. Returns their outputs.
 fn at_once(device: &Device, commands: &[&[&str]]) -> Result<Vec<Output>> {
     let mut running: Vec<Child> = Vec::new();
     for words in commands {
@@ -33,7 +33,7 @@ fn two_terminals_push_and_record_at_once() -> Result<()> {
     let device = Device::new()?;
     let record: &[&str] = &["--adb", "record", "--", "sh", "-c", "echo $0"];
     at_once(&device, &[record, record, record])?;
-    // Each session has come, under a name of its own; nobody has left a part of varid.
+    // Each session has arrived under its own name, and no temporary file of varid is left.
     let sessions = device.sessions()?;
     ensure!(
         sessions.len() == 3
@@ -43,9 +43,9 @@ fn two_terminals_push_and_record_at_once() -> Result<()> {
         "{sessions:?}"
     );
     let programs = std::fs::read_dir(device.at("tmp/varid/bin"))?;
-    // The program, and when it was used.
+    // The program, and the time of its last use.
     ensure!(programs.count() == 2, "a part of varid was left");
-    // A process that is not there leaves no folder.
+    // A process that does not exist leaves no folder.
     let folders =
         || Ok::<_, std::io::Error>(std::fs::read_dir(device.at("tmp/varid/sessions"))?.count());
     let before = folders()?;

@@ -1,8 +1,8 @@
-//! Is a dex file what `dexdump -d` prints of it, byte for byte?
+//! Compares a dex file with the output of `dexdump -d`, byte for byte.
 //!
-//! Each method's part is written anew from what the symbolizer reads, and the two are
-//! compared as they stream: name, prototype, flags, sizes, every instruction with its bytes, try ranges
-//! with their handlers, every row of the line table, and the parameters' names.
+//! Each method's part is generated from what the symbolizer reads, and compared with the stream: name, prototype,
+//! flags, sizes, every instruction with its bytes, try ranges with their handlers, every row of the line table, and the
+//! parameters' names.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use varid_symbolizer::dex::{CodeItem, DexFile, DexMethod, LineTable, MethodCode, type_name};
 
-/// What was compared, and found equal.
+/// The numbers of compared elements, which were equal.
 #[derive(Debug, Default)]
 pub struct Compared {
     pub methods: usize,
@@ -20,7 +20,7 @@ pub struct Compared {
     pub rows: usize,
     pub tries: usize,
     pub parameters: usize,
-    /// Rows of dexdump's that are left out because no instruction is there.
+    /// Rows of dexdump that are left out because they have no instruction.
     pub beyond: usize,
 }
 
@@ -46,21 +46,21 @@ const FLAGS: [&str; 18] = [
 ];
 const STATIC: u32 = 8;
 
-/// What dexdump prints, as it comes.
+/// The output of dexdump as a stream.
 struct Printed<R> {
     from: R,
     line: Vec<u8>,
 }
 
 impl<R: BufRead> Printed<R> {
-    /// The next line; empty at the end.
+    /// Returns the next line, or an empty one at the end.
     fn line(&mut self) -> Result<&[u8]> {
         self.line.clear();
         self.from.read_until(b'\n', &mut self.line)?;
         Ok(&self.line)
     }
 
-    /// Takes the bytes of `text`, which may be of several lines.
+    /// Compares the stream with `text`, which may have several lines.
     fn expect(&mut self, text: &str) -> Result<()> {
         let ours = modified_utf8(text);
         self.line.resize(ours.len(), 0);
@@ -80,7 +80,7 @@ impl<R: BufRead> Printed<R> {
     }
 }
 
-/// As dex files encode text: surrogates one by one, NUL in two bytes.
+/// Encodes text as in dex files: surrogates separately, NUL in two bytes.
 fn modified_utf8(text: &str) -> Vec<u8> {
     if !text.contains('\0') && text.chars().all(|letter| letter.len_utf16() == 1) {
         return text.as_bytes().to_vec();
@@ -102,7 +102,8 @@ fn modified_utf8(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// A surrogate without its other half is not text: here it reads U+FFFD, of as many bytes.
+/// Returns true if texts are equal except for lone surrogates, which varid replaces by U+FFFD, with the same number of
+/// bytes.
 fn same_but_for_lone_surrogates(ours: &[u8], theirs: &[u8]) -> bool {
     let mut at = 0;
     while at < ours.len() {
@@ -118,7 +119,7 @@ fn same_but_for_lone_surrogates(ours: &[u8], theirs: &[u8]) -> bool {
     true
 }
 
-/// Undoes what keeps a string constant on one line.
+/// Reverts the escapes that keep a string constant on one line.
 fn unescaped(text: &str) -> String {
     let mut out = String::new();
     let mut letters = text.chars();
@@ -144,7 +145,7 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// A method's part of `dexdump -d`, up to the rows of its line table.
+/// Returns a method's part of `dexdump -d`, up to the rows of its line table.
 fn text(dex: &DexFile<'_>, method: &DexMethod<'_>, compared: &mut Compared) -> Result<String> {
     let mut out = String::new();
     let id = &method.id;
@@ -187,8 +188,8 @@ fn text(dex: &DexFile<'_>, method: &DexMethod<'_>, compared: &mut Compared) -> R
     Ok(out)
 }
 
-/// What dexdump prints as the offset of a code_item: of a compact file, that in its data section. The offset of
-/// the first instruction it takes to be 16 more, although a compact code_item has but four bytes before it.
+/// Returns the offset of a code_item as dexdump prints it. In a compact file, it is relative to the data section.
+/// dexdump assumes 16 bytes from there to the first instruction, although a compact code_item has only four.
 fn item_offset(dex: &DexFile<'_>, code: &MethodCode) -> u32 {
     match dex.is_compact() {
         true => {
@@ -280,7 +281,7 @@ fn lines(
     for row in table.rows() {
         let pc = (row.offset - code.code.start) / 2;
         printed.expect(&format!("        0x{pc:04x} line={}\n", row.line))?;
-        // Each row answers for the byte it begins at, or one of equal place before it does.
+        // Each row applies from its offset on. Of several rows with the same position, the first one may apply.
         let found = table.lookup(row.offset).context("a row is not found")?;
         ensure!(found.offset == row.offset, "another row is found");
         compared.rows += 1;
@@ -326,7 +327,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
-/// What dexdump's list of locals has of each parameter with a name.
+/// Returns the entries of dexdump's list of locals for parameters with names.
 fn parameters(
     dex: &DexFile<'_>,
     method: &DexMethod<'_>,
@@ -353,11 +354,11 @@ fn parameters(
     Ok(locals)
 }
 
-/// Compares all of a dex file.
+/// Compares a whole dex file.
 pub fn compare(path: &Path) -> Result<Compared> {
     let bytes = std::fs::read(path)?;
     let dex = DexFile::parse(&bytes)?;
-    // The verifier does not know all that dexdump can print, nor compact files without a map.
+    // The verifier rejects some files that dexdump can print, and compact files without a map.
     let mut child = Command::new("dexdump")
         .args(["-d", "-i", "-j"])
         .arg(path)
@@ -379,7 +380,7 @@ pub fn compare(path: &Path) -> Result<Compared> {
             break;
         }
         if line.starts_with(b"  ") && line[2] != b' ' {
-            // A part of the class: the lists of interfaces and fields look like that of methods.
+            // A part of the class. The lists of interfaces and fields have the same form as that of methods.
             in_methods = contains(line, b" methods ");
         } else if in_methods && line.starts_with(b"    #") {
             let method = methods.next().context("dexdump has a method more")??;

@@ -1,4 +1,4 @@
-//! What becomes of a rate that the kernel does not take, where a session runs already?
+//! Tests a rate that the kernel rejects while a session is running.
 
 use super::{Changing, name, vm};
 use anyhow::{Context, Result, ensure};
@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use varid_tests::{skip_without_root, skipped};
 
-/// Nanoseconds from one sample to the next at so many a second.
+/// Returns the nanoseconds between samples at a frequency in Hz.
 const fn period(hz: u64) -> u64 {
     1_000_000_000 / hz
 }
 
-/// What was asked of the kernel: descriptor, value, result.
+/// Parses the requests to the kernel: descriptor, value, result.
 fn asked(text: &str) -> Result<Vec<(u64, u64, i64)>> {
     let words = text.lines().map(|line| {
         let mut words = line.split(' ');

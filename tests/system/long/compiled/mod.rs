@@ -1,4 +1,5 @@
-//! Is every sample in compiled code of ART 11 and 14 attributed to the methods that ran, inlined ones included?
+//! Tests that every sample in compiled code of ART 11 and 14 is attributed to the correct methods, including inlined
+//! ones.
 
 mod modes;
 mod profile;
@@ -12,7 +13,7 @@ use varid_tests::{
     skip_without_root,
 };
 
-/// Runs of a workload's method that take longer than they are sampled.
+/// Runs of a workload's method that outlast the sampling.
 const WORKLOADS: [(&str, &str, u32); 7] = [
     ("math", "run", 100_000),
     ("truth", "run", 100_000),
@@ -23,7 +24,7 @@ const WORKLOADS: [(&str, &str, u32); 7] = [
     ("faults", "run", 100_000),
 ];
 
-/// Options for samples with the kernel's own beside.
+/// Options for samples with the kernel's own in addition.
 const OPTIONS: [&str; 8] = [
     "-e",
     "cpu-clock",
@@ -35,16 +36,16 @@ const OPTIONS: [&str; 8] = [
     "--stack",
 ];
 
-/// A workload that is sampled.
+/// A sampled workload.
 struct Run {
     release: Release,
     code: Code,
     stack: Stack,
     workload: (&'static str, &'static str, u32),
     vm_options: Vec<&'static str>,
-    /// How long it is sampled.
+    /// The duration of sampling.
     time: &'static str,
-    /// Samples a second.
+    /// The rate in Hz.
     rate: &'static str,
 }
 
@@ -65,7 +66,7 @@ impl Run {
         }
     }
 
-    /// What the oracle counts of it.
+    /// Records the workload, and returns the oracle's counts.
     fn judged(&self) -> Result<Counts> {
         let (name, method, rounds) = self.workload;
         let code = self.code;
@@ -86,7 +87,7 @@ impl Run {
         ];
         let recording = sample(&mut app.command(), &app.mapped_files(), &options.concat())?;
         if recording.counts()?["samples"] == 0 {
-            // perf takes a file without records for a broken one.
+            // perf rejects a file without records as invalid.
             println!("{name} {method} in {code:?}: the machine had no time for it");
             return Ok(Counts::default());
         }
@@ -100,7 +101,7 @@ impl Run {
     }
 }
 
-/// What was counted, summed over runs.
+/// The counts, summed over runs.
 #[derive(Debug, Default)]
 struct Counts(BTreeMap<String, u64>);
 
@@ -124,13 +125,14 @@ impl Counts {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// Samples of a VM that varid has seen.
+    /// Returns the number of samples of a VM that varid has found.
     fn judged(&self) -> u64 {
         self.get("samples").saturating_sub(self.get("vm not ready"))
     }
 }
 
-/// Samples of all workloads in code of a kind until there are enough, each compared with what the compiler tells of its code.
+/// Samples all workloads in a kind of code until there are enough samples, and compares each with the compiler's
+/// information about its code.
 fn check(release: Release, code: Code, stack: Stack) -> Result<()> {
     if skip_without_root("compiled code") {
         return Ok(());
@@ -141,7 +143,7 @@ fn check(release: Release, code: Code, stack: Stack) -> Result<()> {
     };
     let mut all = Counts::default();
     let mut interpreted: BTreeSet<&str> = WORKLOADS.iter().map(|(name, ..)| *name).collect();
-    // A machine that is busy with others takes fewer samples of these, of one of them next to none.
+    // A busy machine takes fewer samples of these workloads, and almost none of one of them.
     for _ in 0..20 {
         for workload in WORKLOADS {
             let run = Run::new((code, stack), workload, time);
@@ -170,7 +172,8 @@ fn check(release: Release, code: Code, stack: Stack) -> Result<()> {
         all.get("compiled") * 10 > judged,
         "little compiled code: {all:?}"
     );
-    // Compiled code tells which of the methods that share their bytecode ran; an interpreted virtual call need not.
+    // Compiled code identifies which of several methods with the same bytecode ran. An interpreted virtual call may
+    // not.
     let of_several = all.get("of several methods");
     ensure!(
         of_several == 0 || code.has_jit() && of_several * 100 < judged,
@@ -188,7 +191,7 @@ fn check(release: Release, code: Code, stack: Stack) -> Result<()> {
     for what in compared {
         ensure!(all.get(what) > 0, "no {what}: {all:?}");
     }
-    // A walk ends at the outermost method, and what native code has called it is not shown.
+    // A walk ends at the outermost method. Its native callers are not shown.
     if stack == Stack::Vertical {
         let unattributed = all.get("unattributed");
         ensure!(unattributed * 200 < judged, "0.5 % unattributed: {all:?}");
@@ -205,7 +208,7 @@ fn check(release: Release, code: Code, stack: Stack) -> Result<()> {
     Ok(())
 }
 
-/// Unmodified perf sees the methods of compiled code and their lines.
+/// An unmodified perf shows the methods of compiled code and their lines.
 #[test]
 fn perf_annotates_and_prints_lines_of_compiled_code() -> Result<()> {
     if skip_without_root("perf and compiled code") {

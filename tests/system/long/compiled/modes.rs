@@ -1,4 +1,4 @@
-//! Is each sample of a compiled app right, however it is compiled and sampled?
+//! Tests that each sample of a compiled app is correct, in all modes of compilation and sampling.
 
 use anyhow::Result;
 use varid_tests::{

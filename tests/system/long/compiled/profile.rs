@@ -1,4 +1,5 @@
-//! Is the profile of compiled code that of the interpreted program: its call graph, its shares, its hot methods?
+//! Tests that the profile of compiled code matches that of the interpreted program: its call graph, its shares, its hot
+//! methods.
 
 use super::Stack;
 use anyhow::{Context, Result, ensure};
@@ -7,11 +8,11 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use varid_tests::{App, Code, DexFormat, Recording, judge, sample, skip_without_root, testbed};
 
-/// As many tell what a method does in each round from what it does once.
+/// Enough rounds to distinguish the work of each round from one-time work.
 const TRACED_ROUNDS: u32 = 5;
-/// More than are sampled.
+/// More rounds than are sampled.
 const ROUNDS: u32 = 10_000_000;
-/// Code of each method by itself: nothing is inlined, and equal code and bytecode are not there only once.
+/// Code with nothing inlined, and without sharing of equal code and bytecode.
 const ALONE: [(Code, &[&str]); 3] = [
     (Code::Jit, &["--inline-max-code-units=0"]),
     (
@@ -29,7 +30,7 @@ const ALONE: [(Code, &[&str]); 3] = [
 ];
 const CODES: [Code; 3] = [Code::Jit, Code::Image, Code::Odex(DexFormat::Compact)];
 
-/// A profile of a method of a workload, compiled with these options.
+/// Records a profile of a workload's method, compiled with these options.
 fn profile(
     workload: (&'static str, &str),
     code: Code,
@@ -47,7 +48,7 @@ fn profile(
     sample(&mut app.command(), &app.mapped_files(), options)
 }
 
-/// ART's own trace of a method of `truth`, for which it leaves all compiled code.
+/// Makes ART's own trace of a method of `truth`. ART then executes no compiled code.
 fn trace(method: &str, folder: &Path) -> Result<PathBuf> {
     let file = folder.join(method);
     App::new("truth", method, TRACED_ROUNDS)?.trace_to(&file)?;
@@ -96,13 +97,13 @@ fn the_edges_of_compiled_code_are_those_that_the_vm_traces_of_the_interpreted_pr
     Ok(())
 }
 
-/// Profiles of known work until there are enough samples, judged together.
+/// Profiles known work until there are enough samples, and judges them together.
 fn shares(code: Code, compiler: &[&str]) -> Result<Value> {
-    // A percentage point is three standard deviations of a share of so many.
+    // With this number of samples, a percentage point is three standard deviations of a share.
     const SAMPLES: u64 = 24_000;
     let (mut runs, mut samples) = (Vec::new(), 0);
     while samples < SAMPLES && runs.len() < 10 {
-        // A prime rate.
+        // A prime number.
         let options = ["-F", "3989", "--duration", "7s"];
         let run = profile(("truth", "shares"), code, compiler, &options)?;
         samples += run.counts()?["attributed"].as_u64().unwrap_or(0);
@@ -124,10 +125,10 @@ fn shares_of_known_work_are_right_in_compiled_code() -> Result<()> {
     if skip_without_root("shares of compiled code") {
         return Ok(());
     }
-    // With the methods that are inlined into others, and each by itself: ahead of time all of them are inlined.
+    // Once with methods inlined into others, and once without. Ahead of time, all of them are inlined.
     for (code, options) in iter::once((Code::Jit, &[][..])).chain(ALONE) {
         let once = || shares(code, options).with_context(|| format!("{code:?}"));
-        // What a neighbour does to a shared machine passes; what varid does wrong comes again.
+        // Interference on a shared machine is transient. Errors of varid occur again.
         let found = once().or_else(|_| once()).or_else(|_| once())?;
         println!("shares in {code:?} {options:?}: {found}");
     }

@@ -1,4 +1,5 @@
-//! Is code attributed that is collected and whose memory is used again, that is left in the middle of a method, or entered there?
+//! Tests the attribution of code that is collected and whose memory is reused, and of code that is left or entered in
+//! the middle of a method.
 
 use super::{Counts, Run, Stack};
 use anyhow::{Result, ensure};
@@ -7,13 +8,13 @@ use varid_tests::{Code, Scale, scale, skip_without_root};
 
 /// A code cache that is too small for the workload.
 const SMALL_CACHE: [&str; 2] = ["-Xjitinitialsize:128K", "-Xjitmaxsize:128K"];
-/// One that is never full.
+/// A code cache that is never full.
 const LARGE_CACHE: [&str; 1] = ["-Xjitinitialsize:32M"];
-/// Without it methods are compiled twice, and what runs often is thrown away only when something better is there.
+/// With tiers, methods are compiled twice, and hot code is only discarded for better code.
 const ONE_TIER: &str = "-Xusetieredjit:false";
 
-/// Runs of a workload for so many seconds each and some time in all. None of their samples may be wrong, and of those that the machine
-/// had time for at most so many per mille may be without a name.
+/// Records runs of a workload, each for this number of seconds, for a total time. No sample may be wrong, and in calm
+/// runs at most `per_mille` may be without a name.
 fn judged(
     method: &'static str,
     vm_options: &[&'static str],
@@ -31,7 +32,7 @@ fn judged(
         };
         let counts = run.judged()?;
         all.add(&counts);
-        // On a machine that is busy with others varid, too, comes late, when code is gone.
+        // On a busy machine varid may also be late, when code is already gone.
         if counts.judged() * 10 > RATE * seconds * 5 {
             calm.add(&counts);
         }
@@ -41,7 +42,8 @@ fn judged(
     ensure!(all.get("wrong") == 0, "{all:?}");
     for what in ["unattributed", "broken stacks"] {
         let few = calm.judged() * per_mille / 1000;
-        // Behind the frames that are known: the walk ends at a return into code that its method has left, or was entered in a loop.
+        // Torn frames do not count. There the outer frames are unknown: the walk ends at a return into code that its
+        // method has left, or that was entered in a loop.
         let without = calm.get(what).saturating_sub(calm.get("[torn-frames]"));
         ensure!(
             without <= few,
@@ -51,7 +53,7 @@ fn judged(
     Ok(all)
 }
 
-/// A minute, or ten.
+/// Returns the total time of the runs.
 fn whole() -> Duration {
     Duration::from_secs(match scale() {
         Scale::Gate => 20,

@@ -1,4 +1,4 @@
-//! Is what a VM has counted in contexts.data, and only what has changed written again?
+//! Tests that contexts.data has the counts of a VM, and that only changed counts are written again.
 
 use super::*;
 use varid_model::Rate;
@@ -19,10 +19,10 @@ fn writer(dir: &std::path::Path) -> SessionWriter {
     SessionWriter::create(dir, manifest).unwrap()
 }
 
-/// A VM that has called methods at these addresses.
+/// Makes a VM that has called methods at these addresses.
 fn counting(addresses: &[u64]) -> Counting {
     let mut counting = Counting::new(1, "a VM".into(), None);
-    // Only its being there matters.
+    // Only the presence of the file matters.
     let file = std::fs::File::open("/dev/null").unwrap();
     counting.file = Some(CallsFile::of(file, PID));
     counting.methods = addresses
@@ -47,7 +47,7 @@ fn call(invokes: u64, returns: u64, flags: u32) -> Call {
     }
 }
 
-/// The calls and returns of each node.
+/// Returns the calls and returns of each node.
 fn counts(contexts: &Contexts) -> Vec<(u64, [u64; 2])> {
     let nodes = contexts.node_ids().zip(contexts.nodes());
     nodes
@@ -81,10 +81,10 @@ fn counts_that_change_are_written_until_the_process_ends() {
     save(&mut vm, &mut contexts);
     assert_eq!(size(), before);
     vm.counted.calls[0].invokes = 6;
-    // Of the second one it was told to count no more.
+    // The second method has been excluded.
     vm.counted.calls[1].flags = abi::CALL_LEFT_OUT;
     vm.end(PID, &mut contexts).unwrap();
-    // It comes back.
+    // The process returns to the session.
     let mut again = counting(&[0x1000]);
     again.counted.calls = vec![call(1, 1, 0)];
     again.end(PID, &mut contexts).unwrap();
