@@ -134,6 +134,7 @@ fn inlined_method(
                 None => Method::Gone,
             }
         }
+        (InlinedId::Index(..), Method::Gone) => Method::Gone,
         (InlinedId::Index(..) | InlinedId::CharAt(_), _) => Method::Unknown,
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::art::code_format::CodeFormat;
+use crate::art::code_info::InlinedDexFile;
 use crate::art::compiled::method::{DexMethod, InfoBytes};
 use crate::art::oat_file::OatFile;
 use crate::{ManagedProcess, VmKinds};
@@ -184,4 +185,15 @@ fn a_method_that_cannot_be_read_is_no_frame_at_its_beginning() {
             Err(Reason::UnknownMethod)
         );
     }
+}
+
+#[test]
+fn methods_inlined_into_one_that_is_gone_are_gone() {
+    let (mut process, image) = process();
+    let code = code(CATCHING, &image, None);
+    let id = InlinedId::Index(InlinedDexFile::Outer, 0);
+    let gone = inlined_method(&code, id, &Method::Gone, &mut process);
+    assert!(matches!(gone, Method::Gone), "{gone:?}");
+    let unknown = inlined_method(&code, id, &Method::Unknown, &mut process);
+    assert!(matches!(unknown, Method::Unknown), "{unknown:?}");
 }
