@@ -27,12 +27,16 @@ optimised() { # LEVEL CRATE...: these crates are, as far as that
 [ -z "$kind" ] || features+=(--no-default-features)
 # What runs at a person's pace; and what runs once.
 slow=(clap_builder serde_json varid toml toml_datetime toml_parser tracing-core tracing-subscriber varid-demangle varid-symbolizer winnow)
-once=(aya aya-obj procfs)
+once=(aya aya-obj lzma-rust2 object procfs procfs-core rustc-demangle ruzstd serde_core)
 case $kind in
 # Not at all: it is compiled in a third of the time.
 trial) optimised 0 "${slow[@]}" ;;
 # Small rather than fast.
-board) optimised "'z'" "${slow[@]}" "${once[@]}" ;;
+board)
+    optimised "'z'" "${slow[@]}" "${once[@]}"
+    # It writes samples, too.
+    optimised "'s'" varid-recording
+    ;;
 esac
 # One program of many crates: optimised as a whole it is a fifth smaller.
 [ "$kind" = trial ] || features+=(--config 'profile.release.lto="fat"')
