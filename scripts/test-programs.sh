@@ -2,11 +2,20 @@
 # Builds the test programs but `long`, or runs them, each test with its seconds.
 # usage: test-programs.sh build | run | board      run: all but `board`
 # The tests of single crates are built by the profile `bench`, see Cargo.toml.
+# `run` and `board` leave to the long lane, which runs these programs whole, what takes long and rarely finds what the others do not.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 programs=(abi live program vm stackvm host)
-options=(--no-fail-fast -- -Z unstable-options --report-time)
+long_lane=(
+    calls::art_s_counts_are_those_of_its_own_trace
+    device::a_full_device_ends_a_session
+    device::a_recording_whose_cable_is_pulled
+    held_up::a_process_with_more_files_than_may_be_opened
+    pmu::events_of_a_pmu_are_counted
+    withstands::two_hundred_threads_at_once
+)
+options=(--no-fail-fast -- -Z unstable-options --report-time "${long_lane[@]/#/--skip=}")
 crates=1
 case "${1:-}" in
 build)
