@@ -8,6 +8,7 @@ pub(crate) mod layout;
 mod method_header;
 pub(crate) mod oat_file;
 mod switch_interpreter;
+mod unlinked;
 
 use crate::described::interpreter_loop::{CalledFrames, registers};
 use crate::described::{
@@ -203,7 +204,12 @@ impl VmFrames for ArtVm {
             false => CalledFrames::default(),
         };
         let space = &process.process().space;
-        frames::frames(&self.description, sample, walked, &called, space)
+        let description = &self.description;
+        let mut found = frames::frames(description, sample, walked, &called, space);
+        let pushes_frame = |address| unlinked::pushes_frame(description, address, space);
+        found.unlinked =
+            unlinked::unlinked(description, sample.native, &found.frames, pushes_frame);
+        found
     }
 
     fn compiler(&self) -> Option<&dyn VmCompiler> {
