@@ -20,8 +20,8 @@ struct varid_build_range {
 };
 
 /*
- * Where a thread's list of frames ends too early, in bytes from the load base: PushShadowFrame has made a frame the innermost one and not
- * yet linked it to the one before, which there always is.
+ * Where the innermost frame of a thread's list has an invalid link, in bytes from the load base: PushShadowFrame has published the frame
+ * and not yet linked it to the one before, which there always is.
  */
 struct varid_build_push {
 	varid_u32 start; /* behind the store of the innermost frame */

@@ -121,7 +121,7 @@ impl Build {
         ranges
     }
 
-    /// Addresses of the library at which a thread's list of frames ends too early: its innermost frame is not linked to its caller yet. They
+    /// Addresses of the library at which the innermost frame of a thread's list is not linked to its caller yet: its link is invalid. They
     /// are sorted and disjoint.
     pub fn pushes(&self) -> impl Iterator<Item = Range<u64>> {
         let pushes = match self.push_count {

@@ -163,7 +163,7 @@ impl LibraryLayout {
         (layout, ranges.collect())
     }
 
-    /// Addresses of the file at which a thread's list of frames ends too early: its innermost frame is not linked to its caller yet. They are
+    /// Addresses of the file at which the innermost frame of a thread's list is not linked to its caller yet: its link is invalid. They are
     /// sorted and disjoint.
     pub fn pushes(&self) -> &[Range<u64>] {
         &self.pushes
