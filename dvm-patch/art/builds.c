@@ -413,6 +413,50 @@ static const struct varid_build_range debian_14_arm64[] = {
 };
 
 /*
+ * PushShadowFrame where an interpreter calls a method. The copies of it where native or compiled code calls one are not among these: no
+ * frame comes before theirs. ART 11 for armhf links a frame first.
+ */
+static const struct varid_build_push debian_11_amd64_pushes[] = {
+	{ 0x36272e, 0x362731 }, /* ArtInterpreterToInterpreterBridge */
+	{ 0x7702d6, 0x7702da }, /* MterpInvokeVirtual */
+	{ 0x771188, 0x77118b }, /* MterpInvokeSuper */
+	{ 0x7721c1, 0x7721c5 }, /* MterpInvokeInterface */
+	{ 0x772fa6, 0x772faa }, /* MterpInvokeDirect */
+	{ 0x773ab6, 0x773aba }, /* MterpInvokeStatic */
+	{ 0x77460a, 0x77460d }, /* MterpInvokeVirtualRange */
+	{ 0x7753d2, 0x7753d5 }, /* MterpInvokeSuperRange */
+	{ 0x776289, 0x77628d }, /* MterpInvokeInterfaceRange */
+	{ 0x776f3a, 0x776f3d }, /* MterpInvokeDirectRange */
+	{ 0x7778d3, 0x7778d6 }, /* MterpInvokeStaticRange */
+	{ 0x7783b6, 0x7783ba }, /* MterpInvokeVirtualQuick */
+	{ 0x778d3a, 0x778d3d }, /* MterpInvokeVirtualQuickRange */
+};
+
+static const struct varid_build_push debian_11_arm64_pushes[] = {
+	{ 0x339e28, 0x339e3c }, /* ArtInterpreterToInterpreterBridge */
+	{ 0x6f06fc, 0x6f0704 }, /* MterpInvokeVirtual */
+	{ 0x6f13a0, 0x6f13a8 }, /* MterpInvokeSuper */
+	{ 0x6f20b8, 0x6f20c0 }, /* MterpInvokeInterface */
+	{ 0x6f2c48, 0x6f2c50 }, /* MterpInvokeDirect */
+	{ 0x6f34dc, 0x6f34e4 }, /* MterpInvokeStatic */
+	{ 0x6f3e0c, 0x6f3e14 }, /* MterpInvokeVirtualRange */
+	{ 0x6f4998, 0x6f49a0 }, /* MterpInvokeSuperRange */
+	{ 0x6f5548, 0x6f5550 }, /* MterpInvokeInterfaceRange */
+	{ 0x6f5fbc, 0x6f5fc4 }, /* MterpInvokeDirectRange */
+	{ 0x6f6738, 0x6f6740 }, /* MterpInvokeStaticRange */
+	{ 0x6f6ff4, 0x6f6ffc }, /* MterpInvokeVirtualQuick */
+	{ 0x6f7750, 0x6f7758 }, /* MterpInvokeVirtualQuickRange */
+};
+
+static const struct varid_build_push debian_14_amd64_pushes[] = {
+	{ 0x43efd9, 0x43efdc }, /* ArtInterpreterToInterpreterBridge */
+};
+
+static const struct varid_build_push debian_14_arm64_pushes[] = {
+	{ 0x44da58, 0x44da68 }, /* ArtInterpreterToInterpreterBridge */
+};
+
+/*
  * The fields of quick rules for frames of saved registers. runtime: address of Runtime::instance_; a Runtime starts with the six callee-save
  * methods. native: frame size of a native method, which is that of the third of these; the sizes of all six follow. entry: offset in a
  * method.
@@ -464,6 +508,8 @@ static const struct varid_build_range debian_14_arm64[] = {
 #define SAVED_14_AMD64 SAVED_REGISTERS_64(24, 0x8d4e58, 208, 96, 96, 208, 272, 272, 272)
 #define SAVED_14_ARM64 SAVED_REGISTERS_64(24, 0x8b24c0, 224, 176, 96, 224, 512, 512, 512)
 
+#define PUSHES(table) .pushes = (table), .push_count = sizeof(table) / sizeof((table)[0])
+
 static const struct varid_build builds[] = {
 	{
 		.build_id = { 0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67,
@@ -485,6 +531,7 @@ static const struct varid_build builds[] = {
 		.text_end = 0x7c9f96,
 		.ranges = debian_11_amd64,
 		.range_count = sizeof(debian_11_amd64) / sizeof(debian_11_amd64[0]),
+		PUSHES(debian_11_amd64_pushes),
 	},
 	{
 		.build_id = { 0x2d, 0xe2, 0x1a, 0x0d, 0x4c, 0xa9, 0xb5, 0x44, 0x62, 0x22,
@@ -505,6 +552,7 @@ static const struct varid_build builds[] = {
 		.text_end = 0x72ff30,
 		.ranges = debian_11_arm64,
 		.range_count = sizeof(debian_11_arm64) / sizeof(debian_11_arm64[0]),
+		PUSHES(debian_11_arm64_pushes),
 	},
 	{
 		.build_id = { 0xe3, 0x83, 0xdc, 0x2a, 0x23, 0xc4, 0x43, 0xc3, 0x45, 0xf8,
@@ -553,6 +601,7 @@ static const struct varid_build builds[] = {
 		.text_end = 0x8baf83,
 		.ranges = debian_14_amd64,
 		.range_count = sizeof(debian_14_amd64) / sizeof(debian_14_amd64[0]),
+		PUSHES(debian_14_amd64_pushes),
 	},
 	{
 		.build_id = { 0x15, 0x2e, 0x5e, 0xef, 0x3e, 0x17, 0x82, 0x0c, 0xab, 0x5b,
@@ -572,6 +621,7 @@ static const struct varid_build builds[] = {
 		.text_end = 0x87964c,
 		.ranges = debian_14_arm64,
 		.range_count = sizeof(debian_14_arm64) / sizeof(debian_14_arm64[0]),
+		PUSHES(debian_14_arm64_pushes),
 	},
 };
 

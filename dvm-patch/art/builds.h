@@ -19,6 +19,15 @@ struct varid_build_range {
 	varid_u32 kind;
 };
 
+/*
+ * Where the innermost frame of a thread's list has an invalid link, in bytes from the load base: PushShadowFrame has published the frame
+ * and not yet linked it to the one before, which there always is.
+ */
+struct varid_build_push {
+	varid_u32 start; /* behind the store of the innermost frame */
+	varid_u32 end;   /* behind that of its link */
+};
+
 struct varid_build {
 	varid_u8 build_id[VARID_BUILD_ID_SIZE];
 	const char *name;
@@ -37,6 +46,8 @@ struct varid_build {
 	varid_u32 text_end;
 	const struct varid_build_range *ranges; /* sorted, disjoint */
 	varid_u32 range_count;
+	varid_u32 push_count; /* 0: each frame is linked before it is the innermost one */
+	const struct varid_build_push *pushes; /* sorted, disjoint */
 };
 
 /* The maximum number of ranges that varid_build_ranges returns for any build. */

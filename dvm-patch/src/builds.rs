@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char};
 use std::fmt;
+use std::ops::Range;
 
 use crate::TunnelError;
 use crate::abi::{CodeRange, Layout};
@@ -20,10 +21,13 @@ pub struct Build {
     tls_word: u64,
     dex_debug: u64,
     dex_debug_hook: u64,
+    runtime_instrumentation: u32,
     text_start: u32,
     text_end: u32,
     ranges: *const BuildRange,
     range_count: u32,
+    push_count: u32,
+    pushes: *const Push,
 }
 
 /// Mirrors `struct varid_build_range`, which only C reads.
@@ -32,6 +36,13 @@ struct BuildRange {
     start: u32,
     end: u32,
     kind: u32,
+}
+
+/// Mirrors `struct varid_build_push`.
+#[repr(C)]
+struct Push {
+    start: u32,
+    end: u32,
 }
 
 // SAFETY: a Build is only accessed through shared references into a constant C table.
@@ -109,6 +120,18 @@ impl Build {
         ranges.truncate(count as usize);
         ranges
     }
+
+    /// Addresses of the library at which the innermost frame of a thread's list is not linked to its caller yet: its link is invalid. They
+    /// are sorted and disjoint.
+    pub fn pushes(&self) -> impl Iterator<Item = Range<u64>> {
+        let pushes = match self.push_count {
+            0 => &[],
+            // SAFETY: self points into the C table, whose pushes are a constant array of so many.
+            count => unsafe { std::slice::from_raw_parts(self.pushes, count as usize) },
+        };
+        let range = |push: &Push| u64::from(push.start)..u64::from(push.end);
+        pushes.iter().map(range)
+    }
 }
 
 impl fmt::Debug for Build {
@@ -123,7 +146,7 @@ impl fmt::Debug for Build {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abi::{RANGE_BODY, RANGE_HANDLERS, RANGE_VM};
+    use crate::abi::{RANGE_BODY, RANGE_BRIDGE, RANGE_HANDLERS, RANGE_VM};
 
     const AMD64: [u8; 20] = [
         0xd3, 0xba, 0x28, 0x1c, 0x20, 0xe7, 0x25, 0x78, 0x04, 0x67, 0xfb, 0x41, 0xf5, 0x0e, 0x66,
@@ -181,6 +204,35 @@ mod tests {
             assert_eq!(ranges[0].kind, RANGE_VM);
             assert_eq!(ranges[ranges.len() - 1].end, base + text_end);
         }
+    }
+
+    #[test]
+    fn a_frame_is_linked_late_in_bridges_only() {
+        for build in all() {
+            let pushes: Vec<_> = build.pushes().collect();
+            assert!(pushes.windows(2).all(|pair| pair[0].end <= pair[1].start));
+            let ranges = build.ranges(0);
+            for push in &pushes {
+                // At most five instructions.
+                assert!(push.start < push.end && push.end - push.start <= 20);
+                let is_around =
+                    |range: &&CodeRange| range.start <= push.start && push.end <= range.end;
+                let around = ranges.iter().find(is_around);
+                assert_eq!(
+                    around.map(|range| range.kind),
+                    Some(RANGE_BRIDGE),
+                    "{push:x?}"
+                );
+            }
+        }
+        let starts = |id: &[u8]| -> Vec<u64> {
+            let pushes = lookup(id).unwrap().pushes();
+            pushes.map(|push| push.start).collect()
+        };
+        // Behind mov %rdx, 0xc8(%r15), at mov %rax, (%rdx).
+        assert_eq!(starts(&AMD64)[0], 0x36272e);
+        assert_eq!((starts(&AMD64).len(), starts(&ARM64).len()), (13, 13));
+        assert_eq!(starts(&ARMHF), [0; 0]);
     }
 
     #[test]

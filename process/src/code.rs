@@ -1,6 +1,6 @@
 //! Unwind rules of the code that a process has mapped.
 
-use crate::image::ProcessImage;
+use crate::image::{ElfImage, ProcessImage};
 use crate::space::AddressSpace;
 use std::ops::Range;
 use varid_model::Address;
@@ -26,6 +26,17 @@ impl<'a> MappedCode<'a> {
     /// The code of a process with this address space.
     pub const fn new(space: &'a AddressSpace) -> Self {
         Self(space)
+    }
+
+    /// Returns the ELF file that is mapped at an address, and the file's own address there.
+    pub fn file_at(self, pc: Address) -> Option<(&'a ElfImage, Address)> {
+        let mapped = self.0.at(pc.get())?;
+        let ProcessImage::Elf(image) = &mapped.image else {
+            return None;
+        };
+        let module = image.contents()?.module.borrow();
+        let own = module.address_of_offset(mapped.offset_of(pc.get()))?;
+        Some((image, own))
     }
 
     /// Calls `ask` with the module at an address and the module's own address.

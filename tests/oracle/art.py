@@ -6,6 +6,9 @@ import tempfile
 from art_builds import build_of, disassembled, functions, output
 
 SWITCH_SYMBOL = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) . _ZN3art11interpreter20ExecuteSwitchImplCpp")
+# What an interpreter calls a method by: the method's frame is not the first one of its list.
+CALLED_BY_INTERPRETERS = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) . (?:_ZN3art11interpreter33ArtInterpreterToInterpreterBridgeE|MterpInvoke)")
+NEAR = 8  # instructions between the store of a list's first frame and that of its link, at most
 SECTION = re.compile(r" \.text +PROGBITS +([0-9a-f]+) ")
 TEXT = re.compile(r" LOAD +0x([0-9a-f]+) 0x([0-9a-f]+) .* R E ")
 ROW = re.compile(r"^([0-9a-f]{8,16}) (\S+) +(.*)$")
@@ -28,6 +31,8 @@ class Libart:
         # The switch interpreter, which has no register for the pc.
         self.switch = [self.build.switch_entry, *switch]
         self.advanced = set(self.behind_advances())
+        called = list(filter(None, map(CALLED_BY_INTERPRETERS.match, symbols.splitlines())))
+        self.unlinked = [window for each in called for window in self.pushes(int(each[1], 16), int(each[1], 16) + int(each[2], 16))]
 
     def handlers_code(self):
         """(address, instruction) of all handlers. What fills the room behind one is taken for an instruction, which may reach into the next one:
@@ -76,6 +81,27 @@ class Libart:
             elif start is None and instruction in ("mov -0x8(%r15),%rsp", "mov %r10,%rsp"):
                 # After it.
                 start = offset + 1
+
+    def pushes(self, start, end):
+        """Where a function has made a frame the first one of a list and not linked it to the one before."""
+        code = list(self.disassemble(start, end))
+        load, store = self.build.code.load, self.build.code.store
+        for at, (_, instruction) in enumerate(code):
+            first = store.match(instruction)
+            if not first:
+                continue
+            loads = filter(None, (load.match(what) for _, what in code[max(at - NEAR, 0) : at]))
+            before = [each["register"] for each in loads if each["place"] == first["place"]][-1:]
+            frame = first["register"]
+            for (_, what), (behind, _) in zip(code[at + 1 : at + NEAR], code[at + 2 :]):
+                link = store.match(what)
+                if link and [link["register"]] == before and link["place"] in (f"({frame})", f"0x0({frame})", f"[{frame}]"):
+                    yield code[at + 1][0], behind
+                    break
+
+    def is_unlinked(self, offset):
+        """Whether the first frame of a thread's list is not linked to its caller at an offset of the file."""
+        return any(start <= offset + self.text < end for start, end in self.unlinked)
 
     def behind_advances(self):
         """Addresses in handlers that are executed only when the pc's register has been moved on: by following each handler's code."""

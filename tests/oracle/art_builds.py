@@ -13,23 +13,31 @@ class Instructions:
     branch: re.Pattern  # where to, but for calls
     leaves: re.Pattern  # what never goes on behind itself
     advance: re.Pattern  # what moves the pc's register: a load that writes its base back, or any result in it
+    load: re.Pattern  # of a word
+    store: re.Pattern
 
 
 AMD64 = Instructions(
     branch=re.compile(r"j\w+ ([0-9a-f]+)\b"),
     leaves=re.compile(r"(?:notrack )?(?:jmp|ret|ud2|int3)(?: |$)"),
     advance=re.compile(r"(?:lea|add|sub|mov|pop) (?:.*,)?%r12$"),
+    load=re.compile(r"mov (?P<place>\w*\(%r\w+\)),(?P<register>%r\w+)$"),
+    store=re.compile(r"mov (?P<register>%r\w+),(?P<place>\w*\(%r\w+\))$"),
 )
 ARM64 = Instructions(
     branch=re.compile(r"(?:b|b\.\w+|cbn?z \w+,|tbn?z \w+, #\d+,) ([0-9a-f]+)\b"),
     leaves=re.compile(r"(?:b|br|ret)(?: |$)"),
     advance=re.compile(r"ldrh w\d+, \[x20, #\d+\]!$|(?:add|mov|ldr|ldur|sub) x20, "),
+    load=re.compile(r"ldr (?P<register>x\d+), (?P<place>\[\w+(?:, #\d+)?\])$"),
+    store=re.compile(r"str (?P<register>x\d+), (?P<place>\[\w+(?:, #\d+)?\])$"),
 )
 ARM64_NTERP = replace(ARM64, advance=re.compile(r"ldrh w\d+, \[x22, #\d+\]!$|(?:add|mov|ldr|ldur|sub) x22, "))
 ARM = Instructions(
     branch=re.compile(r"b(?:eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)? ([0-9a-f]+)\b"),
     leaves=re.compile(r"(?:b|bx|(?:add|mov|ldr) pc,|pop {.*pc})(?: |$)"),
     advance=re.compile(r"ldrh\w* r\d+, \[r4, [#r]\d+\]!$|(?:add|mov|ldr|sub)\w* r4, "),
+    load=re.compile(r"ldr (?P<register>r\d+), (?P<place>\[\w+(?:, #\d+)?\])"),
+    store=re.compile(r"str (?P<register>r\d+), (?P<place>\[\w+(?:, #\d+)?\])"),
 )
 
 

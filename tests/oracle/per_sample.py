@@ -118,7 +118,7 @@ class Oracle:
             wrong = self.leaf(raw.ip, user)
         if part is None:
             self.confirm(raw, user)
-        return wrong or self.executes(user) or self.calls(user)
+        return wrong or self.unlinked(ip, user) or self.executes(user) or self.calls(user)
 
     def unresolved(self, user):
         """An interpreter's address and a reason instead of a method."""
@@ -190,6 +190,22 @@ class Oracle:
         if known and inner:
             same = self.code.dex(inner) is known[0] and inner.offset - (inner is not user[0]) == known[1]
             self.counts["bytecode confirmed" if same else "bytecode not confirmed"] += 1
+
+    def unlinked(self, ip, user):
+        """Where ART has made a method's frame the first one of its list and not linked it yet, the method's caller follows, whose instruction
+        says whom it calls, or a reason."""
+        offset = self.in_libart(ip)
+        if offset is None or not self.libart.is_unlinked(offset) or float(self.key[1]) <= self.found:
+            return None
+        known = [at for at, frame in enumerate(user) if self.code.is_managed(frame) or is_reason(frame)]
+        if not known:
+            return "the method that is called has no frame"
+        behind = user[known[0] : known[0] + 2]
+        is_missing = any(map(is_reason, behind))
+        self.counts["frame not linked yet, " + ("caller missing" if is_missing else "caller known")] += 1
+        if is_missing or all(map(self.code.is_managed, behind[1:])) and len(behind) > 1:
+            return None
+        return f"the caller of {behind[0].symbol} is missing, and no reason says so"
 
     def executes(self, user):
         """Where the interpreter has called something there is the method that it executes, or a reason."""

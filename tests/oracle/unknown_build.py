@@ -23,6 +23,8 @@ class UnknownBuild(per_sample.Oracle):
         super().__init__(maps, trace, code)
         # Where its handlers are is not known: the register is taken at its word.
         self.libart.handler = lambda offset: None
+        # Nor is the list of frames: a method is there when its interpreter is.
+        self.libart.is_unlinked = lambda offset: False
 
     def calls(self, user):
         """Of a method in the switch interpreter only its first instruction is known: one of its others must be the call."""

@@ -231,24 +231,29 @@ impl Module {
         let row = fde
             .unwind_info_for_address(&section, &self.bases, &mut context, address)
             .ok()?;
-        let rule = self.rule_of(&fde, row, &section);
+        let mut rule = self.rule_of(&fde, row, &section);
         if rule.bytecode != BytecodeRule::None || !self.has_bytecode_marks {
             return Some(rule);
         }
         // Another row may mark this function as an interpreter.
         let mut rows = fde.rows(&section, &self.bases, &mut context).ok()?;
         let mut elsewhere = false;
+        let mut last = [None, None];
         while let Ok(Some(row)) = rows.next_row() {
             elsewhere |= self.bytecode_rule(row, &section) != BytecodeRule::None;
+            last = [last[1], ReturnAddressRow::of(row, self.machine)];
         }
-        Some(Rule {
-            bytecode: if elsewhere {
-                BytecodeRule::NotHere
-            } else {
-                BytecodeRule::None
-            },
-            ..rule
-        })
+        if elsewhere {
+            rule.bytecode = BytecodeRule::NotHere;
+        }
+        if let [Some(before), Some(last)] = last
+            && address > before.start
+            && let Some(missing) = last.missing_in_cfa(&before)
+            && let Cfa::Register(_, offset) = &mut rule.cfa
+        {
+            *offset = offset.wrapping_add(missing);
+        }
+        Some(rule)
     }
 
     fn bytecode_rule(&self, row: &UnwindTableRow<usize>, section: &Section<'_>) -> BytecodeRule {
@@ -347,6 +352,44 @@ impl Module {
             }
         }
         found
+    }
+}
+
+/// A row whose return address is at an offset from the stack pointer, where a call pushes it.
+///
+/// ART's assembly for x86-64 (`READ_BARRIER_MARK_REG` in quick_entrypoints_x86_64.S) returns in two places. Behind the first return its rows
+/// still say that the frame has been popped. The code there pops it once more, and by its last row the return address lies below the stack
+/// pointer.
+#[derive(Debug, Clone, Copy)]
+struct ReturnAddressRow {
+    start: u64,
+    /// From the stack pointer, in bytes.
+    offset: i64,
+}
+
+impl ReturnAddressRow {
+    fn of(row: &UnwindTableRow<usize>, machine: Machine) -> Option<Self> {
+        let return_address = gimli::Register(machine.return_address());
+        let saved = match row.register(return_address)? {
+            RegisterRule::Offset(saved) if machine.link().is_none() => saved,
+            _ => return None,
+        };
+        let offset = match row.cfa() {
+            CfaRule::RegisterAndOffset { register, offset } if register.0 == machine.sp() => {
+                *offset
+            }
+            _ => return None,
+        };
+        Some(Self {
+            start: row.start_address(),
+            offset: offset.checked_add(saved)?,
+        })
+    }
+
+    /// Returns how many bytes the CFA of this row, the last one, is too low, and that of `before`, the one before, behind its first
+    /// instruction: that returns, and what lies behind it is reached by a jump. None if the rows are right.
+    fn missing_in_cfa(&self, before: &Self) -> Option<i64> {
+        (self.offset < 0 && before.offset == 0).then(|| self.offset.wrapping_neg())
     }
 }
 

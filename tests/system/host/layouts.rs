@@ -95,9 +95,14 @@ fn each_librarys_layout_is_that_of_the_table() -> Result<()> {
             ensure!(said == Err(LayoutError::Machine), "{said:?}");
             continue;
         }
-        let (layout, ranges) = said
-            .with_context(|| format!("{arch} {suite}"))?
-            .loaded_at(BASE, TLS_OFFSET.cast_signed());
+        let said = said.with_context(|| format!("{arch} {suite}"))?;
+        let pushes: Vec<_> = build.pushes().collect();
+        ensure!(
+            said.pushes() == pushes,
+            "{arch} {suite}:\n{:x?}\n{pushes:x?}",
+            said.pushes()
+        );
+        let (layout, ranges) = said.loaded_at(BASE, TLS_OFFSET.cast_signed());
         let (of_table, table_ranges) = of_table(build)?;
         ensure!(
             layout == of_table,

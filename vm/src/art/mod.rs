@@ -8,6 +8,7 @@ pub(crate) mod layout;
 mod method_header;
 pub(crate) mod oat_file;
 mod switch_interpreter;
+mod unlinked;
 
 use crate::described::interpreter_loop::{CalledFrames, registers};
 use crate::described::{
@@ -198,12 +199,29 @@ impl VmFrames for ArtVm {
         walked: ManagedStack<'r>,
         process: &mut dyn Methods,
     ) -> ManagedStack<'r> {
-        let called = match frames::are_copied(sample.record, &walked.frames) {
-            true => self.switch_calls.frames(&self.description, sample, process),
+        let description = &self.description;
+        let mut walked = walked;
+        let space = &process.process().space;
+        let pushes_frame = |address| unlinked::pushes_frame(description, address, space);
+        let push = unlinked::interrupted_push(description, sample.native, pushes_frame);
+        let called = match push.is_some() || frames::are_copied(sample.record, &walked.frames) {
+            true => self.switch_calls.frames(description, sample, process),
             false => CalledFrames::default(),
         };
         let space = &process.process().space;
-        frames::frames(&self.description, sample, walked, &called, space)
+        let unlinked = push.and_then(|depth| {
+            let native = sample.native;
+            let caller = unlinked::caller(description, native, depth, &called, space);
+            let sp = native.frames.get(depth)?.sp;
+            unlinked::drop_others(&mut walked.frames, sp, caller)
+        });
+        let mut found = frames::frames(description, sample, walked, &called, space);
+        found.unlinked = unlinked.and_then(|unlinked| {
+            let is_unlinked =
+                |frame: &ManagedFrame| !frame.is_quick() && frame.address() == unlinked;
+            found.frames.iter().position(is_unlinked)
+        });
+        found
     }
 
     fn compiler(&self) -> Option<&dyn VmCompiler> {

@@ -168,7 +168,7 @@ impl<'r> Attribution<'r> {
             vm,
             native,
             &attributed.steps,
-            &managed.frames,
+            &managed,
             &mut attributed.items,
         );
         chain.extend(&attributed.items, record, native, &managed.frames);
@@ -210,6 +210,7 @@ impl<'r> Attribution<'r> {
                 Stack::None => None,
             },
             leaf: LeafMethod::Known,
+            unlinked: None,
         }
     }
 
@@ -220,7 +221,7 @@ impl<'r> Attribution<'r> {
         vm: Option<&dyn Vm>,
         native: &NativeStack,
         steps: &[Step],
-        managed: &[ManagedFrame],
+        managed: &ManagedStack<'_>,
         items: &mut Vec<Item>,
     ) {
         let compiler = vm.and_then(|vm| vm.compiler());
@@ -229,7 +230,9 @@ impl<'r> Attribution<'r> {
             steps,
             stopped: native.stopped.as_ref(),
             end: native.end,
-            managed,
+            managed: &managed.frames,
+            // Without callers none is missing.
+            unlinked: managed.unlinked.filter(|_| self.stack != Stack::None),
             stack: self.stack,
             native_caller: vm.map(|vm| vm.native_caller()),
             has_compiled_code: compiler.is_some_and(VmCompiler::has_code),

@@ -32,6 +32,8 @@ pub struct ManagedStack<'r> {
     pub incomplete: Option<Reason>,
     /// What the innermost says of the leaf.
     pub leaf: LeafMethod,
+    /// The index of a frame that the VM has put into its list and not yet linked to its caller: the callers up to the next frame are missing.
+    pub unlinked: Option<usize>,
 }
 
 /// What the innermost managed frame says of the leaf.

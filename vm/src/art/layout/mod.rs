@@ -17,6 +17,7 @@
 //! | how large are frames of saved registers | `stubs` |
 //! | where are the interpreters | `interpreter` |
 //! | how is code of the JIT found | `jit_code` |
+//! | where is a new frame not linked yet | `pushes` |
 //! | what does the code do | `ranges` |
 //! | do the process's structures agree | `process` |
 //! | which libraries have been read already | `known` |
@@ -30,6 +31,7 @@ mod jit_code;
 mod known;
 mod library;
 mod process;
+mod pushes;
 mod ranges;
 mod shown;
 mod stubs;
@@ -47,7 +49,9 @@ use fields::{Fields, NATIVE};
 use interpreter::{Interpreters, Mterp, Nterp};
 use jit_code::JitCode;
 use library::{Function, Library};
+use pushes::pushes;
 use ranges::Unnamed;
+use std::ops::Range;
 use stubs::{CalleeSaves, Seen};
 use thread_list::Threads;
 use trace::{Code, Trace};
@@ -78,6 +82,8 @@ pub struct LibraryLayout {
     layout: Layout,
     /// What its code does, sorted and disjoint.
     ranges: Vec<CodeRange>,
+    /// See [`LibraryLayout::pushes`].
+    pushes: Vec<Range<u64>>,
     self_pointer: SelfPointer,
     /// True if [`Layout::dex_file_begin`] is known.
     has_dex_file_begin: bool,
@@ -122,10 +128,12 @@ impl LibraryLayout {
             ),
         )?;
         let self_pointer = self_pointer(&library)?;
+        let pushes = pushes(&library, fields.stack_top, fields.frame_link);
         library.is_read()?;
         Ok(Self {
             layout,
             ranges,
+            pushes,
             self_pointer,
             has_dex_file_begin: fields.dex_file_begin.is_some(),
             runtime: library.runtime,
@@ -153,6 +161,12 @@ impl LibraryLayout {
             ..*range
         });
         (layout, ranges.collect())
+    }
+
+    /// Addresses of the file at which the innermost frame of a thread's list is not linked to its caller yet: its link is invalid. They are
+    /// sorted and disjoint.
+    pub fn pushes(&self) -> &[Range<u64>] {
+        &self.pushes
     }
 
     /// Where a thread has the pointer to its `Thread`.

@@ -31,11 +31,13 @@ pub(in super::super) fn by_address(of: Merging<'_>, is_shown: ShownFn<'_>, items
     merge.outer_frames(last);
 }
 
-/// The native frames since the previous managed one, where managed frames may lie off the stack.
+/// The native frames since the previous managed one, where managed frames may lie off the stack or be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Crossing {
     /// Other frames.
     Nothing,
+    /// The VM's. The previous managed frame is not linked yet: the frames that they execute are the missing ones.
+    Unlinked,
     /// A call into the interpreter, or out of it.
     Bridge,
     /// The interpreter of frames that lie off the stack.
@@ -80,8 +82,11 @@ impl ByAddress<'_> {
                 self.merged.take();
                 continue;
             }
+            self.crossing = match self.merged.of.unlinked == Some(self.merged.done) {
+                true => Crossing::Unlinked,
+                false => Crossing::Nothing,
+            };
             self.merged.managed();
-            self.crossing = Crossing::Nothing;
             self.inside = match next.is_quick() || next.is_outermost() {
                 true => Inside::Edge,
                 false => Inside::Fragment,
@@ -115,6 +120,14 @@ impl ByAddress<'_> {
         }
         if step.is_method_frame() {
             return self.method_frame(depth, step);
+        }
+        if self.crossing == Crossing::Unlinked {
+            if step.interprets_listed_frames() {
+                return Caller::Any;
+            }
+            if step.kind.is_none() {
+                self.crossing = Crossing::Nothing;
+            }
         }
         let of_detached =
             self.crossing == Crossing::InterpreterOfDetached || self.is_next_detached();

@@ -28,6 +28,8 @@ pub(super) struct Merging<'a> {
     pub end: Option<Address>,
     /// The managed frames, innermost first.
     pub managed: &'a [ManagedFrame],
+    /// The index of a managed frame that is not linked to its caller yet.
+    pub unlinked: Option<usize>,
     /// Which stacks the session records.
     pub stack: Stack,
     /// The kind of code that calls native methods. None without a VM.
@@ -128,11 +130,13 @@ impl<'a> Merged<'a> {
     fn push_managed(&mut self, index: usize, item: Item) {
         let is_first = self.of.is_empty;
         let frame = self.of.managed.get(index);
-        if is_first && frame.is_some_and(|frame| !(self.is_shown)(frame)) {
-            self.items.push(item);
-            return;
+        match is_first && frame.is_some_and(|frame| !(self.is_shown)(frame)) {
+            true => self.items.push(item),
+            false => self.push(item),
         }
-        self.push(item);
+        if self.of.unlinked == Some(index) {
+            self.push(Item::Missing(Reason::TornFrames));
+        }
     }
 
     /// Appends the innermost remaining managed frame.
@@ -164,6 +168,10 @@ impl<'a> Merged<'a> {
 
     /// Appends the remaining managed frames.
     fn callers(&mut self) {
+        let unlinked = self.of.unlinked.map_or(0, |at| at.saturating_add(1));
+        for _ in self.done..unlinked {
+            self.caller();
+        }
         self.items.push(Item::Callers(self.done));
     }
 }

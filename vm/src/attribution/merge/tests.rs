@@ -73,6 +73,18 @@ fn items(
     stopped: Option<&UnwindError>,
     stack: Stack,
 ) -> Vec<Item> {
+    items_with(steps, managed, None, flags, stopped, stack)
+}
+
+/// The same, if the managed frame `unlinked` is not linked to its caller.
+fn items_with(
+    steps: &[Step],
+    managed: &[ManagedFrame],
+    unlinked: Option<usize>,
+    flags: u32,
+    stopped: Option<&UnwindError>,
+    stack: Stack,
+) -> Vec<Item> {
     let record = record(flags);
     let of = Merging {
         record: &record,
@@ -80,6 +92,7 @@ fn items(
         stopped,
         end: None,
         managed,
+        unlinked,
         stack,
         native_caller: Some(CodeKind::Bridge),
         has_compiled_code: false,
@@ -96,8 +109,8 @@ fn native(n: usize) -> Item {
     Item::Native(step(n, None).address)
 }
 
-use CodeKind::{Bridge, Compiled, Interpreter, Loop, Runtime};
-use Item::{Callers, Leaf, Managed, MethodsOf, Missing};
+use CodeKind::{Bridge, Compiled, Interpreter, Loop, NativeFrames, Runtime};
+use Item::{Caller, Callers, Leaf, Managed, MethodsOf, Missing, NativeStretch};
 
 #[test]
 fn native_frames_and_managed_ones_are_merged_by_address() {
@@ -165,13 +178,7 @@ fn native_frames_and_managed_ones_are_merged_by_address() {
             "the VM's own method is no leaf",
             vec![Some(Loop)],
             vec![of_method(0, RUNTIME), two],
-            vec![
-                Managed(0),
-                Managed(1),
-                Item::NativeStretch,
-                Leaf,
-                Callers(2),
-            ],
+            vec![Managed(0), Managed(1), NativeStretch, Leaf, Callers(2)],
         ),
         (
             "frames beyond the native ones are callers",
@@ -215,6 +222,102 @@ fn below_the_kernel_no_frame_is_the_leaf() {
     );
 }
 
+/// A new frame is the innermost one before it is linked to its caller's: the callers are missing up to what native code has called.
+#[test]
+fn callers_of_a_frame_that_is_not_linked_are_said_to_be_missing_once() {
+    let torn = Missing(Reason::TornFrames);
+    let (leaf, new) = (native(0), frame(1, true));
+    let of_method = |depth| MethodsOf {
+        depth,
+        inside: Inside::Edge,
+    };
+    let called_by = |callers: &[Option<CodeKind>]| {
+        let bridges = [Some(Bridge), Some(Bridge)];
+        steps(&[&bridges, callers].concat())
+    };
+    let nterp = called_by(&[Some(Interpreter), Some(Bridge), Some(NativeFrames)]);
+    let switch = called_by(&[Some(Interpreter), Some(Bridge), None, None]);
+    let nested = called_by(&[
+        Some(Loop),
+        Some(Bridge),
+        Some(Runtime),
+        None,
+        Some(Interpreter),
+        Some(Bridge),
+        Some(NativeFrames),
+    ]);
+    type Case<'a> = (&'a str, &'a [Step], Vec<ManagedFrame>, Vec<Item>);
+    let cases: [Case<'_>; 6] = [
+        (
+            "nterp has called the interpreter",
+            &nterp,
+            vec![new],
+            vec![leaf, Managed(0), torn, of_method(4), Leaf, Callers(1)],
+        ),
+        (
+            "native code has called the interpreter",
+            &switch,
+            vec![new, frame(6, true)],
+            vec![
+                leaf,
+                Managed(0),
+                torn,
+                native(4),
+                native(5),
+                Leaf,
+                Callers(1),
+            ],
+        ),
+        (
+            "an interpreter further out lacks its frame, too",
+            &nested,
+            vec![new, frame(9, true)],
+            vec![
+                leaf,
+                Managed(0),
+                torn,
+                native(4),
+                native(5),
+                native(6),
+                torn,
+                of_method(8),
+                Leaf,
+                Callers(1),
+            ],
+        ),
+        (
+            "unwound to the new frame",
+            &nterp[..2],
+            vec![new, frame(4, true)],
+            vec![leaf, Leaf, Caller(0), torn, Callers(1)],
+        ),
+        (
+            "not unwound",
+            &nterp[..1],
+            vec![new],
+            vec![leaf, Leaf, Caller(0), torn, Callers(1)],
+        ),
+        (
+            "no native frame",
+            &[],
+            vec![new, frame(4, true)],
+            vec![Managed(0), torn, NativeStretch, Leaf, Callers(1)],
+        ),
+    ];
+    for (what, steps, managed, expected) in cases {
+        for stack in [Stack::Full, Stack::Vertical] {
+            let found = items_with(steps, &managed, Some(0), 0, None, stack);
+            assert_eq!(found, expected, "{what}, {stack:?}");
+        }
+    }
+    // Linked, or the first frame of its list.
+    for is_outermost in [true, false] {
+        let managed = [frame(1, is_outermost), frame(4, true)];
+        let found = items(&nterp[..2], &managed, 0, None, Stack::Vertical);
+        assert_eq!(found, [leaf, Leaf, Callers(0)]);
+    }
+}
+
 fn kind() -> impl Strategy<Value = Option<CodeKind>> {
     prop::sample::select(vec![
         None,
@@ -246,7 +349,8 @@ fn managed_frame() -> impl Strategy<Value = ManagedFrame> {
 }
 
 proptest! {
-    /// Whatever the frames are: no managed frame is shown twice or out of order, no native one is, and all that are left are callers.
+    /// Whatever the frames are: no managed frame is shown twice or out of order, no native one is, and all that are left are callers. Behind
+    /// one that is not linked frames are missing.
     #[test]
     fn each_frame_is_shown_once_and_in_order(
         kinds in prop::collection::vec(kind(), 0..10),
@@ -255,13 +359,15 @@ proptest! {
         flags in prop::sample::select(vec![0, flags::IN_KERNEL, flags::NOT_READY, flags::LINKED_ONLY]),
         stops in any::<bool>(),
         stack in prop::sample::select(vec![Stack::Full, Stack::Vertical, Stack::None]),
+        unlinked in prop::option::of(0usize..8),
     ) {
         if is_sorted {
             managed.sort_by_key(ManagedFrame::address);
         }
         let steps = steps(&kinds);
         let stopped = stops.then_some(&UnwindError::NoStack);
-        let items = items(&steps, &managed, flags, stopped, stack);
+        let unlinked = unlinked.filter(|at| *at < managed.len());
+        let items = items_with(&steps, &managed, unlinked, flags, stopped, stack);
         let (mut next_managed, mut next_native, mut leaf) = (0, 0, 0);
         // Only notes may be outdated, and only beside methods' own frames frames elsewhere are not believed.
         let nothing_is_dropped = managed.iter().all(|frame| {
@@ -272,11 +378,14 @@ proptest! {
                 Managed(index) | Item::Walked(index) | Item::Caller(index) => {
                     prop_assert!(*index >= next_managed && *index < managed.len());
                     prop_assert!(*index == next_managed || !nothing_is_dropped);
+                    let next = items.get(at + 1);
+                    prop_assert!(unlinked != Some(*index) || next == Some(&Missing(Reason::TornFrames)));
                     next_managed = index + 1;
                 }
                 Callers(index) => {
                     prop_assert!(*index >= next_managed && at + 1 == items.len());
                     prop_assert!(*index == next_managed || !nothing_is_dropped);
+                    prop_assert!(unlinked.is_none_or(|unlinked| unlinked < *index));
                 }
                 Item::Native(address) => {
                     let depth = steps.iter().position(|step| {
