@@ -273,8 +273,8 @@ class Oracle(per_sample.Oracle):
         if not walk.codes:
             self.counts["compiled, outside known code"] += 1
             return None if any(map(is_reason, user)) or not self.code.is_managed(user[0]) else "a method where no code is known"
-        if walk.codes[0].is_thunk:
-            return self.in_thunk(walk, ip, user)
+        if walk.codes[0].is_thunk or walk.codes[0].is_trampoline:
+            return self.in_native_code(walk, ip, user)
         leaf = walk.codes[0]
         is_partial = walk.size != leaf.whole
         self.counts["compiled, partial"] += is_partial
@@ -293,13 +293,19 @@ class Oracle(per_sample.Oracle):
             return wrong
         return self.in_order(walk, user)
 
-    def in_thunk(self, walk, ip, user):
-        """A thunk is native code; by the link register it goes back to the method that has branched there."""
-        self.counts["compiled, thunk"] += 1
+    def in_native_code(self, walk, ip, user):
+        """A thunk and a trampoline are native code without a frame, which goes back to the method that has branched there, or has called a
+        method by it that has not begun."""
+        is_trampoline = walk.codes[0].is_trampoline
+        self.counts["compiled, trampoline" if is_trampoline else "compiled, thunk"] += 1
         if wrong := self.leaf(ip, user):
             return wrong
+        if is_trampoline and len(user) > 1 and (dex := self.code.dex(user[1])) and not dex.invoked(user[1].offset - 1):
+            return f"{user[1].symbol} is at no invoke, and calls {' or '.join(walk.codes[0].names)}"
         del walk.codes[0]
-        if not walk.codes or any(map(is_reason, user[:2])):
+        # Until the VM is found no method has a name.
+        is_unnamed = len(user) > 1 and not self.code.is_managed(user[1]) and any(map(is_reason, user))
+        if not walk.codes or is_unnamed:
             return None
         # Entry points are called, at places that the compiler has noted down.
         return self.in_order(walk, user[1:], called=True)

@@ -25,6 +25,10 @@ SHARED = "[DEDUPED]"
 THUNK = re.compile(r"^(?:BakerReadBarrier|EntrypointCall|MethodCall)Thunk\w*$")
 # What the log's records begin with: event, size, time; and a method's: process, thread, 0, address, size, number.
 RECORD, LOAD = struct.Struct("<IIQ"), struct.Struct("<IIQQQQ")
+# What a boot image's first oat file has before its methods: each jumps to the function of the VM that stands for a method without
+# code of its own, or looks a native one up. It has no frame, and no method: the one that is called has not begun.
+TRAMPOLINE = re.compile(r"^(?:JniDlsymLookup(?:Critical)?|QuickGenericJni|QuickImtConflict|QuickResolution|Nterp)Trampoline$|^QuickToInterpreterBridge$")
+MACHINE = re.compile(r"^ +Machine: +(.*)$", re.MULTILINE)
 WORD = 8
 
 
@@ -38,11 +42,16 @@ def text(path):
     return int(TEXT.search(output("readelf", "-lW", str(path)))[1], 16)
 
 
+def has_link(path):
+    """Whether a file is for a machine with a link register."""
+    return "X86-64" not in MACHINE.search(output("readelf", "-hW", str(path)))[1]
+
+
 class Code:
     """One piece of code: the names of the methods that it may be of, as ART prints them, and the sizes of its frame. None: of what the code
     itself tells."""
 
-    is_thunk = False
+    is_thunk = is_trampoline = False  # native code that only jumps on
     in_register = frozenset()  # offsets of rows in which the return address is in the link register
 
     def __init__(self, start, content, names, rows=None):
@@ -87,6 +96,7 @@ class OatFile:
         for found in filter(None, map(SYMBOL.match, output("nm", "-S", str(twin)).splitlines())):
             names[int(found[1], 16), int(found[2], 16)].add(found[3])
         rows, in_register, known, columns = {}, defaultdict(set), None, []
+        by_register = has_link(twin)
         for line in output("readelf", "--debug-dump=frames-interp", str(twin)).splitlines():
             if found := FDE.search(line):
                 start, end = (int(each, 16) for each in found.groups())
@@ -107,10 +117,13 @@ class OatFile:
             # The twin's code is the same; only what lies between may not be.
             if mapped[start : start + size] != code:
                 raise SystemExit(f"{path}: the code at {start:#x} is not that of {twin}")
-            is_thunk = all(THUNK.match(name) for name in of)
-            self.codes.append(Code(start, code, of, [(0, 0)] if is_thunk else rows.get(address, [])))
-            self.codes[-1].is_thunk = is_thunk
-            self.codes[-1].in_register = {0} if is_thunk else in_register[address]
+            is_thunk, is_trampoline = (all(map(kind.match, of)) for kind in (THUNK, TRAMPOLINE))
+            if is_thunk or is_trampoline:
+                # The return address is where a call leaves it.
+                rows[address], in_register[address] = ([(0, 0)], {0}) if by_register else ([(0, WORD)], set())
+            self.codes.append(Code(start, code, of, rows.get(address, [])))
+            self.codes[-1].is_thunk, self.codes[-1].is_trampoline = is_thunk, is_trampoline
+            self.codes[-1].in_register = in_register[address]
         self.starts = [code.start for code in self.codes]
 
     def at(self, offset):

@@ -10,6 +10,8 @@ const X86_64: u16 = 62;
 const AARCH64: u16 = 183;
 /// An offset in the code of the methods, after their prologues.
 const BEHIND: u64 = 0x60;
+/// An offset behind the code of the first method.
+const TRAMPOLINE: u64 = 0x90;
 const RETURN: u64 = CALLER_CODE + 0x11;
 const SIZE: u64 = 48;
 const CALLER_SIZE: u64 = 64;
@@ -101,13 +103,18 @@ fn a_leaf_that_native_code_has_called_has_no_callers() {
 
 #[test]
 fn without_a_frame_the_return_address_is_on_the_stack_or_in_its_register() {
-    let mut vm = vm(X86_64);
-    vm.word(SP, RETURN);
-    put_caller(&mut vm, SP + 8);
-    assert_eq!(walk(&vm, 4, 0), [caller(SP + 8, RETURN), outer()]);
+    // A trampoline of an oat file is the code of no method.
+    for at in [4, TRAMPOLINE] {
+        let mut vm = vm(X86_64);
+        vm.word(SP, RETURN);
+        put_caller(&mut vm, SP + 8);
+        assert_eq!(walk(&vm, at, 0), [caller(SP + 8, RETURN), outer()]);
+        let mut vm = self::vm(AARCH64);
+        put_caller(&mut vm, SP);
+        assert_eq!(walk(&vm, at, RETURN), [caller(SP, RETURN), outer()]);
+    }
     let mut vm = self::vm(AARCH64);
     put_caller(&mut vm, SP);
-    assert_eq!(walk(&vm, 4, RETURN), [caller(SP, RETURN), outer()]);
     // The link register does not point into the code of the method at the stack pointer.
     assert_eq!(walk(&vm, 4, ELSEWHERE), not_walked(&vm));
 }
