@@ -68,6 +68,7 @@ BUILDS = {
         loop=(0x7B2D80, 0x7BB023),
         entered=0x7B2DA9,
         left=0x7BB01E,
+        long_jump=(0x7A5A60, 0x7A5AD7),
         touches_stack=(0x687CA0, 0x687D0D),
         switch_entry=(0x7B2B70, 0x7B2B78),
         nterp=(0x7BB088, 0x7C989B),
