@@ -102,17 +102,33 @@ impl Kind {
     }
 }
 
-/// A number in the header: its offset there, and its name.
+/// A number in the header.
 #[derive(Debug, Clone, Copy)]
-struct Field(usize, &'static str);
+struct Field {
+    /// Offset in the header.
+    offset: usize,
+    name: &'static str,
+}
 
-const FILE_SIZE: Field = Field(0x20, "file_size");
-const HEADER_SIZE_FIELD: Field = Field(0x24, "header_size");
-const ENDIAN_TAG: Field = Field(0x28, "endian_tag");
-const DATA_SIZE: Field = Field(0x68, "data_size");
-const DATA_OFFSET: Field = Field(0x6c, "data_off");
-const CONTAINER_SIZE: Field = Field(0x70, "container_size");
-const HEADER_OFFSET: Field = Field(0x74, "header_offset");
+impl Field {
+    const fn new(offset: usize, name: &'static str) -> Self {
+        Self { offset, name }
+    }
+}
+
+/// The size of everything that offsets may lead to, and the field that has it.
+struct Size {
+    bytes: usize,
+    field: Field,
+}
+
+const FILE_SIZE: Field = Field::new(0x20, "file_size");
+const HEADER_SIZE_FIELD: Field = Field::new(0x24, "header_size");
+const ENDIAN_TAG: Field = Field::new(0x28, "endian_tag");
+const DATA_SIZE: Field = Field::new(0x68, "data_size");
+const DATA_OFFSET: Field = Field::new(0x6c, "data_off");
+const CONTAINER_SIZE: Field = Field::new(0x70, "container_size");
+const HEADER_OFFSET: Field = Field::new(0x74, "header_offset");
 
 /// A header that is being read.
 #[derive(Clone, Copy)]
@@ -124,48 +140,46 @@ struct Fields<'d> {
 
 impl Fields<'_> {
     fn get(&self, field: Field) -> Result<u32> {
-        u32_at(self.data, self.place(field), field.1)
+        u32_at(self.data, self.place(field), field.name)
     }
 
     /// The file offset of a field.
     const fn place(&self, field: Field) -> usize {
-        self.at.saturating_add(field.0)
+        self.at.saturating_add(field.offset)
     }
 
     fn bad(&self, field: Field, problem: &'static str) -> Error {
-        bad(field.1, self.place(field), problem)
+        bad(field.name, self.place(field), problem)
     }
 
-    /// The size of everything that offsets may lead to, and the field that has it.
-    ///
     /// Up to 040, the file is everything. From 041 on, it is a part of its container, and all offsets count from the container's start.
     /// A compact file ends with its data section, which follows it and may be shared with others.
-    fn size(&self, kind: Kind) -> Result<(usize, Field)> {
+    fn size(&self, kind: Kind) -> Result<Size> {
         let file_size = self.get(FILE_SIZE)? as usize;
-        match kind {
+        let (bytes, field) = match kind {
             Kind::Contained(_) => {
                 if self.get(HEADER_OFFSET)? as usize != self.at {
                     return Err(self.bad(HEADER_OFFSET, "the header is elsewhere"));
                 }
-                Ok((self.get(CONTAINER_SIZE)? as usize, CONTAINER_SIZE))
+                (self.get(CONTAINER_SIZE)? as usize, CONTAINER_SIZE)
             }
-            Kind::Standard(_) => Ok((file_size, FILE_SIZE)),
+            Kind::Standard(_) => (file_size, FILE_SIZE),
             Kind::Compact => {
                 let offset = self.get(DATA_OFFSET)? as usize;
                 let end = offset.saturating_add(self.get(DATA_SIZE)? as usize);
                 match end > file_size {
-                    true => Ok((end, DATA_SIZE)),
-                    false => Ok((file_size, FILE_SIZE)),
+                    true => (end, DATA_SIZE),
+                    false => (file_size, FILE_SIZE),
                 }
             }
-        }
+        };
+        Ok(Size { bytes, field })
     }
 
     /// The table whose number of items and offset begin with `field`. Items have `item` bytes, and lie within `size` bytes.
     fn table(&self, field: Field, item: usize, size: usize) -> Result<Table> {
-        let Field(offset, name) = field;
         let count = self.get(field)?;
-        let start = self.get(Field(offset.saturating_add(4), name))? as usize;
+        let start = self.get(Field::new(field.offset.saturating_add(4), field.name))? as usize;
         let end = (count as usize)
             .checked_mul(item)
             .and_then(|bytes| bytes.checked_add(start));
@@ -176,19 +190,19 @@ impl Fields<'_> {
             offset: start,
             count,
             item,
-            field: name,
+            field: field.name,
         })
     }
 
     /// The fields of a compact file whose data section begins at `section`.
     fn compact(&self, section: usize) -> Result<Compact> {
-        let blocks = self.get(Field(0x74, "debug_info_offsets_pos"))? as usize;
+        let blocks = self.get(Field::new(0x74, "debug_info_offsets_pos"))? as usize;
         let blocks = section.saturating_add(blocks);
-        let table = self.get(Field(0x78, "debug_info_offsets_table_offset"))? as usize;
+        let table = self.get(Field::new(0x78, "debug_info_offsets_table_offset"))? as usize;
         Ok(Compact {
             blocks,
             table: blocks.saturating_add(table),
-            base: self.get(Field(0x7c, "debug_info_base"))?,
+            base: self.get(Field::new(0x7c, "debug_info_base"))?,
         })
     }
 }
@@ -208,15 +222,12 @@ impl Header {
         if !is_contained && at != 0 {
             return Err(bad("magic", at, "a dex version that has no containers"));
         }
-        let (size, size_field) = fields.size(kind)?;
+        let Size { bytes: size, field } = fields.size(kind)?;
         if size < at.saturating_add(header_size) {
-            return Err(fields.bad(size_field, "smaller than the header"));
+            return Err(fields.bad(field, "smaller than the header"));
         }
         if size > data.len() {
-            return Err(fields.bad(
-                size_field,
-                "larger than what is there: the file is cut short",
-            ));
+            return Err(fields.bad(field, "larger than what is there: the file is cut short"));
         }
         let next = at.saturating_add(file_size);
         let next = match is_contained && file_size >= header_size && next < size {
@@ -230,7 +241,7 @@ impl Header {
                 (section, Some(fields.compact(section)?))
             }
         };
-        let table = |offset, item, name| fields.table(Field(offset, name), item, size);
+        let table = |offset, item, name| fields.table(Field::new(offset, name), item, size);
         Ok(Self {
             version: kind.version(),
             at,
