@@ -1,6 +1,6 @@
 //! Parses expressions and literals.
 
-use crate::node::{Id, Node, Precedence};
+use crate::node::{Fold, Id, New, Node, Precedence};
 use crate::operators::{self, Kind, Operator};
 use crate::parser::Parser;
 
@@ -35,46 +35,18 @@ impl Parser<'_> {
                 let elements = self.until("E", Self::braced)?;
                 self.make(Node::Braces(None, elements))
             }
-            (b'c', b'v') => {
-                self.skip(2)?;
-                let no_type_arguments = std::mem::replace(&mut self.no_type_arguments, false);
-                let to = self.type_();
-                self.no_type_arguments = no_type_arguments;
-                let to = to?;
-                let from = match self.eat("_") {
-                    true => self.until("E", Self::expression)?,
-                    false => vec![self.expression()?],
-                };
-                self.make(Node::TypeCast(to, from))
-            }
+            (b'c', b'v') => self.type_cast(),
             (b'n', b'x') => {
-                self.skip(2)?;
-                let of = self.expression()?;
-                self.make(Node::Enclosed("noexcept ", of, Precedence::Unary))
+                self.around_expression(|of| Node::Enclosed("noexcept ", of, Precedence::Unary))
             }
-            (b's', b'p') => {
-                self.skip(2)?;
-                let pattern = self.expression()?;
-                self.make(Node::Expansion(pattern))
-            }
-            (b's', b'Z') => {
-                self.skip(2)?;
-                let pack = match self.peek(0) {
-                    b'T' => self.template_parameter()?,
-                    _ => self.function_parameter()?,
-                };
-                self.make(Node::SizeOfPack(pack))
-            }
+            (b's', b'p') => self.around_expression(Node::Expansion),
+            (b's', b'Z') => self.size_of_pack(),
             (b's', b'P') => {
                 self.skip(2)?;
                 let arguments = self.until("E", Self::template_argument)?;
                 self.make(Node::SizeOfArguments(arguments))
             }
-            (b't', b'w') => {
-                self.skip(2)?;
-                let what = self.expression()?;
-                self.make(Node::Throw(what))
-            }
+            (b't', b'w') => self.around_expression(Node::Throw),
             (b't', b'r') => {
                 self.skip(2)?;
                 self.make(Node::Name("throw"))
@@ -83,6 +55,38 @@ impl Parser<'_> {
         }
     }
 
+    /// An expression that is a code of two letters and another expression.
+    fn around_expression(&mut self, make: impl FnOnce(Id) -> Node<'static>) -> Option<Id> {
+        self.skip(2)?;
+        let inner = self.expression()?;
+        self.make(make(inner))
+    }
+
+    /// `cv <type> <expression>`: a conversion, as in `int(x)`.
+    fn type_cast(&mut self) -> Option<Id> {
+        self.skip(2)?;
+        let no_type_arguments = std::mem::replace(&mut self.no_type_arguments, false);
+        let to = self.type_();
+        self.no_type_arguments = no_type_arguments;
+        let to = to?;
+        let from = match self.eat("_") {
+            true => self.until("E", Self::expression)?,
+            false => vec![self.expression()?],
+        };
+        self.make(Node::TypeCast(to, from))
+    }
+
+    /// `sizeof...` of a template's or a function's parameter pack.
+    fn size_of_pack(&mut self) -> Option<Id> {
+        self.skip(2)?;
+        let pack = match self.peek(0) {
+            b'T' => self.template_parameter()?,
+            _ => self.function_parameter()?,
+        };
+        self.make(Node::SizeOfPack(pack))
+    }
+
+    /// The operands of an operator that has been read.
     fn operation(&mut self, operator: &'static Operator, global: bool) -> Option<Id> {
         let (symbol, precedence) = (operator.symbol(), operator.precedence);
         match operator.kind {
@@ -118,30 +122,8 @@ impl Parser<'_> {
                 let arguments = self.until("E", Self::expression)?;
                 self.make(Node::Call(callee, arguments))
             }
-            Kind::New => {
-                let array = symbol.ends_with("[]");
-                let placement = self.until("_", Self::expression)?;
-                let of = self.type_()?;
-                let arguments = match self.eat("pi") {
-                    true => Some(self.until("E", Self::expression)?),
-                    false => {
-                        self.expect("E")?;
-                        None
-                    }
-                };
-                self.make(Node::New {
-                    global,
-                    array,
-                    placement,
-                    of,
-                    arguments,
-                })
-            }
-            Kind::Delete => {
-                let array = symbol.ends_with("[]");
-                let of = self.expression()?;
-                self.make(Node::Delete { global, array, of })
-            }
+            Kind::New => self.new_expression(symbol, global),
+            Kind::Delete => self.delete_expression(symbol, global),
             Kind::Conditional => {
                 let when = self.expression()?;
                 let then = self.expression()?;
@@ -161,6 +143,34 @@ impl Parser<'_> {
                 self.make(Node::Enclosed(symbol, of, precedence))
             }
         }
+    }
+
+    /// `new` or `new[]`, which `symbol` is: the placement, the type, and the arguments of its constructor.
+    fn new_expression(&mut self, symbol: &'static str, global: bool) -> Option<Id> {
+        let array = symbol.ends_with("[]");
+        let placement = self.until("_", Self::expression)?;
+        let of = self.type_()?;
+        let arguments = match self.eat("pi") {
+            true => Some(self.until("E", Self::expression)?),
+            false => {
+                self.expect("E")?;
+                None
+            }
+        };
+        self.make(Node::New(New {
+            global,
+            array,
+            placement,
+            of,
+            arguments,
+        }))
+    }
+
+    /// `delete` or `delete[]`, which `symbol` is.
+    fn delete_expression(&mut self, symbol: &'static str, global: bool) -> Option<Id> {
+        let array = symbol.ends_with("[]");
+        let of = self.expression()?;
+        self.make(Node::Delete { global, array, of })
     }
 
     /// `<expr-primary>`: a literal or the name of a function.
@@ -255,12 +265,12 @@ impl Parser<'_> {
             (true, Some(second)) => (second, Some(first)),
             (_, second) => (first, second),
         };
-        self.make(Node::Fold {
+        self.make(Node::Fold(Fold {
             left,
             operator,
             pack,
             start,
-        })
+        }))
     }
 
     /// `<braced-expression>`: an element of an initializer list.

@@ -4,6 +4,45 @@ use crate::node::{Function, Id, Node, Qualifiers};
 use crate::operators::{self, Kind};
 use crate::parser::{NameState, Parser};
 
+/// What a special symbol belongs to.
+#[derive(Clone, Copy)]
+enum SpecialOperand {
+    Type,
+    Name,
+    TemplateArgument,
+    Encoding,
+}
+
+/// The special symbols that are a code and an operand: the code, the words in front of the operand, and the operand.
+const SPECIALS: [(&str, &str, SpecialOperand); 10] = [
+    ("TV", "vtable for ", SpecialOperand::Type),
+    ("TT", "VTT for ", SpecialOperand::Type),
+    ("TI", "typeinfo for ", SpecialOperand::Type),
+    ("TS", "typeinfo name for ", SpecialOperand::Type),
+    (
+        "TW",
+        "thread-local wrapper routine for ",
+        SpecialOperand::Name,
+    ),
+    (
+        "TH",
+        "thread-local initialization routine for ",
+        SpecialOperand::Name,
+    ),
+    ("GV", "guard variable for ", SpecialOperand::Name),
+    (
+        "TA",
+        "template parameter object for ",
+        SpecialOperand::TemplateArgument,
+    ),
+    ("GTt", "transaction clone for ", SpecialOperand::Encoding),
+    (
+        "GTn",
+        "non-transaction clone for ",
+        SpecialOperand::Encoding,
+    ),
+];
+
 impl<'s> Parser<'s> {
     /// `<encoding>`: a function with its parameters, or an object.
     pub(crate) fn encoding(&mut self) -> Option<Id> {
@@ -63,75 +102,63 @@ impl<'s> Parser<'s> {
 
     /// `<special-name>`: a virtual table, a thunk and other symbols that the compiler generates.
     fn special(&mut self) -> Option<Id> {
-        let of_type = [
-            ("TV", "vtable for "),
-            ("TT", "VTT for "),
-            ("TI", "typeinfo for "),
-            ("TS", "typeinfo name for "),
-        ];
-        for (code, prefix) in of_type {
+        for (code, prefix, operand) in SPECIALS {
             if self.eat(code) {
-                let of = self.type_()?;
+                let of = match operand {
+                    SpecialOperand::Type => self.type_()?,
+                    SpecialOperand::Name => self.name(None)?,
+                    SpecialOperand::TemplateArgument => self.template_argument()?,
+                    SpecialOperand::Encoding => self.encoding()?,
+                };
                 return self.make(Node::Special(prefix, of));
             }
-        }
-        let of_name = [
-            ("TW", "thread-local wrapper routine for "),
-            ("TH", "thread-local initialization routine for "),
-            ("GV", "guard variable for "),
-        ];
-        for (code, prefix) in of_name {
-            if self.eat(code) {
-                let of = self.name(None)?;
-                return self.make(Node::Special(prefix, of));
-            }
-        }
-        if self.eat("TA") {
-            let of = self.template_argument()?;
-            return self.make(Node::Special("template parameter object for ", of));
-        }
-        if self.eat("Tc") {
-            self.call_offset()?;
-            self.call_offset()?;
-            let of = self.encoding()?;
-            return self.make(Node::Special("covariant return thunk to ", of));
         }
         if self.eat("TC") {
-            let derived = self.type_()?;
-            self.digits(true);
-            self.expect("_")?;
-            let base = self.type_()?;
-            return self.make(Node::Joined(
-                "construction vtable for ",
-                base,
-                "-in-",
-                derived,
-            ));
-        }
-        for (code, prefix) in [
-            ("GTt", "transaction clone for "),
-            ("GTn", "non-transaction clone for "),
-        ] {
-            if self.eat(code) {
-                let of = self.encoding()?;
-                return self.make(Node::Special(prefix, of));
-            }
+            return self.construction_vtable();
         }
         if self.eat("GR") {
-            let of = self.name(None)?;
-            let numbered = self.peek(0).is_ascii_digit() || self.peek(0).is_ascii_uppercase();
-            if numbered {
-                self.sequence()?;
-            }
-            if !self.eat("_") && numbered {
-                return None;
-            }
-            return self.make(Node::Special("reference temporary for ", of));
+            return self.reference_temporary();
         }
+        self.thunk()
+    }
+
+    /// The virtual table of a base while a derived class is constructed.
+    fn construction_vtable(&mut self) -> Option<Id> {
+        let derived = self.type_()?;
+        self.digits(true);
+        self.expect("_")?;
+        let base = self.type_()?;
+        self.make(Node::Joined(
+            "construction vtable for ",
+            base,
+            "-in-",
+            derived,
+        ))
+    }
+
+    /// A temporary whose lifetime a reference extends.
+    fn reference_temporary(&mut self) -> Option<Id> {
+        let of = self.name(None)?;
+        let numbered = self.peek(0).is_ascii_digit() || self.peek(0).is_ascii_uppercase();
+        if numbered {
+            self.sequence()?;
+        }
+        if !self.eat("_") && numbered {
+            return None;
+        }
+        self.make(Node::Special("reference temporary for ", of))
+    }
+
+    /// A function that adjusts `this`, or `this` and the result, and calls another.
+    fn thunk(&mut self) -> Option<Id> {
         self.expect("T")?;
-        let prefix = match self.peek(0) {
-            b'v' => "virtual thunk to ",
-            _ => "non-virtual thunk to ",
+        let prefix = if self.eat("c") {
+            self.call_offset()?;
+            "covariant return thunk to "
+        } else if self.peek(0) == b'v' {
+            "virtual thunk to "
+        } else {
+            "non-virtual thunk to "
         };
         self.call_offset()?;
         let of = self.encoding()?;

@@ -99,13 +99,7 @@ pub(crate) enum Node<'s> {
     SizeOfPack(Id),
     SizeOfArguments(Vec<Id>),
     Call(Id, Vec<Id>),
-    New {
-        global: bool,
-        array: bool,
-        placement: Vec<Id>,
-        of: Id,
-        arguments: Option<Vec<Id>>,
-    },
+    New(New),
     Delete {
         global: bool,
         array: bool,
@@ -114,13 +108,28 @@ pub(crate) enum Node<'s> {
     Throw(Id),
     Braces(Option<Id>, Vec<Id>),
     Designated(Id, Id, bool),
-    Fold {
-        left: bool,
-        operator: &'static str,
-        pack: Id,
-        start: Option<Id>,
-    },
+    Fold(Fold),
     Global(Id),
+}
+
+/// A `new` expression.
+#[derive(Debug, Clone)]
+pub(crate) struct New {
+    pub(crate) global: bool,
+    pub(crate) array: bool,
+    pub(crate) placement: Vec<Id>,
+    pub(crate) of: Id,
+    /// The arguments of the constructor. None: there are no parentheses.
+    pub(crate) arguments: Option<Vec<Id>>,
+}
+
+/// A fold expression.
+#[derive(Debug, Clone)]
+pub(crate) struct Fold {
+    pub(crate) left: bool,
+    pub(crate) operator: &'static str,
+    pub(crate) pack: Id,
+    pub(crate) start: Option<Id>,
 }
 
 /// A function's signature. Function types have no name.

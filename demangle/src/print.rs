@@ -77,6 +77,10 @@ impl<'n, 's> Printer<'n, 's> {
         self.right(id)
     }
 
+    fn write_if_any(&mut self, id: Option<Id>) -> Option<()> {
+        id.map_or(Some(()), |id| self.write(id))
+    }
+
     /// Prints an operand. It gets parentheses if its operator binds less strongly than `within`, or as strongly if not `strictly`.
     fn operand(&mut self, id: Id, within: Precedence, strictly: bool) -> Option<()> {
         let own = self.precedence(id);

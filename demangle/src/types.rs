@@ -15,27 +15,11 @@ impl Parser<'_> {
             return self.make(Node::Name(name));
         }
         let found = match (self.peek(0), self.peek(1)) {
-            (b'r' | b'V' | b'K' | b'U', _) => {
-                let before = self.rest;
-                self.qualifiers();
-                let function = self.is_function();
-                self.rest = before;
-                match function {
-                    true => self.function_type()?,
-                    false => self.qualified_type()?,
-                }
-            }
-            (b'u', _) => {
-                self.skip(1)?;
-                let name = self.source_name()?;
-                match self.peek(0) {
-                    b'I' => {
-                        let arguments = self.template_arguments(false)?;
-                        self.make(Node::Template(name, arguments))?
-                    }
-                    _ => name,
-                }
-            }
+            (b'r' | b'V' | b'K' | b'U', _) => match self.is_qualified_function() {
+                true => self.function_type()?,
+                false => self.qualified_type()?,
+            },
+            (b'u', _) => self.vendor_type()?,
             (b'D', b't' | b'T') => self.decltype()?,
             (b'D', b'v') => self.vector()?,
             (b'D', b'p') => {
@@ -43,14 +27,7 @@ impl Parser<'_> {
                 let pattern = self.type_()?;
                 self.make(Node::Expansion(pattern))?
             }
-            (b'D', b'F') => {
-                self.skip(2)?;
-                let bits = self.digits(false);
-                self.expect("_")?;
-                let prefix = self.make(Node::Name("_Float"))?;
-                let bits = self.make(Node::Name(bits))?;
-                self.make(Node::Joined("", prefix, "", bits))?
-            }
+            (b'D', b'F') => self.float_of_width()?,
             (b'F', _) | (b'D', b'o' | b'O' | b'w' | b'x') => self.function_type()?,
             (b'A', _) => self.array()?,
             (b'M', _) => {
@@ -59,47 +36,78 @@ impl Parser<'_> {
                 let member = self.type_()?;
                 self.make(Node::MemberPointer(class, member))?
             }
-            (b'T', b's' | b'u' | b'e') => {
-                let kind = match self.peek(1) {
-                    b's' => "struct",
-                    b'u' => "union",
-                    _ => "enum",
-                };
-                self.skip(2)?;
-                let name = self.name(None)?;
-                self.make(Node::Elaborated(kind, name))?
-            }
-            (b'T', _) => {
-                let parameter = self.template_parameter()?;
-                match self.peek(0) == b'I' && !self.no_type_arguments {
-                    true => {
-                        self.substitutions.push(parameter);
-                        let arguments = self.template_arguments(false)?;
-                        self.make(Node::Template(parameter, arguments))?
-                    }
-                    false => parameter,
-                }
-            }
+            (b'T', b's') => self.elaborated_type("struct")?,
+            (b'T', b'u') => self.elaborated_type("union")?,
+            (b'T', b'e') => self.elaborated_type("enum")?,
+            (b'T', _) => self.template_parameter_type()?,
             (b'P', _) => self.around(Node::Pointer)?,
             (b'R', _) => self.around(|to| Node::Reference(to, false))?,
             (b'O', _) => self.around(|to| Node::Reference(to, true))?,
             (b'C', _) => self.around(|of| Node::Postfixed(of, " complex"))?,
             (b'G', _) => self.around(|of| Node::Postfixed(of, " imaginary"))?,
-            (b'S', second) if second != b't' => {
-                let (name, substituted) = self.unscoped_name(None)?;
-                if self.peek(0) == b'I' && (!substituted || !self.no_type_arguments) {
-                    if !substituted {
-                        self.substitutions.push(name);
-                    }
-                    let arguments = self.template_arguments(false)?;
-                    self.make(Node::Template(name, arguments))?
-                } else if substituted {
-                    return Some(name);
-                } else {
-                    name
-                }
-            }
+            (b'S', second) if second != b't' => return self.substituted_type(),
             _ => self.name(None)?,
+        };
+        self.substitutions.push(found);
+        Some(found)
+    }
+
+    /// A type that a vendor has added, with its arguments.
+    fn vendor_type(&mut self) -> Option<Id> {
+        self.skip(1)?;
+        let name = self.source_name()?;
+        match self.peek(0) {
+            b'I' => {
+                let arguments = self.template_arguments(false)?;
+                self.make(Node::Template(name, arguments))
+            }
+            _ => Some(name),
+        }
+    }
+
+    /// A floating-point type with its number of bits, such as `_Float16`.
+    fn float_of_width(&mut self) -> Option<Id> {
+        self.skip(2)?;
+        let bits = self.digits(false);
+        self.expect("_")?;
+        let prefix = self.make(Node::Name("_Float"))?;
+        let bits = self.make(Node::Name(bits))?;
+        self.make(Node::Joined("", prefix, "", bits))
+    }
+
+    /// A type that is named with its `keyword`.
+    fn elaborated_type(&mut self, keyword: &'static str) -> Option<Id> {
+        self.skip(2)?;
+        let name = self.name(None)?;
+        self.make(Node::Elaborated(keyword, name))
+    }
+
+    /// A template parameter, or a template template parameter with its arguments.
+    fn template_parameter_type(&mut self) -> Option<Id> {
+        let parameter = self.template_parameter()?;
+        match self.peek(0) == b'I' && !self.no_type_arguments {
+            true => {
+                self.substitutions.push(parameter);
+                let arguments = self.template_arguments(false)?;
+                self.make(Node::Template(parameter, arguments))
+            }
+            false => Some(parameter),
+        }
+    }
+
+    /// A substitution, or a template of one. Only what is more than the substitution can be substituted itself.
+    fn substituted_type(&mut self) -> Option<Id> {
+        let (name, substituted) = self.unscoped_name(None)?;
+        let found = if self.peek(0) == b'I' && (!substituted || !self.no_type_arguments) {
+            if !substituted {
+                self.substitutions.push(name);
+            }
+            let arguments = self.template_arguments(false)?;
+            self.make(Node::Template(name, arguments))?
+        } else if substituted {
+            return Some(name);
+        } else {
+            name
         };
         self.substitutions.push(found);
         Some(found)
@@ -110,6 +118,15 @@ impl Parser<'_> {
         self.skip(1)?;
         let inner = self.type_()?;
         self.make(make(inner))
+    }
+
+    /// Returns true if a function type follows the qualifiers here.
+    fn is_qualified_function(&mut self) -> bool {
+        let before = self.rest;
+        self.qualifiers();
+        let function = self.is_function();
+        self.rest = before;
+        function
     }
 
     fn is_function(&self) -> bool {

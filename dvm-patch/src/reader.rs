@@ -4,7 +4,7 @@ mod head;
 
 use std::mem::{offset_of, size_of};
 
-use crate::abi::{self, CODE_LOCATION, CodeRange, MAGIC, Part, Thread, Trace};
+use crate::abi::{self, CODE_LOCATION, CodeRange, MAGIC, Part, Thread, Trace, TunnelHeader};
 use crate::bytes::{Fields, part_at};
 use crate::{BytecodeKind, Description, Memory, PublishedBytecode, TunnelError, layout};
 use varid_model::{MonotonicNs, Pid};
@@ -48,15 +48,46 @@ pub fn read_tunnel(
     })
 }
 
+/// What a table of the tunnel may be.
+#[derive(Debug, Clone, Copy)]
+struct TableLimits {
+    /// Offset of its part in the latest header.
+    field: usize,
+    /// Size of an entry in bytes.
+    entry_size: usize,
+    /// The most entries.
+    entries: u32,
+}
+
+impl TableLimits {
+    /// Those of a table of `T`.
+    const fn new<T>(field: usize, entries: u32) -> Self {
+        Self {
+            field,
+            entry_size: size_of::<T>(),
+            entries,
+        }
+    }
+}
+
+/// The bytes of a table in the tunnel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct TableSpan {
+    start: u64,
+    end: u64,
+    /// Offset of its part in the header.
+    field: usize,
+}
+
 /// A header with valid sizes.
 struct Header {
-    head: abi::TunnelHeader,
+    head: TunnelHeader,
     version: head::Version,
 }
 
 impl Header {
     fn read(memory: &dyn Memory, start: u64, len: u64) -> Result<Self, TunnelError> {
-        let mut bytes = [0; size_of::<abi::TunnelHeader>()];
+        let mut bytes = [0; size_of::<TunnelHeader>()];
         let mapped = usize::try_from(len).unwrap_or(usize::MAX);
         let (common, most) = (head::COMMON_START, bytes.len());
         let bytes = bytes
@@ -123,76 +154,65 @@ impl Header {
 
     fn check_parts(&self) -> Result<(), TunnelError> {
         let head = &self.head;
-        let parts = [
-            (
-                &head.ranges,
-                offset_of!(abi::TunnelHeader, ranges),
-                size_of::<CodeRange>(),
-                MAX_RANGES,
-            ),
-            (
-                &head.codes,
-                offset_of!(abi::TunnelHeader, codes),
-                size_of::<abi::Code>(),
-                MAX_CODES,
-            ),
-            (
-                &head.threads,
-                offset_of!(abi::TunnelHeader, threads),
-                size_of::<Thread>(),
-                MAX_THREADS,
-            ),
-            (
-                &head.traces,
-                offset_of!(abi::TunnelHeader, traces),
-                size_of::<Trace>(),
-                MAX_TRACES,
-            ),
+        let ranges = TableLimits::new::<CodeRange>(offset_of!(TunnelHeader, ranges), MAX_RANGES);
+        let codes = TableLimits::new::<abi::Code>(offset_of!(TunnelHeader, codes), MAX_CODES);
+        let threads = TableLimits::new::<Thread>(offset_of!(TunnelHeader, threads), MAX_THREADS);
+        let traces = TableLimits::new::<Trace>(offset_of!(TunnelHeader, traces), MAX_TRACES);
+        let mut spans = [
+            self.check_part(&head.ranges, ranges)?,
+            self.check_part(&head.codes, codes)?,
+            self.check_part(&head.threads, threads)?,
+            self.check_part(&head.traces, traces)?,
         ];
-        let mut spans = Vec::with_capacity(parts.len());
-        // In an older header the tables' entries are closer to the start.
-        let shift = size_of::<abi::TunnelHeader>().saturating_sub(self.version.header_size());
-        for (part, at, entry_size, most) in parts {
-            let at = at.saturating_sub(shift);
-            let malformed = |what, value: u32| TunnelError::Malformed {
-                offset: at as u64,
-                what,
-                value: u64::from(value),
-            };
-            if part.entry_size as usize != entry_size {
-                return Err(malformed("entries of another size", part.entry_size));
-            }
-            if part.capacity > most {
-                return Err(malformed("a table too large", part.capacity));
-            }
-            if part.count > part.capacity {
-                return Err(malformed("more entries than there is room for", part.count));
-            }
-            if u64::from(part.offset) < u64::from(head.header_size) {
-                return Err(malformed("a table inside the header", part.offset));
-            }
-            // At most 2^18 entries of 256 bytes and a 32-bit offset, so this cannot overflow.
-            let end = u64::from(part.capacity)
-                .saturating_mul(entry_size as u64)
-                .saturating_add(u64::from(part.offset));
-            if end > head.size {
-                return Err(malformed("a table beyond the tunnel's end", part.offset));
-            }
-            spans.push((u64::from(part.offset), end, at));
-        }
         spans.sort_unstable();
         let overlap = spans
             .iter()
             .zip(spans.iter().skip(1))
-            .find(|(before, after)| before.1 > after.0);
+            .find(|(before, after)| before.end > after.start);
         match overlap {
             Some((_, after)) => Err(TunnelError::Malformed {
-                offset: after.2 as u64,
+                offset: after.field as u64,
                 what: "a table that overlaps another",
-                value: after.0,
+                value: after.start,
             }),
             None => Ok(()),
         }
+    }
+
+    /// Checks the part of the header that describes a table, and returns where the table is.
+    fn check_part(&self, part: &Part, limits: TableLimits) -> Result<TableSpan, TunnelError> {
+        // In an older header the parts are closer to the start.
+        let shift = size_of::<TunnelHeader>().saturating_sub(self.version.header_size());
+        let field = limits.field.saturating_sub(shift);
+        let malformed = |what, value: u32| TunnelError::Malformed {
+            offset: field as u64,
+            what,
+            value: u64::from(value),
+        };
+        if part.entry_size as usize != limits.entry_size {
+            return Err(malformed("entries of another size", part.entry_size));
+        }
+        if part.capacity > limits.entries {
+            return Err(malformed("a table too large", part.capacity));
+        }
+        if part.count > part.capacity {
+            return Err(malformed("more entries than there is room for", part.count));
+        }
+        if u64::from(part.offset) < u64::from(self.head.header_size) {
+            return Err(malformed("a table inside the header", part.offset));
+        }
+        // At most 2^18 entries of 256 bytes and a 32-bit offset, so this cannot overflow.
+        let end = u64::from(part.capacity)
+            .saturating_mul(limits.entry_size as u64)
+            .saturating_add(u64::from(part.offset));
+        if end > self.head.size {
+            return Err(malformed("a table beyond the tunnel's end", part.offset));
+        }
+        Ok(TableSpan {
+            start: part.offset.into(),
+            end,
+            field,
+        })
     }
 
     /// Reads a table's valid entries. The table's part has been checked.

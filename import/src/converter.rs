@@ -14,7 +14,7 @@ use varid_model::perf::{
     Malformed, PERF_RECORD_MISC_CPUMODE_MASK, PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_USER,
     PERF_RECORD_SAMPLE,
 };
-use varid_model::{Address, Layer, Mode, MonotonicNs, Period, Pid, Precision, Rate, Tid};
+use varid_model::{Address, Layer, Mode, MonotonicNs, Period, Precision, Rate};
 use varid_recording::{
     CpuMode, Host, ImageKind, MappingRecord, NO_UID, RecordedFile, Sample, SessionImage,
     SessionRecord, SessionWriter,
@@ -59,6 +59,27 @@ impl Events<'_> {
         self.with_fields.get(event).is_some_and(|has| *has)
     }
 
+    /// The event of a sample with this body. None if it is not one of the session.
+    #[inline]
+    fn sampled(&self, body: &[u8]) -> Option<SampledEvent<'_>> {
+        let place = self.index.event_of(body)?;
+        Some(SampledEvent {
+            place,
+            event: self.all.get(place)?,
+            index: (*self.places.get(place)?)?,
+        })
+    }
+
+    /// The index in the session of the event that a count of a sample is of. `id` is the count's, `source` the event of the sample.
+    #[inline]
+    fn counted(&self, id: Option<u64>, source: &SampledEvent<'_>) -> Option<usize> {
+        let place = match id {
+            Some(id) => self.index.with_id(id)?,
+            None => source.place,
+        };
+        *self.places.get(place)?
+    }
+
     /// The time of a record.
     pub(crate) fn time(&self, record: &RawRecord) -> Option<u64> {
         if record.kind == PERF_RECORD_SAMPLE {
@@ -68,6 +89,63 @@ impl Events<'_> {
         let layout = self.index.layout();
         let parsed = SourceRecord::parse(layout, record.kind, record.misc, &record.body);
         parsed.ok().flatten()?.0
+    }
+}
+
+/// The event of a sample.
+struct SampledEvent<'a> {
+    /// Its index in the source.
+    place: usize,
+    event: &'a SourceEvent,
+    /// Its index in the session.
+    index: usize,
+}
+
+/// Returns where the sample's instruction was executed, or None for a guest.
+#[inline]
+fn cpu_mode(misc: u16, ip: Option<u64>) -> Option<CpuMode> {
+    match misc & PERF_RECORD_MISC_CPUMODE_MASK {
+        PERF_RECORD_MISC_KERNEL => Some(CpuMode::Kernel),
+        PERF_RECORD_MISC_USER => Some(CpuMode::User),
+        // 0 is unknown, 3 is a hypervisor, 4 and 5 are a guest.
+        4 | 5 => None,
+        _ if ip.is_some_and(|ip| ip.leading_ones() >= 16) => Some(CpuMode::Kernel),
+        _ => Some(CpuMode::User),
+    }
+}
+
+/// Returns the session's form of a sample with the frames of `chain`.
+#[inline]
+fn session_sample<'c>(
+    source: &SampledEvent<'_>,
+    sample: &SourceSample<'_>,
+    time: MonotonicNs,
+    mode: CpuMode,
+    chain: &'c Chain,
+) -> Sample<&'c [Address]> {
+    let task = sample.task.unwrap_or_default();
+    let leaf = chain.kernel.first().or(chain.user.first());
+    let own_period = match source.event.rate {
+        Rate::Period(period) => period.max(1),
+        Rate::Frequency(_) => 1,
+    };
+    Sample {
+        event: source.index,
+        time,
+        pid: task.pid,
+        tid: task.tid,
+        cpu: sample.cpu.unwrap_or(0),
+        period: Period::new(sample.period.unwrap_or(own_period)),
+        original_ip: sample
+            .ip
+            .map_or(leaf.copied().unwrap_or_default(), Address::new),
+        interrupt: None,
+        mode,
+        uid: NO_UID,
+        frame: None,
+        precision: Precision::Exact,
+        kernel: &chain.kernel[..],
+        user: &chain.user[..],
     }
 }
 
@@ -155,154 +233,114 @@ impl Converter {
     }
 
     fn sample(&mut self, events: &Events<'_>, record: &RawRecord) -> Result<()> {
-        let Some(place) = events.index.event_of(&record.body) else {
+        let Some(source) = events.sampled(&record.body) else {
             self.tally.exclude("of-no-event");
             return Ok(());
         };
-        let (Some(event), Some(Some(session_event))) =
-            (events.all.get(place), events.places.get(place))
-        else {
-            self.tally.exclude("of-no-event");
-            return Ok(());
-        };
-        let sample = match SourceSample::parse(event.layout, &record.body) {
+        let sample = match SourceSample::parse(source.event.layout, &record.body) {
             Ok(sample) => sample,
             Err(malformed) => {
                 self.malformed(record, malformed);
                 return Ok(());
             }
         };
-        let in_kernel = match record.misc & PERF_RECORD_MISC_CPUMODE_MASK {
-            PERF_RECORD_MISC_KERNEL => true,
-            PERF_RECORD_MISC_USER => false,
-            // 0 is unknown, 3 is a hypervisor, 4 and 5 are a guest.
-            4 | 5 => {
-                self.tally.exclude("guest");
-                return Ok(());
-            }
-            _ => sample.ip.is_some_and(|ip| ip.leading_ones() >= 16),
+        let Some(mode) = cpu_mode(record.misc, sample.ip) else {
+            self.tally.exclude("guest");
+            return Ok(());
         };
-        let (pid, tid) = sample.task.unwrap_or_default();
-        self.chain.fill(&sample, self.callers, in_kernel);
-        let guests = &mut self.tally.guest_frames;
-        *guests = guests.saturating_add(self.chain.others);
-        if sample.stack.is_some_and(|stack| !stack.is_empty()) {
-            // Such an event records no user callchain: at most, the callchain has the instruction.
-            let leaf = sample.ip.map(Address::new).filter(|_| !in_kernel);
-            let (mask, user) = (event.layout.registers, &mut self.chain.user);
-            self.unwinder.unwind(pid, &sample, mask, leaf, user);
-        }
+        self.fill_chain(source.event, &sample, mode);
         if self.chain.kernel.is_empty() && self.chain.user.is_empty() {
             self.tally.exclude("without-address");
             return Ok(());
         }
         self.kernel.sampled(&self.chain.kernel);
-        if let Some(ip) = sample.ip.filter(|_| in_kernel) {
+        if let Some(ip) = sample.ip.filter(|_| mode == CpuMode::Kernel) {
             self.kernel.sampled(&[Address::new(ip)]);
         }
         let time = sample.time.unwrap_or(self.tally.latest());
         self.tally.passed(time);
         self.span.add(time);
-        let leaf = self.chain.kernel.first().or(self.chain.user.first());
-        let own_period = match event.rate {
-            Rate::Period(period) => period.max(1),
-            Rate::Frequency(_) => 1,
-        };
-        let session_event = *session_event;
-        let written = Sample {
-            event: session_event,
-            time: MonotonicNs::new(time),
-            pid: Pid::new(pid),
-            tid: Tid::new(tid),
-            cpu: sample.cpu.unwrap_or(0),
-            period: Period::new(sample.period.unwrap_or(own_period)),
-            original_ip: sample
-                .ip
-                .map_or(leaf.copied().unwrap_or_default(), Address::new),
-            interrupt: None,
-            mode: match in_kernel {
-                true => CpuMode::Kernel,
-                false => CpuMode::User,
-            },
-            uid: NO_UID,
-            frame: None,
-            precision: Precision::Exact,
-            kernel: &self.chain.kernel[..],
-            user: &self.chain.user[..],
-        };
-        let fields = sample.raw.filter(|_| events.describe_fields(session_event));
+        let written = session_sample(&source, &sample, MonotonicNs::new(time), mode, &self.chain);
+        let fields = sample.raw.filter(|_| events.describe_fields(source.index));
         let Some(counts) = sample.counts else {
             self.writer.write_recorded_sample(&written, fields)?;
             return Ok(());
         };
         // If a sample reads counts, it stands for the increase of each count.
         for count in counts.iter() {
-            let counted = match count.id {
-                Some(id) => events.index.with_id(id),
-                None => Some(place),
-            };
-            let counted = counted.and_then(|place| *events.places.get(place)?);
-            let Some(event_of_count) = counted else {
+            let Some(event) = events.counted(count.id, &source) else {
                 self.tally.exclude("of-no-event");
                 continue;
             };
-            let thread = event.inherits.then_some(tid);
+            let thread = source.event.inherits.then_some(written.tid.get());
             let Some(period) = self.counters.since_last(count, thread) else {
                 self.tally.exclude("of-too-many-counters");
                 continue;
             };
             if period > 0 {
                 let of_count = Sample {
-                    event: event_of_count,
+                    event,
                     period: Period::new(period),
                     ..written
                 };
-                let fields = fields.filter(|_| events.describe_fields(event_of_count));
+                let fields = fields.filter(|_| events.describe_fields(event));
                 self.writer.write_recorded_sample(&of_count, fields)?;
             }
         }
         Ok(())
     }
 
+    /// Fills the chain with the frames of a sample: those of its callchain, and those in its copy of the stack.
+    #[inline]
+    fn fill_chain(&mut self, event: &SourceEvent, sample: &SourceSample<'_>, mode: CpuMode) {
+        let in_kernel = mode == CpuMode::Kernel;
+        self.chain.fill(sample, self.callers, in_kernel);
+        let guests = &mut self.tally.guest_frames;
+        *guests = guests.saturating_add(self.chain.others);
+        if sample.stack.is_some_and(|stack| !stack.is_empty()) {
+            // Such an event records no user callchain: at most, the callchain has the instruction.
+            let leaf = sample.ip.map(Address::new).filter(|_| !in_kernel);
+            let pid = sample.task.unwrap_or_default().pid;
+            let (mask, user) = (event.layout.registers, &mut self.chain.user);
+            self.unwinder.unwind(pid.get(), sample, mask, leaf, user);
+        }
+    }
+
     fn other(&mut self, events: &Events<'_>, time: u64, record: SourceRecord) -> Result<()> {
         self.tally.passed(time);
         let time = MonotonicNs::new(time);
-        let ids = |(pid, tid): (u32, u32)| (Pid::new(pid), Tid::new(tid));
         let record = match record {
             SourceRecord::Mapping(mapping) => return self.mapping(events, time, mapping),
             SourceRecord::Comm { task, exec, name } => {
-                let (pid, tid) = ids(task);
                 if exec {
-                    self.unwinder.clear(task.0);
+                    self.unwinder.clear(task.pid.get());
                 }
                 SessionRecord::Comm {
                     time,
-                    pid,
-                    tid,
+                    pid: task.pid,
+                    tid: task.tid,
                     exec,
                     name: String::from_utf8_lossy(&name).into_owned(),
                 }
             }
             SourceRecord::Fork { task, parent } => {
-                let ((pid, tid), (ppid, ptid)) = (ids(task), ids(parent));
-                self.unwinder.fork(parent.0, task.0);
+                self.unwinder.fork(parent.pid.get(), task.pid.get());
                 SessionRecord::Fork {
                     time,
-                    pid,
-                    ppid,
-                    tid,
-                    ptid,
+                    pid: task.pid,
+                    ppid: parent.pid,
+                    tid: task.tid,
+                    ptid: parent.tid,
                 }
             }
             SourceRecord::Exit { task, parent } => {
-                let ((pid, tid), (ppid, ptid)) = (ids(task), ids(parent));
-                self.unwinder.end(task.0, task.1);
+                self.unwinder.end(task.pid.get(), task.tid.get());
                 SessionRecord::Exit {
                     time,
-                    pid,
-                    ppid,
-                    tid,
-                    ptid,
+                    pid: task.pid,
+                    ppid: parent.pid,
+                    tid: task.tid,
+                    ptid: parent.tid,
                 }
             }
             SourceRecord::Lost(count) => {
@@ -344,8 +382,8 @@ impl Converter {
         let recorded = mapping.recorded_file();
         let mut record = MappingRecord {
             time,
-            pid: Pid::new(mapping.pid),
-            tid: Tid::new(mapping.tid),
+            pid: mapping.task.pid,
+            tid: mapping.task.tid,
             start: Address::new(mapping.start),
             len: mapping.len,
             pgoff: mapping.pgoff,

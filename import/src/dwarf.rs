@@ -107,7 +107,7 @@ impl Unwinder {
                 _ => Access::Code,
             },
         };
-        self.spaces.map(mapping.pid, range, place);
+        self.spaces.map(mapping.task.pid.get(), range, place);
     }
 
     /// Handles the fork of a process.

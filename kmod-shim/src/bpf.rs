@@ -141,72 +141,23 @@ impl Shim {
         ring_pages: usize,
         tail_calls: bool,
     ) -> Result<Self, BpfError> {
-        let unknown = |(path, source)| BpfError::Cpus { path, source };
-        let possible = u32::try_from(nr_cpus().map_err(unknown)?).unwrap_or(u32::MAX);
-        let online = online_cpus().map_err(unknown)?.len();
-        let (keep_all, period) = match hook {
-            Hook::Overflow { keep_all } => (u32::from(keep_all), 0),
-            Hook::Tracepoint { period } | Hook::Probe { period } | Hook::Switch { period } => {
-                (0, period)
-            }
-        };
-        let scratches = match hook {
-            Hook::Probe { .. } => probe::scratches(possible),
-            _ => possible,
-        };
-        let object = hook.object().decompressed()?;
-        let mut bytes = shared_ring(ring_pages, online, page_size());
-        let mut ebpf = loop {
-            let wake_bytes = match ring_pages {
-                0 => 0,
-                _ => wake_bytes(bytes, online),
-            };
-            // Each object contains only the maps and globals of its own hook.
-            let loaded = EbpfLoader::new()
-                .map_max_entries("scratches", scratches)
-                .map_max_entries("idle_scratches", scratches)
-                .map_max_entries("taken_scratches", scratches)
-                .map_max_entries("records", bytes)
-                .override_global("varid_wake_bytes", &wake_bytes, true)
-                .override_global("varid_keep_all", &keep_all, false)
-                .override_global("varid_wait_period", &period, false)
-                .override_global("varid_hits", &period, false)
-                .override_global("varid_tail_calls", &u32::from(tail_calls), true)
-                .load(&object);
-            match loaded {
-                Ok(ebpf) => break ebpf,
-                Err(error) if bytes > LEAST_RING && lacks_memory(&error) => {
-                    tracing::debug!(bytes, %error, "trying a smaller ring");
-                    bytes /= 2;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        };
-        if let Hook::Probe { .. } = hook {
-            probe::fill(&mut ebpf, scratches)?;
-        }
-        let mut take = |name| ebpf.take_map(name).ok_or(BpfError::Missing(name));
-        let targets = HashMap::try_from(take("targets")?).map_err(map_error("targets"))?;
-        let everyone = Array::try_from(take("everyone")?).map_err(map_error("everyone"))?;
-        let states = Array::try_from(take("states")?).map_err(map_error("states"))?;
-        let counters = PerCpuArray::try_from(take("counters")?).map_err(map_error("counters"))?;
-        let records = RingBuf::try_from(take("records")?).map_err(map_error("records"))?;
-        let walkers = ProgramArray::try_from(take("walkers")?).map_err(map_error("walkers"))?;
+        let LoadedObject { mut ebpf, ring } = LoadedObject::new(hook, ring_pages, tail_calls)?;
+        let maps = Maps::take(&mut ebpf)?;
         let mut refused = None;
         for variant in variants {
             match load(&mut ebpf, variant.entry) {
                 Ok(()) => {
                     return Ok(Self {
-                        walker: Walker::new(ebpf, variant.any, tail_calls.then_some(walkers)),
+                        walker: Walker::new(ebpf, variant.any, tail_calls.then_some(maps.walkers)),
                         variant,
-                        targets,
-                        everyone,
-                        states,
+                        targets: maps.targets,
+                        everyone: maps.everyone,
+                        states: maps.states,
                         known_states: Vec::new(),
                         users_of_states: std::collections::HashMap::new(),
-                        counters,
-                        records,
-                        capacity: bytes as usize,
+                        counters: maps.counters,
+                        records: maps.records,
+                        capacity: ring as usize,
                     });
                 }
                 Err(BpfError::Program(error)) => {
@@ -376,6 +327,89 @@ impl Shim {
             .get(&index, 0)
             .map_err(map_error("counters"))?;
         Ok(values.iter().fold(0, |sum, value| sum.wrapping_add(*value)))
+    }
+}
+
+/// An object with its maps. Its programs are not loaded yet.
+struct LoadedObject {
+    ebpf: Ebpf,
+    /// Size of its ring in bytes.
+    ring: u32,
+}
+
+impl LoadedObject {
+    /// Creates the maps of the object for a hook. The ring gets half the size while the kernel refuses it.
+    fn new(hook: Hook, ring_pages: usize, tail_calls: bool) -> Result<Self, BpfError> {
+        let unknown = |(path, source)| BpfError::Cpus { path, source };
+        let possible = u32::try_from(nr_cpus().map_err(unknown)?).unwrap_or(u32::MAX);
+        let online = online_cpus().map_err(unknown)?.len();
+        let (keep_all, period) = match hook {
+            Hook::Overflow { keep_all } => (u32::from(keep_all), 0),
+            Hook::Tracepoint { period } | Hook::Probe { period } | Hook::Switch { period } => {
+                (0, period)
+            }
+        };
+        let scratches = match hook {
+            Hook::Probe { .. } => probe::scratches(possible),
+            _ => possible,
+        };
+        let object = hook.object().decompressed()?;
+        let mut ring = shared_ring(ring_pages, online, page_size());
+        let mut ebpf = loop {
+            let wake_bytes = match ring_pages {
+                0 => 0,
+                _ => wake_bytes(ring, online),
+            };
+            // Each object contains only the maps and globals of its own hook.
+            let loaded = EbpfLoader::new()
+                .map_max_entries("scratches", scratches)
+                .map_max_entries("idle_scratches", scratches)
+                .map_max_entries("taken_scratches", scratches)
+                .map_max_entries("records", ring)
+                .override_global("varid_wake_bytes", &wake_bytes, true)
+                .override_global("varid_keep_all", &keep_all, false)
+                .override_global("varid_wait_period", &period, false)
+                .override_global("varid_hits", &period, false)
+                .override_global("varid_tail_calls", &u32::from(tail_calls), true)
+                .load(&object);
+            match loaded {
+                Ok(ebpf) => break ebpf,
+                Err(error) if ring > LEAST_RING && lacks_memory(&error) => {
+                    tracing::debug!(bytes = ring, %error, "trying a smaller ring");
+                    ring /= 2;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        };
+        if let Hook::Probe { .. } = hook {
+            probe::fill(&mut ebpf, scratches)?;
+        }
+        Ok(Self { ebpf, ring })
+    }
+}
+
+/// The maps of an object that the shim uses.
+struct Maps {
+    targets: HashMap<MapData, u32, RawTarget>,
+    everyone: Array<MapData, RawTarget>,
+    states: Array<MapData, RawStates>,
+    counters: PerCpuArray<MapData, u64>,
+    records: RingBuf<MapData>,
+    walkers: ProgramArray<MapData>,
+}
+
+impl Maps {
+    /// Takes the maps out of an object.
+    fn take(ebpf: &mut Ebpf) -> Result<Self, BpfError> {
+        let mut take = |name| ebpf.take_map(name).ok_or(BpfError::Missing(name));
+        Ok(Self {
+            targets: HashMap::try_from(take("targets")?).map_err(map_error("targets"))?,
+            everyone: Array::try_from(take("everyone")?).map_err(map_error("everyone"))?,
+            states: Array::try_from(take("states")?).map_err(map_error("states"))?,
+            counters: PerCpuArray::try_from(take("counters")?).map_err(map_error("counters"))?,
+            records: RingBuf::try_from(take("records")?).map_err(map_error("records"))?,
+            walkers: ProgramArray::try_from(take("walkers")?).map_err(map_error("walkers"))?,
+        })
     }
 }
 

@@ -70,6 +70,42 @@ pub struct DecodeError {
     what: &'static str,
 }
 
+/// The parts of a record that follow its head.
+struct Parts<'b> {
+    frames: &'b [u8],
+    kernel: &'b [u8],
+    stack: &'b [u8],
+    interrupted: &'b [u8],
+    links: &'b [u8],
+    beyond: &'b [u8],
+}
+
+impl<'b> Parts<'b> {
+    /// Splits what follows a head. The error is the first part for which there are too few bytes.
+    #[inline]
+    fn split(mut rest: &'b [u8], head: &RawRecord) -> Result<Self, &'static str> {
+        let mut take = |len: usize, what: &'static str| -> Result<&'b [u8], &'static str> {
+            let (part, after) = rest.split_at_checked(len).ok_or(what)?;
+            rest = after;
+            Ok(part)
+        };
+        let frames = usize::from(head.frames).saturating_mul(size_of::<PackedFrame>());
+        let addresses = usize::from(head.kernel).saturating_mul(size_of::<u64>());
+        let links = size_of::<RawFrameLink>().saturating_mul(head.links as usize);
+        Ok(Self {
+            frames: take(frames, "its frames")?,
+            kernel: take(addresses, "its kernel callchain")?,
+            stack: take(head.stack_len as usize, "its stack")?,
+            interrupted: take(
+                head.interrupted_len as usize,
+                "the stack that a signal interrupted",
+            )?,
+            links: take(links, "its frame links")?,
+            beyond: take(head.beyond as usize, "the stack behind its first link")?,
+        })
+    }
+}
+
 impl CapturedSample {
     /// Decodes the bytes that the shim wrote. Trailing bytes are the ring's padding.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
@@ -101,32 +137,11 @@ impl CapturedSample {
             0 => Machine::NATIVE,
             _ => Machine::NATIVE.compat().unwrap_or(Machine::NATIVE),
         };
-        let frames = usize::from(head.frames).saturating_mul(size_of::<PackedFrame>());
-        let (frames, rest) = rest
-            .split_at_checked(frames)
-            .ok_or(too_short("its frames"))?;
-        let addresses = usize::from(head.kernel).saturating_mul(size_of::<u64>());
-        let (addresses, rest) = rest
-            .split_at_checked(addresses)
-            .ok_or(too_short("its kernel callchain"))?;
-        let (stack, rest) = rest
-            .split_at_checked(head.stack_len as usize)
-            .ok_or(too_short("its stack"))?;
-        let (interrupted, rest) = rest
-            .split_at_checked(head.interrupted_len as usize)
-            .ok_or(too_short("the stack that a signal interrupted"))?;
-        let links = size_of::<RawFrameLink>().saturating_mul(head.links as usize);
-        let (links, rest) = rest
-            .split_at_checked(links)
-            .ok_or(too_short("its frame links"))?;
-        let beyond = rest
-            .get(..head.beyond as usize)
-            .ok_or(too_short("the stack behind its first link"))?;
-
-        let (frames, _) = frames.as_chunks();
+        let parts = Parts::split(rest, &head).map_err(too_short)?;
+        let (frames, _) = parts.frames.as_chunks();
         self.frames.set_packed(frames);
         self.kernel.clear();
-        let (addresses, _) = addresses.as_chunks();
+        let (addresses, _) = parts.kernel.as_chunks();
         let addresses = addresses.iter().map(|word| u64::from_le_bytes(*word));
         // The kernel's callchain has PERF_CONTEXT_* markers between its addresses.
         self.kernel.extend(
@@ -135,12 +150,12 @@ impl CapturedSample {
                 .map(Address::new),
         );
         self.stack.clear();
-        self.stack.extend_from_slice(stack);
+        self.stack.extend_from_slice(parts.stack);
         self.interrupted.bytes.clear();
-        self.interrupted.bytes.extend_from_slice(interrupted);
+        self.interrupted.bytes.extend_from_slice(parts.interrupted);
         self.beyond.clear();
-        self.beyond.bytes.extend_from_slice(beyond);
-        let (words, _) = links.as_chunks();
+        self.beyond.bytes.extend_from_slice(parts.beyond);
+        let (words, _) = parts.links.as_chunks();
         let (links, _): (&[RawFrameLink], _) = words.as_chunks();
         self.beyond.links.extend(links.iter().map(|link| {
             let [at, caller_fp, return_address] = link.map(u64::from_le_bytes);

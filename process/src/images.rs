@@ -24,7 +24,7 @@ const TRIES: u8 = 4;
 /// The images of all files that have been read.
 #[derive(Debug, Default)]
 pub struct Images {
-    by_file: HashMap<(FileKey, u64), ProcessImage>,
+    by_file: HashMap<(FileKey, FilePart), ProcessImage>,
     containers: HashMap<FileKey, Rc<[ContainerEntry]>>,
     /// Formats of bytecode in addition to dex.
     formats: Formats,
@@ -36,6 +36,14 @@ pub struct Images {
     generated: HashMap<(Device, u64), u8>,
     /// The file of the last mapping: those of a library follow one another.
     last: Option<MappedFile>,
+}
+
+/// The part of a file that an image is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum FilePart {
+    Whole,
+    /// The part that begins at this offset.
+    From(u64),
 }
 
 /// A file that was opened for a mapping. While it is open, no other file has its device and inode.
@@ -56,6 +64,17 @@ impl MappedFile {
     }
 }
 
+/// Returns an image for all of a mapping, if samples can be in it.
+fn whole_if_executable(
+    mapped: &KernelMapping<'_>,
+    image: impl FnOnce() -> ProcessImage,
+) -> Vec<ProcessMapping> {
+    match mapped.mode.execute {
+        true => vec![ProcessMapping::whole(mapped, image())],
+        false => Vec::new(),
+    }
+}
+
 impl Images {
     /// An empty set. `formats`: formats of bytecode in addition to dex.
     pub fn new(formats: Formats) -> Self {
@@ -73,38 +92,23 @@ impl Images {
         budget: &LookBudget,
     ) -> Vec<ProcessMapping> {
         let other = || ProcessImage::Other(mapped.path.into());
-        let if_executable = || match mapped.mode.execute {
-            true => vec![ProcessMapping::whole(mapped, other())],
-            false => Vec::new(),
-        };
         if mapped.inode == 0 || !mapped.path.is_absolute() {
-            return if_executable();
+            return whole_if_executable(mapped, other);
         }
         let path = file::without_deleted(mapped.path);
         let is_unnamed = is_own_memory(path);
         let generated = (mapped.device, mapped.inode);
         let is_generated = is_unnamed && self.generated.get(&generated) == Some(&0);
         if is_generated || !budget.look(mapped.mode.execute) {
-            return if_executable();
+            return whole_if_executable(mapped, other);
         }
-        let (file, key) = match self.open(mapped) {
-            Ok(opened) => opened,
-            Err(error) => {
-                if is_unnamed && mapped.mode.execute {
-                    let tries = self.generated.get(&generated).unwrap_or(&TRIES);
-                    self.set_generated(generated, tries.saturating_sub(1));
-                }
-                tracing::debug!(pid = %mapped.pid, path = %path.display(), %error, "cannot open a mapped file");
-                return if_executable();
-            }
+        let Some((file, key)) = self.open_or_count(mapped) else {
+            return whole_if_executable(mapped, other);
         };
         // The other mappings of a file belong to the same library and need not be examined.
-        let known = self.by_file.get(&(key.clone(), u64::MAX));
+        let known = self.by_file.get(&(key.clone(), FilePart::Whole));
         if let Some(known @ ProcessImage::Elf(_)) = known.filter(|_| !mapped.may_be_oat()) {
-            return match mapped.mode.execute {
-                true => vec![ProcessMapping::whole(mapped, known.clone())],
-                false => Vec::new(),
-            };
+            return whole_if_executable(mapped, || known.clone());
         }
         let is_elf = file::is_elf(&file);
         if !mapped.mode.execute && file::is_container(&file) && (!is_elf || mapped.may_be_oat()) {
@@ -130,7 +134,7 @@ impl Images {
         }
         match self.whole(file, key, path, budget) {
             Some(image) => vec![ProcessMapping::whole(mapped, image)],
-            None => if_executable(),
+            None => whole_if_executable(mapped, other),
         }
     }
 
@@ -157,7 +161,7 @@ impl Images {
         path: &Path,
         budget: &LookBudget,
     ) -> Option<ProcessImage> {
-        let whole = (key, u64::MAX);
+        let whole = (key, FilePart::Whole);
         if let Some(known) = self.by_file.get(&whole) {
             return Some(known.clone());
         }
@@ -165,6 +169,22 @@ impl Images {
         let image = ProcessImage::Elf(Rc::new(ElfImage::new(file, open, path)));
         self.by_file.insert(whole, image.clone());
         Some(image)
+    }
+
+    /// Opens the file behind a mapping. If that fails, memory that may contain generated code is opened once less.
+    fn open_or_count(&mut self, mapped: &KernelMapping<'_>) -> Option<(File, FileKey)> {
+        let error = match self.open(mapped) {
+            Ok(opened) => return Some(opened),
+            Err(error) => error,
+        };
+        let path = file::without_deleted(mapped.path);
+        if is_own_memory(path) && mapped.mode.execute {
+            let generated = (mapped.device, mapped.inode);
+            let tries = self.generated.get(&generated).unwrap_or(&TRIES);
+            self.set_generated(generated, tries.saturating_sub(1));
+        }
+        tracing::debug!(pid = %mapped.pid, path = %path.display(), %error, "cannot open a mapped file");
+        None
     }
 
     /// Opens the file behind a mapping, unless the previous mapping was of the same file.
@@ -280,7 +300,7 @@ impl Images {
         let part = |place: &ContainerEntry| {
             let end = place.offset.saturating_add(place.len);
             let (addresses, pgoff) = mapped.part(place.offset, end)?;
-            let known = (key.clone(), place.offset);
+            let known = (key.clone(), FilePart::From(place.offset));
             let image = match self.by_file.get(&known) {
                 Some(image) => image.clone(),
                 None => {
@@ -322,7 +342,7 @@ impl Images {
         path: &Path,
         taken: u64,
     ) -> ProcessImage {
-        let place = (key.clone(), bytes.start);
+        let place = (key.clone(), FilePart::From(bytes.start));
         if let Some(known) = self.by_file.get(&place) {
             return known.clone();
         }

@@ -108,7 +108,7 @@ fn open_group(
     first: usize,
     scope: Scope,
     shape: &mut impl FnMut(&mut perf::EventAttr),
-) -> Result<Vec<Counter>, (usize, SamplerError)> {
+) -> Result<Vec<Counter>, Absent> {
     let mut opened: Vec<Counter> = Vec::new();
     for (index, event) in (first..).zip(&group.events) {
         let failed = |source, member| {
@@ -137,15 +137,10 @@ fn open_group(
         shape(&mut attr);
         let period = fixed_period(event.rate, &mut attr);
         if period.is_none() {
-            // The kernel may have lowered its limit since the session was requested.
-            let most = max_frequency().unwrap_or(u64::MAX);
-            attr.sample_period = attr.sample_period.min(most);
+            limit_frequency(&mut attr);
         }
         if !opened.is_empty() {
-            attr.set_disabled(false); // a member counts while its leader does
-            // These attributes, too, are set for the leader only and hold for its group.
-            attr.set_pinned(false);
-            attr.set_exclusive(false);
+            follow_leader(&mut attr);
         }
         let leader = opened.first().map(|leader| leader.fd.as_fd());
         let thread = scope.thread.map_or(-1, |tid| tid.get() as i32);
@@ -158,15 +153,29 @@ fn open_group(
             samples,
             period,
             reads,
-            leads: if leader.is_none() {
-                group.events.len()
-            } else {
-                0
+            leads: match leader {
+                None => group.events.len(),
+                Some(_) => 0,
             },
             fd,
         });
     }
     Ok(opened)
+}
+
+/// Lowers the frequency to the kernel's limit, which it may have lowered since the session was requested.
+fn limit_frequency(attr: &mut perf::EventAttr) {
+    if let Some(most) = max_frequency() {
+        attr.sample_period = attr.sample_period.min(most);
+    }
+}
+
+/// Sets what is different for the members of a group. A member counts while its leader does. The other attributes, too, are set for the
+/// leader only and hold for its group.
+fn follow_leader(attr: &mut perf::EventAttr) {
+    attr.set_disabled(false);
+    attr.set_pinned(false);
+    attr.set_exclusive(false);
 }
 
 /// Returns the event's period if it is fixed, and removes the period field from its samples. With that field, the kernel would make

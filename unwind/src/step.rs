@@ -85,7 +85,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
         frame: &NativeFrame,
         rule: CodeRule,
     ) -> Result<Step, UnwindError> {
-        let (Caller { cfa, mut regs }, entered) = match rule {
+        let (caller, entered) = match rule {
             CodeRule::NoCode => return Err(UnwindError::NoCode(frame.address.recorded())),
             CodeRule::Rule(rule) => {
                 let cfa = self.cfa(frame, &rule);
@@ -123,6 +123,18 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                 },
             },
         };
+        self.enter(frame, caller, entered)
+    }
+
+    /// Makes the frame of the caller, whose code was left as `entered` says.
+    #[inline]
+    fn enter(
+        &self,
+        frame: &NativeFrame,
+        caller: Caller,
+        entered: Entered,
+    ) -> Result<Step, UnwindError> {
+        let Caller { cfa, mut regs } = caller;
         // A leaf that has pushed nothing may end where it begins (AArch64). Code that a signal interrupted may have run on another stack.
         let ascends = cfa > frame.sp
             || (cfa == frame.sp && frame.address.is_instruction())

@@ -21,13 +21,7 @@ impl<'n, 's> Printer<'n, 's> {
                 self.write(*name)?;
                 self.write(*arguments)
             }
-            Node::Arguments(arguments) => {
-                let parentheses = std::mem::take(&mut self.parentheses);
-                self.push("<")?;
-                self.list(arguments)?;
-                self.parentheses = parentheses;
-                self.push(">")
-            }
+            Node::Arguments(arguments) => self.in_angle_brackets(arguments),
             Node::ArgumentPack(elements) => self.list(elements),
             Node::Pack(_) => match self.pack_element(node) {
                 Some(element) => self.left(element),
@@ -63,20 +57,15 @@ impl<'n, 's> Printer<'n, 's> {
                 self.push(number)?;
                 self.push("'")
             }
-            Node::Lambda(declared, parameters, number) => {
-                self.push("'lambda")?;
-                self.push(number)?;
-                self.push("'")?;
-                if !declared.is_empty() {
-                    let parentheses = std::mem::take(&mut self.parentheses);
-                    self.push("<")?;
-                    self.list(declared)?;
-                    self.parentheses = parentheses;
-                    self.push(">")?;
-                }
-                self.parenthesized(|printer| printer.list(parameters))
-            }
+            Node::Lambda(declared, parameters, number) => self.lambda(declared, parameters, number),
             Node::Forward(_, argument) => self.left((*argument)?),
+            other => self.type_left(other),
+        }
+    }
+
+    /// Prints the left part of a type, of a symbol that the compiler generates, or of a template parameter's declaration.
+    fn type_left(&mut self, node: &'n Node<'s>) -> Option<()> {
+        match node {
             Node::Function(function) | Node::FunctionType(function) => self.function_left(function),
             Node::Special(prefix, of) => {
                 self.push(prefix)?;
@@ -102,7 +91,7 @@ impl<'n, 's> Printer<'n, 's> {
                 self.write(*of)?;
                 self.push(" ")?;
                 self.push(name)?;
-                arguments.map_or(Some(()), |arguments| self.write(arguments))
+                self.write_if_any(*arguments)
             }
             Node::Postfixed(of, suffix) => {
                 self.write(*of)?;
@@ -122,36 +111,60 @@ impl<'n, 's> Printer<'n, 's> {
                 self.before_pointer(to)?;
                 self.push(if rvalue { "&&" } else { "&" })
             }
-            Node::MemberPointer(class, member) => {
-                self.left(*member)?;
-                match self.shape(*member) {
-                    Shape::Plain => self.push(" ")?,
-                    _ => self.push("(")?,
-                }
-                self.write(*class)?;
-                self.push("::*")
-            }
+            Node::MemberPointer(class, member) => self.before_member_pointer(*class, *member),
             Node::Array(of, _) => self.left(*of),
-            Node::Vector(of, size) => {
-                self.write(*of)?;
-                self.push(" vector[")?;
-                size.map_or(Some(()), |size| self.write(size))?;
-                self.push("]")
-            }
+            Node::Vector(of, size) => self.vector(*of, *size),
             Node::ParameterDeclaration(prefix, of, stem, number) => {
                 self.push(prefix)?;
-                if let Some(of) = of {
-                    self.write(*of)?;
-                    self.push(" ")?;
-                }
-                self.push(stem)?;
-                match number.checked_sub(1) {
-                    Some(number) => self.push(&number.to_string()),
-                    None => Some(()),
-                }
+                self.parameter_type(*of)?;
+                self.parameter_name(stem, *number)
             }
             other => self.expression(other),
         }
+    }
+
+    fn lambda(&mut self, declared: &[Id], parameters: &[Id], number: &str) -> Option<()> {
+        self.push("'lambda")?;
+        self.push(number)?;
+        self.push("'")?;
+        if !declared.is_empty() {
+            self.in_angle_brackets(declared)?;
+        }
+        self.parenthesized(|printer| printer.list(parameters))
+    }
+
+    fn vector(&mut self, of: Id, size: Option<Id>) -> Option<()> {
+        self.write(of)?;
+        self.push(" vector[")?;
+        self.write_if_any(size)?;
+        self.push("]")
+    }
+
+    /// Prints the type of a template parameter that is a value.
+    fn parameter_type(&mut self, of: Option<Id>) -> Option<()> {
+        let Some(of) = of else {
+            return Some(());
+        };
+        self.write(of)?;
+        self.push(" ")
+    }
+
+    /// Prints the name of a template parameter that a lambda declares. The first of a kind has no number.
+    fn parameter_name(&mut self, stem: &str, number: usize) -> Option<()> {
+        self.push(stem)?;
+        match number.checked_sub(1) {
+            Some(number) => self.push(&number.to_string()),
+            None => Some(()),
+        }
+    }
+
+    /// Prints a list of template parameters or arguments.
+    fn in_angle_brackets(&mut self, elements: &[Id]) -> Option<()> {
+        let parentheses = std::mem::take(&mut self.parentheses);
+        self.push("<")?;
+        self.list(elements)?;
+        self.parentheses = parentheses;
+        self.push(">")
     }
 
     pub(crate) fn right_of(&mut self, node: &'n Node<'s>) -> Option<()> {
@@ -176,7 +189,7 @@ impl<'n, 's> Printer<'n, 's> {
                     self.push(" ")?;
                 }
                 self.push("[")?;
-                size.map_or(Some(()), |size| self.write(size))?;
+                self.write_if_any(*size)?;
                 self.push("]")?;
                 self.right(*of)
             }
@@ -194,6 +207,17 @@ impl<'n, 's> Printer<'n, 's> {
         }
     }
 
+    /// Prints the left part of a pointer to a `member` of a `class`.
+    fn before_member_pointer(&mut self, class: Id, member: Id) -> Option<()> {
+        self.left(member)?;
+        match self.shape(member) {
+            Shape::Plain => self.push(" ")?,
+            _ => self.push("(")?,
+        }
+        self.write(class)?;
+        self.push("::*")
+    }
+
     /// Prints the part after the `*` or `&` of a pointer or reference.
     fn after_pointer(&mut self, to: Id) -> Option<()> {
         if self.shape(to) != Shape::Plain {
@@ -209,7 +233,7 @@ impl<'n, 's> Printer<'n, 's> {
                 self.push(" ")?;
             }
         }
-        function.name.map_or(Some(()), |name| self.write(name))
+        self.write_if_any(function.name)
     }
 
     fn function_right(&mut self, function: &Function) -> Option<()> {

@@ -1,19 +1,20 @@
 //! Prints expressions. Operands get parentheses only if precedence requires them.
 
 use super::Printer;
-use crate::node::{Id, Node, Precedence};
+use crate::node::{Fold, Id, New, Node, Precedence};
+
+/// An operand of a fold expression.
+#[derive(Clone, Copy)]
+enum FoldOperand {
+    Pack(Id),
+    Start(Id),
+}
 
 impl<'n, 's> Printer<'n, 's> {
+    /// Prints literals and operators.
     pub(crate) fn expression(&mut self, node: &'n Node<'s>) -> Option<()> {
         match node {
-            Node::Integer(of, digits) => {
-                let long = of.len() > 3;
-                if long {
-                    self.parenthesized(|printer| printer.push(of))?;
-                }
-                self.number(digits)?;
-                if long { Some(()) } else { self.push(of) }
-            }
+            Node::Integer(of, digits) => self.integer(of, digits),
             Node::Cast(of, digits) => {
                 self.parenthesized(|printer| printer.write(*of))?;
                 self.number(digits)
@@ -23,22 +24,10 @@ impl<'n, 's> Printer<'n, 's> {
                 self.push(number)
             }
             Node::Binary(first, symbol, second, own) => {
-                let close = self.parentheses == 0 && matches!(*symbol, ">" | ">>");
-                let write = |printer: &mut Self| {
-                    let assign = *own == Precedence::Assign;
-                    let within = if assign { Precedence::OrIf } else { *own };
-                    printer.operand(*first, within, !assign)?;
-                    if *symbol != "," {
-                        printer.push(" ")?;
-                    }
-                    printer.push(symbol)?;
-                    printer.push(" ")?;
-                    printer.operand(*second, *own, assign)
-                };
-                if close {
-                    self.parenthesized(write)
-                } else {
-                    write(self)
+                let write = |printer: &mut Self| printer.binary(*first, symbol, *second, *own);
+                match self.parentheses == 0 && matches!(*symbol, ">" | ">>") {
+                    true => self.parenthesized(write),
+                    false => write(self),
                 }
             }
             Node::Prefix(symbol, of, own) => {
@@ -67,6 +56,21 @@ impl<'n, 's> Printer<'n, 's> {
                 self.push(" : ")?;
                 self.operand(*otherwise, Precedence::Assign, true)
             }
+            Node::Global(name) => {
+                self.push("::")?;
+                self.write(*name)
+            }
+            other => self.call_or_keyword(other),
+        }
+    }
+
+    /// Prints calls, casts, initializers, and what begins with a keyword.
+    fn call_or_keyword(&mut self, node: &'n Node<'s>) -> Option<()> {
+        match node {
+            Node::Call(callee, arguments) => {
+                self.write(*callee)?;
+                self.parenthesized(|printer| printer.list(arguments))
+            }
             Node::NamedCast(word, to, from) => {
                 self.push(word)?;
                 let parentheses = std::mem::take(&mut self.parentheses);
@@ -92,29 +96,7 @@ impl<'n, 's> Printer<'n, 's> {
                 self.push("sizeof...")?;
                 self.parenthesized(|printer| printer.list(arguments))
             }
-            Node::Call(callee, arguments) => {
-                self.write(*callee)?;
-                self.parenthesized(|printer| printer.list(arguments))
-            }
-            Node::New {
-                global,
-                array,
-                placement,
-                of,
-                arguments,
-            } => {
-                self.push(if *global { "::new" } else { "new" })?;
-                self.push(if *array { "[]" } else { "" })?;
-                if !placement.is_empty() {
-                    self.parenthesized(|printer| printer.list(placement))?;
-                }
-                self.push(" ")?;
-                self.write(*of)?;
-                match arguments {
-                    Some(arguments) => self.parenthesized(|printer| printer.list(arguments)),
-                    None => Some(()),
-                }
-            }
+            Node::New(new) => self.new_expression(new),
             Node::Delete { global, array, of } => {
                 self.push(if *global { "::delete" } else { "delete" })?;
                 self.push(if *array { "[] " } else { " " })?;
@@ -125,7 +107,7 @@ impl<'n, 's> Printer<'n, 's> {
                 self.write(*what)
             }
             Node::Braces(of, elements) => {
-                of.map_or(Some(()), |of| self.write(of))?;
+                self.write_if_any(*of)?;
                 self.push("{")?;
                 self.list(elements)?;
                 self.push("}")
@@ -134,48 +116,89 @@ impl<'n, 's> Printer<'n, 's> {
                 self.push(if *is_index { "[" } else { "." })?;
                 self.write(*field)?;
                 self.push(if *is_index { "]" } else { "" })?;
-                let nested = matches!(self.node(*value)?, Node::Designated(..) | Node::Braces(..));
-                if !nested {
-                    self.push(" = ")?;
-                }
-                self.write(*value)
+                self.designated_value(*value)
             }
-            Node::Fold {
-                left,
-                operator,
-                pack,
-                start,
-            } => self.parenthesized(|printer| {
-                let pack =
-                    |printer: &mut Self| printer.parenthesized(|printer| printer.expansion(*pack));
-                let between = |printer: &mut Self| {
-                    printer.push(" ")?;
-                    printer.push(operator)?;
-                    printer.push(" ")
-                };
-                if !*left || start.is_some() {
-                    match (*left, *start) {
-                        (true, Some(start)) => printer.operand(start, Precedence::Cast, true)?,
-                        _ => pack(printer)?,
-                    }
-                    between(printer)?;
-                }
-                printer.push("...")?;
-                if *left || start.is_some() {
-                    between(printer)?;
-                    match (*left, *start) {
-                        (false, Some(start)) => printer.operand(start, Precedence::Cast, true)?,
-                        _ => pack(printer)?,
-                    }
-                }
-                Some(())
-            }),
-            Node::Global(name) => {
-                self.push("::")?;
-                self.write(*name)
-            }
+            Node::Fold(fold) => self.parenthesized(|printer| printer.fold(fold)),
             _ => None,
         }
+    }
+
+    /// Prints an integer of the type `of`: a long name is printed in front of it, a suffix after it.
+    fn integer(&mut self, of: &str, digits: &str) -> Option<()> {
+        let long = of.len() > 3;
+        if long {
+            self.parenthesized(|printer| printer.push(of))?;
+        }
+        self.number(digits)?;
+        if long { Some(()) } else { self.push(of) }
+    }
+
+    fn binary(&mut self, first: Id, symbol: &str, second: Id, own: Precedence) -> Option<()> {
+        let assign = own == Precedence::Assign;
+        let within = if assign { Precedence::OrIf } else { own };
+        self.operand(first, within, !assign)?;
+        if symbol != "," {
+            self.push(" ")?;
+        }
+        self.push(symbol)?;
+        self.push(" ")?;
+        self.operand(second, own, assign)
+    }
+
+    fn new_expression(&mut self, new: &New) -> Option<()> {
+        self.push(if new.global { "::new" } else { "new" })?;
+        self.push(if new.array { "[]" } else { "" })?;
+        if !new.placement.is_empty() {
+            self.parenthesized(|printer| printer.list(&new.placement))?;
+        }
+        self.push(" ")?;
+        self.write(new.of)?;
+        match &new.arguments {
+            Some(arguments) => self.parenthesized(|printer| printer.list(arguments)),
+            None => Some(()),
+        }
+    }
+
+    /// Prints the value of a designated initializer. Another designator, or braces, follow without `=`.
+    fn designated_value(&mut self, value: Id) -> Option<()> {
+        let nested = matches!(self.node(value)?, Node::Designated(..) | Node::Braces(..));
+        if !nested {
+            self.push(" = ")?;
+        }
+        self.write(value)
+    }
+
+    /// Prints a fold expression without its parentheses.
+    fn fold(&mut self, fold: &Fold) -> Option<()> {
+        let pack = Some(FoldOperand::Pack(fold.pack));
+        let start = fold.start.map(FoldOperand::Start);
+        let (before, after) = match fold.left {
+            true => (start, pack),
+            false => (pack, start),
+        };
+        if let Some(before) = before {
+            self.fold_operand(before)?;
+            self.between_operands(fold.operator)?;
+        }
+        self.push("...")?;
+        if let Some(after) = after {
+            self.between_operands(fold.operator)?;
+            self.fold_operand(after)?;
+        }
+        Some(())
+    }
+
+    fn fold_operand(&mut self, operand: FoldOperand) -> Option<()> {
+        match operand {
+            FoldOperand::Pack(pack) => self.parenthesized(|printer| printer.expansion(pack)),
+            FoldOperand::Start(start) => self.operand(start, Precedence::Cast, true),
+        }
+    }
+
+    fn between_operands(&mut self, operator: &str) -> Option<()> {
+        self.push(" ")?;
+        self.push(operator)?;
+        self.push(" ")
     }
 
     fn number(&mut self, digits: &str) -> Option<()> {
@@ -200,7 +223,7 @@ impl<'n, 's> Printer<'n, 's> {
             Some(Node::Subscript(..) | Node::Call(..) | Node::NamedCast(..)) => Precedence::Postfix,
             Some(Node::Conditional(..)) => Precedence::Conditional,
             Some(Node::TypeCast(..)) => Precedence::Cast,
-            Some(Node::New { .. } | Node::Delete { .. }) => Precedence::Unary,
+            Some(Node::New(_) | Node::Delete { .. }) => Precedence::Unary,
             Some(Node::Cast(..)) => Precedence::Cast,
             _ => Precedence::Primary,
         }

@@ -157,35 +157,19 @@ fn layout_1(fields: &mut Fields<'_>) -> Layout {
     let [method_class, method_code, method_index, class_dex_cache] = [(); 4].map(|()| fields.u16());
     let [dex_cache_dex_file, dex_file_begin, frame_caller_pc] = [(); 3].map(|()| fields.u16());
     let [method_name, method_proto, class_descriptor] = [(); 3].map(|()| fields.u16());
-    let kind = u8::try_from(kind).unwrap_or(u8::MAX);
     let rule = Rule {
-        // Later kinds did not exist in version 1.
-        kind: if kind > RULE_SAVE_AREA { 0 } else { kind },
         reg_pc,
         reg_frame,
+        frame_bias,
+        frame_link,
+        frame_method,
+        frame_pc,
+        frame_insns,
+        frame_index,
+        frame_caller_pc,
         ..Rule::default()
     };
-    let rule = match kind {
-        RULE_LIST => Rule {
-            frame_bias,
-            frame_link,
-            frame_method,
-            frame_pc,
-            frame_insns,
-            frame_index,
-            ..rule
-        },
-        RULE_SAVE_AREA => Rule {
-            frame_bias,
-            frame_link,
-            frame_method,
-            frame_pc,
-            frame_caller_pc,
-            ..rule
-        },
-        RULE_SHADOW => rule,
-        _ => Rule { kind: 0, ..rule },
-    };
+    let rule = rule_1(kind, rule);
     Layout {
         machine,
         word,
@@ -208,6 +192,41 @@ fn layout_1(fields: &mut Fields<'_>) -> Layout {
         method_proto,
         class_descriptor,
         ..Layout::with_rules(&[rule])
+    }
+}
+
+/// Takes the fields of `read` that a rule of this kind of version 1 has.
+fn rule_1(kind: u32, read: Rule) -> Rule {
+    let registers = Rule {
+        reg_pc: read.reg_pc,
+        reg_frame: read.reg_frame,
+        ..Rule::default()
+    };
+    let linked = Rule {
+        frame_bias: read.frame_bias,
+        frame_link: read.frame_link,
+        frame_method: read.frame_method,
+        frame_pc: read.frame_pc,
+        ..registers
+    };
+    match u8::try_from(kind) {
+        Ok(kind @ RULE_LIST) => Rule {
+            kind,
+            frame_insns: read.frame_insns,
+            frame_index: read.frame_index,
+            ..linked
+        },
+        Ok(kind @ RULE_SAVE_AREA) => Rule {
+            kind,
+            frame_caller_pc: read.frame_caller_pc,
+            ..linked
+        },
+        Ok(kind @ RULE_SHADOW) => Rule { kind, ..registers },
+        // Later kinds did not exist in version 1.
+        _ => Rule {
+            kind: 0,
+            ..registers
+        },
     }
 }
 

@@ -44,6 +44,18 @@ pub(super) struct Header {
 }
 
 impl Header {
+    /// The header of a file of `len` bytes that only has records.
+    const fn of_pipe(len: u64) -> Self {
+        Self {
+            is_pipe: true,
+            is_unfinished: false,
+            attrs: 0..0,
+            attr_size: 0,
+            records: PIPE_HEADER..len,
+            features: [0; FEATURE_WORDS],
+        }
+    }
+
     pub(super) fn read(file: &mut (impl Read + Seek), len: u64) -> Result<Self, Damage> {
         let damage = |offset, reason| Damage { offset, reason };
         let mut head = Vec::new();
@@ -52,25 +64,9 @@ impl Header {
             .map_err(|_| damage(0, "it cannot be read"))?;
         let (words, _) = head.as_chunks::<8>();
         let word = |place: usize| words.get(place).map(|word| u64::from_le_bytes(*word));
-        match words.first() {
-            Some(&MAGIC) => {}
-            Some(&MAGIC_SWAPPED) => {
-                return Err(damage(
-                    0,
-                    "recorded on a big-endian machine, whose files are not read: 'perf script' there writes text that is",
-                ));
-            }
-            _ => return Err(damage(0, "not a perf.data file (no PERFILE2)")),
-        }
+        check_magic(words.first())?;
         if word(1) == Some(PIPE_HEADER) {
-            return Ok(Self {
-                is_pipe: true,
-                is_unfinished: false,
-                attrs: 0..0,
-                attr_size: 0,
-                records: PIPE_HEADER..len,
-                features: [0; FEATURE_WORDS],
-            });
+            return Ok(Self::of_pipe(len));
         }
         let short = damage(len, "the file ends within its header");
         let (Some(attr_size), Some(attrs), Some(attrs_size)) = (word(2), word(3), word(4)) else {
@@ -106,6 +102,18 @@ impl Header {
             },
         })
     }
+}
+
+/// Checks the first word of the file.
+fn check_magic(word: Option<&[u8; 8]>) -> Result<(), Damage> {
+    let reason = match word {
+        Some(&MAGIC) => return Ok(()),
+        Some(&MAGIC_SWAPPED) => {
+            "recorded on a big-endian machine, whose files are not read: 'perf script' there writes text that is"
+        }
+        _ => "not a perf.data file (no PERFILE2)",
+    };
+    Err(Damage { offset: 0, reason })
 }
 
 /// Returns the range at `start` with this size, if it is within the file.

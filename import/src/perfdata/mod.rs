@@ -33,7 +33,7 @@ pub use events::SourceEvent;
 pub use features::Features;
 pub use header::is_perf_data;
 pub use layout::RecordLayout;
-pub use record::{SourceMapping, SourceRecord};
+pub use record::{SourceMapping, SourceRecord, SourceTask};
 pub use records::{RawRecord, RecordReader};
 pub use sample::{Calls, Count, Counts, SourceSample};
 pub use sorter::{MAX_HELD, RecordSorter};

@@ -1,12 +1,12 @@
 //! Parses records other than samples.
 
-use varid_model::Device;
 use varid_model::perf::{
     Fields, Malformed, PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST,
     PERF_RECORD_LOST_SAMPLES, PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MISC_CPUMODE_MASK,
     PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_MMAP_BUILD_ID, PERF_RECORD_MISC_MMAP_DATA,
     PERF_RECORD_MMAP, PERF_RECORD_MMAP2, PERF_RECORD_THROTTLE, file::MISC_LOST_SAMPLES_BPF,
 };
+use varid_model::{Device, Pid, Tid};
 use varid_recording::RecordedFile;
 
 use super::layout::RecordLayout;
@@ -14,13 +14,36 @@ use super::layout::RecordLayout;
 /// The largest build-id in a mapping record, in bytes.
 const MAX_BUILD_ID: usize = 20;
 
+/// A thread of a process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SourceTask {
+    /// The process.
+    pub pid: Pid,
+    /// The thread.
+    pub tid: Tid,
+}
+
+impl SourceTask {
+    /// The thread with these ids.
+    pub(super) const fn new(pid: u32, tid: u32) -> Self {
+        Self {
+            pid: Pid::new(pid),
+            tid: Tid::new(tid),
+        }
+    }
+
+    /// Parses a process id and a thread id.
+    pub(super) fn parse(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        let (pid, tid) = fields.pair()?;
+        Ok(Self::new(pid, tid))
+    }
+}
+
 /// A mapping in a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceMapping {
-    /// The process.
-    pub pid: u32,
-    /// The thread that mapped it.
-    pub tid: u32,
+    /// The process, and the thread that mapped it.
+    pub task: SourceTask,
     /// First address.
     pub start: u64,
     /// Size in bytes.
@@ -56,7 +79,7 @@ pub enum SourceRecord {
     /// A thread got a name.
     Comm {
         /// The process and the thread.
-        task: (u32, u32),
+        task: SourceTask,
         /// The name was set by an exec.
         exec: bool,
         /// The name.
@@ -65,16 +88,16 @@ pub enum SourceRecord {
     /// A process or thread was created.
     Fork {
         /// The process and its thread.
-        task: (u32, u32),
+        task: SourceTask,
         /// Its parent.
-        parent: (u32, u32),
+        parent: SourceTask,
     },
     /// A process or thread ended.
     Exit {
         /// The process and its thread.
-        task: (u32, u32),
+        task: SourceTask,
         /// Its parent.
-        parent: (u32, u32),
+        parent: SourceTask,
     },
     /// There was no room for this many records in a ring buffer.
     Lost(u64),
@@ -100,17 +123,7 @@ impl SourceRecord {
         misc: u16,
         body: &[u8],
     ) -> Result<Option<(Option<u64>, Self)>, Malformed> {
-        if !matches!(
-            kind,
-            PERF_RECORD_MMAP
-                | PERF_RECORD_MMAP2
-                | PERF_RECORD_COMM
-                | PERF_RECORD_FORK
-                | PERF_RECORD_EXIT
-                | PERF_RECORD_LOST
-                | PERF_RECORD_LOST_SAMPLES
-                | PERF_RECORD_THROTTLE
-        ) {
+        if !is_parsed(kind) {
             return Ok(None);
         }
         let (mut fields, id) = layout.split(body)?;
@@ -120,7 +133,7 @@ impl SourceRecord {
                 Self::Mapping(mapping(kind, misc, &mut fields)?)
             }
             PERF_RECORD_COMM => Self::Comm {
-                task: fields.pair()?,
+                task: SourceTask::parse(&mut fields)?,
                 exec: misc & PERF_RECORD_MISC_COMM_EXEC != 0,
                 name: fields.text()?.to_vec(),
             },
@@ -128,7 +141,7 @@ impl SourceRecord {
                 let ((pid, ppid), (tid, ptid)) = (fields.pair()?, fields.pair()?);
                 let own = fields.u64()?;
                 time = time.or(Some(own));
-                let (task, parent) = ((pid, tid), (ppid, ptid));
+                let (task, parent) = (SourceTask::new(pid, tid), SourceTask::new(ppid, ptid));
                 match kind {
                     PERF_RECORD_FORK => Self::Fork { task, parent },
                     _ => Self::Exit { task, parent },
@@ -158,8 +171,23 @@ impl SourceRecord {
     }
 }
 
+/// Returns true for the kinds of records that matter for samples.
+const fn is_parsed(kind: u32) -> bool {
+    matches!(
+        kind,
+        PERF_RECORD_MMAP
+            | PERF_RECORD_MMAP2
+            | PERF_RECORD_COMM
+            | PERF_RECORD_FORK
+            | PERF_RECORD_EXIT
+            | PERF_RECORD_LOST
+            | PERF_RECORD_LOST_SAMPLES
+            | PERF_RECORD_THROTTLE
+    )
+}
+
 fn mapping(kind: u32, misc: u16, fields: &mut Fields<'_>) -> Result<SourceMapping, Malformed> {
-    let (pid, tid) = fields.pair()?;
+    let task = SourceTask::parse(fields)?;
     let (start, len, pgoff) = (fields.u64()?, fields.u64()?, fields.u64()?);
     let mut build_id = Vec::new();
     let (mut access, mut file) = (None, None);
@@ -180,8 +208,7 @@ fn mapping(kind: u32, misc: u16, fields: &mut Fields<'_>) -> Result<SourceMappin
     }
     Ok(SourceMapping {
         file,
-        pid,
-        tid,
+        task,
         start,
         len,
         pgoff,

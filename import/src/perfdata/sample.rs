@@ -14,6 +14,7 @@ use varid_model::perf::{
 };
 
 use super::layout::RecordLayout;
+use super::record::SourceTask;
 
 /// A sample's fields. None if the event does not have the field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub struct SourceSample<'a> {
     /// The instruction.
     pub ip: Option<u64>,
     /// The process and the thread.
-    pub task: Option<(u32, u32)>,
+    pub task: Option<SourceTask>,
     /// The time.
     pub time: Option<u64>,
     /// The CPU.
@@ -85,7 +86,7 @@ impl<'a> SourceSample<'a> {
             sample.ip = Some(fields.u64()?);
         }
         if layout.has(PERF_SAMPLE_TID) {
-            sample.task = Some(fields.pair()?);
+            sample.task = Some(SourceTask::parse(&mut fields)?);
         }
         if layout.has(PERF_SAMPLE_TIME) {
             sample.time = Some(fields.u64()?);
@@ -110,20 +111,10 @@ impl<'a> SourceSample<'a> {
             sample.callchain = Some(CallchainEntries::new(fields.words(count)?));
         }
         if layout.has(PERF_SAMPLE_RAW) {
-            let len = fields.u32()?;
-            let short = fields.malformed("the record ends too early");
-            sample.raw = Some(fields.bytes(usize::try_from(len).map_err(|_| short)?)?);
+            sample.raw = Some(raw(&mut fields)?);
         }
         if layout.has(PERF_SAMPLE_BRANCH_STACK) {
-            let count = fields.u64()?;
-            if layout.has_branch_index() {
-                fields.u64()?;
-            }
-            let entries = fields.words(count.saturating_mul(3))?;
-            if layout.has_branch_counters() {
-                fields.words(count)?;
-            }
-            sample.calls = layout.has_call_stack().then_some(Calls::new(entries));
+            sample.calls = calls(layout, &mut fields)?;
         }
         if layout.has(PERF_SAMPLE_REGS_USER) {
             let abi = fields.u64()?;
@@ -134,19 +125,50 @@ impl<'a> SourceSample<'a> {
             sample.registers = Some((abi, fields.words(count.into())?));
         }
         if layout.has(PERF_SAMPLE_STACK_USER) {
-            let size = fields.u64()?;
-            let long = fields.malformed("a copy of the stack that is longer than its record");
-            let size = usize::try_from(size).map_err(|_| long)?;
-            let copy = fields.bytes(size)?;
-            let used = match size {
-                0 => 0,
-                _ => fields.u64()?,
-            };
-            let used = usize::try_from(used).ok().and_then(|used| copy.get(..used));
-            sample.stack = Some(used.ok_or(long)?);
+            sample.stack = Some(user_stack(&mut fields)?);
         }
         Ok(sample)
     }
+}
+
+/// Parses the raw data of a sample.
+#[inline]
+fn raw<'a>(fields: &mut Fields<'a>) -> Result<&'a [u8], Malformed> {
+    let len = fields.u32()?;
+    let short = fields.malformed("the record ends too early");
+    fields.bytes(usize::try_from(len).map_err(|_| short)?)
+}
+
+/// Parses the branch stack. None if it is not one of calls.
+#[inline]
+fn calls<'a>(
+    layout: RecordLayout,
+    fields: &mut Fields<'a>,
+) -> Result<Option<Calls<'a>>, Malformed> {
+    let count = fields.u64()?;
+    if layout.has_branch_index() {
+        fields.u64()?;
+    }
+    let entries = fields.words(count.saturating_mul(3))?;
+    if layout.has_branch_counters() {
+        fields.words(count)?;
+    }
+    Ok(layout.has_call_stack().then_some(Calls::new(entries)))
+}
+
+/// Parses the copy of the user's stack.
+#[inline]
+fn user_stack<'a>(fields: &mut Fields<'a>) -> Result<&'a [u8], Malformed> {
+    let size = fields.u64()?;
+    let long = fields.malformed("a copy of the stack that is longer than its record");
+    let size = usize::try_from(size).map_err(|_| long)?;
+    let copy = fields.bytes(size)?;
+    let used = match size {
+        0 => 0,
+        _ => fields.u64()?,
+    };
+    let used = usize::try_from(used).ok().and_then(|used| copy.get(..used));
+    used.ok_or(long)
 }
 
 /// The count of an event so far.
@@ -247,7 +269,7 @@ mod tests {
         let body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let sample = SourceSample::parse(layout, &body).unwrap();
         assert_eq!(sample.ip, Some(0x1000));
-        assert_eq!(sample.task, Some((5, 6)));
+        assert_eq!(sample.task, Some(SourceTask::new(5, 6)));
         assert_eq!((sample.time, sample.cpu), (Some(99), Some(3)));
         assert_eq!(sample.period, Some(500));
         assert_eq!(sample.callchain.unwrap().addresses().count(), 1);

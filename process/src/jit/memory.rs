@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use varid_model::{MonotonicNs, Pid};
 use varid_symbolizer::jit::{
-    CodeMap, JitAbi, JitDescriptor, JitEntry, JitFunction, descriptors_of, symfile_codes,
+    CodeMap, JitAbi, JitDescriptor, JitEntry, JitFunction, Replacement, descriptors_of,
+    symfile_codes,
 };
 use varid_tunnel::Memory;
 
@@ -56,6 +57,17 @@ struct RegisteredFile {
     content: Option<u64>,
 }
 
+/// What the lists of a process have.
+#[derive(Debug, Default)]
+struct Listing {
+    /// The descriptors whose lists were read completely.
+    complete: HashSet<u64>,
+    /// The files that were known before.
+    present: HashSet<RegisteredFile>,
+    /// The other files, and their functions.
+    new: Vec<(RegisteredFile, Vec<JitFunction>)>,
+}
+
 impl Descriptors {
     /// Returns the names, if there are any.
     pub(super) fn map(&self) -> Option<&CodeMap> {
@@ -90,23 +102,42 @@ impl Descriptors {
         if current == self.known && !is_due {
             return NameUpdate::default();
         }
-        let (mut complete, mut present, mut new) = (HashSet::new(), HashSet::new(), Vec::new());
+        let listing = self.list(&current, &memory, budget);
+        if listing.complete.len() == current.len() {
+            self.known = current;
+        }
+        let removed = self.remove_missing(&listing, before);
+        let changed = removed || !listing.new.is_empty();
+        let replaced = self.add(listing.new, now, budget);
+        self.map.finish_listing(now.get());
+        NameUpdate { replaced, changed }
+    }
+
+    /// Reads the lists, and the files that have not been read yet.
+    fn list(
+        &mut self,
+        descriptors: &[(u64, JitDescriptor)],
+        memory: &ForeignMemory,
+        budget: &ReadBudget,
+    ) -> Listing {
+        let mut read = |address: u64, to: &mut [u8]| memory.read(address, to).is_ok();
+        let mut listing = Listing::default();
         let mut compared = 0;
         self.has_unread = false;
-        for (descriptor, known) in &current {
+        for (descriptor, known) in descriptors {
             let list = known.list(&mut read);
             if list.is_whole {
-                complete.insert(*descriptor);
+                listing.complete.insert(*descriptor);
             }
             for entry in list.entries {
                 if budget.is_over() {
-                    complete.remove(descriptor);
+                    listing.complete.remove(descriptor);
                     self.has_unread = true;
                     break;
                 }
                 let mut bytes = None;
                 if entry.time.is_none() {
-                    bytes = contents(&entry, &memory, &mut compared, MAX_COMPARED);
+                    bytes = contents(&entry, memory, &mut compared, MAX_COMPARED);
                     if bytes.is_none() {
                         continue;
                     }
@@ -117,28 +148,43 @@ impl Descriptors {
                     entry,
                 };
                 if self.entries.contains_key(&registered) {
-                    present.insert(registered);
+                    listing.present.insert(registered);
                     continue;
                 }
                 if bytes.is_none() {
-                    bytes = contents(&registered.entry, &memory, &mut self.bytes, MAX_SYMFILES);
+                    bytes = contents(&registered.entry, memory, &mut self.bytes, MAX_SYMFILES);
                 }
-                new.push((registered, codes(&bytes.unwrap_or_default())));
+                let codes = codes(&bytes.unwrap_or_default());
+                listing.new.push((registered, codes));
             }
         }
-        if complete.len() == current.len() {
-            self.known = current;
-        }
-        let mut changed = !new.is_empty();
+        listing
+    }
+
+    /// Removes the names of files that are no longer registered, and returns true if there were any. `before`: the time of the last
+    /// listing.
+    fn remove_missing(&mut self, listing: &Listing, before: u64) -> bool {
+        let mut removed = false;
         let map = &mut self.map;
         self.entries.retain(|registered, starts| {
-            let stays = present.contains(registered) || !complete.contains(&registered.descriptor);
+            let stays = listing.present.contains(registered)
+                || !listing.complete.contains(&registered.descriptor);
             if !stays {
-                changed = true;
+                removed = true;
                 starts.iter().for_each(|start| map.unload(*start, before));
             }
             stays
         });
+        removed
+    }
+
+    /// Adds the names of new files, and returns the code that they replace.
+    fn add(
+        &mut self,
+        new: Vec<(RegisteredFile, Vec<JitFunction>)>,
+        now: MonotonicNs,
+        budget: &ReadBudget,
+    ) -> Vec<Replacement> {
         let mut replaced = Vec::new();
         for (registered, codes) in new {
             let starts = codes.iter().map(|code| code.range.start).collect();
@@ -150,8 +196,7 @@ impl Descriptors {
             }
             self.entries.insert(registered, starts);
         }
-        self.map.finish_listing(now.get());
-        NameUpdate { replaced, changed }
+        replaced
     }
 
     /// Searches programs and libraries that have not been searched yet for descriptors.

@@ -279,31 +279,7 @@ fn dex_entries<'d>(
             }));
             continue;
         }
-        if !is_container(&content) {
-            continue;
-        }
-        if depth == MAX_DEPTH {
-            let problem = "archives in archives, deeper than is looked";
-            found.push(Err(input.bad("entry", entry.offset, problem)));
-            continue;
-        }
-        let inner_file = format!("{file}!{}", entry.name);
-        let depth = depth.saturating_add(1);
-        let inner = match content {
-            Cow::Borrowed(content) => dex_entries(&inner_file, content, depth, left),
-            Cow::Owned(content) => dex_entries(&inner_file, &content, depth, left).map(|inner| {
-                let mut own = |dex: DexEntry<'_>| {
-                    // Compact files may all claim the same data, so it is counted for each.
-                    spend(left, dex.bytes.len() as u64, &input, entry.offset)?;
-                    Ok(dex.into_owned())
-                };
-                inner
-                    .into_iter()
-                    .map(|dex| dex.and_then(&mut own))
-                    .collect()
-            }),
-        };
-        match inner {
+        match nested_dex_entries(&input, &entry, content, depth, left) {
             Ok(inner) => found.extend(
                 inner
                     .into_iter()
@@ -313,6 +289,39 @@ fn dex_entries<'d>(
         }
     }
     Ok(found)
+}
+
+/// Reads the dex files in `content`, which is that of an archive in an archive. A file of another kind has none.
+fn nested_dex_entries<'d>(
+    input: &Input<'_, &[u8]>,
+    entry: &ContainerEntry,
+    content: Cow<'d, [u8]>,
+    depth: u32,
+    left: &mut u64,
+) -> Result<Vec<Result<DexEntry<'d>>>> {
+    if !is_container(&content) {
+        return Ok(Vec::new());
+    }
+    if depth == MAX_DEPTH {
+        let problem = "archives in archives, deeper than is looked";
+        return Err(input.bad("entry", entry.offset, problem));
+    }
+    let file = format!("{}!{}", input.file, entry.name);
+    let depth = depth.saturating_add(1);
+    match content {
+        Cow::Borrowed(content) => dex_entries(&file, content, depth, left),
+        Cow::Owned(content) => dex_entries(&file, &content, depth, left).map(|inner| {
+            let mut own = |dex: DexEntry<'_>| {
+                // Compact files may all claim the same data, so it is counted for each.
+                spend(left, dex.bytes.len() as u64, input, entry.offset)?;
+                Ok(dex.into_owned())
+            };
+            inner
+                .into_iter()
+                .map(|dex| dex.and_then(&mut own))
+                .collect()
+        }),
+    }
 }
 
 /// Takes `size` from the bytes that may still be inflated.

@@ -7,7 +7,10 @@ use super::input::Input;
 use super::{Compression, ContainerEntry};
 use crate::Result;
 use object::ReadRef;
-use rawzip::{CompressionMethod, MAX_CENTRAL_DIRECTORY_RECORD_SIZE, ReaderAt, ZipLocator};
+use rawzip::{
+    CompressionMethod, MAX_CENTRAL_DIRECTORY_RECORD_SIZE, ReaderAt, ZipArchive,
+    ZipFileHeaderRecord, ZipLocator,
+};
 use std::io;
 
 /// The most entries of an archive that are read.
@@ -76,47 +79,54 @@ pub fn entries<'d, R: ReadRef<'d>>(
             found.push(Err(input.bad("central directory", offset, problem)));
             break;
         }
-        let bad = |field, problem: String| {
-            let problem = format!("entry '{name}': {problem}");
-            Err(input.bad(field, record.central_directory_offset(), problem))
-        };
-        let range = match archive.get_entry(record.wayfinder()) {
-            Ok(entry) => entry.compressed_data_range(),
-            Err(error) => {
-                found.push(bad("local header offset", error.to_string()));
-                continue;
-            }
-        };
-        let len = record.compressed_size_hint();
-        let size = record.uncompressed_size_hint();
-        found.push(match record.compression_method() {
-            _ if range.1 > input.len() => bad(
-                "compressed size",
-                format!("{len} bytes reach beyond the end of the file"),
-            ),
-            method if method == CompressionMethod::DEFLATE || len == size => Ok(ContainerEntry {
-                is_archive: super::is_archive(&name),
-                name,
-                offset: range.0,
-                len,
-                own_len: len,
-                // Android treats every method but deflate as stored: some packers write another one to mislead readers.
-                compression: (method == CompressionMethod::DEFLATE).then_some(Compression {
-                    size,
-                    crc32: record.crc32(),
-                }),
-            }),
-            CompressionMethod::STORE => bad(
-                "uncompressed size",
-                format!("{size} bytes, though {len} are stored as they are"),
-            ),
-            other => bad(
-                "compression method",
-                format!("{} is neither stored nor deflated", other.as_u16()),
-            ),
-        });
+        found.push(entry(&input, &archive, &record, name));
     }
     Ok(super::refuse_overlaps(&input, found))
+}
+
+/// The entry of a record of the central directory.
+fn entry<'d, R: ReadRef<'d>>(
+    input: &Input<'_, R>,
+    archive: &ZipArchive<At<R>>,
+    record: &ZipFileHeaderRecord<'_>,
+    name: String,
+) -> Result<ContainerEntry> {
+    let bad = |field, problem: String| {
+        let problem = format!("entry '{name}': {problem}");
+        Err(input.bad(field, record.central_directory_offset(), problem))
+    };
+    let (start, end) = match archive.get_entry(record.wayfinder()) {
+        Ok(entry) => entry.compressed_data_range(),
+        Err(error) => return bad("local header offset", error.to_string()),
+    };
+    let len = record.compressed_size_hint();
+    let size = record.uncompressed_size_hint();
+    if end > input.len() {
+        let problem = format!("{len} bytes reach beyond the end of the file");
+        return bad("compressed size", problem);
+    }
+    match record.compression_method() {
+        method if method == CompressionMethod::DEFLATE || len == size => Ok(ContainerEntry {
+            is_archive: super::is_archive(&name),
+            name,
+            offset: start,
+            len,
+            own_len: len,
+            // Android treats every method but deflate as stored: some packers write another one to mislead readers.
+            compression: (method == CompressionMethod::DEFLATE).then_some(Compression {
+                size,
+                crc32: record.crc32(),
+            }),
+        }),
+        CompressionMethod::STORE => bad(
+            "uncompressed size",
+            format!("{size} bytes, though {len} are stored as they are"),
+        ),
+        other => bad(
+            "compression method",
+            format!("{} is neither stored nor deflated", other.as_u16()),
+        ),
+    }
 }
 
 #[cfg(test)]

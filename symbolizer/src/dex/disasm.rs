@@ -180,6 +180,13 @@ impl fmt::Display for Instruction<'_> {
             nop if nop & 0xff == 0 => return f.write_str("nop // spacer"),
             _ => f.write_str(self.opcode.name)?,
         }
+        self.write_operands(f)
+    }
+}
+
+impl Instruction<'_> {
+    /// Writes the operands, each with a space in front.
+    fn write_operands(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (a, b, aa) = (self.a(), self.b(), self.aa());
         let unit = self.unit(1);
         let signed = unit.cast_signed();
@@ -215,28 +222,11 @@ impl fmt::Display for Instruction<'_> {
             Format::F22s => write!(f, " v{a}, v{b}, #int {signed} // #{unit:04x}"),
             Format::F22c => write!(f, " v{a}, v{b}, {}", self.reference(unit.into())),
             Format::F30t => write!(f, " #{:08x}", self.wide(1)),
-            Format::F31i => {
-                let bits = self.wide(1);
-                let number = general(f32::from_bits(bits).into());
-                write!(f, " v{aa}, #float {number} // #{bits:08x}")
-            }
-            Format::F31t => {
-                let distance = self.wide(1);
-                let place = self.pc.wrapping_add(distance);
-                write!(f, " v{aa}, {place:08x} // +{distance:08x}")
-            }
+            Format::F31i => self.write_float(f),
+            Format::F31t => self.write_payload_offset(f),
             Format::F32x => write!(f, " v{unit}, v{}", self.unit(2)),
             Format::F35c | Format::F45cc => {
-                let rest = self.unit(2);
-                let registers = [
-                    rest & 0xf,
-                    rest >> 4 & 0xf,
-                    rest >> 8 & 0xf,
-                    rest >> 12,
-                    a.into(),
-                ];
-                let count = usize::from(b);
-                self.list(f, registers.into_iter().take(count))?;
+                self.write_listed_registers(f)?;
                 write!(f, ", {}", self.reference(unit.into()))
             }
             Format::F3rc | Format::F4rcc => {
@@ -244,12 +234,41 @@ impl fmt::Display for Instruction<'_> {
                 self.list(f, first..first.saturating_add(aa.into()))?;
                 write!(f, ", {}", self.reference(unit.into()))
             }
-            Format::F51l => {
-                let bits = u64::from(self.wide(3)) << 32 | u64::from(self.wide(1));
-                let number = general(f64::from_bits(bits));
-                write!(f, " v{aa}, #double {number} // #{bits:016x}")
-            }
+            Format::F51l => self.write_double(f),
         }
+    }
+
+    fn write_float(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = self.wide(1);
+        let number = general(f32::from_bits(bits).into());
+        write!(f, " v{}, #float {number} // #{bits:08x}", self.aa())
+    }
+
+    fn write_double(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = u64::from(self.wide(3)) << 32 | u64::from(self.wide(1));
+        let number = general(f64::from_bits(bits));
+        write!(f, " v{}, #double {number} // #{bits:016x}", self.aa())
+    }
+
+    /// Writes where the table of a switch or of an array's data is.
+    fn write_payload_offset(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let distance = self.wide(1);
+        let place = self.pc.wrapping_add(distance);
+        write!(f, " v{}, {place:08x} // +{distance:08x}", self.aa())
+    }
+
+    /// Writes up to five registers of four bits each.
+    fn write_listed_registers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rest = self.unit(2);
+        let registers = [
+            rest & 0xf,
+            rest >> 4 & 0xf,
+            rest >> 8 & 0xf,
+            rest >> 12,
+            self.a().into(),
+        ];
+        let count = usize::from(self.b());
+        self.list(f, registers.into_iter().take(count))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads and validates the header of a dex file.
 
 use super::read::{bad, u32_at};
-use crate::Result;
+use crate::{Error, Result};
 
 /// Size of the header up to version 040.
 const HEADER_SIZE: usize = 0x70;
@@ -76,106 +76,174 @@ pub(super) struct Compact {
 }
 
 /// The kind of dex file, from the magic number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
+    /// A file of its own, with its version.
     Standard(u16),
+    /// From version 041 on: a part of a container.
+    Contained(u16),
     Compact,
+}
+
+impl Kind {
+    /// The least size of a header in bytes.
+    const fn header_size(self) -> usize {
+        match self {
+            Self::Standard(_) | Self::Contained(_) => HEADER_SIZE,
+            Self::Compact => COMPACT_HEADER_SIZE,
+        }
+    }
+
+    const fn version(self) -> u16 {
+        match self {
+            Self::Standard(version) | Self::Contained(version) => version,
+            Self::Compact => 1,
+        }
+    }
+}
+
+/// A number in the header.
+#[derive(Debug, Clone, Copy)]
+struct Field {
+    /// Offset in the header.
+    offset: usize,
+    name: &'static str,
+}
+
+impl Field {
+    const fn new(offset: usize, name: &'static str) -> Self {
+        Self { offset, name }
+    }
+}
+
+/// The size of everything that offsets may lead to, and the field that has it.
+struct Size {
+    bytes: usize,
+    field: Field,
+}
+
+const FILE_SIZE: Field = Field::new(0x20, "file_size");
+const HEADER_SIZE_FIELD: Field = Field::new(0x24, "header_size");
+const ENDIAN_TAG: Field = Field::new(0x28, "endian_tag");
+const DATA_SIZE: Field = Field::new(0x68, "data_size");
+const DATA_OFFSET: Field = Field::new(0x6c, "data_off");
+const CONTAINER_SIZE: Field = Field::new(0x70, "container_size");
+const HEADER_OFFSET: Field = Field::new(0x74, "header_offset");
+
+/// A header that is being read.
+#[derive(Clone, Copy)]
+struct Fields<'d> {
+    data: &'d [u8],
+    /// Offset of the header.
+    at: usize,
+}
+
+impl Fields<'_> {
+    fn get(&self, field: Field) -> Result<u32> {
+        u32_at(self.data, self.place(field), field.name)
+    }
+
+    /// The file offset of a field.
+    const fn place(&self, field: Field) -> usize {
+        self.at.saturating_add(field.offset)
+    }
+
+    fn bad(&self, field: Field, problem: &'static str) -> Error {
+        bad(field.name, self.place(field), problem)
+    }
+
+    /// Up to 040, the file is everything. From 041 on, it is a part of its container, and all offsets count from the container's start.
+    /// A compact file ends with its data section, which follows it and may be shared with others.
+    fn size(&self, kind: Kind) -> Result<Size> {
+        let file_size = self.get(FILE_SIZE)? as usize;
+        let (bytes, field) = match kind {
+            Kind::Contained(_) => {
+                if self.get(HEADER_OFFSET)? as usize != self.at {
+                    return Err(self.bad(HEADER_OFFSET, "the header is elsewhere"));
+                }
+                (self.get(CONTAINER_SIZE)? as usize, CONTAINER_SIZE)
+            }
+            Kind::Standard(_) => (file_size, FILE_SIZE),
+            Kind::Compact => {
+                let offset = self.get(DATA_OFFSET)? as usize;
+                let end = offset.saturating_add(self.get(DATA_SIZE)? as usize);
+                match end > file_size {
+                    true => (end, DATA_SIZE),
+                    false => (file_size, FILE_SIZE),
+                }
+            }
+        };
+        Ok(Size { bytes, field })
+    }
+
+    /// The table whose number of items and offset begin with `field`. Items have `item` bytes, and lie within `size` bytes.
+    fn table(&self, field: Field, item: usize, size: usize) -> Result<Table> {
+        let count = self.get(field)?;
+        let start = self.get(Field::new(field.offset.saturating_add(4), field.name))? as usize;
+        let end = (count as usize)
+            .checked_mul(item)
+            .and_then(|bytes| bytes.checked_add(start));
+        if count != 0 && end.is_none_or(|end| end > size) {
+            return Err(self.bad(field, "the table reaches beyond the end of the file"));
+        }
+        Ok(Table {
+            offset: start,
+            count,
+            item,
+            field: field.name,
+        })
+    }
+
+    /// The fields of a compact file whose data section begins at `section`.
+    fn compact(&self, section: usize) -> Result<Compact> {
+        let blocks = self.get(Field::new(0x74, "debug_info_offsets_pos"))? as usize;
+        let blocks = section.saturating_add(blocks);
+        let table = self.get(Field::new(0x78, "debug_info_offsets_table_offset"))? as usize;
+        Ok(Compact {
+            blocks,
+            table: blocks.saturating_add(table),
+            base: self.get(Field::new(0x7c, "debug_info_base"))?,
+        })
+    }
 }
 
 impl Header {
     /// Reads the header at `at`.
     pub(super) fn read(data: &[u8], at: usize) -> Result<Self> {
-        let place = |offset: usize| at.saturating_add(offset);
-        let field = |offset: usize, name| u32_at(data, place(offset), name);
+        let fields = Fields { data, at };
         let kind = kind(data, at)?;
-        check_byte_order(field(0x28, "endian_tag")?, place(0x28))?;
-        let header_size = field(0x24, "header_size")? as usize;
-        let least = match kind {
-            Kind::Standard(_) => HEADER_SIZE,
-            Kind::Compact => COMPACT_HEADER_SIZE,
-        };
-        if header_size < least {
-            return Err(bad("header_size", place(0x24), "smaller than a header"));
+        check_byte_order(fields.get(ENDIAN_TAG)?, fields.place(ENDIAN_TAG))?;
+        let header_size = fields.get(HEADER_SIZE_FIELD)? as usize;
+        if header_size < kind.header_size() {
+            return Err(fields.bad(HEADER_SIZE_FIELD, "smaller than a header"));
         }
-        let file_size = field(0x20, "file_size")?;
-        let container = matches!(kind, Kind::Standard(41..));
-        if !container && at != 0 {
+        let file_size = fields.get(FILE_SIZE)? as usize;
+        let is_contained = matches!(kind, Kind::Contained(_));
+        if !is_contained && at != 0 {
             return Err(bad("magic", at, "a dex version that has no containers"));
         }
-        // Up to 040, the file is everything. From 041 on, it is a part of its container, and all offsets count from the container's start.
-        // A compact file ends with its data section, which follows it and may be shared with others.
-        let (size, size_field, size_at) = match kind {
-            Kind::Standard(41..) => {
-                if field(0x74, "header_offset")? as usize != at {
-                    return Err(bad("header_offset", place(0x74), "the header is elsewhere"));
-                }
-                let size = field(0x70, "container_size")?;
-                (size as usize, "container_size", 0x70)
-            }
-            Kind::Standard(_) => (file_size as usize, "file_size", 0x20),
-            Kind::Compact => {
-                let offset = field(0x6c, "data_off")? as usize;
-                let end = offset.saturating_add(field(0x68, "data_size")? as usize);
-                match end > file_size as usize {
-                    true => (end, "data_size", 0x68),
-                    false => (file_size as usize, "file_size", 0x20),
-                }
-            }
-        };
+        let Size { bytes: size, field } = fields.size(kind)?;
         if size < at.saturating_add(header_size) {
-            return Err(bad(size_field, place(size_at), "smaller than the header"));
+            return Err(fields.bad(field, "smaller than the header"));
         }
         if size > data.len() {
-            return Err(bad(
-                size_field,
-                place(size_at),
-                "larger than what is there: the file is cut short",
-            ));
+            return Err(fields.bad(field, "larger than what is there: the file is cut short"));
         }
-        let next = place(file_size as usize);
-        let next = match container && file_size as usize >= header_size && next < size {
+        let next = at.saturating_add(file_size);
+        let next = match is_contained && file_size >= header_size && next < size {
             true => u32::try_from(next).ok(),
             false => None,
         };
-        let table = |offset: usize, item: usize, name: &'static str| -> Result<Table> {
-            let count = field(offset, name)?;
-            let start = field(offset.saturating_add(4), name)? as usize;
-            let end = (count as usize)
-                .checked_mul(item)
-                .and_then(|bytes| bytes.checked_add(start));
-            if count != 0 && end.is_none_or(|end| end > size) {
-                return Err(bad(
-                    name,
-                    place(offset),
-                    "the table reaches beyond the end of the file",
-                ));
-            }
-            Ok(Table {
-                offset: start,
-                count,
-                item,
-                field: name,
-            })
-        };
         let (data_section, compact) = match kind {
-            Kind::Standard(_) => (0, None),
+            Kind::Standard(_) | Kind::Contained(_) => (0, None),
             Kind::Compact => {
-                let section = field(0x6c, "data_off")? as usize;
-                let blocks =
-                    section.saturating_add(field(0x74, "debug_info_offsets_pos")? as usize);
-                let table = field(0x78, "debug_info_offsets_table_offset")? as usize;
-                let compact = Compact {
-                    blocks,
-                    table: blocks.saturating_add(table),
-                    base: field(0x7c, "debug_info_base")?,
-                };
-                (section, Some(compact))
+                let section = fields.get(DATA_OFFSET)? as usize;
+                (section, Some(fields.compact(section)?))
             }
         };
+        let table = |offset, item, name| fields.table(Field::new(offset, name), item, size);
         Ok(Self {
-            version: match kind {
-                Kind::Standard(version) => version,
-                Kind::Compact => 1,
-            },
+            version: kind.version(),
             at,
             size,
             next,
@@ -212,7 +280,8 @@ fn kind(data: &[u8], at: usize) -> Result<Kind> {
                 .saturating_mul(10)
                 .saturating_add(u16::from(ones & 0xf));
             match version {
-                35..=41 => Ok(Kind::Standard(version)),
+                35..41 => Ok(Kind::Standard(version)),
+                41 => Ok(Kind::Contained(version)),
                 _ => Err(bad("magic", at, "a dex version other than 035 to 041")),
             }
         }

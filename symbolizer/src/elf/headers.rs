@@ -13,7 +13,8 @@ use super::dynamic;
 use super::parts::{Packing, Section, Segment, c_string};
 
 /// The most notes sections or segments that are searched for the build-id, and the most bytes of each.
-const MAX_NOTES: (usize, u64) = (64, 65_536);
+const MAX_NOTES: usize = 64;
+const MAX_NOTES_SIZE: u64 = 65_536;
 
 /// The longest section name that is read, in bytes.
 const MAX_SECTION_NAME: usize = 64;
@@ -141,19 +142,7 @@ impl HeaderReads<'_> {
                 dynamic::sections::<Elf>(self.data, endian, programs, &segments, sections.len());
             sections.extend(more);
         }
-        let in_programs = programs
-            .iter()
-            .filter(|program| program.p_type(endian) == elf::PT_NOTE)
-            .map(|program| program.file_range(endian));
-        // A file without program headers (an object file, or a debug file of some tools) has its notes in sections.
-        let in_sections = sections
-            .iter()
-            .filter(|section| section.kind == elf::SHT_NOTE)
-            .map(|section| (section.offset, section.size));
-        let build_id = in_programs
-            .take(MAX_NOTES.0)
-            .chain(in_sections.take(MAX_NOTES.0))
-            .find_map(|(offset, size)| self.build_id::<Elf>(endian, offset, size));
+        let build_id = self.find_build_id::<Elf>(endian, programs, &sections);
         Ok(Headers {
             endian,
             is_64: header.is_class_64(),
@@ -206,6 +195,27 @@ impl HeaderReads<'_> {
         sections.iter().map(section).collect()
     }
 
+    /// Finds the GNU build-id. A file without program headers (an object file, or a debug file of some tools) has its notes in sections.
+    fn find_build_id<Elf: FileHeader<Endian = Endianness>>(
+        &self,
+        endian: Endianness,
+        programs: &[Elf::ProgramHeader],
+        sections: &[Section],
+    ) -> Option<Vec<u8>> {
+        let in_programs = programs
+            .iter()
+            .filter(|program| program.p_type(endian) == elf::PT_NOTE)
+            .map(|program| program.file_range(endian));
+        let in_sections = sections
+            .iter()
+            .filter(|section| section.kind == elf::SHT_NOTE)
+            .map(|section| (section.offset, section.size));
+        in_programs
+            .take(MAX_NOTES)
+            .chain(in_sections.take(MAX_NOTES))
+            .find_map(|(offset, size)| self.build_id::<Elf>(endian, offset, size))
+    }
+
     /// Finds the GNU build-id in the notes there. Notes are aligned to four bytes, as the kernel and perf expect.
     fn build_id<Elf: FileHeader<Endian = Endianness>>(
         &self,
@@ -213,7 +223,7 @@ impl HeaderReads<'_> {
         offset: u64,
         size: u64,
     ) -> Option<Vec<u8>> {
-        let notes = self.data.read(offset, size.min(MAX_NOTES.1)).ok()?;
+        let notes = self.data.read(offset, size.min(MAX_NOTES_SIZE)).ok()?;
         let mut notes = NoteIterator::<Elf>::new(endian, Elf::Word::default(), &notes).ok()?;
         while let Ok(Some(note)) = notes.next() {
             if note.n_type(endian) == elf::NT_GNU_BUILD_ID && note.name_bytes() == b"GNU\0" {

@@ -75,50 +75,17 @@ pub(super) fn load(image: &ElfReader<'_>, debug: Option<&ElfReader<'_>>) -> Resu
         }
     }
     // Go's table has the same names as the symbols, so it is only needed without them.
-    let is_stripped = |image: &ElfReader<'_>| {
-        let mut sections = image.sections.iter();
-        sections.all(|section| section.kind != elf::SHT_SYMTAB)
-    };
     if is_stripped(image)
         && let Some(functions) = go::functions(image)
     {
         symbols.add_go(functions);
     }
-    let Symbols {
-        mut found,
-        strings,
-        complete,
-    } = symbols;
-    found.sort_by_key(|candidate| (candidate.named.start, candidate.rank));
-    found.dedup_by_key(|candidate| candidate.named.start);
-    let name = |named: &Named| {
-        let names = strings
-            .get(usize::from(named.table))
-            .map(|names| &names[..]);
-        let name = names.and_then(|names| names.get(named.name as usize..));
-        let name = name.unwrap_or_default();
-        c_string(name.get(..MAX_FUNCTION_NAME).unwrap_or(name))
-    };
-    let found = without_local_labels(found, name);
-    let found = without_inner_labels(found, functions.exact());
-    let named = bound_unsized(found, functions.exact(), complete);
+    let named = symbols.take_named(functions.exact());
     Ok(ElfSymbols {
-        module: image
-            .name
-            .rsplit('/')
-            .next()
-            .unwrap_or(&image.name)
-            .to_owned(),
+        module: file_name(&image.name).to_owned(),
         build_id: image.build_id.clone(),
-        segments: image
-            .segments
-            .iter()
-            .map(|segment| Segment {
-                offset: segment.offset.saturating_add(image.start()),
-                ..*segment
-            })
-            .collect(),
-        strings,
+        segments: segments_in_file(image),
+        strings: symbols.strings,
         symbol_count: named.len(),
         symbols: Ranges::new(
             (0..)
@@ -135,6 +102,26 @@ pub(super) fn load(image: &ElfReader<'_>, debug: Option<&ElfReader<'_>>) -> Resu
         extra: Vec::new(),
         problems,
     })
+}
+
+fn is_stripped(image: &ElfReader<'_>) -> bool {
+    let mut sections = image.sections.iter();
+    sections.all(|section| section.kind != elf::SHT_SYMTAB)
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The segments, with offsets in the file that holds the image.
+fn segments_in_file(image: &ElfReader<'_>) -> Vec<Segment> {
+    let segments = image.segments.iter();
+    segments
+        .map(|segment| Segment {
+            offset: segment.offset.saturating_add(image.start()),
+            ..*segment
+        })
+        .collect()
 }
 
 /// The longest prefix of a function's name that is compared with local labels. Assembly has no longer names.
@@ -202,6 +189,28 @@ impl Symbols {
         self.found
             .extend(table.functions.into_iter().map(candidate));
         self.strings.push(table.names);
+    }
+
+    /// Takes the symbols out, in the order of their addresses: one for each address, and none of labels. `functions` are the exact bounds
+    /// of functions.
+    fn take_named(&mut self, functions: &[(u64, u64)]) -> Vec<Named> {
+        let mut found = std::mem::take(&mut self.found);
+        found.sort_by_key(|candidate| (candidate.named.start, candidate.rank));
+        found.dedup_by_key(|candidate| candidate.named.start);
+        let found = without_local_labels(found, |named| self.name(named));
+        let found = without_inner_labels(found, functions);
+        bound_unsized(found, functions, self.complete)
+    }
+
+    /// The name of a symbol, at most [`MAX_FUNCTION_NAME`] bytes of it.
+    fn name(&self, named: &Named) -> &[u8] {
+        let names = self
+            .strings
+            .get(usize::from(named.table))
+            .map(|names| &names[..]);
+        let name = names.and_then(|names| names.get(named.name as usize..));
+        let name = name.unwrap_or_default();
+        c_string(name.get(..MAX_FUNCTION_NAME).unwrap_or(name))
     }
 
     /// Adds the functions among a table's symbols.

@@ -9,8 +9,8 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
-use object::write::StreamingBuffer;
 use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, Writer};
+use object::write::{StreamingBuffer, StringId};
 use object::{Endianness, elf};
 
 use super::data::FileBytes;
@@ -170,45 +170,70 @@ impl<'d> SymbolFile<'d> {
     }
 
     fn write_into<W: Write>(&self, out: &mut StreamingBuffer<W>) -> Result<()> {
-        let image = &self.image;
-        let refuse = |error: &dyn ToString| image.wrong("symbol file", error.to_string());
-        let encoding = image.encoding();
-        let build_id = image.build_id.as_deref();
+        let encoding = self.image.encoding();
+        let build_id = self.image.build_id.as_deref();
         let note = build_id.map(|id| build_id_note(id, encoding.endian));
         let note = note.unwrap_or_default();
-        // Readers assume that a section has content if they find it by name, as perf does for notes and relocations.
-        let names: Vec<Option<Vec<u8>>> = (0..)
-            .zip(&image.sections)
+        let names = self.section_names();
+        let mut writer = Writer::new(encoding.endian, encoding.is_64, out);
+        let layout = self.reserve(&mut writer, &names, &note)?;
+        self.write_file_header(&mut writer)?;
+        self.write_program_headers(&mut writer, &layout);
+        writer.pad_until(layout.note_offset);
+        writer.write(&note);
+        for (number, (section, place)) in
+            self.image.sections.iter().zip(&layout.sections).enumerate()
+        {
+            writer.pad_until(place.offset);
+            if self.has(number) {
+                self.copy(section, &mut writer)?;
+            }
+        }
+        writer.write_shstrtab();
+        self.write_section_headers(&mut writer, &layout);
+        Ok(())
+    }
+
+    /// The names that sections have in the file. Readers assume that a section has content if they find it by name, as perf does for notes
+    /// and relocations.
+    fn section_names(&self) -> Vec<Option<Vec<u8>>> {
+        (0..)
+            .zip(&self.image.sections)
             .map(|(number, section)| {
                 (self.has(number) || section.is_executable()).then(|| name_of(section))
             })
-            .collect();
-        let mut shown = names.iter().flatten();
-        let adds_note = !note.is_empty() && !shown.any(|name| name == BUILD_ID_SECTION);
+            .collect()
+    }
 
-        let mut writer = Writer::new(encoding.endian, encoding.is_64, out);
+    /// Reserves everything in the order in which it is written.
+    fn reserve<'n>(
+        &self,
+        writer: &mut Writer<'n>,
+        names: &'n [Option<Vec<u8>>],
+        note: &[u8],
+    ) -> Result<Layout> {
+        let image = &self.image;
         writer.reserve_file_header();
         let notes = usize::from(!note.is_empty());
         let programs = u32::try_from(image.segments.len().saturating_add(notes));
-        writer.reserve_program_headers(programs.map_err(|error| refuse(&error))?);
-        let note_at = writer.reserve(note.len(), ALIGNMENT);
-        let mut offsets = Vec::with_capacity(image.sections.len());
-        for (number, section) in image.sections.iter().enumerate() {
+        writer.reserve_program_headers(programs.map_err(|error| self.refuse(&error))?);
+        let note_offset = writer.reserve(note.len(), ALIGNMENT);
+        writer.reserve_null_section_index();
+        let mut sections = Vec::with_capacity(image.sections.len());
+        for (number, (section, name)) in image.sections.iter().zip(names).enumerate() {
             let size = match self.has(number) {
-                true => usize::try_from(section.size).map_err(|error| refuse(&error))?,
+                true => usize::try_from(section.size).map_err(|error| self.refuse(&error))?,
                 false => 0,
             };
-            offsets.push(writer.reserve(size, ALIGNMENT));
-        }
-        writer.reserve_null_section_index();
-        let mut name_ids = Vec::with_capacity(names.len());
-        for (number, name) in names.iter().enumerate() {
+            let offset = writer.reserve(size, ALIGNMENT);
             if number > 0 {
                 writer.reserve_section_index();
             }
-            let name = name.as_ref();
-            name_ids.push(name.map(|name| writer.add_section_name(name)));
+            let name = name.as_ref().map(|name| writer.add_section_name(name));
+            sections.push(SectionPlace { offset, name });
         }
+        let mut shown = names.iter().flatten();
+        let adds_note = !note.is_empty() && !shown.any(|name| name == BUILD_ID_SECTION);
         let note_name = adds_note.then(|| {
             writer.reserve_section_index();
             writer.add_section_name(BUILD_ID_SECTION)
@@ -216,23 +241,34 @@ impl<'d> SymbolFile<'d> {
         writer.reserve_shstrtab_section_index();
         writer.reserve_shstrtab();
         writer.reserve_section_headers();
-        if !encoding.is_64 && u32::try_from(writer.reserved_len()).is_err() {
-            return Err(refuse(&"more than 4 GB of a 32-bit file"));
+        if !image.encoding().is_64 && u32::try_from(writer.reserved_len()).is_err() {
+            return Err(self.refuse(&"more than 4 GB of a 32-bit file"));
         }
+        Ok(Layout {
+            sections,
+            note_offset,
+            note_size: note.len(),
+            note_name,
+        })
+    }
 
+    fn write_file_header(&self, writer: &mut Writer<'_>) -> Result<()> {
         let header = FileHeader {
             os_abi: elf::ELFOSABI_NONE,
             abi_version: 0,
-            e_type: image.kind,
-            e_machine: image.machine,
+            e_type: self.image.kind,
+            e_machine: self.image.machine,
             e_entry: 0,
             e_flags: 0,
         };
-        writer
-            .write_file_header(&header)
-            .map_err(|error| refuse(&error))?;
+        let written = writer.write_file_header(&header);
+        written.map_err(|error| self.refuse(&error))
+    }
+
+    /// Writes the original's segments, and one of the build-id.
+    fn write_program_headers(&self, writer: &mut Writer<'_>, layout: &Layout) {
         writer.write_align_program_headers();
-        for segment in &image.segments {
+        for segment in &self.image.segments {
             let executable = if segment.executable { elf::PF_X } else { 0 };
             writer.write_program_header(&ProgramHeader {
                 p_type: elf::PT_LOAD,
@@ -245,60 +281,34 @@ impl<'d> SymbolFile<'d> {
                 p_align: 1,
             });
         }
-        if !note.is_empty() {
+        if layout.note_size > 0 {
             writer.write_program_header(&ProgramHeader {
                 p_type: elf::PT_NOTE,
                 p_flags: elf::PF_R,
-                p_offset: note_at as u64,
+                p_offset: layout.note_offset as u64,
                 p_vaddr: 0,
                 p_paddr: 0,
-                p_filesz: note.len() as u64,
-                p_memsz: note.len() as u64,
+                p_filesz: layout.note_size as u64,
+                p_memsz: layout.note_size as u64,
                 p_align: 4,
             });
         }
-        writer.pad_until(note_at);
-        writer.write(&note);
-        for (number, (section, offset)) in image.sections.iter().zip(&offsets).enumerate() {
-            writer.pad_until(*offset);
-            if self.has(number) {
-                self.copy(section, &mut writer)?;
-            }
-        }
-        writer.write_shstrtab();
+    }
+
+    fn write_section_headers(&self, writer: &mut Writer<'_>, layout: &Layout) {
         writer.write_null_section_header();
-        let sections = image.sections.iter().zip(&offsets).zip(name_ids);
-        for (number, ((section, offset), name)) in sections.enumerate().skip(1) {
-            let is_empty = !self.has(number) && section.kind != elf::SHT_NULL;
-            writer.write_section_header(&SectionHeader {
-                name,
-                sh_type: if is_empty {
-                    elf::SHT_NOBITS
-                } else {
-                    section.kind
-                },
-                sh_flags: section.flags,
-                sh_addr: section.address,
-                sh_offset: if self.has(number) {
-                    *offset as u64
-                } else {
-                    section.offset
-                },
-                sh_size: section.size,
-                sh_link: section.link,
-                sh_info: 0,
-                sh_addralign: 1,
-                sh_entsize: entry_size(section.kind, encoding.is_64),
-            });
+        let sections = self.image.sections.iter().zip(&layout.sections);
+        for (number, (section, place)) in sections.enumerate().skip(1) {
+            writer.write_section_header(&self.section_header(number, section, place));
         }
-        if let Some(name) = note_name {
+        if let Some(name) = layout.note_name {
             writer.write_section_header(&SectionHeader {
                 name: Some(name),
                 sh_type: elf::SHT_NOTE,
                 sh_flags: 0,
                 sh_addr: 0,
-                sh_offset: note_at as u64,
-                sh_size: note.len() as u64,
+                sh_offset: layout.note_offset as u64,
+                sh_size: layout.note_size as u64,
                 sh_link: 0,
                 sh_info: 0,
                 sh_addralign: 4,
@@ -306,7 +316,41 @@ impl<'d> SymbolFile<'d> {
             });
         }
         writer.write_shstrtab_section_header();
-        Ok(())
+    }
+
+    /// The header of section `number`. One that is left out keeps the original's offset.
+    fn section_header(
+        &self,
+        number: usize,
+        section: &Section,
+        place: &SectionPlace,
+    ) -> SectionHeader {
+        let is_kept = self.has(number);
+        let is_empty = !is_kept && section.kind != elf::SHT_NULL;
+        SectionHeader {
+            name: place.name,
+            sh_type: if is_empty {
+                elf::SHT_NOBITS
+            } else {
+                section.kind
+            },
+            sh_flags: section.flags,
+            sh_addr: section.address,
+            sh_offset: if is_kept {
+                place.offset as u64
+            } else {
+                section.offset
+            },
+            sh_size: section.size,
+            sh_link: section.link,
+            sh_info: 0,
+            sh_addralign: 1,
+            sh_entsize: entry_size(section.kind, self.image.encoding().is_64),
+        }
+    }
+
+    fn refuse(&self, problem: &dyn ToString) -> Error {
+        self.image.wrong("symbol file", problem.to_string())
     }
 
     fn has(&self, number: usize) -> bool {
@@ -323,6 +367,22 @@ impl<'d> SymbolFile<'d> {
         }
         Ok(())
     }
+}
+
+/// The places of what is written.
+struct Layout {
+    /// By the number of the section.
+    sections: Vec<SectionPlace>,
+    note_offset: usize,
+    /// Size of the build-id's note in bytes. 0: there is none.
+    note_size: usize,
+    /// The name of the section that is added for the note.
+    note_name: Option<StringId>,
+}
+
+struct SectionPlace {
+    offset: usize,
+    name: Option<StringId>,
 }
 
 /// The sections that are kept within limits.

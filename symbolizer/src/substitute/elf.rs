@@ -5,7 +5,9 @@
 //! (perf does not annotate NOBITS), and global function symbols with their sizes. Methods consist of no-ops, one for each code unit:
 //! disassemblers skip zeros, and perf shows samples and lines only next to instructions.
 
-use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, Sym, Writer};
+use std::ops::Range;
+
+use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, SectionIndex, Sym, Writer};
 use object::write::{StringId, WritableBuffer};
 use object::{Endianness, elf};
 
@@ -21,21 +23,54 @@ pub(super) fn write(
     dwarf: &Dwarf,
     out: &mut dyn WritableBuffer,
 ) -> Result<()> {
-    let machine = substitute.machine;
-    let refuse = |error: object::write::Error| Error::Substitute {
-        problem: error.to_string(),
-    };
+    let text_end = length(substitute.text.end)?;
     let note = build_id_note(&substitute.build_id, Endianness::Little);
-    let text = &substitute.text;
-    let text_size = text.end.saturating_sub(text.start);
-    // Section and symbol indices are assigned in the order of the reservations here.
-    let mut writer = Writer::new(Endianness::Little, machine.is_64(), out);
+    let mut writer = Writer::new(Endianness::Little, substitute.machine.is_64(), out);
     writer.reserve_file_header();
-    writer.reserve_until(length(text.end)?);
+    writer.reserve_until(text_end);
     writer.reserve_program_headers(2);
     let note_offset = writer.reserve(note.len(), 4);
-    let loaded = (note_offset as u64).saturating_add(note.len() as u64);
+    let note_place = note_offset as u64..(note_offset as u64).saturating_add(note.len() as u64);
+    let layout = reserve_sections(substitute, dwarf, &mut writer)?;
 
+    write_file_header(substitute.machine, &mut writer)?;
+    write_methods(substitute, &mut writer)?;
+    writer.pad_until(text_end);
+    write_program_headers(&note_place, &mut writer);
+    writer.write_align(4);
+    writer.write(&note);
+    for section in &layout.debug {
+        writer.write(section.content);
+    }
+    write_symbols(substitute, &layout, &mut writer);
+    writer.write_strtab();
+    writer.write_shstrtab();
+    write_section_headers(&substitute.text, &note_place, &layout, &mut writer);
+    Ok(())
+}
+
+/// The names of sections and symbols, and the places of debug information.
+struct Layout<'d> {
+    text_name: StringId,
+    text_index: SectionIndex,
+    note_name: StringId,
+    debug: Vec<DebugSection<'d>>,
+    /// By slot.
+    symbol_names: Vec<StringId>,
+}
+
+struct DebugSection<'d> {
+    name: StringId,
+    offset: usize,
+    content: &'d [u8],
+}
+
+/// Reserves the sections, the symbols, and the section headers. Section and symbol indices are assigned in the order of the reservations.
+fn reserve_sections<'d>(
+    substitute: &'d Substitute,
+    dwarf: &'d Dwarf,
+    writer: &mut Writer<'d>,
+) -> Result<Layout<'d>> {
     writer.reserve_null_section_index();
     let text_name = writer.add_section_name(b".text");
     let text_index = writer.reserve_section_index();
@@ -43,18 +78,21 @@ pub(super) fn write(
     writer.reserve_section_index();
     writer.reserve_symtab_section_index();
     writer.reserve_strtab_section_index();
-    let debug: Vec<_> = dwarf
+    let debug = dwarf
         .sections()
         .map(|(name, content)| {
             writer.reserve_section_index();
-            let name = writer.add_section_name(name.as_bytes());
-            (name, writer.reserve(content.len(), 1), content)
+            DebugSection {
+                name: writer.add_section_name(name.as_bytes()),
+                offset: writer.reserve(content.len(), 1),
+                content,
+            }
         })
         .collect();
     writer.reserve_shstrtab_section_index();
 
     writer.reserve_null_symbol_index();
-    let names: Vec<_> = substitute
+    let symbol_names = substitute
         .slots
         .iter()
         .map(|slot| {
@@ -66,12 +104,21 @@ pub(super) fn write(
     writer.reserve_strtab();
     writer.reserve_shstrtab();
     writer.reserve_section_headers();
-    if !machine.is_64() && u32::try_from(writer.reserved_len()).is_err() {
+    if !substitute.machine.is_64() && u32::try_from(writer.reserved_len()).is_err() {
         return Err(Error::Substitute {
             problem: "more than 4 GB for a 32-bit machine".to_owned(),
         });
     }
+    Ok(Layout {
+        text_name,
+        text_index,
+        note_name,
+        debug,
+        symbol_names,
+    })
+}
 
+fn write_file_header(machine: TargetMachine, writer: &mut Writer<'_>) -> Result<()> {
     let header = FileHeader {
         os_abi: elf::ELFOSABI_NONE,
         abi_version: 0,
@@ -84,42 +131,41 @@ pub(super) fn write(
             0
         },
     };
-    writer.write_file_header(&header).map_err(refuse)?;
-    write_methods(substitute, &mut writer)?;
-    writer.pad_until(length(text.end)?);
+    writer
+        .write_file_header(&header)
+        .map_err(|error| Error::Substitute {
+            problem: error.to_string(),
+        })
+}
+
+/// Writes a segment from offset zero to the end of the note, and one of the note.
+fn write_program_headers(note: &Range<u64>, writer: &mut Writer<'_>) {
     writer.write_align_program_headers();
-    for (p_type, p_flags, offset, size, align) in [
-        (elf::PT_LOAD, elf::PF_R | elf::PF_X, 0, loaded, 0x1000),
-        (
-            elf::PT_NOTE,
-            elf::PF_R,
-            note_offset as u64,
-            note.len() as u64,
-            4,
-        ),
-    ] {
-        writer.write_program_header(&ProgramHeader {
+    let segment = |p_type, p_flags, place: &Range<u64>, p_align| {
+        let size = place.end.saturating_sub(place.start);
+        ProgramHeader {
             p_type,
             p_flags,
-            p_offset: offset,
-            p_vaddr: offset,
-            p_paddr: offset,
+            p_offset: place.start,
+            p_vaddr: place.start,
+            p_paddr: place.start,
             p_filesz: size,
             p_memsz: size,
-            p_align: align,
-        });
-    }
-    writer.write_align(4);
-    writer.write(&note);
-    for (_, _, content) in &debug {
-        writer.write(content);
-    }
+            p_align,
+        }
+    };
+    let loaded = elf::PF_R | elf::PF_X;
+    writer.write_program_header(&segment(elf::PT_LOAD, loaded, &(0..note.end), 0x1000));
+    writer.write_program_header(&segment(elf::PT_NOTE, elf::PF_R, note, 4));
+}
 
+/// Writes a function symbol for each slot.
+fn write_symbols(substitute: &Substitute, layout: &Layout<'_>, writer: &mut Writer<'_>) {
     writer.write_null_symbol();
-    for (slot, name) in substitute.slots.iter().zip(names) {
+    for (slot, name) in substitute.slots.iter().zip(&layout.symbol_names) {
         writer.write_symbol(&Sym {
-            name: Some(name),
-            section: Some(text_index),
+            name: Some(*name),
+            section: Some(layout.text_index),
             st_info: elf::STB_GLOBAL << 4 | elf::STT_FUNC,
             st_other: elf::STV_DEFAULT,
             st_shndx: 0,
@@ -127,30 +173,28 @@ pub(super) fn write(
             st_size: slot.size,
         });
     }
-    writer.write_strtab();
-    writer.write_shstrtab();
+}
+
+fn write_section_headers(
+    text: &Range<u64>,
+    note: &Range<u64>,
+    layout: &Layout<'_>,
+    writer: &mut Writer<'_>,
+) {
     writer.write_null_section_header();
     let code = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
-    for header in [
-        section(text_name, elf::SHT_PROGBITS, code, text.start, text_size),
-        section(
-            note_name,
-            elf::SHT_NOTE,
-            elf::SHF_ALLOC,
-            note_offset as u64,
-            note.len() as u64,
-        ),
-    ] {
-        writer.write_section_header(&header);
-    }
+    let text = section(layout.text_name, elf::SHT_PROGBITS, code, text);
+    writer.write_section_header(&text);
+    let note = section(layout.note_name, elf::SHT_NOTE, elf::SHF_ALLOC, note);
+    writer.write_section_header(&note);
     writer.write_symtab_section_header(1);
     writer.write_strtab_section_header();
-    for (name, offset, content) in debug {
-        let size = content.len() as u64;
-        writer.write_section_header(&section(name, elf::SHT_PROGBITS, 0, offset as u64, size));
+    for debug in &layout.debug {
+        let start = debug.offset as u64;
+        let place = start..start.saturating_add(debug.content.len() as u64);
+        writer.write_section_header(&section(debug.name, elf::SHT_PROGBITS, 0, &place));
     }
     writer.write_shstrtab_section_header();
-    Ok(())
 }
 
 /// Writes the instructions of a bytecode image's methods. The instructions in a range of slots are not known, so nothing is written there.
@@ -178,22 +222,16 @@ fn write_methods(substitute: &Substitute, writer: &mut Writer<'_>) -> Result<()>
     Ok(())
 }
 
-/// Makes a section header. The address of a loaded section is its file offset.
-fn section(
-    name: StringId,
-    sh_type: u32,
-    sh_flags: u32,
-    sh_offset: u64,
-    sh_size: u64,
-) -> SectionHeader {
+/// Makes the header of the section at `place` of the file. The address of a loaded section is its file offset.
+fn section(name: StringId, sh_type: u32, sh_flags: u32, place: &Range<u64>) -> SectionHeader {
     let loaded = sh_flags & elf::SHF_ALLOC != 0;
     SectionHeader {
         name: Some(name),
         sh_type,
         sh_flags: sh_flags.into(),
-        sh_addr: if loaded { sh_offset } else { 0 },
-        sh_offset,
-        sh_size,
+        sh_addr: if loaded { place.start } else { 0 },
+        sh_offset: place.start,
+        sh_size: place.end.saturating_sub(place.start),
         sh_link: 0,
         sh_info: 0,
         sh_addralign: if loaded { 4 } else { 1 },

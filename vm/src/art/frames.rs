@@ -2,7 +2,7 @@
 
 use crate::described::Description;
 use crate::described::interpreter_loop::{
-    CalledFrames, Walked, drop_repeated, exact_pcs, frame_at_sp, registers, walk_copy,
+    CalledFrames, CopiedFrames, StackCopy, Walked, drop_repeated, exact_pcs, frame_at_sp, registers,
 };
 use crate::seam::stack_positions::StackPositions;
 use crate::seam::{CodeKind, LeafMethod, ManagedStack, Unwound};
@@ -51,7 +51,7 @@ pub(super) fn frames<'r>(
     } else {
         None
     };
-    if let Some((frames, incomplete)) = from_copy {
+    if let Some(CopiedFrames { frames, incomplete }) = from_copy {
         (found.frames, found.incomplete) = (Cow::Owned(frames), incomplete);
     }
     if description.is_on_native_stack() {
@@ -203,27 +203,26 @@ fn unwound_all(description: &Description, sample: &Unwound<'_>) -> bool {
         && outside.all(|frame| !kind(frame).is_some_and(CodeKind::executes))
 }
 
-/// Returns the frames in the copy of the stack, found from the registers of the native frames in `frames`, and why some may be missing.
+/// Returns the frames in the copy of the stack, found from the registers of the native frames in `frames`.
 fn frames_from_stack_copy(
     description: &Description,
     sample: &Unwound<'_>,
     frames: &[NativeFrame],
     called: &CalledFrames,
     space: &AddressSpace,
-) -> (Vec<ManagedFrame>, Option<Reason>) {
+) -> CopiedFrames {
     let walk = |address, pc, managed: &mut Vec<ManagedFrame>| {
         walk_list(description, sample.record, address, pc, managed)
     };
-    let native = sample.native;
-    walk_copy(
-        sample.record,
+    let copy = StackCopy {
+        record: sample.record,
         description,
         frames,
-        native,
+        native: sample.native,
         called,
         space,
-        &walk,
-    )
+    };
+    copy.walk(&walk)
 }
 
 /// Walks the linked frames of a loop as far as the copy of the stack reaches.
@@ -258,7 +257,7 @@ fn frames_of_unpublished_fragment(
     sample: &Unwound<'_>,
     called: &CalledFrames,
     space: &AddressSpace,
-) -> Option<(Vec<ManagedFrame>, Option<Reason>)> {
+) -> Option<CopiedFrames> {
     let native = sample.native;
     let kind = |frame: &NativeFrame| description.code_at(frame.lookup().get());
     let executes = |frame: &NativeFrame| kind(frame).is_some_and(CodeKind::executes);
@@ -273,8 +272,10 @@ fn frames_of_unpublished_fragment(
         .and_then(|_| outer.find(|(_, frame)| is_listed(frame)));
     let end = end.map(|(at, _)| at);
     let inner = native.frames.get(..end.unwrap_or(native.frames.len()))?;
-    let (walked, cut) = frames_from_stack_copy(description, sample, inner, called, space);
-    Some((walked, cut.or(end.map(|_| Reason::TornFrames))))
+    let mut copied = frames_from_stack_copy(description, sample, inner, called, space);
+    let beyond_fragment = end.map(|_| Reason::TornFrames);
+    copied.incomplete = copied.incomplete.or(beyond_fragment);
+    Some(copied)
 }
 
 #[cfg(test)]

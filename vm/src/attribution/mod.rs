@@ -18,7 +18,7 @@ pub use cached::cached_callchain;
 pub use remap::{FILE_OFFSET, RemapTable, random_build_id};
 
 use crate::ManagedProcess;
-use crate::seam::{LeafMethod, ManagedStack, MergeOrder, Unwound, Vm, VmCompiler};
+use crate::seam::{CodeKind, LeafMethod, ManagedStack, MergeOrder, Unwound, Vm, VmCompiler};
 use chain::Chain;
 use merge::{Item, Merging};
 use std::borrow::Cow;
@@ -119,9 +119,7 @@ impl<'r> Attribution<'r> {
         remap: &mut RemapTable,
         attributed: &mut Attributed,
     ) -> Option<UnwoundStack> {
-        let Self {
-            record, ip, stack, ..
-        } = self;
+        let Self { record, ip, .. } = self;
         let vm = process.vm.clone();
         let vm = vm.as_deref();
         let leaf = vm.and_then(|vm| vm.code_at(Address::new(ip)));
@@ -129,17 +127,11 @@ impl<'r> Attribution<'r> {
         if let Some(vm) = vm {
             vm.drop_stale(record, &mut frames);
         }
-        let leaf_is_managed = !frames.is_empty()
-            && match vm {
-                Some(vm) => vm.leaf_is_managed(record, leaf),
-                None => record.has(flags::IN_BODY),
-            };
+        let leaf_is_managed = !frames.is_empty() && self.is_managed(leaf, vm);
         let native = &mut attributed.native;
         let unwound_whole = self.unwind(process, vm, &frames, leaf_is_managed, native);
         let walked = self.walked(frames, native);
-        // A JNI method's frame comes first: its native code may have called what the leaf is in.
-        let entered_natively = !record.has(flags::IN_BODY)
-            && walked.frames.first().is_some_and(ManagedFrame::is_quick);
+        let is_entered_natively = self.is_entered_natively(&walked);
         let managed = match vm {
             Some(vm) => {
                 let sample = Unwound {
@@ -153,13 +145,12 @@ impl<'r> Attribution<'r> {
             }
             None => walked,
         };
-        let in_interpreter = match leaf {
-            Some(kind) => kind.executes(),
-            None => process.may_be_interpreter(ip),
-        };
+        let in_interpreter =
+            leaf.map_or_else(|| process.may_be_interpreter(ip), CodeKind::executes);
         steps::classify(native, vm, &process.process, &mut attributed.steps);
         let mut chain = Chain::new(record, ip, process, remap, &mut attributed.user);
-        chain.native_stretch = leaf_is_managed && entered_natively && stack == Stack::Vertical;
+        chain.native_stretch =
+            leaf_is_managed && is_entered_natively && self.stack == Stack::Vertical;
         if managed.leaf == LeafMethod::Unpublished {
             chain.leaf_alone(Reason::TornFrames);
         }
@@ -172,17 +163,29 @@ impl<'r> Attribution<'r> {
             &mut attributed.items,
         );
         chain.extend(&attributed.items, record, native, &managed.frames);
-        let incomplete = match managed.torn {
-            true => Some(Reason::TornFrames),
-            false => managed.incomplete,
-        };
-        chain.finish(record, native, &managed.frames, in_interpreter, incomplete);
+        let missing = managed.missing();
+        chain.finish(record, native, &managed.frames, in_interpreter, missing);
         let innermost = managed.frames.first().map(|frame| frame.address().get());
         let lowest = innermost.into_iter().chain(chain.quick).min();
         attributed.frame = lowest.filter(|at| *at != 0).map(Address::new);
         attributed.transition = !managed.frames.is_empty() && managed.leaf != LeafMethod::Known;
         (attributed.known, attributed.precision) = (chain.known, chain.precision);
         unwound_whole
+    }
+
+    /// Returns true if no native frame lies between the leaf and the innermost managed frame, if there is one. `leaf`: the kind of the VM's
+    /// code that the leaf is in.
+    fn is_managed(self, leaf: Option<CodeKind>, vm: Option<&dyn Vm>) -> bool {
+        match vm {
+            Some(vm) => vm.leaf_is_managed(self.record, leaf),
+            None => self.record.has(flags::IN_BODY),
+        }
+    }
+
+    /// Returns true if a JNI method's frame comes first: its native code may have called what the leaf is in.
+    fn is_entered_natively(self, walked: &ManagedStack<'_>) -> bool {
+        !self.record.has(flags::IN_BODY)
+            && walked.frames.first().is_some_and(ManagedFrame::is_quick)
     }
 
     /// Returns the managed frames that the shim walked.

@@ -1,6 +1,6 @@
 //! Dalvik: frames on a stack of their own, each with an area below its frame pointer.
 
-use crate::described::interpreter_loop::{CalledFrames, Walked, exact_pcs, walk_copy};
+use crate::described::interpreter_loop::{CalledFrames, StackCopy, Walked, exact_pcs};
 use crate::described::{DescribedKind, DescribedVm, Description, dex, refreshed};
 use crate::seam::{
     CodeKind, LeafMethod, ManagedStack, MergeOrder, Method, Methods, Refreshed, Unwound, Vm,
@@ -80,18 +80,16 @@ impl VmFrames for DalvikVm {
         let mut found = walked;
         let (record, native) = (sample.record, sample.native);
         if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {
-            let native_frames = &native.frames;
-            let space = &process.process().space;
-            let copied = walk_copy(
+            let copy = StackCopy {
                 record,
-                &self.description,
-                native_frames,
+                description: &self.description,
+                frames: &native.frames,
                 native,
-                &CalledFrames::default(),
-                space,
-                &one_frame,
-            );
-            (found.frames, found.incomplete) = (Cow::Owned(copied.0), copied.1);
+                called: &CalledFrames::default(),
+                space: &process.process().space,
+            };
+            let copied = copy.walk(&one_frame);
+            (found.frames, found.incomplete) = (Cow::Owned(copied.frames), copied.incomplete);
         }
         if sample.leaf == Some(CodeKind::Traces) {
             self.take_trace(found.frames.to_mut(), process, sample.ip);

@@ -4,14 +4,15 @@ use super::Description;
 use super::kind::{DerivedLayout, DescribedKind};
 use crate::seam::{Found, LayoutReport, LibraryReport, Vm, VmKind};
 use object::Object;
-use std::fmt;
+use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 use varid_process::reader::{self, ForeignMemory};
-use varid_process::{BytecodeFormat, ElfImage, Process, ProcessImage};
+use varid_process::{BytecodeFormat, ElfImage, Process, ProcessImage, ProcessMapping};
 use varid_shim::STACK_FULL;
 use varid_symbolizer::hex;
 use varid_tunnel::abi::NAME;
+use varid_tunnel::builds::Build;
 use varid_tunnel::{Memory, TunnelError};
 use varid_unwind::Module;
 
@@ -57,113 +58,163 @@ impl VmKind for Described {
 
 /// Looks for a tunnel, then for a library of a known build, then for a library from which a layout can be derived.
 fn find(process: &Process, kinds: Described) -> Found {
-    let (pid, space) = (process.pid, &process.space);
-    let memory = ForeignMemory::new(pid);
-    let mut problem = None;
-    for (start, len) in process.tunnels() {
-        match Description::read(pid, *start, *len, None) {
-            Ok(description) => match kinds.recognise(&description.with_states(space)) {
-                Some(vm) => return Found::Vm(vm),
-                None => {
-                    problem = Some(format!(
-                        "its tunnel at {start:#x} describes a VM of no kind that is known here"
-                    ))
-                }
-            },
-            // Being written: it is looked at again.
-            Err(TunnelError::Changing { .. }) => return Found::NotYet,
-            Err(_) if is_blank(&memory, *start) => return Found::NotYet,
-            // From a process that has ended there is nothing more to read or to report.
-            Err(_) if !reader::has_memory(process.pid) => return Found::NotYet,
-            Err(error) => {
-                problem = Some(format!("its tunnel at {start:#x} is not usable: {error}"))
-            }
-        }
+    let mut search = Search {
+        process,
+        kinds,
+        memory: ForeignMemory::new(process.pid),
+        problem: None,
+    };
+    if let Some(found) = search.tunnels() {
+        return found;
     }
-    for mapped in space.iter() {
+    for mapped in process.space.iter() {
         let ProcessImage::Elf(image) = &mapped.image else {
             continue;
         };
-        let Some(kind) = kinds.of_library(&image.path) else {
+        let Some(library) = Library::new(kinds, mapped, image) else {
             continue;
         };
-        let Some(elf) = image.contents() else {
-            continue;
+        let found = match library.kind.build(library.build_id) {
+            Some(build) => search.known_build(build, library.load_base),
+            None => search.unknown_build(&library),
         };
-        let load_base = elf
-            .module
-            .borrow()
-            .address_of_mapping(mapped.pgoff, mapped.end.wrapping_sub(mapped.start))
-            .map(|at| mapped.start.wrapping_sub(at.get()));
-        let Some(load_base) = load_base else {
-            continue;
-        };
-        let Some(build) = kind.build(&elf.build_id) else {
-            let refused = |why: &dyn fmt::Display| {
-                format!(
-                    "{} has build-id {}, which is not in the table of known builds, there is no tunnel, and its layout is not found in it: {why}; {}",
-                    image.path.display(),
-                    hex(&elf.build_id),
-                    without_layout(elf.module.borrow().has_bytecode_marks())
-                )
+        if let Some(found) = found {
+            return found;
+        }
+    }
+    search.problem.map_or(Found::No, Found::Refused)
+}
+
+/// The library of a VM that a process has mapped.
+struct Library<'p> {
+    kind: &'static dyn DescribedKind,
+    image: &'p ElfImage,
+    build_id: &'p [u8],
+    /// The unwind rules of its code.
+    module: &'p RefCell<Module>,
+    load_base: u64,
+}
+
+impl<'p> Library<'p> {
+    /// The library in a mapping of `image`, if it is one and can be read.
+    fn new(kinds: Described, mapped: &ProcessMapping, image: &'p ElfImage) -> Option<Self> {
+        let kind = kinds.of_library(&image.path)?;
+        let elf = image.contents()?;
+        let len = mapped.end.wrapping_sub(mapped.start);
+        let mapped_at = elf.module.borrow().address_of_mapping(mapped.pgoff, len)?;
+        Some(Self {
+            kind,
+            image,
+            build_id: &elf.build_id,
+            module: &elf.module,
+            load_base: mapped.start.wrapping_sub(mapped_at.get()),
+        })
+    }
+
+    /// Derives the layout of this build, which is not a known one.
+    fn derive_layout(&self, process: &Process) -> DerivedLayout {
+        match self.image.file() {
+            Some(file) => self.kind.derive_layout(file, process, self.load_base),
+            None => DerivedLayout::Refused("it is no file of its own".to_owned()),
+        }
+    }
+
+    /// Says that this build is not known, and why its layout is not found.
+    fn refusal(&self, why: &str) -> String {
+        format!(
+            "{} has build-id {}, which is not in the table of known builds, there is no tunnel, and its layout is not found in it: {why}; {}",
+            self.image.path.display(),
+            hex(self.build_id),
+            without_layout(self.module.borrow().has_bytecode_marks())
+        )
+    }
+}
+
+/// The search for the VM of a process.
+struct Search<'p> {
+    process: &'p Process,
+    kinds: Described,
+    memory: ForeignMemory,
+    /// Why a VM that was found cannot be used.
+    problem: Option<String>,
+}
+
+impl Search<'_> {
+    /// Looks for a tunnel that describes the VM.
+    fn tunnels(&mut self) -> Option<Found> {
+        let Process { pid, space, .. } = self.process;
+        for (start, len) in self.process.tunnels() {
+            let problem = match Description::read(*pid, *start, *len, None) {
+                Ok(description) => match self.kinds.recognise(&description.with_states(space)) {
+                    Some(vm) => return Some(Found::Vm(vm)),
+                    None => format!(
+                        "its tunnel at {start:#x} describes a VM of no kind that is known here"
+                    ),
+                },
+                // Being written: it is looked at again.
+                Err(TunnelError::Changing { .. }) => return Some(Found::NotYet),
+                Err(_) if is_blank(&self.memory, *start) => return Some(Found::NotYet),
+                // From a process that has ended there is nothing more to read or to report.
+                Err(_) if !reader::has_memory(*pid) => return Some(Found::NotYet),
+                Err(error) => format!("its tunnel at {start:#x} is not usable: {error}"),
             };
-            match unknown_build(kind, process, image, load_base) {
-                DerivedLayout::Agrees(description) => {
-                    match kinds.recognise(&description.with_states(space)) {
-                        Some(vm) => return Found::Vm(vm),
-                        None => {
-                            let why = "it is of no kind that is known here";
-                            problem.get_or_insert_with(|| refused(&why));
-                        }
-                    }
-                }
-                DerivedLayout::NotUp(why) => {
-                    tracing::debug!(%pid, why, "the VM's layout cannot be checked yet");
-                    return problem.map_or(Found::NotYet, Found::Refused);
-                }
-                DerivedLayout::Differs(check) => {
-                    tracing::debug!(%pid, %check, "the VM's layout is not confirmed");
-                    let why = format!("the process is different from it in {check}");
-                    return Found::Unclear(problem.unwrap_or_else(|| refused(&why)));
-                }
-                DerivedLayout::Refused(why) => {
-                    problem.get_or_insert_with(|| refused(&why));
-                }
-            }
-            continue;
-        };
+            self.problem = Some(problem);
+        }
+        None
+    }
+
+    /// Looks for the VM of a known build.
+    fn known_build(&self, build: &'static Build, load_base: u64) -> Option<Found> {
         let word = |address| {
             let mut word = [0; 8];
-            memory
-                .read(address, &mut word)
-                .ok()
-                .map(|()| u64::from_le_bytes(word))
+            let read = self.memory.read(address, &mut word);
+            read.ok().map(|()| u64::from_le_bytes(word))
         };
         match build.layout(load_base, word) {
             Ok(layout) => {
-                let description =
-                    Description::of_build(&memory, build, layout, load_base).with_states(space);
-                if let Some(vm) = kinds.recognise(&description) {
-                    return Found::Vm(vm);
-                }
+                let description = Description::of_build(&self.memory, build, layout, load_base);
+                let description = description.with_states(&self.process.space);
+                self.kinds.recognise(&description).map(Found::Vm)
             }
             // Not yet relocated: the process is still being loaded.
-            Err(error) => tracing::debug!(%pid, %error, "the VM's library is not ready"),
+            Err(error) => {
+                let pid = self.process.pid;
+                tracing::debug!(%pid, %error, "the VM's library is not ready");
+                None
+            }
         }
     }
-    problem.map_or(Found::No, Found::Refused)
-}
 
-/// Derives the layout of an unknown build.
-fn unknown_build(
-    kind: &dyn DescribedKind,
-    process: &Process,
-    image: &ElfImage,
-    load_base: u64,
-) -> DerivedLayout {
-    match image.file() {
-        Some(file) => kind.derive_layout(file, process, load_base),
-        None => DerivedLayout::Refused("it is no file of its own".to_owned()),
+    /// Looks for the VM of an unknown build, whose layout is derived from its library.
+    fn unknown_build(&mut self, library: &Library<'_>) -> Option<Found> {
+        let pid = self.process.pid;
+        match library.derive_layout(self.process) {
+            DerivedLayout::Agrees(description) => {
+                let description = description.with_states(&self.process.space);
+                if let Some(vm) = self.kinds.recognise(&description) {
+                    return Some(Found::Vm(vm));
+                }
+                let why = "it is of no kind that is known here";
+                self.problem.get_or_insert_with(|| library.refusal(why));
+                None
+            }
+            DerivedLayout::NotUp(why) => {
+                tracing::debug!(%pid, why, "the VM's layout cannot be checked yet");
+                Some(self.problem.take().map_or(Found::NotYet, Found::Refused))
+            }
+            DerivedLayout::Differs(check) => {
+                tracing::debug!(%pid, %check, "the VM's layout is not confirmed");
+                let why = format!("the process is different from it in {check}");
+                let problem = self.problem.take();
+                Some(Found::Unclear(
+                    problem.unwrap_or_else(|| library.refusal(&why)),
+                ))
+            }
+            DerivedLayout::Refused(why) => {
+                self.problem.get_or_insert_with(|| library.refusal(&why));
+                None
+            }
+        }
     }
 }
 

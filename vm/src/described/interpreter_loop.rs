@@ -22,78 +22,125 @@ pub(crate) enum Walked {
 /// Frames of an interpreter to which no register leads, by the depth of the native frame that calls it, or why a frame is not known.
 pub(crate) type CalledFrames = BTreeMap<usize, Result<Address, Reason>>;
 
-/// Returns the managed frames in the copy of the stack, and why some may be missing. `frames`: the native frames whose registers lead to
-/// them. `called`: frames that were found by other means. `walk` adds the managed frames of a loop, given its frame's address and its
-/// bytecode pc, which is 0 if the frame contains it.
-pub(crate) fn walk_copy(
-    record: &CapturedSample,
-    description: &Description,
-    frames: &[NativeFrame],
-    native: &NativeStack,
-    called: &CalledFrames,
-    space: &AddressSpace,
-    walk: &dyn Fn(u64, u64, &mut Vec<ManagedFrame>) -> Walked,
-) -> (Vec<ManagedFrame>, Option<Reason>) {
-    let unknown = match record.has(flags::NOT_READY) {
-        true => Reason::VmNotReady,
-        false => Reason::TornFrames,
-    };
-    let mut managed: Vec<ManagedFrame> = Vec::new();
-    let mut lost = None;
-    for (depth, frame) in frames.iter().enumerate() {
-        let ip = frame.lookup().get();
-        let last = managed.last().map(ManagedFrame::address);
-        let (address, pc) = match description.code_at(ip) {
-            Some(CodeKind::Loop) => {
-                let is_known = |(_, address)| last.is_some_and(|last| last.get() >= address);
-                // Usually it is: a walk finds all frames of a list.
-                if loop_frame(description, ip, &frame.regs).is_some_and(is_known) {
-                    continue;
+/// A copy of the stack, and what leads to the managed frames in it.
+pub(crate) struct StackCopy<'a> {
+    pub(crate) record: &'a CapturedSample,
+    pub(crate) description: &'a Description,
+    /// The native frames whose registers lead to managed frames.
+    pub(crate) frames: &'a [NativeFrame],
+    pub(crate) native: &'a NativeStack,
+    /// Frames that were found by other means.
+    pub(crate) called: &'a CalledFrames,
+    pub(crate) space: &'a AddressSpace,
+}
+
+/// What a native frame leads to.
+enum Lead {
+    /// Nothing, or a managed frame that has been found.
+    Nothing,
+    /// A managed frame that cannot be found.
+    Lost(Reason),
+    /// The managed frame that is also this native frame.
+    Own { address: u64, pc: u64 },
+    /// The first managed frame of a loop. Its bytecode pc is 0 if the frame contains it.
+    Loop { address: u64, pc: u64 },
+}
+
+/// The managed frames in a copy of the stack.
+pub(crate) struct CopiedFrames {
+    pub(crate) frames: Vec<ManagedFrame>,
+    /// Why some may be missing. None: these are all.
+    pub(crate) incomplete: Option<Reason>,
+}
+
+impl StackCopy<'_> {
+    /// Returns the managed frames in the copy. `walk` adds the managed frames of a loop, given its frame's
+    /// address and its bytecode pc, which is 0 if the frame contains it.
+    pub(crate) fn walk(
+        &self,
+        walk: &dyn Fn(u64, u64, &mut Vec<ManagedFrame>) -> Walked,
+    ) -> CopiedFrames {
+        let mut managed: Vec<ManagedFrame> = Vec::new();
+        let mut lost = None;
+        for (depth, frame) in self.frames.iter().enumerate() {
+            let last = managed.last().map(ManagedFrame::address);
+            match self.lead(depth, frame, last) {
+                Lead::Nothing => {}
+                Lead::Lost(why) => lost = Some(why),
+                Lead::Own { address, pc } => {
+                    let found = (address, pc);
+                    managed.push(frame_at_sp(self.description, self.native, depth, found));
                 }
-                let Some(found) = registers(description, ip, &frame.regs, space) else {
-                    // Its callee has no unwind information: a frame pointer leads past the callee, and the registers are lost.
-                    lost = Some(Reason::NoUnwindInfo);
-                    continue;
-                };
-                // Each of these frames is also a native frame, and has been unwound.
-                if description.is_at_sp(ip) {
-                    managed.push(frame_at_sp(description, native, depth, found));
-                    continue;
-                }
-                found
+                Lead::Loop { address, pc } => match walk(address, pc, &mut managed) {
+                    Walked::Whole => {}
+                    Walked::Cut => {
+                        return CopiedFrames {
+                            frames: managed,
+                            incomplete: Some(Reason::Truncated),
+                        };
+                    }
+                },
             }
-            // It is making or leaving its frame. Its callers' frames are native ones.
-            Some(CodeKind::Interpreter) if description.is_at_sp(ip) => continue,
-            Some(CodeKind::Interpreter) => match called.get(&depth) {
-                Some(Ok(address)) if last.is_none_or(|last| last < *address) => (address.get(), 0),
-                Some(Ok(_)) => continue,
-                // Its caller leads to its frame.
-                None if called.contains_key(&depth.saturating_add(1)) => continue,
-                // If a frame is known, its callers need not be found.
-                _ if last.is_some_and(|last| last >= frame.sp) => continue,
-                Some(Err(why)) if unknown == Reason::TornFrames => {
-                    lost = Some(*why);
-                    continue;
-                }
-                _ => {
-                    lost = Some(unknown);
-                    continue;
-                }
-            },
-            _ => continue,
+        }
+        let cut = match managed.is_empty() {
+            false => Some(Reason::Truncated),
+            // There may be managed frames beyond the cut, or none.
+            true => Some(self.unknown()).filter(|unknown| *unknown == Reason::VmNotReady),
         };
-        match walk(address, pc, &mut managed) {
-            Walked::Whole => {}
-            Walked::Cut => return (managed, Some(Reason::Truncated)),
+        let cut = cut.filter(|_| self.native.stopped == Some(UnwindError::NoStack));
+        CopiedFrames {
+            frames: managed,
+            incomplete: lost.or(cut),
         }
     }
-    let cut = match managed.is_empty() {
-        false => Some(Reason::Truncated),
-        // There may be managed frames beyond the cut, or none.
-        true => Some(unknown).filter(|unknown| *unknown == Reason::VmNotReady),
-    };
-    let cut = cut.filter(|_| native.stopped == Some(UnwindError::NoStack));
-    (managed, lost.or(cut))
+
+    /// Returns what the native frame at `depth` leads to. `last`: the outermost managed frame that has been found.
+    fn lead(&self, depth: usize, frame: &NativeFrame, last: Option<Address>) -> Lead {
+        let ip = frame.lookup().get();
+        match self.description.code_at(ip) {
+            Some(CodeKind::Loop) => self.lead_of_loop(ip, &frame.regs, last),
+            // It is making or leaving its frame. Its callers' frames are native ones.
+            Some(CodeKind::Interpreter) if self.description.is_at_sp(ip) => Lead::Nothing,
+            Some(CodeKind::Interpreter) => match self.called.get(&depth) {
+                Some(Ok(address)) if last.is_none_or(|last| last < *address) => {
+                    let address = address.get();
+                    Lead::Loop { address, pc: 0 }
+                }
+                Some(Ok(_)) => Lead::Nothing,
+                // Its caller leads to its frame.
+                None if self.called.contains_key(&depth.saturating_add(1)) => Lead::Nothing,
+                // If a frame is known, its callers need not be found.
+                _ if last.is_some_and(|last| last >= frame.sp) => Lead::Nothing,
+                Some(Err(why)) if self.unknown() == Reason::TornFrames => Lead::Lost(*why),
+                _ => Lead::Lost(self.unknown()),
+            },
+            _ => Lead::Nothing,
+        }
+    }
+
+    /// Returns what the registers of a loop lead to.
+    fn lead_of_loop(&self, ip: u64, regs: &Regs, last: Option<Address>) -> Lead {
+        let is_known = |(_, address)| last.is_some_and(|last| last.get() >= address);
+        // Usually it is: a walk finds all frames of a list.
+        if loop_frame(self.description, ip, regs).is_some_and(is_known) {
+            return Lead::Nothing;
+        }
+        match registers(self.description, ip, regs, self.space) {
+            // Its callee has no unwind information: a frame pointer leads past the callee, and the registers are lost.
+            None => Lead::Lost(Reason::NoUnwindInfo),
+            // Each of these frames is also a native frame, and has been unwound.
+            Some((address, pc)) if self.description.is_at_sp(ip) => Lead::Own { address, pc },
+            Some((address, pc)) => Lead::Loop { address, pc },
+        }
+    }
+
+    /// The reason for a managed frame that is not found.
+    fn unknown(&self) -> Reason {
+        match self.record.has(flags::NOT_READY) {
+            true => Reason::VmNotReady,
+            false => Reason::TornFrames,
+        }
+    }
 }
 
 /// Returns the managed frame of the native frame at `depth`. `(address, pc)`: the result of [`registers`]. If unwinding stopped there, its

@@ -36,6 +36,16 @@ pub struct ManagedStack<'r> {
     pub unlinked: Option<usize>,
 }
 
+impl ManagedStack<'_> {
+    /// Returns why there may be more frames. None: these are all.
+    pub(crate) fn missing(&self) -> Option<Reason> {
+        match self.torn {
+            true => Some(Reason::TornFrames),
+            false => self.incomplete,
+        }
+    }
+}
+
 /// What the innermost managed frame says of the leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LeafMethod {

@@ -5,7 +5,7 @@ mod remapped;
 use remapped::Remapped;
 
 use crate::described::interpreter_loop::{
-    CalledFrames, Walked, drop_repeated, exact_pcs, walk_copy,
+    CalledFrames, StackCopy, Walked, drop_repeated, exact_pcs,
 };
 use crate::described::{DescribedKind, DescribedVm, Description, dex, refreshed};
 use crate::seam::{
@@ -114,16 +114,16 @@ impl VmFrames for ShadowVm {
         if record.has(flags::NO_WALK) || record.has(flags::NOT_READY) {
             // The records are on no stack.
             let walk = |_, _, _: &mut Vec<ManagedFrame>| Walked::Cut;
-            let copied = walk_copy(
+            let copy = StackCopy {
                 record,
-                &self.description,
-                &native.frames,
+                description: &self.description,
+                frames: &native.frames,
                 native,
-                &CalledFrames::default(),
+                called: &CalledFrames::default(),
                 space,
-                &walk,
-            );
-            (found.frames, found.incomplete) = (Cow::Owned(copied.0), copied.1);
+            };
+            let copied = copy.walk(&walk);
+            (found.frames, found.incomplete) = (Cow::Owned(copied.frames), copied.incomplete);
         }
         if self.description.is_on_native_stack() {
             drop_repeated(&mut found.frames);

@@ -121,11 +121,7 @@ impl<'a> Lookup<'a> {
         let Some(stub) = stub else {
             return Ok(None);
         };
-        let len = MethodHeader::SIZE.saturating_add(FIRST);
-        let at = stub.wrapping_sub(MethodHeader::SIZE.into());
-        let range = MemoryRange { address: at, len };
-        let read = self.read(|_| vec![Piece::Available(range)])?;
-        let bytes = read.into_iter().next().flatten();
+        let bytes = self.start_of_stub(stub)?;
         let start = Start {
             address: stub,
             owner: Owner::Stub,
@@ -133,6 +129,16 @@ impl<'a> Lookup<'a> {
         };
         let found = self.rest(&start, address, before)?;
         self.confirmed(found, stubs.as_ref())
+    }
+
+    /// Reads the header, and the first bytes, of the stub at an address.
+    fn start_of_stub(&mut self, stub: u64) -> Result<Option<PieceBytes>, TunnelError> {
+        let range = MemoryRange {
+            address: stub.wrapping_sub(MethodHeader::SIZE.into()),
+            len: MethodHeader::SIZE.saturating_add(FIRST),
+        };
+        let read = self.read(|_| vec![Piece::Available(range)])?;
+        Ok(read.into_iter().next().flatten())
     }
 
     /// Returns what several requests have read, unless it may be of two pieces of code: if code was collected meanwhile, other code may
@@ -168,10 +174,38 @@ impl<'a> Lookup<'a> {
         let Ok(header) = MethodHeader::parse(format, *header) else {
             return Ok(None);
         };
-        let distance = header.code_info_distance;
         let Some(inside) = inside.checked_sub(start.address) else {
             return Ok(None);
         };
+        let Some(whole) = self.whole(start.address, &header, first, inside)? else {
+            return Ok(None);
+        };
+        let WholeCode { code, info } = whole;
+        let info = InfoBytes::Own {
+            format,
+            bytes: info,
+            distance: header.code_info_distance,
+        };
+        let (address, owner) = (start.address, start.owner.clone());
+        if let Some(before) = before.filter(|before| before.is(address, &code, &owner, &info)) {
+            return Ok(Some(before.clone()));
+        }
+        let code = CompiledMethod::new(address, &code, owner, info);
+        let code = code.inspect_err(|error| tracing::debug!(%error, "compiled code"));
+        Ok(code.ok().map(Rc::new))
+    }
+
+    /// Reads the CodeInfo of the code at an address, and what is missing of the code, which begins with `first`. None if the code does not
+    /// reach as far as offset `inside`, or its CodeInfo is not valid.
+    fn whole(
+        &mut self,
+        address: u64,
+        header: &MethodHeader,
+        first: &[u8],
+        inside: u64,
+    ) -> Result<Option<WholeCode>, TunnelError> {
+        let range = |address, len| MemoryRange { address, len };
+        let info_address = address.wrapping_sub(header.code_info_distance.into());
         let (mut code, mut size, mut info) = (first.to_vec(), header.code_size, None);
         let mut wanted = FIRST;
         loop {
@@ -181,12 +215,12 @@ impl<'a> Lookup<'a> {
             }
             let there = u32::try_from(code.len()).unwrap_or(u32::MAX);
             let missing = size.map_or(0, |size| size.saturating_sub(there));
-            if info.is_some() && missing == 0 {
-                break;
+            if let Some(info) = info.take_if(|_| missing == 0) {
+                code.truncate(size.unwrap_or_default() as usize);
+                return Ok(Some(WholeCode { code, info }));
             }
-            let range = |address, len| MemoryRange { address, len };
-            let info_range = range(start.address.wrapping_sub(distance.into()), wanted);
-            let code_range = range(start.address.wrapping_add(there.into()), missing);
+            let info_range = range(info_address, wanted);
+            let code_range = range(address.wrapping_add(there.into()), missing);
             let needs_info = info.is_none();
             let read = self.read(|_| {
                 let info = needs_info.then_some(Piece::Available(info_range));
@@ -198,7 +232,7 @@ impl<'a> Lookup<'a> {
                 let Some(bytes) = read.next().flatten() else {
                     return Ok(None);
                 };
-                match whole_info(format, bytes.bytes(), wanted) {
+                match whole_info(self.cache.format, bytes.bytes(), wanted) {
                     Some(Noted::Whole { bytes, code_size }) => {
                         size = size.or(code_size);
                         info = Some(bytes);
@@ -217,20 +251,13 @@ impl<'a> Lookup<'a> {
                 code.extend_from_slice(bytes.bytes());
             }
         }
-        code.truncate(size.unwrap_or_default() as usize);
-        let info = InfoBytes::Own {
-            format,
-            bytes: info.unwrap_or_default(),
-            distance,
-        };
-        let (address, owner) = (start.address, start.owner.clone());
-        if let Some(before) = before.filter(|before| before.is(address, &code, &owner, &info)) {
-            return Ok(Some(before.clone()));
-        }
-        let code = CompiledMethod::new(address, &code, owner, info);
-        let code = code.inspect_err(|error| tracing::debug!(%error, "compiled code"));
-        Ok(code.ok().map(Rc::new))
     }
+}
+
+/// All bytes of a method's code, and of its CodeInfo.
+struct WholeCode {
+    code: Vec<u8>,
+    info: Vec<u8>,
 }
 
 /// The CodeInfo that was read.

@@ -3,7 +3,7 @@
 use super::error::LayoutError;
 use super::library::Library;
 use super::shown::Shown;
-use super::trace::Event;
+use super::trace::{Event, Value};
 
 /// The location of the VM's list of its threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,53 +45,96 @@ pub(super) fn threads(library: &Library, thread_tid: u16) -> Result<Option<Threa
         }
         _ => None,
     });
-    // Android 14 has the second one instead.
-    let searches = [
-        "_ZN3art10ThreadList8ContainsEi",
-        "_ZN3art10ThreadList15FindThreadByTidEi",
-    ];
-    let search = searches.iter().find_map(|name| library.named(name, ""));
-    let Some(contains) =
-        search.map(|search| Shown::of(library, search, "art::ThreadList::FindThreadByTid"))
-    else {
+    let Some(search) = TidSearch::find(library)? else {
         return Ok(None);
     };
-    let this = contains.argument(0)?;
-    // A tid is 32 bits in the structure that a pointer in a node leads to.
-    let found = contains.only("the tid of a thread", |event| match *event {
-        Event::Load { from, size: 4 } => {
-            let (thread, tid) = contains.trace.split(from)?;
-            let (node, in_node) = contains.trace.split(contains.word_from(thread)?)?;
-            let from_list = contains.word_from(node)?;
-            let first = contains.trace.offset_from(from_list, this)?;
-            Some((tid, in_node, first))
-        }
-        _ => None,
-    });
-    let (Ok(runtime_list), Ok((tid, thread, first))) = (list, found) else {
+    let found = search.node();
+    let (Ok(runtime_list), Ok(node)) = (list, found) else {
         return Ok(None);
     };
-    if tid != thread_tid {
+    if node.tid != thread_tid {
         return Err(LayoutError::Contradiction {
             field: "the tid of a thread",
             one: thread_tid.into(),
-            other: tid.into(),
+            other: node.tid.into(),
         });
     }
-    // The other word of a node that is read is the pointer to the next one.
-    let next = contains.only("the next thread", |event| match *event {
-        Event::Load { from, size } if size == library.word() => {
-            let (node, offset) = contains.trace.split(from)?;
-            let from_list = contains.word_from(node)?;
-            let is_first = contains.trace.offset_from(from_list, this)? == first;
-            (is_first && offset != thread).then_some(offset)
-        }
-        _ => None,
-    });
     Ok(Some(Threads {
         runtime_list,
-        first,
-        next: next.ok(),
-        thread,
+        first: node.first,
+        next: search.next(node).ok(),
+        thread: node.thread,
     }))
+}
+
+/// The function that searches the list for the thread with a tid.
+struct TidSearch<'a> {
+    library: &'a Library,
+    shown: Shown<'a>,
+    /// The list, its `this`.
+    list: Value,
+}
+
+/// Offsets on the way from the list to a thread's tid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Node {
+    /// In the list: pointer to the first node.
+    first: u16,
+    /// In a node: pointer to the thread.
+    thread: u16,
+    /// In the thread.
+    tid: u16,
+}
+
+impl<'a> TidSearch<'a> {
+    /// Finds the function. None if the library has no such function.
+    fn find(library: &'a Library) -> Result<Option<Self>, LayoutError> {
+        // Android 14 has the second one instead.
+        let names = [
+            "_ZN3art10ThreadList8ContainsEi",
+            "_ZN3art10ThreadList15FindThreadByTidEi",
+        ];
+        let Some(function) = names.iter().find_map(|name| library.named(name, "")) else {
+            return Ok(None);
+        };
+        let shown = Shown::of(library, function, "art::ThreadList::FindThreadByTid");
+        let list = shown.argument(0)?;
+        Ok(Some(Self {
+            library,
+            shown,
+            list,
+        }))
+    }
+
+    /// Returns how a tid is found. It is 32 bits in the structure that a pointer in a node leads to.
+    fn node(&self) -> Result<Node, LayoutError> {
+        let shown = &self.shown;
+        shown.only("the tid of a thread", |event| match *event {
+            Event::Load { from, size: 4 } => {
+                let (thread, tid) = shown.trace.split(from)?;
+                let (node, in_node) = shown.trace.split(shown.word_from(thread)?)?;
+                let from_list = shown.word_from(node)?;
+                Some(Node {
+                    first: shown.trace.offset_from(from_list, self.list)?,
+                    thread: in_node,
+                    tid,
+                })
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns the offset of the pointer to the next node: the other word of a node that is read.
+    fn next(&self, known: Node) -> Result<u16, LayoutError> {
+        let shown = &self.shown;
+        shown.only("the next thread", |event| match *event {
+            Event::Load { from, size } if size == self.library.word() => {
+                let (node, offset) = shown.trace.split(from)?;
+                let from_list = shown.word_from(node)?;
+                let is_first = shown.trace.offset_from(from_list, self.list)? == known.first;
+                (is_first && offset != known.thread).then_some(offset)
+            }
+            _ => None,
+        })
+    }
 }

@@ -49,6 +49,13 @@ pub(super) struct Value {
     offset: i64,
 }
 
+impl Value {
+    const ZERO: Self = Self {
+        origin: 0,
+        offset: 0,
+    };
+}
+
 /// One thing that a function does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
@@ -131,12 +138,7 @@ impl Trace {
             at_first_jump: None,
             decoder,
         };
-        let mut first = State(
-            [Value {
-                origin: 0,
-                offset: 0,
-            }; REGISTERS],
-        );
+        let mut first = State([Value::ZERO; REGISTERS]);
         for number in (0..).take(REGISTERS) {
             let register = Register(number);
             let value = trace.origin(Origin::Register(register));
@@ -196,10 +198,7 @@ impl Trace {
     }
 
     fn call(&mut self, at: u64, target: u64, state: &State) {
-        let mut arguments = [Value {
-            origin: 0,
-            offset: 0,
-        }; 6];
+        let mut arguments = [Value::ZERO; 6];
         for argument in &mut arguments {
             *argument = self.unknown();
         }
@@ -223,22 +222,12 @@ impl Trace {
     }
 
     fn execute(&mut self, code: &impl Code, at: u64, effect: Effect, state: &mut State) {
-        let zero = Value {
-            origin: 0,
-            offset: 0,
-        };
-        let get = |register| state.get(register).unwrap_or(zero);
+        let get = |register| state.get(register).unwrap_or(Value::ZERO);
         let (to, value) = match effect {
             Effect::Load { to, from, size } => {
                 let from = self.address(from, state);
                 self.events.push((at, Event::Load { from, size }));
-                let known = self
-                    .as_constant(from)
-                    .and_then(|address| code.constant(address, size));
-                let value = match known {
-                    Some(value) => self.constant(value),
-                    None => self.origin(Origin::Loaded { from, size }),
-                };
+                let value = self.loaded(code, from, size);
                 match to {
                     Some(to) => (to, value),
                     None => return,
@@ -265,14 +254,7 @@ impl Trace {
             }
             Effect::Set { to, value } => (to, self.constant(value)),
             Effect::Add { to, left, right } => {
-                let (left, right) = (get(left), get(right));
-                let sum = match (left.origin, right.origin) {
-                    (0, _) | (_, 0) => Value {
-                        origin: left.origin.max(right.origin),
-                        offset: left.offset.wrapping_add(right.offset),
-                    },
-                    _ => self.unknown(),
-                };
+                let sum = self.sum(get(left), get(right));
                 (to, sum)
             }
             Effect::Subtract { to, left, right } => {
@@ -295,6 +277,28 @@ impl Trace {
         state.set(to, value);
     }
 
+    /// Returns the value of `size` bytes at an address.
+    fn loaded(&mut self, code: &impl Code, from: Value, size: u8) -> Value {
+        let known = self
+            .as_constant(from)
+            .and_then(|address| code.constant(address, size));
+        match known {
+            Some(value) => self.constant(value),
+            None => self.origin(Origin::Loaded { from, size }),
+        }
+    }
+
+    /// Returns the sum of two values. It is known if one of them is a constant.
+    fn sum(&mut self, left: Value, right: Value) -> Value {
+        match (left.origin, right.origin) {
+            (0, _) | (_, 0) => Value {
+                origin: left.origin.max(right.origin),
+                offset: left.offset.wrapping_add(right.offset),
+            },
+            _ => self.unknown(),
+        }
+    }
+
     fn address(&mut self, place: Place, state: &State) -> Value {
         let base = match place.base {
             Base::Register(register) => state.get(register),
@@ -302,10 +306,7 @@ impl Trace {
             Base::ThreadPointer => Some(self.origin(Origin::ThreadPointer)),
             Base::Thread => Some(self.origin(Origin::Thread)),
         };
-        let base = base.unwrap_or(Value {
-            origin: 0,
-            offset: 0,
-        });
+        let base = base.unwrap_or(Value::ZERO);
         let index = match place.index {
             None => 0,
             // A constant index is used only if it is not scaled: with a library's own addresses.

@@ -9,6 +9,15 @@ use super::{
 const SIZE: u8 = 4;
 const PC: Register = Register(15);
 const SP: Register = Register(13);
+/// The pc that an instruction reads is two instructions ahead.
+const AHEAD: u64 = 8;
+
+/// Opcodes of data processing.
+const AND: u32 = 0;
+const SUB: u32 = 2;
+const ADD: u32 = 4;
+const TST: u32 = 8;
+const MOV: u32 = 13;
 
 /// Decodes the instruction in a word.
 pub(super) fn decode(word: u32, address: u64) -> Instruction {
@@ -82,76 +91,81 @@ fn data(word: u32, address: u64, found: &mut Instruction) {
         register(word, 0, 4),
     );
     let unshifted = field(word, 4, 8) == 0;
-    let value = constant(word);
-    let (ahead, add) = (address.wrapping_add(8), i64::from(value));
+    let ahead = address.wrapping_add(AHEAD);
     let effect = match (opcode, is_constant) {
-        (0, true) => {
+        (AND, true) => {
             found.effects.push(Effect::Test {
                 register: left,
-                mask: value.into(),
+                mask: constant(word).into(),
             });
-            return overwrite(to, found);
+            None
         }
-        (8, true) => Effect::Test {
-            register: left,
-            mask: value.into(),
-        },
+        (TST, true) => {
+            return found.effects.push(Effect::Test {
+                register: left,
+                mask: constant(word).into(),
+            });
+        }
         // TST, TEQ, CMP, CMN.
         (8..=11, _) => return,
-        (4, true) if left == PC => Effect::Set {
+        (MOV, true) => Some(Effect::Set {
             to,
-            value: ahead.wrapping_add(value.into()),
-        },
-        (2, true) if left == PC => Effect::Set {
-            to,
-            value: ahead.wrapping_sub(value.into()),
-        },
-        (4, true) => Effect::Move {
-            to,
-            from: left,
-            add,
-        },
-        (2, true) => Effect::Move {
-            to,
-            from: left,
-            add: add.wrapping_neg(),
-        },
-        (4, false) if unshifted => {
-            // The pc is two instructions ahead.
-            for operand in [left, right] {
-                if operand == PC {
-                    found.effects.push(Effect::Set {
-                        to: OPERAND,
-                        value: ahead,
-                    });
-                }
-            }
-            let named = |operand| if operand == PC { OPERAND } else { operand };
-            Effect::Add {
-                to,
-                left: named(left),
-                right: named(right),
-            }
+            value: constant(word).into(),
+        }),
+        (_, true) => sum_with_constant(word, ahead),
+        (ADD, false) if unshifted => Some(sum_of_registers(word, ahead, found)),
+        (SUB, false) if unshifted && left != PC && right != PC => {
+            Some(Effect::Subtract { to, left, right })
         }
-        (2, false) if unshifted && left != PC && right != PC => {
-            Effect::Subtract { to, left, right }
-        }
-        (13, true) => Effect::Set {
-            to,
-            value: value.into(),
-        },
-        (13, false) if unshifted && right != PC => Effect::Move {
+        (MOV, false) if unshifted && right != PC => Some(Effect::Move {
             to,
             from: right,
             add: 0,
-        },
-        _ => return overwrite(to, found),
+        }),
+        _ => None,
     };
-    if to == PC && !matches!(effect, Effect::Test { .. }) {
-        found.flow = Flow::JumpIndirect;
-        return;
+    match effect {
+        None => overwrite(to, found),
+        Some(_) if to == PC => found.flow = Flow::JumpIndirect,
+        Some(effect) => found.effects.push(effect),
     }
-    found.effects.push(effect);
+}
+
+/// Returns the effect of adding a constant to a register, or of subtracting it. None: it is another operation.
+fn sum_with_constant(word: u32, ahead: u64) -> Option<Effect> {
+    let (to, left) = (register(word, 12, 4), register(word, 16, 4));
+    let value = i64::from(constant(word));
+    let add = match field(word, 21, 4) {
+        ADD => value,
+        SUB => value.wrapping_neg(),
+        _ => return None,
+    };
+    Some(match left {
+        PC => Effect::Set {
+            to,
+            value: ahead.wrapping_add_signed(add),
+        },
+        from => Effect::Move { to, from, add },
+    })
+}
+
+/// Returns the effect of adding two registers, after that of reading the pc.
+fn sum_of_registers(word: u32, ahead: u64, found: &mut Instruction) -> Effect {
+    let (left, right) = (register(word, 16, 4), register(word, 0, 4));
+    for operand in [left, right] {
+        if operand == PC {
+            found.effects.push(Effect::Set {
+                to: OPERAND,
+                value: ahead,
+            });
+        }
+    }
+    let named = |operand| if operand == PC { OPERAND } else { operand };
+    Effect::Add {
+        to: register(word, 12, 4),
+        left: named(left),
+        right: named(right),
+    }
 }
 
 /// BX, BLX, MOVW, MOVT and similar.

@@ -140,37 +140,11 @@ fn operands(found: &iced_x86::Instruction) -> Operands {
 
 /// Adds the effects of the instructions that are followed. Returns false for other instructions.
 fn understood(found: &iced_x86::Instruction, effects: &mut Vec<Effect>) -> bool {
-    let load = |to, size| Effect::Load {
-        to,
-        from: place(found),
-        size,
-    };
-    let moved = |to, from, add| Effect::Move { to, from, add };
-    // The word at the thread pointer is the thread pointer itself (System V ABI, thread-local storage): code loads it from there.
-    let is_thread_pointer = || {
-        let from = place(found);
-        size(found) == 8
-            && from.base == Base::ThreadPointer
-            && (from.offset, from.index) == (0, None)
-    };
     match (found.mnemonic(), operands(found)) {
         (Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd, operands) => {
-            match operands {
-                Operands::FromMemory(to) if is_thread_pointer() => {
-                    effects.push(Effect::ThreadPointer { to });
-                }
-                Operands::FromMemory(to) => effects.push(load(Some(to), size(found))),
-                Operands::ToMemory(from) => effects.push(Effect::Store {
-                    to: place(found),
-                    from,
-                    size: size(found),
-                }),
-                Operands::Registers(to, from) => effects.push(moved(to, from, 0)),
-                Operands::Constant(to, value) => effects.push(Effect::Set {
-                    to,
-                    value: value.cast_unsigned(),
-                }),
-                Operands::Other => return false,
+            match data_move(found, operands) {
+                Some(effect) => effects.push(effect),
+                None => return false,
             }
         }
         (Mnemonic::Lea, Operands::FromMemory(to)) => {
@@ -196,7 +170,7 @@ fn understood(found: &iced_x86::Instruction, effects: &mut Vec<Effect>) -> bool 
             right,
         }),
         (Mnemonic::Sub, Operands::FromMemory(to)) => {
-            effects.push(load(Some(OPERAND), size(found)));
+            effects.push(load(found, OPERAND));
             effects.push(Effect::Subtract {
                 to,
                 left: to,
@@ -211,40 +185,88 @@ fn understood(found: &iced_x86::Instruction, effects: &mut Vec<Effect>) -> bool 
             mask: mask.cast_unsigned(),
         }),
         (Mnemonic::Test, Operands::ToMemory(Source::Constant(mask))) => {
-            effects.push(load(Some(OPERAND), size(found)));
+            effects.push(load(found, OPERAND));
             effects.push(Effect::Test {
                 register: OPERAND,
                 mask,
             });
         }
-        (Mnemonic::Push, _) => {
-            let from = match found.op0_kind() {
-                OpKind::Register => number(found.op0_register()),
-                OpKind::Memory => Some(OPERAND),
-                _ => None,
-            };
-            if found.op0_kind() == OpKind::Memory {
-                effects.push(load(Some(OPERAND), 8));
-            }
-            effects.push(moved(SP, SP, -8));
-            effects.push(Effect::Store {
-                to: Place::at(SP, 0),
-                from: from.map_or(Source::Other, Source::Register),
-                size: 8,
-            });
-        }
-        (Mnemonic::Pop, _) => {
-            let to = number(found.op0_register());
-            effects.push(Effect::Load {
-                to: to.filter(|_| found.op0_kind() == OpKind::Register),
-                from: Place::at(SP, 0),
-                size: 8,
-            });
-            effects.push(moved(SP, SP, 8));
-        }
+        (Mnemonic::Push, _) => push(found, effects),
+        (Mnemonic::Pop, _) => pop(found, effects),
         _ => return false,
     }
     true
+}
+
+/// Loads the operand in memory into a register.
+fn load(found: &iced_x86::Instruction, to: Register) -> Effect {
+    Effect::Load {
+        to: Some(to),
+        from: place(found),
+        size: size(found),
+    }
+}
+
+/// Moves the sum of a register and a constant into a register.
+const fn moved(to: Register, from: Register, add: i64) -> Effect {
+    Effect::Move { to, from, add }
+}
+
+/// Returns the effect of moving data between registers and memory. None: the operands are not followed.
+fn data_move(found: &iced_x86::Instruction, operands: Operands) -> Option<Effect> {
+    match operands {
+        Operands::FromMemory(to) if is_thread_pointer(found) => Some(Effect::ThreadPointer { to }),
+        Operands::FromMemory(to) => Some(load(found, to)),
+        Operands::ToMemory(from) => Some(Effect::Store {
+            to: place(found),
+            from,
+            size: size(found),
+        }),
+        Operands::Registers(to, from) => Some(moved(to, from, 0)),
+        Operands::Constant(to, value) => Some(Effect::Set {
+            to,
+            value: value.cast_unsigned(),
+        }),
+        Operands::Other => None,
+    }
+}
+
+/// Returns true if the operand in memory is the word at the thread pointer. It is the thread pointer itself (System V ABI, thread-local
+/// storage): code loads it from there.
+fn is_thread_pointer(found: &iced_x86::Instruction) -> bool {
+    let from = place(found);
+    size(found) == 8 && from.base == Base::ThreadPointer && (from.offset, from.index) == (0, None)
+}
+
+fn push(found: &iced_x86::Instruction, effects: &mut Vec<Effect>) {
+    let from = match found.op0_kind() {
+        OpKind::Register => number(found.op0_register()),
+        OpKind::Memory => Some(OPERAND),
+        _ => None,
+    };
+    if found.op0_kind() == OpKind::Memory {
+        effects.push(Effect::Load {
+            to: Some(OPERAND),
+            from: place(found),
+            size: 8,
+        });
+    }
+    effects.push(moved(SP, SP, -8));
+    effects.push(Effect::Store {
+        to: Place::at(SP, 0),
+        from: from.map_or(Source::Other, Source::Register),
+        size: 8,
+    });
+}
+
+fn pop(found: &iced_x86::Instruction, effects: &mut Vec<Effect>) {
+    let to = number(found.op0_register());
+    effects.push(Effect::Load {
+        to: to.filter(|_| found.op0_kind() == OpKind::Register),
+        from: Place::at(SP, 0),
+        size: 8,
+    });
+    effects.push(moved(SP, SP, 8));
 }
 
 /// Adds the effects of any instruction: memory that it reads or writes, and registers that it overwrites.
