@@ -6,14 +6,17 @@ use crate::unwind_info::{CodeRule, UnwindInfo};
 use std::rc::Rc;
 use varid_model::{Address, Machine};
 
-/// Frames of generated code that have no fixed size, such as those of an interpreter. The frame pointer leads to the caller's frame pointer and
-/// the return address, and to a word with the caller's stack pointer.
-///
-/// ```text
-/// fp + word       return address
-/// fp              the caller's frame pointer
-/// fp + sender_sp  the caller's stack pointer
-/// ```
+/// Where the caller's stack pointer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallerSp {
+    /// It was behind the return address when the call was made.
+    BehindReturn,
+    /// In a word so many bytes from the frame pointer: the code has moved it, as an interpreter does that is called by compiled code.
+    InWord(i64),
+}
+
+/// Frames of generated code that have no fixed size, such as those of an interpreter. The frame pointer leads to the caller's frame pointer, and
+/// to the return address behind it.
 ///
 /// The frame must be complete: see [`crate::FixedFrame`].
 #[derive(Debug, Clone)]
@@ -22,16 +25,20 @@ pub struct LinkedFrame {
 }
 
 impl LinkedFrame {
-    /// Frames with the caller's stack pointer in the word `sender_sp` bytes from the frame pointer. All other registers are unchanged.
-    pub fn new(machine: Machine, sender_sp: i64) -> Self {
+    /// Frames with the caller's stack pointer there. All other registers are unchanged.
+    pub fn new(machine: Machine, caller_sp: CallerSp) -> Self {
         let fp = machine.index(machine.fp());
+        let word = i64::from(machine.word());
         let callers_fp = fp.map(|place| (place, Saved::AtRegister(fp, 0)));
         let rule = Rule {
             machine,
-            cfa: Cfa::WordAt(fp, sender_sp),
+            cfa: match caller_sp {
+                CallerSp::BehindReturn => Cfa::Register(fp, word.saturating_mul(2)),
+                CallerSp::InWord(offset) => Cfa::WordAt(fp, offset),
+            },
             pushed: Vec::new(),
             others: callers_fp.into_iter().collect(),
-            return_address: Saved::AtRegister(fp, i64::from(machine.word())),
+            return_address: Saved::AtRegister(fp, word),
             bytecode: BytecodeRule::None,
             is_short: false,
             is_signal_frame: false,

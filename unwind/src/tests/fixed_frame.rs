@@ -246,7 +246,7 @@ fn a_frame_pointer_leads_out_of_a_frame_of_unknown_size() {
         offset: 0,
     };
     let mut code = Mixed(
-        LinkedFrame::new(machine, -8),
+        LinkedFrame::new(machine, CallerSp::InWord(-8)),
         FixedFrame::new(machine, 16, &[saved]),
     );
     let mut regs = Regs::unknown(machine);
