@@ -1,0 +1,1 @@
+//! Tests with made-up code.
