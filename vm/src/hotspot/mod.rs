@@ -23,11 +23,13 @@ mod fields;
 mod flags;
 mod interpreter;
 mod jvm;
+mod known_code;
 mod layout;
 mod library;
 mod member;
 mod memory;
 pub mod methods;
+mod named_methods;
 mod process;
 mod shown;
 mod tables;
@@ -35,15 +37,21 @@ mod tables;
 mod tests;
 mod threads;
 mod unexported;
+mod unwinding;
 mod version;
+mod vm;
 
 pub use error::JvmError;
 pub use jvm::Jvm;
 pub(crate) use library::LoadedLibrary;
 
 use crate::seam::{Found, ProcessReport, SelfDescription, VmKind};
+use methods::NamingLayout;
 use std::path::Path;
+use std::rc::Rc;
+use varid_model::Machine;
 use varid_process::Process;
+use vm::HotSpotVm;
 
 /// The VM of OpenJDK.
 #[derive(Debug)]
@@ -54,12 +62,24 @@ impl VmKind for HotSpot {
         process::is_library(path)
     }
 
-    fn is_announced_by(&self, _path: &Path) -> bool {
-        false
+    fn is_announced_by(&self, path: &Path) -> bool {
+        process::is_library(path)
     }
 
-    fn find(&self, _process: &Process) -> Found {
-        Found::No
+    /// A VM that cannot be described is treated as native code: its generated code has no names.
+    fn find(&self, process: &Process) -> Found {
+        let Some((mapped, image)) = process::library_in(process) else {
+            return Found::No;
+        };
+        let naming = || NamingLayout::of_process(process)?.ok();
+        match process::describe(process, mapped, image) {
+            Ok(jvm) if jvm.machine == Machine::X86_64 => match naming() {
+                Some(naming) => Found::Vm(Rc::new(HotSpotVm::new(jvm, naming))),
+                None => Found::No,
+            },
+            Err(JvmError::NotStarted(_)) => Found::NotYet,
+            Ok(_) | Err(_) => Found::No,
+        }
     }
 
     fn examine_process(&self, process: &Process) -> Option<ProcessReport> {

@@ -252,7 +252,9 @@ impl<'j> Header<'j> {
     fn code(&self) -> Result<Range<Address>> {
         let from_blob = |offset| self.from_blob(offset);
         let code = match self.jvm.layout.code_blob.code {
-            BlobCode::Pointers { begin, end } => self.copy.pointer(begin)?..self.copy.pointer(end)?,
+            BlobCode::Pointers { begin, end } => {
+                self.copy.pointer(begin)?..self.copy.pointer(end)?
+            }
             BlobCode::Offsets { begin, end } => from_blob(begin)?..from_blob(end)?,
         };
         within(&self.extent()?, code, "the code of an nmethod")

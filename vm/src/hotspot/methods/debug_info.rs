@@ -3,9 +3,9 @@
 use super::error::{MethodError, Result};
 use super::frames::{Bci, CompiledScope, CompiledScopes, MethodPointer, Precision};
 use super::numbers::Numbers;
+use super::structure::Structure;
 use crate::hotspot::layout::PcDescLayout;
 use crate::hotspot::unexported::Unsigned5;
-use super::structure::Structure;
 use std::collections::BTreeSet;
 use varid_model::{Address, FrameAddress};
 
@@ -54,9 +54,10 @@ impl DebugInfo {
         for bytes in array.bytes.chunks_exact(size) {
             let desc = array.part(bytes);
             let scope = desc.number(layout.scope)?;
-            if let (Ok(pc_offset), Ok(scope)) =
-                (u32::try_from(desc.signed(layout.pc_offset)?), u32::try_from(scope))
-            {
+            if let (Ok(pc_offset), Ok(scope)) = (
+                u32::try_from(desc.signed(layout.pc_offset)?),
+                u32::try_from(scope),
+            ) {
                 found.push(PcDesc { pc_offset, scope });
             }
         }
@@ -137,7 +138,9 @@ impl DebugInfo {
 
     /// Decodes the scope at an offset.
     fn decode(&self, at: u32) -> Result<Scope> {
-        let bytes = usize::try_from(at).ok().and_then(|at| self.scopes.get(at..));
+        let bytes = usize::try_from(at)
+            .ok()
+            .and_then(|at| self.scopes.get(at..));
         let mut numbers = Numbers::new(bytes.unwrap_or_default(), self.encoding);
         let mut next = || {
             let why = "there is no scope";
@@ -168,7 +171,11 @@ impl DebugInfo {
             Some(method) if method.get() != 0 => Ok(MethodPointer(*method)),
             _ => {
                 let why = "no method is there";
-                Err(MethodError::implausible("a scope's method", index.into(), why))
+                Err(MethodError::implausible(
+                    "a scope's method",
+                    index.into(),
+                    why,
+                ))
             }
         }
     }
@@ -266,9 +273,15 @@ mod tests {
     #[test]
     fn scopes_that_lie_are_errors() {
         let refused = |scopes: &[u32], metadata: &[u64]| {
-            let bytes = scopes.iter().map(|number| encode(*number, Unsigned5::WithZero));
+            let bytes = scopes
+                .iter()
+                .map(|number| encode(*number, Unsigned5::WithZero));
             let info = DebugInfo {
-                pc_descs: [PcDesc { pc_offset: 0, scope: 1 }].into(),
+                pc_descs: [PcDesc {
+                    pc_offset: 0,
+                    scope: 1,
+                }]
+                .into(),
                 scopes: [vec![0]].into_iter().chain(bytes).flatten().collect(),
                 metadata: metadata.iter().copied().map(Address::new).collect(),
                 encoding: Unsigned5::WithZero,
@@ -280,7 +293,10 @@ mod tests {
         // Its own sender, and one behind it.
         for sender in [1, 7, u32::MAX] {
             let why = refused(&[sender, 1, 1], &[8]);
-            assert!(why.ends_with("it is inlined into one that is described later"), "{why}");
+            assert!(
+                why.ends_with("it is inlined into one that is described later"),
+                "{why}"
+            );
         }
         for method in [0, 2, u32::MAX] {
             let why = refused(&[0, method, 1], &[8]);
@@ -304,7 +320,11 @@ mod tests {
             last = at;
         }
         let info = DebugInfo {
-            pc_descs: [PcDesc { pc_offset: 0, scope: last }].into(),
+            pc_descs: [PcDesc {
+                pc_offset: 0,
+                scope: last,
+            }]
+            .into(),
             scopes: scopes.into(),
             metadata: [Address::new(8)].into(),
             encoding,

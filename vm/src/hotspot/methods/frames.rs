@@ -1,7 +1,7 @@
 //! What does a frame execute: a method, and an instruction of it?
 
-use super::java_method::JavaMethod;
 use super::error::MethodError;
+use super::java_method::JavaMethod;
 use std::fmt;
 use std::rc::Rc;
 use varid_model::Address;

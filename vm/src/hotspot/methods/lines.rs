@@ -105,7 +105,10 @@ mod tests {
     fn entries_may_be_out_of_order() {
         // Line 7 at 8, then line 14 at 2 (escape: -6, +7), then line 15 at 2, too.
         let table = table(&[8 << 3 | 7, ESCAPE, 11, 14, 1, END]);
-        assert_eq!(lines(&table, &[1, 2, 7, 8]), [None, Some(14), Some(15), Some(7)]);
+        assert_eq!(
+            lines(&table, &[1, 2, 7, 8]),
+            [None, Some(14), Some(15), Some(7)]
+        );
     }
 
     #[test]

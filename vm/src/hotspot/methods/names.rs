@@ -116,7 +116,10 @@ mod tests {
             ("a/\u{1b}[31mB", "a.\u{fffd}[31mB", "a.\u{fffd}[31mB"),
         ] {
             let name = ClassName::new(vm_name);
-            assert_eq!((name.readable().as_str(), name.to_string().as_str()), (readable, full));
+            assert_eq!(
+                (name.readable().as_str(), name.to_string().as_str()),
+                (readable, full)
+            );
             assert_eq!(name.is_hidden(), full.contains("/0x"));
         }
     }

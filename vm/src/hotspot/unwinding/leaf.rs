@@ -18,13 +18,13 @@ pub(super) enum FrameState {
 
 /// The code of a compiled method as far as its frame is concerned. Offsets are in bytes from its first instruction.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Prologue<'c> {
+pub(in super::super) struct Prologue<'c> {
     /// Its instructions.
-    pub(super) code: &'c [u8],
+    pub(in super::super) code: &'c [u8],
     /// Where callers that know the receiver's class enter it. What is before has no frame.
-    pub(super) entry: usize,
+    pub(in super::super) entry: usize,
     /// Where its frame is complete.
-    pub(super) complete: usize,
+    pub(in super::super) complete: usize,
 }
 
 /// `push %rbp`.
@@ -79,9 +79,9 @@ impl Prologue<'_> {
             _ if is_poll(at) => FrameState::Called,
             // The comparison before has four bytes or seven.
             _ if has(code, at, &ABOVE)
-                && [4, 7].iter().any(|size| {
-                    at.checked_sub(*size).is_some_and(is_poll)
-                }) =>
+                && [4, 7]
+                    .iter()
+                    .any(|size| at.checked_sub(*size).is_some_and(is_poll)) =>
             {
                 FrameState::Called
             }
@@ -102,7 +102,10 @@ mod tests {
 
     /// Each instruction of a method, and the state before it.
     fn check(entry: usize, complete: usize, instructions: &[(&[u8], FrameState)]) {
-        let code: Vec<u8> = instructions.iter().flat_map(|(bytes, _)| bytes.to_vec()).collect();
+        let code: Vec<u8> = instructions
+            .iter()
+            .flat_map(|(bytes, _)| bytes.to_vec())
+            .collect();
         let offset = |number: usize| {
             let before = instructions.iter().take(number);
             before.map(|(bytes, _)| bytes.len()).sum()
@@ -113,7 +116,11 @@ mod tests {
             complete: offset(complete),
         };
         for (number, (bytes, expected)) in instructions.iter().enumerate() {
-            assert_eq!(prologue.state(offset(number)), *expected, "{number}: {bytes:x?}");
+            assert_eq!(
+                prologue.state(offset(number)),
+                *expected,
+                "{number}: {bytes:x?}"
+            );
         }
     }
 
@@ -123,19 +130,19 @@ mod tests {
             2,
             5,
             &[
-                (&[0x44, 0x8b, 0x56, 0x08], Called),             // mov 8(%rsi),%r10d
-                (&[0x0f, 0x85, 0, 0, 0, 0], Called),             // jne
+                (&[0x44, 0x8b, 0x56, 0x08], Called), // mov 8(%rsi),%r10d
+                (&[0x0f, 0x85, 0, 0, 0, 0], Called), // jne
                 (&[0x89, 0x84, 0x24, 0, 0xc0, 0xfe, 0xff], Called), // mov %eax,-0x14000(%rsp)
-                (&[0x55], Called),                               // push %rbp
-                (&[0x48, 0x83, 0xec, 0x20], Pushed),             // sub $0x20,%rsp
+                (&[0x55], Called),                   // push %rbp
+                (&[0x48, 0x83, 0xec, 0x20], Pushed), // sub $0x20,%rsp
                 (&[0x90], Complete),
-                (&[0x49, 0x3b, 0x47, 0x70], Complete),           // cmp 0x70(%r15),%rax
-                (&[0x0f, 0x87, 0, 0, 0, 0], Complete),           // ja
-                (&[0x48, 0x83, 0xc4, 0x20], Complete),           // add $0x20,%rsp
-                (&[0x5d], Pushed),                               // pop %rbp
-                (&[0x49, 0x3b, 0xa7, 0x38, 3, 0, 0], Called),    // cmp 0x338(%r15),%rsp
-                (&[0x0f, 0x87, 0, 0, 0, 0], Called),             // ja
-                (&[0xc3], Called),                               // ret
+                (&[0x49, 0x3b, 0x47, 0x70], Complete), // cmp 0x70(%r15),%rax
+                (&[0x0f, 0x87, 0, 0, 0, 0], Complete), // ja
+                (&[0x48, 0x83, 0xc4, 0x20], Complete), // add $0x20,%rsp
+                (&[0x5d], Pushed),                     // pop %rbp
+                (&[0x49, 0x3b, 0xa7, 0x38, 3, 0, 0], Called), // cmp 0x338(%r15),%rsp
+                (&[0x0f, 0x87, 0, 0, 0, 0], Called),   // ja
+                (&[0xc3], Called),                     // ret
             ],
         );
     }
@@ -146,7 +153,7 @@ mod tests {
             0,
             2,
             &[
-                (&[0x48, 0x81, 0xec, 0, 1, 0, 0], Called),          // sub $0x100,%rsp
+                (&[0x48, 0x81, 0xec, 0, 1, 0, 0], Called), // sub $0x100,%rsp
                 (&[0x48, 0x89, 0xac, 0x24, 0xf0, 0, 0, 0], Unsaved), // mov %rbp,0xf0(%rsp)
                 (&[0x90], Complete),
             ],
@@ -157,7 +164,11 @@ mod tests {
     fn a_frame_of_two_words_is_a_push() {
         check(0, 1, &[(&[0x55], Called), (&[0x90], Complete)]);
         // Outside of its code nothing is known.
-        let nothing = Prologue { code: &[], entry: 0, complete: 8 };
+        let nothing = Prologue {
+            code: &[],
+            entry: 0,
+            complete: 8,
+        };
         assert_eq!(nothing.state(4), Complete);
         assert_eq!(nothing.state(usize::MAX), Complete);
     }

@@ -2,7 +2,8 @@
 
 mod leaf;
 
-use leaf::{FrameState, Prologue};
+use leaf::FrameState;
+pub(super) use leaf::Prologue;
 use varid_model::{Address, FrameAddress, Machine};
 use varid_unwind::{
     CallerSp, CodeRule, FixedFrame, LinkedFrame, NativeFrame, SavedRegister, StackSlice, UnwindInfo,

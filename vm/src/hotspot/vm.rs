@@ -1,0 +1,338 @@
+//! The HotSpot of a process, as attribution asks for it.
+//!
+//! Its frames are found by unwinding the copy of the stack: each frame of its code is a native frame, which the code's blob tells how to leave,
+//! and which methods it executes.
+
+use super::jvm::Jvm;
+use super::known_code::{KnownBlob, KnownCode};
+use super::methods::{
+    BlobKind, CompiledFrameLayout, InterpreterFrame, JavaFrame, MethodPointer, NamingLayout,
+    Precision as CodePrecision,
+};
+use super::named_methods::NamedMethods;
+use super::unwinding::{self, CodeFrames};
+use crate::seam::stack_copy::stack_of;
+use crate::seam::{
+    CodeChange, CodeKind, FrameMethods, ManagedStack, MergeOrder, Method, Methods, Refreshed,
+    Unwound, Vm, VmAbout, VmChanges, VmCode, VmCompiler, VmFrames, VmMethods, VmTarget,
+    WalkedCompiledFrame,
+};
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use varid_model::{Address, CodeUnits, FrameAddress, Precision, Reason};
+use varid_process::reader::ForeignMemory;
+use varid_process::{AddressSpace, Process};
+use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target};
+use varid_tunnel::TunnelError;
+use varid_unwind::{CodeRule, NativeFrame, StackSlice};
+
+/// DWARF number of r13, which has that address in the code of a bytecode.
+const BCP_REGISTER: u16 = 13;
+
+/// The HotSpot of a process.
+#[derive(Debug)]
+pub(super) struct HotSpotVm {
+    jvm: Jvm,
+    naming: NamingLayout,
+    code: RefCell<KnownCode>,
+    named: RefCell<NamedMethods>,
+}
+
+impl HotSpotVm {
+    pub(super) fn new(jvm: Jvm, naming: NamingLayout) -> Self {
+        Self {
+            code: RefCell::new(KnownCode::new(jvm.clone(), naming)),
+            jvm,
+            naming,
+            named: RefCell::default(),
+        }
+    }
+
+    /// Returns true if an address may be one of generated code.
+    fn may_be_code(&self, address: Address) -> bool {
+        let mut heaps = self.jvm.code_heaps.iter();
+        heaps.any(|heap| heap.reserved.contains(&address))
+    }
+
+    /// Returns true if the interpreter's code at an address executes a bytecode.
+    fn executes_bytecode_at(&self, address: Address) -> bool {
+        let codelets = &self.jvm.interpreter.codelets;
+        let after = codelets.partition_point(|codelet| codelet.code.start <= address);
+        let codelet = after.checked_sub(1).and_then(|at| codelets.get(at));
+        codelet.is_some_and(|codelet| codelet.bytecode.is_some() && codelet.code.contains(&address))
+    }
+
+    /// Returns what is known of the code at an address. None if it is not HotSpot's.
+    fn generated_at(
+        &self,
+        address: Address,
+        process: &Process,
+    ) -> Option<Result<Rc<KnownBlob>, Reason>> {
+        if !self.may_be_code(address) {
+            return None;
+        }
+        let memory = ForeignMemory::new(process.pid);
+        let found = self.code.borrow_mut().at(address, &memory);
+        Some(found.map_err(|_| unknown_code(process)))
+    }
+
+    /// Returns the methods of a frame of HotSpot's code, innermost first. Code that belongs to no method has none, unless it is the leaf.
+    fn methods(
+        &self,
+        blob: &KnownBlob,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        process: &Process,
+    ) -> Result<FrameMethods, Reason> {
+        let memory = ForeignMemory::new(process.pid);
+        let mut precision = Precision::Exact;
+        let mut named = self.named.borrow_mut();
+        let mut managed = |java: &JavaFrame| {
+            let method = java.method.as_ref().map_err(|_| unknown_method(process))?;
+            let bci = java.bci.map_or(0, |bci| u32::from(bci.get()));
+            Ok(at_method(frame, named.java(method), bci))
+        };
+        let frames = match blob.kind() {
+            BlobKind::Compiled | BlobKind::NativeWrapper => {
+                let mut code = self.code.borrow_mut();
+                let compiled = code.compiled(blob, &memory);
+                let found = compiled.and_then(|compiled| {
+                    let layout = &compiled.compiled.frame;
+                    let address = original_address(layout, frame, stack_of(sample));
+                    compiled.frames_at(address)
+                });
+                let found = found.map_err(|_| unknown_code(process))?;
+                if frame.address.is_instruction() && found.precision != CodePrecision::Exact {
+                    precision = Precision::Approximate;
+                }
+                found.frames.iter().map(managed).collect::<Result<_, _>>()?
+            }
+            BlobKind::Interpreter => {
+                let place = self
+                    .interpreter_frame(frame, sample)
+                    .ok_or(Reason::Truncated)?;
+                let java = self.code.borrow_mut().interpreted(place, &memory);
+                let java = java.map_err(|_| Reason::TornFrames)?;
+                vec![managed(&java)?]
+            }
+            _ if frame.address.is_instruction() => {
+                let name = blob.name(frame.lookup(), &self.jvm);
+                vec![at_method(frame, named.code(name), 0)]
+            }
+            _ => Vec::new(),
+        };
+        Ok(FrameMethods { frames, precision })
+    }
+
+    /// Returns what an interpreter frame has. None if the copy of the stack does not have it.
+    fn interpreter_frame(
+        &self,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+    ) -> Option<InterpreterFrame> {
+        let stack = stack_of(sample);
+        let fp = Address::new(frame.regs.fp()?);
+        let word = |offset: i32| {
+            let at = fp.wrapping_add_signed(offset.into());
+            stack.word(frame.regs.machine(), at)
+        };
+        let facts = &self.jvm.unexported;
+        let bcp = match frame.address {
+            FrameAddress::Instruction(at) if self.executes_bytecode_at(at) => {
+                frame.regs.get(BCP_REGISTER)?
+            }
+            _ => word(facts.frame_bcp)?,
+        };
+        Some(InterpreterFrame {
+            method: MethodPointer(Address::new(word(facts.frame_method)?)),
+            bcp: Address::new(bcp),
+        })
+    }
+}
+
+/// Returns the address of a frame, which deoptimisation may have replaced.
+fn original_address(
+    layout: &CompiledFrameLayout,
+    frame: &NativeFrame,
+    stack: StackSlice<'_>,
+) -> FrameAddress {
+    let original = || {
+        let FrameAddress::Return(returns) = frame.address else {
+            return None;
+        };
+        let place = frame.sp.wrapping_add(layout.original_pc.into());
+        let is_deoptimised = layout.is_deoptimised(returns);
+        let word = stack.word(frame.regs.machine(), place);
+        Some(FrameAddress::Return(Address::new(
+            word.filter(|_| is_deoptimised)?,
+        )))
+    };
+    original().unwrap_or(frame.address)
+}
+
+/// The frame of a method, at an instruction of it.
+fn at_method(frame: &NativeFrame, method: Address, bci: u32) -> ManagedFrame {
+    let offset = CodeUnits::new(bci);
+    ManagedFrame::new(frame.sp, FramePc::Relative { method, offset }, false)
+}
+
+/// Returns why code is not known: it was freed, or the process has ended.
+fn unknown_code(process: &Process) -> Reason {
+    match process.has_memory() {
+        true => Reason::UnknownCompiledCode,
+        false => Reason::VmGone,
+    }
+}
+
+fn unknown_method(process: &Process) -> Reason {
+    match process.has_memory() {
+        true => Reason::UnknownMethod,
+        false => Reason::VmGone,
+    }
+}
+
+impl VmAbout for HotSpotVm {
+    fn title(&self) -> String {
+        self.jvm.version.to_string()
+    }
+
+    fn layout_source(&self) -> String {
+        "the tables of its library".to_owned()
+    }
+}
+
+impl VmTarget for HotSpotVm {
+    /// The shim walks none of its frames, and copies the stack.
+    fn target(&self, flags: u32, _space: &AddressSpace) -> Target {
+        Target {
+            flags,
+            ..Target::default()
+        }
+    }
+}
+
+impl VmChanges for HotSpotVm {
+    fn end_batch(&self, _process: &Process) -> Refreshed {
+        self.code.borrow_mut().end_batch();
+        Refreshed::Same
+    }
+
+    fn forked(&self) -> Rc<dyn Vm> {
+        Rc::new(Self::new(self.jvm.clone(), self.naming))
+    }
+}
+
+impl VmCode for HotSpotVm {
+    /// Its library's code is native code, and what it generates is the compiler's.
+    fn code_at(&self, _address: Address) -> Option<CodeKind> {
+        None
+    }
+
+    fn has_code_in(&self, _start: Address, _end: Address) -> bool {
+        false
+    }
+
+    fn is_on_native_stack(&self) -> bool {
+        true
+    }
+
+    fn is_at_sp(&self, _address: Address) -> bool {
+        false
+    }
+}
+
+impl VmFrames for HotSpotVm {
+    fn merge_order(&self) -> MergeOrder {
+        MergeOrder::ByAddress
+    }
+
+    fn leaf_is_managed(&self, _record: &CapturedSample, _leaf: Option<CodeKind>) -> bool {
+        false
+    }
+
+    fn frames<'r>(
+        &self,
+        _sample: &Unwound<'r>,
+        walked: ManagedStack<'r>,
+        _process: &mut dyn Methods,
+    ) -> ManagedStack<'r> {
+        walked
+    }
+
+    fn compiler(&self) -> Option<&dyn VmCompiler> {
+        Some(self)
+    }
+
+    fn native_caller(&self) -> CodeKind {
+        CodeKind::Bridge
+    }
+}
+
+impl VmCompiler for HotSpotVm {
+    fn has_code(&self) -> bool {
+        true
+    }
+
+    fn is_code(&self, address: Address, _process: &Process) -> bool {
+        self.may_be_code(address)
+    }
+
+    fn change(&self) -> CodeChange {
+        CodeChange::None
+    }
+
+    fn may_be_in(&self, _path: &Path) -> bool {
+        false
+    }
+
+    fn unwind_rule(
+        &self,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        process: &Process,
+    ) -> Option<CodeRule> {
+        let blob = self.generated_at(frame.lookup(), process)?.ok()?;
+        let memory = ForeignMemory::new(process.pid);
+        let is_entry = frame.address == FrameAddress::Return(self.jvm.call_stub_return);
+        let mut returns_to_java = |address: Address| {
+            let code = self.generated_at(FrameAddress::Return(address).lookup(), process);
+            let Some(Ok(blob)) = code else {
+                return false;
+            };
+            self.code.borrow_mut().is_call(&blob, address, &memory)
+        };
+        let frames = match is_entry {
+            true => CodeFrames::Entry,
+            false => blob.frames(&memory),
+        };
+        unwinding::rule(frames, frame, stack_of(sample), &mut returns_to_java)
+    }
+
+    fn native_frame(
+        &self,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        process: &mut dyn Methods,
+    ) -> Option<Result<FrameMethods, Reason>> {
+        let process = process.process();
+        let blob = self.generated_at(frame.lookup(), process)?;
+        Some(blob.and_then(|blob| self.methods(&blob, frame, sample, process)))
+    }
+
+    fn walked_frame(
+        &self,
+        _frame: WalkedCompiledFrame,
+        _process: &mut dyn Methods,
+    ) -> Result<FrameMethods, Reason> {
+        Err(Reason::UnknownCompiledCode)
+    }
+}
+
+impl VmMethods for HotSpotVm {
+    /// `pointer`: an address that [`NamedMethods`] has given to a method. The VM's own pointers may be another method's by now.
+    fn method(&self, _process: &mut Process, pointer: u64) -> Result<Method, TunnelError> {
+        let known = self.named.borrow().get(Address::new(pointer));
+        Ok(known.map_or(Method::Unknown, Method::InMemory))
+    }
+}
