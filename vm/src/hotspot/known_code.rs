@@ -9,7 +9,7 @@ use super::methods::{
 };
 use super::unwinding::{CodeFrames, Prologue};
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use varid_model::{Address, FrameAddress};
 use varid_tunnel::Memory;
@@ -25,6 +25,8 @@ pub(super) struct KnownCode {
     java: JavaCode,
     /// By address. Code is freed and its memory reused, so that this holds for a batch of samples.
     current: HashMap<Address, Result<Rc<KnownBlob>, MethodError>>,
+    /// What was read last, by the address of its first byte.
+    last: BTreeMap<Address, Rc<KnownBlob>>,
     blobs: HashMap<BlobKey, Rc<KnownBlob>>,
 }
 
@@ -54,6 +56,7 @@ impl KnownCode {
         Self {
             java: JavaCode::new(jvm, naming),
             current: HashMap::new(),
+            last: BTreeMap::new(),
             blobs: HashMap::new(),
         }
     }
@@ -63,6 +66,7 @@ impl KnownCode {
         self.current.clear();
         if self.blobs.len() > MAX_BLOBS {
             self.blobs.clear();
+            self.last.clear();
         }
     }
 
@@ -75,9 +79,23 @@ impl KnownCode {
         if let Some(known) = self.current.get(&address) {
             return known.clone();
         }
-        let found = self.read(address, memory);
+        let found = match self.read(address, memory) {
+            // The process has ended, and its last samples are read now.
+            Err(error @ MethodError::Memory { .. }) => self.last_at(address).ok_or(error),
+            other => other,
+        };
+        if let Ok(blob) = &found {
+            self.last.insert(blob.blob.memory.start, Rc::clone(blob));
+        }
         self.current.insert(address, found.clone());
         found
+    }
+
+    /// Returns the blob that had an address when it was read last.
+    fn last_at(&self, address: Address) -> Option<Rc<KnownBlob>> {
+        let (_, blob) = self.last.range(..=address).next_back()?;
+        let has_address = blob.blob.memory.contains(&address);
+        has_address.then(|| Rc::clone(blob))
     }
 
     fn read(
