@@ -47,6 +47,24 @@ impl LinkedFrame {
             rule: Rc::new(rule),
         }
     }
+
+    /// The frame of code that has made none yet: the return address is at the stack pointer, and the caller's stack pointer in a register, by
+    /// its DWARF number.
+    pub fn not_made(machine: Machine, caller_sp: u16) -> Self {
+        let rule = Rule {
+            machine,
+            cfa: Cfa::Register(machine.index(caller_sp), 0),
+            pushed: Vec::new(),
+            others: Vec::new(),
+            return_address: Saved::AtRegister(machine.index(machine.sp()), 0),
+            bytecode: BytecodeRule::None,
+            is_short: false,
+            is_signal_frame: false,
+        };
+        Self {
+            rule: Rc::new(rule),
+        }
+    }
 }
 
 /// Every address has the same rule: the owner of the code knows where the code is.

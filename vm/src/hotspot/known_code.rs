@@ -5,11 +5,12 @@ use super::layout::EntryPoints;
 use super::member::Member;
 use super::methods::{
     BlobKind, CodeBlob, CodeKey, CompiledCode, InterpreterFrame, JavaCode, JavaFrame, MethodError,
-    NamingLayout, Precision,
+    MethodPointer, NamingLayout, Precision,
 };
 use super::unwinding::{CodeFrames, Prologue};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::rc::Rc;
 use varid_model::{Address, FrameAddress};
 use varid_tunnel::Memory;
@@ -136,6 +137,18 @@ impl KnownCode {
         self.java.interpreted(frame, memory)
     }
 
+    /// Returns what a frame of the interpreter executes that is entering a method.
+    pub(super) fn entered(
+        &mut self,
+        method: MethodPointer,
+        memory: &dyn Memory,
+    ) -> Result<JavaFrame, MethodError> {
+        Ok(JavaFrame {
+            method: Ok(self.java.method(method, memory)?),
+            bci: None,
+        })
+    }
+
     /// Returns true if a call of Java code returns to an address of a blob.
     pub(super) fn is_call(
         &mut self,
@@ -204,6 +217,14 @@ impl KnownBlob {
             }
             _ => CodeFrames::Routine,
         }
+    }
+
+    /// Returns the instructions in a part of it. Empty if they cannot be read.
+    pub(super) fn code_in(&self, part: &Range<Address>, memory: &dyn Memory) -> &[u8] {
+        let offset = |at: Address| at.offset_from(self.blob.code.start)?.try_into().ok();
+        let range = offset(part.start).zip(offset(part.end));
+        let code = range.and_then(|(start, end): (usize, usize)| self.code(memory).get(start..end));
+        code.unwrap_or_default()
     }
 
     /// Returns its instructions. Empty if they cannot be read.

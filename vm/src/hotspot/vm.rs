@@ -3,6 +3,7 @@
 //! Its frames are found by unwinding the copy of the stack: each frame of its code is a native frame, which the code's blob tells how to leave,
 //! and which methods it executes.
 
+use super::interpreter::Codelet;
 use super::jvm::Jvm;
 use super::known_code::{KnownBlob, KnownCode};
 use super::methods::{
@@ -10,7 +11,7 @@ use super::methods::{
     Precision as CodePrecision,
 };
 use super::named_methods::NamedMethods;
-use super::unwinding::{self, CodeFrames};
+use super::unwinding::{self, CodeFrames, EntryState};
 use crate::seam::stack_copy::stack_of;
 use crate::seam::{
     CodeChange, CodeKind, FrameMethods, ManagedStack, MergeOrder, Method, Methods, Refreshed,
@@ -24,9 +25,13 @@ use varid_model::{Address, CodeUnits, FrameAddress, Precision, Reason};
 use varid_process::reader::ForeignMemory;
 use varid_process::{AddressSpace, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target};
-use varid_tunnel::TunnelError;
+use varid_tunnel::{Memory, TunnelError};
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
 
+/// What the descriptions of the interpreter's parts start with that enter methods.
+const ENTRY: &str = "method entry point";
+/// DWARF number of rbx, which has the method while it is entered.
+const METHOD_REGISTER: u16 = 3;
 /// DWARF number of r13, which has that address in the code of a bytecode.
 const BCP_REGISTER: u16 = 13;
 
@@ -55,12 +60,37 @@ impl HotSpotVm {
         heaps.any(|heap| heap.reserved.contains(&address))
     }
 
-    /// Returns true if the interpreter's code at an address executes a bytecode.
-    fn executes_bytecode_at(&self, address: Address) -> bool {
+    /// Returns the part of the interpreter at an address.
+    fn codelet_at(&self, address: Address) -> Option<&Codelet> {
         let codelets = &self.jvm.interpreter.codelets;
         let after = codelets.partition_point(|codelet| codelet.code.start <= address);
         let codelet = after.checked_sub(1).and_then(|at| codelets.get(at));
-        codelet.is_some_and(|codelet| codelet.bytecode.is_some() && codelet.code.contains(&address))
+        codelet.filter(|codelet| codelet.code.contains(&address))
+    }
+
+    /// Returns how far a frame of the interpreter is made whose method is being entered. None if the frame is complete.
+    fn entry_state(
+        &self,
+        blob: &KnownBlob,
+        frame: &NativeFrame,
+        memory: &dyn Memory,
+    ) -> Option<EntryState> {
+        let FrameAddress::Instruction(at) = frame.address else {
+            return None;
+        };
+        let codelet = self.codelet_at(at)?;
+        if !codelet.description.starts_with(ENTRY) {
+            return None;
+        }
+        let offset = usize::try_from(at.offset_from(codelet.code.start)?).ok()?;
+        let state = EntryState::at(blob.code_in(&codelet.code, memory), offset);
+        let last = i64::from(self.jvm.unexported.frame_bcp);
+        let is_complete = state == EntryState::Linked
+            && frame
+                .regs
+                .fp()
+                .is_some_and(|fp| frame.sp.get() <= fp.wrapping_add_signed(last));
+        (!is_complete).then_some(state)
     }
 
     /// Returns what is known of the code at an address. None if it is not HotSpot's.
@@ -109,11 +139,7 @@ impl HotSpotVm {
                 found.frames.iter().map(managed).collect::<Result<_, _>>()?
             }
             BlobKind::Interpreter => {
-                let place = self
-                    .interpreter_frame(frame, sample)
-                    .ok_or(Reason::Truncated)?;
-                let java = self.code.borrow_mut().interpreted(place, &memory);
-                let java = java.map_err(|_| Reason::TornFrames)?;
+                let java = self.interpreted(blob, frame, sample, &memory)?;
                 vec![managed(&java)?]
             }
             _ if frame.address.is_instruction() => {
@@ -125,29 +151,52 @@ impl HotSpotVm {
         Ok(FrameMethods { frames, precision })
     }
 
-    /// Returns what an interpreter frame has. None if the copy of the stack does not have it.
-    fn interpreter_frame(
+    /// Returns what a frame of the interpreter executes.
+    fn interpreted(
         &self,
+        blob: &KnownBlob,
         frame: &NativeFrame,
         sample: &CapturedSample,
-    ) -> Option<InterpreterFrame> {
+        memory: &dyn Memory,
+    ) -> Result<JavaFrame, Reason> {
+        let mut code = self.code.borrow_mut();
+        let mut executed = |method: u64, bcp: u64| {
+            let place = InterpreterFrame {
+                method: MethodPointer(Address::new(method)),
+                bcp: Address::new(bcp),
+            };
+            code.interpreted(place, memory)
+                .map_err(|_| Reason::TornFrames)
+        };
+        if self.entry_state(blob, frame, memory).is_some() {
+            let method = frame.regs.get(METHOD_REGISTER).ok_or(Reason::TornFrames)?;
+            return code
+                .entered(MethodPointer(Address::new(method)), memory)
+                .map_err(|_| Reason::TornFrames);
+        }
         let stack = stack_of(sample);
-        let fp = Address::new(frame.regs.fp()?);
+        let fp = Address::new(frame.regs.fp().ok_or(Reason::Truncated)?);
         let word = |offset: i32| {
             let at = fp.wrapping_add_signed(offset.into());
-            stack.word(frame.regs.machine(), at)
+            stack
+                .word(frame.regs.machine(), at)
+                .ok_or(Reason::Truncated)
         };
         let facts = &self.jvm.unexported;
-        let bcp = match frame.address {
-            FrameAddress::Instruction(at) if self.executes_bytecode_at(at) => {
-                frame.regs.get(BCP_REGISTER)?
-            }
-            _ => word(facts.frame_bcp)?,
+        let method = word(facts.frame_method)?;
+        // The code of a bytecode has the address of its instruction in a register, until it calls or returns.
+        let interrupted = match frame.address {
+            FrameAddress::Instruction(at) => self.codelet_at(at),
+            FrameAddress::Return(_) => None,
         };
-        Some(InterpreterFrame {
-            method: MethodPointer(Address::new(word(facts.frame_method)?)),
-            bcp: Address::new(bcp),
-        })
+        let register = interrupted
+            .filter(|codelet| codelet.bytecode.is_some())
+            .and_then(|_| frame.regs.get(BCP_REGISTER));
+        let in_register = register.and_then(|bcp| executed(method, bcp).ok());
+        match in_register {
+            Some(known) => Ok(known),
+            None => executed(method, word(facts.frame_bcp)?),
+        }
     }
 }
 
@@ -302,9 +351,10 @@ impl VmCompiler for HotSpotVm {
             };
             self.code.borrow_mut().is_call(&blob, address, &memory)
         };
-        let frames = match is_entry {
-            true => CodeFrames::Entry,
-            false => blob.frames(&memory),
+        let frames = match self.entry_state(&blob, frame, &memory) {
+            _ if is_entry => CodeFrames::Entry,
+            Some(state) => CodeFrames::Entered(state),
+            None => blob.frames(&memory),
         };
         unwinding::rule(frames, frame, stack_of(sample), &mut returns_to_java)
     }

@@ -1,7 +1,9 @@
 //! How is a frame of HotSpot's code left?
 
+mod entry;
 mod leaf;
 
+pub(super) use entry::EntryState;
 use leaf::FrameState;
 pub(super) use leaf::Prologue;
 use varid_model::{Address, FrameAddress, Machine};
@@ -11,6 +13,8 @@ use varid_unwind::{
 
 /// Bytes from the frame pointer of an interpreter frame to the word with the sender's stack pointer.
 const SENDER_SP: i64 = -8;
+/// DWARF number of r13, which has the sender's stack pointer while a method is entered.
+const SENDER_REGISTER: u16 = 13;
 /// The most words that a routine without a frame has pushed: those of the string comparison and of C1's array copy.
 const MAX_PUSHED: u64 = 9;
 /// The most bytes between the stack pointer and the frame pointer of a routine that keeps one.
@@ -28,6 +32,8 @@ pub(super) enum CodeFrames<'c> {
     },
     /// Of the interpreter.
     Interpreter,
+    /// Of the interpreter while it enters a method.
+    Entered(EntryState),
     /// Of the call from native code into Java code.
     Entry,
     /// Of a routine that has none, or one that its frame pointer leads to.
@@ -59,6 +65,15 @@ pub(super) fn rule(
             FrameState::Called => fixed(1, &[]),
         }),
         CodeFrames::Interpreter => Some(linked(frame, CallerSp::InWord(SENDER_SP))),
+        CodeFrames::Entered(EntryState::Called) => {
+            Some(LinkedFrame::not_made(machine, SENDER_REGISTER).rule(frame.lookup()))
+        }
+        CodeFrames::Entered(EntryState::Popped) => None,
+        CodeFrames::Entered(EntryState::Linked) => {
+            let sender = frame.regs.fp()?.wrapping_add_signed(SENDER_SP);
+            let is_pushed = frame.sp.get() <= sender;
+            is_pushed.then(|| linked(frame, CallerSp::InWord(SENDER_SP)))
+        }
         CodeFrames::Entry => Some(linked(frame, CallerSp::BehindReturn)),
         CodeFrames::Routine => {
             let (sp, fp) = (frame.sp, Address::new(frame.regs.fp()?));
