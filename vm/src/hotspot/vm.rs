@@ -160,6 +160,12 @@ impl HotSpotVm {
         memory: &dyn Memory,
     ) -> Result<JavaFrame, Reason> {
         let mut code = self.code.borrow_mut();
+        if self.entry_state(blob, frame, memory).is_some() {
+            let method = frame.regs.get(METHOD_REGISTER).ok_or(Reason::TornFrames)?;
+            return code
+                .entered(MethodPointer(Address::new(method)), memory)
+                .map_err(|_| Reason::TornFrames);
+        }
         let mut executed = |method: u64, bcp: u64| {
             let place = InterpreterFrame {
                 method: MethodPointer(Address::new(method)),
@@ -168,12 +174,6 @@ impl HotSpotVm {
             code.interpreted(place, memory)
                 .map_err(|_| Reason::TornFrames)
         };
-        if self.entry_state(blob, frame, memory).is_some() {
-            let method = frame.regs.get(METHOD_REGISTER).ok_or(Reason::TornFrames)?;
-            return code
-                .entered(MethodPointer(Address::new(method)), memory)
-                .map_err(|_| Reason::TornFrames);
-        }
         let stack = stack_of(sample);
         let fp = Address::new(frame.regs.fp().ok_or(Reason::Truncated)?);
         let word = |offset: i32| {
