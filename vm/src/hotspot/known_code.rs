@@ -4,8 +4,8 @@ use super::jvm::Jvm;
 use super::layout::EntryPoints;
 use super::member::Member;
 use super::methods::{
-    BlobKind, CodeBlob, CodeKey, CompiledCode, InterpreterFrame, JavaCode, JavaFrame, MethodError,
-    MethodPointer, NamingLayout, Precision,
+    BlobKind, CodeBlob, CodeKey, CompiledCode, JavaCode, JavaMethod, MethodError, MethodPointer,
+    NamingLayout, Precision,
 };
 use super::unwinding::{CodeFrames, Prologue};
 use std::cell::OnceCell;
@@ -24,11 +24,22 @@ const MAX_BLOBS: usize = 1 << 14;
 #[derive(Debug)]
 pub(super) struct KnownCode {
     java: JavaCode,
-    /// By address. Code is freed and its memory reused, so that this holds for a batch of samples.
-    current: HashMap<Address, Result<Rc<KnownBlob>, MethodError>>,
-    /// What was read last, by the address of its first byte.
-    last: BTreeMap<Address, Rc<KnownBlob>>,
+    /// What is known of the process until the end of the batch of samples: code is freed, classes are unloaded, and their memory is reused.
+    current: Current,
+    /// The code that was read last, by the address of its first byte.
+    last: Blobs,
     blobs: HashMap<BlobKey, Rc<KnownBlob>>,
+}
+
+/// Code blobs by the address of their first byte.
+type Blobs = BTreeMap<Address, Rc<KnownBlob>>;
+
+#[derive(Debug, Default)]
+struct Current {
+    blobs: Blobs,
+    /// Addresses that no blob has.
+    unknown: HashMap<Address, MethodError>,
+    methods: HashMap<MethodPointer, Rc<JavaMethod>>,
 }
 
 /// Identifies code: by its compilation, or by where it is if it is never freed.
@@ -56,15 +67,16 @@ impl KnownCode {
     pub(super) fn new(jvm: Jvm, naming: NamingLayout) -> Self {
         Self {
             java: JavaCode::new(jvm, naming),
-            current: HashMap::new(),
-            last: BTreeMap::new(),
+            current: Current::default(),
+            last: Blobs::new(),
             blobs: HashMap::new(),
         }
     }
 
-    /// Forgets which code is at which address now.
+    /// Forgets what may be another's by the next batch of samples.
     pub(super) fn end_batch(&mut self) {
-        self.current.clear();
+        let current = std::mem::take(&mut self.current);
+        self.last.extend(current.blobs);
         if self.blobs.len() > MAX_BLOBS {
             self.blobs.clear();
             self.last.clear();
@@ -77,26 +89,27 @@ impl KnownCode {
         address: Address,
         memory: &dyn Memory,
     ) -> Result<Rc<KnownBlob>, MethodError> {
-        if let Some(known) = self.current.get(&address) {
-            return known.clone();
+        if let Some(known) = blob_in(&self.current.blobs, address) {
+            return Ok(known);
+        }
+        if let Some(error) = self.current.unknown.get(&address) {
+            return Err(error.clone());
         }
         let found = match self.read(address, memory) {
             // The process has ended, and its last samples are read now.
-            Err(error @ MethodError::Memory { .. }) => self.last_at(address).ok_or(error),
+            Err(error @ MethodError::Memory { .. }) => blob_in(&self.last, address).ok_or(error),
             other => other,
         };
-        if let Ok(blob) = &found {
-            self.last.insert(blob.blob.memory.start, Rc::clone(blob));
+        match &found {
+            Ok(blob) => {
+                let start = blob.blob.memory.start;
+                self.current.blobs.insert(start, Rc::clone(blob));
+            }
+            Err(error) => {
+                self.current.unknown.insert(address, error.clone());
+            }
         }
-        self.current.insert(address, found.clone());
         found
-    }
-
-    /// Returns the blob that had an address when it was read last.
-    fn last_at(&self, address: Address) -> Option<Rc<KnownBlob>> {
-        let (_, blob) = self.last.range(..=address).next_back()?;
-        let has_address = blob.blob.memory.contains(&address);
-        has_address.then(|| Rc::clone(blob))
     }
 
     fn read(
@@ -128,25 +141,18 @@ impl KnownCode {
         self.java.compiled(key, memory)
     }
 
-    /// Returns what an interpreter frame executes.
-    pub(super) fn interpreted(
+    /// Returns the method that a pointer leads to.
+    pub(super) fn method(
         &mut self,
-        frame: InterpreterFrame,
+        pointer: MethodPointer,
         memory: &dyn Memory,
-    ) -> Result<JavaFrame, MethodError> {
-        self.java.interpreted(frame, memory)
-    }
-
-    /// Returns what a frame of the interpreter executes that is entering a method.
-    pub(super) fn entered(
-        &mut self,
-        method: MethodPointer,
-        memory: &dyn Memory,
-    ) -> Result<JavaFrame, MethodError> {
-        Ok(JavaFrame {
-            method: Ok(self.java.method(method, memory)?),
-            bci: None,
-        })
+    ) -> Result<Rc<JavaMethod>, MethodError> {
+        if let Some(known) = self.current.methods.get(&pointer) {
+            return Ok(Rc::clone(known));
+        }
+        let method = self.java.method(pointer, memory)?;
+        self.current.methods.insert(pointer, Rc::clone(&method));
+        Ok(method)
     }
 
     /// Returns true if a call of Java code returns to an address of a blob.
@@ -239,6 +245,13 @@ impl KnownBlob {
             }
         })
     }
+}
+
+/// Returns the blob that has an address.
+fn blob_in(blobs: &Blobs, address: Address) -> Option<Rc<KnownBlob>> {
+    let (_, blob) = blobs.range(..=address).next_back()?;
+    let has_address = blob.blob.memory.contains(&address);
+    has_address.then(|| Rc::clone(blob))
 }
 
 /// Reads a signed number of a structure.

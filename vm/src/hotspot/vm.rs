@@ -7,7 +7,7 @@ use super::interpreter::Codelet;
 use super::jvm::Jvm;
 use super::known_code::{KnownBlob, KnownCode};
 use super::methods::{
-    BlobKind, CompiledFrameLayout, InterpreterFrame, JavaFrame, MethodPointer, NamingLayout,
+    Bci, BlobKind, CompiledFrameLayout, JavaMethod, MethodError, MethodPointer, NamingLayout,
     Precision as CodePrecision,
 };
 use super::named_methods::NamedMethods;
@@ -118,10 +118,9 @@ impl HotSpotVm {
         let memory = ForeignMemory::new(process.pid);
         let mut precision = Precision::Exact;
         let mut named = self.named.borrow_mut();
-        let mut managed = |java: &JavaFrame| {
-            let method = java.method.as_ref().map_err(|_| unknown_method(process))?;
-            let bci = java.bci.map_or(0, |bci| u32::from(bci.get()));
-            Ok(at_method(frame, named.java(method), bci))
+        let mut managed = |method: &Rc<JavaMethod>, bci: Option<Bci>| {
+            let bci = bci.map_or(0, |bci| u32::from(bci.get()));
+            at_method(frame, named.java(method), bci)
         };
         let frames = match blob.kind() {
             BlobKind::Compiled | BlobKind::NativeWrapper => {
@@ -136,11 +135,16 @@ impl HotSpotVm {
                 if frame.address.is_instruction() && found.precision != CodePrecision::Exact {
                     precision = Precision::Approximate;
                 }
-                found.frames.iter().map(managed).collect::<Result<_, _>>()?
+                let methods = found.frames.iter().map(|java| {
+                    let method = java.method.as_ref();
+                    let method = method.map_err(|_| unknown_method(process))?;
+                    Ok(managed(method, java.bci))
+                });
+                methods.collect::<Result<_, _>>()?
             }
             BlobKind::Interpreter => {
-                let java = self.interpreted(blob, frame, sample, &memory)?;
-                vec![managed(&java)?]
+                let (method, bci) = self.interpreted(blob, frame, sample, &memory)?;
+                vec![managed(&method, bci)]
             }
             _ if frame.address.is_instruction() => {
                 let name = blob.name(frame.lookup(), &self.jvm);
@@ -151,39 +155,35 @@ impl HotSpotVm {
         Ok(FrameMethods { frames, precision })
     }
 
-    /// Returns what a frame of the interpreter executes.
+    /// Returns the method that a frame of the interpreter executes, and its instruction. None: it is being entered, or native.
     fn interpreted(
         &self,
         blob: &KnownBlob,
         frame: &NativeFrame,
         sample: &CapturedSample,
         memory: &dyn Memory,
-    ) -> Result<JavaFrame, Reason> {
-        let mut code = self.code.borrow_mut();
-        if self.entry_state(blob, frame, memory).is_some() {
-            let method = frame.regs.get(METHOD_REGISTER).ok_or(Reason::TornFrames)?;
-            return code
-                .entered(MethodPointer(Address::new(method)), memory)
-                .map_err(|_| Reason::TornFrames);
-        }
-        let mut executed = |method: u64, bcp: u64| {
-            let place = InterpreterFrame {
-                method: MethodPointer(Address::new(method)),
-                bcp: Address::new(bcp),
-            };
-            code.interpreted(place, memory)
-                .map_err(|_| Reason::TornFrames)
+    ) -> Result<(Rc<JavaMethod>, Option<Bci>), Reason> {
+        let mut method_at = |pointer: u64| {
+            let pointer = MethodPointer(Address::new(pointer));
+            let method = self.code.borrow_mut().method(pointer, memory);
+            method.map_err(|error| match error {
+                MethodError::Memory { .. } => Reason::VmGone,
+                _ => Reason::TornFrames,
+            })
         };
+        if self.entry_state(blob, frame, memory).is_some() {
+            let pointer = frame.regs.get(METHOD_REGISTER).ok_or(Reason::TornFrames)?;
+            return Ok((method_at(pointer)?, None));
+        }
         let stack = stack_of(sample);
         let fp = Address::new(frame.regs.fp().ok_or(Reason::Truncated)?);
         let word = |offset: i32| {
             let at = fp.wrapping_add_signed(offset.into());
-            stack
-                .word(frame.regs.machine(), at)
-                .ok_or(Reason::Truncated)
+            let word = stack.word(frame.regs.machine(), at);
+            word.ok_or(Reason::Truncated)
         };
         let facts = &self.jvm.unexported;
-        let method = word(facts.frame_method)?;
+        let method = method_at(word(facts.frame_method)?)?;
         // The code of a bytecode has the address of its instruction in a register, until it calls or returns.
         let interrupted = match frame.address {
             FrameAddress::Instruction(at) => self.codelet_at(at),
@@ -192,10 +192,14 @@ impl HotSpotVm {
         let register = interrupted
             .filter(|codelet| codelet.bytecode.is_some())
             .and_then(|_| frame.regs.get(BCP_REGISTER));
-        let in_register = register.and_then(|bcp| executed(method, bcp).ok());
-        match in_register {
-            Some(known) => Ok(known),
-            None => executed(method, word(facts.frame_bcp)?),
+        let bci = match register.and_then(|bcp| method.bci(Address::new(bcp))) {
+            Some(bci) => Some(bci),
+            None => method.bci(Address::new(word(facts.frame_bcp)?)),
+        };
+        // A native method has no instructions.
+        match bci.is_some() || method.bytecode.is_empty() {
+            true => Ok((method, bci)),
+            false => Err(Reason::TornFrames),
         }
     }
 }
