@@ -7,7 +7,7 @@ use super::methods::{
     BlobKind, CodeBlob, CodeKey, CompiledCode, JavaCode, JavaMethod, MethodError, MethodPointer,
     NamingLayout, Precision,
 };
-use super::unwinding::{CodeFrames, Prologue};
+use super::unwinding::{CodeAt, CodeFrames, Prologue};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -221,7 +221,18 @@ impl KnownBlob {
                     },
                 }
             }
-            _ => CodeFrames::Routine,
+            (BlobKind::Adapter | BlobKind::VtableStub | BlobKind::MethodHandle, _) => {
+                CodeFrames::Passed
+            }
+            _ => CodeFrames::Routines(self.code_at(memory)),
+        }
+    }
+
+    /// Returns its instructions at their address.
+    pub(super) fn code_at(&self, memory: &dyn Memory) -> CodeAt<'_> {
+        CodeAt {
+            start: self.blob.code.start,
+            bytes: self.code(memory),
         }
     }
 

@@ -11,7 +11,7 @@ use super::methods::{
     Precision as CodePrecision,
 };
 use super::named_methods::NamedMethods;
-use super::unwinding::{self, CodeFrames, EntryState};
+use super::unwinding::{self, Calls, CodeFrames, EntryState};
 use crate::seam::stack_copy::stack_of;
 use crate::seam::{
     CodeChange, CodeKind, FrameMethods, ManagedStack, MergeOrder, Method, Methods, Refreshed,
@@ -166,10 +166,12 @@ impl HotSpotVm {
         let mut method_at = |pointer: u64| {
             let pointer = MethodPointer(Address::new(pointer));
             let method = self.code.borrow_mut().method(pointer, memory);
-            method.map_err(|error| match error {
-                MethodError::Memory { .. } => Reason::VmGone,
-                _ => Reason::TornFrames,
-            })
+            method
+                .inspect_err(|error| eprintln!("DBG method {pointer:?} {error}"))
+                .map_err(|error| match error {
+                    MethodError::Memory { .. } => Reason::VmGone,
+                    _ => Reason::TornFrames,
+                })
         };
         if self.entry_state(blob, frame, memory).is_some() {
             let pointer = frame.regs.get(METHOD_REGISTER).ok_or(Reason::TornFrames)?;
@@ -199,8 +201,43 @@ impl HotSpotVm {
         // A native method has no instructions.
         match bci.is_some() || method.bytecode.is_empty() {
             true => Ok((method, bci)),
-            false => Err(Reason::TornFrames),
+            false => {
+                eprintln!(
+                    "DBG bci {} {:x?} {:x?} {:x?}",
+                    method.symbol(),
+                    frame,
+                    method.bytecode,
+                    word(facts.frame_bcp)
+                );
+                Err(Reason::TornFrames)
+            }
         }
+    }
+}
+
+/// The calls in a process's code.
+struct ProcessCalls<'p> {
+    vm: &'p HotSpotVm,
+    process: &'p Process,
+}
+
+impl ProcessCalls<'_> {
+    fn blob_before(&self, returns: Address) -> Option<Rc<KnownBlob>> {
+        let call = FrameAddress::Return(returns).lookup();
+        self.vm.generated_at(call, self.process)?.ok()
+    }
+}
+
+impl Calls for ProcessCalls<'_> {
+    fn called(&mut self, returns: Address) -> Option<Address> {
+        let memory = ForeignMemory::new(self.process.pid);
+        self.blob_before(returns)?.code_at(&memory).called(returns)
+    }
+
+    fn returns_to_java(&mut self, address: Address) -> bool {
+        let memory = ForeignMemory::new(self.process.pid);
+        let blob = self.blob_before(address);
+        blob.is_some_and(|blob| self.vm.code.borrow_mut().is_call(&blob, address, &memory))
     }
 }
 
@@ -348,19 +385,15 @@ impl VmCompiler for HotSpotVm {
         let blob = self.generated_at(frame.lookup(), process)?.ok()?;
         let memory = ForeignMemory::new(process.pid);
         let is_entry = frame.address == FrameAddress::Return(self.jvm.call_stub_return);
-        let mut returns_to_java = |address: Address| {
-            let code = self.generated_at(FrameAddress::Return(address).lookup(), process);
-            let Some(Ok(blob)) = code else {
-                return false;
-            };
-            self.code.borrow_mut().is_call(&blob, address, &memory)
-        };
         let frames = match self.entry_state(&blob, frame, &memory) {
             _ if is_entry => CodeFrames::Entry,
             Some(state) => CodeFrames::Entered(state),
             None => blob.frames(&memory),
         };
-        unwinding::rule(frames, frame, stack_of(sample), &mut returns_to_java)
+        let mut calls = ProcessCalls { vm: self, process };
+        let rule = unwinding::rule(frames, frame, stack_of(sample), &mut calls);
+        // No convention holds for this code.
+        Some(rule.unwrap_or(CodeRule::NoCode))
     }
 
     fn native_frame(
