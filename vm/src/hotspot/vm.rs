@@ -166,12 +166,10 @@ impl HotSpotVm {
         let mut method_at = |pointer: u64| {
             let pointer = MethodPointer(Address::new(pointer));
             let method = self.code.borrow_mut().method(pointer, memory);
-            method
-                .inspect_err(|error| eprintln!("DBG method {pointer:?} {error}"))
-                .map_err(|error| match error {
-                    MethodError::Memory { .. } => Reason::VmGone,
-                    _ => Reason::TornFrames,
-                })
+            method.map_err(|error| match error {
+                MethodError::Memory { .. } => Reason::VmGone,
+                _ => Reason::TornFrames,
+            })
         };
         if self.entry_state(blob, frame, memory).is_some() {
             let pointer = frame.regs.get(METHOD_REGISTER).ok_or(Reason::TornFrames)?;
@@ -201,16 +199,7 @@ impl HotSpotVm {
         // A native method has no instructions.
         match bci.is_some() || method.bytecode.is_empty() {
             true => Ok((method, bci)),
-            false => {
-                eprintln!(
-                    "DBG bci {} {:x?} {:x?} {:x?}",
-                    method.symbol(),
-                    frame,
-                    method.bytecode,
-                    word(facts.frame_bcp)
-                );
-                Err(Reason::TornFrames)
-            }
+            false => Err(Reason::TornFrames),
         }
     }
 }

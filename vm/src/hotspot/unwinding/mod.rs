@@ -10,7 +10,8 @@ pub(super) use leaf::Prologue;
 pub(super) use routine::CodeAt;
 use varid_model::{Address, FrameAddress, Machine};
 use varid_unwind::{
-    CallerSp, CodeRule, FixedFrame, LinkedFrame, NativeFrame, SavedRegister, StackSlice, UnwindInfo,
+    CallerSp, CodeRule, FixedFrame, LinkedFrame, NativeFrame, SavedRegister, StackSlice,
+    UnwindInfo, WordAt,
 };
 
 /// Bytes from the frame pointer of an interpreter frame to the word with the sender's stack pointer.
@@ -77,9 +78,23 @@ pub(super) fn rule(
         }),
         CodeFrames::Interpreter => Some(linked(frame, CallerSp::InWord(SENDER_SP))),
         CodeFrames::Entered(EntryState::Called) => {
-            Some(LinkedFrame::not_made(machine, SENDER_REGISTER).rule(frame.lookup()))
+            let returns = WordAt {
+                register: machine.sp(),
+                offset: 0,
+            };
+            Some(not_made(frame, returns))
         }
-        CodeFrames::Entered(EntryState::Popped) => None,
+        CodeFrames::Entered(EntryState::Popped) => {
+            // It is still there if the method has no local variables beside its parameters.
+            let returns = WordAt {
+                register: SENDER_REGISTER,
+                offset: i64::from(word).wrapping_neg(),
+            };
+            let sender = Address::new(frame.regs.get(SENDER_REGISTER)?);
+            let address = stack.word(machine, sender.wrapping_add_signed(returns.offset))?;
+            let is_there = calls.returns_to_java(Address::new(address));
+            is_there.then(|| not_made(frame, returns))
+        }
         CodeFrames::Entered(EntryState::Linked) => {
             let sender = frame.regs.fp()?.wrapping_add_signed(SENDER_SP);
             let is_pushed = frame.sp.get() <= sender;
@@ -118,6 +133,11 @@ pub(super) fn rule(
             calls.returns_to_java(returns).then(|| fixed(1, &[]))
         }
     }
+}
+
+fn not_made(frame: &NativeFrame, returns: WordAt) -> CodeRule {
+    let machine = frame.regs.machine();
+    LinkedFrame::not_made(machine, SENDER_REGISTER, returns).rule(frame.lookup())
 }
 
 fn linked(frame: &NativeFrame, caller_sp: CallerSp) -> CodeRule {

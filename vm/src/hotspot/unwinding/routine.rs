@@ -1,9 +1,11 @@
 //! How much has a routine in assembly pushed, and what does a call call? The VM describes neither.
 
+#[cfg(target_arch = "x86_64")]
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use std::ops::Range;
 use varid_model::Address;
 
+#[cfg(target_arch = "x86_64")]
 /// The most bytes of a routine. The longest, of encryption, have some thousand.
 const MAX_ROUTINE: u64 = 1 << 15;
 /// The longest call: `mov $address,%r10; call *%r10`.
@@ -44,6 +46,14 @@ impl CodeAt<'_> {
 
     /// Returns how far below its return address the stack pointer is, in bytes, when a routine that starts at `entry` has come to `at`. None
     /// if that is not known.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(super) fn pushed(self, _entry: Address, _at: Address) -> Option<u64> {
+        None
+    }
+
+    /// Returns how far below its return address the stack pointer is, in bytes, when a routine that starts at `entry` has come to `at`. None
+    /// if that is not known.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn pushed(self, entry: Address, at: Address) -> Option<u64> {
         let offset = usize::try_from(entry.offset_from(self.start)?).ok()?;
         at.offset_from(entry).filter(|size| *size < MAX_ROUTINE)?;
@@ -82,6 +92,7 @@ impl CodeAt<'_> {
 /// `push %rbp; mov %rsp,%rbp`.
 const ENTER: [u8; 4] = [0x55, 0x48, 0x8b, 0xec];
 
+#[cfg(target_arch = "x86_64")]
 /// Returns by how much an instruction changes the stack pointer. None if it sets it to something else.
 fn change(instruction: &Instruction) -> Option<i64> {
     if matches!(
@@ -141,6 +152,7 @@ mod tests {
         }
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[test]
     fn what_is_pushed_is_counted() {
         let routine = [
