@@ -210,6 +210,9 @@ impl KnownBlob {
     pub(super) fn frames(&self, memory: &dyn Memory) -> CodeFrames<'_> {
         match (self.blob.kind, self.words) {
             (BlobKind::Interpreter, _) => CodeFrames::Interpreter,
+            (BlobKind::Runtime, _) if self.code_at(memory).is_linked() => {
+                CodeFrames::Stub(self.code_at(memory))
+            }
             (BlobKind::Compiled | BlobKind::NativeWrapper | BlobKind::Runtime, Some(words)) => {
                 CodeFrames::Fixed {
                     words,

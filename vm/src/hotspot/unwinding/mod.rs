@@ -39,6 +39,8 @@ pub(super) enum CodeFrames<'c> {
     Entry,
     /// Of routines with this code. They have none, or one that its frame pointer leads to.
     Routines(CodeAt<'c>),
+    /// Of a stub with this code, which keeps a frame pointer from its first instructions on.
+    Stub(CodeAt<'c>),
     /// Of code that jumps on to the method that is called. It has none.
     Passed,
 }
@@ -109,15 +111,10 @@ pub(super) fn rule(
             let mut entry = |place: Address| {
                 let returns = stack.word(machine, place).map(Address::new)?;
                 let called = calls.called(returns)?;
-                let is_of_it = code.addresses().contains(&called) && called <= at;
-                is_of_it.then_some(called)
+                code.addresses().contains(&called).then_some(called)
             };
             let fp = Address::new(frame.regs.fp()?);
-            let linked_from = (frame.sp <= fp).then(|| entry(fp.wrapping_add(word.into())));
-            if linked_from
-                .flatten()
-                .is_some_and(|entry| code.is_linked(entry, at))
-            {
+            if frame.sp <= fp && entry(fp.wrapping_add(word.into())).is_some() {
                 return Some(linked(frame, CallerSp::BehindReturn));
             }
             let mut pushed = 0..=MAX_PUSHED;
@@ -127,6 +124,14 @@ pub(super) fn rule(
                 entry.is_some_and(|entry| code.pushed(entry, at) == Some(pushed))
             })?;
             Some(fixed(pushed as u32 + 1, &[]))
+        }
+        CodeFrames::Stub(code) => {
+            let offset = frame.lookup().offset_from(code.start)?;
+            match offset {
+                0 => Some(fixed(1, &[])),
+                1..4 if frame.address.is_instruction() => Some(fixed(2, &[saved_fp(machine, 2)])),
+                _ => Some(linked(frame, CallerSp::BehindReturn)),
+            }
         }
         CodeFrames::Passed => {
             let returns = Address::new(stack.word(machine, frame.sp)?);

@@ -75,17 +75,9 @@ impl CodeAt<'_> {
         (decoder.ip() == at.get()).then(|| u64::try_from(depth).ok())?
     }
 
-    /// Returns true if a routine that starts at `entry` has made a frame with a frame pointer when it comes to `at`.
-    pub(super) fn is_linked(self, entry: Address, at: Address) -> bool {
-        let offset = |address: Address| {
-            let offset = address.offset_from(self.start);
-            offset.and_then(|offset| usize::try_from(offset).ok())
-        };
-        let executed = offset(entry)
-            .zip(offset(at))
-            .and_then(|(from, to)| self.bytes.get(from..to));
-        let starts_with_it = |code: &[u8]| code.windows(4).take(64).any(|four| four == ENTER);
-        executed.is_some_and(starts_with_it)
+    /// Returns true if it makes a frame with a frame pointer at once.
+    pub(in super::super) fn is_linked(self) -> bool {
+        self.bytes.starts_with(&ENTER)
     }
 }
 
