@@ -358,7 +358,7 @@ impl VmCompiler for HotSpotVm {
     }
 
     fn change(&self) -> CodeChange {
-        CodeChange::None
+        CodeChange::Replaced
     }
 
     fn may_be_in(&self, _path: &Path) -> bool {
