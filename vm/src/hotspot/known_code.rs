@@ -12,11 +12,15 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 use varid_model::{Address, FrameAddress};
 use varid_tunnel::Memory;
 
 /// The most bytes of a blob's code that are read to see how its frames are made.
 const MAX_CODE: u64 = 1 << 20;
+/// How long it is believed that code and methods are still where they were. It takes the VM a second or more to free code and to use its
+/// memory again.
+const BELIEVED: Duration = Duration::from_millis(50);
 /// The most blobs that are kept.
 const MAX_BLOBS: usize = 1 << 14;
 
@@ -24,7 +28,7 @@ const MAX_BLOBS: usize = 1 << 14;
 #[derive(Debug)]
 pub(super) struct KnownCode {
     java: JavaCode,
-    /// What is known of the process until the end of the batch of samples: code is freed, classes are unloaded, and their memory is reused.
+    /// What is known of the process for a while: code is freed, classes are unloaded, and their memory is reused.
     current: Current,
     /// The code that was read last, by the address of its first byte.
     last: Blobs,
@@ -34,12 +38,24 @@ pub(super) struct KnownCode {
 /// Code blobs by the address of their first byte.
 type Blobs = BTreeMap<Address, Rc<KnownBlob>>;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Current {
+    since: Instant,
     blobs: Blobs,
     /// Addresses that no blob has.
     unknown: HashMap<Address, MethodError>,
     methods: HashMap<MethodPointer, Rc<JavaMethod>>,
+}
+
+impl Default for Current {
+    fn default() -> Self {
+        Self {
+            since: Instant::now(),
+            blobs: Blobs::new(),
+            unknown: HashMap::new(),
+            methods: HashMap::new(),
+        }
+    }
 }
 
 /// Identifies code: by its compilation, or by where it is if it is never freed.
@@ -75,6 +91,9 @@ impl KnownCode {
 
     /// Forgets what may be another's by the next batch of samples.
     pub(super) fn end_batch(&mut self) {
+        if self.current.since.elapsed() < BELIEVED {
+            return;
+        }
         let current = std::mem::take(&mut self.current);
         self.last.extend(current.blobs);
         if self.blobs.len() > MAX_BLOBS {
