@@ -23,13 +23,10 @@ mod fields;
 mod flags;
 mod interpreter;
 mod jvm;
-mod known_code;
 mod layout;
 mod library;
 mod member;
 mod memory;
-pub mod methods;
-mod named_methods;
 mod process;
 mod shown;
 mod tables;
@@ -37,16 +34,13 @@ mod tables;
 mod tests;
 mod threads;
 mod unexported;
-mod unwinding;
 mod version;
-mod vm;
 
 pub use error::JvmError;
 pub use jvm::Jvm;
 pub(crate) use library::LoadedLibrary;
 
 use crate::seam::{Found, ProcessReport, SelfDescription, VmKind};
-use methods::NamingLayout;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::Machine;
@@ -80,6 +74,31 @@ impl VmKind for HotSpot {
             Err(JvmError::NotStarted(_)) => Found::NotYet,
             Ok(_) | Err(_) => Found::No,
         }
+    }
+
+    fn examine_process(&self, process: &Process) -> Option<ProcessReport> {
+        let (mapped, image) = process::library_in(process)?;
+        let vm = match process::describe(process, mapped, image) {
+            Ok(jvm) => SelfDescription::Complete(jvm.to_string()),
+            Err(error @ JvmError::NotStarted(_)) => SelfDescription::NotStarted(error.to_string()),
+            Err(error) => SelfDescription::Refused(error.to_string()),
+        };
+        Some(ProcessReport {
+            library: image.path.clone(),
+            vm,
+        })
+    }
+}
+
+impl Jvm {
+    /// Describes the HotSpot of a process. None if it has loaded none.
+    ///
+    /// # Errors
+    ///
+    /// The VM has not started, or something is missing or implausible.
+    pub fn of_process(process: &Process) -> Option<Result<Self, JvmError>> {
+        let (mapped, image) = process::library_in(process)?;
+        Some(process::describe(process, mapped, image))
     }
 
     fn examine_process(&self, process: &Process) -> Option<ProcessReport> {

@@ -10,11 +10,11 @@ use std::collections::HashSet;
 use varid_model::{Address, Tid};
 
 /// How often a list that changes is read again.
-const ATTEMPTS: usize = 5;
+const ATTEMPTS: usize = 3;
 /// The most threads of a list.
 const MAX_THREADS: u64 = 1 << 20;
 /// The most threads that are checked.
-const MAX_CHECKED: u64 = 32;
+const MAX_CHECKED: u64 = 16;
 
 /// What leads to the VM's threads.
 #[derive(Debug, Clone, Copy)]

@@ -13,9 +13,10 @@ mod code;
 mod metadata;
 mod threads;
 
+#[cfg(test)]
+pub(super) use code::{BlobCode, DeoptHandlers, EntryPoints, NmethodData};
 pub use code::{
-    BlobCode, CodeBlobLayout, CodeHeapLayout, CodeletLayout, DeoptHandlers, EntryPoints,
-    NmethodData, NmethodLayout, PcDescLayout, StubQueueLayout,
+    CodeBlobLayout, CodeHeapLayout, CodeletLayout, NmethodLayout, PcDescLayout, StubQueueLayout,
 };
 pub use metadata::MetadataLayout;
 pub use threads::{FrameLayout, ThreadLayout, ThreadListLayout};
