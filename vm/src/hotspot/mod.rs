@@ -1,7 +1,7 @@
 //! HotSpot, the VM of OpenJDK: described from outside by the tables that its library exports for debuggers (`gHotSpotVMStructs` and others).
 //!
-//! Its library is also recognised by its name, so that its code has the layer `vm`. Its frames are not walked yet: [`HotSpot`] finds no
-//! VM for the seam, and describes one for `varid doctor`.
+//! Its library is also recognised by its name, so that its code has the layer `vm`. The shim does not walk its frames: they are found by
+//! unwinding the copy of the stack.
 //!
 //! | question | file |
 //! |---|---|
@@ -16,6 +16,9 @@
 //! | are its threads those of the process | `threads` |
 //! | how is its memory read | `memory` |
 //! | how is it described in a line | `shown` |
+//! | what does attribution ask of it | `vm` |
+//! | which methods does its code execute | `methods`, and their pointers in a recording: `named_methods` |
+//! | which code was seen, and how is a frame of it left | `known_code`, `unwinding` |
 
 mod code_heaps;
 mod error;
@@ -23,10 +26,13 @@ mod fields;
 mod flags;
 mod interpreter;
 mod jvm;
+mod known_code;
 mod layout;
 mod library;
 mod member;
 mod memory;
+pub mod methods;
+mod named_methods;
 mod process;
 mod shown;
 mod tables;
@@ -34,13 +40,16 @@ mod tables;
 mod tests;
 mod threads;
 mod unexported;
+mod unwinding;
 mod version;
+mod vm;
 
 pub use error::JvmError;
 pub use jvm::Jvm;
 pub(crate) use library::LoadedLibrary;
 
 use crate::seam::{Found, ProcessReport, SelfDescription, VmKind};
+use methods::NamingLayout;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::Machine;
@@ -74,31 +83,6 @@ impl VmKind for HotSpot {
             Err(JvmError::NotStarted(_)) => Found::NotYet,
             Ok(_) | Err(_) => Found::No,
         }
-    }
-
-    fn examine_process(&self, process: &Process) -> Option<ProcessReport> {
-        let (mapped, image) = process::library_in(process)?;
-        let vm = match process::describe(process, mapped, image) {
-            Ok(jvm) => SelfDescription::Complete(jvm.to_string()),
-            Err(error @ JvmError::NotStarted(_)) => SelfDescription::NotStarted(error.to_string()),
-            Err(error) => SelfDescription::Refused(error.to_string()),
-        };
-        Some(ProcessReport {
-            library: image.path.clone(),
-            vm,
-        })
-    }
-}
-
-impl Jvm {
-    /// Describes the HotSpot of a process. None if it has loaded none.
-    ///
-    /// # Errors
-    ///
-    /// The VM has not started, or something is missing or implausible.
-    pub fn of_process(process: &Process) -> Option<Result<Self, JvmError>> {
-        let (mapped, image) = process::library_in(process)?;
-        Some(process::describe(process, mapped, image))
     }
 
     fn examine_process(&self, process: &Process) -> Option<ProcessReport> {

@@ -21,7 +21,7 @@ pub use code_kind::CodeKind;
 pub use kind::{
     Found, LayoutReport, LibraryReport, ProcessReport, SelfDescription, VmKind, VmKinds,
 };
-pub use method::{Method, Methods};
+pub use method::{Method, MethodInMemory, Methods};
 pub use sample::{FrameMethods, LeafMethod, ManagedStack, MergeOrder, Unwound};
 pub use vm::{
     Agent, CodeChange, Refreshed, Vm, VmAbout, VmChanges, VmCode, VmCompiler, VmFrames, VmMethods,
