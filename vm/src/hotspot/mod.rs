@@ -27,6 +27,7 @@ mod layout;
 mod library;
 mod member;
 mod memory;
+pub mod methods;
 mod process;
 mod shown;
 mod tables;
