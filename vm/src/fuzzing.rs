@@ -4,6 +4,7 @@ use crate::art::code_format::CodeFormat;
 use crate::art::code_info::CodeInfo;
 use crate::art::layout::{LibraryLayout, follow};
 use crate::art::oat_file::OatFile;
+pub use crate::hotspot::methods::fuzzing::HotSpotCode;
 use crate::hotspot::{Jvm, LoadedLibrary};
 use std::collections::HashSet;
 use std::ops::Range;

@@ -7,6 +7,7 @@ mod sessions;
 mod vm;
 
 use libraries::{INLINED, NAMES, compiled, gdb_list, jitdump, stripped};
+use made_up_code::MadeUpCode;
 use made_up_jvm::MadeUpJvm;
 use sessions::{contexts, old_counts, session};
 use std::path::Path;
@@ -177,6 +178,9 @@ fn main() -> Result {
     }
     for (name, tables, major) in [("jdk17", JDK_17, 17), ("jdk25", JDK_25, 25)] {
         save("jvm", name, &MadeUpJvm::new(tables, major).bytes)?;
+        let code = MadeUpCode::new(tables, major).bytes;
+        let version = [u8::from(major > 17)];
+        save("nmethod", name, &[&version[..], &code].concat())?;
     }
     save("contexts", "old", old_counts().as_bytes())?;
     save(

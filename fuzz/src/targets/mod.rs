@@ -18,6 +18,7 @@ mod jvm;
 mod kernel;
 mod layout;
 mod lines;
+mod nmethod;
 mod oat_file;
 mod perf_map;
 mod record;
@@ -32,7 +33,7 @@ mod walk;
 pub type Target = fn(&[u8]);
 
 /// Every target, by name. Its seeds are in `seeds/NAME`.
-pub const TARGETS: [(&str, Target); 27] = [
+pub const TARGETS: [(&str, Target); 28] = [
     ("calls", calls::fuzz),
     ("code_info", code_info::fuzz),
     ("compressed", compressed::fuzz),
@@ -51,6 +52,7 @@ pub const TARGETS: [(&str, Target); 27] = [
     ("kernel", kernel::fuzz),
     ("layout", layout::fuzz),
     ("lines", lines::fuzz),
+    ("nmethod", nmethod::fuzz),
     ("oat_file", oat_file::fuzz),
     ("perf_map", perf_map::fuzz),
     ("record", record::fuzz),
