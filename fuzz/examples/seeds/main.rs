@@ -19,7 +19,9 @@ use vm::{calls, control, record, tunnel, walk_areas, walk_art, walk_at_sp, walk_
 
 #[path = "../../../symbolizer/tests/it/containers.rs"]
 mod containers;
-#[allow(dead_code, reason = "tests change what they have made")]
+#[path = "../../../vm/src/hotspot/methods/tests/made_up_code.rs"]
+#[allow(dead_code, reason = "the tests use all of it")]
+mod made_up_code;
 #[path = "../../../vm/src/hotspot/tests/made_up.rs"]
 mod made_up_jvm;
 

@@ -124,7 +124,7 @@ impl RemapTable {
         }
         let part = self.part_of(method.layer)?;
         // A caller is looked up one byte behind its instruction, which may be the last one.
-        let size = u64::from(method.code_size).saturating_add(1);
+        let size = u64::from(method.code_size).saturating_add(1).max(SLOT_SIZE);
         let address = part.add(method.name.clone(), size, method.source.clone())?;
         self.in_memory.insert(Rc::clone(method), address);
         Some(address)

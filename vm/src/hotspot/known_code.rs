@@ -295,5 +295,5 @@ fn number(structure: Address, member: Member, memory: &dyn Memory) -> Option<i64
     memory.read(at.get(), bytes.get_mut(..size)?).ok()?;
     let unused = 64_u32.saturating_sub(member.width.bytes().saturating_mul(8));
     let value = i64::from_le_bytes(bytes);
-    Some(value.checked_shl(unused)?.checked_shr(unused)?)
+    value.checked_shl(unused)?.checked_shr(unused)
 }

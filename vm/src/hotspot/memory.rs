@@ -178,7 +178,7 @@ mod tests {
             let number = paged.number(WHAT, address, Width::Two).unwrap();
             assert_eq!(
                 number,
-                (at * 8 >> 8) & 0xff | ((at * 8 + 1) >> 8 & 0xff) << 8
+                ((at * 8) >> 8) & 0xff | ((((at * 8 + 1) >> 8) & 0xff) << 8)
             );
         }
         assert_eq!(counted.1.get(), 1);

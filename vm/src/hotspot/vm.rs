@@ -163,7 +163,7 @@ impl HotSpotVm {
         sample: &CapturedSample,
         memory: &dyn Memory,
     ) -> Result<(Rc<JavaMethod>, Option<Bci>), Reason> {
-        let mut method_at = |pointer: u64| {
+        let method_at = |pointer: u64| {
             let pointer = MethodPointer(Address::new(pointer));
             let method = self.code.borrow_mut().method(pointer, memory);
             method.map_err(|error| match error {

@@ -20,6 +20,8 @@ const MAX_WINDOWS: u32 = 1 << 10;
 const FREE: u8 = 0xff;
 /// The longest name of a blob in bytes. Names are read in pieces of this size.
 const MAX_NAME: usize = 128;
+/// Memory is readable or not by pages.
+const PAGE: u64 = 1 << 12;
 /// Names of methods' blobs, `nmethod::nmethod`.
 const COMPILED: &str = "nmethod";
 const NATIVE_WRAPPER: &str = "native nmethod";
@@ -106,6 +108,7 @@ impl CodeBlob {
         let heap = heap.ok_or(MethodError::NoCode(address))?;
         let block = block_at(heap, address, memory)?;
         let blob = Self::in_block(jvm, block, memory)?;
+        let blob = blob.ok_or(MethodError::NoCode(address))?;
         match blob.memory.contains(&address) {
             true => Ok(blob),
             false => Err(MethodError::NoCode(address)),
@@ -124,8 +127,8 @@ impl CodeBlob {
         }
     }
 
-    /// Reads the blob in a block.
-    fn in_block(jvm: &Jvm, block: Address, memory: &dyn Memory) -> Result<Self> {
+    /// Reads the blob in a block. None if the block is free.
+    fn in_block(jvm: &Jvm, block: Address, memory: &dyn Memory) -> Result<Option<Self>> {
         const BLOCK: &str = "a code blob";
         let (heap, layout) = (&jvm.layout.code_heap, &jvm.layout.code_blob);
         let (begin, end) = match layout.code {
@@ -137,7 +140,7 @@ impl CodeBlob {
         let size = header.saturating_add(blob_size);
         let copy = Structure::read(BLOCK, block, size, 1 << 12, memory)?;
         if copy.number(heap.block_used)? == 0 {
-            return Err(MethodError::NoCode(block));
+            return Ok(None);
         }
         let address = block.wrapping_add(header);
         let bytes = copy.bytes.get(header as usize..).unwrap_or_default();
@@ -151,12 +154,12 @@ impl CodeBlob {
             return Err(MethodError::implausible(BLOCK, code.start.get(), why));
         }
         let name = name_at(Address::new(blob.number(layout.name)?), memory)?;
-        Ok(Self {
+        Ok(Some(Self {
             memory: extent,
             code,
             kind: BlobKind::of(&name),
             name,
-        })
+        }))
     }
 }
 
@@ -214,9 +217,7 @@ fn name_at(address: Address, memory: &dyn Memory) -> Result<String> {
     }
     let most = MAX_NAME as u64;
     let read = |size| Structure::read(NAME, address, size, most, memory);
-    // Pages are readable or not.
-    let page = 1_u64 << 12;
-    let until_page = page.wrapping_sub(address.get() % page);
+    let until_page = PAGE.wrapping_sub(address.get() % PAGE);
     let copy = read(most).or_else(|_| read(until_page.min(most)))?;
     let end = copy.bytes.iter().position(|byte| *byte == 0);
     let Some(bytes) = copy.bytes.get(..end.unwrap_or(usize::MAX)) else {

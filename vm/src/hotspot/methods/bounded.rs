@@ -8,8 +8,8 @@ use std::hash::Hash;
 /// It has two generations. A value that is used is in the newer one. When that has half of the bytes, the older one is dropped.
 #[derive(Debug)]
 pub(super) struct BoundedMap<K, V> {
-    newer: HashMap<K, Sized<V>>,
-    older: HashMap<K, Sized<V>>,
+    newer: HashMap<K, Entry<V>>,
+    older: HashMap<K, Entry<V>>,
     /// Bytes of the newer generation.
     bytes: usize,
     /// The most bytes of a generation.
@@ -17,13 +17,13 @@ pub(super) struct BoundedMap<K, V> {
 }
 
 #[derive(Debug)]
-struct Sized<V> {
+struct Entry<V> {
     value: V,
     bytes: usize,
 }
 
 /// What a map takes for an entry beside the value, in bytes.
-const ENTRY: usize = 64;
+const OVERHEAD: usize = 64;
 
 impl<K: Eq + Hash + Clone, V: Clone> BoundedMap<K, V> {
     /// An empty map of values of at most `most` bytes in total.
@@ -43,23 +43,27 @@ impl<K: Eq + Hash + Clone, V: Clone> BoundedMap<K, V> {
         }
         let found = self.older.remove(key)?;
         let value = found.value.clone();
-        self.insert(key.clone(), found.value, found.bytes);
+        self.put(key.clone(), found);
         Some(value)
     }
 
     /// Adds a value of so many bytes. A value that is larger than a generation is not kept.
     pub(super) fn insert(&mut self, key: K, value: V, bytes: usize) {
-        let bytes = bytes.saturating_add(ENTRY);
+        let bytes = bytes.saturating_add(OVERHEAD);
         self.remove(&key);
-        if bytes > self.most {
-            return;
+        if bytes <= self.most {
+            self.put(key, Entry { value, bytes });
         }
+    }
+
+    fn put(&mut self, key: K, value: Entry<V>) {
+        let bytes = value.bytes;
         if self.bytes.saturating_add(bytes) > self.most {
             self.older = std::mem::take(&mut self.newer);
             self.bytes = 0;
         }
         self.bytes = self.bytes.saturating_add(bytes);
-        self.newer.insert(key, Sized { value, bytes });
+        self.newer.insert(key, value);
     }
 
     /// Removes a value.
@@ -77,7 +81,7 @@ mod tests {
 
     #[test]
     fn values_that_are_used_stay_and_the_size_is_bounded() {
-        let mut map = BoundedMap::new(20 * (ENTRY + 100));
+        let mut map = BoundedMap::new(20 * (OVERHEAD + 100));
         for key in 0..1000 {
             map.insert(key, key, 100);
             assert_eq!(map.get(&0), Some(0));

@@ -2,13 +2,13 @@
 
 use super::debug_info::DebugInfo;
 use super::error::{MethodError, Result};
-use super::frames::{Bci, CompiledScopes, MethodPointer};
+use super::frames::{CompiledScope, CompiledScopes, Precision};
+use super::ids::{Bci, CompileId, MethodPointer};
 use super::structure::Structure;
 use crate::hotspot::jvm::Jvm;
 use crate::hotspot::layout::{BlobCode, DeoptHandlers, NmethodData};
 use crate::hotspot::member::Member;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::Range;
 use varid_model::{Address, FrameAddress};
 use varid_tunnel::Memory;
@@ -17,16 +17,6 @@ use varid_tunnel::Memory;
 const MAX_DATA: u64 = 1 << 23;
 /// The most bytes of a code blob.
 const MAX_BLOB: u64 = 1 << 27;
-
-/// The number of a compilation, `nmethod::_compile_id`. The VM uses each number once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CompileId(pub u32);
-
-impl fmt::Display for CompileId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 impl CompileId {
     /// Reads the number of the compiled method that a blob has now.
@@ -72,6 +62,8 @@ pub enum CompiledEntry {
 pub struct CompiledFrameLayout {
     /// Its size in words, with the return address. None if it has none.
     pub words: Option<u32>,
+    /// The first instruction with a complete frame: those before it belong to the compiled method itself. None if that is not known.
+    pub complete: Option<Address>,
     /// Bytes from the stack pointer to the return address that deoptimisation has replaced by a handler.
     pub original_pc: u32,
     /// The handler of usual calls: the return address of a frame that is deoptimised. None if there is none.
@@ -133,6 +125,16 @@ impl CompiledMethod {
     ///
     /// Its debug information contradicts itself.
     pub fn scopes_at(&self, address: FrameAddress) -> Result<CompiledScopes, MethodError> {
+        if let FrameAddress::Instruction(pc) = address
+            && self.code.contains(&pc)
+            && self.frame.complete.is_some_and(|complete| pc < complete)
+        {
+            let method = self.method;
+            return Ok(CompiledScopes {
+                precision: Precision::Approximate,
+                scopes: vec![CompiledScope { method, bci: None }],
+            });
+        }
         self.debug_info
             .scopes_at(address, self.code.start, self.method)
     }
@@ -188,7 +190,8 @@ impl<'j> Header<'j> {
                 method_handle,
             } => (call, method_handle),
         };
-        let mut members = vec![base.size, base.frame_size, begin, end, call, method_handle];
+        let mut members = vec![base.size, base.frame_size, base.frame_complete];
+        members.extend([begin, end, call, method_handle]);
         members.extend([
             layout.method,
             layout.entry_bci,
@@ -250,12 +253,12 @@ impl<'j> Header<'j> {
     }
 
     fn code(&self) -> Result<Range<Address>> {
-        let from_blob = |offset| self.from_blob(offset);
+        let behind_blob = |offset| self.behind_blob(offset);
         let code = match self.jvm.layout.code_blob.code {
             BlobCode::Pointers { begin, end } => {
                 self.copy.pointer(begin)?..self.copy.pointer(end)?
             }
-            BlobCode::Offsets { begin, end } => from_blob(begin)?..from_blob(end)?,
+            BlobCode::Offsets { begin, end } => behind_blob(begin)?..behind_blob(end)?,
         };
         within(&self.extent()?, code, "the code of an nmethod")
     }
@@ -270,13 +273,18 @@ impl<'j> Header<'j> {
             DeoptHandlers::Offsets {
                 call,
                 method_handle,
-            } => [call, method_handle].map(|it| self.from_blob(it)).into(),
+            } => [call, method_handle].map(|it| self.behind_blob(it)).into(),
         };
         let extent = self.extent()?;
         let inside = |handler: &Address| extent.contains(handler);
         let words = self.copy.signed(layout.code_blob.frame_size)?;
+        let code = self.code()?;
+        let complete = self.copy.signed(layout.code_blob.frame_complete)?;
+        let complete = u64::try_from(complete).ok();
+        let complete = complete.map(|offset| code.start.wrapping_add(offset));
         Ok(CompiledFrameLayout {
             words: u32::try_from(words).ok().filter(|words| *words > 0),
+            complete: complete.filter(|complete| code.contains(complete)),
             original_pc: self.copy.number(layout.nmethod.orig_pc_offset)? as u32,
             deopt_call: Some(call?).filter(inside),
             deopt_method_handle: Some(method_handle?).filter(inside),
@@ -332,10 +340,10 @@ impl<'j> Header<'j> {
             } => {
                 let extent = self.extent()?;
                 let scopes = copy.pointer(scopes_data)?;
-                let pc_descs = self.from_blob(scopes_pcs)?;
-                let end = self.from_blob(scopes_pcs_end)?;
+                let pc_descs = self.behind_blob(scopes_pcs)?;
+                let end = self.behind_blob(scopes_pcs_end)?;
                 Ok(DataRanges {
-                    metadata: within(&extent, self.from_blob(metadata)?..scopes, DATA)?,
+                    metadata: within(&extent, self.behind_blob(metadata)?..scopes, DATA)?,
                     scopes: within(&extent, scopes..pc_descs, DATA)?,
                     pc_descs: within(&extent, pc_descs..end, DATA)?,
                 })
@@ -366,7 +374,7 @@ impl<'j> Header<'j> {
     }
 
     /// Returns the address that is so many bytes behind the blob's.
-    fn from_blob(&self, offset: Member) -> Result<Address> {
+    fn behind_blob(&self, offset: Member) -> Result<Address> {
         let offset = self.copy.signed(offset)?;
         Ok(self.copy.address.wrapping_add_signed(offset))
     }

@@ -1,7 +1,8 @@
 //! What does a code address of a compiled method execute?
 
 use super::error::{MethodError, Result};
-use super::frames::{Bci, CompiledScope, CompiledScopes, MethodPointer, Precision};
+use super::frames::{CompiledScope, CompiledScopes, Precision};
+use super::ids::{Bci, MethodPointer};
 use super::numbers::Numbers;
 use super::structure::Structure;
 use crate::hotspot::layout::PcDescLayout;

@@ -1,6 +1,6 @@
 //! Why is it not known which methods code executes?
 
-use super::compiled::CompileId;
+use super::ids::CompileId;
 use varid_model::Address;
 use varid_tunnel::TunnelError;
 

@@ -1,36 +1,9 @@
 //! What does a frame execute: a method, and an instruction of it?
 
 use super::error::MethodError;
+use super::ids::{Bci, MethodPointer};
 use super::java_method::JavaMethod;
-use std::fmt;
 use std::rc::Rc;
-use varid_model::Address;
-
-/// The index of an instruction in its method's bytecode, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Bci(u16);
-
-impl Bci {
-    /// An index.
-    pub const fn new(index: u16) -> Self {
-        Self(index)
-    }
-
-    /// Its number.
-    pub const fn get(self) -> u16 {
-        self.0
-    }
-}
-
-impl fmt::Display for Bci {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// The address of a `Method` of the VM. Another method can have it once its class is unloaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MethodPointer(pub Address);
 
 /// A method that compiled code executes, as its debug information has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,10 @@
 
 use super::blob::CodeBlob;
 use super::bounded::BoundedMap;
-use super::compiled::{CompileId, CompiledMethod};
+use super::compiled::CompiledMethod;
 use super::error::{MethodError, Result};
-use super::frames::{JavaFrame, JavaFrames, MethodPointer};
+use super::frames::{JavaFrame, JavaFrames};
+use super::ids::{CodeKey, CompileId, MethodPointer};
 use super::java_method::{JavaMethod, MethodIdentity, MethodReader};
 use super::layout::NamingLayout;
 use crate::hotspot::jvm::Jvm;
@@ -30,15 +31,6 @@ pub struct JavaCode {
     layout: NamingLayout,
     compiled: BoundedMap<CodeKey, Result<Rc<CompiledCode>>>,
     methods: BoundedMap<MethodPointer, (MethodIdentity, Rc<JavaMethod>)>,
-}
-
-/// Identifies code for all time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct CodeKey {
-    /// The address of the code blob.
-    pub blob: Address,
-    /// The number of the compilation.
-    pub compile_id: CompileId,
 }
 
 /// A compiled method with the methods that are inlined into it.
@@ -108,6 +100,11 @@ impl JavaCode {
     /// The VM.
     pub fn jvm(&self) -> &Jvm {
         &self.jvm
+    }
+
+    /// Where members are that only the naming of methods needs.
+    pub fn naming(&self) -> NamingLayout {
+        self.layout
     }
 
     /// Finds the blob that has an address now.

@@ -1,7 +1,7 @@
 //! What is a method: its class, its name, its lines?
 
 use super::error::{MethodError, Result};
-use super::frames::{Bci, MethodPointer};
+use super::ids::{Bci, MethodPointer};
 use super::layout::NamingLayout;
 use super::lines::LineTable;
 use super::names::{ClassName, printable};

@@ -24,7 +24,7 @@ pub struct NamingLayout {
 }
 
 impl NamingLayout {
-    pub(crate) fn take(fields: &mut Fields<'_>) -> Self {
+    pub(in crate::hotspot) fn take(fields: &mut Fields<'_>) -> Self {
         Self {
             access_flags: fields.offset("Method::_access_flags"),
             const_method_size: fields.member("ConstMethod::_constMethod_size"),

@@ -1,6 +1,6 @@
 //! Which line of the source is an instruction of?
 
-use super::frames::Bci;
+use super::ids::Bci;
 use super::numbers::Numbers;
 use crate::hotspot::unexported::Unsigned5;
 

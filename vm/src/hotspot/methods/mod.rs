@@ -13,6 +13,7 @@
 //! | how are classes and methods written | `names` |
 //! | what was read of a process, and for how long is it right | `java_code`, `bounded` |
 //! | where are members that the VM's description does not have | `layout` |
+//! | what identifies code and methods | `ids` |
 //! | how are structures and compressed numbers read | `structure`, `numbers` |
 
 mod blob;
@@ -21,6 +22,8 @@ mod compiled;
 mod debug_info;
 mod error;
 mod frames;
+pub(crate) mod fuzzing;
+mod ids;
 mod java_code;
 mod java_method;
 mod layout;
@@ -32,12 +35,11 @@ mod structure;
 mod tests;
 
 pub use blob::{BlobKind, CodeBlob};
-pub use compiled::{CompileId, CompiledEntry, CompiledFrameLayout, CompiledMethod};
+pub use compiled::{CompiledEntry, CompiledFrameLayout, CompiledMethod};
 pub use error::MethodError;
-pub use frames::{
-    Bci, CompiledScope, CompiledScopes, JavaFrame, JavaFrames, MethodPointer, Precision,
-};
-pub use java_code::{CodeKey, CompiledCode, InterpreterFrame, JavaCode};
+pub use frames::{CompiledScope, CompiledScopes, JavaFrame, JavaFrames, Precision};
+pub use ids::{Bci, CodeKey, CompileId, MethodPointer};
+pub use java_code::{CompiledCode, InterpreterFrame, JavaCode};
 pub use java_method::{AccessFlags, JavaMethod};
 pub use layout::NamingLayout;
 pub use lines::{LineEntry, LineTable};

@@ -29,9 +29,15 @@ impl Structure {
         if size > most {
             return Err(MethodError::TooLarge { what, size, most });
         }
-        let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
-        if !bytes.is_empty() {
-            let read = memory.read(address.get(), &mut bytes);
+        // A size that is a lie takes no more memory than there is.
+        let size = usize::try_from(size).unwrap_or_default();
+        let mut bytes = Vec::new();
+        while bytes.len() < size {
+            let known = bytes.len();
+            bytes.resize(known.saturating_add(CHUNK).min(size), 0);
+            let start = address.wrapping_add(known as u64);
+            let out = bytes.get_mut(known..).unwrap_or_default();
+            let read = memory.read(start.get(), out);
             read.map_err(|error| MethodError::Memory { what, error })?;
         }
         Ok(Self {
@@ -137,6 +143,8 @@ impl Part<'_> {
     }
 }
 
+/// Bytes that are read at once.
+const CHUNK: usize = 1 << 20;
 /// The largest structure of which members are read, in bytes.
 const MAX_STRUCTURE: u64 = 1 << 12;
 

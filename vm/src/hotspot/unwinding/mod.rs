@@ -123,7 +123,7 @@ pub(super) fn rule(
                 let entry = entry(frame.sp.wrapping_add(pushed));
                 entry.is_some_and(|entry| code.pushed(entry, at) == Some(pushed))
             })?;
-            Some(fixed(pushed as u32 + 1, &[]))
+            Some(fixed((pushed as u32).saturating_add(1), &[]))
         }
         CodeFrames::Stub(code) => {
             let offset = frame.lookup().offset_from(code.start)?;
