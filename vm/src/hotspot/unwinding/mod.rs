@@ -126,12 +126,14 @@ pub(super) fn rule(
             Some(fixed((pushed as u32).saturating_add(1), &[]))
         }
         CodeFrames::Stub(code) => {
-            let offset = frame.lookup().offset_from(code.start)?;
-            match offset {
-                0 => Some(fixed(1, &[])),
-                1..4 if frame.address.is_instruction() => Some(fixed(2, &[saved_fp(machine, 2)])),
-                _ => Some(linked(frame, CallerSp::BehindReturn)),
-            }
+            let rule = match frame.address {
+                FrameAddress::Instruction(at) if code.is_before_frame(at) => fixed(1, &[]),
+                FrameAddress::Instruction(at) if code.is_in_entry(at) => {
+                    fixed(2, &[saved_fp(machine, 2)])
+                }
+                _ => linked(frame, CallerSp::BehindReturn),
+            };
+            Some(rule)
         }
         CodeFrames::Passed => {
             let returns = Address::new(stack.word(machine, frame.sp)?);

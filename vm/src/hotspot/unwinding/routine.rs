@@ -79,8 +79,23 @@ impl CodeAt<'_> {
     pub(in super::super) fn is_linked(self) -> bool {
         self.bytes.starts_with(&ENTER)
     }
+
+    /// Of such code: returns true if there is no frame before the instruction at `at`, the first one or one that returns.
+    pub(super) fn is_before_frame(self, at: Address) -> bool {
+        let offset = at.offset_from(self.start);
+        let byte = offset.and_then(|offset| self.bytes.get(usize::try_from(offset).ok()?));
+        offset == Some(0) || byte == Some(&RET)
+    }
+
+    /// Of such code: returns true if only the caller's frame pointer is on the stack before the instruction at `at`.
+    pub(super) fn is_in_entry(self, at: Address) -> bool {
+        let offset = at.offset_from(self.start);
+        offset.is_some_and(|offset| offset < ENTER.len() as u64)
+    }
 }
 
+/// `ret`.
+const RET: u8 = 0xc3;
 /// `push %rbp; mov %rsp,%rbp`.
 const ENTER: [u8; 4] = [0x55, 0x48, 0x8b, 0xec];
 
@@ -142,6 +157,22 @@ mod tests {
         for returns in [0, 0x1000, 0x1003, 0x2000] {
             assert_eq!(code(&near[..3]).called(Address::new(returns)), None);
         }
+    }
+
+    #[test]
+    fn a_stub_has_its_frame_between_its_first_instructions_and_its_last() {
+        let stub = [&ENTER[..], &[0x90, 0xc9, RET]].concat();
+        let stub = code(&stub);
+        let at = |offset| Address::new(0x1000 + offset);
+        assert!(stub.is_linked() && !code(&[0x90]).is_linked());
+        assert_eq!(
+            [0, 1, 4, 5, 6].map(|offset| stub.is_before_frame(at(offset))),
+            [true, false, false, false, true]
+        );
+        assert_eq!(
+            [1, 3, 4].map(|offset| stub.is_in_entry(at(offset))),
+            [true, true, false]
+        );
     }
 
     #[cfg(target_arch = "x86_64")]
