@@ -14,7 +14,7 @@ const UNIT: u64 = 2;
 pub enum FramePc {
     /// The instruction at this address: for the leaf the executed one, for a caller its invoke.
     Absolute(Address),
-    /// An offset from the first instruction of the method, in code units of 16 bits.
+    /// An offset from the first instruction of the method, in code units: 16 bits of dex, bytes of Java bytecode.
     Relative {
         /// The VM's method pointer.
         method: Address,

@@ -34,6 +34,7 @@
 //! | which code does the process generate | [`JitCode`] |
 //! | how is the frame of the code at an address unwound | [`MappedCode`] |
 //! | which user does it belong to | [`Status`] |
+//! | which ids do its threads have for it | [`own_tids`] |
 //! | how are the files opened that a VM shares with varid | `vm_files` |
 //! | how much may reading it cost | `budget` |
 #![cfg_attr(not(test), deny(unreachable_pub))]
@@ -58,6 +59,7 @@ mod space;
 mod status;
 #[cfg(test)]
 mod testing;
+mod threads;
 mod vm_files;
 
 pub use budget::raise_limit_of_files;
@@ -72,4 +74,5 @@ pub use maps::NewMapping;
 pub use process::Process;
 pub use space::{AddressSpace, ProcessMapping};
 pub use status::Status;
+pub use threads::own_tids;
 pub use vm_files::{open_calls, take_control};

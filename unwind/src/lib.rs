@@ -51,7 +51,7 @@
 //! | which rules does an ELF file have | [`Module`] |
 //! | which rows do some of its functions have | [`UnwindRow`] |
 //! | which of its code has no caller | `beginnings` |
-//! | where are the caller's registers in a frame of generated code | [`FixedFrame`], [`frame_left_by`] |
+//! | where are the caller's registers in a frame of generated code | [`FixedFrame`], [`LinkedFrame`], [`frame_left_by`] |
 //! | which bytecode does a frame execute | [`bytecode_pc`], [`BytecodePc`] |
 //! | why does unwinding stop | [`UnwindError`] |
 //! | how is a stack unwound, how is one frame's caller found | `walk`, `step` |
@@ -70,6 +70,7 @@ mod dex_marker;
 mod error;
 mod expression;
 mod fixed_frame;
+mod linked_frame;
 mod module;
 mod native_stack;
 mod row;
@@ -85,6 +86,7 @@ pub use bytecode_pc::bytecode_pc;
 pub use dex_marker::BytecodePc;
 pub use error::UnwindError;
 pub use fixed_frame::{FixedFrame, SavedRegister};
+pub use linked_frame::{CallerSp, LinkedFrame, WordAt};
 pub use module::Module;
 pub use native_stack::{NativeFrame, NativeStack};
 pub use row::{CallerRegister, CfaAt, UnwindRow};

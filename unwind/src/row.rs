@@ -54,6 +54,11 @@ impl UnwindRow {
                 word: None,
                 bias: *bias,
             }),
+            Cfa::WordAt(place, word) => Some(CfaAt {
+                register: self.dwarf((*place)?)?,
+                word: Some(*word),
+                bias: 0,
+            }),
             Cfa::Expression(expression) => {
                 let (register, word, bias) = expression.as_word_at_register(self.rule.machine)?;
                 Some(CfaAt {

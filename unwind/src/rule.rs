@@ -17,6 +17,8 @@ pub(crate) enum Saved {
     Is(i64),
     /// In another register.
     In(Option<usize>),
+    /// In memory at a register's value + offset.
+    AtRegister(Option<usize>, i64),
     /// In memory at the address that an expression computes.
     AtExpression(Expression),
     /// Its value is what an expression computes.
@@ -27,13 +29,15 @@ pub(crate) enum Saved {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cfa {
     Register(Option<usize>, i64),
+    /// The word at a register's value + offset.
+    WordAt(Option<usize>, i64),
     Expression(Expression),
 }
 
 /// How to unwind a frame at one instruction address. Registers without a rule are unchanged.
 ///
-/// A rule is for frames of its own machine, because each machine has its own register indices. [`crate::Module`] and [`crate::FixedFrame`]
-/// make rules.
+/// A rule is for frames of its own machine, because each machine has its own register indices. [`crate::Module`], [`crate::FixedFrame`] and
+/// [`crate::LinkedFrame`] make rules.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
     pub(crate) machine: Machine,
@@ -90,6 +94,10 @@ impl Rule {
     pub(crate) fn cfa(&self, regs: &Regs, stack: StackSlice<'_>) -> Option<Address> {
         let cfa = match &self.cfa {
             Cfa::Register(place, offset) => regs.at((*place)?)?.wrapping_add_signed(*offset),
+            Cfa::WordAt(place, offset) => {
+                let at = regs.at((*place)?)?.wrapping_add_signed(*offset);
+                stack.word(self.machine, Address::new(at))?
+            }
             Cfa::Expression(expression) => expression.evaluate(self.machine, regs, stack, None)?,
         };
         Some(Address::new(cfa))
@@ -126,6 +134,10 @@ impl Rule {
                 Saved::At(offset) => read(*offset),
                 Saved::Is(offset) => Some(cfa.wrapping_add_signed(*offset).get()),
                 Saved::In(place) => regs.at((*place)?),
+                Saved::AtRegister(place, offset) => {
+                    let at = regs.at((*place)?)?.wrapping_add_signed(*offset);
+                    stack.word(self.machine, Address::new(at))
+                }
                 Saved::AtExpression(expression) => {
                     stack.word(self.machine, Address::new(evaluate(expression)?))
                 }

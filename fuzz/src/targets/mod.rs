@@ -14,9 +14,11 @@ mod gdb_jit;
 mod import_perf_data;
 mod import_text;
 mod jitdump;
+mod jvm;
 mod kernel;
 mod layout;
 mod lines;
+mod nmethod;
 mod oat_file;
 mod perf_map;
 mod record;
@@ -31,7 +33,7 @@ mod walk;
 pub type Target = fn(&[u8]);
 
 /// Every target, by name. Its seeds are in `seeds/NAME`.
-pub const TARGETS: [(&str, Target); 26] = [
+pub const TARGETS: [(&str, Target); 28] = [
     ("calls", calls::fuzz),
     ("code_info", code_info::fuzz),
     ("compressed", compressed::fuzz),
@@ -46,9 +48,11 @@ pub const TARGETS: [(&str, Target); 26] = [
     ("import_perf_data", import_perf_data::fuzz),
     ("import_text", import_text::fuzz),
     ("jitdump", jitdump::fuzz),
+    ("jvm", jvm::fuzz),
     ("kernel", kernel::fuzz),
     ("layout", layout::fuzz),
     ("lines", lines::fuzz),
+    ("nmethod", nmethod::fuzz),
     ("oat_file", oat_file::fuzz),
     ("perf_map", perf_map::fuzz),
     ("record", record::fuzz),

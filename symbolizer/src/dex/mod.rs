@@ -48,6 +48,7 @@ pub use file::DexFile;
 pub use index::MethodIndex;
 pub use lines::{LineRow, LineTable};
 pub use method::{DexMethod, DexMethodId, DexMethods};
+pub use mutf8::decode as decode_modified_utf8;
 pub use names::{class_name, type_name};
 pub use opcodes::Dialect;
 pub use tries::{CatchHandler, TryRange};

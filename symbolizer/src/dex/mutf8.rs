@@ -3,7 +3,7 @@
 /// Decodes a modified UTF-8 string (two-byte NUL, surrogates encoded one by one).
 ///
 /// Invalid parts become U+FFFD, so that a name with one broken character is still a name.
-pub(super) fn decode(bytes: &[u8]) -> String {
+pub fn decode(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.to_owned();
     }

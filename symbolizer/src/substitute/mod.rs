@@ -1,7 +1,7 @@
 //! Writes ELF files that provide the names of methods to other tools.
 //!
 //! A substitute is an ELF file that stands for something that is not one. There is one for each bytecode file, whose addresses are offsets
-//! in that file, and one for the remap range, which contains methods without bytecode and markers. A substitute has symbols, a build-id,
+//! in that file, and one for the remap range, which contains markers and methods whose bytecode is in no file. A substitute has symbols, a build-id,
 //! and no-ops in place of the code. perf, gdb, addr2line, readelf and Hotspot read it.
 //!
 //! A file appears under its name only when it is complete.
@@ -20,5 +20,5 @@ mod write;
 
 pub use cache::{Cache, Provided};
 pub use machine::TargetMachine;
-pub use table::{Slot, Substitute};
+pub use table::{MethodSlot, MethodSource, Slot, SlotLine, Substitute};
 pub use text::{write_sym, write_sym_text};

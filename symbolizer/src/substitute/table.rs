@@ -35,6 +35,41 @@ impl Slot {
     }
 }
 
+/// A named range of addresses with the source lines of the method that it stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MethodSlot {
+    /// The range, and the method's name.
+    pub slot: Slot,
+    /// Its lines. None if they are not known.
+    pub source: Option<MethodSource>,
+}
+
+/// The source lines of a method.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MethodSource {
+    /// The name of its class, such as `org.example.App`.
+    pub class: String,
+    /// The name of its source file, without a folder.
+    pub file: String,
+    /// Its lines by ascending offset.
+    pub lines: Vec<SlotLine>,
+}
+
+/// The source line of the addresses of a slot from an offset on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SlotLine {
+    /// Bytes from the slot's first address.
+    pub offset: u32,
+    /// Line, from 1.
+    pub line: u32,
+}
+
+impl From<Slot> for MethodSlot {
+    fn from(slot: Slot) -> Self {
+        Self { slot, source: None }
+    }
+}
+
 /// Consecutive methods of one class: a compile unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unit {
@@ -46,6 +81,30 @@ pub(super) struct Unit {
     pub(super) files: Vec<String>,
     /// Lines by ascending address, at most one for each address.
     pub(super) rows: Vec<Row>,
+}
+
+impl Unit {
+    /// The unit of one method, the `at`th of the slots.
+    fn of_method(at: usize, slot: &Slot, source: MethodSource) -> Self {
+        let within = source
+            .lines
+            .iter()
+            .filter(|line| u64::from(line.offset) < slot.size);
+        let row = |line: &SlotLine| {
+            let address = slot.offset.saturating_add(line.offset.into());
+            Some(Row {
+                address: u32::try_from(address).ok()?,
+                file: 0,
+                line: line.line,
+            })
+        };
+        Self {
+            methods: at..at.saturating_add(1),
+            folder: name::source_folder(&name::printable(source.class)),
+            files: vec![name::printable(source.file)],
+            rows: within.filter_map(row).collect(),
+        }
+    }
 }
 
 /// The source line of the addresses from this one on.
@@ -105,19 +164,30 @@ impl Substitute {
         }
     }
 
-    /// Makes the substitute of a range of `length` addresses with `slots`: the remap range.
+    /// Makes the substitute of a range of `length` addresses with `methods`, which do not overlap: the remap range.
     ///
-    /// `build_id` must change whenever the slots change. How is up to the caller.
+    /// `build_id` must change whenever the methods change. How is up to the caller.
     ///
     /// # Errors
     /// [`Error::Substitute`] if a slot is empty or outside of the range, the names take more than 64 MB, or the build-id is not 1 to 64
     /// bytes long.
-    pub fn remap(
-        slots: impl IntoIterator<Item = Slot>,
+    pub fn remap<M: Into<MethodSlot>>(
+        methods: impl IntoIterator<Item = M>,
         length: u64,
         build_id: &[u8],
     ) -> Result<Self> {
-        Self::of_slots(slots, length, build_id, name::symbol)
+        let mut methods: Vec<MethodSlot> = methods.into_iter().map(Into::into).collect();
+        methods.sort_by_key(|method| method.slot.offset);
+        let (slots, sources): (Vec<_>, Vec<_>) = methods
+            .into_iter()
+            .map(|method| (method.slot, method.source))
+            .unzip();
+        let mut made = Self::of_slots(slots, length, build_id, name::symbol)?;
+        let numbered = sources.into_iter().enumerate();
+        made.units = numbered
+            .filter_map(|(at, source)| Some(Unit::of_method(at, made.slots.get(at)?, source?)))
+            .collect();
+        Ok(made)
     }
 
     /// Makes the substitute of an ELF file of which only `slots` are known, the functions by their file offsets. Mangled names stay

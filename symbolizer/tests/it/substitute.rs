@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use varid_symbolizer::bytecode::BytecodeImage;
 use varid_symbolizer::dex::{DexBytecode, DexFile, MethodIndex};
 use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbols};
-use varid_symbolizer::substitute::{Slot, Substitute, TargetMachine, write_sym};
+use varid_symbolizer::substitute::{
+    MethodSlot, MethodSource, Slot, SlotLine, Substitute, TargetMachine, write_sym,
+};
 
 const MACHINES: [TargetMachine; 5] = [
     TargetMachine::X86_64,
@@ -189,6 +191,68 @@ fn the_remap_range_holds_its_first_and_last_slot() {
     // 256 MB of addresses take almost no disk space.
     use std::os::unix::fs::MetadataExt;
     assert!(std::fs::metadata(&path).unwrap().blocks() * 512 < 1 << 20);
+}
+
+#[test]
+fn methods_of_the_remap_range_have_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("remap.elf");
+    let method = |offset, name: &str, lines: &[(u32, u32)]| MethodSlot {
+        slot: Slot {
+            offset,
+            size: 16,
+            name: name.to_owned(),
+        },
+        source: Some(MethodSource {
+            class: "org.example.App".to_owned(),
+            file: "App.java".to_owned(),
+            lines: lines
+                .iter()
+                .map(|&(offset, line)| SlotLine { offset, line })
+                .collect(),
+        }),
+    };
+    let methods = [
+        // A line behind the end is that of no instruction.
+        method(0x120, "org.example.App.mul", &[(0, 7), (5, 9), (16, 30)]),
+        slot(0x100, 16).into(),
+        method(0x110, "org.example.App.run", &[(4, 3)]),
+    ];
+    Substitute::remap(methods, 0x200, &[1; 20])
+        .unwrap()
+        .write(&path)
+        .unwrap();
+    let source = ElfSource::open(&path, &DebugFiles::none()).unwrap();
+    let found = |address| {
+        let frames = source.frames(address);
+        let frame = frames.first().unwrap();
+        let location = frame.location.as_ref();
+        let line = location.map(|line| (line.file.to_string(), line.line));
+        (frame.function.to_string(), line)
+    };
+    let cases = [
+        (0x105, "x", None),
+        (0x112, "org.example.App.run", None),
+        (0x114, "org.example.App.run", Some(3)),
+        (0x120, "org.example.App.mul", Some(7)),
+        (0x12f, "org.example.App.mul", Some(9)),
+    ];
+    for (address, name, line) in cases {
+        let line = line.map(|line| ("org/example/App.java".to_owned(), line));
+        assert_eq!(
+            found(address),
+            (name.to_owned(), line.clone()),
+            "{address:#x}"
+        );
+        let Some((file, line)) = line else { continue };
+        let arguments = ["-e", common::text(&path), &format!("{address:#x}")];
+        if let Some(printed) = common::run("addr2line", &arguments) {
+            assert!(
+                printed.contains(&format!("{file}:{line}")),
+                "{address:#x}: {printed}"
+            );
+        }
+    }
 }
 
 fn slot(offset: u64, size: u64) -> Slot {

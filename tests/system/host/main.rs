@@ -18,7 +18,10 @@ mod events;
 mod exports;
 mod held_up;
 mod import;
+mod java_methods;
 mod jit;
+#[cfg(target_arch = "x86_64")]
+mod jvm;
 mod kept_symbols;
 mod killed;
 mod layouts;

@@ -227,3 +227,66 @@ fn code_that_frees_its_frame_and_returns_says_how_large_that_is() {
     }
     assert!(frame_left_by(Machine::Aarch64, &trampoline).is_none());
 }
+
+/// An interpreter's frame, whose caller is a frame of fixed size: the interpreter has moved the stack pointer between the two.
+#[test]
+fn a_frame_pointer_leads_out_of_a_frame_of_unknown_size() {
+    struct Mixed(LinkedFrame, FixedFrame);
+    impl UnwindInfo for Mixed {
+        fn rule(&mut self, pc: Address) -> CodeRule {
+            match pc.get() < CODE + 0x100 {
+                true => self.0.rule(pc),
+                false => self.1.rule(pc),
+            }
+        }
+    }
+    let machine = Machine::X86_64;
+    let saved = SavedRegister {
+        dwarf: machine.fp(),
+        offset: 0,
+    };
+    let mut code = Mixed(
+        LinkedFrame::new(machine, CallerSp::InWord(-8)),
+        FixedFrame::new(machine, 16, &[saved]),
+    );
+    let mut regs = Regs::unknown(machine);
+    let fp = LOW_SP + 16;
+    regs.set_frame(CODE, LOW_SP, fp);
+    let caller = LOW_SP + 48;
+    let words = [
+        0xdead,       // sp
+        caller,       // fp - 8: the caller's stack pointer
+        0xf0,         // fp: its frame pointer
+        CODE + 0x201, // the return address
+        0xdead,       // locals
+        0xdead,
+        0xf1, // the caller's frame
+        CODE + 0x301,
+    ];
+    let bytes: Vec<u8> = words
+        .iter()
+        .flat_map(|word: &u64| word.to_le_bytes())
+        .collect();
+    let record = record(regs, LOW_SP, bytes);
+    let mut native = NativeStack::default();
+    native.unwind(&regs, record.slice(), None, &mut code);
+    let found: Vec<_> = native
+        .frames
+        .iter()
+        .map(|frame| {
+            (
+                frame.address.recorded().get(),
+                frame.sp.get(),
+                frame.regs.fp(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (CODE, LOW_SP, Some(fp)),
+            (CODE + 0x201, caller, Some(0xf0)),
+            (CODE + 0x301, caller + 16, Some(0xf1)),
+        ]
+    );
+}

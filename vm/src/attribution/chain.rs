@@ -392,6 +392,10 @@ impl<'a> Chain<'a> {
         };
         let address = match &method {
             Method::Runtime => return Ok(None),
+            Method::InMemory(method) => {
+                let start = self.remap.method(method).ok_or(Reason::UnknownMethod)?;
+                start.saturating_add(method.offset_of(pc).ok_or(Reason::TornFrames)?)
+            }
             Method::Unknown => return Err(Reason::UnknownMethod),
             Method::Gone => return Err(Reason::VmGone),
             Method::Known {

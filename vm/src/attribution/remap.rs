@@ -1,5 +1,6 @@
-//! The remap table: slots in the reserved range for methods that no mapping shows.
+//! The remap table: addresses in the reserved range for methods that no mapping shows.
 
+use crate::seam::MethodInMemory;
 use std::collections::HashMap;
 use std::io::Read;
 use std::ops::Range;
@@ -10,10 +11,13 @@ use varid_process::CodeImage;
 use varid_recording::remap::{FIRST_METHOD, SLOT_SIZE, address_of};
 use varid_recording::{REMAP_BASE, REMAP_SIZE};
 use varid_symbolizer::hex;
-use varid_symbolizer::substitute::{Slot, Substitute};
+use varid_symbolizer::substitute::{MethodSlot, MethodSource, Slot, Substitute};
 
-/// Where the framework's half of the range starts; the app's and the markers' comes first.
+/// Where the framework's part of the range starts; the app's and the markers' comes first.
 const FRAMEWORK_BASE: u64 = REMAP_BASE + REMAP_SIZE / 2;
+
+/// Where the VM's part of the range starts: its last sixteenth.
+const VM_BASE: u64 = REMAP_BASE + REMAP_SIZE / 16 * 15;
 
 /// Where in a part's file its addresses start. Nothing has a name at zero: perf asks addr2line for it behind each address, and
 /// waits for an answer that says nothing.
@@ -22,11 +26,12 @@ pub const FILE_OFFSET: u64 = 0x1000;
 /// Slots that have been given out in a session, the same for all its processes.
 #[derive(Debug)]
 pub struct RemapTable {
-    parts: [RemapPart; 2],
+    parts: [RemapPart; 3],
     slots: HashMap<([u8; 20], u32), u64>,
+    in_memory: HashMap<Rc<MethodInMemory>, u64>,
 }
 
-/// The slots of one layer: a range of addresses and the ELF file behind it.
+/// The methods of one layer: a range of addresses and the ELF file behind it.
 #[derive(Debug)]
 pub struct RemapPart {
     /// Whose methods these are.
@@ -37,7 +42,7 @@ pub struct RemapPart {
     pub range: Range<u64>,
     /// The session's own: it names the file whatever will be added to it.
     pub build_id: [u8; 20],
-    names: Vec<Slot>,
+    methods: Vec<MethodSlot>,
     next: u64,
     changed: bool,
 }
@@ -59,13 +64,15 @@ impl RemapTable {
             size: SLOT_SIZE,
             name: marker.symbol().to_owned(),
         });
-        app.names = markers.collect();
+        app.methods = markers.map(MethodSlot::from).collect();
         app.next = FIRST_METHOD;
-        let framework =
-            RemapPart::new(Layer::Framework, "remap-framework.elf", FRAMEWORK_BASE..end)?;
+        let framework = FRAMEWORK_BASE..VM_BASE;
+        let framework = RemapPart::new(Layer::Framework, "remap-framework.elf", framework)?;
+        let vm = RemapPart::new(Layer::Vm, "remap-vm.elf", VM_BASE..end)?;
         Ok(Self {
-            parts: [app, framework],
+            parts: [app, framework, vm],
             slots: HashMap::new(),
+            in_memory: HashMap::new(),
         })
     }
 
@@ -86,8 +93,10 @@ impl RemapTable {
         let mut parts = self.parts.iter();
         let part = parts.find(|part| part.range.contains(&address))?;
         let offset = in_file(&part.range, address);
-        let after = part.names.partition_point(|slot| slot.offset <= offset);
-        let slot = part.names.get(after.checked_sub(1)?)?;
+        let after = part
+            .methods
+            .partition_point(|method| method.slot.offset <= offset);
+        let slot = &part.methods.get(after.checked_sub(1)?)?.slot;
         (offset.wrapping_sub(slot.offset) < slot.size).then_some(slot.name.as_str())
     }
 
@@ -97,17 +106,32 @@ impl RemapTable {
         if let Some(known) = self.slots.get(&key) {
             return Some(*known);
         }
-        let part = self
-            .parts
-            .iter_mut()
-            .find(|part| part.layer == dex.layer.get())?;
+        let part = self.part_of(dex.layer.get())?;
         let name = dex
             .bytecode
             .method_name(method)
             .unwrap_or_else(|| format!("{}@method{method}", hex(&dex.build_id)));
-        let address = part.add(name)?;
+        let address = part.add(name, SLOT_SIZE, None)?;
         self.slots.insert(key, address);
         Some(address)
+    }
+
+    /// The address that stands for the first instruction of a method whose bytecode is in no file. Equal methods of several processes have the
+    /// same. None: the range is full.
+    pub fn method(&mut self, method: &Rc<MethodInMemory>) -> Option<u64> {
+        if let Some(known) = self.in_memory.get(method) {
+            return Some(*known);
+        }
+        let part = self.part_of(method.layer)?;
+        // A caller is looked up one byte behind its instruction, which may be the last one.
+        let size = u64::from(method.code_size).saturating_add(1).max(SLOT_SIZE);
+        let address = part.add(method.name.clone(), size, method.source.clone())?;
+        self.in_memory.insert(Rc::clone(method), address);
+        Some(address)
+    }
+
+    fn part_of(&mut self, layer: Layer) -> Option<&mut RemapPart> {
+        self.parts.iter_mut().find(|part| part.layer == layer)
     }
 }
 
@@ -127,22 +151,21 @@ impl RemapPart {
             file,
             range,
             build_id,
-            names: Vec::new(),
+            methods: Vec::new(),
             next,
             changed: true,
         })
     }
 
-    fn add(&mut self, name: String) -> Option<u64> {
+    fn add(&mut self, name: String, size: u64, source: Option<MethodSource>) -> Option<u64> {
         let address = self.next;
         let next = address
-            .checked_add(SLOT_SIZE)
+            .checked_add(size)?
+            .checked_next_multiple_of(SLOT_SIZE)
             .filter(|next| *next <= self.range.end)?;
-        self.names.push(Slot {
-            offset: in_file(&self.range, address),
-            size: SLOT_SIZE,
-            name,
-        });
+        let offset = in_file(&self.range, address);
+        let slot = Slot { offset, size, name };
+        self.methods.push(MethodSlot { slot, source });
         self.next = next;
         self.changed = true;
         Some(address)
@@ -155,9 +178,9 @@ impl RemapPart {
 
     /// Writes the part's ELF file into `folder` if there is anything new in it.
     pub fn write_if_changed(&mut self, folder: &Path) -> varid_symbolizer::Result<()> {
-        if self.changed && !self.names.is_empty() {
+        if self.changed && !self.methods.is_empty() {
             let used = in_file(&self.range, self.next);
-            Substitute::remap(self.names.iter().cloned(), used, &self.build_id)?
+            Substitute::remap(self.methods.iter().cloned(), used, &self.build_id)?
                 .write(&folder.join(self.file))?;
             self.changed = false;
         }

@@ -1,8 +1,60 @@
-//! HotSpot: recognised by its library's name, so that its code has the layer `vm`. Its frames are not walked.
+//! HotSpot, the VM of OpenJDK: described from outside by the tables that its library exports for debuggers (`gHotSpotVMStructs` and others).
+//!
+//! Its library is also recognised by its name, so that its code has the layer `vm`. The shim does not walk its frames: they are found by
+//! unwinding the copy of the stack.
+//!
+//! | question | file |
+//! |---|---|
+//! | what is known of a process's VM | `jvm` |
+//! | which library has the process loaded, and where are its tables | `process`, `library` |
+//! | what is in the tables | `tables` |
+//! | which fields are taken, and which are missing | `fields`, `member` |
+//! | where are the members of structures | `layout` |
+//! | what do the tables not have | `unexported` |
+//! | which version is it, with which flags | `version`, `flags` |
+//! | where is its code | `code_heaps`, `interpreter` |
+//! | are its threads those of the process | `threads` |
+//! | how is its memory read | `memory` |
+//! | how is it described in a line | `shown` |
+//! | what does attribution ask of it | `vm` |
+//! | which methods does its code execute | `methods`, and their pointers in a recording: `named_methods` |
+//! | which code was seen, and how is a frame of it left | `known_code`, `unwinding` |
 
-use crate::seam::{Found, VmKind};
+mod code_heaps;
+mod error;
+mod fields;
+mod flags;
+mod interpreter;
+mod jvm;
+mod known_code;
+mod layout;
+mod library;
+mod member;
+mod memory;
+pub mod methods;
+mod named_methods;
+mod process;
+mod shown;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod unexported;
+mod unwinding;
+mod version;
+mod vm;
+
+pub use error::JvmError;
+pub use jvm::Jvm;
+pub(crate) use library::LoadedLibrary;
+
+use crate::seam::{Found, ProcessReport, SelfDescription, VmKind};
+use methods::NamingLayout;
 use std::path::Path;
+use std::rc::Rc;
+use varid_model::Machine;
 use varid_process::Process;
+use vm::HotSpotVm;
 
 /// The VM of OpenJDK.
 #[derive(Debug)]
@@ -10,14 +62,51 @@ pub struct HotSpot;
 
 impl VmKind for HotSpot {
     fn is_library(&self, path: &Path) -> bool {
-        path.file_name().is_some_and(|name| name == "libjvm.so")
+        process::is_library(path)
     }
 
-    fn is_announced_by(&self, _path: &Path) -> bool {
-        false
+    fn is_announced_by(&self, path: &Path) -> bool {
+        process::is_library(path)
     }
 
-    fn find(&self, _process: &Process) -> Found {
-        Found::No
+    /// A VM that cannot be described is treated as native code: its generated code has no names.
+    fn find(&self, process: &Process) -> Found {
+        let Some((mapped, image)) = process::library_in(process) else {
+            return Found::No;
+        };
+        let naming = || NamingLayout::of_process(process)?.ok();
+        match process::describe(process, mapped, image) {
+            Ok(jvm) if jvm.machine == Machine::X86_64 => match naming() {
+                Some(naming) => Found::Vm(Rc::new(HotSpotVm::new(jvm, naming))),
+                None => Found::No,
+            },
+            Err(JvmError::NotStarted(_)) => Found::NotYet,
+            Ok(_) | Err(_) => Found::No,
+        }
+    }
+
+    fn examine_process(&self, process: &Process) -> Option<ProcessReport> {
+        let (mapped, image) = process::library_in(process)?;
+        let vm = match process::describe(process, mapped, image) {
+            Ok(jvm) => SelfDescription::Complete(jvm.to_string()),
+            Err(error @ JvmError::NotStarted(_)) => SelfDescription::NotStarted(error.to_string()),
+            Err(error) => SelfDescription::Refused(error.to_string()),
+        };
+        Some(ProcessReport {
+            library: image.path.clone(),
+            vm,
+        })
+    }
+}
+
+impl Jvm {
+    /// Describes the HotSpot of a process. None if it has loaded none.
+    ///
+    /// # Errors
+    ///
+    /// The VM has not started, or something is missing or implausible.
+    pub fn of_process(process: &Process) -> Option<Result<Self, JvmError>> {
+        let (mapped, image) = process::library_in(process)?;
+        Some(process::describe(process, mapped, image))
     }
 }

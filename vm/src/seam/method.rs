@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 use std::rc::Rc;
-use varid_model::CodeUnits;
+use varid_model::{CodeUnits, Layer};
 use varid_process::{AddressSpace, CodeImage, Process};
+use varid_shim::FramePc;
+use varid_symbolizer::substitute::MethodSource;
 
 /// What a method pointer of the VM stands for.
 #[derive(Debug, Clone)]
@@ -17,12 +19,43 @@ pub enum Method {
         /// Addresses of its instructions; None: it has no bytecode (JNI).
         code: Option<Range<u64>>,
     },
+    /// A method whose bytecode is in no file.
+    InMemory(Rc<MethodInMemory>),
     /// The VM's own: no method of anybody's.
     Runtime,
     /// It could not be read, or contradicts its file.
     Unknown,
     /// The process's memory was gone before it could be read.
     Gone,
+}
+
+/// A method whose bytecode is in no file, or code of the VM that has no bytecode. Equal ones have the same addresses in a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MethodInMemory {
+    /// Whose method it is.
+    pub layer: Layer,
+    /// The name that profiles show, such as `org.example.App.mul`.
+    pub name: String,
+    /// The types of its parameters and of its result, as the VM writes them. Empty if it has none.
+    pub signature: String,
+    /// The size of its bytecode, in bytes. 0: it has none.
+    pub code_size: u32,
+    /// Its source lines, by bytecode index. None if they are not known.
+    pub source: Option<MethodSource>,
+}
+
+impl MethodInMemory {
+    /// Returns how many bytes from its first instruction a frame's instruction lies. None if it is none of its own.
+    pub(crate) fn offset_of(&self, pc: FramePc) -> Option<u64> {
+        let offset = match pc {
+            FramePc::Relative { offset, .. } => offset.get(),
+            FramePc::Absolute(_)
+            | FramePc::Exported { .. }
+            | FramePc::Compiled { .. }
+            | FramePc::Native { .. } => 0,
+        };
+        (offset == 0 || offset < self.code_size).then_some(offset.into())
+    }
 }
 
 /// Bytes of a code unit of dex.
@@ -59,7 +92,7 @@ impl Method {
     pub fn own_address(&self, pc: u64, space: &mut AddressSpace) -> u64 {
         match self {
             Method::Known { image, index, .. } => space.copy_of(image, *index, pc).unwrap_or(pc),
-            Method::Runtime | Method::Unknown | Method::Gone => pc,
+            Method::InMemory(_) | Method::Runtime | Method::Unknown | Method::Gone => pc,
         }
     }
 

@@ -257,7 +257,7 @@ fn method_of(
             index,
             code: None,
         } => recorder.remap.slot(image, *index)?,
-        Method::Runtime | Method::Unknown | Method::Gone => return None,
+        Method::InMemory(_) | Method::Runtime | Method::Unknown | Method::Gone => return None,
     };
     Some(NamedMethod {
         address: Address::new(address),

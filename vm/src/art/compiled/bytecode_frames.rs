@@ -57,7 +57,7 @@ pub(super) fn frames_of(
         Method::Known { code: None, .. } | Method::Runtime => FramePc::Native {
             method: Address::new(pointer.ok_or(Reason::UnknownCompiledCode)?),
         },
-        Method::Unknown => return Err(Reason::UnknownMethod),
+        Method::InMemory(_) | Method::Unknown => return Err(Reason::UnknownMethod),
         Method::Gone => return Err(Reason::VmGone),
     };
     frames.push(at(pc));

@@ -6,7 +6,8 @@
 use super::{LibraryLayout, SelfPointer};
 use std::collections::HashSet;
 use std::fmt;
-use varid_model::Pid;
+use varid_model::{Pid, Tid};
+use varid_process::own_tids;
 use varid_tunnel::abi::{CodeRange, Layout, NO_INDEX, SPECIAL_METHODS};
 use varid_tunnel::method::{CodeItem, resolve_method};
 use varid_tunnel::{Memory, TunnelError};
@@ -204,7 +205,7 @@ impl InMemory<'_> {
             None => vec![0, word],
         };
         for _ in 0..ATTEMPTS {
-            let tids = tids(self.pid);
+            let tids = own_tids(self.pid);
             for next in &candidates {
                 let Ok(threads) = self.listed(runtime, *next) else {
                     continue;
@@ -216,7 +217,7 @@ impl InMemory<'_> {
                 let all = threads.iter().map(tid);
                 // A thread that has just begun has no tid yet.
                 let are_its = |tid: Result<u32, TunnelError>| {
-                    tid.is_ok_and(|tid| tid == 0 || tids.contains(&tid))
+                    tid.is_ok_and(|tid| tid == 0 || tids.contains(&Tid::new(tid)))
                 };
                 if threads.is_empty() {
                     return Err(Failed::NotUp("its VM has no thread yet"));
@@ -386,21 +387,6 @@ impl InMemory<'_> {
         };
         Some(has_magic && has_method && has_code)
     }
-}
-
-/// Returns the ids of a process's threads in their innermost pid namespace.
-fn tids(pid: Pid) -> HashSet<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
-    let tasks = tasks.into_iter().flatten().flatten().take(MAX_THREADS);
-    tasks
-        .filter_map(|task| {
-            let status = std::fs::read_to_string(task.path().join("status")).ok()?;
-            let ids = status
-                .lines()
-                .find_map(|line| line.strip_prefix("NSpid:"))?;
-            ids.split_whitespace().last()?.parse().ok()
-        })
-        .collect()
 }
 
 impl fmt::Display for Check {

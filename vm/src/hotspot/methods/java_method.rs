@@ -1,0 +1,274 @@
+//! What is a method: its class, its name, its lines?
+
+use super::error::{MethodError, Result};
+use super::ids::{Bci, MethodPointer};
+use super::layout::NamingLayout;
+use super::lines::LineTable;
+use super::names::{ClassName, printable};
+use super::structure::Structure;
+use crate::hotspot::jvm::Jvm;
+use crate::hotspot::member::{Member, Offset, Width};
+use std::ops::Range;
+use varid_model::{Address, Layer};
+use varid_symbolizer::dex::decode_modified_utf8;
+use varid_tunnel::Memory;
+
+/// The most bytes of a method's constant part: bytecode of 64 KB, and tables of lines, handlers, parameters and annotations.
+const MAX_CONST_METHOD: u64 = 1 << 21;
+/// The most bytes of a symbol.
+const MAX_SYMBOL: u64 = u16::MAX as u64;
+/// Bytes of a symbol that are read at once with its length. Most have fewer.
+const SYMBOL_GUESS: u64 = 64;
+/// The size of a constant in a pool, in bytes.
+const CONSTANT: u64 = 8;
+/// The size of a word of the VM in bytes.
+const WORD: u64 = 8;
+
+/// A method.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JavaMethod {
+    /// Its class.
+    pub class: ClassName,
+    /// Its name, such as `mul`, `<init>` or `lambda$main$0`.
+    pub name: String,
+    /// Its signature as in class files: `(IJ)Ljava/lang/String;`.
+    pub signature: String,
+    /// Flags of the class file.
+    pub access: AccessFlags,
+    /// Where its bytecode is. Empty if it is native or abstract.
+    pub bytecode: Range<Address>,
+    /// The lines of its bytecode. Empty if the class file has none.
+    pub lines: LineTable,
+    /// The file that its class was compiled from, without a folder: `App.java`.
+    pub source_file: Option<String>,
+}
+
+/// Access flags of a method, as in class files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccessFlags(u16);
+
+impl AccessFlags {
+    /// `ACC_STATIC`.
+    pub const fn is_static(self) -> bool {
+        self.0 & 0x8 != 0
+    }
+
+    /// `ACC_NATIVE`.
+    pub const fn is_native(self) -> bool {
+        self.0 & 0x100 != 0
+    }
+
+    /// `ACC_ABSTRACT`.
+    pub const fn is_abstract(self) -> bool {
+        self.0 & 0x400 != 0
+    }
+
+    /// `ACC_SYNTHETIC`: made by a compiler, such as the body of a lambda.
+    pub const fn is_synthetic(self) -> bool {
+        self.0 & 0x1000 != 0
+    }
+}
+
+impl JavaMethod {
+    /// Its name for a profile: `org.example.App.mul`.
+    pub fn symbol(&self) -> String {
+        format!("{}.{}", self.class.readable(), self.name)
+    }
+
+    /// Its layer.
+    pub fn layer(&self) -> Layer {
+        self.class.layer()
+    }
+
+    /// Returns the instruction at an address of its bytecode.
+    pub fn bci(&self, address: Address) -> Option<Bci> {
+        let inside = self.bytecode.contains(&address);
+        let offset = address.offset_from(self.bytecode.start);
+        let index = offset.and_then(|offset| u16::try_from(offset).ok());
+        index.filter(|_| inside).map(Bci::new)
+    }
+
+    /// Its size in memory, in bytes.
+    pub(super) fn size(&self) -> usize {
+        let texts = [
+            self.class.vm_name(),
+            &self.name,
+            &self.signature,
+            self.source_file.as_deref().unwrap_or_default(),
+        ];
+        let texts = texts.iter().map(|text| text.len()).sum::<usize>();
+        size_of::<Self>()
+            .saturating_add(texts)
+            .saturating_add(size_of_val(self.lines.entries()))
+    }
+}
+
+/// Reads methods from the VM's memory.
+#[derive(Clone, Copy)]
+pub(super) struct MethodReader<'j> {
+    pub(super) jvm: &'j Jvm,
+    pub(super) layout: &'j NamingLayout,
+    pub(super) memory: &'j dyn Memory,
+}
+
+/// What of a method says whether it is the same one as before: the VM reuses the memory of unloaded classes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct MethodIdentity {
+    access: AccessFlags,
+    const_method: Address,
+    /// Words of the constant part.
+    size: u64,
+    pool: Address,
+    name: u64,
+    signature: u64,
+    code_size: u64,
+    has_lines: bool,
+}
+
+impl MethodReader<'_> {
+    /// Reads what identifies a method, in two reads.
+    pub(super) fn identity(&self, method: MethodPointer) -> Result<MethodIdentity> {
+        let layout = &self.jvm.layout.metadata;
+        let access = Member {
+            offset: self.layout.access_flags,
+            width: Width::Two,
+        };
+        let members = [layout.const_method, access];
+        let header = Structure::with_members("a Method", method.0, &members, self.memory)?;
+        let const_method = header.pointer(layout.const_method)?;
+        let constant = &layout.constant;
+        let members = [
+            self.layout.const_method_size,
+            constant.pool,
+            constant.name,
+            constant.signature,
+            constant.code_size,
+            constant.flags,
+        ];
+        let found = Structure::with_members("a ConstMethod", const_method, &members, self.memory)?;
+        let flags = found.number(constant.flags)?;
+        Ok(MethodIdentity {
+            access: AccessFlags(header.number(access)? as u16),
+            const_method,
+            size: found.number(self.layout.const_method_size)?,
+            pool: found.pointer(constant.pool)?,
+            name: found.number(constant.name)?,
+            signature: found.number(constant.signature)?,
+            code_size: found.number(constant.code_size)?,
+            has_lines: flags & u64::from(constant.has_lines) != 0,
+        })
+    }
+
+    /// Reads a method.
+    pub(super) fn method(&self, method: &MethodIdentity) -> Result<JavaMethod> {
+        let layout = &self.jvm.layout.metadata;
+        let pool = self.pool(method.pool)?;
+        let class = self.class(pool.holder)?;
+        let text = |index| self.constant(&pool, index);
+        let name = text(method.name)?;
+        let signature = text(method.signature)?;
+        let source_file = match pool.source_file {
+            0 => None,
+            index => Some(text(index)?),
+        };
+        let header = layout.constant.size.into();
+        let start = method.const_method.wrapping_add(header);
+        let code = start..start.wrapping_add(method.code_size);
+        Ok(JavaMethod {
+            class: ClassName::new(&class),
+            name: printable(&name),
+            signature: printable(&signature),
+            access: method.access,
+            lines: self.lines(method, &code)?,
+            bytecode: code,
+            source_file: source_file.map(|file| printable(&file)),
+        })
+    }
+
+    /// Reads the lines of a method, whose table is between its bytecode and the end of its constant part.
+    fn lines(&self, method: &MethodIdentity, code: &Range<Address>) -> Result<LineTable> {
+        const TABLE: &str = "a table of lines";
+        if !method.has_lines {
+            return Ok(LineTable::default());
+        }
+        let size = method.size.saturating_mul(WORD);
+        let most = MAX_CONST_METHOD;
+        if size > most {
+            let what = "a ConstMethod";
+            return Err(MethodError::TooLarge { what, size, most });
+        }
+        let end = method.const_method.wrapping_add(size);
+        let size = end.offset_from(code.end).unwrap_or(0);
+        let bytes = Structure::read(TABLE, code.end, size, most, self.memory)?;
+        Ok(LineTable::parse(&bytes.bytes, self.jvm.unexported.numbers))
+    }
+
+    fn pool(&self, address: Address) -> Result<Pool> {
+        let layout = &self.jvm.layout.metadata.pool;
+        let members = [layout.holder, layout.length, self.layout.source_file];
+        let found = Structure::with_members("a ConstantPool", address, &members, self.memory)?;
+        Ok(Pool {
+            constants: address.wrapping_add(layout.size.into()),
+            holder: found.pointer(layout.holder)?,
+            length: found.number(layout.length)?,
+            source_file: found.number(self.layout.source_file)?,
+        })
+    }
+
+    /// Reads the name of a class.
+    fn class(&self, class: Address) -> Result<String> {
+        let name = self.jvm.layout.metadata.class_name;
+        let found = Structure::with_members("a Klass", class, &[name], self.memory)?;
+        self.symbol(found.pointer(name)?)
+    }
+
+    /// Reads the symbol that a constant is.
+    fn constant(&self, pool: &Pool, index: u64) -> Result<String> {
+        const INDEX: &str = "the index of a constant";
+        if index == 0 || index >= pool.length {
+            let why = "the constant pool has no such constant";
+            return Err(MethodError::implausible(INDEX, index, why));
+        }
+        let place = pool.constants.wrapping_add(index.wrapping_mul(CONSTANT));
+        let pointer = Member {
+            offset: Offset::new(0),
+            width: Width::Eight,
+        };
+        let found = Structure::with_members("a constant", place, &[pointer], self.memory)?;
+        self.symbol(found.pointer(pointer)?)
+    }
+
+    /// Reads a symbol: its length, and a few bytes with it, if there are any.
+    fn symbol(&self, address: Address) -> Result<String> {
+        const SYMBOL: &str = "a Symbol";
+        let layout = &self.jvm.layout.metadata.symbol;
+        let start = u64::from(layout.body.bytes());
+        let most = start.saturating_add(MAX_SYMBOL);
+        let read = |size| Structure::read(SYMBOL, address, size, most, self.memory);
+        // The memory may end behind a short symbol.
+        let guess = start.saturating_add(SYMBOL_GUESS);
+        let members = [layout.length];
+        let header = read(guess)
+            .or_else(|_| Structure::with_members(SYMBOL, address, &members, self.memory))?;
+        let size = start.saturating_add(header.number(layout.length)?);
+        let all = match size <= header.bytes.len() as u64 {
+            true => header,
+            false => read(size)?,
+        };
+        let range = usize::try_from(start).ok().zip(usize::try_from(size).ok());
+        let bytes = range.and_then(|(start, end)| all.bytes.get(start..end));
+        Ok(decode_modified_utf8(bytes.unwrap_or_default()))
+    }
+}
+
+/// A constant pool.
+struct Pool {
+    /// Its first constant, which has index 0 and is none.
+    constants: Address,
+    /// The class.
+    holder: Address,
+    /// The number of constants.
+    length: u64,
+    /// The index of the name of the class's source file. 0 is none.
+    source_file: u64,
+}

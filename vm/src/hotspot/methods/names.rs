@@ -1,0 +1,142 @@
+//! How are classes and methods written?
+
+use std::fmt;
+use std::rc::Rc;
+use varid_model::Layer;
+
+/// Prefixes of the names of the JDK's classes, as the VM writes them.
+const JDK_PREFIXES: [&str; 5] = ["java/", "javax/", "jdk/", "sun/", "com/sun/"];
+/// What is in the name of a class that a lambda is compiled to, behind the class that it is in.
+const LAMBDA: &str = "$$Lambda";
+
+/// The name of a class.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ClassName(Rc<str>);
+
+impl ClassName {
+    /// The class with this name in the VM: `org/example/App`. A hidden class has a suffix, `org/example/App$$Lambda$14+0x0000000800c03000`.
+    pub fn new(vm_name: &str) -> Self {
+        Self(vm_name.into())
+    }
+
+    /// Its name in the VM.
+    pub fn vm_name(&self) -> &str {
+        &self.0
+    }
+
+    /// Its name for a profile: `org.example.App`. A hidden class has that of its origin, and so have all classes of a class's lambdas:
+    /// `org.example.App$$Lambda`.
+    pub fn readable(&self) -> String {
+        let (name, _) = self.split_hidden();
+        let lambda = name.rsplit_once(LAMBDA);
+        let name = match lambda {
+            // JDK 17 numbers them.
+            Some((class, number)) if is_lambda_number(number) => {
+                name.get(..class.len().saturating_add(LAMBDA.len()))
+            }
+            _ => None,
+        }
+        .unwrap_or(name);
+        printable(&name.replace('/', "."))
+    }
+
+    /// Returns true if it is a hidden class: several may have the same readable name.
+    pub fn is_hidden(&self) -> bool {
+        self.split_hidden().1.is_some()
+    }
+
+    /// Its layer. What belongs to the JDK is the framework.
+    pub fn layer(&self) -> Layer {
+        match JDK_PREFIXES.iter().any(|prefix| self.0.starts_with(prefix)) {
+            true => Layer::Framework,
+            false => Layer::App,
+        }
+    }
+
+    /// Splits the suffix of a hidden class off, which is the address of something in the VM.
+    fn split_hidden(&self) -> (&str, Option<&str>) {
+        let split = self.0.rsplit_once('+');
+        match split.filter(|(_, suffix)| suffix.starts_with("0x")) {
+            Some((name, suffix)) => (name, Some(suffix)),
+            None => (&self.0, None),
+        }
+    }
+}
+
+impl fmt::Display for ClassName {
+    /// Writes its full name, as `Class::getName` does: `org.example.App$$Lambda$14/0x0000000800c03000`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, suffix) = self.split_hidden();
+        f.write_str(&printable(&name.replace('/', ".")))?;
+        match suffix {
+            Some(suffix) => write!(f, "/{}", printable(suffix)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns true if it is what JDK 17 puts behind `$$Lambda`, or nothing, as in later versions.
+fn is_lambda_number(text: &str) -> bool {
+    let number = text.strip_prefix('$').unwrap_or(text);
+    text.is_empty() || !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Replaces what is not for terminals.
+pub(super) fn printable(name: &str) -> String {
+    name.replace(char::is_control, "\u{fffd}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_have_the_names_of_their_sources() {
+        for (vm_name, readable, full) in [
+            ("org/example/App", "org.example.App", "org.example.App"),
+            ("App$Inner$1", "App$Inner$1", "App$Inner$1"),
+            (
+                "org/example/App$$Lambda$14+0x0000000800c03000",
+                "org.example.App$$Lambda",
+                "org.example.App$$Lambda$14/0x0000000800c03000",
+            ),
+            (
+                "org/example/App$$Lambda+0x00007f0c4c002200",
+                "org.example.App$$Lambda",
+                "org.example.App$$Lambda/0x00007f0c4c002200",
+            ),
+            (
+                "java/lang/invoke/LambdaForm$DMH+0x0000000800c04000",
+                "java.lang.invoke.LambdaForm$DMH",
+                "java.lang.invoke.LambdaForm$DMH/0x0000000800c04000",
+            ),
+            ("a/B+C", "a.B+C", "a.B+C"),
+            ("a/B$$LambdaMaker", "a.B$$LambdaMaker", "a.B$$LambdaMaker"),
+            ("a/B$$Lambda$", "a.B$$Lambda$", "a.B$$Lambda$"),
+            ("a/\u{1b}[31mB", "a.\u{fffd}[31mB", "a.\u{fffd}[31mB"),
+        ] {
+            let name = ClassName::new(vm_name);
+            assert_eq!(
+                (name.readable().as_str(), name.to_string().as_str()),
+                (readable, full)
+            );
+            assert_eq!(name.is_hidden(), full.contains("/0x"));
+        }
+    }
+
+    #[test]
+    fn classes_of_the_jdk_are_the_framework() {
+        let layer = |name: &str| ClassName::new(name).layer();
+        for name in [
+            "java/util/HashMap",
+            "jdk/internal/misc/Unsafe",
+            "com/sun/proxy/$Proxy1",
+            "java/lang/invoke/LambdaForm$MH+0x0000000800c04000",
+        ] {
+            assert_eq!(layer(name), Layer::Framework, "{name}");
+        }
+        for name in ["org/example/App", "javassist/A", "com/sunny/A", "java"] {
+            assert_eq!(layer(name), Layer::App, "{name}");
+        }
+    }
+}

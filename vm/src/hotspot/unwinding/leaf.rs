@@ -1,0 +1,175 @@
+//! How far is the frame of an interrupted instruction of compiled code made?
+//!
+//! Compiled code on x86-64 is entered with the return address at the stack pointer, pushes the caller's frame pointer, and subtracts the rest
+//! of the frame's size from the stack pointer. It leaves by the reverse. Between these instructions the frame has another size.
+
+/// What of a compiled frame is on the stack at an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FrameState {
+    /// All of it.
+    Complete,
+    /// All of it, but the caller's frame pointer is still in its register.
+    Unsaved,
+    /// The caller's frame pointer is at the stack pointer, and the return address behind it.
+    Pushed,
+    /// The return address is at the stack pointer.
+    Called,
+}
+
+/// The code of a compiled method as far as its frame is concerned. Offsets are in bytes from its first instruction.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Prologue<'c> {
+    /// Its instructions.
+    pub(in super::super) code: &'c [u8],
+    /// Where callers that know the receiver's class enter it. What is before has no frame.
+    pub(in super::super) entry: usize,
+    /// Where its frame is complete.
+    pub(in super::super) complete: usize,
+}
+
+/// `push %rbp`.
+const PUSH: u8 = 0x55;
+/// `sub $N,%rsp`, with a number of one byte or of four.
+const SUB: [&[u8]; 2] = [&[0x48, 0x83, 0xec], &[0x48, 0x81, 0xec]];
+/// `pop %rbp`.
+const POP: u8 = 0x5d;
+/// `ret`, without and with a number of bytes.
+const RET: [u8; 2] = [0xc3, 0xc2];
+/// `cmp N(%r15),%rsp`: whether the thread is to stop before it returns.
+const POLL: [&[u8]; 2] = [&[0x49, 0x3b, 0x67], &[0x49, 0x3b, 0xa7]];
+/// `ja`, behind such a comparison.
+const ABOVE: [u8; 2] = [0x0f, 0x87];
+
+impl Prologue<'_> {
+    /// Returns what of the frame there is before the instruction at `at` is executed.
+    pub(super) fn state(self, at: usize) -> FrameState {
+        if at < self.entry {
+            return FrameState::Called;
+        }
+        if at < self.complete {
+            return self.in_prologue(at);
+        }
+        self.in_epilogue(at)
+    }
+
+    fn in_prologue(self, at: usize) -> FrameState {
+        let prologue = self.code.get(..self.complete).unwrap_or(self.code);
+        let is_sub = |at: usize| SUB.iter().any(|sub| has(prologue, at, sub));
+        let mut offsets = self.entry..prologue.len();
+        let is_start = |at: usize| {
+            // The frame of two words needs no more than the push.
+            let pushes = prologue.get(at) == Some(&PUSH);
+            let next = at.saturating_add(1);
+            is_sub(at) || pushes && (is_sub(next) || next == prologue.len())
+        };
+        match offsets.find(|at| is_start(*at)) {
+            Some(start) if at <= start => FrameState::Called,
+            Some(start) if is_sub(start) => FrameState::Unsaved,
+            Some(start) if at == start.saturating_add(1) => FrameState::Pushed,
+            _ => FrameState::Complete,
+        }
+    }
+
+    fn in_epilogue(self, at: usize) -> FrameState {
+        let code = self.code;
+        let is_poll = |at: usize| POLL.iter().any(|poll| has(code, at, poll));
+        match code.get(at) {
+            Some(&POP) => FrameState::Pushed,
+            Some(byte) if RET.contains(byte) => FrameState::Called,
+            _ if is_poll(at) => FrameState::Called,
+            // The comparison before has four bytes or seven.
+            _ if has(code, at, &ABOVE)
+                && [4, 7]
+                    .iter()
+                    .any(|size| at.checked_sub(*size).is_some_and(is_poll)) =>
+            {
+                FrameState::Called
+            }
+            _ => FrameState::Complete,
+        }
+    }
+}
+
+/// Returns true if these bytes are at an offset.
+fn has(code: &[u8], at: usize, bytes: &[u8]) -> bool {
+    code.get(at..).is_some_and(|rest| rest.starts_with(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FrameState::{Called, Complete, Pushed, Unsaved};
+    use super::*;
+
+    /// Each instruction of a method, and the state before it.
+    fn check(entry: usize, complete: usize, instructions: &[(&[u8], FrameState)]) {
+        let code: Vec<u8> = instructions
+            .iter()
+            .flat_map(|(bytes, _)| bytes.to_vec())
+            .collect();
+        let offset = |number: usize| {
+            let before = instructions.iter().take(number);
+            before.map(|(bytes, _)| bytes.len()).sum()
+        };
+        let prologue = Prologue {
+            code: &code,
+            entry: offset(entry),
+            complete: offset(complete),
+        };
+        for (number, (bytes, expected)) in instructions.iter().enumerate() {
+            assert_eq!(
+                prologue.state(offset(number)),
+                *expected,
+                "{number}: {bytes:x?}"
+            );
+        }
+    }
+
+    #[test]
+    fn frames_are_made_and_left_step_by_step() {
+        check(
+            2,
+            5,
+            &[
+                (&[0x44, 0x8b, 0x56, 0x08], Called), // mov 8(%rsi),%r10d
+                (&[0x0f, 0x85, 0, 0, 0, 0], Called), // jne
+                (&[0x89, 0x84, 0x24, 0, 0xc0, 0xfe, 0xff], Called), // mov %eax,-0x14000(%rsp)
+                (&[0x55], Called),                   // push %rbp
+                (&[0x48, 0x83, 0xec, 0x20], Pushed), // sub $0x20,%rsp
+                (&[0x90], Complete),
+                (&[0x49, 0x3b, 0x47, 0x70], Complete), // cmp 0x70(%r15),%rax
+                (&[0x0f, 0x87, 0, 0, 0, 0], Complete), // ja
+                (&[0x48, 0x83, 0xc4, 0x20], Complete), // add $0x20,%rsp
+                (&[0x5d], Pushed),                     // pop %rbp
+                (&[0x49, 0x3b, 0xa7, 0x38, 3, 0, 0], Called), // cmp 0x338(%r15),%rsp
+                (&[0x0f, 0x87, 0, 0, 0, 0], Called),   // ja
+                (&[0xc3], Called),                     // ret
+            ],
+        );
+    }
+
+    #[test]
+    fn without_a_check_of_the_stack_the_frame_pointer_is_saved_last() {
+        check(
+            0,
+            2,
+            &[
+                (&[0x48, 0x81, 0xec, 0, 1, 0, 0], Called), // sub $0x100,%rsp
+                (&[0x48, 0x89, 0xac, 0x24, 0xf0, 0, 0, 0], Unsaved), // mov %rbp,0xf0(%rsp)
+                (&[0x90], Complete),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_frame_of_two_words_is_a_push() {
+        check(0, 1, &[(&[0x55], Called), (&[0x90], Complete)]);
+        // Outside of its code nothing is known.
+        let nothing = Prologue {
+            code: &[],
+            entry: 0,
+            complete: 8,
+        };
+        assert_eq!(nothing.state(4), Complete);
+        assert_eq!(nothing.state(usize::MAX), Complete);
+    }
+}

@@ -1,0 +1,414 @@
+//! The HotSpot of a process, as attribution asks for it.
+//!
+//! Its frames are found by unwinding the copy of the stack: each frame of its code is a native frame, which the code's blob tells how to leave,
+//! and which methods it executes.
+
+use super::interpreter::Codelet;
+use super::jvm::Jvm;
+use super::known_code::{KnownBlob, KnownCode};
+use super::methods::{
+    Bci, BlobKind, CompiledFrameLayout, JavaMethod, MethodError, MethodPointer, NamingLayout,
+    Precision as CodePrecision,
+};
+use super::named_methods::NamedMethods;
+use super::unwinding::{self, Calls, CodeFrames, EntryState};
+use crate::seam::stack_copy::stack_of;
+use crate::seam::{
+    CodeChange, CodeKind, FrameMethods, ManagedStack, MergeOrder, Method, Methods, Refreshed,
+    Unwound, Vm, VmAbout, VmChanges, VmCode, VmCompiler, VmFrames, VmMethods, VmTarget,
+    WalkedCompiledFrame,
+};
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use varid_model::{Address, CodeUnits, FrameAddress, Precision, Reason};
+use varid_process::reader::ForeignMemory;
+use varid_process::{AddressSpace, Process};
+use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target};
+use varid_tunnel::{Memory, TunnelError};
+use varid_unwind::{CodeRule, NativeFrame, StackSlice};
+
+/// What the descriptions of the interpreter's parts start with that enter methods.
+const ENTRY: &str = "method entry point";
+/// DWARF number of rbx, which has the method while it is entered.
+const METHOD_REGISTER: u16 = 3;
+/// DWARF number of r13, which has that address in the code of a bytecode.
+const BCP_REGISTER: u16 = 13;
+
+/// The HotSpot of a process.
+#[derive(Debug)]
+pub(super) struct HotSpotVm {
+    jvm: Jvm,
+    naming: NamingLayout,
+    code: RefCell<KnownCode>,
+    named: RefCell<NamedMethods>,
+}
+
+impl HotSpotVm {
+    pub(super) fn new(jvm: Jvm, naming: NamingLayout) -> Self {
+        Self {
+            code: RefCell::new(KnownCode::new(jvm.clone(), naming)),
+            jvm,
+            naming,
+            named: RefCell::default(),
+        }
+    }
+
+    /// Returns true if an address may be one of generated code.
+    fn may_be_code(&self, address: Address) -> bool {
+        let mut heaps = self.jvm.code_heaps.iter();
+        heaps.any(|heap| heap.reserved.contains(&address))
+    }
+
+    /// Returns the part of the interpreter at an address.
+    fn codelet_at(&self, address: Address) -> Option<&Codelet> {
+        let codelets = &self.jvm.interpreter.codelets;
+        let after = codelets.partition_point(|codelet| codelet.code.start <= address);
+        let codelet = after.checked_sub(1).and_then(|at| codelets.get(at));
+        codelet.filter(|codelet| codelet.code.contains(&address))
+    }
+
+    /// Returns how far a frame of the interpreter is made whose method is being entered. None if the frame is complete.
+    fn entry_state(
+        &self,
+        blob: &KnownBlob,
+        frame: &NativeFrame,
+        memory: &dyn Memory,
+    ) -> Option<EntryState> {
+        let FrameAddress::Instruction(at) = frame.address else {
+            return None;
+        };
+        let codelet = self.codelet_at(at)?;
+        if !codelet.description.starts_with(ENTRY) {
+            return None;
+        }
+        let offset = usize::try_from(at.offset_from(codelet.code.start)?).ok()?;
+        let state = EntryState::at(blob.code_in(&codelet.code, memory), offset);
+        let last = i64::from(self.jvm.unexported.frame_bcp);
+        let is_complete = state == EntryState::Linked
+            && frame
+                .regs
+                .fp()
+                .is_some_and(|fp| frame.sp.get() <= fp.wrapping_add_signed(last));
+        (!is_complete).then_some(state)
+    }
+
+    /// Returns what is known of the code at an address. None if it is not HotSpot's.
+    fn generated_at(
+        &self,
+        address: Address,
+        process: &Process,
+    ) -> Option<Result<Rc<KnownBlob>, Reason>> {
+        if !self.may_be_code(address) {
+            return None;
+        }
+        let memory = ForeignMemory::new(process.pid);
+        let found = self.code.borrow_mut().at(address, &memory);
+        Some(found.map_err(|_| unknown_code(process)))
+    }
+
+    /// Returns the methods of a frame of HotSpot's code, innermost first. Code that belongs to no method has none, unless it is the leaf.
+    fn methods(
+        &self,
+        blob: &KnownBlob,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        process: &Process,
+    ) -> Result<FrameMethods, Reason> {
+        let memory = ForeignMemory::new(process.pid);
+        let mut precision = Precision::Exact;
+        let mut named = self.named.borrow_mut();
+        let mut managed = |method: &Rc<JavaMethod>, bci: Option<Bci>| {
+            let bci = bci.map_or(0, |bci| u32::from(bci.get()));
+            at_method(frame, named.java(method), bci)
+        };
+        let frames = match blob.kind() {
+            BlobKind::Compiled | BlobKind::NativeWrapper => {
+                let mut code = self.code.borrow_mut();
+                let compiled = code.compiled(blob, &memory);
+                let found = compiled.and_then(|compiled| {
+                    let layout = &compiled.compiled.frame;
+                    let address = original_address(layout, frame, stack_of(sample));
+                    compiled.frames_at(address)
+                });
+                let found = found.map_err(|_| unknown_code(process))?;
+                if frame.address.is_instruction() && found.precision != CodePrecision::Exact {
+                    precision = Precision::Approximate;
+                }
+                let methods = found.frames.iter().map(|java| {
+                    let method = java.method.as_ref();
+                    let method = method.map_err(|_| unknown_method(process))?;
+                    Ok(managed(method, java.bci))
+                });
+                methods.collect::<Result<_, _>>()?
+            }
+            BlobKind::Interpreter => {
+                let (method, bci) = self.interpreted(blob, frame, sample, &memory)?;
+                vec![managed(&method, bci)]
+            }
+            _ if frame.address.is_instruction() => {
+                let name = blob.name(frame.lookup(), &self.jvm);
+                vec![at_method(frame, named.code(name), 0)]
+            }
+            _ => Vec::new(),
+        };
+        Ok(FrameMethods { frames, precision })
+    }
+
+    /// Returns the method that a frame of the interpreter executes, and its instruction. None: it is being entered, or native.
+    fn interpreted(
+        &self,
+        blob: &KnownBlob,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        memory: &dyn Memory,
+    ) -> Result<(Rc<JavaMethod>, Option<Bci>), Reason> {
+        let method_at = |pointer: u64| {
+            let pointer = MethodPointer(Address::new(pointer));
+            let method = self.code.borrow_mut().method(pointer, memory);
+            method.map_err(|error| match error {
+                MethodError::Memory { .. } => Reason::VmGone,
+                _ => Reason::TornFrames,
+            })
+        };
+        if self.entry_state(blob, frame, memory).is_some() {
+            let pointer = frame.regs.get(METHOD_REGISTER).ok_or(Reason::TornFrames)?;
+            return Ok((method_at(pointer)?, None));
+        }
+        let stack = stack_of(sample);
+        let fp = Address::new(frame.regs.fp().ok_or(Reason::Truncated)?);
+        let word = |offset: i32| {
+            let at = fp.wrapping_add_signed(offset.into());
+            let word = stack.word(frame.regs.machine(), at);
+            word.ok_or(Reason::Truncated)
+        };
+        let facts = &self.jvm.unexported;
+        let method = method_at(word(facts.frame_method)?)?;
+        // The code of a bytecode has the address of its instruction in a register, until it calls or returns.
+        let interrupted = match frame.address {
+            FrameAddress::Instruction(at) => self.codelet_at(at),
+            FrameAddress::Return(_) => None,
+        };
+        let register = interrupted
+            .filter(|codelet| codelet.bytecode.is_some())
+            .and_then(|_| frame.regs.get(BCP_REGISTER));
+        let bci = match register.and_then(|bcp| method.bci(Address::new(bcp))) {
+            Some(bci) => Some(bci),
+            None => method.bci(Address::new(word(facts.frame_bcp)?)),
+        };
+        // A native method has no instructions.
+        match bci.is_some() || method.bytecode.is_empty() {
+            true => Ok((method, bci)),
+            false => Err(Reason::TornFrames),
+        }
+    }
+}
+
+/// The calls in a process's code.
+struct ProcessCalls<'p> {
+    vm: &'p HotSpotVm,
+    process: &'p Process,
+}
+
+impl ProcessCalls<'_> {
+    fn blob_before(&self, returns: Address) -> Option<Rc<KnownBlob>> {
+        let call = FrameAddress::Return(returns).lookup();
+        self.vm.generated_at(call, self.process)?.ok()
+    }
+}
+
+impl Calls for ProcessCalls<'_> {
+    fn called(&mut self, returns: Address) -> Option<Address> {
+        let memory = ForeignMemory::new(self.process.pid);
+        self.blob_before(returns)?.code_at(&memory).called(returns)
+    }
+
+    fn returns_to_java(&mut self, address: Address) -> bool {
+        let memory = ForeignMemory::new(self.process.pid);
+        let blob = self.blob_before(address);
+        blob.is_some_and(|blob| self.vm.code.borrow_mut().is_call(&blob, address, &memory))
+    }
+}
+
+/// Returns the address of a frame, which deoptimisation may have replaced.
+fn original_address(
+    layout: &CompiledFrameLayout,
+    frame: &NativeFrame,
+    stack: StackSlice<'_>,
+) -> FrameAddress {
+    let original = || {
+        let FrameAddress::Return(returns) = frame.address else {
+            return None;
+        };
+        let place = frame.sp.wrapping_add(layout.original_pc.into());
+        let is_deoptimised = layout.is_deoptimised(returns);
+        let word = stack.word(frame.regs.machine(), place);
+        Some(FrameAddress::Return(Address::new(
+            word.filter(|_| is_deoptimised)?,
+        )))
+    };
+    original().unwrap_or(frame.address)
+}
+
+/// The frame of a method, at an instruction of it.
+fn at_method(frame: &NativeFrame, method: Address, bci: u32) -> ManagedFrame {
+    let offset = CodeUnits::new(bci);
+    ManagedFrame::new(frame.sp, FramePc::Relative { method, offset }, false)
+}
+
+/// Returns why code is not known: it was freed, or the process has ended.
+fn unknown_code(process: &Process) -> Reason {
+    match process.has_memory() {
+        true => Reason::UnknownCompiledCode,
+        false => Reason::VmGone,
+    }
+}
+
+fn unknown_method(process: &Process) -> Reason {
+    match process.has_memory() {
+        true => Reason::UnknownMethod,
+        false => Reason::VmGone,
+    }
+}
+
+impl VmAbout for HotSpotVm {
+    fn title(&self) -> String {
+        self.jvm.version.to_string()
+    }
+
+    fn layout_source(&self) -> String {
+        "the tables of its library".to_owned()
+    }
+}
+
+impl VmTarget for HotSpotVm {
+    /// The shim walks none of its frames, and copies the stack.
+    fn target(&self, flags: u32, _space: &AddressSpace) -> Target {
+        Target {
+            flags,
+            ..Target::default()
+        }
+    }
+}
+
+impl VmChanges for HotSpotVm {
+    fn end_batch(&self, _process: &Process) -> Refreshed {
+        self.code.borrow_mut().end_batch();
+        Refreshed::Same
+    }
+
+    fn forked(&self) -> Rc<dyn Vm> {
+        Rc::new(Self::new(self.jvm.clone(), self.naming))
+    }
+}
+
+impl VmCode for HotSpotVm {
+    /// Its library's code is native code, and what it generates is the compiler's.
+    fn code_at(&self, _address: Address) -> Option<CodeKind> {
+        None
+    }
+
+    fn has_code_in(&self, _start: Address, _end: Address) -> bool {
+        false
+    }
+
+    fn is_on_native_stack(&self) -> bool {
+        true
+    }
+
+    fn is_at_sp(&self, _address: Address) -> bool {
+        false
+    }
+}
+
+impl VmFrames for HotSpotVm {
+    fn merge_order(&self) -> MergeOrder {
+        MergeOrder::ByAddress
+    }
+
+    fn leaf_is_managed(&self, _record: &CapturedSample, _leaf: Option<CodeKind>) -> bool {
+        false
+    }
+
+    fn frames<'r>(
+        &self,
+        _sample: &Unwound<'r>,
+        walked: ManagedStack<'r>,
+        _process: &mut dyn Methods,
+    ) -> ManagedStack<'r> {
+        walked
+    }
+
+    fn compiler(&self) -> Option<&dyn VmCompiler> {
+        Some(self)
+    }
+
+    fn native_caller(&self) -> CodeKind {
+        CodeKind::Bridge
+    }
+}
+
+impl VmCompiler for HotSpotVm {
+    fn has_code(&self) -> bool {
+        true
+    }
+
+    fn is_code(&self, address: Address, _process: &Process) -> bool {
+        self.may_be_code(address)
+    }
+
+    fn change(&self) -> CodeChange {
+        CodeChange::Replaced
+    }
+
+    fn may_be_in(&self, _path: &Path) -> bool {
+        false
+    }
+
+    fn unwind_rule(
+        &self,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        process: &Process,
+    ) -> Option<CodeRule> {
+        let blob = self.generated_at(frame.lookup(), process)?.ok()?;
+        let memory = ForeignMemory::new(process.pid);
+        let is_entry = frame.address == FrameAddress::Return(self.jvm.call_stub_return);
+        let frames = match self.entry_state(&blob, frame, &memory) {
+            _ if is_entry => CodeFrames::Entry,
+            Some(state) => CodeFrames::Entered(state),
+            None => blob.frames(&memory),
+        };
+        let mut calls = ProcessCalls { vm: self, process };
+        let rule = unwinding::rule(frames, frame, stack_of(sample), &mut calls);
+        // No convention holds for this code.
+        Some(rule.unwrap_or(CodeRule::NoCode))
+    }
+
+    fn native_frame(
+        &self,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        process: &mut dyn Methods,
+    ) -> Option<Result<FrameMethods, Reason>> {
+        let process = process.process();
+        let blob = self.generated_at(frame.lookup(), process)?;
+        Some(blob.and_then(|blob| self.methods(&blob, frame, sample, process)))
+    }
+
+    fn walked_frame(
+        &self,
+        _frame: WalkedCompiledFrame,
+        _process: &mut dyn Methods,
+    ) -> Result<FrameMethods, Reason> {
+        Err(Reason::UnknownCompiledCode)
+    }
+}
+
+impl VmMethods for HotSpotVm {
+    /// `pointer`: an address that [`NamedMethods`] has given to a method. The VM's own pointers may be another method's by now.
+    fn method(&self, _process: &mut Process, pointer: u64) -> Result<Method, TunnelError> {
+        let known = self.named.borrow().get(Address::new(pointer));
+        Ok(known.map_or(Method::Unknown, Method::InMemory))
+    }
+}
