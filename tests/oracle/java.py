@@ -102,7 +102,12 @@ class Oracle:
 
     @staticmethod
     def is_reason(frame):
-        return frame.file.endswith("/remap.elf") and frame.symbol.startswith("[") and frame.symbol != "[native]"
+        return frame.file.endswith("/remap.elf") and frame.symbol.startswith("[") and frame.symbol not in ("[native]", "[unknown]")
+
+    @staticmethod
+    def is_generated(frame):
+        """Whether a frame is in code that the VM has made and that belongs to no method."""
+        return "/jit-" in frame.file or frame.file.endswith("/remap-vm.elf")
 
     def is_own(self, symbol):
         return symbol.startswith(self.package)
@@ -123,7 +128,8 @@ class Oracle:
         if known is None:
             return None
         of_name = [method for method in known.methods if method.name == name and not method.flags & ABSTRACT]
-        return [method for method in of_name if method.size is None or max(method.size, SLOT) == size or not method.code]
+        # A caller at the last instruction is recorded a byte behind it.
+        return [each for each in of_name if each.size is None or size in (max(each.size, SLOT), max(each.size + 1, SLOT)) or not each.code]
 
     # The rules.
 
@@ -230,10 +236,13 @@ class Oracle:
         reasons = [frame.symbol for frame in user if self.is_reason(frame)]
         self.counts["samples"] += 1
         self.counts["managed"] += bool(managed)
+        self.counts["in generated code"] += bool(managed) or any(self.is_generated(frame) for frame in user)
         self.counts["of the workload"] += any(self.is_own(user[at].symbol) for at in managed)
         self.counts["leaf is managed"] += managed[:1] == [0]
-        self.counts["unnamed code"] += any("/jit-" in frame.file for frame in user)
-        wrong = None
+        unnamed = [at for at, frame in enumerate(user) if "/jit-" in frame.file]
+        self.counts["unnamed code"] += bool(unnamed)
+        nameless = next((frame for frame in user if REMAP.search(frame.file) and frame.symbol == "[unknown]"), None)
+        wrong = nameless and f"no method is at {nameless.offset:#x} of {nameless.file.rsplit('/', 1)[-1]}"
         for at in managed:
             is_caller = at > 0 or len(user) < len(sample.chain)
             wrong = wrong or self.wrong_frame(user[at], is_caller)
@@ -242,16 +251,20 @@ class Oracle:
                 continue
             self.counts["calls"] += 1
             wrong = wrong or self.wrong_call(user[outer], user[inner])
+        for at in unnamed:
+            if any(self.is_managed(frame) for frame in user[at + 1 : at + 2]):
+                wrong = wrong or f"no marker behind code without a name at {user[at].offset:#x}"
         return wrong or self.wrong_end(user, managed, reasons)
 
     def wrong_end(self, user, managed, reasons):
         """Why it does not end where its thread begins, or None. Counts how samples end."""
+        generated = any(self.is_generated(frame) for frame in user)
         if managed and not reasons:
             last = user[managed[-1]].symbol
             if last not in self.entries and not BEGINS.search(last):
                 return f"no thread begins in {last}"
         if reasons:
-            self.counts[f"ends: {reasons[-1]}{'' if managed else ' (native)'}"] += 1
+            self.counts[f"ends: {reasons[-1]}{'' if managed or generated else ' (native)'}"] += 1
             return None
         if not user:
             self.counts["ends: kernel"] += 1

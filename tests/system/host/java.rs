@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 use varid_tests::{
-    MOST_RUNS, SampleCounts, Scale, Stack, oracle, printed, scale, skip_without_root, skipped,
-    testbed,
+    MOST_RUNS, SampleCounts, Scale, Stack, judge as judge_by, oracle, printed, scale,
+    skip_without_root, skipped, testbed,
 };
 
 /// Debian 12's JDK.
@@ -75,11 +75,25 @@ fn classes() -> Result<&'static Path> {
         return Ok(folder.path());
     }
     let folder = tempfile::tempdir()?;
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/jvm/truth/Truth.java");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("jvm/truth");
     let mut javac = Command::new(format!("{JDK}/javac"));
-    javac.args(["--release", "11", "-d"]);
-    printed(javac.arg(folder.path()).arg(source))?;
+    javac.args(["--release", "11", "-d"]).arg(folder.path());
+    printed(javac.args(["Truth.java", "Shares.java"].map(|name| sources.join(name))))?;
     Ok(CLASSES.get_or_init(|| folder).path())
+}
+
+/// Records a program, which must print what it prints without varid.
+fn record(code: Code, main: &str, rounds: u32, options: &[&str], session: &Path) -> Result<()> {
+    let mut java = vec![format!("{JDK}/java"), code.option().to_owned()];
+    java.extend(["-cp".to_owned(), classes()?.display().to_string()]);
+    java.extend([format!("{PACKAGE}.{main}"), rounds.to_string()]);
+    let expected = printed(Command::new(&java[0]).args(&java[1..]))?;
+    let mut varid = testbed()?.varid();
+    varid.args(["record", "--ring-pages", "8192"]).args(options);
+    varid.arg("-o").arg(session).arg("--").args(&java);
+    let found = printed(varid.stdin(Stdio::null()))?;
+    ensure!(found == expected, "it printed {found:?}");
+    Ok(())
 }
 
 impl Mode {
@@ -89,32 +103,16 @@ impl Mode {
         20
     }
 
-    /// Returns the program's command line.
-    fn command(self) -> Result<Vec<String>> {
-        let java = format!("{JDK}/java");
-        let classes = classes()?.display().to_string();
-        let main = format!("{PACKAGE}.Truth");
-        let rounds = self.code.rounds().to_string();
-        Ok([&java, self.code.option(), "-cp", &classes, &main, &rounds]
-            .map(String::from)
-            .into())
-    }
-
-    /// Records the program, which must print what it prints without varid.
+    /// Records the program, with the kernel's own samples where they say which instruction was interpreted.
     fn record(self, session: &Path) -> Result<()> {
-        let command = self.command()?;
-        let expected = printed(Command::new(&command[0]).args(&command[1..]))?;
+        let raw = self.code == Code::Interpreted && self.stack == Stack::Vertical;
         let shim = match self.shim {
-            Shim::Bpf => "bpf",
-            Shim::Perf => "perf",
+            Shim::Bpf if raw => &["--shim", "bpf", "--keep-raw"][..],
+            Shim::Bpf => &["--shim", "bpf"],
+            Shim::Perf => &["--shim", "perf"],
         };
-        let mut varid = testbed()?.varid();
-        varid.args(["record", "-F", "5000", "--ring-pages", "8192"]);
-        varid.args(["--shim", shim, "--stack", self.stack.option(), "-o"]);
-        varid.arg(session).arg("--").args(&command);
-        let found = printed(varid.stdin(Stdio::null()))?;
-        ensure!(found == expected, "it printed {found:?}");
-        Ok(())
+        let options = [&["-F", "5000", "--stack", self.stack.option()], shim].concat();
+        record(self.code, "Truth", self.code.rounds(), &options, session)
     }
 
     /// Records until there are enough samples in the workload's methods, and judges them. Returns the counts and the first complaints.
@@ -144,9 +142,9 @@ impl Mode {
         let ends: Vec<_> = counts.beginning_with("ends: ").collect();
         let shown: Vec<_> = ends.iter().map(|(end, n)| format!("{end} {n}")).collect();
         let of = |name: &str| counts.of(name);
-        let (managed, wrong) = (of("managed"), of("wrong"));
+        let (in_java, wrong) = (of("in generated code"), of("wrong"));
         let line = format!(
-            "{self}: {} samples, {managed} in Java, {wrong} wrong, {} approximate; {}",
+            "{self}: {} samples, {in_java} in Java, {wrong} wrong, {} approximate; {}",
             of("samples"),
             of("approximate"),
             shown.join(", ")
@@ -157,12 +155,12 @@ impl Mode {
             what.push(format!("{wrong} wrong, such as\n{complaints}"));
         }
         // The load of the machine determines how much is read too late of a process that ends.
-        let in_java = |end: &str| end.starts_with('[') && !end.ends_with(')');
-        let reasons = ends.iter().filter(|(end, _)| in_java(end));
+        let is_reason = |end: &str| end.starts_with('[') && !end.ends_with("(native)");
+        let reasons = ends.iter().filter(|(end, _)| is_reason(end));
         let reasons: u64 = reasons.map(|(_, count)| count).sum();
         let others = reasons.saturating_sub(of("ends: [vm-gone]"));
         let most = self.most_reasons();
-        if others * 1000 > managed * most {
+        if others * 1000 > in_java * most {
             what.push(format!(
                 "{others} stacks end in a reason: more than {most} in a thousand"
             ));
@@ -189,17 +187,19 @@ fn judge(codes: &[Code], shims: &[Shim], enough: u64) -> Result<()> {
     Ok(())
 }
 
+fn skip() -> bool {
+    let tools = ["java", "javac", "javap"];
+    let has_jdk = tools.iter().all(|tool| Path::new(JDK).join(tool).exists());
+    if !has_jdk {
+        skipped("java", "there is no openjdk-17-jdk-headless");
+    }
+    !has_jdk || skip_without_root("java")
+}
+
 #[test]
 fn every_sample_of_interpreted_and_compiled_java_is_of_methods_that_called_each_other() -> Result<()>
 {
-    if !["java", "javac", "javap"]
-        .iter()
-        .all(|tool| Path::new(JDK).join(tool).exists())
-    {
-        skipped("java", "there is no openjdk-17-jdk-headless");
-        return Ok(());
-    }
-    if skip_without_root("java") {
+    if skip() {
         return Ok(());
     }
     match scale() {
@@ -210,4 +210,25 @@ fn every_sample_of_interpreted_and_compiled_java_is_of_methods_that_called_each_
             15_000,
         ),
     }
+}
+
+/// The same loops cost the same where the same code executes them: not if C2 has compiled them, as it aligns and unrolls each differently.
+#[test]
+fn shares_of_known_work_in_java_are_right_in_self_and_total() -> Result<()> {
+    if skip() {
+        return Ok(());
+    }
+    for (code, rounds) in [(Code::Interpreted, 5000), (Code::C1, 28_000)] {
+        // A percentage point is three standard deviations of a share of 24,000 samples. Interference on a shared machine is transient.
+        let once = || -> Result<serde_json::Value> {
+            let folder = tempfile::tempdir()?;
+            let session = folder.path().join("session");
+            record(code, "Shares", rounds, &["-F", "3989"], &session)?;
+            judge_by("java_shares.py", [session])
+        };
+        let found = once().or_else(|_| once()).or_else(|_| once())?;
+        println!("shares in Java, {code:?}: {found}");
+        ensure!(found["samples"].as_u64() > Some(10_000), "{found}");
+    }
+    Ok(())
 }
