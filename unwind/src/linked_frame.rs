@@ -15,6 +15,15 @@ pub enum CallerSp {
     InWord(i64),
 }
 
+/// A word so many bytes from a register, which has a DWARF number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WordAt {
+    /// The register.
+    pub register: u16,
+    /// Bytes from its value.
+    pub offset: i64,
+}
+
 /// Frames of generated code that have no fixed size, such as those of an interpreter. The frame pointer leads to the caller's frame pointer, and
 /// to the return address behind it.
 ///
@@ -39,6 +48,24 @@ impl LinkedFrame {
             pushed: Vec::new(),
             others: callers_fp.into_iter().collect(),
             return_address: Saved::AtRegister(fp, word),
+            bytecode: BytecodeRule::None,
+            is_short: false,
+            is_signal_frame: false,
+        };
+        Self {
+            rule: Rc::new(rule),
+        }
+    }
+
+    /// The frame of code that has made none yet: the caller's stack pointer is in a register, by its DWARF number, and the return address where
+    /// another register leads to.
+    pub fn not_made(machine: Machine, caller_sp: u16, returns: WordAt) -> Self {
+        let rule = Rule {
+            machine,
+            cfa: Cfa::Register(machine.index(caller_sp), 0),
+            pushed: Vec::new(),
+            others: Vec::new(),
+            return_address: Saved::AtRegister(machine.index(returns.register), returns.offset),
             bytecode: BytecodeRule::None,
             is_short: false,
             is_signal_frame: false,

@@ -123,7 +123,8 @@ impl RemapTable {
             return Some(*known);
         }
         let part = self.part_of(method.layer)?;
-        let size = u64::from(method.code_size).max(SLOT_SIZE);
+        // A caller is looked up one byte behind its instruction, which may be the last one.
+        let size = u64::from(method.code_size).saturating_add(1);
         let address = part.add(method.name.clone(), size, method.source.clone())?;
         self.in_memory.insert(Rc::clone(method), address);
         Some(address)

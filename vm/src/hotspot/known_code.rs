@@ -4,12 +4,13 @@ use super::jvm::Jvm;
 use super::layout::EntryPoints;
 use super::member::Member;
 use super::methods::{
-    BlobKind, CodeBlob, CodeKey, CompiledCode, InterpreterFrame, JavaCode, JavaFrame, MethodError,
+    BlobKind, CodeBlob, CodeKey, CompiledCode, JavaCode, JavaMethod, MethodError, MethodPointer,
     NamingLayout, Precision,
 };
-use super::unwinding::{CodeFrames, Prologue};
+use super::unwinding::{CodeAt, CodeFrames, Prologue};
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::rc::Rc;
 use varid_model::{Address, FrameAddress};
 use varid_tunnel::Memory;
@@ -23,9 +24,22 @@ const MAX_BLOBS: usize = 1 << 14;
 #[derive(Debug)]
 pub(super) struct KnownCode {
     java: JavaCode,
-    /// By address. Code is freed and its memory reused, so that this holds for a batch of samples.
-    current: HashMap<Address, Result<Rc<KnownBlob>, MethodError>>,
+    /// What is known of the process until the end of the batch of samples: code is freed, classes are unloaded, and their memory is reused.
+    current: Current,
+    /// The code that was read last, by the address of its first byte.
+    last: Blobs,
     blobs: HashMap<BlobKey, Rc<KnownBlob>>,
+}
+
+/// Code blobs by the address of their first byte.
+type Blobs = BTreeMap<Address, Rc<KnownBlob>>;
+
+#[derive(Debug, Default)]
+struct Current {
+    blobs: Blobs,
+    /// Addresses that no blob has.
+    unknown: HashMap<Address, MethodError>,
+    methods: HashMap<MethodPointer, Rc<JavaMethod>>,
 }
 
 /// Identifies code: by its compilation, or by where it is if it is never freed.
@@ -53,16 +67,19 @@ impl KnownCode {
     pub(super) fn new(jvm: Jvm, naming: NamingLayout) -> Self {
         Self {
             java: JavaCode::new(jvm, naming),
-            current: HashMap::new(),
+            current: Current::default(),
+            last: Blobs::new(),
             blobs: HashMap::new(),
         }
     }
 
-    /// Forgets which code is at which address now.
+    /// Forgets what may be another's by the next batch of samples.
     pub(super) fn end_batch(&mut self) {
-        self.current.clear();
+        let current = std::mem::take(&mut self.current);
+        self.last.extend(current.blobs);
         if self.blobs.len() > MAX_BLOBS {
             self.blobs.clear();
+            self.last.clear();
         }
     }
 
@@ -72,11 +89,26 @@ impl KnownCode {
         address: Address,
         memory: &dyn Memory,
     ) -> Result<Rc<KnownBlob>, MethodError> {
-        if let Some(known) = self.current.get(&address) {
-            return known.clone();
+        if let Some(known) = blob_in(&self.current.blobs, address) {
+            return Ok(known);
         }
-        let found = self.read(address, memory);
-        self.current.insert(address, found.clone());
+        if let Some(error) = self.current.unknown.get(&address) {
+            return Err(error.clone());
+        }
+        let found = match self.read(address, memory) {
+            // The process has ended, and its last samples are read now.
+            Err(error @ MethodError::Memory { .. }) => blob_in(&self.last, address).ok_or(error),
+            other => other,
+        };
+        match &found {
+            Ok(blob) => {
+                let start = blob.blob.memory.start;
+                self.current.blobs.insert(start, Rc::clone(blob));
+            }
+            Err(error) => {
+                self.current.unknown.insert(address, error.clone());
+            }
+        }
         found
     }
 
@@ -109,13 +141,18 @@ impl KnownCode {
         self.java.compiled(key, memory)
     }
 
-    /// Returns what an interpreter frame executes.
-    pub(super) fn interpreted(
+    /// Returns the method that a pointer leads to.
+    pub(super) fn method(
         &mut self,
-        frame: InterpreterFrame,
+        pointer: MethodPointer,
         memory: &dyn Memory,
-    ) -> Result<JavaFrame, MethodError> {
-        self.java.interpreted(frame, memory)
+    ) -> Result<Rc<JavaMethod>, MethodError> {
+        if let Some(known) = self.current.methods.get(&pointer) {
+            return Ok(Rc::clone(known));
+        }
+        let method = self.java.method(pointer, memory)?;
+        self.current.methods.insert(pointer, Rc::clone(&method));
+        Ok(method)
     }
 
     /// Returns true if a call of Java code returns to an address of a blob.
@@ -173,6 +210,9 @@ impl KnownBlob {
     pub(super) fn frames(&self, memory: &dyn Memory) -> CodeFrames<'_> {
         match (self.blob.kind, self.words) {
             (BlobKind::Interpreter, _) => CodeFrames::Interpreter,
+            (BlobKind::Runtime, _) if self.code_at(memory).is_linked() => {
+                CodeFrames::Stub(self.code_at(memory))
+            }
             (BlobKind::Compiled | BlobKind::NativeWrapper | BlobKind::Runtime, Some(words)) => {
                 CodeFrames::Fixed {
                     words,
@@ -184,8 +224,27 @@ impl KnownBlob {
                     },
                 }
             }
-            _ => CodeFrames::Routine,
+            (BlobKind::Adapter | BlobKind::VtableStub | BlobKind::MethodHandle, _) => {
+                CodeFrames::Passed
+            }
+            _ => CodeFrames::Routines(self.code_at(memory)),
         }
+    }
+
+    /// Returns its instructions at their address.
+    pub(super) fn code_at(&self, memory: &dyn Memory) -> CodeAt<'_> {
+        CodeAt {
+            start: self.blob.code.start,
+            bytes: self.code(memory),
+        }
+    }
+
+    /// Returns the instructions in a part of it. Empty if they cannot be read.
+    pub(super) fn code_in(&self, part: &Range<Address>, memory: &dyn Memory) -> &[u8] {
+        let offset = |at: Address| at.offset_from(self.blob.code.start)?.try_into().ok();
+        let range = offset(part.start).zip(offset(part.end));
+        let code = range.and_then(|(start, end): (usize, usize)| self.code(memory).get(start..end));
+        code.unwrap_or_default()
     }
 
     /// Returns its instructions. Empty if they cannot be read.
@@ -200,6 +259,13 @@ impl KnownBlob {
             }
         })
     }
+}
+
+/// Returns the blob that has an address.
+fn blob_in(blobs: &Blobs, address: Address) -> Option<Rc<KnownBlob>> {
+    let (_, blob) = blobs.range(..=address).next_back()?;
+    let has_address = blob.blob.memory.contains(&address);
+    has_address.then(|| Rc::clone(blob))
 }
 
 /// Reads a signed number of a structure.

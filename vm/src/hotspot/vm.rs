@@ -3,14 +3,15 @@
 //! Its frames are found by unwinding the copy of the stack: each frame of its code is a native frame, which the code's blob tells how to leave,
 //! and which methods it executes.
 
+use super::interpreter::Codelet;
 use super::jvm::Jvm;
 use super::known_code::{KnownBlob, KnownCode};
 use super::methods::{
-    BlobKind, CompiledFrameLayout, InterpreterFrame, JavaFrame, MethodPointer, NamingLayout,
+    Bci, BlobKind, CompiledFrameLayout, JavaMethod, MethodError, MethodPointer, NamingLayout,
     Precision as CodePrecision,
 };
 use super::named_methods::NamedMethods;
-use super::unwinding::{self, CodeFrames};
+use super::unwinding::{self, Calls, CodeFrames, EntryState};
 use crate::seam::stack_copy::stack_of;
 use crate::seam::{
     CodeChange, CodeKind, FrameMethods, ManagedStack, MergeOrder, Method, Methods, Refreshed,
@@ -24,9 +25,13 @@ use varid_model::{Address, CodeUnits, FrameAddress, Precision, Reason};
 use varid_process::reader::ForeignMemory;
 use varid_process::{AddressSpace, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target};
-use varid_tunnel::TunnelError;
+use varid_tunnel::{Memory, TunnelError};
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
 
+/// What the descriptions of the interpreter's parts start with that enter methods.
+const ENTRY: &str = "method entry point";
+/// DWARF number of rbx, which has the method while it is entered.
+const METHOD_REGISTER: u16 = 3;
 /// DWARF number of r13, which has that address in the code of a bytecode.
 const BCP_REGISTER: u16 = 13;
 
@@ -55,12 +60,37 @@ impl HotSpotVm {
         heaps.any(|heap| heap.reserved.contains(&address))
     }
 
-    /// Returns true if the interpreter's code at an address executes a bytecode.
-    fn executes_bytecode_at(&self, address: Address) -> bool {
+    /// Returns the part of the interpreter at an address.
+    fn codelet_at(&self, address: Address) -> Option<&Codelet> {
         let codelets = &self.jvm.interpreter.codelets;
         let after = codelets.partition_point(|codelet| codelet.code.start <= address);
         let codelet = after.checked_sub(1).and_then(|at| codelets.get(at));
-        codelet.is_some_and(|codelet| codelet.bytecode.is_some() && codelet.code.contains(&address))
+        codelet.filter(|codelet| codelet.code.contains(&address))
+    }
+
+    /// Returns how far a frame of the interpreter is made whose method is being entered. None if the frame is complete.
+    fn entry_state(
+        &self,
+        blob: &KnownBlob,
+        frame: &NativeFrame,
+        memory: &dyn Memory,
+    ) -> Option<EntryState> {
+        let FrameAddress::Instruction(at) = frame.address else {
+            return None;
+        };
+        let codelet = self.codelet_at(at)?;
+        if !codelet.description.starts_with(ENTRY) {
+            return None;
+        }
+        let offset = usize::try_from(at.offset_from(codelet.code.start)?).ok()?;
+        let state = EntryState::at(blob.code_in(&codelet.code, memory), offset);
+        let last = i64::from(self.jvm.unexported.frame_bcp);
+        let is_complete = state == EntryState::Linked
+            && frame
+                .regs
+                .fp()
+                .is_some_and(|fp| frame.sp.get() <= fp.wrapping_add_signed(last));
+        (!is_complete).then_some(state)
     }
 
     /// Returns what is known of the code at an address. None if it is not HotSpot's.
@@ -88,10 +118,9 @@ impl HotSpotVm {
         let memory = ForeignMemory::new(process.pid);
         let mut precision = Precision::Exact;
         let mut named = self.named.borrow_mut();
-        let mut managed = |java: &JavaFrame| {
-            let method = java.method.as_ref().map_err(|_| unknown_method(process))?;
-            let bci = java.bci.map_or(0, |bci| u32::from(bci.get()));
-            Ok(at_method(frame, named.java(method), bci))
+        let mut managed = |method: &Rc<JavaMethod>, bci: Option<Bci>| {
+            let bci = bci.map_or(0, |bci| u32::from(bci.get()));
+            at_method(frame, named.java(method), bci)
         };
         let frames = match blob.kind() {
             BlobKind::Compiled | BlobKind::NativeWrapper => {
@@ -106,15 +135,16 @@ impl HotSpotVm {
                 if frame.address.is_instruction() && found.precision != CodePrecision::Exact {
                     precision = Precision::Approximate;
                 }
-                found.frames.iter().map(managed).collect::<Result<_, _>>()?
+                let methods = found.frames.iter().map(|java| {
+                    let method = java.method.as_ref();
+                    let method = method.map_err(|_| unknown_method(process))?;
+                    Ok(managed(method, java.bci))
+                });
+                methods.collect::<Result<_, _>>()?
             }
             BlobKind::Interpreter => {
-                let place = self
-                    .interpreter_frame(frame, sample)
-                    .ok_or(Reason::Truncated)?;
-                let java = self.code.borrow_mut().interpreted(place, &memory);
-                let java = java.map_err(|_| Reason::TornFrames)?;
-                vec![managed(&java)?]
+                let (method, bci) = self.interpreted(blob, frame, sample, &memory)?;
+                vec![managed(&method, bci)]
             }
             _ if frame.address.is_instruction() => {
                 let name = blob.name(frame.lookup(), &self.jvm);
@@ -125,29 +155,78 @@ impl HotSpotVm {
         Ok(FrameMethods { frames, precision })
     }
 
-    /// Returns what an interpreter frame has. None if the copy of the stack does not have it.
-    fn interpreter_frame(
+    /// Returns the method that a frame of the interpreter executes, and its instruction. None: it is being entered, or native.
+    fn interpreted(
         &self,
+        blob: &KnownBlob,
         frame: &NativeFrame,
         sample: &CapturedSample,
-    ) -> Option<InterpreterFrame> {
+        memory: &dyn Memory,
+    ) -> Result<(Rc<JavaMethod>, Option<Bci>), Reason> {
+        let mut method_at = |pointer: u64| {
+            let pointer = MethodPointer(Address::new(pointer));
+            let method = self.code.borrow_mut().method(pointer, memory);
+            method.map_err(|error| match error {
+                MethodError::Memory { .. } => Reason::VmGone,
+                _ => Reason::TornFrames,
+            })
+        };
+        if self.entry_state(blob, frame, memory).is_some() {
+            let pointer = frame.regs.get(METHOD_REGISTER).ok_or(Reason::TornFrames)?;
+            return Ok((method_at(pointer)?, None));
+        }
         let stack = stack_of(sample);
-        let fp = Address::new(frame.regs.fp()?);
+        let fp = Address::new(frame.regs.fp().ok_or(Reason::Truncated)?);
         let word = |offset: i32| {
             let at = fp.wrapping_add_signed(offset.into());
-            stack.word(frame.regs.machine(), at)
+            let word = stack.word(frame.regs.machine(), at);
+            word.ok_or(Reason::Truncated)
         };
         let facts = &self.jvm.unexported;
-        let bcp = match frame.address {
-            FrameAddress::Instruction(at) if self.executes_bytecode_at(at) => {
-                frame.regs.get(BCP_REGISTER)?
-            }
-            _ => word(facts.frame_bcp)?,
+        let method = method_at(word(facts.frame_method)?)?;
+        // The code of a bytecode has the address of its instruction in a register, until it calls or returns.
+        let interrupted = match frame.address {
+            FrameAddress::Instruction(at) => self.codelet_at(at),
+            FrameAddress::Return(_) => None,
         };
-        Some(InterpreterFrame {
-            method: MethodPointer(Address::new(word(facts.frame_method)?)),
-            bcp: Address::new(bcp),
-        })
+        let register = interrupted
+            .filter(|codelet| codelet.bytecode.is_some())
+            .and_then(|_| frame.regs.get(BCP_REGISTER));
+        let bci = match register.and_then(|bcp| method.bci(Address::new(bcp))) {
+            Some(bci) => Some(bci),
+            None => method.bci(Address::new(word(facts.frame_bcp)?)),
+        };
+        // A native method has no instructions.
+        match bci.is_some() || method.bytecode.is_empty() {
+            true => Ok((method, bci)),
+            false => Err(Reason::TornFrames),
+        }
+    }
+}
+
+/// The calls in a process's code.
+struct ProcessCalls<'p> {
+    vm: &'p HotSpotVm,
+    process: &'p Process,
+}
+
+impl ProcessCalls<'_> {
+    fn blob_before(&self, returns: Address) -> Option<Rc<KnownBlob>> {
+        let call = FrameAddress::Return(returns).lookup();
+        self.vm.generated_at(call, self.process)?.ok()
+    }
+}
+
+impl Calls for ProcessCalls<'_> {
+    fn called(&mut self, returns: Address) -> Option<Address> {
+        let memory = ForeignMemory::new(self.process.pid);
+        self.blob_before(returns)?.code_at(&memory).called(returns)
+    }
+
+    fn returns_to_java(&mut self, address: Address) -> bool {
+        let memory = ForeignMemory::new(self.process.pid);
+        let blob = self.blob_before(address);
+        blob.is_some_and(|blob| self.vm.code.borrow_mut().is_call(&blob, address, &memory))
     }
 }
 
@@ -295,18 +374,15 @@ impl VmCompiler for HotSpotVm {
         let blob = self.generated_at(frame.lookup(), process)?.ok()?;
         let memory = ForeignMemory::new(process.pid);
         let is_entry = frame.address == FrameAddress::Return(self.jvm.call_stub_return);
-        let mut returns_to_java = |address: Address| {
-            let code = self.generated_at(FrameAddress::Return(address).lookup(), process);
-            let Some(Ok(blob)) = code else {
-                return false;
-            };
-            self.code.borrow_mut().is_call(&blob, address, &memory)
+        let frames = match self.entry_state(&blob, frame, &memory) {
+            _ if is_entry => CodeFrames::Entry,
+            Some(state) => CodeFrames::Entered(state),
+            None => blob.frames(&memory),
         };
-        let frames = match is_entry {
-            true => CodeFrames::Entry,
-            false => blob.frames(&memory),
-        };
-        unwinding::rule(frames, frame, stack_of(sample), &mut returns_to_java)
+        let mut calls = ProcessCalls { vm: self, process };
+        let rule = unwinding::rule(frames, frame, stack_of(sample), &mut calls);
+        // No convention holds for this code.
+        Some(rule.unwrap_or(CodeRule::NoCode))
     }
 
     fn native_frame(

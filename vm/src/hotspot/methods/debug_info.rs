@@ -84,21 +84,31 @@ impl DebugInfo {
 
     /// Returns the debug information of an address, `offset` behind the first instruction. None if there is none from there on.
     ///
-    /// As in `nmethod::pc_desc_at`, `nmethod::pc_desc_near` and AsyncGetCallTrace, debug information holds for the instructions in front
-    /// of its address.
+    /// Debug information of a return address holds for the instructions in front of it, as in `nmethod::pc_desc_at` and
+    /// `nmethod::pc_desc_near`. That of an instruction is the nearest: a load that may fault has debug information at its own address, and it
+    /// is the instruction behind it that waits for it.
     fn pc_desc(&self, address: FrameAddress, offset: u64) -> Option<(PcDesc, Precision)> {
-        let from = |offset: u64| {
-            self.pc_descs
-                .partition_point(|desc| u64::from(desc.pc_offset) < offset)
+        let distance = |desc: &PcDesc| u64::from(desc.pc_offset).abs_diff(offset);
+        let after = self
+            .pc_descs
+            .partition_point(|desc| u64::from(desc.pc_offset) < offset);
+        let following = self.pc_descs.get(after);
+        let (desc, precision) = match address {
+            FrameAddress::Return(_) => match following? {
+                exact if distance(exact) == 0 => (exact, Precision::Exact),
+                following => (following, Precision::Following),
+            },
+            FrameAddress::Instruction(_) => {
+                let before = after.checked_sub(1).and_then(|at| self.pc_descs.get(at));
+                let has_scope = |desc: &&PcDesc| desc.scope != NO_SCOPE;
+                let near = [before, following].into_iter().flatten().filter(has_scope);
+                (
+                    near.min_by_key(|desc| distance(desc))?,
+                    Precision::Approximate,
+                )
+            }
         };
-        let desc = *self.pc_descs.get(from(offset))?;
-        let is_exact = u64::from(desc.pc_offset) == offset;
-        let precision = match address {
-            FrameAddress::Return(_) if is_exact => Precision::Exact,
-            FrameAddress::Return(_) => Precision::Following,
-            FrameAddress::Instruction(_) => Precision::Approximate,
-        };
-        (desc.scope != NO_SCOPE).then_some((desc, precision))
+        (desc.scope != NO_SCOPE).then_some((*desc, precision))
     }
 
     /// Returns the methods of a scope and of those into which it is inlined, innermost first.

@@ -176,12 +176,18 @@ impl JavaCode {
             layout: &self.layout,
             memory,
         };
-        let identity = reader.identity(pointer)?;
-        if let Some((known, method)) = self.methods.get(&pointer)
-            && known == identity
-        {
-            return Ok(method);
-        }
+        let known = self.methods.get(&pointer);
+        let identity = match (reader.identity(pointer), known) {
+            // The process has ended: it is the method that it was.
+            (Err(MethodError::Memory { .. }), Some((_, method))) => return Ok(method),
+            (identity, known) => {
+                let identity = identity?;
+                if let Some((_, method)) = known.filter(|(known, _)| *known == identity) {
+                    return Ok(method);
+                }
+                identity
+            }
+        };
         let method = Rc::new(reader.method(&identity)?);
         let size = method.size().saturating_add(size_of::<MethodIdentity>());
         let entry = (identity, method.clone());
