@@ -33,11 +33,14 @@ SHOWN = 10
 KERNEL = 1 << 63
 START = 0x30  # bytes of a program's first function at most
 CALL_STUB = "StubRoutines (1)"  # the VM's name of the code that the stub is in
-SLOT = 16  # bytes that a method without code of its own in a file has at least
+SLOT = 16  # bytes that a method takes at least
 REMAP = re.compile(r"/remap(?:-framework)?\.elf$")
 LAMBDA = "$$Lambda"
 # Classes that the JDK makes while it runs, and that no file has.
-MADE = re.compile(r"^java\.lang\.invoke\.(LambdaForm|BoundMethodHandle\$Species_|Invokers\$Holder|DirectMethodHandle\$Holder|DelegatingMethodHandle\$Holder)|\$\$Lambda|GeneratedMethodAccessor|GeneratedConstructorAccessor")
+MADE = re.compile(
+    r"^java\.lang\.invoke\.(LambdaForm|BoundMethodHandle\$Species_|(Invokers|DirectMethodHandle|DelegatingMethodHandle)\$Holder)"
+    r"|\$\$Lambda|Generated(Method|Constructor)Accessor"
+)
 # What the VM itself calls, whatever a method executes: it loads classes, links call sites, makes exceptions.
 OF_VM = re.compile(
     r"^java\.lang\.(ClassLoader\.(loadClass|checkPackageAccess)|invoke\.MethodHandleNatives\.\w+|[\w.]*(Exception|Error)\.<init>"
@@ -47,10 +50,10 @@ OF_VM = re.compile(
 INITIALIZES = ("getstatic", "putstatic", "new", "invokestatic", "invokespecial", "invokeinterface")
 # Where threads of Java begin beside the workload's.
 BEGINS = re.compile(
-    r"^java\.lang\.(Thread\.(run|<init>|exit)|ThreadGroup\.\w+|<init>|System\.initPhase[123]|ref\.(Reference\$ReferenceHandler|Finalizer\$FinalizerThread)\.run"
-    r"|Shutdown\.shutdown|ClassLoader\.\w+|String\.<init>|Module\.\w+|invoke\.MethodHandleNatives\.\w+|reflect\.\w+\.<init>|Integer\$IntegerCache\.\w+)$"
-    r"|^jdk\.internal\.misc\.InnocuousThread\.run$|^jdk\.internal\.misc\.Signal\.dispatch$|^sun\.launcher\.LauncherHelper\.\w+$"
-    r"|^jdk\.internal\.(loader|module|misc)\.|^java\.\S+\.<(cl)?init>$|^jdk\.\S+\.<clinit>$|^sun\.\S+\.<clinit>$"
+    r"^java\.lang\.(Thread\.(run|exit)|ThreadGroup\.\w+|System\.initPhase[123]|Shutdown\.shutdown|ClassLoader\.\w+|Module\.\w+)$"
+    r"|^java\.lang\.ref\.(Reference\$ReferenceHandler|Finalizer\$FinalizerThread)\.run$|^java\.lang\.invoke\.MethodHandleNatives\.\w+$"
+    r"|^jdk\.internal\.misc\.(InnocuousThread\.run|Signal\.dispatch)$|^jdk\.internal\.(loader|module|misc)\."
+    r"|^sun\.launcher\.LauncherHelper\.\w+$|^(java|jdk|sun)\.\S+\.<(cl)?init>$"
 )
 
 
@@ -129,7 +132,7 @@ class Oracle:
             return None
         of_name = [method for method in known.methods if method.name == name and not method.flags & ABSTRACT]
         # A caller at the last instruction is recorded a byte behind it.
-        return [each for each in of_name if each.size is None or size in (max(each.size, SLOT), max(each.size + 1, SLOT)) or not each.code]
+        return [each for each in of_name if not each.code or each.size is None or each.size in (size, size - 1) or each.size < size == SLOT]
 
     # The rules.
 
@@ -291,7 +294,7 @@ def begins(frame):
 
 
 def without_method(samples):
-    """Samples in which the VM has called Java code and no method is inside, with the reason. The stub by which it does so may be the leaf."""
+    """Samples in which the VM has called Java code and no method is inside, with the reason. The stub that calls it may be the leaf."""
     calls, returns = [], set()
     for key, sample in samples.items():
         for inner, outer in zip(sample.chain, sample.chain[1:]):
@@ -305,8 +308,8 @@ def without_method(samples):
 
 def interpreted(oracle, samples, path):
     """What the kernel's own records say against samples whose leaf is a method in the interpreter: (key, why). r13 is the address of the
-    bytecode that is executed, wherever the interpreter does not use it for something else: less the sample's offset it is where the method's
-    bytecodes are, the same address in all samples of the method."""
+    bytecode that is executed, wherever the interpreter does not use it for something else: less the sample's offset it is where the
+    method's bytecodes are, the same address in all samples of the method."""
     found = []
     for key, raw in perf_script.raw(path, samples):
         sample = samples.get(key)

@@ -2,8 +2,8 @@
 """Has every method of org.example.truth.Shares the share of the samples that it has of the work?
 
 usage: java_shares.py SESSION
-Its loops have one to four times as many iterations, in their own methods, two of which each caller calls. Prints the samples and the largest
-errors as JSON; exit status 1 if a share, self or total, is off by more than a percentage point.
+Its loops have one to four times as many iterations, in their own methods, two of which each caller calls. Prints the samples and the
+largest errors as JSON; exit status 1 if a share, self or total, is off by more than a percentage point.
 """
 
 import json
