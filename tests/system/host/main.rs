@@ -18,6 +18,7 @@ mod events;
 mod exports;
 mod held_up;
 mod import;
+mod java;
 mod java_methods;
 mod jit;
 #[cfg(target_arch = "x86_64")]
