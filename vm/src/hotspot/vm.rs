@@ -104,7 +104,7 @@ impl HotSpotVm {
         }
         let memory = ForeignMemory::new(process.pid);
         let found = self.code.borrow_mut().at(address, &memory);
-        Some(found.map_err(|_| unknown_code(process)))
+        Some(found.map_err(|_| unknown_method(process)))
     }
 
     /// Returns the methods of a frame of HotSpot's code, innermost first. Code that belongs to no method has none, unless it is the leaf.
@@ -131,7 +131,7 @@ impl HotSpotVm {
                     let address = original_address(layout, frame, stack_of(sample));
                     compiled.frames_at(address)
                 });
-                let found = found.map_err(|_| unknown_code(process))?;
+                let found = found.map_err(|_| unknown_method(process))?;
                 if frame.address.is_instruction() && found.precision != CodePrecision::Exact {
                     precision = Precision::Approximate;
                 }
@@ -256,14 +256,7 @@ fn at_method(frame: &NativeFrame, method: Address, bci: u32) -> ManagedFrame {
     ManagedFrame::new(frame.sp, FramePc::Relative { method, offset }, false)
 }
 
-/// Returns why code is not known: it was freed, or the process has ended.
-fn unknown_code(process: &Process) -> Reason {
-    match process.has_memory() {
-        true => Reason::UnknownCompiledCode,
-        false => Reason::VmGone,
-    }
-}
-
+/// Returns why a method is not known: its code was freed, or the process has ended.
 fn unknown_method(process: &Process) -> Reason {
     match process.has_memory() {
         true => Reason::UnknownMethod,

@@ -63,21 +63,24 @@ pub(super) fn rule(
 ) -> Option<CodeRule> {
     let machine = frame.regs.machine();
     let word = u32::from(machine.word());
+    // A return address of zero ends stacks, but none of this code's.
+    let returns = |place: Address| stack.word(machine, place) != Some(0);
     let fixed = |words: u32, saved: &[SavedRegister]| {
         let size = words.saturating_mul(word);
-        FixedFrame::new(machine, size, saved).rule(frame.lookup())
+        let last = frame.sp.wrapping_add(size.saturating_sub(word).into());
+        returns(last).then(|| FixedFrame::new(machine, size, saved).rule(frame.lookup()))
     };
     match frames {
         CodeFrames::Fixed {
             words,
             start,
             prologue,
-        } => Some(match state(frame.address, start, prologue) {
+        } => match state(frame.address, start, prologue) {
             FrameState::Complete => fixed(words, &[saved_fp(machine, words)]),
             FrameState::Unsaved => fixed(words, &[]),
             FrameState::Pushed => fixed(2, &[saved_fp(machine, 2)]),
             FrameState::Called => fixed(1, &[]),
-        }),
+        },
         CodeFrames::Interpreter => Some(linked(frame, CallerSp::InWord(SENDER_SP))),
         CodeFrames::Entered(EntryState::Called) => {
             let returns = WordAt {
@@ -123,21 +126,18 @@ pub(super) fn rule(
                 let entry = entry(frame.sp.wrapping_add(pushed));
                 entry.is_some_and(|entry| code.pushed(entry, at) == Some(pushed))
             })?;
-            Some(fixed((pushed as u32).saturating_add(1), &[]))
+            fixed((pushed as u32).saturating_add(1), &[])
         }
-        CodeFrames::Stub(code) => {
-            let rule = match frame.address {
-                FrameAddress::Instruction(at) if code.is_before_frame(at) => fixed(1, &[]),
-                FrameAddress::Instruction(at) if code.is_in_entry(at) => {
-                    fixed(2, &[saved_fp(machine, 2)])
-                }
-                _ => linked(frame, CallerSp::BehindReturn),
-            };
-            Some(rule)
-        }
+        CodeFrames::Stub(code) => match frame.address {
+            FrameAddress::Instruction(at) if code.is_before_frame(at) => fixed(1, &[]),
+            FrameAddress::Instruction(at) if code.is_in_entry(at) => {
+                fixed(2, &[saved_fp(machine, 2)])
+            }
+            _ => Some(linked(frame, CallerSp::BehindReturn)),
+        },
         CodeFrames::Passed => {
             let returns = Address::new(stack.word(machine, frame.sp)?);
-            calls.returns_to_java(returns).then(|| fixed(1, &[]))
+            calls.returns_to_java(returns).then(|| fixed(1, &[]))?
         }
     }
 }

@@ -163,7 +163,7 @@ mod tests {
     fn a_stub_has_its_frame_between_its_first_instructions_and_its_last() {
         let stub = [&ENTER[..], &[0x90, 0xc9, RET]].concat();
         let stub = code(&stub);
-        let at = |offset| Address::new(0x1000 + offset);
+        let at = |offset: u64| Address::new(0x1000 + offset);
         assert!(stub.is_linked() && !code(&[0x90]).is_linked());
         assert_eq!(
             [0, 1, 4, 5, 6].map(|offset| stub.is_before_frame(at(offset))),
