@@ -167,9 +167,11 @@ impl MethodReader<'_> {
         let text = |index| self.constant(&pool, index);
         let name = text(method.name)?;
         let signature = text(method.signature)?;
-        let source_file = match pool.source_file {
-            0 => None,
-            index => Some(text(index)?),
+        // A method that the VM makes for method handles has a small pool, which has copied its holder's index.
+        let has_source_file = (1..pool.length).contains(&pool.source_file);
+        let source_file = match has_source_file {
+            true => Some(text(pool.source_file)?),
+            false => None,
         };
         let header = layout.constant.size.into();
         let start = method.const_method.wrapping_add(header);
