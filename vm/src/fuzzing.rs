@@ -4,7 +4,11 @@ use crate::art::code_format::CodeFormat;
 use crate::art::code_info::CodeInfo;
 use crate::art::layout::{LibraryLayout, follow};
 use crate::art::oat_file::OatFile;
-use varid_model::Machine;
+use crate::hotspot::{Jvm, LoadedLibrary};
+use std::collections::HashSet;
+use std::ops::Range;
+use varid_model::{Address, Machine, Tid};
+use varid_tunnel::ByteMemory;
 
 /// Stack maps that are looked into: each can have as many inlined methods as there are bytes.
 const LOOKED_INTO: usize = 256;
@@ -71,6 +75,35 @@ pub fn layout(input: &[u8]) {
         events <= code.len().saturating_mul(20),
         "an instruction is followed twice"
     );
+}
+
+/// Describes a HotSpot with the input as its memory, and as the words that its library exports: those are the first ones.
+pub fn jvm(input: &[u8]) {
+    /// Where the memory starts in the seeds.
+    const BASE: u64 = 0x10_0000;
+    const PAGE: usize = 1 << 12;
+    let library = LoadedLibrary::exporting_at(Machine::X86_64, Address::new(BASE));
+    let mut bytes = input.to_vec();
+    bytes.resize(input.len().next_multiple_of(PAGE), 0);
+    let memory = ByteMemory {
+        start: BASE,
+        bytes: &bytes,
+    };
+    let tids = || HashSet::from([11, 12].map(Tid::new));
+    // Whatever is wrong with it, that is an answer.
+    let Ok(jvm) = Jvm::read(&library, &memory, &tids) else {
+        return;
+    };
+    let is_code = |code: &Range<Address>| {
+        let mut heaps = jvm.code_heaps.iter().map(|heap| &heap.reserved);
+        code.start <= code.end && heaps.any(|heap| heap.start <= code.start && code.end <= heap.end)
+    };
+    let mut codelets = jvm.interpreter.codelets.iter();
+    assert!(
+        codelets.all(|codelet| is_code(&codelet.code)),
+        "it is no code"
+    );
+    assert!(is_code(&jvm.interpreter.code) && !jvm.to_string().is_empty());
 }
 
 fn look_into(info: &CodeInfo<'_>) {

@@ -32,5 +32,6 @@ pub mod testing;
 
 pub use art::layout::{LayoutError, LibraryLayout, SelfPointer};
 pub use described::Description;
+pub use hotspot::{Jvm, JvmError};
 pub use managed_process::ManagedProcess;
 pub use seam::{Method, VmKinds};

@@ -7,6 +7,7 @@ mod sessions;
 mod vm;
 
 use libraries::{INLINED, NAMES, compiled, gdb_list, jitdump, stripped};
+use made_up_jvm::MadeUpJvm;
 use sessions::{contexts, old_counts, session};
 use std::path::Path;
 use varid_symbolizer::dex::DexFile;
@@ -17,6 +18,9 @@ use vm::{calls, control, record, tunnel, walk_areas, walk_art, walk_at_sp, walk_
 
 #[path = "../../../symbolizer/tests/it/containers.rs"]
 mod containers;
+#[allow(dead_code, reason = "tests change what they have made")]
+#[path = "../../../vm/src/hotspot/tests/made_up.rs"]
+mod made_up_jvm;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -171,6 +175,9 @@ fn main() -> Result {
     ] {
         save("layout", name, &[&[machine], code].concat())?;
     }
+    for (name, tables, major) in [("jdk17", JDK_17, 17), ("jdk25", JDK_25, 25)] {
+        save("jvm", name, &MadeUpJvm::new(tables, major).bytes)?;
+    }
     save("contexts", "old", old_counts().as_bytes())?;
     save(
         "contexts",
@@ -178,6 +185,10 @@ fn main() -> Result {
         &contexts(&scratch.path().join("contexts"))?,
     )
 }
+
+/// What HotSpot exports, of two versions.
+const JDK_17: &str = include_str!("../../../vm/tests/fixtures/hotspot/jdk17.tsv");
+const JDK_25: &str = include_str!("../../../vm/tests/fixtures/hotspot/jdk25.tsv");
 
 /// `art::Thread::InitTid` of Debian's ART 11. It calls a function and stores the result.
 const X86_64_INIT_TID: &[u8] = b"\x55\x48\x89\xe5\x53\x50\x48\x89\xfb\xe8\x02\xac\xb2\xff\x89\x43\x10\x48\x83\xc4\x08\x5b\x5d\xc3";

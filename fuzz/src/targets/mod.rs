@@ -14,6 +14,7 @@ mod gdb_jit;
 mod import_perf_data;
 mod import_text;
 mod jitdump;
+mod jvm;
 mod kernel;
 mod layout;
 mod lines;
@@ -31,7 +32,7 @@ mod walk;
 pub type Target = fn(&[u8]);
 
 /// Every target, by name. Its seeds are in `seeds/NAME`.
-pub const TARGETS: [(&str, Target); 26] = [
+pub const TARGETS: [(&str, Target); 27] = [
     ("calls", calls::fuzz),
     ("code_info", code_info::fuzz),
     ("compressed", compressed::fuzz),
@@ -46,6 +47,7 @@ pub const TARGETS: [(&str, Target); 26] = [
     ("import_perf_data", import_perf_data::fuzz),
     ("import_text", import_text::fuzz),
     ("jitdump", jitdump::fuzz),
+    ("jvm", jvm::fuzz),
     ("kernel", kernel::fuzz),
     ("layout", layout::fuzz),
     ("lines", lines::fuzz),

@@ -1,6 +1,46 @@
-//! HotSpot: recognised by its library's name, so that its code has the layer `vm`. Its frames are not walked.
+//! HotSpot, the VM of OpenJDK: described from outside by the tables that its library exports for debuggers (`gHotSpotVMStructs` and others).
+//!
+//! Its library is also recognised by its name, so that its code has the layer `vm`. Its frames are not walked yet: [`HotSpot`] finds no
+//! VM for the seam, and describes one for `varid doctor`.
+//!
+//! | question | file |
+//! |---|---|
+//! | what is known of a process's VM | `jvm` |
+//! | which library has the process loaded, and where are its tables | `process`, `library` |
+//! | what is in the tables | `tables` |
+//! | which fields are taken, and which are missing | `fields`, `member` |
+//! | where are the members of structures | `layout` |
+//! | what do the tables not have | `unexported` |
+//! | which version is it, with which flags | `version`, `flags` |
+//! | where is its code | `code_heaps`, `interpreter` |
+//! | are its threads those of the process | `threads` |
+//! | how is its memory read | `memory` |
+//! | how is it described in a line | `shown` |
 
-use crate::seam::{Found, VmKind};
+mod code_heaps;
+mod error;
+mod fields;
+mod flags;
+mod interpreter;
+mod jvm;
+mod layout;
+mod library;
+mod member;
+mod memory;
+mod process;
+mod shown;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod unexported;
+mod version;
+
+pub use error::JvmError;
+pub use jvm::Jvm;
+pub(crate) use library::LoadedLibrary;
+
+use crate::seam::{Found, ProcessReport, SelfDescription, VmKind};
 use std::path::Path;
 use varid_process::Process;
 
@@ -10,7 +50,7 @@ pub struct HotSpot;
 
 impl VmKind for HotSpot {
     fn is_library(&self, path: &Path) -> bool {
-        path.file_name().is_some_and(|name| name == "libjvm.so")
+        process::is_library(path)
     }
 
     fn is_announced_by(&self, _path: &Path) -> bool {
@@ -19,5 +59,30 @@ impl VmKind for HotSpot {
 
     fn find(&self, _process: &Process) -> Found {
         Found::No
+    }
+
+    fn examine_process(&self, process: &Process) -> Option<ProcessReport> {
+        let (mapped, image) = process::library_in(process)?;
+        let vm = match process::describe(process, mapped, image) {
+            Ok(jvm) => SelfDescription::Complete(jvm.to_string()),
+            Err(error @ JvmError::NotStarted(_)) => SelfDescription::NotStarted(error.to_string()),
+            Err(error) => SelfDescription::Refused(error.to_string()),
+        };
+        Some(ProcessReport {
+            library: image.path.clone(),
+            vm,
+        })
+    }
+}
+
+impl Jvm {
+    /// Describes the HotSpot of a process. None if it has loaded none.
+    ///
+    /// # Errors
+    ///
+    /// The VM has not started, or something is missing or implausible.
+    pub fn of_process(process: &Process) -> Option<Result<Self, JvmError>> {
+        let (mapped, image) = process::library_in(process)?;
+        Some(process::describe(process, mapped, image))
     }
 }

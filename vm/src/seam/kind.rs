@@ -4,7 +4,7 @@ use super::Vm;
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use varid_model::{Pid, maps_entries};
 use varid_process::reader;
@@ -26,6 +26,12 @@ pub trait VmKind: fmt::Debug + Sync {
 
     /// Describes a library of this kind for `varid doctor`, from its bytes. None if it is of another kind.
     fn examine(&self, _path: &Path, _library: &[u8]) -> Option<LibraryReport> {
+        None
+    }
+
+    /// Describes the VM of a process for `varid doctor`, if it is of a kind whose VMs describe themselves and whose frames are not walked:
+    /// [`VmKind::find`] finds none. None if the process has no such VM.
+    fn examine_process(&self, _process: &Process) -> Option<ProcessReport> {
         None
     }
 
@@ -86,6 +92,26 @@ pub enum LayoutReport {
     Unknown(String),
 }
 
+/// What a process's VM says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessReport {
+    /// The VM's library, as the process has it.
+    pub library: PathBuf,
+    /// What is known of the VM.
+    pub vm: SelfDescription,
+}
+
+/// Whether a VM can be described by what it says about itself. Each text is the end of a sentence about the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SelfDescription {
+    /// All that is needed is known.
+    Complete(String),
+    /// It has not started yet.
+    NotStarted(String),
+    /// Something is missing or implausible.
+    Refused(String),
+}
+
 /// The kinds of VM that varid looks for. `VmKinds::default()` has all built-in kinds.
 #[derive(Debug, Clone, Copy)]
 pub struct VmKinds(pub &'static [&'static dyn VmKind]);
@@ -126,6 +152,12 @@ impl VmKinds {
     pub fn examine(self, path: &Path, library: &[u8]) -> Option<LibraryReport> {
         let mut kinds = self.0.iter();
         kinds.find_map(|kind| kind.examine(path, library))
+    }
+
+    /// Describes the VM of a process that describes itself, for `varid doctor`.
+    pub fn examine_process(self, process: &Process) -> Option<ProcessReport> {
+        let mut kinds = self.0.iter();
+        kinds.find_map(|kind| kind.examine_process(process))
     }
 
     /// The formats of all kinds' bytecode files, other than dex.

@@ -18,7 +18,9 @@ pub(crate) mod stack_positions;
 mod vm;
 
 pub use code_kind::CodeKind;
-pub use kind::{Found, LayoutReport, LibraryReport, VmKind, VmKinds};
+pub use kind::{
+    Found, LayoutReport, LibraryReport, ProcessReport, SelfDescription, VmKind, VmKinds,
+};
 pub use method::{Method, Methods};
 pub use sample::{FrameMethods, LeafMethod, ManagedStack, MergeOrder, Unwound};
 pub use vm::{
