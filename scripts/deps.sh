@@ -98,6 +98,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         want graphviz 'draws exported call graphs'
         want libxml2-utils 'reads exported flame graphs'
         want valgrind 'its callgrind_annotate reads exports'
+        want openjdk-17-jdk-headless 'a JVM that is described, and its own tools, which describe it independently'
         want coccinelle 'applies the hooks of Dalvik to sources that have its shapes'
     fi
     if [ -n "$for_long" ]; then

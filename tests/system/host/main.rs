@@ -19,6 +19,8 @@ mod exports;
 mod held_up;
 mod import;
 mod jit;
+#[cfg(target_arch = "x86_64")]
+mod jvm;
 mod kept_symbols;
 mod killed;
 mod layouts;

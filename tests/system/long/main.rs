@@ -9,6 +9,7 @@ mod determinism;
 mod every_view;
 mod exports;
 mod html;
+mod jvm;
 mod make_board;
 mod module;
 mod pmu;

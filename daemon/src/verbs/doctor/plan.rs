@@ -325,6 +325,7 @@ mod tests {
                 place: "/x/libart.so".into(),
                 usable: false,
                 marked,
+                described: false,
                 what: String::new(),
                 build_id: Some("00".into()),
                 pids: vec![],

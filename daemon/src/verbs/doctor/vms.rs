@@ -9,11 +9,11 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use varid_model::{Pid, maps_entries};
-use varid_process::Images;
 use varid_process::reader::{self, PathTarget};
+use varid_process::{Images, Process};
 use varid_symbolizer::hex;
 use varid_tunnel::abi::NAME;
-use varid_vm::seam::LayoutReport;
+use varid_vm::seam::{LayoutReport, SelfDescription};
 use varid_vm::{ManagedProcess, VmKinds};
 
 /// The folders in which systems install ART.
@@ -42,6 +42,8 @@ pub struct FoundVm {
     /// True if its unwind information shows which bytecode runs. Then its methods are found although its build is not known, at the
     /// cost of copying whole stacks.
     pub marked: bool,
+    /// True if it describes itself completely, and its frames are not walked yet.
+    pub described: bool,
     /// The build, or what is known of it.
     pub what: String,
     /// The library's build-id.
@@ -54,7 +56,7 @@ pub struct FoundVm {
 impl FoundVm {
     /// Returns whether it limits varid.
     pub fn state(&self) -> State {
-        match (self.usable, self.marked) {
+        match (self.usable, self.marked || self.described) {
             (true, _) => State::Ok,
             (false, true) => State::Limits,
             (false, false) => State::No,
@@ -74,8 +76,8 @@ pub fn find() -> Vec<FoundVm> {
     let mut found = Vec::new();
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
     for pid in pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
-        let (mapped, tunnel) = mapped(pid);
-        for path in mapped {
+        let mapped = Mapped::of(pid);
+        for path in mapped.libraries {
             // The path as the process sees it, which may be in a container.
             let mut readable = OsString::from(format!("/proc/{pid}/root"));
             readable.push(&path);
@@ -85,11 +87,15 @@ pub fn find() -> Vec<FoundVm> {
                 .1
                 .push(pid);
         }
-        if tunnel {
+        if mapped.describes_itself {
+            found.extend(self_described(pid));
+        }
+        if mapped.tunnel {
             found.push(FoundVm {
                 place: format!("process {pid}"),
                 usable: true,
                 marked: false,
+                described: false,
                 what: "describes its VM itself, in a tunnel".to_owned(),
                 build_id: None,
                 pids: vec![pid],
@@ -126,24 +132,61 @@ fn vm_libraries(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the VM libraries that a process has mapped, and whether it has a tunnel.
-fn mapped(pid: u32) -> (Vec<PathBuf>, bool) {
-    let maps = reader::contents(Pid::new(pid), "maps").unwrap_or_default();
-    let mut paths: Vec<PathBuf> = Vec::new();
-    let mut tunnel = false;
-    for map in maps_entries(&maps) {
-        let path = map.path.strip_suffix(b" (deleted)").unwrap_or(map.path);
-        let is_tunnel = path
-            .strip_prefix(b"/memfd:")
-            .is_some_and(|name| name.starts_with(NAME.as_bytes()));
-        tunnel |= is_tunnel;
-        let path = Path::new(OsStr::from_bytes(path));
-        let is_library = !is_tunnel && VmKinds::default().is_announced_by(path);
-        if is_library && !paths.iter().any(|known| known == path) {
-            paths.push(path.to_owned());
+/// What a process has mapped of VMs.
+#[derive(Default)]
+struct Mapped {
+    /// Libraries of VMs whose frames may be walked.
+    libraries: Vec<PathBuf>,
+    /// It has a tunnel.
+    tunnel: bool,
+    /// It has the library of a VM that may describe itself.
+    describes_itself: bool,
+}
+
+impl Mapped {
+    fn of(pid: u32) -> Self {
+        let maps = reader::contents(Pid::new(pid), "maps").unwrap_or_default();
+        let mut mapped = Self::default();
+        for map in maps_entries(&maps) {
+            let path = map.path.strip_suffix(b" (deleted)").unwrap_or(map.path);
+            let is_tunnel = path
+                .strip_prefix(b"/memfd:")
+                .is_some_and(|name| name.starts_with(NAME.as_bytes()));
+            mapped.tunnel |= is_tunnel;
+            let path = Path::new(OsStr::from_bytes(path));
+            let is_announced = VmKinds::default().is_announced_by(path);
+            mapped.describes_itself |= !is_announced && VmKinds::default().is_library(path);
+            let is_known = mapped.libraries.iter().any(|known| known == path);
+            if is_announced && !is_tunnel && !is_known {
+                mapped.libraries.push(path.to_owned());
+            }
         }
+        mapped
     }
-    (paths, tunnel)
+}
+
+/// Describes the VM of a process that may describe itself. None if it does not, or has ended.
+fn self_described(pid: u32) -> Option<FoundVm> {
+    let mut process = Process::new(Pid::new(pid));
+    process.read_maps(&mut Images::default());
+    let report = VmKinds::default().examine_process(&process)?;
+    let (described, what) = match report.vm {
+        SelfDescription::Complete(what) => (
+            true,
+            format!("{what}; described by itself, its frames are not walked yet"),
+        ),
+        SelfDescription::NotStarted(why) => (false, why),
+        SelfDescription::Refused(why) => (false, format!("not described: {why}")),
+    };
+    Some(FoundVm {
+        place: format!("process {pid}, {}", report.library.display()),
+        usable: false,
+        marked: false,
+        described,
+        what,
+        build_id: None,
+        pids: vec![pid],
+    })
 }
 
 fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
@@ -152,6 +195,7 @@ fn look(path: &Path, readable: &Path, pids: Vec<u32>) -> FoundVm {
         place: path.display().to_string(),
         usable: false,
         marked: false,
+        described: false,
         what: String::new(),
         build_id: None,
         pids,
