@@ -3,7 +3,7 @@
 
 usage: jvm.py PID [CODELETS] [--jhsdb]
 CODELETS: what it has printed with -XX:+PrintInterpreter. --jhsdb: the tables are printed by the JDK's debugger, which is of the JVM's
-version; else by vm/tests/fixtures/hotspot/tables.py. Needs jcmd, and the right to attach to PID.
+version; else by vm/tests/fixtures/hotspot/tables.py. Needs Debian 12's JDK, and the right to attach to PID.
 Prints JSON: release, flags (name to value), heaps ([first address, end of what is in use, end], sorted), numbers (offsets and sizes by
 name as in HotSpot's sources), codelets ([first address, end, bytecode or null, description], in their order).
 """
@@ -15,6 +15,8 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+# Of Debian 12. Its jcmd attaches to later versions, too.
+JDK = pathlib.Path("/usr/lib/jvm/java-17-openjdk-amd64/bin")
 BOUNDS = re.compile(r"bounds \[0x([0-9a-f]+), 0x([0-9a-f]+), 0x([0-9a-f]+)\]")
 FLAG = re.compile(r"\s*(\w+) (\w+)\s+(?:=|:=)\s+(\S*)\s+\{")
 CODELET = re.compile(r"^(?:(\S+)  (\d+) \1|(.*?))  \[0x([0-9a-f]+), 0x([0-9a-f]+)\]  \d+ bytes$")
@@ -25,22 +27,22 @@ def printed(*command, given=""):
 
 
 def flags(pid):
-    lines = map(FLAG.match, printed("jcmd", pid, "VM.flags", "-all").splitlines())
+    lines = map(FLAG.match, printed(JDK / "jcmd", pid, "VM.flags", "-all").splitlines())
     return {line[2]: line[3] for line in lines if line}
 
 
 def heaps(pid):
-    bounds = BOUNDS.findall(printed("jcmd", pid, "Compiler.codecache"))
+    bounds = BOUNDS.findall(printed(JDK / "jcmd", pid, "Compiler.codecache"))
     return sorted([int(address, 16) for address in addresses] for addresses in bounds)
 
 
 def release(pid):
-    return re.search(r" version (\S+)$", printed("jcmd", pid, "VM.version"), re.MULTILINE)[1]
+    return re.search(r" version (\S+)$", printed(JDK / "jcmd", pid, "VM.version"), re.MULTILINE)[1]
 
 
 def numbers_of_jhsdb(pid):
     found = {}
-    for line in printed("jhsdb", "clhsdb", "--pid", pid, given="vmstructsdump\nintConstant\nquit\n").splitlines():
+    for line in printed(JDK / "jhsdb", "clhsdb", "--pid", pid, given="vmstructsdump\nintConstant\nquit\n").splitlines():
         words = shlex.split(line.removeprefix("hsdb> "))
         if words[:1] == ["field"] and words[4] == "false":
             found[f"{words[1]}::{words[2]}"] = int(words[5])

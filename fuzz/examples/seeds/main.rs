@@ -22,6 +22,7 @@ mod containers;
 #[path = "../../../vm/src/hotspot/methods/tests/made_up_code.rs"]
 #[allow(dead_code, reason = "the tests use all of it")]
 mod made_up_code;
+#[allow(dead_code, reason = "tests change what they have made")]
 #[path = "../../../vm/src/hotspot/tests/made_up.rs"]
 mod made_up_jvm;
 

@@ -1,7 +1,10 @@
 //! JVMs that tests start, and whether varid describes them as the JDK's own tools do.
 
-use anyhow::{Context, Result, ensure};
+#![allow(dead_code, reason = "each of two programs uses a part of it")]
+
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -13,7 +16,6 @@ use varid_vm::{Jvm, JvmError};
 /// Debian 12's JDK.
 pub const JDK: &str = "/usr/lib/jvm/java-17-openjdk-amd64";
 /// The flags of collectors, with the names that varid has for them in version 17.
-#[allow(dead_code, reason = "one of the two programs uses it")]
 pub const COLLECTORS: [(&str, &str); 5] = [
     ("UseSerialGC", "Serial"),
     ("UseParallelGC", "Parallel"),
@@ -28,7 +30,7 @@ pub struct RunningJvm {
     running: Running,
     /// The JVM, which is its child in a container.
     pid: u32,
-    /// What it prints, and its class.
+    /// What it has printed, and its class.
     folder: TempDir,
 }
 
@@ -39,7 +41,8 @@ pub enum Place<'a> {
     Here,
     /// In user, mount and pid namespaces of its own, from a path that does not exist elsewhere.
     Container,
-    /// In a folder that is its root, with this JDK.
+    /// In mount and pid namespaces of its own, in a folder that is its root, with this JDK. jcmd would look for its socket below this root,
+    /// in the same pid namespace.
     Root(&'a Path, &'a str),
 }
 
@@ -64,8 +67,7 @@ impl RunningJvm {
         )?;
         let mut command = command(place, folder.path())?;
         command.args(options).arg("Waits");
-        let output = std::fs::File::create(folder.path().join("printed"))?;
-        command.stdin(Stdio::piped()).stdout(output);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let running = Running(command.spawn().with_context(|| format!("{command:?}"))?);
         let pid = running.pid();
         Ok(Self {
@@ -77,10 +79,22 @@ impl RunningJvm {
 
     /// Waits until its program runs.
     pub fn wait(&mut self) -> Result<()> {
-        while !std::fs::read_to_string(self.printed())?.ends_with("\nready\n") {
-            ensure!(self.running.runs()?, "it has ended");
-            std::thread::yield_now();
+        let output = self.running.0.stdout.take().context("no output")?;
+        let mut printed = String::new();
+        for line in BufReader::new(output).lines() {
+            let line = line?;
+            if line == "ready" {
+                std::fs::write(self.printed(), printed)?;
+                return self.find();
+            }
+            printed.push_str(&line);
+            printed.push('\n');
         }
+        bail!("it has ended: {printed}")
+    }
+
+    /// Finds the JVM, which is a child of the process in a container.
+    fn find(&mut self) -> Result<()> {
         let pid = self.running.pid();
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
         if let Some(child) = children.split_whitespace().next() {
@@ -99,15 +113,14 @@ impl RunningJvm {
         self.folder.path().join("printed")
     }
 
-    /// Describes it.
-    pub fn describe(&self) -> Option<std::result::Result<Jvm, JvmError>> {
+    /// Describes it. `images`: files that have been read already.
+    pub fn describe(&self, images: &mut Images) -> Option<std::result::Result<Jvm, JvmError>> {
         let mut process = Process::new(Pid::new(self.pid));
-        process.read_maps(&mut Images::default());
+        process.read_maps(images);
         Jvm::of_process(&process)
     }
 
     /// Ends it.
-    #[allow(dead_code, reason = "one of the two programs uses it")]
     pub fn kill(&mut self) -> Result<()> {
         self.running.0.kill()?;
         self.running.0.wait()?;
@@ -134,7 +147,7 @@ fn command(place: Place<'_>, folder: &Path) -> Result<Command> {
             std::fs::write(root.join("Waits.class"), class)?;
             let mut unshare = Command::new("unshare");
             unshare
-                .args(["--mount", "sh", "-ec"])
+                .args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-ec"])
                 .arg("mount -t proc proc \"$0/proc\"; exec chroot \"$0\" \"$@\"")
                 .arg(root)
                 .arg(format!("{jdk}/bin/java"));
@@ -148,7 +161,6 @@ fn command(place: Place<'_>, folder: &Path) -> Result<Command> {
 
 /// Who prints the tables of a JVM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code, reason = "one of the two programs uses the second one")]
 pub enum TablesBy {
     /// The JDK's debugger, of the same version.
     Jhsdb,
@@ -158,7 +170,8 @@ pub enum TablesBy {
 
 /// Compares the description of a JVM with what the JDK's tools say of it. `prints_interpreter`: it has printed its codelets.
 pub fn compare(running: &RunningJvm, by: TablesBy, prints_interpreter: bool) -> Result<Jvm> {
-    let jvm = running.describe().context("it has no HotSpot")??;
+    let described = running.describe(&mut Images::default());
+    let jvm = described.context("it has no HotSpot")??;
     let mut arguments = vec![running.pid().to_string()];
     if prints_interpreter {
         arguments.push(running.printed().display().to_string());

@@ -6,7 +6,7 @@ mod running;
 
 use anyhow::{Context, Result, ensure};
 use running::{COLLECTORS, Place, RunningJvm, TablesBy, compare, has_jdk};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use varid_tests::{skip_without_root, skipped};
 
@@ -36,11 +36,9 @@ fn root(version: u32) -> Result<Option<PathBuf>> {
 fn each_collector(place: Place<'_>, version: u32) -> Result<()> {
     for (flag, name) in COLLECTORS {
         let collector = format!("-XX:+{flag}");
-        let mut ways = vec![vec![], vec!["-XX:-SegmentedCodeCache"]];
-        // JDK 25 is to lose the flag, and Shenandoah of 17 and later needs none of it.
-        ways.push(vec!["-XX:-UseCompressedClassPointers"]);
-        for way in ways {
-            let options = [&PRINTS[..], &[collector.as_str()], &way].concat();
+        let others = ["-XX:-SegmentedCodeCache", "-XX:-UseCompressedClassPointers"];
+        for way in [&[][..], &others[..1], &others[1..]] {
+            let options = [&PRINTS[..], &[collector.as_str()], way].concat();
             let mut running = RunningJvm::start(place, &options)?;
             running.wait()?;
             let jvm = compare(&running, TablesBy::Python, true)?;
@@ -68,7 +66,7 @@ fn each_version_with_each_collector_is_described_as_the_jdks_own_tools_describe_
     for version in [21, 25] {
         if let Some(root) = root(version)? {
             let jdk = format!("/usr/lib/jvm/java-{version}-openjdk-amd64");
-            each_collector(Place::Root(Path::new(&root), &jdk), version)?;
+            each_collector(Place::Root(&root, &jdk), version)?;
         }
     }
     Ok(())

@@ -176,10 +176,9 @@ mod tests {
         for at in 0..CHUNK / 8 {
             let address = Address::new(0x10_0000 + at * 8);
             let number = paged.number(WHAT, address, Width::Two).unwrap();
-            assert_eq!(
-                number,
-                ((at * 8) >> 8) & 0xff | ((((at * 8 + 1) >> 8) & 0xff) << 8)
-            );
+            let from = usize::try_from(at * 8).unwrap();
+            let two = [bytes[from], bytes[from + 1]];
+            assert_eq!(number, u64::from(u16::from_le_bytes(two)));
         }
         assert_eq!(counted.1.get(), 1);
         // A value across the end of what was read.

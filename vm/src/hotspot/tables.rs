@@ -102,6 +102,8 @@ fn at(entry: Address, offset: u64) -> Address {
     entry.wrapping_add(offset)
 }
 
+const NOT_INITIALIZED: JvmError = JvmError::NotStarted("its library is not initialized");
+
 /// A table.
 struct Table<const PARTS: usize> {
     /// Its symbol.
@@ -132,7 +134,11 @@ impl<const PARTS: usize> Table<PARTS> {
         if start == 0 {
             return Err(JvmError::NotStarted("its library is not relocated"));
         }
-        if stride == 0 || stride > MAX_ENTRY || !stride.is_multiple_of(8) {
+        // The library's own constructors write these words.
+        if stride == 0 {
+            return Err(NOT_INITIALIZED);
+        }
+        if stride > MAX_ENTRY || !stride.is_multiple_of(8) {
             let why = "no entry of a table is that large";
             return Err(JvmError::implausible(stride_name, stride, why));
         }
@@ -147,6 +153,9 @@ impl<const PARTS: usize> Table<PARTS> {
                 ));
             }
             *offset = value;
+        }
+        if offsets.iter().filter(|offset| **offset == 0).count() > 1 {
+            return Err(NOT_INITIALIZED);
         }
         Ok(Self {
             name,

@@ -265,6 +265,8 @@ fn a_vm_that_is_starting_is_not_refused() {
     let made = MadeUpJvm::new(JDK_17, 17);
     for pointer in [
         MadeUpJvm::exported(0),
+        MadeUpJvm::exported(1),
+        MadeUpJvm::exported(3),
         made.field("Abstract_VM_Version::_s_vm_release"),
         made.field("JVMFlag::flags"),
         made.field("CodeCache::_heaps"),
