@@ -109,29 +109,4 @@ impl Jvm {
         let (mapped, image) = process::library_in(process)?;
         Some(process::describe(process, mapped, image))
     }
-
-    fn examine_process(&self, process: &Process) -> Option<ProcessReport> {
-        let (mapped, image) = process::library_in(process)?;
-        let vm = match process::describe(process, mapped, image) {
-            Ok(jvm) => SelfDescription::Complete(jvm.to_string()),
-            Err(error @ JvmError::NotStarted(_)) => SelfDescription::NotStarted(error.to_string()),
-            Err(error) => SelfDescription::Refused(error.to_string()),
-        };
-        Some(ProcessReport {
-            library: image.path.clone(),
-            vm,
-        })
-    }
-}
-
-impl Jvm {
-    /// Describes the HotSpot of a process. None if it has loaded none.
-    ///
-    /// # Errors
-    ///
-    /// The VM has not started, or something is missing or implausible.
-    pub fn of_process(process: &Process) -> Option<Result<Self, JvmError>> {
-        let (mapped, image) = process::library_in(process)?;
-        Some(process::describe(process, mapped, image))
-    }
 }

@@ -13,7 +13,6 @@ mod code;
 mod metadata;
 mod threads;
 
-#[cfg(test)]
 pub(super) use code::{BlobCode, DeoptHandlers, EntryPoints, NmethodData};
 pub use code::{
     CodeBlobLayout, CodeHeapLayout, CodeletLayout, NmethodLayout, PcDescLayout, StubQueueLayout,
