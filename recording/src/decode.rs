@@ -183,7 +183,8 @@ fn sample(
         _ => CpuMode::User,
     };
     let (kernel, user) = callchain(sample.callchain, chains)?;
-    let ((kernel, user), interrupt) = lead_with(sample.ip, mode, (kernel, user), chains);
+    let recorded = SampleChains { kernel, user };
+    let (SampleChains { kernel, user }, interrupt) = recorded.lead_with(sample.ip, mode, chains);
     let (uid, frame, precision) = match raw_content {
         RawContent::Own => raw(&mut fields)?,
         RawContent::Tracepoint => (NO_UID, Address::default(), Precision::Exact),
@@ -206,47 +207,60 @@ fn sample(
     })
 }
 
-/// Makes the sampled instruction the leaf of the callchains. Also returns where the chain was recorded from if that may be another frame:
-/// see [`PrecisePlace`]. The frames of a kernel that was entered after the instruction are left out.
-fn lead_with(
-    ip: Address,
-    mode: CpuMode,
-    (kernel, user): (ChainSpan, ChainSpan),
-    chains: &mut Vec<Address>,
-) -> ((ChainSpan, ChainSpan), Option<Address>) {
-    if kernel.is_empty() && user.is_empty() {
-        return ((kernel, user), None);
-    }
-    let own = match mode {
-        CpuMode::Kernel => kernel,
-        CpuMode::User => user,
-    };
-    // Symbols may show later that it is another function.
-    let interrupt = own.of(chains).first().copied();
-    let callers = own.of(chains).get(1..).unwrap_or_default();
-    let place = PrecisePlace::of(ip, interrupt, callers, |_| None::<()>);
-    let interrupt = interrupt.filter(|leaf| place == PrecisePlace::SameFrame && *leaf != ip);
-    let own = match place {
-        PrecisePlace::SameFrame => own,
-        PrecisePlace::Caller => ChainSpan {
-            start: own.start.saturating_add(1),
-            ..own
-        },
-        PrecisePlace::Callee => {
-            let start = chains.len();
-            chains.push(ip);
-            let end = chains.len();
-            ChainSpan { start, end }
+/// The callchains of a sample.
+#[derive(Debug, Clone, Copy)]
+struct SampleChains {
+    kernel: ChainSpan,
+    user: ChainSpan,
+}
+
+impl SampleChains {
+    /// Makes the sampled instruction the leaf of the callchains. Also returns where the chain was recorded from if that may be another
+    /// frame: see [`PrecisePlace`]. The frames of a kernel that was entered after the instruction are left out.
+    fn lead_with(
+        self,
+        ip: Address,
+        mode: CpuMode,
+        chains: &mut Vec<Address>,
+    ) -> (Self, Option<Address>) {
+        let Self { kernel, user } = self;
+        if kernel.is_empty() && user.is_empty() {
+            return (self, None);
         }
-    };
-    if let Some(leaf) = chains.get_mut(own.start) {
-        *leaf = ip;
+        let own = match mode {
+            CpuMode::Kernel => kernel,
+            CpuMode::User => user,
+        };
+        // Symbols may show later that it is another function.
+        let interrupt = own.of(chains).first().copied();
+        let callers = own.of(chains).get(1..).unwrap_or_default();
+        let place = PrecisePlace::of(ip, interrupt, callers, |_| None::<()>);
+        let interrupt = interrupt.filter(|leaf| place == PrecisePlace::SameFrame && *leaf != ip);
+        let own = match place {
+            PrecisePlace::SameFrame => own,
+            PrecisePlace::Caller => ChainSpan {
+                start: own.start.saturating_add(1),
+                ..own
+            },
+            PrecisePlace::Callee => {
+                let start = chains.len();
+                chains.push(ip);
+                let end = chains.len();
+                ChainSpan { start, end }
+            }
+        };
+        if let Some(leaf) = chains.get_mut(own.start) {
+            *leaf = ip;
+        }
+        let led = match mode {
+            CpuMode::Kernel => Self { kernel: own, user },
+            CpuMode::User => Self {
+                kernel: ChainSpan { start: 0, end: 0 },
+                user: own,
+            },
+        };
+        (led, interrupt)
     }
-    let chains = match mode {
-        CpuMode::Kernel => (own, user),
-        CpuMode::User => (ChainSpan { start: 0, end: 0 }, own),
-    };
-    (chains, interrupt)
 }
 
 /// Reads the user id, the frame pointer and the precision of the instruction in that frame, in recordings that have them.

@@ -46,14 +46,30 @@ pub fn record(out: &mut Vec<u8>, record: &SessionRecord) {
             ppid,
             tid,
             ptid,
-        } => task(out, kind::FORK, (*pid, *ppid), (*tid, *ptid), *time),
+        } => {
+            let task = Task {
+                pid: *pid,
+                ppid: *ppid,
+                tid: *tid,
+                ptid: *ptid,
+            };
+            task.encode(out, kind::FORK, *time);
+        }
         SessionRecord::Exit {
             time,
             pid,
             ppid,
             tid,
             ptid,
-        } => task(out, kind::EXIT, (*pid, *ppid), (*tid, *ptid), *time),
+        } => {
+            let task = Task {
+                pid: *pid,
+                ppid: *ppid,
+                tid: *tid,
+                ptid: *ptid,
+            };
+            task.encode(out, kind::EXIT, *time);
+        }
         SessionRecord::Lost { time, count } => framed(out, kind::LOST, 0, |out| {
             word(out, FIRST_ID);
             word(out, *count);
@@ -128,19 +144,24 @@ fn mapping(out: &mut Vec<u8>, mapping: &MappingRecord) {
     });
 }
 
-fn task(
-    out: &mut Vec<u8>,
-    kind: u32,
-    (pid, ppid): (Pid, Pid),
-    (tid, ptid): (Tid, Tid),
-    time: MonotonicNs,
-) {
-    framed(out, kind, 0, |out| {
-        pair(out, pid.get(), ppid.get());
-        pair(out, tid.get(), ptid.get());
-        word(out, time.get());
-        sample_id(out, &id(pid, tid, time));
-    });
+/// A thread and its parent.
+struct Task {
+    pid: Pid,
+    ppid: Pid,
+    tid: Tid,
+    ptid: Tid,
+}
+
+impl Task {
+    /// Appends the record of its fork or exit.
+    fn encode(&self, out: &mut Vec<u8>, kind: u32, time: MonotonicNs) {
+        framed(out, kind, 0, |out| {
+            pair(out, self.pid.get(), self.ppid.get());
+            pair(out, self.tid.get(), self.ptid.get());
+            word(out, time.get());
+            sample_id(out, &id(self.pid, self.tid, time));
+        });
+    }
 }
 
 /// A word as it lies in the file.

@@ -13,7 +13,7 @@ use crate::{
     PERF_DATA, SESSION_JSON, SYMBOLS,
     compression::{self, Expansion},
     contexts::{self, ContextTrace, Contexts},
-    decode::{self, RawContent},
+    decode::{self, Decoded, RawContent},
     error::{Error, Result},
     event::SessionEvents,
     format::{
@@ -111,32 +111,69 @@ pub struct Records {
     file: BufReader<File>,
     /// The content of the raw data of each event's samples.
     events: Vec<RawContent>,
-    /// The file offset of the first record.
-    start: u64,
-    /// The file offset of the next record.
-    offset: u64,
-    /// The file offset at which the records end, or would end if the file were not cut.
-    end: u64,
-    /// The size of the file in bytes.
-    len: u64,
+    /// Where the records are in the file.
+    extent: Extent,
     /// The body of the current record.
     body: Vec<u8>,
-    /// The records of the current compressed record.
-    chunk: Chunk,
-    /// The bytes of compressed records since the last end of a round, after decompression.
-    decompressed: usize,
-    /// The bytes of compressed records since the first record.
-    expansion: Expansion,
-    /// The records that were read and not delivered.
-    order: TimeOrder,
-    /// The latest time of the rounds before the current one.
-    previous_round: MonotonicNs,
-    /// The latest time so far.
-    latest: MonotonicNs,
+    compressed: Compressed,
+    rounds: Rounds,
     /// The error that ended the records early.
     damage: Option<Error>,
     /// More records may come, and records that they may precede are held back.
     follows: bool,
+}
+
+/// Where the records are in the file.
+#[derive(Debug)]
+struct Extent {
+    /// The offset of the first record.
+    start: u64,
+    /// The offset of the next record.
+    offset: u64,
+    /// The offset at which the records end, or would end if the file were not cut.
+    end: u64,
+    /// The size of the file in bytes.
+    len: u64,
+}
+
+/// The state of compressed records.
+#[derive(Debug, Default)]
+struct Compressed {
+    /// The records of the current compressed record.
+    chunk: Chunk,
+    /// The bytes since the last end of a round, after decompression.
+    in_round: usize,
+    /// The bytes since the first record.
+    expansion: Expansion,
+}
+
+/// The records by rounds.
+#[derive(Debug, Default)]
+struct Rounds {
+    /// The records that were read and not delivered.
+    order: TimeOrder,
+    /// The latest time of the rounds before the current one.
+    previous: MonotonicNs,
+    /// The latest time so far.
+    latest: MonotonicNs,
+}
+
+impl Rounds {
+    fn push(&mut self, time: MonotonicNs, record: Decoded) {
+        self.latest = self.latest.max(time);
+        self.order.push(time, record);
+    }
+
+    /// Ends the current round: no later record is older than the previous one.
+    fn end_round(&mut self) {
+        self.order.release(self.previous);
+        self.previous = self.latest;
+    }
+
+    /// Releases all records: no more come.
+    fn end(&mut self) {
+        self.order.release(MonotonicNs::MAX);
+    }
 }
 
 /// The most bytes of compressed records in a round: the writer's backlog and a batch.
@@ -200,13 +237,13 @@ impl Records {
                 self.file.seek(SeekFrom::Start(DATA_SIZE_AT))?;
                 self.file.read_exact(&mut size)?;
                 // The buffer may hold a part of a batch from after the records.
-                self.file.seek(SeekFrom::Start(self.offset))?;
+                self.file.seek(SeekFrom::Start(self.extent.offset))?;
                 Ok(file.len())
             })
             .map_err(failed)?;
-        self.len = found;
-        let end = self.start.saturating_add(u64::from_le_bytes(size));
-        self.end = self.end.max(end);
+        self.extent.len = found;
+        let end = self.extent.start.saturating_add(u64::from_le_bytes(size));
+        self.extent.end = self.extent.end.max(end);
         Ok(())
     }
 
@@ -233,17 +270,15 @@ impl Records {
             path,
             file: BufReader::with_capacity(READ_AHEAD, file),
             events: events.iter().map(RawContent::of).collect(),
-            start: offset,
-            offset,
-            end: offset.saturating_add(size),
-            len,
+            extent: Extent {
+                start: offset,
+                offset,
+                end: offset.saturating_add(size),
+                len,
+            },
             body: Vec::new(),
-            chunk: Chunk::default(),
-            decompressed: 0,
-            expansion: Expansion::default(),
-            order: TimeOrder::default(),
-            previous_round: MonotonicNs::ZERO,
-            latest: MonotonicNs::ZERO,
+            compressed: Compressed::default(),
+            rounds: Rounds::default(),
             damage: None,
             follows: false,
         })
@@ -251,15 +286,15 @@ impl Records {
 
     /// Returns the next record, as [`Iterator::next`] does. A sample's callchains are valid until the next call.
     pub fn next_ref(&mut self) -> Option<Result<RecordRef<'_>>> {
-        if !self.order.has_next()
+        if !self.rounds.order.has_next()
             && let Err(error) = self.fill()
         {
-            self.offset = self.end;
-            self.chunk = Chunk::default();
-            self.order.release(MonotonicNs::MAX);
+            self.extent.offset = self.extent.end;
+            self.compressed.chunk = Chunk::default();
+            self.rounds.end();
             self.damage = Some(error);
         }
-        match self.order.next_ref() {
+        match self.rounds.order.next_ref() {
             Some(record) => Some(Ok(record)),
             None => self.damage.take().map(Err),
         }
@@ -267,31 +302,35 @@ impl Records {
 
     /// Reads on until a record is ready or the records end.
     fn fill(&mut self) -> Result<()> {
-        while !self.order.has_next() && (self.offset < self.end || self.chunk.has_more()) {
-            let (header_at, header) = match self.chunk.has_more() {
+        while !self.rounds.order.has_next()
+            && (self.extent.offset < self.extent.end || self.compressed.chunk.has_more())
+        {
+            let (header_at, header) = match self.compressed.chunk.has_more() {
                 true => {
-                    let header = self.chunk.next(&mut self.body);
-                    let header = header.map_err(|reason| self.wrong(self.chunk.at, reason))?;
-                    (self.chunk.at, header)
+                    let header = self.compressed.chunk.next(&mut self.body);
+                    let header =
+                        header.map_err(|reason| self.wrong(self.compressed.chunk.at, reason))?;
+                    (self.compressed.chunk.at, header)
                 }
-                false => (self.offset, self.read_record()?),
+                false => (self.extent.offset, self.read_record()?),
             };
             match header.kind {
                 kind::FINISHED_ROUND => {
-                    self.decompressed = 0;
-                    self.order.release(self.previous_round);
-                    self.previous_round = self.latest;
+                    self.compressed.in_round = 0;
+                    self.rounds.end_round();
                 }
                 kind::COMPRESSED => self.decompress(header_at)?,
                 kind::COMPRESSED2 => {
                     return Err(self.wrong(header_at, "records compressed by perf, not by varid"));
                 }
-                _ => match decode::record(header, &self.body, &self.events, self.order.chains()) {
+                _ => match decode::record(
+                    header,
+                    &self.body,
+                    &self.events,
+                    self.rounds.order.chains(),
+                ) {
                     Ok(None) => {}
-                    Ok(Some((time, record))) => {
-                        self.latest = self.latest.max(time);
-                        self.order.push(time, record);
-                    }
+                    Ok(Some((time, record))) => self.rounds.push(time, record),
                     Err(Malformed { at, reason }) => {
                         let at = header_at
                             .saturating_add(RECORD_HEADER_SIZE as u64)
@@ -301,23 +340,30 @@ impl Records {
                 },
             }
         }
-        if !self.order.has_next() && !self.follows {
-            self.order.release(MonotonicNs::MAX);
+        if !self.rounds.order.has_next() && !self.follows {
+            self.rounds.end();
         }
         Ok(())
     }
 
     /// Opens the compressed record whose body has been read.
     fn decompress(&mut self, header_at: u64) -> Result<()> {
-        if self.chunk.has_more() || self.chunk.at == header_at {
+        if self.compressed.chunk.has_more() || self.compressed.chunk.at == header_at {
             return Err(self.wrong(header_at, "compressed records within compressed ones"));
         }
-        let opened = self.chunk.open(header_at, &self.body);
-        let opened = opened.and_then(|()| self.expansion.add(&self.body, &self.chunk.records));
+        let opened = self.compressed.chunk.open(header_at, &self.body);
+        let opened = opened.and_then(|()| {
+            self.compressed
+                .expansion
+                .add(&self.body, &self.compressed.chunk.records)
+        });
         opened.map_err(|reason| self.wrong(header_at, reason))?;
         // Records wait in memory for the end of a round. They must be few, whatever a small file says.
-        self.decompressed = self.decompressed.saturating_add(self.chunk.records.len());
-        if self.decompressed > MAX_ROUND {
+        self.compressed.in_round = self
+            .compressed
+            .in_round
+            .saturating_add(self.compressed.chunk.records.len());
+        if self.compressed.in_round > MAX_ROUND {
             return Err(self.wrong(header_at, "more compressed records than a round has"));
         }
         Ok(())
@@ -326,15 +372,19 @@ impl Records {
     /// Reads a record's body and returns its header.
     fn read_record(&mut self) -> Result<Header> {
         let mut bytes = [0; RECORD_HEADER_SIZE];
-        let left = self.end.min(self.len).saturating_sub(self.offset);
-        let is_cut = self.len < self.end;
+        let left = self
+            .extent
+            .end
+            .min(self.extent.len)
+            .saturating_sub(self.extent.offset);
+        let is_cut = self.extent.len < self.extent.end;
         let within = |reason| match is_cut {
             true => "the file ends before its records do",
             false => reason,
         };
         if left < RECORD_HEADER_SIZE as u64 {
             return Err(self.wrong(
-                self.offset,
+                self.extent.offset,
                 within("the data ends within a record's header"),
             ));
         }
@@ -342,17 +392,17 @@ impl Records {
         let header = Header::from_bytes(bytes);
         let size = header.size;
         if u64::from(size) > left {
-            return Err(self.wrong(self.offset, within("the data ends within a record")));
+            return Err(self.wrong(self.extent.offset, within("the data ends within a record")));
         }
         let Some(len) = usize::from(size).checked_sub(RECORD_HEADER_SIZE) else {
-            return Err(self.wrong(self.offset, "a record smaller than its header"));
+            return Err(self.wrong(self.extent.offset, "a record smaller than its header"));
         };
         let mut body = std::mem::take(&mut self.body);
         body.resize(len, 0);
         let read = self.read(&mut body);
         self.body = body;
         read?;
-        self.offset = self.offset.saturating_add(u64::from(size));
+        self.extent.offset = self.extent.offset.saturating_add(u64::from(size));
         Ok(header)
     }
 

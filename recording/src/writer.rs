@@ -32,6 +32,7 @@ use crate::{
 };
 use data::DataFile;
 use folder::Folder;
+use kept_file::SymbolFolder;
 use tally::Tally;
 
 /// The bytes of records after which a batch is written without a call of [`SessionWriter::flush`].
@@ -170,8 +171,11 @@ impl SessionWriter {
         original: &Path,
         write: impl FnOnce(&mut dyn Write) -> std::result::Result<(), E>,
     ) -> std::result::Result<(String, u64), E> {
-        let folders = (&*self.symbols_here(), &*self.symbols());
-        kept_file::keep(folders, original, write)
+        let symbols = SymbolFolder {
+            path: &self.symbols_here(),
+            shown: &self.symbols(),
+        };
+        kept_file::keep(symbols, original, write)
     }
 
     /// Returns what has been recorded so far: `samples`, `attributed`, `unattributed`, `lost` and `dropped`.

@@ -91,13 +91,21 @@ struct Group {
     total: Weight,
 }
 
+/// A stack that is one frame longer than those of a node.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    symbol: Option<SymbolId>,
+    stack: StackId,
+    weight: Weight,
+}
+
 /// The result of expanding a node.
 #[derive(Debug, Default)]
 struct Expansion {
     own: Weight,
     frames: usize,
     /// The stacks that are one frame longer.
-    next: Vec<(Option<SymbolId>, StackId, Weight)>,
+    next: Vec<Step>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -109,14 +117,14 @@ struct Growth<'g, 'p> {
 
 impl Growth<'_, '_> {
     fn grow(self) -> CallTree {
-        let limit = self.scope.view.limit.unwrap_or(usize::MAX);
+        let limit = self.scope.view.limit;
         let mut tree = CallTree::default();
         // The list is a stack: the next node in preorder is its last element.
         let mut pending = self.groups(None, 0, self.top(), &mut tree.hidden);
         while let Some(group) = pending.pop() {
             let place = tree.nodes.len();
             let parent = group.parent.and_then(|parent| tree.nodes.get_mut(parent));
-            if place >= limit {
+            if limit.is_some_and(|limit| place >= limit) {
                 let hidden = parent.map_or(&mut tree.hidden, |parent| &mut parent.hidden);
                 hidden.add(group.total);
                 continue;
@@ -151,8 +159,12 @@ impl Growth<'_, '_> {
     }
 
     /// The stacks of the top-level nodes.
-    fn top(&self) -> Vec<(Option<SymbolId>, StackId, Weight)> {
-        let with_symbol = |(stack, weight)| (self.symbol(stack), stack, weight);
+    fn top(&self) -> Vec<Step> {
+        let with_symbol = |(stack, weight)| Step {
+            symbol: self.symbol(stack),
+            stack,
+            weight,
+        };
         match self.direction {
             TreeDirection::TopDown => {
                 let roots = self.weights.tree().roots();
@@ -173,24 +185,24 @@ impl Growth<'_, '_> {
         &self,
         parent: Option<usize>,
         depth: usize,
-        mut stacks: Vec<(Option<SymbolId>, StackId, Weight)>,
+        mut stacks: Vec<Step>,
         hidden: &mut Hidden,
     ) -> Vec<Group> {
-        stacks.sort_unstable_by_key(|&(symbol, stack, _)| (symbol, stack));
+        stacks.sort_unstable_by_key(|step| (step.symbol, step.stack));
         let mut groups = Vec::new();
-        for group in stacks.chunk_by(|(one, ..), (other, ..)| one == other) {
+        for group in stacks.chunk_by(|one, other| one.symbol == other.symbol) {
             let mut total = Weight::default();
-            group.iter().for_each(|(.., weight)| total.add(*weight));
+            group.iter().for_each(|step| total.add(step.weight));
             let small = self.scope.percent(total) < self.scope.view.min_percent;
             if small || depth >= MAX_DEPTH {
                 hidden.add(total);
                 continue;
             }
-            let entries = group.iter().map(|&(_, stack, weight)| (stack, weight));
+            let entries = group.iter().map(|step| (step.stack, step.weight));
             groups.push(Group {
                 parent,
                 depth,
-                symbol: group.first().and_then(|(symbol, ..)| *symbol),
+                symbol: group.first().and_then(|step| step.symbol),
                 entries: entries.collect(),
                 total,
             });
@@ -217,8 +229,11 @@ impl Growth<'_, '_> {
                 if symbol == group.symbol {
                     frames.push((child, nested.saturating_add(1)));
                 } else {
-                    let total = self.weights.share(child).total;
-                    found.next.push((symbol, child, total));
+                    found.next.push(Step {
+                        symbol,
+                        stack: child,
+                        weight: self.weights.share(child).total,
+                    });
                 }
             }
         }
@@ -234,7 +249,11 @@ impl Growth<'_, '_> {
             let nested = stacks.walk(stack).take_while(above).count();
             found.frames = found.frames.max(nested);
             match stacks.walk(stack).nth(nested) {
-                Some(caller) => found.next.push((self.symbol(caller), caller, weight)),
+                Some(caller) => found.next.push(Step {
+                    symbol: self.symbol(caller),
+                    stack: caller,
+                    weight,
+                }),
                 None => found.own.add(weight),
             }
         }

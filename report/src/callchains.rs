@@ -14,7 +14,7 @@ use crate::{
     naming::{Resolver, SpaceState},
     stack_filter::{StackFilter, StackOption, StackSelector},
     stack_table_builder::StackTableBuilder,
-    stacks::{NONE, StackId},
+    stacks::StackId,
 };
 
 /// The result for a callchain.
@@ -35,7 +35,7 @@ pub(crate) enum ChainStack {
 #[derive(Debug)]
 pub(crate) struct CallchainTable {
     selector: StackSelector,
-    known: FastMap<Fingerprint, KnownChain>,
+    known: FastMap<Fingerprint, ChainStack>,
     fingerprints: Fingerprints,
     /// Indexed by the last bits of the thread id.
     recent: Vec<RecentChain>,
@@ -52,22 +52,18 @@ pub(crate) struct SampleFrames {
     ends: Vec<usize>,
 }
 
-/// A compact [`ChainStack`].
-#[derive(Debug, Clone, Copy)]
-enum KnownChain {
-    Excluded(StackOption),
-    Counted {
-        /// [`NONE`] if there is no stack.
-        stack: u32,
-        reason: Option<Reason>,
-    },
-}
-
-/// The user part of the last resolved callchain, outermost first: each address with the stack that ends there.
+/// The user part of the last resolved callchain, outermost first.
 #[derive(Debug, Clone, Default)]
 struct RecentChain {
     space: SpaceState,
-    addresses: Vec<(Address, Option<StackId>)>,
+    addresses: Vec<RecentAddress>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct RecentAddress {
+    address: Address,
+    /// The stack that ends at its frames.
+    stack: Option<StackId>,
 }
 
 /// The most cached callchains, 32 bytes each. A full cache is cleared.
@@ -89,28 +85,30 @@ impl CallchainTable {
     /// Returns the stack of a sample's callchain.
     pub fn stack_of(
         &mut self,
-        (resolver, stacks): (&mut Resolver, &mut StackTableBuilder),
+        resolver: &mut Resolver,
+        stacks: &mut StackTableBuilder,
         sample: &Sample<&[Address]>,
     ) -> ChainStack {
         let space = resolver.space_state(sample.pid);
         let key = self.fingerprints.of(ChainKey { space, sample });
         if let Some(known) = self.known.get(&key) {
-            return (*known).into();
+            return *known;
         }
-        let found = self.look_up((resolver, stacks), space, sample);
+        let found = self.look_up(resolver, stacks, space, sample);
         if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }
         self.known.insert(key, found);
-        found.into()
+        found
     }
 
     fn look_up(
         &mut self,
-        (resolver, stacks): (&mut Resolver, &mut StackTableBuilder),
+        resolver: &mut Resolver,
+        stacks: &mut StackTableBuilder,
         space: SpaceState,
         sample: &Sample<&[Address]>,
-    ) -> KnownChain {
+    ) -> ChainStack {
         let mut no_recent = RecentChain::default();
         let is_plain = !self.selector.is_active() && !sample.precision.is_approximate();
         let recent = match self.recent.get_mut(slot(sample.tid)) {
@@ -119,12 +117,12 @@ impl CallchainTable {
         };
         recent.keep_shared(space, sample.user);
         let shared = recent.addresses.len();
-        let kernel = self.frames.resolve((resolver, space), sample, shared);
+        let kernel = self.frames.resolve(resolver, space, sample, shared);
         let (frames, ends) = (&self.frames.frames, &self.frames.ends);
         if let Some(option) = self.selector.excluded_by(frames, resolver) {
-            return KnownChain::Excluded(option);
+            return ChainStack::Excluded(option);
         }
-        let mut stack = recent.addresses.last().and_then(|(_, stack)| *stack);
+        let mut stack = recent.addresses.last().and_then(|last| last.stack);
         let mut push = |frames: &[FrameId]| {
             for frame in frames.iter().rev() {
                 stack = stacks.child(stack, *frame);
@@ -139,11 +137,12 @@ impl CallchainTable {
             let range = start.zip(ends.get(depth).copied());
             let frames = range.and_then(|(start, end)| frames.get(start..end));
             let stack = push(frames.unwrap_or_default());
-            recent.addresses.push((*address, stack));
+            let address = *address;
+            recent.addresses.push(RecentAddress { address, stack });
         }
         let stack = push(frames.get(..kernel).unwrap_or_default());
-        KnownChain::Counted {
-            stack: stack.map_or(NONE, StackId::number),
+        ChainStack::Counted {
+            stack,
             reason: remap::unattributed(sample.user),
         }
     }
@@ -153,7 +152,7 @@ impl SampleFrames {
     /// Returns the frames of a sample, leaf first.
     pub fn of(&mut self, resolver: &mut Resolver, sample: &Sample<&[Address]>) -> &[FrameId] {
         let space = resolver.space_state(sample.pid);
-        self.resolve((resolver, space), sample, 0);
+        self.resolve(resolver, space, sample, 0);
         &self.frames
     }
 
@@ -161,7 +160,8 @@ impl SampleFrames {
     /// kernel frames.
     fn resolve(
         &mut self,
-        (resolver, space): (&mut Resolver, SpaceState),
+        resolver: &mut Resolver,
+        space: SpaceState,
         sample: &Sample<&[Address]>,
         shared: usize,
     ) -> usize {
@@ -177,7 +177,7 @@ impl SampleFrames {
         let mut is_approximate = sample.precision.is_approximate();
         for frame in sample.user_frames().take(new) {
             let first = frames.len();
-            frames.extend_from_slice(resolver.user_frames_in((sample.pid, space), frame));
+            frames.extend_from_slice(resolver.user_frames_in(sample.pid, space, frame));
             if is_approximate && resolver.is_in_method(sample.pid, frame) {
                 is_approximate = false;
                 for frame in frames.iter_mut().skip(first) {
@@ -192,7 +192,7 @@ impl SampleFrames {
         let leaf = FrameAddress::Instruction(sample.original_ip);
         frames.extend_from_slice(match sample.mode {
             CpuMode::Kernel => resolver.kernel_frames(leaf),
-            CpuMode::User => resolver.user_frames_in((sample.pid, space), leaf),
+            CpuMode::User => resolver.user_frames_in(sample.pid, space, leaf),
         });
         self.ends.clear();
         frames.len()
@@ -207,7 +207,9 @@ impl RecentChain {
         let own_callers = self.addresses.len().saturating_sub(1);
         let both = self.addresses.iter().take(own_callers).zip(callers);
         let shared = match self.space == space {
-            true => both.take_while(|((own, _), other)| own == *other).count(),
+            true => both
+                .take_while(|(own, other)| own.address == **other)
+                .count(),
             false => 0,
         };
         self.space = space;
@@ -241,29 +243,20 @@ impl Hash for ChainKey<'_> {
     }
 }
 
-impl From<KnownChain> for ChainStack {
-    fn from(known: KnownChain) -> Self {
-        match known {
-            KnownChain::Excluded(option) => Self::Excluded(option),
-            KnownChain::Counted { stack, reason } => Self::Counted {
-                stack: (stack != NONE).then_some(StackId::from_number(stack)),
-                reason,
-            },
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_callchain_shares_the_callers_of_the_one_before_it_and_not_its_leaf() {
-        let stack = |number| Some(StackId::from_number(number));
+        let stack = StackId::at;
         let recent = || RecentChain {
             space: SpaceState::default(),
             addresses: [(30, 0), (20, 1), (10, 2)]
-                .map(|(address, node)| (Address::new(address), stack(node)))
+                .map(|(address, node)| RecentAddress {
+                    address: Address::new(address),
+                    stack: stack(node),
+                })
                 .to_vec(),
         };
         for (user, shared) in [

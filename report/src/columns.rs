@@ -419,7 +419,8 @@ impl<'p> Sheet<'p> {
     /// Adds a row with the values of the inserted columns.
     pub fn push_with<R>(
         &mut self,
-        (columns, scope): (&[Column<'p, R>], &Scope<'p>),
+        columns: &[Column<'p, R>],
+        scope: &Scope<'p>,
         row: &R,
         inserted: Vec<Value<'p>>,
         format: OutputFormat,

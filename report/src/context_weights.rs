@@ -7,7 +7,7 @@ use crate::{
     naming::Resolver,
     stack_table_builder::StackTableBuilder,
     stacks::StackId,
-    tasks::TaskTracker,
+    tasks::{TaskTracker, ThreadKey},
     weights::{ProfileCounter, WeightTableBuilder},
 };
 
@@ -21,6 +21,15 @@ pub(crate) struct ContextWeights {
     stacks: Vec<Option<StackId>>,
     /// If set, all other processes are ignored.
     only: Option<Pid>,
+}
+
+/// The parts of a profile to which contexts are added.
+#[derive(Debug)]
+pub(crate) struct ContextTarget<'b> {
+    pub resolver: &'b mut Resolver,
+    pub tasks: &'b mut TaskTracker,
+    pub stacks: &'b mut StackTableBuilder,
+    pub weights: &'b mut WeightTableBuilder,
 }
 
 /// The parts of a profile that come from contexts, except the weights.
@@ -47,12 +56,13 @@ impl ContextWeights {
     }
 
     /// Adds the nodes before `time`, or all remaining nodes if None. The resolver must be at that time.
-    pub fn add_until(
-        &mut self,
-        time: Option<MonotonicNs>,
-        (resolver, tasks): (&mut Resolver, &mut TaskTracker),
-        (stacks, weights): (&mut StackTableBuilder, &mut WeightTableBuilder),
-    ) {
+    pub fn add_until(&mut self, time: Option<MonotonicNs>, target: ContextTarget<'_>) {
+        let ContextTarget {
+            resolver,
+            tasks,
+            stacks,
+            weights,
+        } = target;
         while let Some(&id) = self.pending.last() {
             let Some(&node) = self.contexts.nodes().get(id.index()) else {
                 return;
@@ -69,7 +79,10 @@ impl ContextWeights {
                 *place = stack;
             }
             let task = match node.tid {
-                Some(tid) => tasks.task((node.pid, tid), node.time),
+                Some(tid) => {
+                    let pid = node.pid;
+                    tasks.task(ThreadKey { pid, tid }, node.time)
+                }
                 None => tasks.process_task(node.pid, node.time),
             };
             let counters = (0..).map(CounterId).zip(self.contexts.counters());

@@ -8,17 +8,23 @@ use std::{
 
 use varid_model::{Layer, Marker, Precision};
 
-/// Index of an image in a [`FrameTable`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ImageId(pub u32);
+use crate::index::index_types;
 
-/// Index of a symbol in a [`FrameTable`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SymbolId(pub u32);
+index_types! {
+    /// Index of an image in a [`FrameTable`].
+    ImageId;
+    /// Index of a symbol in a [`FrameTable`].
+    SymbolId;
+    /// Index of a frame in a [`FrameTable`].
+    FrameId;
+}
 
-/// Index of a frame in a [`FrameTable`].
+/// A place in an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FrameId(pub u32);
+pub(crate) struct ImageOffset {
+    pub image: ImageId,
+    pub offset: u64,
+}
 
 /// A file that contains code, or a pseudo file such as the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,19 +119,19 @@ impl FrameTable {
     /// An image.
     #[must_use]
     pub fn image(&self, id: ImageId) -> Option<&ProfileImage> {
-        self.images.get(usize::try_from(id.0).ok()?)
+        self.images.get(id.index())
     }
 
     /// A symbol.
     #[must_use]
     pub fn symbol(&self, id: SymbolId) -> Option<&ProfileSymbol> {
-        self.symbols.get(usize::try_from(id.0).ok()?)
+        self.symbols.get(id.index())
     }
 
     /// A frame.
     #[must_use]
     pub fn frame(&self, id: FrameId) -> Option<&ProfileFrame> {
-        self.frames.get(usize::try_from(id.0).ok()?)
+        self.frames.get(id.index())
     }
 
     /// Returns true if the line or instruction of a frame is approximate.
@@ -161,8 +167,15 @@ pub(crate) struct FrameTableBuilder {
     list_ids: HashMap<Box<[FrameId]>, InlinedFrames>,
 }
 
-/// Identifies a symbol: image, start, name and whether it is inlined. Inlined symbols and run-time code have the start 0.
-type SymbolKey = (ImageId, u64, String, bool);
+/// Identifies a symbol.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct SymbolKey {
+    image: ImageId,
+    /// 0 for inlined symbols and run-time code.
+    start: u64,
+    name: String,
+    inlined: bool,
+}
 
 impl FrameTableBuilder {
     /// Returns the id of the symbol with this start in its image.
@@ -172,8 +185,13 @@ impl FrameTableBuilder {
             false => start,
         };
         let symbol = ProfileSymbol { start, ..symbol };
-        let key = (symbol.image, start, symbol.name.clone(), symbol.inlined);
-        let next = SymbolId(number(self.table.symbols.len()));
+        let key = SymbolKey {
+            image: symbol.image,
+            start,
+            name: symbol.name.clone(),
+            inlined: symbol.inlined,
+        };
+        let next = SymbolId::at(self.table.symbols.len());
         *self.symbol_ids.entry(key).or_insert_with(|| {
             self.table.symbols.push(symbol);
             next
@@ -202,7 +220,7 @@ impl FrameTableBuilder {
     }
 
     fn intern(&mut self, frame: ProfileFrame) -> FrameId {
-        let next = FrameId(number(self.table.frames.len()));
+        let next = FrameId::at(self.table.frames.len());
         *self.frame_ids.entry(frame).or_insert_with_key(|frame| {
             self.table.frames.push(frame.clone());
             next

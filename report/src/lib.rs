@@ -34,7 +34,7 @@
 //! | question | file |
 //! |---|---|
 //! | what is known of the whole recording, how does a session become a profile | `profile`, `read` |
-//! | which samples count | `options`, `stack_filter`, `name_pattern`, `time_span` |
+//! | which samples count | `options`, `stack_filter`, `code_filter`, `name_pattern`, `time_span` |
 //! | which images, symbols, lines and frames are there | `frames` |
 //! | which stacks of frames, which one is of a callchain | `stacks`, `stack_table_builder`, `callchains` |
 //! | which threads, processes and services | `tasks` |
@@ -56,7 +56,7 @@
 //! | what differs between sessions, and is that chance | `diff` |
 //! | how does a profile get into other viewers | `export` |
 //! | how is a session one file, which another machine reads | `pack` |
-//! | how are numbers hashed | `fast_hash` |
+//! | how are numbers hashed, how are entries of tables numbered | `fast_hash`, `index` |
 //! | which instructions and source lines of one method have the samples | `annotate`, `sampled_addresses` |
 //!
 //! Recordings are not trusted, and a file is not used if its build-id differs from the recorded one. An address without
@@ -76,6 +76,7 @@
 mod annotate;
 mod call_tree;
 mod callchains;
+mod code_filter;
 mod columns;
 mod context_weights;
 mod diff;
@@ -84,6 +85,7 @@ mod export;
 mod fast_hash;
 mod finding;
 mod frames;
+mod index;
 mod live;
 mod measures;
 mod missing_files;
@@ -117,6 +119,7 @@ pub use annotate::{
     AnnotatedMethod, Annotation, AnnotationText, Candidate, Candidates, InlinedLine, annotate,
     write_annotation_json, write_annotation_text, write_candidates, write_candidates_json,
 };
+pub use code_filter::CodeFilter;
 pub use columns::OutputFormat;
 pub use diff::{Diff, DiffView, Quantity, Side, Total, TotalChange};
 pub use error::{Error, Result};
@@ -131,12 +134,12 @@ pub use measures::Measure;
 pub use missing_files::{MissingFile, MissingPart, shell_word};
 pub use name_options::NameOptions;
 pub use name_pattern::{NamePattern, NamePatternError};
-pub use options::{Options, Pattern};
+pub use options::{Options, Pattern, TaskFilter};
 pub use pack::{PackError, Packed, is_pack, pack, unpack};
 pub use profile::{EventSummary, Loss, Profile, RecordingSummary};
 pub use render::render;
 pub use sampled_addresses::SampledAddress;
-pub use sampled_frames::{FrameMapping, SampledFrame};
+pub use sampled_frames::{FrameMapping, SampledCode, SampledFrame, SampledThread};
 pub use samples::{ProfileSample, SampleTable};
 pub use shares::{SampleShare, Share};
 pub use stack_filter::StackFilter;

@@ -77,7 +77,7 @@ pub(crate) fn missing_files(
     });
     let all = all.samples();
     let of = |(id, share): (ImageId, Share)| {
-        let state = files.get(usize::try_from(id.0).ok()?)?.as_ref()?;
+        let state = files.get(id.index())?.as_ref()?;
         let weight = SampleWeight::from(share.total);
         let notable = weight.samples().saturating_mul(100) >= all.saturating_mul(MIN_PERCENT);
         let part = match &state.problem {

@@ -6,7 +6,10 @@ use varid_model::{Pid, Tid};
 use wildmatch::WildMatch;
 
 use crate::{
-    name_options::NameOptions, stack_filter::StackFilter, tasks::TaskTracker, time_span::TimeSpan,
+    name_options::NameOptions,
+    stack_filter::StackFilter,
+    tasks::{TaskTracker, ThreadKey},
+    time_span::TimeSpan,
 };
 
 /// Selects the samples of a profile and the sources of names. By default, all samples are selected, and names come from
@@ -15,14 +18,8 @@ use crate::{
 pub struct Options {
     /// Only samples of this event, by its name with or without modifiers. None selects all events.
     pub event: Option<String>,
-    /// Only this process.
-    pub pid: Option<Pid>,
-    /// Only this thread.
-    pub tid: Option<Tid>,
-    /// Only threads with a matching name at the time of the sample.
-    pub thread: Option<Pattern>,
-    /// Only processes with a matching name at the time of the sample.
-    pub app: Option<Pattern>,
+    /// Only samples of these threads.
+    pub tasks: TaskFilter,
     /// Only samples in this time span.
     pub time: Option<TimeSpan>,
     /// Only samples with matching stacks.
@@ -38,36 +35,68 @@ pub struct Options {
     pub sample_table: bool,
 }
 
+/// Conditions on the thread of a sample. All must hold. The default has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskFilter {
+    /// It is of this process.
+    pub pid: Option<Pid>,
+    /// It is this thread.
+    pub tid: Option<Tid>,
+    /// It has a matching name at the time of the sample.
+    pub thread: Option<Pattern>,
+    /// Its process has a matching name at the time of the sample.
+    pub app: Option<Pattern>,
+}
+
+impl TaskFilter {
+    /// Returns the option that excludes a sample of this thread.
+    fn excluded_by(&self, thread: ThreadKey, tasks: &mut TaskTracker) -> Option<&'static str> {
+        let ThreadKey { pid, tid } = thread;
+        let is_app = |pattern: &Pattern| {
+            let process = tasks.process_name(pid);
+            process.is_some_and(|name| pattern.matches_process(name))
+        };
+        if self.pid.is_some_and(|only| only != pid) {
+            return Some("--pid");
+        }
+        if !self.app.as_ref().is_none_or(is_app) {
+            return Some("--app");
+        }
+        if self.tid.is_some_and(|only| only != tid) {
+            return Some("--tid");
+        }
+        let mut is_named = |pattern: &Pattern| pattern.matches(tasks.name(thread));
+        let thread = self.thread.as_ref();
+        (!thread.is_none_or(&mut is_named)).then_some("--thread")
+    }
+
+    /// Describes the conditions as on the command line.
+    fn describe(&self) -> impl Iterator<Item = String> {
+        let pid = self.pid.map(|pid| format!("--pid {pid}"));
+        let tid = self.tid.map(|tid| format!("--tid {tid}"));
+        let named = |option: &str, pattern: &Option<Pattern>| {
+            let pattern = pattern.as_ref();
+            pattern.map(|pattern| format!("{option} {}", pattern.text()))
+        };
+        let thread = named("--thread", &self.thread);
+        let app = named("--app", &self.app);
+        [pid, tid, thread, app].into_iter().flatten()
+    }
+}
+
 impl Options {
     /// Returns the option that excludes a sample of this thread and time since the start. Stacks are not checked here.
     /// None if no option excludes it.
     pub(crate) fn excluded_by(
         &self,
         since_start: Duration,
-        (pid, tid): (Pid, Tid),
+        thread: ThreadKey,
         tasks: &mut TaskTracker,
     ) -> Option<&'static str> {
-        let is_app = |pattern: &Pattern| {
-            let process = tasks.process_name(pid);
-            process.is_some_and(|name| pattern.matches_process(name))
-        };
-        let selects = [
-            (
-                "--time",
-                self.time.is_none_or(|span| span.contains(since_start)),
-            ),
-            ("--pid", self.pid.is_none_or(|only| only == pid)),
-            ("--app", self.app.as_ref().is_none_or(is_app)),
-            ("--tid", self.tid.is_none_or(|only| only == tid)),
-            (
-                "--thread",
-                self.thread
-                    .as_ref()
-                    .is_none_or(|pattern| pattern.matches(tasks.name((pid, tid)))),
-            ),
-        ];
-        let excluding = selects.into_iter().find(|(_, selects)| !selects);
-        excluding.map(|(option, _)| option)
+        if self.time.is_some_and(|span| !span.contains(since_start)) {
+            return Some("--time");
+        }
+        self.tasks.excluded_by(thread, tasks)
     }
 
     /// Returns true if the event with this name is selected.
@@ -78,16 +107,8 @@ impl Options {
 
     /// Describes the selection as on the command line. Empty if everything is selected.
     pub(crate) fn describe(&self) -> String {
-        let pid = self.pid.map(|pid| format!("--pid {pid}"));
-        let tid = self.tid.map(|tid| format!("--tid {tid}"));
-        let thread = self
-            .thread
-            .as_ref()
-            .map(|pattern| format!("--thread {}", pattern.text()));
-        let app = self.app.as_ref();
-        let app = app.map(|pattern| format!("--app {}", pattern.text()));
         let time = self.time.map(|span| format!("--time {span}"));
-        let tasks = [pid, tid, thread, app, time].into_iter().flatten();
+        let tasks = self.tasks.describe().chain(time);
         let all: Vec<_> = tasks.chain(self.stacks.describe()).collect();
         all.join(" ")
     }

@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-use varid_model::{Address, MonotonicNs};
+use varid_model::{Address, MonotonicNs, Reason};
 use varid_recording::{
     ConfigurationChange, CpuMode, Manifest, RecordRef, Sample, SessionReader, SessionRecord, Tactic,
 };
 
 use crate::{
     callchains::{CallchainTable, ChainStack},
-    context_weights::{ContextWeights, ReadContexts},
+    context_weights::{ContextTarget, ContextWeights, ReadContexts},
     error::{Error, Result},
     frames::{FrameTable, ImageId},
     missing_files::missing_files,
@@ -22,7 +22,8 @@ use crate::{
     samples::{ProfileSample, SampleTable},
     shares::StackWeights,
     stack_table_builder::StackTableBuilder,
-    tasks::TaskTracker,
+    stacks::StackId,
+    tasks::{TaskTracker, ThreadKey},
     weights::{EventId, ProfileCounter, SampleWeight, WeightTableBuilder},
 };
 
@@ -40,7 +41,7 @@ impl Profile {
         let mut builder = Builder::new(session, options)?;
         let mut damage = None;
         let mut contexts = match session.contexts() {
-            Ok(contexts) => contexts.map(|read| ContextWeights::new(read, options.pid)),
+            Ok(contexts) => contexts.map(|read| ContextWeights::new(read, options.tasks.pid)),
             Err(error) => {
                 damage = Some(format!("{error}; what was counted exactly is not shown"));
                 None
@@ -126,8 +127,13 @@ impl Builder {
     /// Adds the calling contexts before a time, or all remaining ones if None.
     fn contexts(&mut self, contexts: Option<&mut ContextWeights>, until: Option<MonotonicNs>) {
         if let Some(contexts) = contexts {
-            let tables = (&mut self.stacks, &mut self.weights);
-            contexts.add_until(until, (&mut self.resolver, &mut self.tasks), tables);
+            let target = ContextTarget {
+                resolver: &mut self.resolver,
+                tasks: &mut self.tasks,
+                stacks: &mut self.stacks,
+                weights: &mut self.weights,
+            };
+            contexts.add_until(until, target);
         }
     }
 
@@ -166,27 +172,21 @@ impl Builder {
         let start = recording.manifest.start_time_ns;
         let since_start = time.since(start);
         recording.duration = recording.duration.max(since_start);
-        let thread = (sample.pid, sample.tid);
+        let thread = ThreadKey {
+            pid: sample.pid,
+            tid: sample.tid,
+        };
         // A thread without a name is named after its tid from its first sample on, and its child threads inherit that name.
         self.tasks.name(thread);
+        if !matches!(self.events.get(sample.event), Some(Some(_))) {
+            return;
+        }
+        let selected = self.select(sample, thread, since_start);
         let Some(Some(event)) = self.events.get_mut(sample.event) else {
             return;
         };
         event.recorded = event.recorded.saturating_add(1);
-        let excluded = self
-            .options
-            .excluded_by(since_start, thread, &mut self.tasks);
-        let stack = match excluded {
-            Some(option) => Err(option),
-            None => {
-                let tables = (&mut self.resolver, &mut self.stacks);
-                match self.callchains.stack_of(tables, sample) {
-                    ChainStack::Excluded(option) => Err(option.name()),
-                    ChainStack::Counted { stack, reason } => Ok((stack, reason)),
-                }
-            }
-        };
-        let (stack, reason) = match stack {
+        let (stack, reason) = match selected {
             Ok(counted) => counted,
             Err(option) => {
                 let count = event.excluded.entry(option).or_default();
@@ -207,9 +207,9 @@ impl Builder {
             true => event.addresses.add(&self.resolver, sample, weight),
             false => event.addresses.add_leaf(&self.resolver, sample, weight),
         }
-        let event = EventId(u32::try_from(sample.event).unwrap_or(u32::MAX));
+        let event = EventId::at(sample.event);
         let period = sample.period;
-        self.weights.add_sample(task, stack, (event, period));
+        self.weights.add_sample(task, stack, event, period);
         if let Some(samples) = &mut self.samples {
             samples.push(ProfileSample {
                 time,
@@ -218,6 +218,25 @@ impl Builder {
                 event,
                 period,
             });
+        }
+    }
+
+    /// Returns the stack of a sample, and the reason if its frames are not attributed. The error is the option that
+    /// excludes it.
+    fn select(
+        &mut self,
+        sample: &Sample<&[Address]>,
+        thread: ThreadKey,
+        since_start: Duration,
+    ) -> std::result::Result<(Option<StackId>, Option<Reason>), &'static str> {
+        let tasks = &mut self.tasks;
+        if let Some(option) = self.options.excluded_by(since_start, thread, tasks) {
+            return Err(option);
+        }
+        let (resolver, stacks) = (&mut self.resolver, &mut self.stacks);
+        match self.callchains.stack_of(resolver, stacks, sample) {
+            ChainStack::Excluded(option) => Err(option.name()),
+            ChainStack::Counted { stack, reason } => Ok((stack, reason)),
         }
     }
 

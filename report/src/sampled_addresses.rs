@@ -5,7 +5,12 @@ use std::collections::HashMap;
 use varid_model::{Address, FrameAddress, Pid};
 use varid_recording::{Sample, remap};
 
-use crate::{frames::ImageId, naming::Resolver, shares::SampleShare, weights::SampleWeight};
+use crate::{
+    frames::{ImageId, ImageOffset},
+    naming::Resolver,
+    shares::SampleShare,
+    weights::SampleWeight,
+};
 
 /// An address with samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +29,15 @@ pub struct SampledAddress {
 /// Collects the sampled addresses of an event.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SampledAddresses {
-    by_place: HashMap<(ImageId, u64), (SampleShare, SampleWeight)>,
+    by_place: HashMap<ImageOffset, AddressCounts>,
     /// Addresses of the current sample that have already been counted.
-    seen: Vec<(ImageId, u64)>,
+    seen: Vec<ImageOffset>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct AddressCounts {
+    share: SampleShare,
+    approximate: SampleWeight,
 }
 
 impl SampledAddresses {
@@ -45,7 +56,7 @@ impl SampledAddresses {
             };
             let marked = is_approximate && resolver.is_in_method(pid, frame);
             is_approximate &= !marked;
-            let (share, approximate) = self.by_place.entry(place).or_default();
+            let AddressCounts { share, approximate } = self.by_place.entry(place).or_default();
             // In a kernel sample the user leaf is a caller.
             if frame.is_instruction() && sample.kernel.is_empty() {
                 share.own.add(weight);
@@ -72,18 +83,18 @@ impl SampledAddresses {
         let Some(place) = leaf.and_then(|leaf| place(resolver, sample.pid, leaf)) else {
             return;
         };
-        let (share, _) = self.by_place.entry(place).or_default();
+        let share = &mut self.by_place.entry(place).or_default().share;
         share.own.add(weight);
         share.total.add(weight);
     }
 
     /// Returns the addresses, sorted by file and offset.
     pub fn finish(self) -> Vec<SampledAddress> {
-        let row = |((image, offset), (share, approximate))| SampledAddress {
-            image,
-            offset,
-            share,
-            approximate,
+        let row = |(place, counts): (ImageOffset, AddressCounts)| SampledAddress {
+            image: place.image,
+            offset: place.offset,
+            share: counts.share,
+            approximate: counts.approximate,
         };
         let mut rows: Vec<_> = self.by_place.into_iter().map(row).collect();
         rows.sort_unstable_by_key(|row| (row.image, row.offset));
@@ -92,11 +103,14 @@ impl SampledAddresses {
 }
 
 /// Returns the file and the offset of a frame.
-fn place(resolver: &Resolver, pid: Pid, frame: FrameAddress) -> Option<(ImageId, u64)> {
+fn place(resolver: &Resolver, pid: Pid, frame: FrameAddress) -> Option<ImageOffset> {
     let address = remap::lookup(frame);
     if remap::contains(address) {
         return None;
     }
     let mapped = resolver.mapping(pid, address)?.value;
-    Some((mapped.image, mapped.offset(address)))
+    Some(ImageOffset {
+        image: mapped.image,
+        offset: mapped.offset(address),
+    })
 }

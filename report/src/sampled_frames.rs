@@ -25,24 +25,10 @@ const NO_LINE: i64 = -1;
 /// A sampled place: an instruction in a VM frame or, in threads without VM frames, in native code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampledFrame {
-    /// The effective user id of the process. None if unknown.
-    pub uid: Option<u32>,
-    /// The process: the paper's TGID.
-    pub pid: Pid,
-    /// The thread: the paper's PID.
-    pub tid: Tid,
-    /// Position in the method in code units, or in a native function in bytes.
-    pub pc: u64,
-    /// The instruction's address.
-    pub vma: Address,
-    /// The name of the method or function, without class or parameters.
-    pub method: String,
-    /// The class descriptor. Empty if there is no class.
-    pub class: String,
-    /// The source file name. None if unknown.
-    pub file: Option<Arc<str>>,
-    /// The source line; -2 in native code; -1 if the dex file has none.
-    pub line: i64,
+    /// The thread.
+    pub thread: SampledThread,
+    /// The instruction.
+    pub code: SampledCode,
     /// Number of VM frames on the stack, including this one. 0 if this is not a VM frame.
     pub depth: u64,
     /// The VM's frame pointer. 0 if unknown or not a VM frame.
@@ -55,6 +41,34 @@ pub struct SampledFrame {
     pub share: SampleShare,
     /// The part of the total with an approximate instruction.
     pub approximate: SampleWeight,
+}
+
+/// The thread of a sampled frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SampledThread {
+    /// The effective user id of the process. None if unknown.
+    pub uid: Option<u32>,
+    /// The process: the paper's TGID.
+    pub pid: Pid,
+    /// The thread: the paper's PID.
+    pub tid: Tid,
+}
+
+/// The instruction of a sampled frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampledCode {
+    /// Position in the method in code units, or in a native function in bytes.
+    pub pc: u64,
+    /// The instruction's address.
+    pub vma: Address,
+    /// The name of the method or function, without class or parameters.
+    pub method: String,
+    /// The class descriptor. Empty if there is no class.
+    pub class: String,
+    /// The source file name. None if unknown.
+    pub file: Option<Arc<str>>,
+    /// The source line; -2 in native code; -1 if the dex file has none.
+    pub line: i64,
 }
 
 /// The mapping around a sampled frame's instruction, without parts that were mapped over.
@@ -73,7 +87,7 @@ pub struct FrameMapping {
 /// Identifies a sampled frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct FrameKey {
-    owner: (Pid, Tid, u32),
+    thread: SampledThread,
     /// With the offset in the image, because the address may later belong to another mapping.
     image: Option<ImageId>,
     offset: u64,
@@ -85,16 +99,27 @@ struct FrameKey {
 /// Collects the sampled frames of an event.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SampledFrames {
-    /// Each with the image of its mapping.
-    rows: Vec<(Option<ImageId>, SampledFrame)>,
+    rows: Vec<Row>,
     places: FastMap<FrameKey, usize>,
 }
 
-/// Returns the number of a sample's managed frames, and the innermost of them.
-fn managed_frames(
-    resolver: &mut Resolver,
-    sample: &Sample<&[Address]>,
-) -> (u64, Option<FrameAddress>) {
+#[derive(Debug, Clone)]
+struct Row {
+    /// The image of the frame's mapping.
+    image: Option<ImageId>,
+    frame: SampledFrame,
+}
+
+/// The user frame in which a sample was taken.
+#[derive(Debug, Clone, Copy)]
+struct UserFrame {
+    address: FrameAddress,
+    /// The number of managed frames, including this one. 0 if this is not a managed frame.
+    depth: u64,
+}
+
+/// Returns the innermost managed frame of a sample.
+fn innermost_managed(resolver: &mut Resolver, sample: &Sample<&[Address]>) -> Option<UserFrame> {
     // In a kernel sample, all managed frames are callers.
     let inner = usize::from(sample.mode == CpuMode::Kernel);
     let is_managed = |frame: &FrameAddress| resolver.is_in_method(sample.pid, *frame);
@@ -102,12 +127,21 @@ fn managed_frames(
         sample.user.iter().enumerate().map(|(depth, address)| {
             FrameAddress::in_callchain(depth.saturating_add(inner), *address)
         });
-    let innermost = frames.find(is_managed);
+    let address = frames.find(is_managed)?;
     let callers = frames.filter(is_managed).count() as u64;
-    match innermost {
-        Some(_) => (callers.saturating_add(1), innermost),
-        None => (0, None),
-    }
+    Some(UserFrame {
+        address,
+        depth: callers.saturating_add(1),
+    })
+}
+
+/// Returns the sampled instruction.
+fn leaf(sample: &Sample<&[Address]>) -> FrameAddress {
+    let chain = match sample.mode {
+        CpuMode::Kernel => sample.kernel,
+        CpuMode::User => sample.user,
+    };
+    FrameAddress::Instruction(chain.first().copied().unwrap_or(sample.original_ip))
 }
 
 impl SampledFrames {
@@ -118,27 +152,33 @@ impl SampledFrames {
         sample: &Sample<&[Address]>,
         weight: SampleWeight,
     ) {
-        let pid = sample.pid;
-        let (depth, innermost) = managed_frames(resolver, sample);
-        let found = match innermost {
-            Some(found) => found,
-            None => {
-                let kernel = sample.mode == CpuMode::Kernel;
-                let chain = if kernel { sample.kernel } else { sample.user };
-                let leaf = chain.first().copied().unwrap_or(sample.original_ip);
-                let leaf = FrameAddress::Instruction(leaf);
-                if kernel {
-                    self.add_kernel(resolver, sample, leaf, weight);
-                    return;
-                }
-                leaf
+        if let Some(innermost) = innermost_managed(resolver, sample) {
+            self.add_user(resolver, sample, innermost, weight);
+            return;
+        }
+        let address = leaf(sample);
+        match sample.mode {
+            CpuMode::Kernel => self.add_kernel(resolver, sample, address, weight),
+            CpuMode::User => {
+                let leaf = UserFrame { address, depth: 0 };
+                self.add_user(resolver, sample, leaf, weight);
             }
-        };
-        let vma = remap::lookup(found);
+        }
+    }
+
+    fn add_user(
+        &mut self,
+        resolver: &mut Resolver,
+        sample: &Sample<&[Address]>,
+        UserFrame { address, depth }: UserFrame,
+        weight: SampleWeight,
+    ) {
+        let pid = sample.pid;
+        let vma = remap::lookup(address);
         let mapped = resolver.mapping(pid, vma).copied();
         let frame = sample.frame.filter(|_| depth > 0);
         let key = FrameKey {
-            owner: owner(sample),
+            thread: thread(sample),
             image: mapped.map(|mapped| mapped.value.image),
             offset: mapped.map_or(vma.get(), |mapped| mapped.value.offset(vma)),
             vma,
@@ -146,7 +186,7 @@ impl SampledFrames {
             frame: frame.unwrap_or_default(),
         };
         let row = self.row(key, || {
-            let frame = resolver.user_frames(pid, found).first().copied();
+            let frame = resolver.user_frames(pid, address).first().copied();
             let named = frame.and_then(|frame| resolver.frame(frame));
             let code = match depth {
                 0 => Code::Native,
@@ -166,7 +206,7 @@ impl SampledFrames {
         });
         if let Some(row) = row {
             row.share.total.add(weight);
-            if found.is_instruction() {
+            if address.is_instruction() {
                 row.share.own.add(weight);
             }
             if depth > 0 && sample.precision.is_approximate() {
@@ -184,7 +224,7 @@ impl SampledFrames {
     ) {
         let vma = leaf.lookup();
         let key = FrameKey {
-            owner: owner(sample),
+            thread: thread(sample),
             image: None,
             offset: vma.get(),
             vma,
@@ -209,33 +249,43 @@ impl SampledFrames {
     ) -> Option<&mut SampledFrame> {
         let rows = &mut self.rows;
         let index = *self.places.entry(key).or_insert_with(|| {
-            rows.push((key.image, make()));
+            rows.push(Row {
+                image: key.image,
+                frame: make(),
+            });
             rows.len().saturating_sub(1)
         });
-        self.rows.get_mut(index).map(|(_, row)| row)
+        self.rows.get_mut(index).map(|row| &mut row.frame)
     }
 
     /// Returns the frames, sorted by descending samples. `path` returns the recorded path of an image.
     pub fn finish(self, path: impl Fn(ImageId) -> Option<PathBuf>) -> Vec<SampledFrame> {
         let mut rows = Vec::with_capacity(self.rows.len());
-        for (image, mut row) in self.rows {
-            match (&mut row.mapping, image.and_then(&path)) {
+        for Row { image, mut frame } in self.rows {
+            match (&mut frame.mapping, image.and_then(&path)) {
                 (Some(mapping), Some(path)) => mapping.file = path,
                 (mapping, _) => *mapping = None,
             }
-            rows.push(row);
+            rows.push(frame);
         }
         rows.sort_by(|one, other| {
             let most = other.share.total.samples().cmp(&one.share.total.samples());
-            let place = |row: &SampledFrame| (row.pid, row.tid, row.vma, row.depth, row.frame);
+            let place = |row: &SampledFrame| {
+                let SampledThread { pid, tid, .. } = row.thread;
+                (pid, tid, row.code.vma, row.depth, row.frame)
+            };
             most.then_with(|| place(one).cmp(&place(other)))
         });
         rows
     }
 }
 
-const fn owner(sample: &Sample<&[Address]>) -> (Pid, Tid, u32) {
-    (sample.pid, sample.tid, sample.uid)
+fn thread(sample: &Sample<&[Address]>) -> SampledThread {
+    SampledThread {
+        uid: Some(sample.uid).filter(|uid| *uid != NO_UID),
+        pid: sample.pid,
+        tid: sample.tid,
+    }
 }
 
 /// The kind of code of a sampled frame.
@@ -264,11 +314,7 @@ fn described(
     let known = symbol.filter(|symbol| !symbol.run_time && (symbol.named || symbol.start != 0));
     let bytes = known.map_or(0, |symbol| key.offset.saturating_sub(symbol.start));
     let line = source.map_or(NO_LINE, |source| i64::from(source.line));
-    let (pid, tid, uid) = key.owner;
-    SampledFrame {
-        uid: Some(uid).filter(|uid| *uid != NO_UID),
-        pid,
-        tid,
+    let code = SampledCode {
         // A dex code unit is two bytes.
         pc: match code {
             Code::Bytecode => bytes / 2,
@@ -287,6 +333,10 @@ fn described(
             Code::Bytecode => line,
             Code::Jni | Code::Native => NATIVE_LINE,
         },
+    };
+    SampledFrame {
+        thread: key.thread,
+        code,
         depth: key.depth,
         frame: key.frame,
         layer: symbol.map_or(Layer::Native, |symbol| symbol.layer),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use varid_model::{MonotonicNs, Period};
 
 use crate::{
-    stacks::{NONE, StackId, bytes_of},
+    stacks::{StackId, bytes_of},
     tasks::TaskId,
     weights::{EventId, WeightTable, WeightTableBuilder},
 };
@@ -32,8 +32,7 @@ pub struct ProfileSample {
 pub struct SampleTable {
     times: Vec<MonotonicNs>,
     tasks: Vec<TaskId>,
-    /// [`NONE`] if there is no stack.
-    stacks: Vec<u32>,
+    stacks: Vec<Option<StackId>>,
     events: Vec<EventId>,
     periods: Vec<Period>,
 }
@@ -59,7 +58,7 @@ impl SampleTable {
             |((&time, ((&task, &stack), &event)), &period)| ProfileSample {
                 time,
                 task,
-                stack: (stack != NONE).then_some(StackId::from_number(stack)),
+                stack,
                 event,
                 period,
             },
@@ -71,7 +70,7 @@ impl SampleTable {
     pub fn weights(&self, span: Range<MonotonicNs>) -> WeightTable {
         let mut weights = WeightTableBuilder::default();
         for sample in self.iter().filter(|sample| span.contains(&sample.time)) {
-            weights.add_sample(sample.task, sample.stack, (sample.event, sample.period));
+            weights.add_sample(sample.task, sample.stack, sample.event, sample.period);
         }
         weights.finish()
     }
@@ -92,7 +91,7 @@ impl SampleTable {
     pub(crate) fn push(&mut self, sample: ProfileSample) {
         self.times.push(sample.time);
         self.tasks.push(sample.task);
-        self.stacks.push(sample.stack.map_or(NONE, StackId::number));
+        self.stacks.push(sample.stack);
         self.events.push(sample.event);
         self.periods.push(sample.period);
     }

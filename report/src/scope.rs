@@ -10,7 +10,6 @@ use crate::{
     measures::ShownMeasures,
     profile::{EventSummary, Profile},
     shares::{Share, StackWeights},
-    stack_filter::has_name,
     stacks::StackId,
     unit::Unit,
     view::{PercentOf, View},
@@ -34,6 +33,12 @@ pub(crate) struct Scope<'p> {
     /// The sum of the weights.
     pub all: Weight,
     pub weights: StackWeights<'p>,
+    symbols: ScopeSymbols,
+}
+
+/// Which symbols a view selects and merges.
+#[derive(Debug)]
+struct ScopeSymbols {
     /// By [`SymbolId`]: whether the view selects the symbol. Empty if it selects all.
     selected: Vec<bool>,
     /// By [`SymbolId`]: the symbol that it is merged into. Empty if no symbols are merged.
@@ -85,8 +90,10 @@ impl<'p> Scope<'p> {
             weights: StackWeights::new(&profile.stacks, weights, &counters),
             percent_of: measures.percent_of(view.percent_of),
             measures,
-            selected: selected_symbols(profile, view),
-            merged: Vec::new(),
+            symbols: ScopeSymbols {
+                selected: selected_symbols(profile, view),
+                merged: Vec::new(),
+            },
         }
     }
 
@@ -98,7 +105,7 @@ impl<'p> Scope<'p> {
         let frames = &self.profile.frames;
         let mut first = HashMap::new();
         let ids = (0..).map(SymbolId).zip(frames.symbols());
-        self.merged = ids
+        self.symbols.merged = ids
             .map(|(id, symbol)| {
                 let key = key(symbol, frames.image(symbol.image));
                 *first.entry(key).or_insert(id)
@@ -110,14 +117,13 @@ impl<'p> Scope<'p> {
     pub fn selects_leaf(&self, stack: Option<StackId>) -> bool {
         let leaf = stack.and_then(|stack| self.profile.stacks.frame(stack));
         let symbol = leaf.and_then(|leaf| self.symbol_of(leaf));
-        let place = symbol.and_then(|symbol| usize::try_from(symbol.0).ok());
-        let selected = place.and_then(|place| self.selected.get(place));
-        self.selected.is_empty() || selected.is_some_and(|selected| *selected)
+        let selected = symbol.and_then(|symbol| self.symbols.selected.get(symbol.index()));
+        self.symbols.selected.is_empty() || selected.is_some_and(|selected| *selected)
     }
 
     /// Returns the weight of the samples whose leaf is outside the view's layer and symbols. None if the view selects all.
     pub fn elsewhere(&self) -> Option<SampleWeight> {
-        if self.selected.is_empty() {
+        if self.symbols.selected.is_empty() {
             return None;
         }
         let mut elsewhere = SampleWeight::default();
@@ -131,13 +137,13 @@ impl<'p> Scope<'p> {
 
     /// Returns the own and total share of the view's layer and symbols together, or of everything if the view selects all.
     pub fn selected_share(&self) -> Share {
-        if self.selected.is_empty() {
+        if self.symbols.selected.is_empty() {
             let (own, total) = (self.all, self.all);
             return Share { own, total };
         }
         let is_selected = |frame| {
-            let place = usize::try_from(self.symbol_of(frame)?.0).ok()?;
-            self.selected.get(place)?.then_some(())
+            let symbol = self.symbol_of(frame)?;
+            self.symbols.selected.get(symbol.index())?.then_some(())
         };
         let shares = self.weights.by_frame(is_selected);
         shares.get(&()).copied().unwrap_or_default()
@@ -155,7 +161,7 @@ impl<'p> Scope<'p> {
     /// The symbol of a frame.
     pub fn symbol_of(&self, frame: FrameId) -> Option<SymbolId> {
         let symbol = self.profile.frames.frame(frame)?.symbol;
-        let merged = self.merged.get(usize::try_from(symbol.0).ok()?);
+        let merged = self.symbols.merged.get(symbol.index());
         Some(merged.copied().unwrap_or(symbol))
     }
 
@@ -208,15 +214,11 @@ impl<'p> Scope<'p> {
 
 /// By [`SymbolId`]: whether a view selects the symbol. Empty if it selects all.
 fn selected_symbols(profile: &Profile, view: &View) -> Vec<bool> {
-    if view.layer.is_none() && view.symbol.is_none() {
+    if view.code.is_empty() {
         return Vec::new();
     }
-    let selected = |symbol: &ProfileSymbol| {
-        let layer = view.layer.is_none_or(|layer| layer == symbol.layer);
-        let pattern = view.symbol.as_ref();
-        layer && pattern.is_none_or(|pattern| has_name(symbol, pattern))
-    };
-    profile.frames.symbols().iter().map(selected).collect()
+    let symbols = profile.frames.symbols().iter();
+    symbols.map(|symbol| view.code.selects(symbol)).collect()
 }
 
 /// Returns the percentage of `part` in `all`, or 0 if `all` is 0.

@@ -5,6 +5,7 @@ use std::{cell::OnceCell, collections::HashMap, hash::Hash};
 use crate::{
     fast_hash::FastMap,
     frames::FrameId,
+    index::compact_index_types,
     stacks::{StackId, StackTable, StackTree, Visit},
     weights::{MAX_COUNTERS, ProfileCounter, SampleWeight, Weight, WeightTable},
 };
@@ -138,19 +139,19 @@ impl<'s> StackWeights<'s> {
     ) -> HashMap<G, Share> {
         let mut numbers = GroupNumbers::default();
         // By frame: the index of its group, if already computed.
-        let mut known: Vec<Option<u32>> = Vec::new();
+        let mut known: Vec<Option<Option<GroupIndex>>> = Vec::new();
         let mut number = |frame: FrameId| {
-            let place = usize::try_from(frame.0).unwrap_or(usize::MAX);
+            let place = frame.index();
             if known.len() <= place {
                 known.resize(place.saturating_add(1), None);
             }
             match known.get_mut(place) {
-                Some(known) => *known.get_or_insert_with(|| numbers.of(group(frame))),
-                None => NO_GROUP,
+                Some(known) => *known.get_or_insert_with(|| numbers.of(group(frame)?)),
+                None => None,
             }
         };
-        let of_stack = |stack| self.stacks.frame(stack).map_or(NO_GROUP, &mut number);
-        let groups: Vec<u32> = self.stacks.ids().map(of_stack).collect();
+        let of_stack = |stack| number(self.stacks.frame(stack)?);
+        let groups: Vec<_> = self.stacks.ids().map(of_stack).collect();
         self.grouped(numbers, &groups)
     }
 
@@ -168,25 +169,25 @@ impl<'s> StackWeights<'s> {
             ))
         };
         let mut numbers = GroupNumbers::default();
-        let of_stack = |stack| numbers.of(call(stack));
-        let groups: Vec<u32> = self.stacks.ids().map(of_stack).collect();
+        let of_stack = |stack| numbers.of(call(stack)?);
+        let groups: Vec<_> = self.stacks.ids().map(of_stack).collect();
         let calls = self.grouped(numbers, &groups);
         let total = |(pair, share): (_, Share)| (pair, share.total);
         calls.into_iter().map(total).collect()
     }
 
-    /// Computes the shares of groups. `groups` has the group index of each [`StackId`].
+    /// Computes the shares of groups. `groups` has the group of each [`StackId`].
     fn grouped<G: Copy + Eq + Hash>(
         &self,
         GroupNumbers(numbers): GroupNumbers<G>,
-        groups: &[u32],
+        groups: &[Option<GroupIndex>],
     ) -> HashMap<G, Share> {
         let shares = match numbers.len() <= MASK_BITS {
             true => self.few_groups(numbers.len(), groups),
             false => self.many_groups(numbers.len(), groups),
         };
-        let share = |(group, number)| {
-            let share = shares.get(index(number)).copied();
+        let share = |(group, number): (G, GroupIndex)| {
+            let share = shares.get(number.index()).copied();
             (group, share.unwrap_or_default())
         };
         let all = numbers.into_iter().map(share);
@@ -194,7 +195,7 @@ impl<'s> StackWeights<'s> {
     }
 
     /// Computes the shares by group index, with one bit for each group in a word.
-    fn few_groups(&self, count: usize, groups: &[u32]) -> Vec<Share> {
+    fn few_groups(&self, count: usize, groups: &[Option<GroupIndex>]) -> Vec<Share> {
         let mut shares = vec![Share::<Weight>::default(); count];
         // By stack: the groups in it.
         let mut masks: Vec<u64> = Vec::with_capacity(groups.len());
@@ -203,16 +204,18 @@ impl<'s> StackWeights<'s> {
             let parent = self.stacks.parent(stack);
             let parent = parent.and_then(|parent| masks.get(parent.index()));
             let mut mask = parent.copied().unwrap_or_default();
-            mask |= 1u64.checked_shl(*group).unwrap_or_default();
+            let bit = group.and_then(|group| 1u64.checked_shl(group.number()));
+            mask |= bit.unwrap_or_default();
             masks.push(mask);
             if own.is_zero() {
                 continue;
             }
-            if let Some(share) = shares.get_mut(index(*group)) {
+            if let Some(share) = group.and_then(|group| shares.get_mut(group.index())) {
                 share.own.add(own);
             }
             while mask != 0 {
-                if let Some(share) = shares.get_mut(index(mask.trailing_zeros())) {
+                let lowest = usize::try_from(mask.trailing_zeros()).ok();
+                if let Some(share) = lowest.and_then(|lowest| shares.get_mut(lowest)) {
                     share.total.add(own);
                 }
                 mask &= mask.saturating_sub(1);
@@ -222,15 +225,17 @@ impl<'s> StackWeights<'s> {
     }
 
     /// Like [`Self::few_groups`], for any number of groups.
-    fn many_groups(&self, count: usize, groups: &[u32]) -> Vec<Share> {
+    fn many_groups(&self, count: usize, groups: &[Option<GroupIndex>]) -> Vec<Share> {
         let mut shares = vec![Share::<Weight>::default(); count];
         // How often each group occurs among the callers of the current stack.
         let mut on_path = vec![0u32; count];
         self.tree().visit(|visit| {
             let (Visit::Enter(stack) | Visit::Leave(stack)) = visit;
-            let number = index(groups.get(stack.index()).copied().unwrap_or(NO_GROUP));
-            let (Some(share), Some(count)) = (shares.get_mut(number), on_path.get_mut(number))
-            else {
+            let Some(group) = groups.get(stack.index()).copied().flatten() else {
+                return;
+            };
+            let place = group.index();
+            let (Some(share), Some(count)) = (shares.get_mut(place), on_path.get_mut(place)) else {
                 return;
             };
             if matches!(visit, Visit::Leave(_)) {
@@ -250,8 +255,13 @@ impl<'s> StackWeights<'s> {
 
 const MASK_BITS: usize = 64;
 
+compact_index_types! {
+    /// Index of a group.
+    GroupIndex;
+}
+
 /// Assigns indices to groups in order of appearance.
-struct GroupNumbers<G>(FastMap<G, u32>);
+struct GroupNumbers<G>(FastMap<G, GroupIndex>);
 
 impl<G> Default for GroupNumbers<G> {
     fn default() -> Self {
@@ -259,18 +269,12 @@ impl<G> Default for GroupNumbers<G> {
     }
 }
 
-/// The index for frames without a group.
-const NO_GROUP: u32 = u32::MAX;
-
 impl<G: Copy + Eq + Hash> GroupNumbers<G> {
-    fn of(&mut self, group: Option<G>) -> u32 {
-        let next = u32::try_from(self.0.len()).unwrap_or(NO_GROUP);
-        group.map_or(NO_GROUP, |group| *self.0.entry(group).or_insert(next))
+    /// Returns the index of a group. None if there is no index left.
+    fn of(&mut self, group: G) -> Option<GroupIndex> {
+        let next = GroupIndex::at(self.0.len())?;
+        Some(*self.0.entry(group).or_insert(next))
     }
-}
-
-fn index(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
@@ -298,7 +302,7 @@ mod tests {
             task: u32,
         ) {
             let stack = table.intern(frames.iter().copied().map(FrameId));
-            weights.add_sample(TaskId(task), stack, (event, Period::new(10)));
+            weights.add_sample(TaskId(task), stack, event, Period::new(10));
         }
         add((&mut table, &mut weights), &[99, 1], OTHER, 0);
         for (index, stack) in stacks.iter().enumerate() {
@@ -339,9 +343,8 @@ mod tests {
         fn few_and_many_groups_take_the_same(stacks in vec(vec(0..5u32, 0..8), 0..30)) {
             let tables = tables(&stacks);
             let weights = weights(&tables);
-            let group = |frame: Option<FrameId>| frame.map_or(NO_GROUP, |frame| frame.0 % 4);
-            let of_stack = |stack| group(weights.stacks.frame(stack)).min(3);
-            let groups: Vec<u32> = weights.stacks.ids().map(of_stack).collect();
+            let of_stack = |stack| GroupIndex::at(weights.stacks.frame(stack)?.index() % 4);
+            let groups: Vec<_> = weights.stacks.ids().map(of_stack).collect();
             prop_assert_eq!(weights.few_groups(3, &groups), weights.many_groups(3, &groups));
         }
 

@@ -1,9 +1,8 @@
 //! Selects samples by the functions on their stacks.
 
-use varid_model::Layer;
-
 use crate::{
-    frames::{FrameId, ProfileSymbol},
+    code_filter::{CodeFilter, has_name},
+    frames::FrameId,
     name_pattern::NamePattern,
     naming::Resolver,
 };
@@ -15,10 +14,8 @@ pub struct StackFilter {
     pub focus: Option<NamePattern>,
     /// No function on the stack, and no image of one, has a matching name.
     pub ignore: Option<NamePattern>,
-    /// The leaf is in this layer.
-    pub leaf_layer: Option<Layer>,
-    /// The leaf has a matching name, either the displayed or the recorded one.
-    pub leaf_symbol: Option<NamePattern>,
+    /// The leaf is one of these functions.
+    pub leaf: CodeFilter,
 }
 
 impl StackFilter {
@@ -28,23 +25,13 @@ impl StackFilter {
             let pattern = pattern.as_ref()?;
             Some(format!("{option} {}", pattern.text()))
         };
-        let layer = self
-            .leaf_layer
-            .map(|layer| format!("--layer {}", layer.name()));
-        let all = [
+        let anywhere = [
             pattern("--focus", &self.focus),
             pattern("--ignore", &self.ignore),
-            layer,
-            pattern("--symbol", &self.leaf_symbol),
         ];
-        all.into_iter().flatten().collect()
+        let anywhere = anywhere.into_iter().flatten();
+        anywhere.chain(self.leaf.describe()).collect()
     }
-}
-
-/// Returns true if the displayed or the recorded name of a symbol matches.
-pub(crate) fn has_name(symbol: &ProfileSymbol, pattern: &NamePattern) -> bool {
-    let recorded = symbol.recorded.as_deref();
-    pattern.matches(&symbol.name) || recorded.is_some_and(|name| pattern.matches(name))
 }
 
 /// An option that filters stacks.
@@ -117,11 +104,11 @@ impl StackSelector {
             (StackOption::Focus, filter.focus.is_some() && !focus),
             (
                 StackOption::Layer,
-                filter.leaf_layer.is_some() && !leaf.layer,
+                filter.leaf.layer.is_some() && !leaf.layer,
             ),
             (
                 StackOption::Symbol,
-                filter.leaf_symbol.is_some() && !leaf.symbol,
+                filter.leaf.symbol.is_some() && !leaf.symbol,
             ),
         ];
         let reason = reasons.into_iter().find(|(_, excludes)| *excludes);
@@ -132,7 +119,7 @@ impl StackSelector {
         let Some((symbol, frame)) = resolver.frame(frame) else {
             return Matches::default();
         };
-        let place = usize::try_from(frame.symbol.0).unwrap_or(usize::MAX);
+        let place = frame.symbol.index();
         if let Some(Some(known)) = self.symbols.get(place) {
             return *known;
         }
@@ -144,12 +131,12 @@ impl StackSelector {
                 has_name(symbol, pattern) || image.is_some_and(|name| pattern.matches(name))
             })
         };
-        let leaf = self.filter.leaf_symbol.as_ref();
+        let leaf = self.filter.leaf.symbol.as_ref();
         let found = Matches {
             focus: anywhere(&self.filter.focus),
             ignore: anywhere(&self.filter.ignore),
             symbol: leaf.is_some_and(|pattern| has_name(symbol, pattern)),
-            layer: self.filter.leaf_layer == Some(symbol.layer),
+            layer: self.filter.leaf.layer == Some(symbol.layer),
         };
         if self.symbols.len() <= place {
             self.symbols.resize(place.saturating_add(1), None);

@@ -7,7 +7,7 @@ use hashbrown::hash_table::{Entry, HashTable};
 use crate::{
     fast_hash::FastHash,
     frames::FrameId,
-    stacks::{NONE, StackId, StackTable, place},
+    stacks::{StackId, StackTable},
 };
 
 /// Builds a stack table.
@@ -19,18 +19,17 @@ use crate::{
 pub(crate) struct StackTableBuilder {
     nodes: Vec<Node>,
     /// Children that are not in the list of their parent, by parent and frame.
-    further_children: HashTable<u32>,
+    further_children: HashTable<StackId>,
     hash: FastHash,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Node {
-    /// [`NONE`] for outermost frames.
-    parent: u32,
+    /// None for outermost frames.
+    parent: Option<StackId>,
     frame: FrameId,
-    /// First child and next sibling. [`NONE`] at the end of a list.
-    first_child: u32,
-    next_sibling: u32,
+    first_child: Option<StackId>,
+    next_sibling: Option<StackId>,
 }
 
 /// The most children in a list. Further children are in the hash table.
@@ -47,86 +46,80 @@ impl StackTableBuilder {
     /// Returns the child of a stack with this frame. Adds it if it does not exist.
     pub fn child(&mut self, parent: Option<StackId>, frame: FrameId) -> Option<StackId> {
         let Some(parent) = parent else {
-            return self.further_child(NONE, frame);
+            return self.further_child(None, frame);
         };
         let first = self.nodes.get(parent.index())?.first_child;
-        let (mut child, mut last) = (first, NONE);
+        let (mut child, mut last) = (first, None);
         for _ in 0..LISTED {
-            let Some(node) = self.node(child) else {
-                let made = self.push(parent.number(), frame);
+            let Some((id, node)) = child.and_then(|id| Some((id, self.nodes.get(id.index())?)))
+            else {
+                let made = self.push(Some(parent), frame);
                 if let Some(made) = made {
                     self.link(parent, last, made);
                 }
                 return made.or(Some(parent));
             };
             if node.frame == frame {
-                return Some(StackId::from_number(child));
+                return Some(id);
             }
             (last, child) = (child, node.next_sibling);
         }
-        self.further_child(parent.number(), frame)
+        self.further_child(Some(parent), frame)
     }
 
-    /// Returns the child of a stack (or of [`NONE`]) that is not in a list.
-    fn further_child(&mut self, parent: u32, frame: FrameId) -> Option<StackId> {
+    /// Returns the child of a stack, or the outermost frame, that is not in a list.
+    fn further_child(&mut self, parent: Option<StackId>, frame: FrameId) -> Option<StackId> {
         let key = (parent, frame);
         let (nodes, hash) = (&self.nodes, &self.hash);
-        let key_of = |number: &u32| {
-            let node = place(*number).and_then(|place| nodes.get(place));
+        let key_of = |id: &StackId| {
+            let node = nodes.get(id.index());
             node.map(|node| (node.parent, node.frame))
         };
-        let rehash = |number: &u32| hash.hash_one(key_of(number).unwrap_or((NONE, FrameId(NONE))));
-        let next = next_number(nodes);
-        let is_it = |number: &u32| key_of(number) == Some(key);
+        let rehash = |id: &StackId| key_of(id).map_or(0, |key| hash.hash_one(key));
+        let next = StackId::at(nodes.len());
+        let is_it = |id: &StackId| key_of(id) == Some(key);
         let entry = self
             .further_children
             .entry(hash.hash_one(key), is_it, rehash);
         match (entry, next) {
-            (Entry::Occupied(entry), _) => Some(StackId::from_number(*entry.get())),
+            (Entry::Occupied(entry), _) => Some(*entry.get()),
             (Entry::Vacant(entry), Some(next)) => {
                 entry.insert(next);
                 self.push(parent, frame)
             }
-            (Entry::Vacant(_), None) => (parent != NONE).then_some(StackId::from_number(parent)),
+            (Entry::Vacant(_), None) => parent,
         }
     }
 
     /// Adds a node. None if the indices are exhausted; the frame is then merged into its parent. This cannot happen in
     /// practice, as a recording has far more bytes than nodes.
-    fn push(&mut self, parent: u32, frame: FrameId) -> Option<StackId> {
-        let number = next_number(&self.nodes)?;
+    fn push(&mut self, parent: Option<StackId>, frame: FrameId) -> Option<StackId> {
+        let id = StackId::at(self.nodes.len())?;
         self.nodes.push(Node {
             parent,
             frame,
-            first_child: NONE,
-            next_sibling: NONE,
+            first_child: None,
+            next_sibling: None,
         });
-        Some(StackId::from_number(number))
+        Some(id)
     }
 
     /// Links a child after the last child of its parent, or as the first one.
-    fn link(&mut self, parent: StackId, last: u32, child: StackId) {
-        let last = place(last).and_then(|place| self.nodes.get_mut(place));
+    fn link(&mut self, parent: StackId, last: Option<StackId>, child: StackId) {
+        let last = last.and_then(|last| self.nodes.get_mut(last.index()));
         if let Some(last) = last {
-            last.next_sibling = child.number();
+            last.next_sibling = Some(child);
         } else if let Some(parent) = self.nodes.get_mut(parent.index()) {
-            parent.first_child = child.number();
+            parent.first_child = Some(child);
         }
-    }
-
-    fn node(&self, number: u32) -> Option<&Node> {
-        self.nodes.get(place(number)?)
     }
 
     /// Returns the table and frees the lookup structures.
     pub fn finish(self) -> StackTable {
-        StackTable::new(self.nodes.iter().map(|node| (node.parent, node.frame)))
+        let nodes = self.nodes.iter();
+        let (parents, frames) = nodes.map(|node| (node.parent, node.frame)).unzip();
+        StackTable::new(parents, frames)
     }
-}
-
-fn next_number(nodes: &[Node]) -> Option<u32> {
-    let next = u32::try_from(nodes.len()).ok();
-    next.filter(|next| *next != NONE)
 }
 
 #[cfg(test)]

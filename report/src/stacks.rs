@@ -1,25 +1,12 @@
 //! The stacks of a profile, as a prefix tree of frames.
 
-use crate::frames::FrameId;
+use std::num::NonZeroU32;
 
-/// A node of a [`StackTable`]: a frame with all its callers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StackId(u32);
+use crate::{frames::FrameId, index::compact_index_types};
 
-impl StackId {
-    /// Index in the table. Parents have smaller indices than their children.
-    #[must_use]
-    pub fn index(self) -> usize {
-        usize::try_from(self.0).unwrap_or(usize::MAX)
-    }
-
-    pub(crate) const fn from_number(number: u32) -> Self {
-        Self(number)
-    }
-
-    pub(crate) const fn number(self) -> u32 {
-        self.0
-    }
+compact_index_types! {
+    /// A node of a [`StackTable`]: a frame with all its callers. Parents have smaller indices than their children.
+    StackId;
 }
 
 /// The stacks of a profile as a prefix tree. A stack consists of the frame of its leaf and of its parent, the stack of
@@ -28,19 +15,10 @@ impl StackId {
 /// Stacks with the same outer frames share these nodes. A node takes 8 bytes.
 #[derive(Debug, Clone, Default)]
 pub struct StackTable {
-    /// By [`StackId`]. [`NONE`] for outermost frames. A parent precedes its children.
-    parents: Vec<u32>,
+    /// By [`StackId`]. None for outermost frames. A parent precedes its children.
+    parents: Vec<Option<StackId>>,
     /// By [`StackId`].
     frames: Vec<FrameId>,
-}
-
-/// Sentinel for no stack.
-pub(crate) const NONE: u32 = u32::MAX;
-
-/// Row index of `number`; None for the sentinel [`NONE`].
-pub(crate) fn place(number: u32) -> Option<usize> {
-    let known = Some(number).filter(|number| *number != NONE);
-    known.and_then(|number| usize::try_from(number).ok())
 }
 
 /// A step of a walk through a [`StackTree`].
@@ -53,10 +31,9 @@ pub enum Visit {
 }
 
 impl StackTable {
-    /// Makes a table from the parent ([`NONE`] for outermost frames) and the frame of each stack. Parents must precede
+    /// Makes a table from the parent (None for outermost frames) and the frame of each stack. Parents must precede
     /// their children.
-    pub(crate) fn new(stacks: impl ExactSizeIterator<Item = (u32, FrameId)>) -> Self {
-        let (parents, frames) = stacks.unzip();
+    pub(crate) const fn new(parents: Vec<Option<StackId>>, frames: Vec<FrameId>) -> Self {
         Self { parents, frames }
     }
 
@@ -75,7 +52,8 @@ impl StackTable {
     /// All stacks. Each one follows its parent.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = StackId> + ExactSizeIterator + use<> {
         // A table has fewer stacks than `u32` has values.
-        (0..u32::try_from(self.len()).unwrap_or(NONE)).map(StackId)
+        let numbers = 0..u32::try_from(self.len()).unwrap_or(u32::MAX);
+        numbers.map(|number| StackId(NonZeroU32::MIN.saturating_add(number)))
     }
 
     /// The innermost frame of a stack.
@@ -87,8 +65,7 @@ impl StackTable {
     /// The stack of the callers. None if the frame is the outermost.
     #[must_use]
     pub fn parent(&self, stack: StackId) -> Option<StackId> {
-        let parent = self.parents.get(stack.index()).copied();
-        parent.filter(|parent| *parent != NONE).map(StackId)
+        self.parents.get(stack.index()).copied().flatten()
     }
 
     /// A stack and its callers, from the leaf to the outermost frame.
@@ -109,16 +86,16 @@ impl StackTable {
 
     /// The tree of the stacks that pass a test. The test must hold for all parents of such stacks.
     pub(crate) fn tree_of(&self, test: impl Fn(StackId) -> bool) -> StackTree<'_> {
-        let mut first_children = vec![NONE; self.len()];
-        let mut next_siblings = vec![NONE; self.len()];
-        let mut first_root = NONE;
+        let mut first_children = vec![None; self.len()];
+        let mut next_siblings = vec![None; self.len()];
+        let mut first_root = None;
         for stack in self.ids().rev().filter(|stack| test(*stack)) {
             let head = match self.parent(stack) {
                 Some(parent) => first_children.get_mut(parent.index()),
                 None => Some(&mut first_root),
             };
             if let (Some(head), Some(next)) = (head, next_siblings.get_mut(stack.index())) {
-                *next = std::mem::replace(head, stack.0);
+                *next = head.replace(stack);
             }
         }
         StackTree {
@@ -145,10 +122,10 @@ pub(crate) fn bytes_of<T>(items: &Vec<T>) -> usize {
 #[derive(Debug, Clone)]
 pub struct StackTree<'s> {
     table: &'s StackTable,
-    first_children: Vec<u32>,
+    first_children: Vec<Option<StackId>>,
     /// Outermost frames are siblings.
-    next_siblings: Vec<u32>,
-    first_root: u32,
+    next_siblings: Vec<Option<StackId>>,
+    first_root: Option<StackId>,
 }
 
 impl StackTree<'_> {
@@ -159,27 +136,22 @@ impl StackTree<'_> {
 
     /// The children of a stack.
     pub fn children(&self, stack: StackId) -> impl Iterator<Item = StackId> {
-        let first = self.first_children.get(stack.index()).copied();
-        self.siblings(first.unwrap_or(NONE))
+        self.siblings(self.first_child(stack))
     }
 
-    fn siblings(&self, first: u32) -> impl Iterator<Item = StackId> {
-        let some = |number: u32| (number != NONE).then_some(StackId(number));
-        std::iter::successors(some(first), move |stack| {
-            some(*self.next_siblings.get(stack.index())?)
-        })
+    fn siblings(&self, first: Option<StackId>) -> impl Iterator<Item = StackId> {
+        std::iter::successors(first, |stack| self.next_sibling(*stack))
     }
 
     /// Visits every stack depth-first, before and after its descendants. It does not recurse, because stacks may be
     /// hundreds of thousands of frames deep.
     pub fn visit(&self, mut visit: impl FnMut(Visit)) {
         let mut next = self.first_root;
-        while next != NONE {
-            let mut at = StackId(next);
+        while let Some(mut at) = next {
             visit(Visit::Enter(at));
             next = self.first_child(at);
             // Go up until there is a sibling.
-            while next == NONE {
+            while next.is_none() {
                 visit(Visit::Leave(at));
                 next = self.next_sibling(at);
                 let Some(parent) = self.table.parent(at) else {
@@ -190,14 +162,12 @@ impl StackTree<'_> {
         }
     }
 
-    fn first_child(&self, stack: StackId) -> u32 {
-        let child = self.first_children.get(stack.index());
-        child.copied().unwrap_or(NONE)
+    fn first_child(&self, stack: StackId) -> Option<StackId> {
+        self.first_children.get(stack.index()).copied().flatten()
     }
 
-    fn next_sibling(&self, stack: StackId) -> u32 {
-        let sibling = self.next_siblings.get(stack.index());
-        sibling.copied().unwrap_or(NONE)
+    fn next_sibling(&self, stack: StackId) -> Option<StackId> {
+        self.next_siblings.get(stack.index()).copied().flatten()
     }
 }
 

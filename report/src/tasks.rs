@@ -5,22 +5,19 @@ use std::{collections::HashMap, sync::Arc};
 use varid_model::{MonotonicNs, Pid, Tid};
 use varid_recording::{Membership, SessionRecord};
 
-use crate::fast_hash::FastMap;
+use crate::{fast_hash::FastMap, index::index_types};
 
-/// Index of a task in a [`TaskTable`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TaskId(pub u32);
+index_types! {
+    /// Index of a task in a [`TaskTable`].
+    TaskId;
+    /// Index of a service, which is a set of processes, in a [`TaskTable`].
+    ServiceId;
+    /// Index of a program in a [`TaskTable`].
+    ProgramId;
+}
 
 /// The task name for counts of all threads of a process together.
 const ALL_THREADS: &str = "[all threads]";
-
-/// Index of a service, which is a set of processes, in a [`TaskTable`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ServiceId(pub u32);
-
-/// Index of a program in a [`TaskTable`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ProgramId(pub u32);
 
 /// A program that a process executes: from its fork or exec to the next exec.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,20 +58,20 @@ impl TaskTable {
     /// A task.
     #[must_use]
     pub fn task(&self, id: TaskId) -> Option<&Task> {
-        self.tasks.get(usize::try_from(id.0).ok()?)
+        self.tasks.get(id.index())
     }
 
     /// The process name of a task. None if unknown.
     #[must_use]
     pub fn process_name(&self, task: &Task) -> Option<&str> {
-        let program = self.programs.get(usize::try_from(task.program.0).ok()?)?;
+        let program = self.programs.get(task.program.index())?;
         program.name.as_deref()
     }
 
     /// The name of a service.
     #[must_use]
     pub fn service(&self, id: ServiceId) -> Option<&str> {
-        let name = self.services.get(usize::try_from(id.0).ok()?);
+        let name = self.services.get(id.index());
         name.map(String::as_str)
     }
 }
@@ -84,17 +81,31 @@ impl TaskTable {
 pub(crate) struct TaskTracker {
     table: TaskTable,
     ids: HashMap<Task, TaskId>,
-    threads: FastMap<(Pid, Tid), Thread>,
+    threads: FastMap<ThreadKey, Thread>,
     processes: FastMap<Pid, Process>,
     memberships: Memberships,
+}
+
+/// Identifies a running thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ThreadKey {
+    pub pid: Pid,
+    pub tid: Tid,
 }
 
 /// The current state of a thread.
 #[derive(Debug)]
 struct Thread {
     name: Arc<str>,
-    /// The task of its last sample with the current name, and the service at that time.
-    task: Option<(Option<ServiceId>, TaskId)>,
+    /// The task of its last sample with the current name.
+    task: Option<SampledTask>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct SampledTask {
+    id: TaskId,
+    /// The service at the time of the sample.
+    service: Option<ServiceId>,
 }
 
 /// The current state of a process.
@@ -140,7 +151,11 @@ impl TaskTracker {
                 if *exec {
                     self.exec(*pid);
                 }
-                self.set_name((*pid, *tid), name.as_str().into());
+                let thread = ThreadKey {
+                    pid: *pid,
+                    tid: *tid,
+                };
+                self.set_name(thread, name.as_str().into());
             }
             SessionRecord::Fork {
                 pid,
@@ -148,23 +163,34 @@ impl TaskTracker {
                 tid,
                 ptid,
                 ..
-            } => self.fork((*ppid, *ptid), (*pid, *tid)),
+            } => {
+                let parent = ThreadKey {
+                    pid: *ppid,
+                    tid: *ptid,
+                };
+                let child = ThreadKey {
+                    pid: *pid,
+                    tid: *tid,
+                };
+                self.fork(parent, child);
+            }
             _ => {}
         }
     }
 
     /// Sets the name of a thread.
-    pub fn set_name(&mut self, (pid, tid): (Pid, Tid), name: Arc<str>) {
+    pub fn set_name(&mut self, thread: ThreadKey, name: Arc<str>) {
+        let ThreadKey { pid, tid } = thread;
         if tid.is_main_thread_of(pid) {
             let process = self.processes.entry(pid).or_default();
             process.name = Some(Arc::clone(&name));
-            let program = process.program.map(|id| usize::try_from(id.0));
             let programs = &mut self.table.programs;
-            if let Some(program) = program.and_then(|place| programs.get_mut(place.ok()?)) {
+            let program = process.program.and_then(|id| programs.get_mut(id.index()));
+            if let Some(program) = program {
                 program.name = Some(Arc::clone(&name));
             }
         }
-        self.threads.insert((pid, tid), Thread::new(name));
+        self.threads.insert(thread, Thread::new(name));
     }
 
     /// Handles an exec: the new name is not known yet, and the other threads have ended.
@@ -173,8 +199,8 @@ impl TaskTracker {
     }
 
     /// Handles a fork: the new thread inherits the name.
-    pub fn fork(&mut self, parent: (Pid, Tid), child: (Pid, Tid)) {
-        let (pid, tid) = child;
+    pub fn fork(&mut self, parent: ThreadKey, child: ThreadKey) {
+        let ThreadKey { pid, tid } = child;
         if tid.is_main_thread_of(pid) {
             // The pid is reused: drop the state of the earlier process.
             self.processes.remove(&pid);
@@ -187,13 +213,13 @@ impl TaskTracker {
     }
 
     /// The current name of a thread.
-    pub fn name(&mut self, thread: (Pid, Tid)) -> &str {
+    pub fn name(&mut self, thread: ThreadKey) -> &str {
         &self.thread(thread).name
     }
 
-    fn thread(&mut self, (pid, tid): (Pid, Tid)) -> &mut Thread {
-        let unnamed = || Thread::new(format!(":{tid}").into());
-        self.threads.entry((pid, tid)).or_insert_with(unnamed)
+    fn thread(&mut self, thread: ThreadKey) -> &mut Thread {
+        let unnamed = || Thread::new(format!(":{}", thread.tid).into());
+        self.threads.entry(thread).or_insert_with(unnamed)
     }
 
     /// The current name of a process.
@@ -206,7 +232,7 @@ impl TaskTracker {
         let process = self.processes.entry(pid).or_default();
         *process.program.get_or_insert_with(|| {
             let programs = &mut self.table.programs;
-            let id = ProgramId(u32::try_from(programs.len()).unwrap_or(u32::MAX));
+            let id = ProgramId::at(programs.len());
             programs.push(ExecutedProgram {
                 pid,
                 name: process.name.clone(),
@@ -228,13 +254,14 @@ impl TaskTracker {
     }
 
     /// The task of a sample.
-    pub fn task(&mut self, (pid, tid): (Pid, Tid), time: MonotonicNs) -> TaskId {
+    pub fn task(&mut self, key: ThreadKey, time: MonotonicNs) -> TaskId {
+        let ThreadKey { pid, tid } = key;
         let service = self.memberships.at(pid, time);
-        let thread = self.thread((pid, tid));
-        if let Some((known, task)) = thread.task
-            && known == service
+        let thread = self.thread(key);
+        if let Some(known) = thread.task
+            && known.service == service
         {
-            return task;
+            return known.id;
         }
         let name = Arc::clone(&thread.name);
         let task = Task {
@@ -245,13 +272,13 @@ impl TaskTracker {
             service,
         };
         let id = self.intern(task);
-        self.thread((pid, tid)).task = Some((service, id));
+        self.thread(key).task = Some(SampledTask { id, service });
         id
     }
 
     fn intern(&mut self, task: Task) -> TaskId {
         let tasks = &mut self.table.tasks;
-        let next = TaskId(u32::try_from(tasks.len()).unwrap_or(u32::MAX));
+        let next = TaskId::at(tasks.len());
         *self.ids.entry(task).or_insert_with_key(|task| {
             tasks.push(task.clone());
             next
@@ -272,8 +299,15 @@ impl TaskTracker {
 /// The service of each process over time.
 #[derive(Debug, Clone, Default)]
 struct Memberships {
-    /// For each process in order of time: the start of each membership and its service.
-    by_process: FastMap<Pid, Vec<(MonotonicNs, Option<ServiceId>)>>,
+    /// For each process in order of time.
+    by_process: FastMap<Pid, Vec<ServiceChange>>,
+}
+
+/// From when on a process is in a service, or in none.
+#[derive(Debug, Clone, Copy)]
+struct ServiceChange {
+    since: MonotonicNs,
+    service: Option<ServiceId>,
 }
 
 impl Memberships {
@@ -289,25 +323,29 @@ impl Memberships {
         {
             let mut id = |name: &String| {
                 *ids.entry(name.clone()).or_insert_with(|| {
+                    let id = ServiceId::at(names.len());
                     names.push(name.clone());
-                    ServiceId(u32::try_from(names.len().saturating_sub(1)).unwrap_or(u32::MAX))
+                    id
                 })
             };
-            let entry = (*since_ns, service.as_ref().map(&mut id));
+            let change = ServiceChange {
+                since: *since_ns,
+                service: service.as_ref().map(&mut id),
+            };
             let process = found.by_process.entry(*pid);
-            process.or_default().push(entry);
+            process.or_default().push(change);
         }
         // The manifest is not trusted to be sorted.
         let all = found.by_process.values_mut();
-        all.for_each(|entries| entries.sort_by_key(|(since, _)| *since));
+        all.for_each(|changes| changes.sort_by_key(|change| change.since));
         (found, names)
     }
 
     /// The service of a process at a time.
     fn at(&self, pid: Pid, time: MonotonicNs) -> Option<ServiceId> {
-        let entries = self.by_process.get(&pid)?;
-        let after = entries.partition_point(|(since, _)| *since <= time);
-        entries.get(after.checked_sub(1)?)?.1
+        let changes = self.by_process.get(&pid)?;
+        let after = changes.partition_point(|change| change.since <= time);
+        changes.get(after.checked_sub(1)?)?.service
     }
 }
 
@@ -333,7 +371,7 @@ mod tests {
         ]);
         let at = |pid, time| {
             let id = memberships.at(Pid::new(pid), MonotonicNs::new(time))?;
-            Some(names[id.0 as usize].as_str())
+            Some(names[id.index()].as_str())
         };
         for (time, expected) in [
             (99, None),

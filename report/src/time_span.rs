@@ -24,6 +24,11 @@ pub enum TimeSpanError {
     Empty,
 }
 
+/// Returns a duration in nanoseconds. A `u64` holds 584 years.
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl TimeSpan {
     /// Makes a span. Without an end it lasts until the end of the recording.
     ///

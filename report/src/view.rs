@@ -1,8 +1,6 @@
 //! Describes what a view shows of a profile.
 
-use varid_model::Layer;
-
-use crate::{name_pattern::NamePattern, weights::EventId};
+use crate::{code_filter::CodeFilter, weights::EventId};
 
 /// A view of a profile. The default shows everything of the first event: layers, images and symbols.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -13,12 +11,9 @@ pub struct View {
     pub table: &'static ReportTable,
     /// Whether each row has the shares of all events. Applies to tables with groups: [`ReportTable::group`].
     pub side_by_side: bool,
-    /// Only rows of this layer. In tables without code in their rows, only samples whose leaf is in it. Percentages
-    /// still refer to the whole profile.
-    pub layer: Option<Layer>,
-    /// Only symbols with a matching name. In tables without symbols in their rows, only samples whose leaf has one.
-    /// Percentages still refer to the whole profile.
-    pub symbol: Option<NamePattern>,
+    /// Only rows of these functions. In tables without layers or symbols in their rows, only samples whose leaf is in the
+    /// layer or has the name. Percentages still refer to the whole profile.
+    pub code: CodeFilter,
     /// The sort order of rows.
     pub order: RowOrder,
     /// The most rows.
@@ -33,6 +28,15 @@ pub struct View {
     pub percent_of: PercentOf,
     /// Limits of the text output.
     pub text: TextLimits,
+}
+
+impl View {
+    /// Removes the rows after the most.
+    pub(crate) fn truncate<R>(&self, rows: &mut Vec<R>) {
+        if let Some(limit) = self.limit {
+            rows.truncate(limit);
+        }
+    }
 }
 
 /// How text is shortened to fit a terminal. The default shortens nothing. JSON and CSV are always complete.

@@ -5,20 +5,14 @@ use varid_recording::CounterId;
 
 use crate::{
     fast_hash::FastMap,
-    stacks::{NONE, StackId, StackTable, bytes_of, place},
+    index::{compact_index_types, index_types},
+    stacks::{StackId, StackTable, bytes_of},
     tasks::TaskId,
 };
 
-/// Index of an event in the manifest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct EventId(pub u32);
-
-impl EventId {
-    /// Index among the manifest's events.
-    #[must_use]
-    pub fn index(self) -> usize {
-        usize::try_from(self.0).unwrap_or(usize::MAX)
-    }
+index_types! {
+    /// Index of an event in the manifest.
+    EventId;
 }
 
 /// The counter of a value of a weight: a column of a [`WeightTable`].
@@ -144,8 +138,8 @@ pub struct WeightTable {
     counters: Vec<ProfileCounter>,
     /// By row.
     tasks: Vec<TaskId>,
-    /// By row. [`NONE`] if there is no stack.
-    stacks: Vec<u32>,
+    /// By row.
+    stacks: Vec<Option<StackId>>,
     /// By counter.
     columns: Vec<Column>,
 }
@@ -221,7 +215,7 @@ impl WeightTable {
             let weight = Weight::new(columns.iter().map(value));
             let row = WeightRow {
                 task,
-                stack: (stack != NONE).then(|| StackId::from_number(stack)),
+                stack,
                 weight,
             };
             (!weight.is_zero()).then_some(row)
@@ -281,18 +275,36 @@ impl WeightTable {
     }
 }
 
+compact_index_types! {
+    /// Index of a row of a [`WeightTable`].
+    RowId;
+}
+
+/// Identifies a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct RowKey {
+    task: TaskId,
+    stack: Option<StackId>,
+}
+
 /// Builds a weight table.
 #[derive(Debug, Default)]
 pub(crate) struct WeightTableBuilder {
     table: WeightTable,
     /// Column indices of counters.
     columns: FastMap<ProfileCounter, usize>,
-    /// By stack, its first row or [`NONE`]: most stacks occur in one task only, and new stacks have the highest indices.
-    first_rows: Vec<u32>,
-    /// Further rows by task and stack.
-    rows: FastMap<(TaskId, u32), u32>,
-    /// The row that was used last.
-    last: Option<((TaskId, u32), u32)>,
+    /// By stack, its first row: most stacks occur in one task only, and new stacks have the highest indices.
+    first_rows: Vec<Option<RowId>>,
+    /// Further rows.
+    rows: FastMap<RowKey, RowId>,
+    last: Option<LastRow>,
+}
+
+/// The row that was used last.
+#[derive(Debug, Clone, Copy)]
+struct LastRow {
+    key: RowKey,
+    row: RowId,
 }
 
 impl WeightTableBuilder {
@@ -301,7 +313,8 @@ impl WeightTableBuilder {
         &mut self,
         task: TaskId,
         stack: Option<StackId>,
-        (event, period): (EventId, Period),
+        event: EventId,
+        period: Period,
     ) {
         let [samples, periods] = ProfileCounter::of_samples(event);
         let values = [(samples, 1), (periods, period.get())];
@@ -315,40 +328,37 @@ impl WeightTableBuilder {
         stack: Option<StackId>,
         values: impl IntoIterator<Item = (ProfileCounter, u64)>,
     ) {
-        let key = (task, stack.map_or(NONE, StackId::number));
+        let key = RowKey { task, stack };
         let row = match self.last {
-            Some((last, row)) if last == key => row,
+            Some(last) if last.key == key => Some(last.row),
             _ => self.row(key),
         };
-        self.last = Some((key, row));
+        let Some(row) = row else { return };
+        self.last = Some(LastRow { key, row });
         for (counter, value) in values {
             let column = self.column(counter);
-            if let (Some(column), Ok(row)) =
-                (self.table.columns.get_mut(column), usize::try_from(row))
-            {
-                column.add(row, value);
+            if let Some(column) = self.table.columns.get_mut(column) {
+                column.add(row.index(), value);
             }
         }
     }
 
-    fn row(&mut self, key: (TaskId, u32)) -> u32 {
-        let (task, stack) = key;
-        // A table has fewer rows than the recording has bytes.
-        let next = u32::try_from(self.table.len()).unwrap_or(NONE);
-        let task_of = |row: u32| self.table.tasks.get(place(row)?);
-        let row = match first_row(&mut self.first_rows, stack) {
-            Some(first) if *first == NONE => {
-                *first = next;
-                next
-            }
-            Some(first) if task_of(*first) == Some(&task) => *first,
+    /// Returns the row with this key. None if there is no index left: a table has fewer rows than the recording has bytes.
+    fn row(&mut self, key: RowKey) -> Option<RowId> {
+        let next = RowId::at(self.table.len())?;
+        let has_task = |row: RowId| self.table.tasks.get(row.index()) == Some(&key.task);
+        let first = key
+            .stack
+            .and_then(|stack| first_row(&mut self.first_rows, stack));
+        let row = match first {
+            Some(first) if first.is_none_or(has_task) => *first.get_or_insert(next),
             _ => *self.rows.entry(key).or_insert(next),
         };
         if row == next {
-            self.table.tasks.push(task);
-            self.table.stacks.push(stack);
+            self.table.tasks.push(key.task);
+            self.table.stacks.push(key.stack);
         }
-        row
+        Some(row)
     }
 
     fn column(&mut self, counter: ProfileCounter) -> usize {
@@ -375,11 +385,11 @@ impl WeightTableBuilder {
     }
 }
 
-/// The entry for the first row of a stack. None if there is no stack.
-fn first_row(rows: &mut Vec<u32>, stack: u32) -> Option<&mut u32> {
-    let place = place(stack)?;
+/// The entry for the first row of a stack.
+fn first_row(rows: &mut Vec<Option<RowId>>, stack: StackId) -> Option<&mut Option<RowId>> {
+    let place = stack.index();
     if rows.len() <= place {
-        rows.resize(place.saturating_add(1), NONE);
+        rows.resize(place.saturating_add(1), None);
     }
     rows.get_mut(place)
 }
@@ -402,7 +412,7 @@ mod tests {
             (1, draw, misses),
             (0, draw, misses),
         ] {
-            weights.add_sample(TaskId(task), stack, (event, Period::new(10)));
+            weights.add_sample(TaskId(task), stack, event, Period::new(10));
         }
         let exact = [CounterId(0), CounterId(1)].map(ProfileCounter::Context);
         weights.add(TaskId(2), run, exact.into_iter().zip([3, 2]));

@@ -37,8 +37,15 @@ impl Filtered {
 pub struct Gate {
     /// The current patterns.
     now: Option<Filter>,
-    /// The next patterns, and the time from which they are valid.
-    next: Option<(MonotonicNs, Option<Filter>)>,
+    next: Option<Change>,
+}
+
+/// A change of the patterns.
+#[derive(Debug)]
+struct Change {
+    /// The time from which the patterns are valid.
+    from: MonotonicNs,
+    patterns: Option<Filter>,
 }
 
 impl Gate {
@@ -60,21 +67,24 @@ impl Gate {
         let mut time = time;
         match self.next.take() {
             // Samples arrive in order of time, so no sample from before the last change remains.
-            Some((from, next)) if from < time => {
-                self.now = next;
+            Some(Change { from, patterns }) if from < time => {
+                self.now = patterns;
                 managed.invalidate_callchains();
             }
             // A later rule for the same process replaces an earlier one that is not valid yet.
-            Some((from, _)) => time = from,
+            Some(Change { from, .. }) => time = from,
             None => {}
         }
-        self.next = Some((time, Filter::of(methods)));
+        self.next = Some(Change {
+            from: time,
+            patterns: Filter::of(methods),
+        });
     }
 
     /// Returns the patterns that are valid at a sample's time. Samples must be passed in order of time.
     pub fn at(&mut self, time: MonotonicNs, managed: &mut ManagedProcess) -> Option<&mut Filter> {
-        if self.next.as_ref().is_some_and(|(from, _)| *from <= time) {
-            self.now = self.next.take().and_then(|(_, next)| next);
+        if let Some(change) = self.next.take_if(|change| change.from <= time) {
+            self.now = change.patterns;
             // The names of the frames may not have been recorded.
             managed.invalidate_callchains();
         }
@@ -87,9 +97,25 @@ impl Gate {
 pub struct Filter {
     methods: MethodFilter,
     by_address: ById<u64, Verdict>,
-    /// The address space of these addresses, and the state of its mappings.
-    space: (u64, u64),
-    by_method: HashMap<([u8; 20], u32), Verdict>,
+    /// The mappings of these addresses.
+    space: Option<SpaceState>,
+    by_method: HashMap<MethodKey, Verdict>,
+}
+
+/// Identifies an address space and the state of its mappings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SpaceState {
+    serial: u64,
+    changes: u64,
+}
+
+/// Identifies a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct MethodKey {
+    /// The build-id of its dex file.
+    dex: [u8; 20],
+    /// Its index in the dex file.
+    index: u32,
 }
 
 impl Filter {
@@ -98,7 +124,7 @@ impl Filter {
         (!methods.is_empty()).then(|| Self {
             methods: methods.clone(),
             by_address: ById::default(),
-            space: (0, 0),
+            space: None,
             by_method: HashMap::new(),
         })
     }
@@ -110,7 +136,10 @@ impl Filter {
         managed: &ManagedProcess,
         remap: &RemapTable,
     ) -> Option<Filtered> {
-        let space = (managed.space().serial(), managed.space().changes());
+        let space = Some(SpaceState {
+            serial: managed.space().serial(),
+            changes: managed.space().changes(),
+        });
         if self.space != space || self.by_address.len() > MAX_CACHED {
             self.by_address.clear();
             self.space = space;
@@ -154,8 +183,8 @@ impl Filter {
         let ProcessImage::Code(dex) = &mapped.image else {
             return Verdict::Unnamed;
         };
-        let offset = u32::try_from(mapped.offset_of(address.get())).unwrap_or(u32::MAX);
-        let Some(method) = dex.bytecode.method_at(offset) else {
+        let offset = u32::try_from(mapped.offset_of(address.get())).ok();
+        let Some(method) = offset.and_then(|offset| dex.bytecode.method_at(offset)) else {
             return Verdict::Unnamed;
         };
         let methods = &self.methods;
@@ -163,7 +192,10 @@ impl Filter {
             Some(name) => methods.verdict(plain(&name)),
             None => Verdict::Unnamed,
         };
-        let known = self.by_method.entry((dex.build_id, method.index));
+        let known = self.by_method.entry(MethodKey {
+            dex: dex.build_id,
+            index: method.index,
+        });
         *known.or_insert_with(verdict)
     }
 }

@@ -65,7 +65,7 @@ use schedule::Schedule;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use varid_model::Pid;
+use varid_model::{MonotonicNs, Pid};
 use varid_process::reader;
 use varid_recording::{SessionRecord, SessionState};
 use varid_sampler::decode::{RingEvent, Sampled, Stamped};
@@ -241,13 +241,7 @@ impl Session {
             } => self
                 .processes
                 .exit(task(pid, ppid, tid, ptid), sampling, output),
-            RingEvent::Lost(count) => {
-                tracing::warn!(
-                    "{count} records found no room in the ring: a larger --ring-pages or a lower rate helps"
-                );
-                self.losses.add_lost(count);
-                output.write(&SessionRecord::Lost { time, count })
-            }
+            RingEvent::Lost(count) => self.lost(time, count),
             RingEvent::Malformed => {
                 self.losses.add_malformed();
                 Ok(())
@@ -257,6 +251,14 @@ impl Session {
                 Ok(())
             }
         }
+    }
+
+    fn lost(&mut self, time: MonotonicNs, count: u64) -> Result<(), SessionError> {
+        tracing::warn!(
+            "{count} records found no room in the ring: a larger --ring-pages or a lower rate helps"
+        );
+        self.losses.add_lost(count);
+        self.output.write(&SessionRecord::Lost { time, count })
     }
 
     fn sample(&mut self, sampled: Box<Sampled>) -> Result<(), SessionError> {

@@ -7,7 +7,7 @@ use varid_model::{Address, Period, PrecisePlace, Precision, Stack};
 use varid_process::MappedCode;
 use varid_recording::{CpuMode, NO_UID, Sample, SampleCounts};
 use varid_sampler::decode::Sampled;
-use varid_shim::flags;
+use varid_shim::{CapturedSample, flags};
 use varid_vm::ManagedProcess;
 use varid_vm::attribution::{Attributed, attribute, cached_callchain};
 
@@ -67,32 +67,7 @@ impl SampleWriter {
             read,
         } = sampled;
         managed.process.replace_code(record.time);
-        let in_kernel = record.has(flags::IN_KERNEL);
-        let mode = match in_kernel {
-            true => CpuMode::Kernel,
-            false => CpuMode::User,
-        };
-        let sample = Sample {
-            event: *event,
-            time: record.time,
-            pid: record.pid,
-            tid: record.tid,
-            cpu: record.cpu,
-            period: record.period,
-            original_ip: record.ip,
-            interrupt: None,
-            mode,
-            uid: managed.process.status.uid.unwrap_or(NO_UID),
-            frame: record
-                .frames
-                .innermost()
-                .map(|frame| frame.address())
-                .filter(|at| at.get() != 0),
-            // The leaf of a cached callchain is in an interpreter.
-            precision: Precision::Exact,
-            kernel: &[][..],
-            user: &[][..],
-        };
+        let sample = without_frames(*event, record, managed);
         // With a filter, the thread's previous sample, or the names of its frames, may not have been written.
         if filter.is_none()
             && read.is_empty()
@@ -105,16 +80,36 @@ impl SampleWriter {
         attribute(record, managed, &mut recorder.remap, self.stack, attributed);
         if let Some(filter) = filter {
             if let Some(reason) = filter.refuses(&attributed.user, managed, &recorder.remap) {
-                let members = read.drain(..).filter(|(_, period)| *period > 0);
-                let samples = members.count().saturating_add(1);
+                let samples = counted_members(read).count().saturating_add(1);
                 self.count_filtered(reason, samples as u64);
                 return Ok(());
             }
             attributed.known = 0..0;
         }
-        // The registers of a precise event are those of the interrupt, which arrives after the instruction.
+        self.lead_with_sampled_instruction(record, managed);
+        self.set_kernel_chain(record);
+        let leader = self.with_frames(sample);
+        let members = counted_members(read).map(|(event, period)| Sample {
+            event,
+            period: Period::new(period),
+            ..leader
+        });
+        let named = &self.attributed.known;
+        let mut written = Ok(());
+        for sample in members.chain([leader]) {
+            written = written.and(recorder.sample(&sample, named, managed, known));
+        }
+        let transition = self.attributed.transition && written.is_ok();
+        self.transitions = self.transitions.saturating_add(u64::from(transition));
+        written
+    }
+
+    /// Puts the instruction of a precise event before its frames. The registers are those of the interrupt, which arrives after
+    /// the instruction.
+    fn lead_with_sampled_instruction(&mut self, record: &CapturedSample, managed: &ManagedProcess) {
+        let attributed = &mut self.attributed;
         if let Some((leaf, callers)) = attributed.user.split_first()
-            && !in_kernel
+            && !record.has(flags::IN_KERNEL)
             && *leaf != record.ip
             && record.regs.ip() == Some(leaf.get())
         {
@@ -130,32 +125,27 @@ impl SampleWriter {
             place.lead(record.ip, &mut attributed.user);
             attributed.known = 0..0;
         }
+    }
+
+    /// Copies the kernel's callchain. That of a sample in the kernel has at least the sampled instruction.
+    fn set_kernel_chain(&mut self, record: &CapturedSample) {
         self.kernel.clear();
         self.kernel.extend_from_slice(&record.kernel);
-        if in_kernel && self.kernel.is_empty() {
-            self.kernel.push(sample.original_ip);
+        if record.has(flags::IN_KERNEL) && self.kernel.is_empty() {
+            self.kernel.push(record.ip);
         }
-        let leader = Sample {
+    }
+
+    /// Returns a sample with the frames that were attributed to it.
+    fn with_frames<'s>(&'s self, sample: Sample<&'s [Address]>) -> Sample<&'s [Address]> {
+        let attributed = &self.attributed;
+        Sample {
             frame: attributed.frame,
             precision: attributed.precision,
-            kernel: self.kernel.as_slice(),
-            user: attributed.user.as_slice(),
+            kernel: &self.kernel,
+            user: &attributed.user,
             ..sample
-        };
-        let named = &attributed.known;
-        let mut written = Ok(());
-        for (event, period) in read.drain(..).filter(|(_, period)| *period > 0) {
-            let member = Sample {
-                event,
-                period: Period::new(period),
-                ..leader
-            };
-            written = written.and(recorder.sample(&member, named, managed, known));
         }
-        written = written.and(recorder.sample(&leader, named, managed, known));
-        let transition = attributed.transition && written.is_ok();
-        self.transitions = self.transitions.saturating_add(u64::from(transition));
-        written
     }
 
     /// Counts samples that a filter rejected.
@@ -163,6 +153,39 @@ impl SampleWriter {
         let count = self.filtered.entry(reason.name()).or_default();
         *count = count.saturating_add(samples);
     }
+}
+
+/// Returns a sample without callchains. Its frame and precision are those of a cached callchain, whose leaf is in an interpreter.
+fn without_frames(
+    event: usize,
+    record: &CapturedSample,
+    managed: &ManagedProcess,
+) -> Sample<&'static [Address]> {
+    let innermost = record.frames.innermost().map(|frame| frame.address());
+    Sample {
+        event,
+        time: record.time,
+        pid: record.pid,
+        tid: record.tid,
+        cpu: record.cpu,
+        period: record.period,
+        original_ip: record.ip,
+        interrupt: None,
+        mode: match record.has(flags::IN_KERNEL) {
+            true => CpuMode::Kernel,
+            false => CpuMode::User,
+        },
+        uid: managed.process.status.uid.unwrap_or(NO_UID),
+        frame: innermost.filter(|at| at.get() != 0),
+        precision: Precision::Exact,
+        kernel: &[],
+        user: &[],
+    }
+}
+
+/// Takes the members of a group that have counted since the last sample, each with its period.
+fn counted_members(read: &mut Vec<(usize, u64)>) -> impl Iterator<Item = (usize, u64)> {
+    read.drain(..).filter(|(_, period)| *period > 0)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use varid_report::LiveSpan;
 
 use crate::filter::Filter;
 use crate::snapshot::Snapshot;
-use crate::state::{Choice, DetailRow, Order, State, Table};
+use crate::state::{Choice, DetailRow, State, Table};
 
 /// The action of the program after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,39 +50,18 @@ pub fn press(state: &mut State, key: KeyEvent, snapshot: &Snapshot, page: usize)
                 LiveSpan::SinceStart => LiveSpan::Recent,
             }
         }
-        KeyCode::Char('s') => {
-            state.order = match state.order {
-                Order::Own => Order::Total,
-                Order::Total => Order::Name,
-                Order::Name => Order::Own,
-            }
-        }
-        KeyCode::Char('l') => {
-            let mut layers = Layer::ALL.into_iter();
-            state.layer = match state.layer {
-                None => layers.next(),
-                Some(layer) => layers.skip_while(|other| *other != layer).nth(1),
-            };
-            state.cursor = 0;
-        }
+        KeyCode::Char('s') => state.rows.order = state.rows.order.next(),
+        KeyCode::Char('l') => show_next_layer(state),
         KeyCode::Char('e') => state.event = state.event.wrapping_add(1),
         KeyCode::Char('c') => show_table(state, Table::Sessions),
-        KeyCode::Tab | KeyCode::BackTab => {
-            let mut tables = Table::ALL.into_iter().cycle();
-            let mut behind = Table::ALL.into_iter().rev().cycle();
-            let tables: &mut dyn Iterator<Item = Table> = match key.code {
-                KeyCode::Tab => &mut tables,
-                _ => &mut behind,
-            };
-            let next = tables.skip_while(|table| *table != state.table).nth(1);
-            show_table(state, next.unwrap_or(Table::Methods));
-        }
+        KeyCode::Tab => show_table(state, state.table.next()),
+        KeyCode::BackTab => show_table(state, state.table.previous()),
         KeyCode::Esc | KeyCode::Left | KeyCode::Backspace => back(state),
         KeyCode::Enter | KeyCode::Right => open(state, snapshot),
         code => move_cursor(state, code, page),
     }
     let last = state.rows(snapshot).saturating_sub(1);
-    state.cursor = state.cursor.min(last);
+    state.cursor.row = state.cursor.row.min(last);
     Outcome::Show
 }
 
@@ -95,39 +74,49 @@ fn type_filter(state: &mut State, mut typed: String, key: KeyEvent) {
         KeyCode::Char(char) if typed.len() < LONGEST_FILTER => typed.push(char),
         _ => {}
     }
-    state.cursor = 0;
-    state.filter = Filter::new(typed.clone());
+    state.cursor.row = 0;
+    state.rows.filter = Filter::new(typed.clone());
     state.typed = (key.code != KeyCode::Esc).then_some(typed);
+}
+
+/// Shows the first layer after all layers, and all layers after the last one.
+fn show_next_layer(state: &mut State) {
+    let mut layers = Layer::ALL.into_iter();
+    state.rows.layer = match state.rows.layer {
+        None => layers.next(),
+        Some(layer) => layers.skip_while(|other| *other != layer).nth(1),
+    };
+    state.cursor.row = 0;
 }
 
 fn show_table(state: &mut State, table: Table) {
     state.table = table;
     state.opened = None;
-    state.cursor = 0;
+    state.cursor.row = 0;
 }
 
 /// Closes the opened method, else removes a limit of the rows.
 fn back(state: &mut State) {
     if state.opened.take().is_some() {
-        state.cursor = state.cursor_behind;
+        state.cursor.row = state.cursor.behind;
     } else if state.table != Table::Methods {
         show_table(state, Table::Methods);
     } else {
-        state.filter = Filter::default();
-        state.layer = None;
+        state.rows.filter = Filter::default();
+        state.rows.layer = None;
     }
 }
 
 /// Opens the row at the cursor.
 fn open(state: &mut State, snapshot: &Snapshot) {
-    let row = state.cursor;
+    let row = state.cursor.row;
     let method = match (&state.opened, state.table) {
         (Some(_), _) => match state.details(snapshot).get(row) {
             Some(DetailRow::Caller(caller)) => Some(caller.key.clone()),
             _ => None,
         },
         (None, Table::Methods) => {
-            state.cursor_behind = row;
+            state.cursor.behind = row;
             state.methods(snapshot).get(row).map(|row| row.key.clone())
         }
         (None, Table::Threads) => None,
@@ -142,19 +131,19 @@ fn open(state: &mut State, snapshot: &Snapshot) {
     };
     if method.is_some() {
         state.opened = method;
-        state.cursor = 0;
+        state.cursor.row = 0;
     }
 }
 
 fn move_cursor(state: &mut State, code: KeyCode, page: usize) {
     let page = page.max(1);
-    state.cursor = match code {
-        KeyCode::Up | KeyCode::Char('k') => state.cursor.saturating_sub(1),
-        KeyCode::Down | KeyCode::Char('j') => state.cursor.saturating_add(1),
-        KeyCode::PageUp => state.cursor.saturating_sub(page),
-        KeyCode::PageDown => state.cursor.saturating_add(page),
+    state.cursor.row = match code {
+        KeyCode::Up | KeyCode::Char('k') => state.cursor.row.saturating_sub(1),
+        KeyCode::Down | KeyCode::Char('j') => state.cursor.row.saturating_add(1),
+        KeyCode::PageUp => state.cursor.row.saturating_sub(page),
+        KeyCode::PageDown => state.cursor.row.saturating_add(page),
         KeyCode::Home | KeyCode::Char('g') => 0,
         KeyCode::End | KeyCode::Char('G') => usize::MAX,
-        _ => state.cursor,
+        _ => state.cursor.row,
     };
 }

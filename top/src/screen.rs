@@ -59,7 +59,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, snapshot: &Snapshot) {
     let mut lines = head(state, snapshot, width);
     let (body, cursor) = match state.help {
         true => (HELP.map(str::to_owned).to_vec(), None),
-        false => (body(state, snapshot, width), Some(state.cursor)),
+        false => (body(state, snapshot, width), Some(state.cursor.row)),
     };
     let first = cursor.map_or(0, |cursor| cursor.saturating_add(1).saturating_sub(rows));
     for (number, line) in body.into_iter().enumerate().skip(first).take(rows) {
@@ -145,10 +145,15 @@ fn status(state: &State) -> String {
         LiveSpan::Recent => format!("recent ({HALF_LIFE:.0} s)"),
         LiveSpan::SinceStart => "since the start".to_owned(),
     });
-    parts.push(format!("by {}", state.order.name()));
-    parts.extend(state.layer.map(|layer| format!("only {}", layer.name())));
-    if !state.filter.text().is_empty() {
-        parts.push(format!("filter {}", one_line(state.filter.text())));
+    parts.push(format!("by {}", state.rows.order.name()));
+    parts.extend(
+        state
+            .rows
+            .layer
+            .map(|layer| format!("only {}", layer.name())),
+    );
+    if !state.rows.filter.text().is_empty() {
+        parts.push(format!("filter {}", one_line(state.rows.filter.text())));
     }
     if state.frozen {
         parts.push("FROZEN".to_owned());

@@ -19,12 +19,8 @@ pub struct State {
     pub span: LiveSpan,
     /// The event, counted from 0.
     pub event: usize,
-    /// The order of methods.
-    pub order: Order,
-    /// The filter of names.
-    pub filter: Filter,
-    /// The only layer that is shown, if one is selected.
-    pub layer: Option<Layer>,
+    /// The rows of the table.
+    pub rows: RowSelection,
     /// The text of a new filter that is being typed.
     pub typed: Option<String>,
     /// True if the display is frozen: sessions are not read.
@@ -33,10 +29,28 @@ pub struct State {
     pub opened: Option<MethodKey>,
     /// True if the list of keys is shown.
     pub help: bool,
-    /// The row of the cursor, from 0.
-    pub cursor: usize,
-    /// The cursor in the table that the opened method covers.
-    pub cursor_behind: usize,
+    /// The cursor.
+    pub cursor: Cursor,
+}
+
+/// Which rows are shown, and their order.
+#[derive(Debug, Clone)]
+pub struct RowSelection {
+    /// The order of methods.
+    pub order: Order,
+    /// The filter of names.
+    pub filter: Filter,
+    /// The only layer that is shown, if one is selected.
+    pub layer: Option<Layer>,
+}
+
+/// The place of the cursor.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Cursor {
+    /// Its row, from 0.
+    pub row: usize,
+    /// Its row in the table that the opened method covers.
+    pub behind: usize,
 }
 
 /// The kind of the rows.
@@ -62,6 +76,20 @@ impl Table {
             Self::Threads => "threads",
             Self::Sessions => "sessions",
         }
+    }
+
+    /// The table after this one, in a circle.
+    pub(crate) const fn next(self) -> Self {
+        match self {
+            Self::Methods => Self::Threads,
+            Self::Threads => Self::Sessions,
+            Self::Sessions => Self::Methods,
+        }
+    }
+
+    /// The table before this one, in a circle.
+    pub(crate) const fn previous(self) -> Self {
+        self.next().next()
     }
 }
 
@@ -95,6 +123,15 @@ impl Order {
             Self::Name => "name",
         }
     }
+
+    /// The order after this one, in a circle.
+    pub(crate) const fn next(self) -> Self {
+        match self {
+            Self::Own => Self::Total,
+            Self::Total => Self::Name,
+            Self::Name => Self::Own,
+        }
+    }
 }
 
 /// A row below an opened method.
@@ -115,15 +152,16 @@ impl State {
             choice,
             span: LiveSpan::Recent,
             event: 0,
-            order: Order::Own,
-            filter: Filter::default(),
-            layer: None,
+            rows: RowSelection {
+                order: Order::Own,
+                filter: Filter::default(),
+                layer: None,
+            },
             typed: None,
             frozen: false,
             opened: None,
             help: false,
-            cursor: 0,
-            cursor_behind: 0,
+            cursor: Cursor::default(),
         }
     }
 
@@ -141,8 +179,8 @@ impl State {
     #[must_use]
     pub fn methods<'s>(&self, snapshot: &'s Snapshot) -> Vec<&'s MethodRow> {
         let shown = |row: &&MethodRow| {
-            self.layer.is_none_or(|layer| layer == row.key.layer)
-                && self.filter.shows(&row.key.name)
+            self.rows.layer.is_none_or(|layer| layer == row.key.layer)
+                && self.rows.filter.shows(&row.key.name)
         };
         let mut rows: Vec<_> = snapshot.methods.iter().filter(shown).collect();
         self.sort(&mut rows);
@@ -152,11 +190,12 @@ impl State {
     /// The shown threads, in order.
     #[must_use]
     pub fn threads<'s>(&self, snapshot: &'s Snapshot) -> Vec<&'s ThreadRow> {
-        let shown =
-            |row: &&ThreadRow| self.filter.shows(&row.name) || self.filter.shows(&row.process);
+        let shown = |row: &&ThreadRow| {
+            self.rows.filter.shows(&row.name) || self.rows.filter.shows(&row.process)
+        };
         let mut rows: Vec<_> = snapshot.threads.iter().filter(shown).collect();
         rows.sort_by(|one, other| {
-            let by_share = match self.order {
+            let by_share = match self.rows.order {
                 Order::Own | Order::Total => other.own.total_cmp(&one.own),
                 Order::Name => one.name.cmp(&other.name),
             };
@@ -172,7 +211,7 @@ impl State {
     pub fn details<'s>(&self, snapshot: &'s Snapshot) -> Vec<DetailRow<'s>> {
         let mut lines: Vec<_> = snapshot.details.lines.iter().collect();
         lines.sort_by(|one, other| {
-            let by_share = match self.order {
+            let by_share = match self.rows.order {
                 Order::Own => other.own.total_cmp(&one.own),
                 Order::Total => other.total.total_cmp(&one.total),
                 Order::Name => std::cmp::Ordering::Equal,
@@ -204,7 +243,7 @@ impl State {
 
     fn sort(&self, rows: &mut [&MethodRow]) {
         rows.sort_by(|one, other| {
-            let by_share = match self.order {
+            let by_share = match self.rows.order {
                 Order::Own => {
                     (other.own.total_cmp(&one.own)).then(other.total.total_cmp(&one.total))
                 }

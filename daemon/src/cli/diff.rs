@@ -9,15 +9,45 @@ use varid_report::ReportTable;
 /// `varid diff`.
 #[derive(Debug, Args)]
 pub struct DiffArgs {
+    #[command(flatten)]
+    pub sides: SideArgs,
+    /// One table [default: layers, then symbols].
+    #[arg(long, value_parser = table_parser(|table| table.group.is_some()))]
+    pub by: Option<&'static ReportTable>,
+    #[command(flatten)]
+    pub comparison: ComparisonArgs,
+    /// Only this event of the sessions, with or without its modifiers [default: the first of A that has samples].
+    #[arg(short, long, value_name = "EVENT")]
+    pub event: Option<String>,
+    #[command(flatten)]
+    pub rows: DiffRowArgs,
+    #[command(flatten)]
+    pub measures: MeasureArgs,
+    /// Functions of one name are one row, in whichever file they are: for files that have another name in B.
+    #[arg(long)]
+    pub by_symbol_only: bool,
+    #[command(flatten)]
+    pub output: DiffOutputArgs,
+    #[command(flatten)]
+    pub samples: SampleArgs,
+    #[command(flatten)]
+    pub names: NameArgs,
+}
+
+/// Which sessions.
+#[derive(Debug, Args)]
+pub struct SideArgs {
     /// Two sessions, A and B, by folder or by name; with --against those of A.
     #[arg(value_name = "SESSION", required = true)]
     pub sessions: Vec<PathBuf>,
     /// The sessions of B. With several on a side, what varies from one to the next is not taken for a change.
     #[arg(long, value_name = "SESSION", num_args = 1..)]
     pub against: Vec<PathBuf>,
-    /// One table [default: layers, then symbols].
-    #[arg(long, value_parser = table_parser(|table| table.group.is_some()))]
-    pub by: Option<&'static ReportTable>,
+}
+
+/// What is compared, and when it counts as different.
+#[derive(Debug, Args)]
+pub struct ComparisonArgs {
     /// Compare what rows took with what they called [default: by themselves].
     #[arg(long)]
     pub total: bool,
@@ -30,9 +60,11 @@ pub struct DiffArgs {
     /// Exit code 3 if B took more than so many percent more than A in all, or in the --layer and --symbol that are chosen, and not by chance.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_if_slower: Option<f64>,
-    /// Only this event of the sessions, with or without its modifiers [default: the first of A that has samples].
-    #[arg(short, long, value_name = "EVENT")]
-    pub event: Option<String>,
+}
+
+/// How many rows.
+#[derive(Debug, Args)]
+pub struct DiffRowArgs {
     /// At most so many rows of a table.
     #[arg(short = 'n', long, value_name = "ROWS")]
     pub limit: Option<usize>,
@@ -45,11 +77,11 @@ pub struct DiffArgs {
         hide_default_value = true
     )]
     pub min_percent: f64,
-    #[command(flatten)]
-    pub measures: MeasureArgs,
-    /// Functions of one name are one row, in whichever file they are: for files that have another name in B.
-    #[arg(long)]
-    pub by_symbol_only: bool,
+}
+
+/// How the result looks.
+#[derive(Debug, Args)]
+pub struct DiffOutputArgs {
     /// On a terminal: whole names, however wide the lines get.
     #[arg(long)]
     pub wide: bool,
@@ -62,10 +94,13 @@ pub struct DiffArgs {
     /// For people or for programs.
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     pub format: FormatArg,
-    #[command(flatten)]
-    pub samples: SampleArgs,
-    #[command(flatten)]
-    pub names: NameArgs,
+}
+
+/// The sessions of each side.
+#[derive(Debug, Clone, Copy)]
+pub struct Sides<'a> {
+    pub a: &'a [PathBuf],
+    pub b: &'a [PathBuf],
 }
 
 /// Parses a probability that a test can use.
@@ -87,14 +122,17 @@ impl DiffArgs {
     pub fn table(&self) -> &'static ReportTable {
         self.by.unwrap_or_default()
     }
+}
 
-    /// Returns the sessions of A and those of B, or None if there are not two sides.
-    pub fn sides(&self) -> Option<(&[PathBuf], &[PathBuf])> {
-        match (self.sessions.as_slice(), self.against.as_slice()) {
-            ([a, b], []) => Some((std::slice::from_ref(a), std::slice::from_ref(b))),
-            (_, []) => None,
-            sides => Some(sides),
-        }
+impl SideArgs {
+    /// Returns the sessions, or None if there are not two sides.
+    pub fn sides(&self) -> Option<Sides<'_>> {
+        let (a, b) = match (self.sessions.as_slice(), self.against.as_slice()) {
+            ([a, b], []) => (std::slice::from_ref(a), std::slice::from_ref(b)),
+            (_, []) => return None,
+            sides => sides,
+        };
+        Some(Sides { a, b })
     }
 }
 
@@ -122,7 +160,9 @@ mod tests {
                 let names = side.iter().map(|path| path.display().to_string());
                 names.collect::<Vec<_>>().join(" ")
             };
-            args.sides().map(|(a, b)| (names(a), names(b)))
+            args.sides
+                .sides()
+                .map(|Sides { a, b }| (names(a), names(b)))
         };
         let of = |a: &str, b: &str| Some((a.to_owned(), b.to_owned()));
         assert_eq!(sides("x y"), of("x", "y"));
@@ -135,7 +175,7 @@ mod tests {
 
     #[test]
     fn bounds_are_numbers_that_can_be_kept() {
-        let bound = |line| parsed(line).unwrap().fail_if_slower;
+        let bound = |line| parsed(line).unwrap().comparison.fail_if_slower;
         assert_eq!(bound("x y --fail-if-slower 5%"), Some(5.0));
         assert_eq!(bound("x y --fail-if-slower 0"), Some(0.0));
         for line in [

@@ -32,7 +32,7 @@ mod values;
 #[cfg(feature = "host")]
 pub use annotate::{AnnotateArgs, AnnotateFormatArg};
 #[cfg(feature = "host")]
-pub use diff::DiffArgs;
+pub use diff::{DiffArgs, Sides};
 #[cfg(feature = "host")]
 pub use export::ExportArgs;
 #[cfg(feature = "host")]

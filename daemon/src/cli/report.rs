@@ -11,6 +11,32 @@ use varid_report::{GroupBy, OutputFormat, ReportTable, RowOrder, TableChoice, Tr
 pub struct ReportArgs {
     #[command(flatten)]
     pub input: InputArgs,
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// Only this event of the session, with or without its modifiers [default: one after the
+    /// other; of JSON and CSV the first].
+    #[arg(short, long, value_name = "EVENT")]
+    pub event: Option<String>,
+    #[command(flatten)]
+    pub rows: RowArgs,
+    #[command(flatten)]
+    pub measures: MeasureArgs,
+    #[command(flatten)]
+    pub text: TextArgs,
+    #[command(flatten)]
+    pub page: PageArgs,
+    /// For people or for programs.
+    #[arg(long, value_enum, default_value_t = FormatArg::Text)]
+    pub format: FormatArg,
+    #[command(flatten)]
+    pub samples: SampleArgs,
+    #[command(flatten)]
+    pub names: NameArgs,
+}
+
+/// Which table, and the order of its rows.
+#[derive(Debug, Args)]
+pub struct TableArgs {
     /// One table, after that of layers [default: layers, images, symbols].
     #[arg(long, value_parser = table_parser(|_| true), conflicts_with_all = ["callgraph", "tree"])]
     pub by: Option<&'static ReportTable>,
@@ -43,24 +69,33 @@ pub struct ReportArgs {
     /// Text, as it is anyway; as perf has it.
     #[arg(long, hide = true)]
     pub stdio: bool,
-    /// Only this event of the session, with or without its modifiers [default: one after the
-    /// other; of JSON and CSV the first].
-    #[arg(short, long, value_name = "EVENT")]
-    pub event: Option<String>,
+}
+
+/// How many rows.
+#[derive(Debug, Args)]
+pub struct RowArgs {
     /// At most so many rows of a table, or lines of a tree.
     #[arg(short = 'n', long, value_name = "ROWS")]
     pub limit: Option<usize>,
     /// Only rows of at least this share [default: 0; of a tree 0.5].
     #[arg(long, value_name = "PERCENT", visible_alias = "percent-limit")]
     pub min_percent: Option<f64>,
-    #[command(flatten)]
-    pub measures: MeasureArgs,
+}
+
+/// How text looks on a terminal.
+#[derive(Debug, Args)]
+pub struct TextArgs {
     /// On a terminal: whole names, however wide the lines get.
     #[arg(long)]
     pub wide: bool,
     /// On a terminal: small rows and all that is missing, too.
     #[arg(long)]
     pub all_rows: bool,
+}
+
+/// A page instead of text.
+#[derive(Debug, Args)]
+pub struct PageArgs {
     /// A page with all views for a browser, into FILE; no text. -: standard output.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "callgraph", "tree", "sort", "group", "limit", "min_percent", "format"])]
     pub html: Option<PathBuf>,
@@ -72,13 +107,6 @@ pub struct ReportArgs {
         requires = "html"
     )]
     pub source_path: Vec<PathBuf>,
-    /// For people or for programs.
-    #[arg(long, value_enum, default_value_t = FormatArg::Text)]
-    pub format: FormatArg,
-    #[command(flatten)]
-    pub samples: SampleArgs,
-    #[command(flatten)]
-    pub names: NameArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -174,6 +202,16 @@ impl From<TreeArg> for TreeDirection {
 }
 
 impl ReportArgs {
+    /// Returns the minimum share of a row.
+    pub fn min_percent(&self) -> f64 {
+        /// perf's default for call graphs.
+        const TREE: f64 = 0.5;
+        let default = if self.table.tree.is_some() { TREE } else { 0.0 };
+        self.rows.min_percent.unwrap_or(default)
+    }
+}
+
+impl TableArgs {
     /// The table that the arguments mean.
     pub fn table(&self) -> &'static ReportTable {
         let by = match self.sort {
@@ -201,14 +239,6 @@ impl ReportArgs {
             _ if self.children => RowOrder::Total,
             _ => RowOrder::Own,
         }
-    }
-
-    /// Returns the minimum share of a row.
-    pub fn min_percent(&self) -> f64 {
-        /// perf's default for call graphs.
-        const TREE: f64 = 0.5;
-        self.min_percent
-            .unwrap_or(if self.tree.is_some() { TREE } else { 0.0 })
     }
 }
 
@@ -246,16 +276,16 @@ mod tests {
             ("--group", by(GroupBy::Symbol)),
             ("--group --sort dso", by(GroupBy::Image)),
         ] {
-            assert_eq!(parsed(line).unwrap().table(), table, "{line}");
+            assert_eq!(parsed(line).unwrap().table.table(), table, "{line}");
         }
-        let order = |line| parsed(line).unwrap().order();
+        let order = |line| parsed(line).unwrap().table.order();
         assert_eq!(order("--children"), RowOrder::Total);
         assert_eq!(order("--children --sort dso"), RowOrder::Total);
         assert_eq!(order("--sort name --by image"), RowOrder::Name);
         assert_eq!(order("--no-children"), RowOrder::Own);
         let limits = |line| {
             let args = parsed(line).unwrap();
-            (args.limit, args.min_percent())
+            (args.rows.limit, args.min_percent())
         };
         assert_eq!(limits("--percent-limit 2 -n 5"), (Some(5), 2.0));
         assert_eq!(limits("--tree"), (None, 0.5));

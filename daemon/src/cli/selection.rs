@@ -6,7 +6,10 @@ use clap::{Args, ValueEnum};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use varid_model::{Layer, Pid, Tid};
-use varid_report::{NameOptions, NamePattern, Options, Pattern, PercentOf, StackFilter, TimeSpan};
+use varid_report::{
+    CodeFilter, NameOptions, NamePattern, Options, Pattern, PercentOf, StackFilter, TaskFilter,
+    TimeSpan,
+};
 
 /// Which session.
 #[derive(Debug, Args)]
@@ -115,6 +118,14 @@ pub struct SampleArgs {
 }
 
 impl SampleArgs {
+    /// Returns the layer and the symbols.
+    pub fn code(&self) -> CodeFilter {
+        CodeFilter {
+            layer: self.layer.map(Layer::from),
+            symbol: self.symbol.clone(),
+        }
+    }
+
     /// Refuses to choose by what is known of samples where something else is shown.
     pub fn check(&self, named: &[String], of_table: &[&str]) -> anyhow::Result<()> {
         let chooses_samples = self.tid.is_some()
@@ -186,34 +197,45 @@ impl NameArgs {
     }
 }
 
-/// The same for the report's tables, but for the layer and symbols, which an export takes of leaves, and a view of rows: samples of this event that these arguments select. Inlined functions are frames of their own
-/// if `inlined`, and lines are read if `lines`.
+/// What a profile's frames are to have.
+#[derive(Debug, Clone, Copy)]
+pub struct FrameDetail {
+    /// Inlined functions are frames of their own, unless the user wants none.
+    pub inlined: bool,
+    /// Frames have lines.
+    pub lines: bool,
+}
+
+/// Returns the options that select these samples of an event. The layer and symbols are not among them: an export takes them of
+/// leaves, and a view of rows.
 pub fn options(
     event: Option<String>,
-    samples: SampleArgs,
-    names: NameArgs,
-    (inlined, lines): (bool, bool),
+    samples: &SampleArgs,
+    names: &NameArgs,
+    detail: FrameDetail,
 ) -> Options {
     Options {
         event,
-        pid: samples.pid.map(Pid::new),
-        tid: samples.tid.map(Tid::new),
-        thread: samples.thread.map(Pattern::new),
-        app: samples.app.map(Pattern::new),
+        tasks: TaskFilter {
+            pid: samples.pid.map(Pid::new),
+            tid: samples.tid.map(Tid::new),
+            thread: samples.thread.clone().map(Pattern::new),
+            app: samples.app.clone().map(Pattern::new),
+        },
         time: samples.time,
         stacks: StackFilter {
-            focus: samples.focus,
-            ignore: samples.ignore,
+            focus: samples.focus.clone(),
+            ignore: samples.ignore.clone(),
             ..StackFilter::default()
         },
         names: NameOptions {
-            symfs: names.symfs,
-            symbols: names.symbols,
+            symfs: names.symfs.clone(),
+            symbols: names.symbols.clone(),
             kept: Some(paths::device_symbols()),
-            mapping: names.mapping,
-            vmlinux: names.vmlinux,
-            inlined: inlined && !names.no_inline,
-            lines,
+            mapping: names.mapping.clone(),
+            vmlinux: names.vmlinux.clone(),
+            inlined: detail.inlined && !names.no_inline,
+            lines: detail.lines,
         },
         ..Options::default()
     }

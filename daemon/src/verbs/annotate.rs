@@ -1,9 +1,9 @@
 //! `varid annotate`: the lines and instructions of a method with their samples.
 
 use super::pager;
-use crate::cli::{AnnotateArgs, AnnotateFormatArg, selection};
+use crate::cli::selection::{self, FrameDetail};
+use crate::cli::{AnnotateArgs, AnnotateFormatArg};
 use std::process::ExitCode;
-use varid_model::Layer;
 use varid_recording::SessionReader;
 use varid_report::{
     AnnotateRequest, Annotated, AnnotationText, Options, Profile, annotate, write_annotation_json,
@@ -14,27 +14,33 @@ use varid_report::{
 pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
     args.measures.check_samples("annotate")?;
     let session = SessionReader::open(&selection::folder(
-        args.session.as_deref().or(args.input.as_deref()),
+        args.session
+            .session
+            .as_deref()
+            .or(args.session.input.as_deref()),
     )?)?;
     let request = AnnotateRequest {
         method: args.method,
         image: args.image,
-        layer: args.samples.layer.map(Layer::from),
-        symbol: args.samples.symbol.clone(),
+        code: args.samples.code(),
         event: None,
         percent_of: args.measures.percent_of(),
         sources: args.source_path,
-        limit: args.limit,
-        context: args.context,
+        limit: args.lines.limit,
+        context: args.lines.context,
+    };
+    let detail = FrameDetail {
+        inlined: true,
+        lines: true,
     };
     let mut options = Options {
         sampled_addresses: true,
-        ..selection::options(args.event, args.samples, args.names, (true, true))
+        ..selection::options(args.event, &args.samples, &args.names, detail)
     };
     // Code that is inlined into a method counts for the method here, but its lines must not be confused with the method's own.
     options.names.inlined = true;
     let profile = Profile::from_session(&session, &options)?;
-    let format = args.format;
+    let format = args.output.format;
     let terminal = (format == AnnotateFormatArg::Text)
         .then(pager::columns)
         .flatten();
@@ -43,7 +49,7 @@ pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
     match (&found, format) {
         (Annotated::Method(method), AnnotateFormatArg::Text) => {
             let look = AnnotationText {
-                width: terminal.filter(|_| !args.wide),
+                width: terminal.filter(|_| !args.output.wide),
                 colour: pager::has_colour(terminal),
             };
             write_annotation_text(method, look, &mut text)?;

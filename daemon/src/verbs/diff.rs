@@ -1,12 +1,11 @@
 //! `varid diff`: compares sessions.
 
 use super::pager;
-use crate::cli::{self, DiffArgs, selection};
+use crate::cli::selection::{self, FrameDetail};
+use crate::cli::{self, DiffArgs, Sides};
 use crate::{output, output_file, sessions};
 use anyhow::{Context, bail};
-use std::path::PathBuf;
 use std::process::ExitCode;
-use varid_model::Layer;
 use varid_recording::SessionReader;
 use varid_report::{
     Diff, DiffView, Options, OutputFormat, Profile, Quantity, RowOrder, Side, TableNeed,
@@ -18,67 +17,28 @@ const SLOWER: u8 = 3;
 
 /// Prints the comparison.
 pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
-    let Some((a, b)) = args.sides() else {
+    let Some(sides) = args.sides.sides() else {
         cli::bad_usage(
             "diff",
             "two sessions are compared, 'varid diff A B', or several: 'varid diff A A2 --against B B2'",
         );
     };
-    let sides = [(Side::A, a.to_vec()), (Side::B, b.to_vec())];
     args.samples.check(&args.measures.measure, &[])?;
-    let table = args.table();
-    let format = OutputFormat::from(args.format);
-    let terminal = (format == OutputFormat::Text && args.html.is_none())
+    let format = OutputFormat::from(args.output.format);
+    let terminal = (format == OutputFormat::Text && args.output.html.is_none())
         .then(pager::columns)
         .flatten();
-    let mut diff = Diff::new(DiffView {
-        view: View {
-            table,
-            layer: args.samples.layer.map(Layer::from),
-            symbol: args.samples.symbol.clone(),
-            order: if args.total {
-                RowOrder::Total
-            } else {
-                RowOrder::Own
-            },
-            limit: args.limit,
-            min_percent: args.min_percent,
-            percent_of: args.measures.percent_of(),
-            // The shares of samples are of their periods.
-            measures: match &args.measures.measure[..] {
-                [one] if one == "period" => Vec::new(),
-                named => named.to_vec(),
-            },
-            text: pager::limits(terminal, args.wide, args.all_rows, args.min_percent),
-            ..View::default()
-        },
-        quantity: if args.absolute {
-            Quantity::Absolute
-        } else {
-            Quantity::Share
-        },
-        level: args.level,
-        by_symbol_only: args.by_symbol_only,
-        flame_graph: args.html.is_some(),
-    });
-    let lines = table.needs(TableNeed::Lines);
-    let flame_graph = args.html.is_some();
-    let inputs = args.names.files();
-    let options = selection::options(
-        args.event,
-        args.samples,
-        args.names,
-        (lines || flame_graph, lines),
-    );
-    add(&mut diff, &sides, options)?;
+    let mut diff = Diff::new(view(&args, terminal));
+    add(&mut diff, sides, options(&args))?;
     // If a judgement is requested but not possible, nothing is printed.
     let slower = args
+        .comparison
         .fail_if_slower
-        .map(|bound| is_slower(&diff, bound, args.level))
+        .map(|bound| is_slower(&diff, bound, args.comparison.level))
         .transpose()?;
-    match &args.html {
+    match &args.output.html {
         Some(path) => {
-            output_file::write(path, &inputs, |out| diff.write_html(out))?;
+            output_file::write(path, &args.names.files(), |out| diff.write_html(out))?;
         }
         None => {
             let mut text = Vec::new();
@@ -89,19 +49,59 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
     Ok(slower.unwrap_or(ExitCode::SUCCESS))
 }
 
+fn view(args: &DiffArgs, terminal: Option<usize>) -> DiffView {
+    DiffView {
+        view: View {
+            table: args.table(),
+            code: args.samples.code(),
+            order: match args.comparison.total {
+                true => RowOrder::Total,
+                false => RowOrder::Own,
+            },
+            limit: args.rows.limit,
+            min_percent: args.rows.min_percent,
+            percent_of: args.measures.percent_of(),
+            // The shares of samples are of their periods.
+            measures: match &args.measures.measure[..] {
+                [one] if one == "period" => Vec::new(),
+                named => named.to_vec(),
+            },
+            text: pager::limits(
+                terminal,
+                args.output.wide,
+                args.output.all_rows,
+                args.rows.min_percent,
+            ),
+            ..View::default()
+        },
+        quantity: match args.comparison.absolute {
+            true => Quantity::Absolute,
+            false => Quantity::Share,
+        },
+        level: args.comparison.level,
+        by_symbol_only: args.by_symbol_only,
+        flame_graph: args.output.html.is_some(),
+    }
+}
+
+fn options(args: &DiffArgs) -> Options {
+    let lines = args.table().needs(TableNeed::Lines);
+    let detail = FrameDetail {
+        inlined: lines || args.output.html.is_some(),
+        lines,
+    };
+    selection::options(args.event.clone(), &args.samples, &args.names, detail)
+}
+
 /// Adds the sessions one after the other. Each profile is dropped before the next one is read.
-fn add(
-    diff: &mut Diff,
-    sides: &[(Side, Vec<PathBuf>)],
-    mut options: Options,
-) -> anyhow::Result<()> {
-    for (side, folders) in sides {
+fn add(diff: &mut Diff, sides: Sides<'_>, mut options: Options) -> anyhow::Result<()> {
+    for (side, folders) in [(Side::A, sides.a), (Side::B, sides.b)] {
         for folder in folders {
             let folder = sessions::named(folder)?;
             let session = SessionReader::open(&folder)?;
             let profile = Profile::from_session(&session, &options)
                 .with_context(|| folder.display().to_string())?;
-            diff.add(*side, &profile)?;
+            diff.add(side, &profile)?;
             // The other sessions are read for the first one's event.
             if options.event.is_none() {
                 let event = profile.event(None)?.event;

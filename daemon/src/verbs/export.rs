@@ -1,12 +1,14 @@
 //! `varid export`: writes a session for other viewers.
 
-use crate::cli::{self, ExportArgs, selection};
+use crate::cli::selection::{self, FrameDetail};
+use crate::cli::{self, ExportArgs};
 use crate::{output, output_file};
 use std::io::Write;
 use std::process::ExitCode;
-use varid_model::Layer;
 use varid_recording::SessionReader;
-use varid_report::{Content, ExportRequest, Need, Profile, export};
+use varid_report::{
+    Content, EventSummary, ExportFormat, ExportRequest, Need, Options, Profile, export,
+};
 
 /// Writes the file.
 pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
@@ -17,43 +19,16 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     }
     args.samples.check(&args.measures.measure, &[])?;
     let session = SessionReader::open(&args.input.folder()?)?;
-    let names_event = args.event.is_some();
-    let lines = format.needs(Need::Lines) && !args.no_lines;
-    // A method's own lines are known only if functions that were inlined into it are distinguished.
-    let code = format.needs(Need::Code) && lines && !args.no_code && !args.names.no_inline;
-    if !args.source_path.is_empty() && !code {
-        let why = match format.needs(Need::Code) {
-            true => "--no-lines and --no-inline leave methods' code out",
-            false => "of all formats only html has methods' code",
-        };
-        anyhow::bail!("--source-path has no use here: {why}");
-    }
-    let inputs = args.names.files();
-    let layer = args.samples.layer.map(Layer::from);
-    let symbol = args.samples.symbol.clone();
-    let mut options = selection::options(args.event, args.samples, args.names, (true, lines));
-    options.stacks.leaf_layer = layer;
-    options.stacks.leaf_symbol = symbol;
-    options.sample_table = format.needs(Need::Samples);
-    options.sampled_addresses = code;
-    let profile = Profile::from_session(&session, &options)?;
+    let profile = Profile::from_session(&session, &options(&args, format)?)?;
     let event = profile.event(None)?;
     let has_all = format.needs(Need::AllEvents);
-    if profile.events.len() > 1 && !names_event && !has_all {
-        let name = &profile.description(event.event).name;
-        let others = profile.events.iter();
-        let others = others.filter(|other| other.event != event.event);
-        let others: Vec<_> = others
-            .map(|other| profile.description(other.event).name.as_str())
-            .collect();
-        output::notice(&format!(
-            "varid: exporting the samples of {name}; --event names another: {}",
-            others.join(", ")
-        ));
+    if args.event.is_none() && !has_all {
+        note_other_events(&profile, event);
     }
     for note in profile.recording.notes.iter().chain(&event.notes) {
         output::notice(&format!("note: {note}"));
     }
+    let inputs = args.names.files();
     let request = ExportRequest {
         event: (!has_all).then_some(event.event),
         weigh: args.measures.percent_of(),
@@ -69,4 +44,44 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
         output::notice(&format!("varid: {shown}: {size}, {samples} samples"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the options for what the format needs.
+fn options(args: &ExportArgs, format: &ExportFormat) -> anyhow::Result<Options> {
+    let lines = format.needs(Need::Lines) && !args.no_lines;
+    // A method's own lines are known only if functions that were inlined into it are distinguished.
+    let code = format.needs(Need::Code) && lines && !args.no_code && !args.names.no_inline;
+    if !args.source_path.is_empty() && !code {
+        let why = match format.needs(Need::Code) {
+            true => "--no-lines and --no-inline leave methods' code out",
+            false => "of all formats only html has methods' code",
+        };
+        anyhow::bail!("--source-path has no use here: {why}");
+    }
+    let detail = FrameDetail {
+        inlined: true,
+        lines,
+    };
+    let mut options = selection::options(args.event.clone(), &args.samples, &args.names, detail);
+    options.stacks.leaf = args.samples.code();
+    options.sample_table = format.needs(Need::Samples);
+    options.sampled_addresses = code;
+    Ok(options)
+}
+
+/// Prints which other events there are, if any.
+fn note_other_events(profile: &Profile, exported: &EventSummary) {
+    let name = |event: &EventSummary| profile.description(event.event).name.as_str();
+    let others = profile.events.iter();
+    let others: Vec<_> = others
+        .filter(|other| other.event != exported.event)
+        .map(name)
+        .collect();
+    if !others.is_empty() {
+        output::notice(&format!(
+            "varid: exporting the samples of {}; --event names another: {}",
+            name(exported),
+            others.join(", ")
+        ));
+    }
 }

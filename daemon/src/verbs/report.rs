@@ -1,9 +1,10 @@
 //! `varid report`: prints a session's profile.
 
 use super::{export, pager};
-use crate::cli::{ExportArgs, ReportArgs, selection};
+use crate::cli::selection::{self, FrameDetail};
+use crate::cli::{ExportArgs, ReportArgs};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use varid_model::Layer;
 use varid_recording::SessionReader;
 use varid_report::{
     ExportFormat, Options, OutputFormat, Profile, TableNeed, TextLimits, View, render,
@@ -13,67 +14,82 @@ use varid_report::{
 const MISSING: usize = 3;
 
 /// Prints the report.
-pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
-    if let Some(output) = args.html {
-        return export::run(ExportArgs {
-            input: args.input,
-            format: ExportFormat::named("html"),
-            output,
-            event: args.event,
-            samples: args.samples,
-            names: args.names,
-            no_lines: false,
-            source_path: args.source_path,
-            no_code: false,
-            measures: args.measures,
-        });
+pub fn run(mut args: ReportArgs) -> anyhow::Result<ExitCode> {
+    if let Some(file) = args.page.html.take() {
+        return export::run(page(args, file));
     }
-    let table = args.table();
+    let table = args.table.table();
     args.samples.check(&args.measures.measure, table.measures)?;
-    let percent_of = args.measures.percent_of();
     let session = SessionReader::open(&args.input.folder()?)?;
-    let (order, min_percent) = (args.order(), args.min_percent());
-    let side_by_side = args.is_side_by_side();
-    let all_events = side_by_side || table.needs(TableNeed::AllEvents);
-    // Debug information is read only for views that show it.
-    let read = (
-        table.needs(TableNeed::Inlined),
-        table.needs(TableNeed::Lines),
-    );
-    let layer = args.samples.layer.map(Layer::from);
-    let symbol = args.samples.symbol.clone();
-    let options = Options {
-        sampled_frames: table.needs(TableNeed::SampledFrames),
-        ..selection::options(args.event, args.samples, args.names, read)
-    };
-    let profile = Profile::from_session(&session, &options)?;
+    let profile = Profile::from_session(&session, &options(&args))?;
     let format = OutputFormat::from(args.format);
     // Only people use a terminal. A pipe gets the complete output.
     let terminal = (format == OutputFormat::Text)
         .then(pager::columns)
         .flatten();
-    let view = View {
-        event: None,
-        table,
-        side_by_side,
-        layer,
-        symbol,
-        limit: args.limit,
-        order,
-        min_percent,
-        measures: args.measures.measure,
-        percent_of,
-        text: TextLimits {
-            missing: terminal.filter(|_| !args.all_rows).map(|_| MISSING),
-            ..pager::limits(terminal, args.wide, args.all_rows, min_percent)
-        },
+    let text = rendered(&profile, &view(&args, terminal), format)?;
+    pager::print(terminal, &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the arguments of the export of a page with all views.
+fn page(args: ReportArgs, output: PathBuf) -> ExportArgs {
+    ExportArgs {
+        input: args.input,
+        format: ExportFormat::named("html"),
+        output,
+        event: args.event,
+        samples: args.samples,
+        names: args.names,
+        no_lines: false,
+        source_path: args.page.source_path,
+        no_code: false,
+        measures: args.measures,
+    }
+}
+
+/// Returns the options for what the table needs. Debug information is read only for views that show it.
+fn options(args: &ReportArgs) -> Options {
+    let table = args.table.table();
+    let detail = FrameDetail {
+        inlined: table.needs(TableNeed::Inlined),
+        lines: table.needs(TableNeed::Lines),
     };
-    let mut text = Vec::new();
+    Options {
+        sampled_frames: table.needs(TableNeed::SampledFrames),
+        ..selection::options(args.event.clone(), &args.samples, &args.names, detail)
+    }
+}
+
+/// Returns the view of the first event.
+fn view(args: &ReportArgs, terminal: Option<usize>) -> View {
+    let min_percent = args.min_percent();
+    View {
+        event: None,
+        table: args.table.table(),
+        side_by_side: args.table.is_side_by_side(),
+        code: args.samples.code(),
+        limit: args.rows.limit,
+        order: args.table.order(),
+        min_percent,
+        measures: args.measures.measure.clone(),
+        percent_of: args.measures.percent_of(),
+        text: TextLimits {
+            missing: terminal.filter(|_| !args.text.all_rows).map(|_| MISSING),
+            ..pager::limits(terminal, args.text.wide, args.text.all_rows, min_percent)
+        },
+    }
+}
+
+/// Returns the view of each event as text, or as JSON or CSV that of the first one.
+fn rendered(profile: &Profile, view: &View, format: OutputFormat) -> anyhow::Result<Vec<u8>> {
+    let all_events = view.side_by_side || view.table.needs(TableNeed::AllEvents);
     let shown = match format {
         OutputFormat::Text if !all_events => profile.events.len(),
         // All events are in one table. JSON and CSV are for programs: one document per event.
         OutputFormat::Text | OutputFormat::Json | OutputFormat::Csv => 1,
     };
+    let mut text = Vec::new();
     for event in profile.events.iter().take(shown) {
         if !text.is_empty() {
             text.extend(b"\n");
@@ -82,8 +98,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
             event: Some(event.event),
             ..view.clone()
         };
-        render(&profile, &view, format, &mut text)?;
+        render(profile, &view, format, &mut text)?;
     }
-    pager::print(terminal, &text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(text)
 }

@@ -171,7 +171,7 @@ pub fn contexts(folder: &Path) -> Result<Vec<u8>> {
             to: Tid::new(to),
         })?;
     }
-    contexts.add_trace((pid, None), TraceCompression::Plain, b"calls")?;
+    contexts.add_trace(pid, None, TraceCompression::Plain, b"calls")?;
     contexts.add_process(Pid::new(11), "HotSpot 17")?;
     contexts.end_process(pid, None)?;
     contexts.end_process(Pid::new(11), Some("it was killed"))?;

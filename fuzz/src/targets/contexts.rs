@@ -133,7 +133,7 @@ fn write(
     }
     for trace in contexts.traces() {
         let bytes = session.read_trace(trace)?;
-        copy.add_trace((trace.pid, trace.tid), trace.compression, &bytes)?;
+        copy.add_trace(trace.pid, trace.tid, trace.compression, &bytes)?;
     }
     for process in contexts.processes() {
         copy.end_process(process.pid, process.incomplete.as_deref())?;

@@ -182,7 +182,8 @@ impl ContextWriter {
     /// The part is too large, or cannot be added: see [`ContextWriter`].
     pub fn add_trace(
         &mut self,
-        (pid, tid): (Pid, Option<Tid>),
+        pid: Pid,
+        tid: Option<Tid>,
         compression: TraceCompression,
         bytes: &[u8],
     ) -> Result<()> {

@@ -15,20 +15,31 @@ const NEW: &str = "kept.new";
 /// The most characters of a kept file's name.
 const MAX_NAME: usize = 64;
 
+/// A session's folder of symbols.
+#[derive(Debug, Clone, Copy)]
+pub struct SymbolFolder<'p> {
+    /// The path that leads to it.
+    pub path: &'p Path,
+    /// The path that errors name.
+    pub shown: &'p Path,
+}
+
 /// Keeps what `write` writes as `ID/NAME` in a folder of symbols. The id is the SHA-1 of the content. Returns the path relative to the
 /// session, and the bytes that the file takes: 0 if it was already there.
 ///
-/// `symbols` is the path that leads to the folder, `shown` the path that errors name.
+/// # Errors
+///
+/// The file cannot be written.
 pub fn keep<E: From<Error>>(
-    (symbols, shown): (&Path, &Path),
+    symbols: SymbolFolder<'_>,
     original: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<(String, u64), E> {
     let failed = |action| {
-        let path = shown.join(NEW);
+        let path = symbols.shown.join(NEW);
         move |error| E::from(Error::io(action, path)(error))
     };
-    let new = symbols.join(NEW);
+    let new = symbols.path.join(NEW);
     remove(&new).map_err(failed("remove"))?;
     let file = OpenOptions::new()
         .write(true)
@@ -46,7 +57,7 @@ pub fn keep<E: From<Error>>(
         .map(|()| (content.digest.digest().to_string(), content.size));
     let placed = written.and_then(|(id, size)| {
         let name = plain_name(original);
-        let is_new = place(&new, &symbols.join(&id), &name).map_err(failed("name"))?;
+        let is_new = place(&new, &symbols.path.join(&id), &name).map_err(failed("name"))?;
         let size = if is_new { size } else { 0 };
         Ok((format!("{SYMBOLS}/{id}/{name}"), size))
     });
@@ -134,7 +145,11 @@ mod tests {
             out.write_all(text.as_bytes())
                 .map_err(Error::io("write", "x"))
         };
-        keep((symbols, symbols), Path::new(original), write).unwrap()
+        keep(both(symbols), Path::new(original), write).unwrap()
+    }
+
+    fn both(path: &Path) -> SymbolFolder<'_> {
+        SymbolFolder { path, shown: path }
     }
 
     #[test]
@@ -162,7 +177,7 @@ mod tests {
             Err(Error::io("read", "x")(io::Error::other("gone")))
         };
         let symbols = folder.path();
-        let refused: Result<_, Error> = keep((symbols, symbols), Path::new("/x"), write);
+        let refused: Result<_, Error> = keep(both(symbols), Path::new("/x"), write);
         assert!(refused.is_err());
         assert_eq!(std::fs::read_dir(symbols).unwrap().count(), 0);
     }

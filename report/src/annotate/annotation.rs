@@ -5,7 +5,7 @@ use std::{ops::Range, path::PathBuf, sync::Arc};
 use varid_model::Layer;
 
 use crate::{
-    name_pattern::NamePattern,
+    code_filter::CodeFilter,
     scope::percent,
     shares::SampleShare,
     view::PercentOf,
@@ -20,10 +20,8 @@ pub struct AnnotateRequest {
     pub method: Option<String>,
     /// Only methods in images whose name contains this.
     pub image: Option<String>,
-    /// Only methods of this layer.
-    pub layer: Option<Layer>,
-    /// Only methods with a matching name.
-    pub symbol: Option<NamePattern>,
+    /// Only these methods.
+    pub code: CodeFilter,
     /// The event. None selects the profile's first event.
     pub event: Option<EventId>,
     /// The value that percentages refer to.
@@ -109,10 +107,9 @@ pub struct AnnotatedMethod {
     pub addresses: Option<Range<u64>>,
     /// The kind of its instructions. None if they are not shown.
     pub code: Option<&'static str>,
-    /// Samples in its instructions, including those of functions inlined into it.
-    pub own: SampleWeight,
-    /// Samples with the method in their stack.
-    pub total: SampleWeight,
+    /// Own: samples in its instructions, including those of functions inlined into it. Total: samples with the method in
+    /// their stack.
+    pub share: SampleShare,
     /// The part of its samples with an approximate instruction.
     pub approximate: SampleWeight,
 }
@@ -196,7 +193,7 @@ impl Annotation {
     /// Returns the percentage of a weight in the method's own samples.
     pub(super) fn of_method(&self, weight: SampleWeight) -> f64 {
         let value = |weight| self.percent_of.value(weight);
-        percent(value(weight), value(self.method.own))
+        percent(value(weight), value(self.method.share.own))
     }
 
     /// All lines.

@@ -8,7 +8,7 @@ use super::{
     code::{self, Code},
     code_file::CodeFile,
     lines::Lines,
-    sources::Sources,
+    sources::{NameKind, Sources},
     window,
 };
 use crate::{
@@ -60,14 +60,7 @@ impl<'s, 'p> Annotator<'s, 'p> {
         }
         let mut method = choose::described(scope, id, share);
         let mut notes = Vec::new();
-        let file = match &self.file {
-            Some((_, Ok(file))) => Some(file),
-            Some((_, Err(why))) => {
-                notes.push(why.clone());
-                None
-            }
-            None => None,
-        };
+        let file = self.opened(&mut notes);
         if let (Some(_), Some(symbol)) = (file, symbol.filter(|symbol| symbol.inlined)) {
             notes.push(format!(
                 "{} was compiled into its callers: its instructions are in theirs, which 'varid report --callgraph --symbol NAME' lists",
@@ -90,10 +83,13 @@ impl<'s, 'p> Annotator<'s, 'p> {
         }
         method.code = code.kind();
         method.approximate = lines.approximate();
-        let is_managed = file.is_some_and(|opened| opened.file.kind != ImageKind::Elf);
+        let names = match file.is_some_and(|opened| opened.file.kind != ImageKind::Elf) {
+            true => NameKind::Package,
+            false => NameKind::Path,
+        };
         let files = match is_run_time {
             true => Vec::new(),
-            false => lines.finish((&self.sources, is_managed), &mut notes),
+            false => lines.finish(&self.sources, names, &mut notes),
         };
         let mut annotation = Annotation {
             method,
@@ -108,6 +104,12 @@ impl<'s, 'p> Annotator<'s, 'p> {
         };
         window::select(&mut annotation, request);
         Ok(annotation)
+    }
+
+    /// Returns the open file, or adds a note on why it could not be opened.
+    fn opened(&self, notes: &mut Vec<String>) -> Option<&CodeFile<'p>> {
+        let (_, file) = self.file.as_ref()?;
+        file.as_ref().map_err(|why| notes.push(why.clone())).ok()
     }
 
     /// Opens the file of a symbol's image, unless it is already open.

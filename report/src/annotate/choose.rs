@@ -78,13 +78,20 @@ fn one_method(scope: &Scope, meant: &[Found]) -> Option<(SymbolId, SampleShare)>
     Some((hottest.0, share))
 }
 
-/// Returns the methods with at least these own or total percentages, sorted by descending own share. Kernel functions
-/// are skipped, because there is no file with their code.
-pub fn hottest(scope: &Scope, (own, total): (f64, f64)) -> Vec<(SymbolId, SampleShare)> {
+/// The percentages of hot methods: one of them suffices.
+#[derive(Debug, Clone, Copy)]
+pub struct LeastPercent {
+    pub own: f64,
+    pub total: f64,
+}
+
+/// Returns the methods with at least these percentages, sorted by descending own share. Kernel functions are skipped,
+/// because there is no file with their code.
+pub fn hottest(scope: &Scope, least: LeastPercent) -> Vec<(SymbolId, SampleShare)> {
     let mut found = selected(scope, &AnnotateRequest::default());
     found.retain(|(_, symbol, share)| {
-        let takes =
-            scope.sample_percent(share.own) >= own || scope.sample_percent(share.total) >= total;
+        let takes = scope.sample_percent(share.own) >= least.own
+            || scope.sample_percent(share.total) >= least.total;
         symbol.layer != Layer::Kernel && takes
     });
     found.sort_by_key(|(id, _, share)| {
@@ -108,10 +115,8 @@ fn selected<'p>(scope: &Scope<'p>, request: &AnnotateRequest) -> Vec<Found<'p>> 
             let image = frames.image(symbol.image);
             image.is_some_and(|image| image.name.contains(wanted))
         });
-        let layer = request.layer.is_none_or(|layer| layer == symbol.layer);
-        let name = request.symbol.as_ref();
-        let name = name.is_none_or(|pattern| crate::stack_filter::has_name(symbol, pattern));
-        symbol.marker.is_none() && image && layer && name
+        let code = request.code.selects(symbol);
+        symbol.marker.is_none() && image && code
     };
     let mut found: Vec<Found> = shares
         .into_iter()
@@ -238,8 +243,7 @@ pub fn described(scope: &Scope, id: SymbolId, share: SampleShare) -> AnnotatedMe
         inlined: symbol.is_some_and(|symbol| symbol.inlined),
         addresses: start.map(|symbol| symbol.start..symbol.start),
         code: None,
-        own: share.own,
-        total: share.total,
+        share,
         approximate: SampleWeight::default(),
     }
 }

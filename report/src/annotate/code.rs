@@ -17,7 +17,7 @@ use super::{
     annotation::AnnotateRequest, code_file::CodeFile, instruction::CodeInstruction, machine,
 };
 use crate::{
-    naming::{ImageFile, OpenImage, in_archive},
+    naming::{ImageFile, OpenImage, RecordedPath},
     profile::Profile,
 };
 
@@ -164,10 +164,14 @@ fn machine_code(image: &OpenImage, file: &ImageFile, range: Range<u64>) -> Resul
     if range.is_empty() {
         return Err("it is not known where the function ends".to_owned());
     }
-    let (path, entry) = in_archive(Path::new(image.path()));
-    let code = MachineCode::read(path, entry, &file.build_id, range.clone()).map_err(|error| {
-        format!("{error}; --symbols DIR with the recorded file, not its debug information alone")
-    })?;
+    let path = RecordedPath::of(Path::new(image.path()));
+    let code = MachineCode::read(path.file, path.library, &file.build_id, range.clone()).map_err(
+        |error| {
+            format!(
+                "{error}; --symbols DIR with the recorded file, not its debug information alone"
+            )
+        },
+    )?;
     let (instructions, kind) = machine::disassemble(&code, MOST);
     let instructions = instructions.into_iter().map(|found| {
         let mut text = found.text;

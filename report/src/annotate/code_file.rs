@@ -33,8 +33,8 @@ impl<'p> CodeFile<'p> {
     /// A folder or file of the options cannot be read.
     pub fn open(profile: &'p Profile, symbol: &ProfileSymbol) -> Result<Result<Self, String>> {
         let image = profile.frames.image(symbol.image);
-        let file = usize::try_from(symbol.image.0).ok();
-        let file = file.and_then(|index| profile.files.get(index)?.as_ref());
+        let file = profile.files.get(symbol.image.index());
+        let file = file.and_then(Option::as_ref);
         let (Some(image), Some(state)) = (image, file) else {
             return Ok(Err(match symbol.layer {
                 Layer::Kernel => {
@@ -47,8 +47,8 @@ impl<'p> CodeFile<'p> {
                 }
             }));
         };
-        let names = (&profile.options.names, &profile.recording.manifest);
-        let opened = OpenImage::new(names, image, &state.file)?;
+        let (names, manifest) = (&profile.options.names, &profile.recording.manifest);
+        let opened = OpenImage::new(names, manifest, image, &state.file)?;
         Ok(match opened {
             Ok(image) => Ok(Self {
                 image,

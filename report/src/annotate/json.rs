@@ -52,7 +52,7 @@ pub fn write_annotation_json(annotation: &Annotation, out: &mut dyn Write) -> io
 
 /// The JSON object of an annotation.
 pub fn annotation_json(annotation: &Annotation) -> impl Serialize {
-    let (own, total) = (annotation.method.own, annotation.method.total);
+    let (own, total) = (annotation.method.share.own, annotation.method.share.total);
     let described = method(&annotation.method)
         .with(percentages(annotation, own))
         .with(totals(annotation, total))
@@ -95,8 +95,8 @@ pub fn write_candidates_json(candidates: &Candidates, out: &mut dyn Write) -> io
 
 fn candidate(found: &Candidate) -> Object<'_> {
     method(&found.method).with([
-        ("self", found.method.own.samples().into()),
-        ("total", found.method.total.samples().into()),
+        ("self", found.method.share.own.samples().into()),
+        ("total", found.method.share.total.samples().into()),
         ("self_percent", Value::Percent(found.own_percent)),
         ("total_percent", Value::Percent(found.total_percent)),
     ])

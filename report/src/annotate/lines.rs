@@ -15,7 +15,7 @@ use super::{
     sources::{NameKind, Source, Sources},
 };
 use crate::{
-    frames::{ImageId, SymbolId},
+    frames::SymbolId,
     naming::{NamedFunction, OpenImage},
     sampled_addresses::SampledAddress,
     scope::Scope,
@@ -29,6 +29,16 @@ const MOST_ADDRESSES: u64 = 1 << 17;
 /// A line of a file. None if there is no line.
 type LineKey = Option<(Arc<str>, u32)>;
 
+/// Identifies a line of a function that was inlined into the method.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct InlinedKey {
+    /// The line of the method.
+    at: LineKey,
+    function: String,
+    /// The line of the function.
+    line: LineKey,
+}
+
 /// The lines of a method.
 #[derive(Debug)]
 pub struct Lines<'s, 'p> {
@@ -38,8 +48,8 @@ pub struct Lines<'s, 'p> {
     files: Vec<Arc<str>>,
     lines: HashMap<LineKey, AnnotatedLine>,
     approximate: SampleWeight,
-    /// Samples of inlined functions: by line in the method, function and line in the function.
-    inlined: HashMap<(LineKey, String, LineKey), SampleWeight>,
+    /// Samples of inlined functions.
+    inlined: HashMap<InlinedKey, SampleWeight>,
 }
 
 impl<'s, 'p> Lines<'s, 'p> {
@@ -65,10 +75,9 @@ impl<'s, 'p> Lines<'s, 'p> {
                 *key_of = Some(*keys.entry(key).or_insert(next));
             }
         }
-        let shares = scope.weights.by_frame(|frame| {
-            let index = usize::try_from(frame.0).ok()?;
-            key_of.get(index).copied().flatten()
-        });
+        let shares = scope
+            .weights
+            .by_frame(|frame| key_of.get(frame.index()).copied().flatten());
         let mut keys: Vec<(LineKey, usize)> = keys.into_iter().collect();
         keys.sort();
         for (key, number) in keys {
@@ -116,8 +125,8 @@ impl<'s, 'p> Lines<'s, 'p> {
                 }
             }
         }
-        for sampled in self.sampled(image, &range) {
-            self.add_samples(image, sampled);
+        for (address, sampled) in self.sampled(image, &range) {
+            self.add_samples(image, address, sampled);
         }
     }
 
@@ -133,8 +142,8 @@ impl<'s, 'p> Lines<'s, 'p> {
     /// Returns the sampled addresses in a range.
     fn sampled(&self, image: &OpenImage<'_>, range: &Range<u64>) -> Vec<(u64, SampledAddress)> {
         let symbol = self.scope.profile.frames.symbol(self.symbol);
-        let id = symbol.map_or(ImageId(u32::MAX), |symbol| symbol.image);
-        let of_image = |sampled: &&SampledAddress| sampled.image == id;
+        let id = symbol.map(|symbol| symbol.image);
+        let of_image = |sampled: &&SampledAddress| Some(sampled.image) == id;
         let addresses = self.scope.event.addresses.iter().filter(of_image);
         addresses
             .filter_map(|sampled| Some((image.address(sampled.offset)?, *sampled)))
@@ -143,7 +152,7 @@ impl<'s, 'p> Lines<'s, 'p> {
     }
 
     /// Adds the samples of an address.
-    fn add_samples(&mut self, image: &OpenImage<'_>, (address, sampled): (u64, SampledAddress)) {
+    fn add_samples(&mut self, image: &OpenImage<'_>, address: u64, sampled: SampledAddress) {
         let Some(functions) = self.own_functions(image, address) else {
             return;
         };
@@ -154,7 +163,11 @@ impl<'s, 'p> Lines<'s, 'p> {
         if let [innermost, _, ..] = &functions[..]
             && !share.own.is_zero()
         {
-            let key = (key.clone(), innermost.name.clone(), line_of(innermost));
+            let key = InlinedKey {
+                at: key.clone(),
+                function: innermost.name.clone(),
+                line: line_of(innermost),
+            };
             self.inlined.entry(key).or_default().add(share.own);
         }
         self.approximate.add(approximate);
@@ -194,65 +207,21 @@ impl<'s, 'p> Lines<'s, 'p> {
     /// Returns all lines by file, with their text.
     pub fn finish(
         mut self,
-        (sources, is_managed): (&Sources, bool),
+        sources: &Sources,
+        kind: NameKind,
         notes: &mut Vec<String>,
     ) -> Vec<AnnotatedFile> {
         let mut texts = Texts {
             sources,
-            kind: match is_managed {
-                true => NameKind::Package,
-                false => NameKind::Path,
-            },
+            kind,
             found: HashMap::new(),
         };
-        let mut inlined: Vec<_> = std::mem::take(&mut self.inlined).into_iter().collect();
-        inlined.sort_by(
-            |((_, one, one_line), weight), ((_, other, other_line), other_weight)| {
-                let most = other_weight.samples().cmp(&weight.samples());
-                most.then_with(|| (one, one_line).cmp(&(other, other_line)))
-            },
-        );
-        for ((key, function, line), own) in inlined {
-            let source = line
-                .as_ref()
-                .and_then(|(file, line)| texts.of(file)?.text.line(*line));
-            self.line(key).inlined.push(InlinedLine {
-                function,
-                line,
-                source,
-                own,
-            });
-        }
-        // Files of which only sampled lines are known.
-        let mut others: Vec<_> = self.lines.keys().flatten().map(|(file, _)| file).collect();
-        others.sort();
-        for file in others {
-            if !self.files.contains(file) {
-                self.files.push(Arc::clone(file));
-            }
-        }
-        let mut by_file: HashMap<Option<Arc<str>>, BTreeMap<Option<u32>, AnnotatedLine>> =
-            HashMap::new();
-        for (key, line) in self.lines {
-            let file = key.map(|(file, _)| file);
-            by_file.entry(file).or_default().insert(line.number, line);
-        }
-        let mut files = Vec::new();
-        for name in self.files.into_iter().map(Some).chain([None]) {
-            let Some(lines) = by_file.remove(&name) else {
-                continue;
-            };
-            let found = name.as_ref().and_then(|name| texts.of(name));
-            let text = found.map(|found| &found.text);
-            files.push(AnnotatedFile {
-                found: found.map(|found| found.place.clone()),
-                lines: with_text(lines, text),
-                name,
-            });
-        }
+        self.add_inlined(&mut texts);
+        self.add_sampled_files();
         let symbol = self.scope.profile.frames.symbol(self.symbol);
         // The note on the kernel is elsewhere.
         let is_kernel = symbol.is_some_and(|symbol| symbol.layer == Layer::Kernel);
+        let files = self.into_files(&mut texts);
         if files.iter().all(|file| file.name.is_none()) && !is_kernel {
             notes.push(
                 "no lines: there is no line table of it; compile it with debug information (-g; for R8 -keepattributes SourceFile,LineNumberTable), or give the file with it by --symbols DIR"
@@ -261,6 +230,59 @@ impl<'s, 'p> Lines<'s, 'p> {
         }
         texts.notes(notes);
         files
+    }
+
+    /// Adds the lines of inlined functions to the lines of the method, those with the most samples first.
+    fn add_inlined(&mut self, texts: &mut Texts<'_>) {
+        let mut inlined: Vec<_> = std::mem::take(&mut self.inlined).into_iter().collect();
+        inlined.sort_by(|(one, weight), (other, other_weight)| {
+            let most = other_weight.samples().cmp(&weight.samples());
+            most.then_with(|| one.function.cmp(&other.function))
+                .then_with(|| one.line.cmp(&other.line))
+        });
+        for (key, own) in inlined {
+            let line = key.line.as_ref();
+            let source = line.and_then(|(file, line)| texts.of(file)?.text.line(*line));
+            self.line(key.at).inlined.push(InlinedLine {
+                function: key.function,
+                line: key.line,
+                source,
+                own,
+            });
+        }
+    }
+
+    /// Adds files of which only sampled lines are known.
+    fn add_sampled_files(&mut self) {
+        let mut others: Vec<_> = self.lines.keys().flatten().map(|(file, _)| file).collect();
+        others.sort();
+        for file in others {
+            if !self.files.contains(file) {
+                self.files.push(Arc::clone(file));
+            }
+        }
+    }
+
+    /// Returns the files in display order. The instructions without a line are in the last one.
+    fn into_files(self, texts: &mut Texts<'_>) -> Vec<AnnotatedFile> {
+        let mut by_file: HashMap<Option<Arc<str>>, BTreeMap<Option<u32>, AnnotatedLine>> =
+            HashMap::new();
+        for (key, line) in self.lines {
+            let file = key.map(|(file, _)| file);
+            by_file.entry(file).or_default().insert(line.number, line);
+        }
+        let names = self.files.into_iter().map(Some).chain([None]);
+        let file = |name: Option<Arc<str>>| {
+            let lines = by_file.remove(&name)?;
+            let found = name.as_ref().and_then(|name| texts.of(name));
+            let text = found.map(|found| &found.text);
+            Some(AnnotatedFile {
+                found: found.map(|found| found.place.clone()),
+                lines: with_text(lines, text),
+                name,
+            })
+        };
+        names.filter_map(file).collect()
     }
 }
 

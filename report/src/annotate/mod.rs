@@ -38,7 +38,7 @@ pub use annotation::{
     AnnotatedMethod, Annotation, AnnotationText, Candidate, Candidates, InlinedLine,
 };
 pub(crate) use annotator::Annotator;
-pub(crate) use choose::hottest;
+pub(crate) use choose::{LeastPercent, hottest};
 pub(crate) use json::annotation_json;
 pub use json::{write_annotation_json, write_candidates_json};
 pub use text::{write_annotation_text, write_candidates};
@@ -56,8 +56,7 @@ use crate::{error::Result, profile::Profile, scope::Scope, view::View};
 pub fn annotate(profile: &Profile, request: &AnnotateRequest) -> Result<Annotated> {
     let view = View {
         event: request.event,
-        layer: request.layer,
-        symbol: request.symbol.clone(),
+        code: request.code.clone(),
         percent_of: request.percent_of,
         ..View::default()
     };

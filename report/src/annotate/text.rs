@@ -66,12 +66,12 @@ fn head(annotation: &Annotation, out: &mut dyn Write) -> io::Result<()> {
     let percent = |weight| format!("{:.2} %", annotation.of_all(weight));
     let shares = format!(
         "{} of {} samples of {} are in it, {}; {} with what it called, {}{selected}",
-        method.own.samples(),
+        method.share.own.samples(),
         annotation.all.samples(),
         annotation.event,
-        percent(method.own),
-        method.total.samples(),
-        percent(method.total),
+        percent(method.share.own),
+        method.share.total.samples(),
+        percent(method.share.total),
     );
     writeln!(out, "{}", one_line(&shares))?;
     if let (Some(kind), Some(file)) = (method.code, &annotation.code_file) {
@@ -136,6 +136,13 @@ fn indent(rows: &[Row]) -> usize {
 fn unindented(source: &str, indent: usize) -> String {
     let blanks = source.chars().take_while(|one| *one == ' ').count();
     source.chars().skip(blanks.min(indent)).collect()
+}
+
+/// The widths of source and instructions side by side.
+#[derive(Debug, Clone, Copy)]
+struct PairWidths {
+    left: usize,
+    right: usize,
 }
 
 impl Layout<'_> {
@@ -210,7 +217,10 @@ impl Layout<'_> {
     /// Writes each line beside its instructions.
     fn write_side_by_side(&self, rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
         let left_width = self.columns.saturating_sub(3) / 2;
-        let right_width = self.columns.saturating_sub(3).saturating_sub(left_width);
+        let widths = PairWidths {
+            left: left_width,
+            right: self.columns.saturating_sub(3).saturating_sub(left_width),
+        };
         let title = self.title("source");
         let place = self.place;
         let kind = match self.annotation.method.code {
@@ -230,23 +240,24 @@ impl Layout<'_> {
                 // Functions inlined into a line are listed below it.
                 Row::Inlined(_) => left.push(row),
                 Row::File(_) | Row::Gap | Row::Line(_) => {
-                    self.write_pairs(&left, &right, (left_width, right_width), out)?;
+                    self.write_pairs(&left, &right, widths, out)?;
                     left.clear();
                     right.clear();
                     left.push(row);
                 }
             }
         }
-        self.write_pairs(&left, &right, (left_width, right_width), out)
+        self.write_pairs(&left, &right, widths, out)
     }
 
     fn write_pairs(
         &self,
         left: &[&Row],
         right: &[&Row],
-        (left_width, right_width): (usize, usize),
+        widths: PairWidths,
         out: &mut dyn Write,
     ) -> io::Result<()> {
+        let left_width = widths.left;
         for index in 0..left.len().max(right.len()) {
             let (text, heat) = left
                 .get(index)
@@ -264,7 +275,7 @@ impl Layout<'_> {
                 );
                 let heat = Heat::of(self.annotation, share.own);
                 line.push(' ');
-                line.push_str(&self.painted(&cut(&text, right_width), heat));
+                line.push_str(&self.painted(&cut(&text, widths.right), heat));
             }
             writeln!(out, "{line}")?;
         }
@@ -334,7 +345,7 @@ pub fn write_candidates(candidates: &Candidates, out: &mut dyn Write) -> io::Res
             "{:>7.2}  {:>7.2}  {:>7}  {:9}  {:20}  {address:>8}  {}",
             found.own_percent,
             found.total_percent,
-            method.own.samples(),
+            method.share.own.samples(),
             method.layer.name(),
             method.image,
             method.name

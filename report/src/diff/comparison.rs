@@ -5,7 +5,7 @@ use std::{cmp::Ordering, collections::BTreeSet};
 use super::{
     DiffView, Quantity,
     session::{RowKey, SessionShares},
-    statistics::{false_discovery_rates, two_means, two_proportions},
+    statistics::{Proportion, false_discovery_rates, two_means, two_proportions, two_rates},
     tables,
     tested_by::TestedBy,
     total::{Per, TotalChange, mean, total_change},
@@ -153,7 +153,7 @@ impl<'d> Comparison<'d> {
         let limits = &self.view.view;
         rows.retain(|row| row.a.percent.max(row.b.percent) >= limits.min_percent);
         if by != GroupBy::Layer || tables(limits).len() == 1 {
-            rows.truncate(limits.limit.unwrap_or(usize::MAX));
+            limits.truncate(&mut rows);
         }
         DiffTable {
             by,
@@ -213,13 +213,16 @@ impl<'d> Comparison<'d> {
         let [of_a, of_b] = self.sides;
         let (x, y) = (counted(of_a, a), counted(of_b, b));
         let by_sample = match (self.view.quantity, &self.per) {
-            (Quantity::Absolute, Ok(per)) => per.by_sample((x, of_a), (y, of_b)),
+            (Quantity::Absolute, Ok(per)) => two_rates(per.rate(x, of_a), per.rate(y, of_b)),
             _ => {
-                let all = |sessions: &[SessionShares]| {
+                let of = |part: u64, sessions: &[SessionShares]| {
                     let samples = sessions.iter().map(|session| session.count(session.all));
-                    samples.fold(0, u64::saturating_add)
+                    Proportion {
+                        part,
+                        all: samples.fold(0, u64::saturating_add),
+                    }
                 };
-                two_proportions((x, all(of_a)), (y, all(of_b)))
+                two_proportions(of(x, of_a), of(y, of_b))
             }
         };
         let quantity = self.view.quantity;

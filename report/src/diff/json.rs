@@ -14,17 +14,35 @@ use super::{
 use crate::{
     JSON_VERSION, JSON_VERSION_OF_MEASURES,
     columns::{Object, OutputFormat, rounded},
+    time_span::nanoseconds,
     view::{GroupBy, RowOrder},
 };
 
 #[derive(Serialize)]
 struct Document<'c> {
     version: u32,
+    #[serde(flatten)]
+    sessions: Sessions<'c>,
+    #[serde(flatten)]
+    values: Values<'c>,
+    #[serde(flatten)]
+    tables: Tables,
+    notes: Vec<String>,
+}
+
+/// The sessions of each side, and the samples that were selected.
+#[derive(Serialize)]
+struct Sessions<'c> {
     a: Vec<Session<'c>>,
     b: Vec<Session<'c>>,
     event: &'c str,
     #[serde(skip_serializing_if = "str::is_empty")]
     selected_by: &'c str,
+}
+
+/// The compared values, and their sums.
+#[derive(Serialize)]
+struct Values<'c> {
     compared: &'static str,
     by_leaf: bool,
     percent_of: &'static str,
@@ -34,6 +52,11 @@ struct Document<'c> {
     absolute: Option<Absolute>,
     #[serde(skip_serializing_if = "Option::is_none")]
     not_absolute: Option<&'c str>,
+}
+
+/// The test of the rows, and the rows.
+#[derive(Serialize)]
+struct Tables {
     tested_by: &'static str,
     level: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,7 +65,6 @@ struct Document<'c> {
     rows_tested: usize,
     rows: Vec<Object<'static>>,
     rows_hidden: usize,
-    notes: Vec<String>,
 }
 
 /// The named measure. The `samples` and `period_sum` of sessions, and the values of rows, are its values.
@@ -83,43 +105,60 @@ struct Absolute {
 
 /// Writes the comparison as one JSON object and a newline.
 pub fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
-    let sessions = |side: Side| {
-        let sessions = comparison.sides.get(side.index()).copied();
-        let sessions = sessions.unwrap_or_default().iter();
-        sessions.map(session).collect::<Vec<_>>()
-    };
-    let mut all = comparison.sides.iter().copied().flatten();
-    let (event, selected_by) = all
-        .next()
-        .map_or(("", ""), |session| (&session.event, &session.selection));
-    let objects =
-        |table: &DiffTable| table::sheet(comparison, table, OutputFormat::Json).into_objects();
-    let (first, last) = (comparison.tables.first(), comparison.tables.last());
-    let layers = first.filter(|_| comparison.tables.len() > 1);
-    let view = &comparison.view.view;
-    let measure = comparison.measure().map(|measure| DiffMeasure {
-        name: &measure.name,
-        unit: &measure.unit,
-        exact: measure.exact,
-    });
     let document = Document {
-        version: match measure {
+        version: match comparison.measure() {
             Some(_) => JSON_VERSION_OF_MEASURES,
             None => JSON_VERSION,
         },
-        a: sessions(Side::A),
-        b: sessions(Side::B),
-        event,
-        selected_by,
+        sessions: sessions(comparison),
+        values: values(comparison),
+        tables: tables(comparison),
+        notes: text::notes(comparison),
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+fn sessions<'c>(comparison: &'c Comparison) -> Sessions<'c> {
+    let of = |side: Side| {
+        let sessions = comparison.sides.get(side.index()).copied();
+        let sessions = sessions.unwrap_or_default().iter();
+        sessions.map(session).collect()
+    };
+    let first = comparison.sides.iter().copied().flatten().next();
+    Sessions {
+        a: of(Side::A),
+        b: of(Side::B),
+        event: first.map_or("", |session| &session.event),
+        selected_by: first.map_or("", |session| &session.recording.selection),
+    }
+}
+
+fn values<'c>(comparison: &'c Comparison) -> Values<'c> {
+    let view = &comparison.view.view;
+    Values {
         compared: match comparison.view.quantity {
             Quantity::Share => "shares",
             Quantity::Absolute => "absolute",
         },
         by_leaf: view.order != RowOrder::Total,
         percent_of: view.percent_of.name(),
-        measure,
+        measure: comparison.measure().map(|measure| DiffMeasure {
+            name: &measure.name,
+            unit: &measure.unit,
+            exact: measure.exact,
+        }),
         absolute: absolute(comparison),
         not_absolute: comparison.per.as_ref().err().map(String::as_str),
+    }
+}
+
+fn tables(comparison: &Comparison) -> Tables {
+    let objects =
+        |table: &DiffTable| table::sheet(comparison, table, OutputFormat::Json).into_objects();
+    let (first, last) = (comparison.tables.first(), comparison.tables.last());
+    let layers = first.filter(|_| comparison.tables.len() > 1);
+    Tables {
         tested_by: comparison.tested_by().name(),
         level: comparison.view.level,
         layers: layers.map(objects),
@@ -127,23 +166,20 @@ pub fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
         rows_tested: last.map_or(0, |table| table.tested),
         rows_hidden: last.map_or(0, |table| table.hidden),
         rows: last.map(objects).unwrap_or_default(),
-        notes: text::notes(comparison),
-    };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    writeln!(out)
+    }
 }
 
 fn session(session: &SessionShares) -> Session<'_> {
     Session {
-        session: session.folder.to_string_lossy().into_owned(),
-        target: &session.target,
-        start: &session.start,
-        duration_ns: u64::try_from(session.duration.as_nanos()).unwrap_or(u64::MAX),
+        session: session.recording.folder.to_string_lossy().into_owned(),
+        target: &session.recording.target,
+        start: &session.recording.start,
+        duration_ns: nanoseconds(session.recording.duration),
         samples: session.count(session.all),
         period_sum: session.amount(session.all),
-        unattributed: session.unattributed,
-        lost: session.lost,
-        throttled: session.throttled,
+        unattributed: session.missing.unattributed,
+        lost: session.missing.lost,
+        throttled: session.missing.throttled,
     }
 }
 

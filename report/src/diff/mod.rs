@@ -114,7 +114,7 @@ impl Diff {
         let before = self.sides.iter().flatten().next();
         if let Some(expected) = before.filter(|before| before.event != session.event) {
             return Err(Error::OtherEvent {
-                session: session.folder,
+                session: session.recording.folder,
                 found: session.event,
                 expected: expected.event.clone(),
             });

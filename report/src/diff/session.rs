@@ -65,33 +65,70 @@ pub fn file_name(image: &str) -> &str {
 /// A session of a comparison.
 #[derive(Debug, Clone)]
 pub struct SessionShares {
-    pub folder: PathBuf,
-    pub target: String,
-    pub machine: String,
-    pub start: String,
+    pub recording: DiffRecording,
     /// The event, or the named measure.
     pub event: String,
     /// The unit of absolute values.
     pub unit: String,
     pub measures: ShownMeasures,
-    pub selection: String,
-    /// The duration of the selected part of the recording.
-    pub duration: Duration,
-    /// Whether the session is the complete run of a command.
-    pub is_command: bool,
     /// Whether its samples are waits, whose number does not indicate their duration.
     pub is_wait_event: bool,
     /// The reason why the sums of its periods are unreliable. None if they are reliable.
     pub not_absolute: Option<String>,
-    pub unattributed: u64,
-    pub lost: u64,
-    pub throttled: u64,
+    /// Samples and records that are missing.
+    pub missing: MissingCounts,
     /// The weight of all samples.
     pub all: Weight,
     /// The weight of the samples in the view's layer and symbols.
     pub selected: Weight,
     /// By index of the table.
     pub tables: Vec<BTreeMap<RowKey, Weight>>,
+}
+
+/// The recording of a session.
+#[derive(Debug, Clone)]
+pub struct DiffRecording {
+    pub folder: PathBuf,
+    pub target: String,
+    pub machine: String,
+    pub start: String,
+    /// The options that select a part, as on the command line.
+    pub selection: String,
+    /// The duration of the selected part.
+    pub duration: Duration,
+    /// Whether it is the complete run of a command.
+    pub is_command: bool,
+}
+
+impl DiffRecording {
+    fn of(profile: &Profile) -> Self {
+        let recording = &profile.recording;
+        let manifest = &recording.manifest;
+        let time = profile.options.time;
+        Self {
+            folder: recording.session.clone(),
+            target: manifest.target.value.clone(),
+            machine: format!("{} {}", manifest.host.machine, manifest.host.kernel),
+            start: manifest.wall_start.clone(),
+            selection: profile.options.describe(),
+            duration: time.map_or(recording.duration, |span| {
+                span.length_in(recording.duration)
+            }),
+            // An imported recording does not show whether the command ended by itself or by Ctrl-C.
+            is_command: manifest.target.kind == TargetKind::Command && manifest.imported.is_none(),
+        }
+    }
+}
+
+/// What the values of a session do not have.
+#[derive(Debug, Clone, Copy)]
+pub struct MissingCounts {
+    /// Samples that are not attributed.
+    pub unattributed: u64,
+    /// Lost records.
+    pub lost: u64,
+    /// How often the kernel throttled the events.
+    pub throttled: u64,
 }
 
 impl SessionShares {
@@ -116,30 +153,22 @@ impl SessionShares {
             });
         }
         let selected = scope.selected_share();
-        let time = profile.options.time;
         let named = scope.measures.list.first();
         let named = named.filter(|_| !scope.measures.are_samples());
         let event = named.map_or(&scope.description.name, |measure| &measure.name);
         let unit = named.map_or(scope.unit(), |measure| measure.unit.as_str());
         Ok(Self {
-            folder: recording.session.clone(),
-            target: manifest.target.value.clone(),
-            machine: format!("{} {}", manifest.host.machine, manifest.host.kernel),
-            start: manifest.wall_start.clone(),
+            recording: DiffRecording::of(profile),
             event: event.clone(),
             unit: unit.to_owned(),
             measures: scope.measures.clone(),
-            selection: profile.options.describe(),
-            duration: time.map_or(recording.duration, |span| {
-                span.length_in(recording.duration)
-            }),
-            // An imported recording does not show whether the command ended by itself or by Ctrl-C.
-            is_command: manifest.target.kind == TargetKind::Command && manifest.imported.is_none(),
             is_wait_event: is_wait_event(scope.description),
             not_absolute: not_absolute(&scope, manifest),
-            unattributed: scope.event.unattributed_samples(),
-            lost: recording.lost,
-            throttled: manifest.counts.throttled,
+            missing: MissingCounts {
+                unattributed: scope.event.unattributed_samples(),
+                lost: recording.lost,
+                throttled: manifest.counts.throttled,
+            },
             all: scope.all,
             selected: taken(selected, view.order),
             tables: tables(view)

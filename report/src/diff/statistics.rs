@@ -8,9 +8,17 @@ use statrs::function::{beta::checked_beta_reg, factorial::ln_binomial};
 /// Tolerance of comparisons of probabilities, as a difference of logarithms: both values are rounded.
 const ROUNDING: f64 = 1e-7;
 
-/// Fisher's exact test of the hypothesis that x of n and y of m samples have the same probability.
-pub fn two_proportions((x, n): (u64, u64), (y, m): (u64, u64)) -> f64 {
-    let (x, y) = (x.min(n), y.min(m));
+/// Some of the samples of a side.
+#[derive(Debug, Clone, Copy)]
+pub struct Proportion {
+    pub part: u64,
+    pub all: u64,
+}
+
+/// Fisher's exact test of the hypothesis that two parts have the same probability.
+pub fn two_proportions(one: Proportion, other: Proportion) -> f64 {
+    let (n, m) = (one.all, other.all);
+    let (x, y) = (one.part.min(n), other.part.min(m));
     let (all, in_row) = (n.saturating_add(m), x.saturating_add(y));
     let ln_all = ln_binomial(all, in_row);
     let lowest = in_row.saturating_sub(m);
@@ -29,11 +37,18 @@ pub fn two_proportions((x, n): (u64, u64), (y, m): (u64, u64)) -> f64 {
     distribution.two_sided(x)
 }
 
-/// The conditional binomial test of the hypothesis that x events in an exposure and y events in another one have the
-/// same rate. Exposures are positive and finite.
-pub fn two_rates((x, exposure): (u64, f64), (y, other): (u64, f64)) -> f64 {
-    let all = x.saturating_add(y);
-    let part = exposure / (exposure + other);
+/// A number of events in an exposure, which is positive and finite.
+#[derive(Debug, Clone, Copy)]
+pub struct EventRate {
+    pub events: u64,
+    pub exposure: f64,
+}
+
+/// The conditional binomial test of the hypothesis that two rates are the same.
+pub fn two_rates(one: EventRate, other: EventRate) -> f64 {
+    let x = one.events;
+    let all = x.saturating_add(other.events);
+    let part = one.exposure / (one.exposure + other.exposure);
     let (ln_part, ln_rest) = (part.ln(), (-part).ln_1p());
     if !(ln_part.is_finite() && ln_rest.is_finite()) {
         return 1.0;
@@ -198,6 +213,14 @@ mod tests {
     }
 
     // These values are from tests/oracle/statistics_values.py.
+    fn proportion((part, all): (u64, u64)) -> Proportion {
+        Proportion { part, all }
+    }
+
+    fn rate((events, exposure): (u64, f64)) -> EventRate {
+        EventRate { events, exposure }
+    }
+
     #[test]
     fn two_proportions_are_as_likely_as_scipy_says() {
         for (one, other, expected) in [
@@ -215,7 +238,7 @@ mod tests {
             ((5, 1000000), (60, 1200000), 3.8911433019681656e-11),
             ((3000, 10000), (1000, 10000), 9.409593560658345e-284),
         ] {
-            let found = two_proportions(one, other);
+            let found = two_proportions(proportion(one), proportion(other));
             assert!(near(found, expected), "{one:?} {other:?}: {found}");
         }
     }
@@ -233,7 +256,7 @@ mod tests {
             ((1000000, 1.0), (1010000, 1.0), 1.7539685614366628e-12),
             ((500, 3.0), (2000, 3.0), 2.855087369006384e-211),
         ] {
-            let found = two_rates(one, other);
+            let found = two_rates(rate(one), rate(other));
             assert!(near(found, expected), "{one:?} {other:?}: {found}");
         }
     }
@@ -327,9 +350,9 @@ mod tests {
                     false => 0.0,
                 })
                 .collect();
-            let (found, expected) = (two_proportions((x, n), (y, m)), counted(&all, x as usize));
+            let (found, expected) = (two_proportions(proportion((x, n)), proportion((y, m))), counted(&all, x as usize));
             prop_assert!(near(found, expected), "{} {}", found, expected);
-            let swapped = two_proportions((y, m), (x, n));
+            let swapped = two_proportions(proportion((y, m)), proportion((x, n)));
             prop_assert!(near(found, swapped), "{} {}", found, swapped);
         }
 
@@ -341,7 +364,7 @@ mod tests {
             let all: Vec<f64> = (0..=k)
                 .map(|x| subsets(k, x) * part.powi(x as i32) * (1.0 - part).powi((k - x) as i32))
                 .collect();
-            let (found, expected) = (two_rates((x, one), (y, other)), counted(&all, x as usize));
+            let (found, expected) = (two_rates(rate((x, one)), rate((y, other))), counted(&all, x as usize));
             prop_assert!(near(found, expected), "{} {}", found, expected);
         }
 
@@ -373,9 +396,9 @@ mod tests {
         ) {
             // As many as the samples of several days.
             let count = |number: u32| u64::from(number >> 8);
-            let found = two_proportions((count(x), count(n)), (count(y), count(m)));
+            let found = two_proportions(proportion((count(x), count(n))), proportion((count(y), count(m))));
             prop_assert!((0.0..=1.0).contains(&found), "{}", found);
-            let found = two_rates((count(x), exposure), (count(y), 1.0));
+            let found = two_rates(rate((count(x), exposure)), rate((count(y), 1.0)));
             prop_assert!((0.0..=1.0).contains(&found), "{}", found);
         }
     }

@@ -72,13 +72,16 @@ fn side(side: Side, sessions: &[SessionShares]) -> Vec<String> {
     let unit = sessions
         .first()
         .map_or("", |session| session.measures.count_unit());
-    let unattributed = sum(|session| session.unattributed);
-    let lost = sum(|session| session.lost);
+    let unattributed = sum(|session| session.missing.unattributed);
+    let lost = sum(|session| session.missing.lost);
     let count = match sessions.len() {
         1 => "1 session".to_owned(),
         count => format!("{count} sessions"),
     };
-    let mut targets: Vec<_> = sessions.iter().map(|session| &session.target).collect();
+    let mut targets: Vec<_> = sessions
+        .iter()
+        .map(|session| &session.recording.target)
+        .collect();
     targets.dedup();
     let target = match targets.as_slice() {
         [target] if !target.is_empty() => format!(", of {target}"),
@@ -87,7 +90,7 @@ fn side(side: Side, sessions: &[SessionShares]) -> Vec<String> {
     let first = format!(
         "{name}: {count}, {samples} {unit}, {unattributed} unattributed, {lost} lost{target}"
     );
-    let folder = |session: &SessionShares| format!("   {}", session.folder.display());
+    let folder = |session: &SessionShares| format!("   {}", session.recording.folder.display());
     let folders = sessions.iter().map(folder);
     std::iter::once(first).chain(folders).collect()
 }
@@ -101,7 +104,7 @@ fn compared(comparison: &Comparison) -> String {
         RowOrder::Total => "anywhere in the stack",
         RowOrder::Own | RowOrder::Name => "leaf",
     };
-    let selected = match session.selection.as_str() {
+    let selected = match session.recording.selection.as_str() {
         "" => String::new(),
         selection => format!(", of samples that {selection} leaves"),
     };
@@ -195,7 +198,9 @@ fn level_text(level: f64) -> String {
 pub fn notes(comparison: &Comparison) -> Vec<String> {
     let sessions = || comparison.sides.iter().copied().flatten();
     let mut notes = Vec::new();
-    let mut machines: Vec<&str> = sessions().map(|session| session.machine.as_str()).collect();
+    let mut machines: Vec<&str> = sessions()
+        .map(|session| session.recording.machine.as_str())
+        .collect();
     machines.sort_unstable();
     machines.dedup();
     if machines.len() > 1 {
@@ -204,8 +209,11 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
             machines.join(", ")
         ));
     }
-    for session in sessions().filter(|session| session.throttled > 0) {
-        let (folder, throttled) = (session.folder.display(), session.throttled);
+    for session in sessions().filter(|session| session.missing.throttled > 0) {
+        let (folder, throttled) = (
+            session.recording.folder.display(),
+            session.missing.throttled,
+        );
         notes.push(format!("Note: {folder} was throttled {throttled} times"));
     }
     notes.extend(renamed_images(comparison).map(|renamed| format!("Note: {renamed}")));

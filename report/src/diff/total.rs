@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{
     session::SessionShares,
-    statistics::{real, two_means, two_rates},
+    statistics::{EventRate, real, two_means, two_rates},
     tested_by::TestedBy,
 };
 use crate::columns::probability_text;
@@ -86,12 +86,15 @@ impl Per {
         if let Some(reason) = reasons.next() {
             return Err(reason.clone());
         }
-        if sessions.clone().all(|session| session.is_command) {
+        if sessions.clone().all(|session| session.recording.is_command) {
             return Ok(Self::Run);
         }
-        let mut empty = sessions.filter(|session| session.duration.is_zero());
+        let mut empty = sessions.filter(|session| session.recording.duration.is_zero());
         match empty.next() {
-            Some(session) => Err(format!("{} has no duration", session.folder.display())),
+            Some(session) => Err(format!(
+                "{} has no duration",
+                session.recording.folder.display()
+            )),
             None => Ok(Self::Second),
         }
     }
@@ -107,7 +110,7 @@ impl Per {
     fn count(self, session: &SessionShares) -> f64 {
         match self {
             Self::Run => 1.0,
-            Self::Second => session.duration.as_secs_f64(),
+            Self::Second => session.recording.duration.as_secs_f64(),
         }
     }
 
@@ -116,20 +119,16 @@ impl Per {
         real(period) / 1e6 / self.count(session)
     }
 
-    /// Returns the p-value by sample, where a sample stands for its session's mean period.
-    pub fn by_sample(
-        self,
-        (x, a): (u64, &[SessionShares]),
-        (y, b): (u64, &[SessionShares]),
-    ) -> f64 {
-        let exposure = |sessions: &[SessionShares]| {
-            let of_session = |session: &SessionShares| {
-                self.count(session) * real(session.count(session.all))
-                    / real(session.amount(session.all))
-            };
-            sessions.iter().map(of_session).sum::<f64>()
+    /// Returns the rate of events in the references of sessions, where a sample stands for its session's mean period.
+    pub fn rate(self, events: u64, sessions: &[SessionShares]) -> EventRate {
+        let of_session = |session: &SessionShares| {
+            self.count(session) * real(session.count(session.all))
+                / real(session.amount(session.all))
         };
-        two_rates((x, exposure(a)), (y, exposure(b)))
+        EventRate {
+            events,
+            exposure: sessions.iter().map(of_session).sum(),
+        }
     }
 }
 
@@ -147,7 +146,7 @@ pub fn total_change([a, b]: [&[SessionShares]; 2], per: Per) -> TotalChange {
     };
     let (of_a, of_b) = (values(a), values(b));
     let (x, y) = (samples(a), samples(b));
-    let by_sample = per.by_sample((x, a), (y, b));
+    let by_sample = two_rates(per.rate(x, a), per.rate(y, b));
     let by_session = two_means(&of_a, &of_b);
     let total = |samples, values: &[f64]| Total {
         samples,

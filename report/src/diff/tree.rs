@@ -6,7 +6,8 @@ use varid_model::Layer;
 
 use super::{Side, session::file_name};
 use crate::{
-    measures::ShownMeasures, profile::Profile, scope::percent, shares::StackWeights, stacks::NONE,
+    index::index_types, measures::ShownMeasures, profile::Profile, scope::percent,
+    shares::StackWeights,
 };
 
 /// The identity of a symbol across sessions.
@@ -21,19 +22,31 @@ pub struct TreeSymbol {
 #[derive(Debug, Clone, Default)]
 pub struct DiffTree {
     symbols: Vec<TreeSymbol>,
-    symbol_ids: HashMap<TreeSymbol, u32>,
+    symbol_ids: HashMap<TreeSymbol, TreeSymbolId>,
     /// By node. Parents precede their children.
     nodes: Vec<Node>,
-    /// By parent index, or [`NONE`], and symbol index.
-    node_ids: HashMap<(u32, u32), u32>,
+    node_ids: HashMap<Context, DiffNodeId>,
     /// By [`Side`]: the number of sessions.
     sessions: [f64; 2],
 }
 
+index_types! {
+    /// Index of a symbol in a [`DiffTree`].
+    TreeSymbolId;
+    /// Index of a node in a [`DiffTree`].
+    DiffNodeId;
+}
+
+/// A symbol with all its callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Context {
+    callers: Option<DiffNodeId>,
+    symbol: TreeSymbolId,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Node {
-    parent: u32,
-    symbol: u32,
+    context: Context,
     /// By [`Side`]: the sum over the sessions of the percentage of samples with this context.
     totals: [f64; 2],
 }
@@ -57,7 +70,7 @@ impl DiffTree {
         if let Some(sessions) = self.sessions.get_mut(side.index()) {
             *sessions += 1.0;
         }
-        let mut nodes = vec![NONE; profile.stacks.len()];
+        let mut nodes = vec![None; profile.stacks.len()];
         for stack in profile.stacks.ids() {
             let total = measures.value(weights.share(stack).total);
             let frame = profile.stacks.frame(stack);
@@ -73,14 +86,12 @@ impl DiffTree {
                 image: image.map_or("", |image| file_name(&image.name)).to_owned(),
             });
             let parent = profile.stacks.parent(stack);
-            let parent = parent.and_then(|parent| nodes.get(parent.index()).copied());
-            let node = self.node(parent.unwrap_or(NONE), symbol);
+            let callers = parent.and_then(|parent| nodes.get(parent.index()).copied().flatten());
+            let node = self.node(Context { callers, symbol });
             if let Some(of_stack) = nodes.get_mut(stack.index()) {
-                *of_stack = node;
+                *of_stack = Some(node);
             }
-            let totals = usize::try_from(node)
-                .ok()
-                .and_then(|node| self.nodes.get_mut(node));
+            let totals = self.nodes.get_mut(node.index());
             if let Some(sum) = totals.and_then(|node| node.totals.get_mut(side.index())) {
                 *sum += percent(total, all);
             }
@@ -90,27 +101,28 @@ impl DiffTree {
     /// Returns the contexts that have at least this percentage on either side. Callers precede callees, and siblings
     /// are sorted by name.
     pub fn drawn(&self, min_percent: f64) -> Vec<DrawnNode<'_>> {
-        let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-        for (node, number) in self.nodes.iter().zip(0u32..) {
+        let mut children: HashMap<Option<DiffNodeId>, Vec<DiffNodeId>> = HashMap::new();
+        for (id, node) in (0..).map(DiffNodeId).zip(&self.nodes) {
             if self
                 .totals(node)
                 .into_iter()
                 .any(|total| total >= min_percent)
             {
-                children.entry(node.parent).or_default().push(number);
+                let siblings = children.entry(node.context.callers);
+                siblings.or_default().push(id);
             }
         }
-        let node = |number: u32| self.nodes.get(usize::try_from(number).ok()?);
-        let symbol = |node: &Node| self.symbols.get(usize::try_from(node.symbol).ok()?);
+        let node = |id: DiffNodeId| self.nodes.get(id.index());
+        let symbol = |node: &Node| self.symbols.get(node.context.symbol.index());
         for siblings in children.values_mut() {
-            siblings.sort_by_key(|number| std::cmp::Reverse(node(*number).and_then(symbol)));
+            siblings.sort_by_key(|id| std::cmp::Reverse(node(*id).and_then(symbol)));
         }
         let mut drawn = Vec::new();
-        let roots = children.remove(&NONE).unwrap_or_default();
-        let mut waiting: Vec<(u32, usize)> = roots.into_iter().map(|root| (root, 0)).collect();
-        while let Some((number, depth)) = waiting.pop() {
-            let Some((node, symbol)) = node(number).and_then(|node| Some((node, symbol(node)?)))
-            else {
+        let roots = children.remove(&None).unwrap_or_default();
+        let mut waiting: Vec<(DiffNodeId, usize)> =
+            roots.into_iter().map(|root| (root, 0)).collect();
+        while let Some((id, depth)) = waiting.pop() {
+            let Some((node, symbol)) = node(id).and_then(|node| Some((node, symbol(node)?))) else {
                 continue;
             };
             let totals = self.totals(node);
@@ -119,7 +131,7 @@ impl DiffTree {
                 symbol,
                 totals,
             });
-            let below = children.remove(&number).unwrap_or_default();
+            let below = children.remove(&Some(id)).unwrap_or_default();
             waiting.extend(
                 below
                     .into_iter()
@@ -136,21 +148,20 @@ impl DiffTree {
         [a / of_a.max(1.0), b / of_b.max(1.0)]
     }
 
-    fn symbol(&mut self, symbol: TreeSymbol) -> u32 {
-        let next = u32::try_from(self.symbols.len()).unwrap_or(NONE);
+    fn symbol(&mut self, symbol: TreeSymbol) -> TreeSymbolId {
+        let next = TreeSymbolId::at(self.symbols.len());
         *self.symbol_ids.entry(symbol).or_insert_with_key(|symbol| {
             self.symbols.push(symbol.clone());
             next
         })
     }
 
-    fn node(&mut self, parent: u32, symbol: u32) -> u32 {
-        let next = u32::try_from(self.nodes.len()).unwrap_or(NONE);
+    fn node(&mut self, context: Context) -> DiffNodeId {
+        let next = DiffNodeId::at(self.nodes.len());
         let nodes = &mut self.nodes;
-        *self.node_ids.entry((parent, symbol)).or_insert_with(|| {
+        *self.node_ids.entry(context).or_insert_with(|| {
             nodes.push(Node {
-                parent,
-                symbol,
+                context,
                 totals: [0.0; 2],
             });
             next

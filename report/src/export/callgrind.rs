@@ -86,16 +86,16 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "ob=(0) ???\nfl=(0) ???\nfn=(0) {ALL}")?;
     for (symbol, weight) in roots {
-        written.call(symbol, (0, weight), out)?;
+        written.call(0, symbol, weight, out)?;
     }
     writeln!(out)?;
     for (symbol, costs) in costs(walk, &weights) {
-        written.position(("ob", "fl", "fn"), symbol, out)?;
+        written.position(&OWN, symbol, out)?;
         for (line, cost) in costs.own.into_iter().filter(|(_, cost)| *cost > 0) {
             writeln!(out, "{line} {cost}")?;
         }
         for ((line, callee), weight) in costs.calls {
-            written.call(callee, (line, weight), out)?;
+            written.call(line, callee, weight, out)?;
         }
         writeln!(out)?;
     }
@@ -128,15 +128,37 @@ fn costs(walk: &Walk, weights: &StackWeights) -> BTreeMap<SymbolId, Costs> {
     functions
 }
 
+/// The keys of a position.
+struct PositionKeys {
+    object: &'static str,
+    file: &'static str,
+    function: &'static str,
+}
+
+/// The position of the following costs.
+const OWN: PositionKeys = PositionKeys {
+    object: "ob",
+    file: "fl",
+    function: "fn",
+};
+
+/// The position of a called function.
+const CALLED: PositionKeys = PositionKeys {
+    object: "cob",
+    file: "cfi",
+    function: "cfn",
+};
+
 impl Written<'_, '_> {
     /// Writes a call from a line of the current function.
     fn call(
         &mut self,
+        line: u32,
         callee: SymbolId,
-        (line, weight): (u32, Weight),
+        weight: Weight,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        self.position(("cob", "cfi", "cfn"), callee, out)?;
+        self.position(&CALLED, callee, out)?;
         writeln!(out, "calls={} 0", self.walk.measures.count(weight))?;
         writeln!(out, "{line} {}", self.walk.value(weight))
     }
@@ -144,10 +166,15 @@ impl Written<'_, '_> {
     /// Writes the object, file and function of the following lines.
     fn position(
         &mut self,
-        (object, file, function): (&str, &str, &str),
+        keys: &PositionKeys,
         id: SymbolId,
         out: &mut dyn Write,
     ) -> io::Result<()> {
+        let PositionKeys {
+            object,
+            file,
+            function,
+        } = keys;
         let symbol = self.walk.symbol(id);
         let image = symbol.map_or(ImageId(0), |symbol| symbol.image);
         let name = |is_new: bool, name: &str| {

@@ -215,7 +215,7 @@ impl Slices<'_, '_> {
 /// Returns the text of a symbol, or of a frame without a symbol.
 fn text(texts: &[SymbolText], symbol: Option<SymbolId>) -> Option<&SymbolText> {
     let place = match symbol {
-        Some(symbol) => usize::try_from(symbol.0).ok()?.checked_add(1)?,
+        Some(symbol) => symbol.index().checked_add(1)?,
         None => 0,
     };
     texts.get(place)

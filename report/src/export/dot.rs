@@ -9,7 +9,7 @@ use super::{Content, ExportFormat, FormatMeasures, palette::colours, walk::Walk}
 use crate::{
     frames::{FrameId, SymbolId},
     scope::percent,
-    shares::Share,
+    shares::{Share, StackWeights},
     weights::Weight,
 };
 
@@ -34,38 +34,75 @@ pub static FORMAT: ExportFormat = ExportFormat {
 
 /// Writes the graph. The font size represents a method's own share, and the width of an arrow the share of a call.
 fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
-    let (weights, all) = (walk.weights(), walk.all());
-    let share = |weight: Weight| percent(walk.value(weight), walk.value(all));
-    let symbol = |frame: FrameId| walk.frame(frame).map(|frame| frame.symbol);
-    let found = weights.by_frame(symbol);
+    let graph = Graph {
+        walk,
+        weights: walk.weights(),
+        all: walk.all(),
+    };
+    let found = graph.weights.by_frame(|frame| graph.symbol(frame));
     let found_all = found.len();
-    let nodes = nodes(found, share);
-    writeln!(out, "digraph {} {{", quoted(&walk.title()))?;
-    writeln!(
-        out,
-        "  graph [rankdir=TB, fontname=\"sans-serif\", labelloc=t, label={}];",
-        quoted(&format!(
-            "{}: {} {}, {} of {found_all} methods",
-            walk.title(),
-            walk.measures.count(all),
-            walk.measures.count_unit(),
-            nodes.len(),
-        ))
-    )?;
-    writeln!(
-        out,
-        "  node [shape=box, style=filled, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=9];"
-    )?;
+    let nodes = nodes(found, |weight| graph.percent(weight));
+    graph.write_head(nodes.len(), found_all, out)?;
     let mut ids = HashMap::new();
-    for (number, (id, node)) in nodes.iter().enumerate() {
+    for (number, (id, share)) in nodes.iter().enumerate() {
         ids.insert(*id, number);
-        let layer = walk.symbol_layer(Some(*id));
-        let (own, total) = (share(node.own), share(node.total));
+        graph.write_node(number, *id, *share, out)?;
+    }
+    graph.write_calls(&ids, out)?;
+    writeln!(out, "}}")
+}
+
+struct Graph<'w, 'p> {
+    walk: &'w Walk<'p>,
+    weights: StackWeights<'p>,
+    all: Weight,
+}
+
+impl Graph<'_, '_> {
+    fn percent(&self, weight: Weight) -> f64 {
+        percent(self.walk.value(weight), self.walk.value(self.all))
+    }
+
+    fn symbol(&self, frame: FrameId) -> Option<SymbolId> {
+        self.walk.frame(frame).map(|frame| frame.symbol)
+    }
+
+    /// Writes the start of the graph, with so many of `found_all` methods.
+    fn write_head(&self, shown: usize, found_all: usize, out: &mut dyn Write) -> io::Result<()> {
+        let walk = self.walk;
+        writeln!(out, "digraph {} {{", quoted(&walk.title()))?;
+        let label = format!(
+            "{}: {} {}, {shown} of {found_all} methods",
+            walk.title(),
+            walk.measures.count(self.all),
+            walk.measures.count_unit(),
+        );
+        writeln!(
+            out,
+            "  graph [rankdir=TB, fontname=\"sans-serif\", labelloc=t, label={}];",
+            quoted(&label)
+        )?;
+        writeln!(
+            out,
+            "  node [shape=box, style=filled, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=9];"
+        )
+    }
+
+    fn write_node(
+        &self,
+        number: usize,
+        id: SymbolId,
+        share: Share,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let walk = self.walk;
+        let layer = walk.symbol_layer(Some(id));
+        let (own, total) = (self.percent(share.own), self.percent(share.total));
         let label = format!(
             "{}\n{own:.2} % ({}) of {total:.2} % ({})",
-            walk.symbol_name(Some(*id)),
-            walk.value(node.own),
-            walk.value(node.total)
+            walk.symbol_name(Some(id)),
+            walk.value(share.own),
+            walk.value(share.total)
         );
         writeln!(
             out,
@@ -74,26 +111,34 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
             8.0 + own.sqrt() * 3.0,
             colours(layer).light,
             quoted(layer.name()),
-        )?;
+        )
     }
-    let calls = weights.by_call(symbol, symbol).into_iter();
-    let edge = |((caller, callee), weight)| {
-        let wide = share(weight) >= MIN_EDGE;
-        let ends = (*ids.get(&caller)?, *ids.get(&callee)?);
-        wide.then_some((ends, weight))
-    };
-    let mut edges: Vec<((usize, usize), Weight)> = calls.filter_map(edge).collect();
-    edges.sort_by_key(|(ends, _)| *ends);
-    for ((caller, callee), weight) in edges {
-        let percent = share(weight);
-        writeln!(
-            out,
-            "  n{caller} -> n{callee} [label=\"{percent:.2} %\", weight={:.0}, penwidth={:.2}];",
-            1.0 + percent,
-            0.5 + percent / 20.0,
-        )?;
+
+    /// Writes the calls between the nodes with these numbers.
+    fn write_calls(
+        &self,
+        numbers: &HashMap<SymbolId, usize>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let symbol = |frame| self.symbol(frame);
+        let calls = self.weights.by_call(symbol, symbol).into_iter();
+        let edge = |((caller, callee), weight)| {
+            let ends = (*numbers.get(&caller)?, *numbers.get(&callee)?);
+            Some((ends, self.percent(weight)))
+        };
+        let edges = calls.filter_map(edge);
+        let mut edges: Vec<_> = edges.filter(|(_, percent)| *percent >= MIN_EDGE).collect();
+        edges.sort_by_key(|(ends, _)| *ends);
+        for ((caller, callee), percent) in edges {
+            writeln!(
+                out,
+                "  n{caller} -> n{callee} [label=\"{percent:.2} %\", weight={:.0}, penwidth={:.2}];",
+                1.0 + percent,
+                0.5 + percent / 20.0,
+            )?;
+        }
+        Ok(())
     }
-    writeln!(out, "}}")
 }
 
 /// Returns the methods in the graph, sorted by descending total.

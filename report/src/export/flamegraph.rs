@@ -109,8 +109,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
 <svg id="frames" x="{BESIDE}" y="0" width="{}" height="{height}">"#,
         WIDTH - 2 * BESIDE,
     )?;
-    let whole = format!("all\n{counted}, 100.00 %");
-    picture.draw(out, ("all", "all", &whole), (0, picture.all), ABOVE)?;
+    picture.draw_whole(out, &counted)?;
     for frame in &frames {
         let row = frame.depth.saturating_add(1).saturating_mul(ROW);
         picture.draw_frame(out, frame, row.saturating_add(ABOVE))?;
@@ -119,6 +118,17 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
         out,
         "</svg>\n<script><![CDATA[\n{SCRIPT}]]></script>\n</svg>"
     )
+}
+
+/// A rectangle with a name.
+struct Rectangle<'r> {
+    class: &'r str,
+    name: &'r str,
+    title: &'r str,
+    /// Where it starts and how wide it is, of the value of all samples.
+    start: u64,
+    value: u64,
+    y: usize,
 }
 
 struct Picture<'w, 'p> {
@@ -176,6 +186,19 @@ impl Picture<'_, '_> {
         symbol.map_or("", |symbol| symbol.name.as_str())
     }
 
+    /// Draws the rectangle below all frames.
+    fn draw_whole(&self, out: &mut dyn Write, counted: &str) -> io::Result<()> {
+        let rectangle = Rectangle {
+            class: "all",
+            name: "all",
+            title: &format!("all\n{counted}, 100.00 %"),
+            start: 0,
+            value: self.all,
+            y: ABOVE,
+        };
+        self.draw(out, &rectangle)
+    }
+
     fn draw_frame(&self, out: &mut dyn Write, frame: &Frame, y: usize) -> io::Result<()> {
         let weight = frame.share.total;
         let value = self.walk.value(weight);
@@ -195,7 +218,15 @@ impl Picture<'_, '_> {
             "{name}\n{layer}: {count} {unit}, {:.2} %{period}",
             percent(value, self.all),
         );
-        self.draw(out, (layer, &name, &title), (frame.start, value), y)
+        let rectangle = Rectangle {
+            class: layer,
+            name: &name,
+            title: &title,
+            start: frame.start,
+            value,
+            y,
+        };
+        self.draw(out, &rectangle)
     }
 
     /// Formats the shorter forms of a name as attributes for the script, if there are any.
@@ -206,13 +237,15 @@ impl Picture<'_, '_> {
         forms.collect()
     }
 
-    fn draw(
-        &self,
-        out: &mut dyn Write,
-        (class, name, title): (&str, &str, &str),
-        (start, value): (u64, u64),
-        y: usize,
-    ) -> io::Result<()> {
+    fn draw(&self, out: &mut dyn Write, rectangle: &Rectangle) -> io::Result<()> {
+        let Rectangle {
+            class,
+            name,
+            title,
+            start,
+            value,
+            y,
+        } = *rectangle;
         let (x, width) = (percent(start, self.all), percent(value, self.all));
         #[allow(clippy::cast_precision_loss)] // of pixels
         let pixels = width / 100.0 * (WIDTH - 2 * BESIDE) as f64;

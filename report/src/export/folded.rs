@@ -37,10 +37,8 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
         stack.clear();
         stack.extend(walk.frames(leaf));
         for frame in stack.iter().rev() {
-            let symbol = walk
-                .frame(*frame)
-                .and_then(|frame| usize::try_from(frame.symbol.0).ok());
-            let name = symbol.and_then(|symbol| names.get(symbol));
+            let symbol = walk.frame(*frame).map(|frame| frame.symbol);
+            let name = symbol.and_then(|symbol| names.get(symbol.index()));
             line.push(';');
             line.push_str(name.map_or(UNKNOWN, String::as_str));
         }

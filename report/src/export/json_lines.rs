@@ -9,7 +9,7 @@ use super::{
     json::write as to_writer,
     walk::{Walk, plain},
 };
-use crate::{error::Result, frames::FrameId};
+use crate::{error::Result, frames::FrameId, time_span::nanoseconds};
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -79,7 +79,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
         unit: crate::unit::Unit::of(walk.description).name(),
         target: plain(&recording.manifest.target.value),
         start: plain(&recording.manifest.wall_start),
-        duration_ns: u64::try_from(recording.duration.as_nanos()).unwrap_or(u64::MAX),
+        duration_ns: nanoseconds(recording.duration),
         lost: recording.lost,
     };
     to_writer(out, &head)?;
@@ -93,11 +93,11 @@ fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
             continue;
         };
         for frame in walk.frames(sample.stack) {
-            if let Some(text @ None) = texts.get_mut(place(frame)) {
+            if let Some(text @ None) = texts.get_mut(frame.index()) {
                 *text = Some(frame_text(walk, frame)?);
             }
         }
-        let text = |frame| texts.get(place(frame)).and_then(Option::as_ref);
+        let text = |frame: FrameId| texts.get(frame.index()).and_then(Option::as_ref);
         let line = Sample {
             time_ns: walk.since_start(sample.time),
             pid: task.pid.get(),
@@ -121,10 +121,6 @@ fn write(walk: &Walk, out: &mut dyn Write) -> Result<()> {
         out.write_all(&written)?;
     }
     Ok(())
-}
-
-fn place(frame: FrameId) -> usize {
-    usize::try_from(frame.0).unwrap_or(usize::MAX)
 }
 
 fn frame_text(walk: &Walk, id: FrameId) -> std::io::Result<String> {

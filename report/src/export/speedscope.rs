@@ -98,8 +98,7 @@ fn symbols(walk: &Walk) -> Interner<Option<SymbolId>> {
 fn write_thread(walk: &Walk, thread: &Thread, symbols: &[u32], out: &mut dyn Write) -> Result<()> {
     let runs = runs(walk, &thread.samples);
     let number = |frame: FrameId| {
-        let place = usize::try_from(frame.0).ok();
-        let symbol = place.and_then(|place| symbols.get(place));
+        let symbol = symbols.get(frame.index());
         symbol.copied().unwrap_or_default()
     };
     let frames = |(stack, _): &(Option<StackId>, u64)| {

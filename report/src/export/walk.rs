@@ -15,6 +15,7 @@ use crate::{
     shares::StackWeights,
     stacks::StackId,
     tasks::Task,
+    time_span::nanoseconds,
     unit::Unit,
     weights::{EventId, ProfileCounter, Weight},
 };
@@ -206,8 +207,7 @@ impl<'p> Walk<'p> {
         let frames = &self.profile.frames;
         let mut files = vec![None; frames.symbols().len()];
         for frame in frames.frames() {
-            let place = usize::try_from(frame.symbol.0).ok();
-            let file = place.and_then(|place| files.get_mut(place));
+            let file = files.get_mut(frame.symbol.index());
             if let (Some(file @ None), Some(line)) = (file, &frame.line) {
                 *file = Some(line.file.as_ref());
             }
@@ -231,7 +231,7 @@ impl<'p> Walk<'p> {
     /// Converts a time to nanoseconds since the start of the recording.
     pub fn since_start(&self, time: MonotonicNs) -> u64 {
         let since = time.since(self.profile.recording.manifest.start_time_ns);
-        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+        nanoseconds(since)
     }
 
     /// The start of the recording in seconds since 1970. 0 if the manifest does not have it.
@@ -269,8 +269,7 @@ pub(crate) struct SourceFiles<'p>(Vec<Option<&'p str>>);
 impl<'p> SourceFiles<'p> {
     /// Returns the file of a symbol, if known.
     pub fn of(&self, symbol: SymbolId) -> Option<&'p str> {
-        let place = usize::try_from(symbol.0).ok()?;
-        *self.0.get(place)?
+        *self.0.get(symbol.index())?
     }
 }
 

@@ -83,10 +83,16 @@ impl<'p> Evidence<'p> {
             }
         }
         let name = |id: SymbolId| ways.name(profile, id);
+        let places = Places {
+            profile,
+            ways: &ways,
+            program,
+            grain,
+        };
         for ((leaf, caller), value) in sums {
             let place = match grain {
                 Grain::Caller => caller.and_then(|id| Some(Place::With(ways.first(id), name(id)?))),
-                Grain::Image | Grain::Function => place((profile, &ways), (program, grain), leaf),
+                Grain::Image | Grain::Function => places.of(leaf),
             };
             let Some(place) = place else {
                 evidence.unnamed = evidence.unnamed.saturating_add(value);
@@ -148,6 +154,36 @@ impl<'p> Evidence<'p> {
     }
 }
 
+/// Finds the places of samples.
+struct Places<'w, 'p> {
+    profile: &'p Profile,
+    ways: &'w Ways,
+    program: Program,
+    grain: Grain,
+}
+
+impl<'p> Places<'_, 'p> {
+    /// Returns the place of a sample with this leaf. None if unknown.
+    fn of(&self, leaf: SymbolId) -> Option<Place<'p>> {
+        let profile = self.profile;
+        let symbol = profile.frames.symbol(leaf)?;
+        let image = profile.frames.image(symbol.image)?;
+        if !is_code(image) {
+            return None;
+        }
+        Some(match symbol.layer {
+            Layer::Kernel => Place::Kernel,
+            _ if self.program.owns(profile, symbol) && symbol.named => {
+                Place::Own(self.ways.first(leaf), self.ways.name(profile, leaf)?)
+            }
+            layer if self.grain == Grain::Function && symbol.named => {
+                Place::Function(leaf, layer, &image.name, &symbol.name)
+            }
+            layer => Place::Image(layer, &image.name),
+        })
+    }
+}
+
 /// Returns true if a share leads another one by enough points and standard errors. The difference of two shares of one
 /// multinomial distribution has the variance (p + q - (p - q)²) / n.
 #[allow(clippy::cast_precision_loss)] // the square root has less
@@ -156,27 +192,4 @@ fn is_clear(share: f64, next: f64, samples: u64) -> bool {
     let variance = (p + q - (p - q).powi(2)) / samples as f64;
     let error = variance.max(0.0).sqrt() * 100.0;
     share - next >= MIN_LEAD && share - next >= STANDARD_ERRORS * error
-}
-
-/// Returns the place of a sample with this leaf. None if unknown.
-fn place<'p>(
-    (profile, ways): (&'p Profile, &Ways),
-    (program, grain): (Program, Grain),
-    leaf: SymbolId,
-) -> Option<Place<'p>> {
-    let symbol = profile.frames.symbol(leaf)?;
-    let image = profile.frames.image(symbol.image)?;
-    if !is_code(image) {
-        return None;
-    }
-    Some(match symbol.layer {
-        Layer::Kernel => Place::Kernel,
-        _ if program.owns(profile, symbol) && symbol.named => {
-            Place::Own(ways.first(leaf), ways.name(profile, leaf)?)
-        }
-        layer if grain == Grain::Function && symbol.named => {
-            Place::Function(leaf, layer, &image.name, &symbol.name)
-        }
-        layer => Place::Image(layer, &image.name),
-    })
 }

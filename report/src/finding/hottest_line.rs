@@ -23,13 +23,12 @@ pub fn hottest_line(scope: &Scope, id: SymbolId) -> Option<HottestLine> {
     let profile = scope.profile;
     let symbol = profile.frames.symbol(id)?;
     let image = profile.frames.image(symbol.image)?;
-    let state = usize::try_from(symbol.image.0).ok();
-    let state = state.and_then(|index| profile.files.get(index)?.as_ref())?;
+    let state = profile.files.get(symbol.image.index())?.as_ref()?;
     if state.file.kind != ImageKind::Elf || state.problem.is_some() {
         return None;
     }
-    let names = (&profile.options.names, &profile.recording.manifest);
-    let opened = OpenImage::of_this_machine(names, image, &state.file)
+    let (names, manifest) = (&profile.options.names, &profile.recording.manifest);
+    let opened = OpenImage::of_this_machine(names, manifest, image, &state.file)
         .ok()?
         .ok()?;
     let addresses = scope.event.addresses.iter();

@@ -82,10 +82,7 @@ impl Program {
         let owned: Vec<bool> = (profile.frames.symbols().iter())
             .map(|symbol| symbol.named && self.owns(profile, symbol))
             .collect();
-        let is_own = |id: &SymbolId| {
-            let place = usize::try_from(id.0).ok();
-            place.and_then(|place| owned.get(place)).copied() == Some(true)
-        };
+        let is_own = |id: &SymbolId| owned.get(id.index()).copied() == Some(true);
         let mut callers: Vec<Option<SymbolId>> = Vec::with_capacity(profile.stacks.len());
         // Parents precede their children.
         for stack in profile.stacks.ids() {

@@ -14,13 +14,13 @@ use varid_recording::{Records, SessionReader, SessionRecord};
 use crate::{
     callchains::SampleFrames,
     error::Result,
-    frames::{FrameId, SourceLine, SymbolId},
+    frames::{SourceLine, SymbolId},
     name_options::NameOptions,
     naming::Resolver,
-    tasks::TaskTracker,
+    tasks::{TaskTracker, ThreadKey},
 };
 use symbol_names::SymbolNames;
-use tables::EventTables;
+use tables::{EventTables, LiveFrame};
 pub use tally::{Amount, HALF_LIFE, LiveShare, LiveSpan};
 
 /// A session that may still be recorded, summed up by method, line, call and thread. It has no tables of samples or
@@ -37,7 +37,7 @@ pub struct LiveProfile {
     progress: Progress,
     /// The frames of the current sample.
     frames: SampleFrames,
-    stack: Vec<(FrameId, SymbolId)>,
+    stack: Vec<LiveFrame>,
 }
 
 /// The progress of reading a session.
@@ -276,15 +276,18 @@ impl LiveProfile {
         for frame in self.frames.of(&mut self.resolver, &sample.borrowed()) {
             if let Some((_, of)) = self.resolver.frame(*frame) {
                 let symbol = self.names.first(of.symbol, &self.resolver);
-                self.stack.push((*frame, symbol));
+                let frame = *frame;
+                self.stack.push(LiveFrame { frame, symbol });
             }
         }
-        let thread = (sample.pid, sample.tid);
+        let thread = ThreadKey {
+            pid: sample.pid,
+            tid: sample.tid,
+        };
         self.tasks.name(thread);
         let task = self.tasks.task(thread, sample.time);
         if let Some(event) = self.events.get_mut(sample.event) {
-            let measure = (sample.time, sample.period.get());
-            event.add(measure, task, &self.stack);
+            event.add(sample.time, sample.period, task, &self.stack);
         }
     }
 }

@@ -13,24 +13,33 @@ use crate::{
 /// Symbols grouped by name.
 #[derive(Debug, Default)]
 pub struct SymbolNames {
-    first: HashMap<(ImageId, String, bool), SymbolId>,
+    first: HashMap<NameKey, SymbolId>,
     /// By [`SymbolId`]: the first symbol with the same name, once known.
     known: Vec<Option<SymbolId>>,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct NameKey {
+    image: ImageId,
+    name: String,
+    inlined: bool,
 }
 
 impl SymbolNames {
     /// Returns the first symbol of the image with this symbol's name.
     pub fn first(&mut self, id: SymbolId, resolver: &Resolver) -> SymbolId {
-        let Ok(place) = usize::try_from(id.0) else {
-            return id;
-        };
+        let place = id.index();
         if let Some(Some(known)) = self.known.get(place) {
             return *known;
         }
         let Some(symbol) = resolver.symbol_by_id(id) else {
             return id;
         };
-        let name = (symbol.image, symbol.name.clone(), symbol.inlined);
+        let name = NameKey {
+            image: symbol.image,
+            name: symbol.name.clone(),
+            inlined: symbol.inlined,
+        };
         let first = *self.first.entry(name).or_insert(id);
         if self.known.len() <= place {
             self.known.resize(place.saturating_add(1), None);

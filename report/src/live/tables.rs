@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use varid_model::MonotonicNs;
+use varid_model::{MonotonicNs, Period};
 
 use super::tally::{Clock, Counted, LiveShare, LiveSpan, Tally, scale};
 use crate::{
@@ -12,6 +12,14 @@ use crate::{
 
 /// The most distinct calls that are counted, which limits memory. An app has some 10,000.
 const MAX_CALLS: usize = 1 << 20;
+
+/// A frame of a sample.
+#[derive(Debug, Clone, Copy)]
+pub struct LiveFrame {
+    pub frame: FrameId,
+    /// The first symbol with the name of the frame's symbol.
+    pub symbol: SymbolId,
+}
 
 /// The sums of an event's samples.
 #[derive(Debug, Default)]
@@ -28,13 +36,8 @@ pub struct EventTables {
 
 impl EventTables {
     /// Adds a sample with its frames and symbols, leaf first.
-    pub fn add(
-        &mut self,
-        (time, period): (MonotonicNs, u64),
-        task: TaskId,
-        stack: &[(FrameId, SymbolId)],
-    ) {
-        let (sample, factor) = self.clock.count(time, period);
+    pub fn add(&mut self, time: MonotonicNs, period: Period, task: TaskId, stack: &[LiveFrame]) {
+        let (sample, factor) = self.clock.count(time, period.get());
         if let Some(factor) = factor {
             let rows = [&mut self.symbols, &mut self.frames, &mut self.tasks];
             scale(rows.into_iter().flatten(), factor);
@@ -45,7 +48,7 @@ impl EventTables {
         if let Some(row) = at(&mut self.tasks, task.0) {
             add(row, sample);
         }
-        for (depth, (frame, symbol)) in stack.iter().enumerate() {
+        for (depth, LiveFrame { frame, symbol }) in stack.iter().enumerate() {
             let rows = [
                 at(&mut self.frames, frame.0),
                 at(&mut self.symbols, symbol.0),
@@ -57,8 +60,8 @@ impl EventTables {
                 }
             }
         }
-        for ((_, callee), (_, caller)) in stack.iter().zip(stack.iter().skip(1)) {
-            let call = (*callee, *caller);
+        for (callee, caller) in stack.iter().zip(stack.iter().skip(1)) {
+            let call = (callee.symbol, caller.symbol);
             if self.calls.len() < MAX_CALLS || self.calls.contains_key(&call) {
                 self.calls.entry(call).or_default().add_total(sample);
             }

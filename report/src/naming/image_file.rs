@@ -32,12 +32,13 @@ impl<'p> OpenImage<'p> {
     ///
     /// A folder or file of `names` cannot be read.
     pub fn new(
-        (names, manifest): (&NameOptions, &Manifest),
+        names: &NameOptions,
+        manifest: &Manifest,
         image: &'p ProfileImage,
         file: &'p ImageFile,
     ) -> Result<Result<Self, String>> {
         let files = RecordedFiles::new(names, manifest)?;
-        Self::open(files, names, (image, file))
+        Self::open(files, names, image, file)
     }
 
     /// Like [`new`](Self::new), but only uses debug information on this machine.
@@ -46,18 +47,20 @@ impl<'p> OpenImage<'p> {
     ///
     /// As for [`new`](Self::new).
     pub fn of_this_machine(
-        (names, manifest): (&NameOptions, &Manifest),
+        names: &NameOptions,
+        manifest: &Manifest,
         image: &'p ProfileImage,
         file: &'p ImageFile,
     ) -> Result<Result<Self, String>> {
         let files = RecordedFiles::new(names, manifest)?.of_this_machine();
-        Self::open(files, names, (image, file))
+        Self::open(files, names, image, file)
     }
 
     fn open(
         files: RecordedFiles,
         names: &NameOptions,
-        (image, file): (&'p ProfileImage, &'p ImageFile),
+        image: &'p ProfileImage,
+        file: &'p ImageFile,
     ) -> Result<Result<Self, String>> {
         let is_app =
             file.kind != varid_recording::ImageKind::Elf && image.layer == varid_model::Layer::App;

@@ -127,7 +127,7 @@ impl ImageTable {
         if (&now, &kept) != (&self.listed, &self.kept) {
             (self.listed, self.kept) = (now, kept);
             for ((path, build_id), id) in &self.ids {
-                let index = usize::try_from(id.0).unwrap_or(usize::MAX);
+                let index = id.index();
                 let image = self.images.get(index);
                 let Some(State::Unread(file) | State::Read(file, _)) = self.states.get(index)
                 else {
@@ -143,7 +143,7 @@ impl ImageTable {
             }
         }
         for (id, version) in &self.versions {
-            let index = usize::try_from(id.0).unwrap_or(usize::MAX);
+            let index = id.index();
             if let Some(State::Read(file, _)) = self.states.get(index)
                 && FileVersion::of(&file.path) != *version
             {
@@ -204,10 +204,7 @@ impl ImageTable {
 
     /// Returns the functions at an offset of an image's file, innermost first. None if there is no function.
     pub fn functions(&mut self, id: ImageId, offset: u64, detail: Detail) -> Vec<NamedFunction> {
-        let state = usize::try_from(id.0)
-            .ok()
-            .and_then(|index| self.states.get_mut(index));
-        let Some(state) = state else {
+        let Some(state) = self.states.get_mut(id.index()) else {
             return Vec::new();
         };
         if let State::Unread(file) = state {
@@ -219,8 +216,7 @@ impl ImageTable {
             let is_other = runtime.zip(source.as_ref().ok());
             let is_other =
                 is_other.is_some_and(|(runtime, source)| runtime.is_refuted_by(source.symbols()));
-            let image = usize::try_from(id.0).ok();
-            let image = image.and_then(|index| self.images.get_mut(index));
+            let image = self.images.get_mut(id.index());
             if let Some(image) = image.filter(|_| is_other) {
                 image.layer = Layer::Native;
             }
@@ -228,9 +224,7 @@ impl ImageTable {
         }
         match state {
             State::Read(file, Ok(source)) => {
-                let image = usize::try_from(id.0)
-                    .ok()
-                    .and_then(|index| self.images.get(index));
+                let image = self.images.get(id.index());
                 let image = image.map_or("", |image| &image.name);
                 let address = source.symbols().vaddr(offset);
                 let of = |address| functions(source, image, file.kind, address, detail);
@@ -242,14 +236,13 @@ impl ImageTable {
 
     /// Returns true if any instruction of the dex method at an offset has a line.
     pub fn has_lines(&self, id: ImageId, offset: u64) -> bool {
-        let index = usize::try_from(id.0).ok();
-        let state = index.and_then(|index| self.states.get(index));
+        let state = self.states.get(id.index());
         matches!(state, Some(State::Read(_, Ok(source))) if has_lines(source, offset))
     }
 
     /// Returns the kind of an image's file. None if it only has a name.
     pub fn kind(&self, id: ImageId) -> Option<ImageKind> {
-        match self.states.get(usize::try_from(id.0).ok()?)? {
+        match self.states.get(id.index())? {
             State::Unread(file) | State::Read(file, _) => Some(file.kind),
             State::Named => None,
         }
@@ -263,7 +256,7 @@ impl ImageTable {
 
     /// An image.
     pub fn get(&self, id: ImageId) -> Option<&ProfileImage> {
-        self.images.get(usize::try_from(id.0).ok()?)
+        self.images.get(id.index())
     }
 
     /// The files that have not been read.
@@ -308,7 +301,7 @@ impl ImageTable {
     }
 
     fn push(&mut self, image: ProfileImage, state: State) -> ImageId {
-        let id = ImageId(u32::try_from(self.images.len()).unwrap_or(u32::MAX));
+        let id = ImageId::at(self.images.len());
         if image.name.starts_with("libjvm.so") {
             self.hotspot = Hotspot::Possible;
         }

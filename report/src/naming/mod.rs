@@ -31,7 +31,7 @@ mod symbol_files;
 pub use address_spaces::SpaceState;
 pub use image_file::OpenImage;
 pub use images::{ImageFile, ImageFileState, NamedFunction};
-pub use recorded_files::{in_archive, inside};
+pub use recorded_files::{RecordedPath, inside};
 pub use resolver::{MARKERS, Resolver, UNNAMED_JIT};
 pub use runtimes::{Runtime, is_library};
 pub use symbol_files::each_symbol_file;

@@ -113,56 +113,20 @@ impl RecordedFiles {
         build_id: &[u8],
         kept: Option<&Path>,
     ) -> Result<ElfSource, String> {
-        // A library in an archive is also searched by its own name.
-        let name = recorded.file_name().unwrap_or_default();
-        let path_parts = in_archive(recorded);
-        let identified = self.identified.get(recorded.to_string_lossy().as_ref());
-        let (recorded, _) = path_parts;
-        let copy = match build_id {
-            [] => None,
-            id => self.debug.file_with(id).map(|path| Candidate {
-                path,
-                trust: Trust::None,
-            }),
-        };
-        let copy = copy.and_then(|copy| self.verified(&copy, path_parts, build_id).ok());
-        let inside = |root| inside(root, recorded);
-        let symfs = self
-            .symfs
-            .as_deref()
-            .and_then(inside)
-            .map(|path| Candidate {
-                path,
-                trust: Trust::UserGiven,
-            });
-        let same_path = Candidate {
-            path: recorded.to_owned(),
-            trust: if self.recorded_here && self.symfs.is_none() {
-                Trust::Place(identified.map_or(&[], Vec::as_slice))
-            } else {
-                Trust::None
-            },
-        };
+        let path = RecordedPath::of(recorded);
+        let identified = self.identified(recorded);
         // Prefer a copy that has more than debug information. The build-id does not distinguish them.
-        let below = recorded.strip_prefix("/").unwrap_or(recorded);
-        let by_name = self
-            .symbols
-            .iter()
-            .flat_map(|folder| [folder.join(below), folder.join(name)])
-            .map(|path| Candidate {
-                path,
-                trust: Trust::None,
-            });
+        let copy = self.copy(&path, build_id);
         let mut problem = String::new();
-        for candidate in symfs.into_iter().chain([same_path]).chain(by_name) {
-            match self.verified(&candidate, path_parts, build_id) {
+        for candidate in self.candidates(recorded, &path) {
+            match self.verified(&candidate, &path, build_id) {
                 Ok(source) => return Ok(better(source, copy)),
                 // An existing file that does not match is a better explanation than a missing one.
                 Err(why) if problem.is_empty() || candidate.path.exists() => problem = why,
                 Err(_) => {}
             }
         }
-        let is_one_file = identified.is_none_or(|files| files.len() < 2);
+        let is_one_file = identified.len() < 2;
         let kept = kept
             .filter(|_| is_one_file || !build_id.is_empty())
             .and_then(|path| self.open_own(path, build_id).ok());
@@ -172,13 +136,63 @@ impl RecordedFiles {
         }
     }
 
+    /// Returns the recorded files without a build-id that had this path.
+    fn identified(&self, recorded: &Path) -> &[RecordedFile] {
+        let files = self.identified.get(recorded.to_string_lossy().as_ref());
+        files.map_or(&[], Vec::as_slice)
+    }
+
+    /// Opens the file with this build-id among debug information.
+    fn copy(&self, recorded: &RecordedPath<'_>, build_id: &[u8]) -> Option<ElfSource> {
+        if build_id.is_empty() {
+            return None;
+        }
+        let copy = Candidate {
+            path: self.debug.file_with(build_id)?,
+            trust: Trust::None,
+        };
+        self.verified(&copy, recorded, build_id).ok()
+    }
+
+    /// Returns the places of a recorded file, in the order of preference. `path`: the parts of `recorded`.
+    fn candidates(&self, recorded: &Path, path: &RecordedPath<'_>) -> Vec<Candidate<'_>> {
+        let symfs = self.symfs.as_deref();
+        let symfs = symfs.and_then(|root| inside(root, path.file));
+        let symfs = symfs.map(|path| Candidate {
+            path,
+            trust: Trust::UserGiven,
+        });
+        let same_path = Candidate {
+            path: path.file.to_owned(),
+            trust: match self.recorded_here && self.symfs.is_none() {
+                true => Trust::Place(self.identified(recorded)),
+                false => Trust::None,
+            },
+        };
+        let below = path.file.strip_prefix("/").unwrap_or(path.file);
+        // A library in an archive is also searched by its own name.
+        let name = recorded.file_name().unwrap_or_default();
+        let by_name = self.symbols.iter();
+        let by_name = by_name.flat_map(|folder| [folder.join(below), folder.join(name)]);
+        let by_name = by_name.map(|path| Candidate {
+            path,
+            trust: Trust::None,
+        });
+        let all = symfs.into_iter().chain([same_path]);
+        all.chain(by_name).collect()
+    }
+
     /// Opens a file of the session.
     pub fn open_own(&self, path: &Path, build_id: &[u8]) -> Result<ElfSource, String> {
         let own = Candidate {
             path: path.to_owned(),
             trust: Trust::UserGiven,
         };
-        self.verified(&own, (path, None), build_id)
+        let recorded = RecordedPath {
+            file: path,
+            library: None,
+        };
+        self.verified(&own, &recorded, build_id)
     }
 
     /// Returns the reason why a file has no debug information, if there are details.
@@ -195,12 +209,12 @@ impl RecordedFiles {
     fn verified(
         &self,
         candidate: &Candidate<'_>,
-        (recorded, library): (&Path, Option<&str>),
+        recorded: &RecordedPath<'_>,
         build_id: &[u8],
     ) -> Result<ElfSource, String> {
         let path = &candidate.path;
         let file = fs::metadata(path).map_err(|error| {
-            if path == recorded {
+            if path == recorded.file {
                 error.to_string()
             } else {
                 format!("{}: {error}", path.display())
@@ -225,7 +239,7 @@ impl RecordedFiles {
                 path.display()
             ));
         }
-        let source = match library {
+        let source = match recorded.library {
             Some(library) => ElfSource::open_entry(path, library, &self.debug),
             None => ElfSource::open(path, &self.debug),
         }
@@ -253,14 +267,29 @@ impl RecordedFiles {
     }
 }
 
-/// Splits a recorded path into the file and, for a library in an archive (`base.apk!lib/x86_64/libx.so`), its name there.
-pub fn in_archive(recorded: &Path) -> (&Path, Option<&str>) {
-    let parts = recorded.to_str().and_then(|path| path.rsplit_once('!'));
-    match parts {
-        Some((archive, library)) if library.ends_with(".so") && !recorded.is_file() => {
-            (Path::new(archive), Some(library))
+/// The parts of a recorded path.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordedPath<'p> {
+    /// The file.
+    pub file: &'p Path,
+    /// The name of a library in that archive (`base.apk!lib/x86_64/libx.so`).
+    pub library: Option<&'p str>,
+}
+
+impl<'p> RecordedPath<'p> {
+    /// Splits a recorded path.
+    pub fn of(recorded: &'p Path) -> Self {
+        let parts = recorded.to_str().and_then(|path| path.rsplit_once('!'));
+        match parts {
+            Some((archive, library)) if library.ends_with(".so") && !recorded.is_file() => Self {
+                file: Path::new(archive),
+                library: Some(library),
+            },
+            _ => Self {
+                file: recorded,
+                library: None,
+            },
         }
-        _ => (recorded, None),
     }
 }
 

@@ -20,8 +20,8 @@ use crate::{
     error::Result,
     fast_hash::FastMap,
     frames::{
-        FrameId, FrameTable, FrameTableBuilder, ImageId, InlinedFrames, ProfileFrame, ProfileImage,
-        ProfileSymbol, SymbolId,
+        FrameId, FrameTable, FrameTableBuilder, ImageId, ImageOffset, InlinedFrames, ProfileFrame,
+        ProfileImage, ProfileSymbol, SymbolId,
     },
     name_options::{Detail, NameOptions},
 };
@@ -49,16 +49,20 @@ pub struct Resolver {
     kernel: KernelNames,
     detail: Detail,
     retracer: Option<Retracer>,
-    /// Whether a method has lines, by image and start.
-    have_lines: FastMap<(ImageId, u64), bool>,
+    /// Whether a method has lines, by its start.
+    have_lines: FastMap<ImageOffset, bool>,
     frames: FrameTableBuilder,
-    cache: AddressCache,
-    /// Cache of offsets in images.
-    by_offset: FastMap<(ImageId, u64), InlinedFrames>,
-    /// Cache of kernel addresses.
-    by_kernel_address: FastMap<Address, InlinedFrames>,
-    by_marker: FastMap<Address, InlinedFrames>,
+    known: KnownFrames,
     notes: BTreeSet<String>,
+}
+
+/// Caches of resolved addresses.
+#[derive(Debug)]
+struct KnownFrames {
+    user: AddressCache,
+    by_offset: FastMap<ImageOffset, InlinedFrames>,
+    kernel: FastMap<Address, InlinedFrames>,
+    markers: FastMap<Address, InlinedFrames>,
 }
 
 /// Cache of recent user addresses. The slot depends on the last bits of the address and of the address space, because
@@ -141,10 +145,12 @@ impl Resolver {
             retracer,
             have_lines: FastMap::default(),
             frames: FrameTableBuilder::default(),
-            cache: AddressCache::new(),
-            by_offset: FastMap::default(),
-            by_kernel_address: FastMap::default(),
-            by_marker: FastMap::default(),
+            known: KnownFrames {
+                user: AddressCache::new(),
+                by_offset: FastMap::default(),
+                kernel: FastMap::default(),
+                markers: FastMap::default(),
+            },
             notes: note.into_iter().collect(),
         })
     }
@@ -167,12 +173,12 @@ impl Resolver {
     pub fn refresh(&mut self, manifest: &Manifest) {
         let changed = self.images.refresh(manifest);
         if !changed.is_empty() {
-            self.by_offset
-                .retain(|(image, _), _| !changed.contains(image));
-            self.cache = AddressCache::new();
+            let by_offset = &mut self.known.by_offset;
+            by_offset.retain(|place, _| !changed.contains(&place.image));
+            self.known.user = AddressCache::new();
         }
         if self.kernel.refresh() {
-            self.by_kernel_address.clear();
+            self.known.kernel.clear();
         }
     }
 
@@ -208,23 +214,24 @@ impl Resolver {
 
     /// Returns the frames at a user address, innermost first. There are several if functions were inlined.
     pub fn user_frames(&mut self, pid: Pid, address: FrameAddress) -> &[FrameId] {
-        self.user_frames_in((pid, self.space_state(pid)), address)
+        self.user_frames_in(pid, self.space_state(pid), address)
     }
 
     /// Like [`Self::user_frames`], for a known state of the address space.
     pub fn user_frames_in(
         &mut self,
-        (pid, space): (Pid, SpaceState),
+        pid: Pid,
+        space: SpaceState,
         address: FrameAddress,
     ) -> &[FrameId] {
         let address = remap::lookup(address);
         let frames = match marker_at(address) {
             Some(marker) => self.marker(marker),
-            None => match self.cache.get(space, address) {
+            None => match self.known.user.get(space, address) {
                 Some(frames) => frames,
                 None => {
                     let frames = self.look_up(pid, address);
-                    self.cache.insert(CachedAddress {
+                    self.known.user.insert(CachedAddress {
                         space,
                         address,
                         frames,
@@ -285,13 +292,13 @@ impl Resolver {
     /// Returns the frames at a kernel address, like [`Resolver::user_frames`].
     pub fn kernel_frames(&mut self, address: FrameAddress) -> &[FrameId] {
         let address = address.lookup();
-        let frames = match self.by_kernel_address.get(&address) {
+        let frames = match self.known.kernel.get(&address) {
             Some(frames) => *frames,
             None => {
                 let (image, functions) = self.kernel.functions(address);
                 let image = self.images.intern_named(&image, Layer::Kernel);
-                let frames = self.intern_functions((image, CodeKind::File), functions);
-                self.by_kernel_address.insert(address, frames);
+                let frames = self.intern_functions(image, CodeKind::File, functions);
+                self.known.kernel.insert(address, frames);
                 frames
             }
         };
@@ -316,8 +323,12 @@ impl Resolver {
             let image = self.images.intern_named("[unknown]", Layer::Native);
             return self.intern_unnamed(image);
         };
-        let (image, offset) = (mapped.value.image, mapped.value.offset(address));
-        if let Some(frames) = self.by_offset.get(&(image, offset)) {
+        let place = ImageOffset {
+            image: mapped.value.image,
+            offset: mapped.value.offset(address),
+        };
+        let ImageOffset { image, offset } = place;
+        if let Some(frames) = self.known.by_offset.get(&place) {
             return *frames;
         }
         let functions = self.functions(image, offset);
@@ -326,7 +337,7 @@ impl Resolver {
                 true => CodeKind::RunTime,
                 false => CodeKind::File,
             };
-            self.intern_functions((image, made), functions)
+            self.intern_functions(image, made, functions)
         } else if self.images.is_own_memory(image) {
             let image = self.images.intern_named(UNNAMED_JIT, Layer::App);
             let symbol = self.symbol(image, UNNAMED_JIT.to_owned(), false);
@@ -334,7 +345,7 @@ impl Resolver {
         } else {
             self.intern_unnamed(image)
         };
-        self.by_offset.insert((image, offset), frames);
+        self.known.by_offset.insert(place, frames);
         frames
     }
 
@@ -354,7 +365,10 @@ impl Resolver {
         let found = recorded.into_iter().flat_map(|method| {
             let start = method.start;
             retracer.retrace(method, offset.saturating_sub(start), || {
-                let known = have_lines.entry((image, start));
+                let known = have_lines.entry(ImageOffset {
+                    image,
+                    offset: start,
+                });
                 *known.or_insert_with(|| images.has_lines(image, start))
             })
         });
@@ -366,7 +380,7 @@ impl Resolver {
 
     fn marker(&mut self, marker: Marker) -> InlinedFrames {
         let address = address_of(marker);
-        if let Some(frames) = self.by_marker.get(&address) {
+        if let Some(frames) = self.known.markers.get(&address) {
             return *frames;
         }
         let image = self.images.intern_named(MARKERS, layer_of(marker));
@@ -375,7 +389,7 @@ impl Resolver {
             ..self.symbol(image, marker.symbol().to_owned(), true)
         };
         let frames = self.intern_symbol(address.get(), symbol);
-        self.by_marker.insert(address, frames);
+        self.known.markers.insert(address, frames);
         frames
     }
 
@@ -404,7 +418,7 @@ impl Resolver {
             return (file, Layer::Native);
         };
         let (name, of_image) = (image.name.clone(), image.layer);
-        let layer = run_time_code::layer(function, (&name, of_image), self.images.hotspot());
+        let layer = run_time_code::layer(function, &name, of_image, self.images.hotspot());
         let image = match (of_image, layer) {
             // A method among native functions, in a recording that does not specify layers.
             (Layer::Native, Layer::App | Layer::Framework) => {
@@ -418,7 +432,8 @@ impl Resolver {
     /// Returns the frames of the functions at an address of an image.
     fn intern_functions(
         &mut self,
-        (file, kind): (ImageId, CodeKind),
+        file: ImageId,
+        kind: CodeKind,
         functions: Vec<NamedFunction>,
     ) -> InlinedFrames {
         let mut frames = Vec::with_capacity(functions.len());

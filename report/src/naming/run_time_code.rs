@@ -15,7 +15,7 @@ pub enum Hotspot {
 }
 
 /// Returns the layer of code with this name in an image with this name and layer.
-pub fn layer(name: &str, (image, layer): (&str, Layer), hotspot: Hotspot) -> Layer {
+pub fn layer(name: &str, image: &str, layer: Layer, hotspot: Hotspot) -> Layer {
     match layer {
         Layer::App => of_vm(name, hotspot)
             .or_else(|| java_method(name).map(of_java))
@@ -208,11 +208,11 @@ mod tests {
             ),
             ("mul", Layer::App),
         ] {
-            let found = layer(name, ("[jit]", Layer::App), Hotspot::Possible);
+            let found = layer(name, "[jit]", Layer::App, Hotspot::Possible);
             assert_eq!(found, expected, "{name}");
         }
         for name in ["Interpreter", "parse_stub", "readBlob"] {
-            let found = layer(name, ("[jit]", Layer::App), Hotspot::Absent);
+            let found = layer(name, "[jit]", Layer::App, Hotspot::Absent);
             assert_eq!(found, Layer::App, "{name}");
         }
     }
@@ -233,18 +233,20 @@ mod tests {
             ("JavaMain", Layer::Native),
             ("run (app.py:12)", Layer::Native),
         ] {
-            let found = layer(name, ("[native]", Layer::Native), Hotspot::Possible);
+            let found = layer(name, "[native]", Layer::Native, Hotspot::Possible);
             assert_eq!(found, expected, "{name}");
         }
         let of_kernel = layer(
             "java/lang/Thread.run",
-            ("[kernel]", Layer::Kernel),
+            "[kernel]",
+            Layer::Kernel,
             Hotspot::Possible,
         );
         assert_eq!(of_kernel, Layer::Kernel);
         let of_library = layer(
             "java/lang/Thread.run",
-            ("[heap]", Layer::Native),
+            "[heap]",
+            Layer::Native,
             Hotspot::Possible,
         );
         assert_eq!(of_library, Layer::Native);

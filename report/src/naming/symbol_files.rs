@@ -8,7 +8,7 @@ use varid_symbolizer::elf::{SymbolFile, SymbolFileLimits};
 
 use super::{
     images::{ImageFile, ImageTable},
-    recorded_files::{RecordedFiles, in_archive},
+    recorded_files::{RecordedFiles, RecordedPath},
 };
 use crate::{error::Result, name_options::NameOptions};
 
@@ -41,8 +41,8 @@ pub fn each_symbol_file(
         let is_elsewhere = file.kind == ImageKind::Elf && !file.in_session && file.kept.is_none();
         if is_elsewhere && file.path.is_absolute() && !is_own_memory(&file.path) {
             let symbols = file.open(&files).and_then(|source| {
-                let (path, entry) = in_archive(Path::new(source.path()));
-                SymbolFile::open(path, entry, limits).map_err(|error| error.to_string())
+                let path = RecordedPath::of(Path::new(source.path()));
+                SymbolFile::open(path.file, path.library, limits).map_err(|error| error.to_string())
             });
             each(file, symbols)?;
         }

@@ -17,6 +17,7 @@ use crate::{
     measures::Measure,
     missing_files::MissingFile,
     scope::Scope,
+    time_span::nanoseconds,
     views,
     weights::SampleWeight,
 };
@@ -26,11 +27,32 @@ struct Report<'p> {
     version: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     finding: Option<JsonFinding<'p>>,
+    #[serde(flatten)]
+    session: JsonSession<'p>,
+    #[serde(flatten)]
+    sampling: JsonSampling<'p>,
+    #[serde(flatten)]
+    samples: JsonSamples<'p>,
+    #[serde(flatten)]
+    losses: JsonLosses<'p>,
+    #[serde(flatten)]
+    tables: JsonTables<'p>,
+    missing: Vec<JsonMissing<'p>>,
+    notes: Vec<&'p String>,
+}
+
+#[derive(Serialize)]
+struct JsonSession<'p> {
     session: String,
     state: SessionState,
     target: &'p SessionTarget,
     start: &'p str,
     duration_ns: u64,
+}
+
+/// The shown event, all events if there are several, and the source of samples.
+#[derive(Serialize)]
+struct JsonSampling<'p> {
     event: &'p str,
     #[serde(flatten)]
     rate: Rate,
@@ -41,6 +63,11 @@ struct Report<'p> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     events: Vec<&'p str>,
     source: SampleSource,
+}
+
+/// The samples of the event.
+#[derive(Serialize)]
+struct JsonSamples<'p> {
     #[serde(skip_serializing_if = "String::is_empty")]
     selected_by: String,
     recorded: u64,
@@ -52,12 +79,21 @@ struct Report<'p> {
     period_sum: u64,
     attributed: u64,
     unattributed: &'p BTreeMap<&'static str, u64>,
+}
+
+/// What the session did not record.
+#[derive(Serialize)]
+struct JsonLosses<'p> {
     lost: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     malformed: Option<u64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     filtered: &'p BTreeMap<String, u64>,
     throttled: u64,
+}
+
+#[derive(Serialize)]
+struct JsonTables<'p> {
     percent_of: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     measures: Vec<JsonMeasure<'p>>,
@@ -67,8 +103,6 @@ struct Report<'p> {
     by: &'static str,
     rows: Vec<Object<'p>>,
     rows_hidden: usize,
-    missing: Vec<JsonMissing<'p>>,
-    notes: Vec<&'p String>,
 }
 
 /// A measure that the view names.
@@ -113,75 +147,101 @@ struct JsonMissing<'p> {
 
 /// Writes the view as one JSON object and a newline.
 pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
-    let recording = &scope.profile.recording;
-    let manifest = &recording.manifest;
-    let (mut images, mut rows, mut rows_hidden) = (None, Vec::new(), 0);
-    for sheet in views::sheets(scope, OutputFormat::Json) {
-        match sheet.role {
-            SheetRole::Images => images = Some(sheet.into_objects()),
-            SheetRole::Rows => {
-                rows_hidden = sheet.hidden;
-                rows = sheet.into_objects();
-            }
-            SheetRole::TextOnly => {}
-        }
-    }
-    let share = scope.description.multiplexed();
-    let several = manifest.events.len() > 1;
+    let missing = scope.event.missing.iter();
+    let notes = scope.profile.recording.notes.iter();
     let report = Report {
         version: match scope.measures.are_samples() {
             true => JSON_VERSION,
             false => JSON_VERSION_OF_MEASURES,
         },
         finding: Finding::of(scope).map(json_finding),
+        session: json_session(scope),
+        sampling: json_sampling(scope),
+        samples: json_samples(scope),
+        losses: json_losses(scope),
+        tables: json_tables(scope),
+        missing: missing
+            .map(|missing| json_missing(scope, missing))
+            .collect(),
+        notes: notes.chain(&scope.event.notes).collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &report)?;
+    writeln!(out)
+}
+
+fn json_session<'p>(scope: &Scope<'p>) -> JsonSession<'p> {
+    let recording = &scope.profile.recording;
+    let manifest = &recording.manifest;
+    JsonSession {
         session: recording.session.to_string_lossy().into_owned(),
         state: manifest.state,
         target: &manifest.target,
         start: &manifest.wall_start,
-        duration_ns: u64::try_from(recording.duration.as_nanos()).unwrap_or(u64::MAX),
+        duration_ns: nanoseconds(recording.duration),
+    }
+}
+
+fn json_sampling<'p>(scope: &Scope<'p>) -> JsonSampling<'p> {
+    let manifest = &scope.profile.recording.manifest;
+    let share = scope.description.multiplexed();
+    let several = manifest.events.len() > 1;
+    let events = manifest.events.iter().filter(|_| several);
+    JsonSampling {
         event: &scope.description.name,
         rate: scope.description.rate,
         running_percent: share.map(|share| rounded(share * 100.0)),
         period_estimate: share.and_then(|_| scope.description.estimate(scope.samples.period())),
-        events: manifest
-            .events
-            .iter()
-            .filter(|_| several)
-            .map(|event| event.name.as_str())
-            .collect(),
+        events: events.map(|event| event.name.as_str()).collect(),
         source: manifest.source,
+    }
+}
+
+fn json_samples<'p>(scope: &Scope<'p>) -> JsonSamples<'p> {
+    let (event, samples) = (scope.event, scope.samples.samples());
+    JsonSamples {
         selected_by: scope.profile.options.describe(),
-        recorded: scope.event.recorded,
-        excluded: &scope.event.excluded,
+        recorded: event.recorded,
+        excluded: &event.excluded,
         samples_elsewhere: scope.elsewhere().map(SampleWeight::samples),
-        samples: scope.samples.samples(),
+        samples,
         period_sum: scope.samples.period(),
-        attributed: scope
-            .samples
-            .samples()
-            .saturating_sub(scope.event.unattributed_samples()),
-        unattributed: &scope.event.unattributed,
+        attributed: samples.saturating_sub(event.unattributed_samples()),
+        unattributed: &event.unattributed,
+    }
+}
+
+fn json_losses<'p>(scope: &Scope<'p>) -> JsonLosses<'p> {
+    let recording = &scope.profile.recording;
+    let counts = &recording.manifest.counts;
+    JsonLosses {
         lost: recording.lost,
-        filtered: &manifest.counts.filtered,
-        malformed: Some(manifest.counts.malformed).filter(|count| *count > 0),
-        throttled: manifest.counts.throttled,
+        malformed: Some(counts.malformed).filter(|count| *count > 0),
+        filtered: &counts.filtered,
+        throttled: counts.throttled,
+    }
+}
+
+fn json_tables<'s>(scope: &'s Scope) -> JsonTables<'s> {
+    let mut tables = JsonTables {
         percent_of: scope.percent_of.name(),
         measures: measures(scope),
         layers: views::layers(scope, OutputFormat::Json).into_objects(),
-        images,
+        images: None,
         by: scope.view.table.rows,
-        rows,
-        rows_hidden,
-        missing: scope
-            .event
-            .missing
-            .iter()
-            .map(|missing| json_missing(scope, missing))
-            .collect(),
-        notes: recording.notes.iter().chain(&scope.event.notes).collect(),
+        rows: Vec::new(),
+        rows_hidden: 0,
     };
-    serde_json::to_writer_pretty(&mut *out, &report)?;
-    writeln!(out)
+    for sheet in views::sheets(scope, OutputFormat::Json) {
+        match sheet.role {
+            SheetRole::Images => tables.images = Some(sheet.into_objects()),
+            SheetRole::Rows => {
+                tables.rows_hidden = sheet.hidden;
+                tables.rows = sheet.into_objects();
+            }
+            SheetRole::TextOnly => {}
+        }
+    }
+    tables
 }
 
 /// The measures that the view names. Empty if it shows samples.

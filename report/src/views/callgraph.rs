@@ -392,6 +392,6 @@ fn neighbour_object<'p>(
                 Value::Percent(percent(scope.value(weight), scope.value(all))),
             ),
         ]),
-        MeasureColumns::Each => object.with([measured::of_neighbour(scope, (weight, all))]),
+        MeasureColumns::Each => object.with([measured::of_neighbour(scope, weight, all)]),
     }
 }

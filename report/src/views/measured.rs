@@ -72,7 +72,8 @@ fn object<'p, R: Measured>(scope: &Scope<'p>, row: &R) -> Value<'p> {
 /// The measures of a caller or callee in JSON: values and their percentages of the method's total.
 pub fn of_neighbour<'p>(
     scope: &Scope<'p>,
-    (weight, all): (Weight, Weight),
+    weight: Weight,
+    all: Weight,
 ) -> (&'static str, Value<'p>) {
     let object = |place| {
         Object::of([

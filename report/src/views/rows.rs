@@ -5,13 +5,13 @@ use std::{borrow::Cow, cmp::Ordering, collections::HashMap};
 use varid_model::{Layer, Pid, Tid};
 
 use crate::{
+    code_filter::has_name,
     frames::{ProfileImage, ProfileSymbol, SourceLine, SymbolId},
     name_pattern::NamePattern,
     naming::MARKERS,
     profile::Profile,
     scope::Scope,
     shares::Share,
-    stack_filter::has_name,
     tasks::Task,
     view::{GroupBy, RowOrder, View},
     weights::Weight,
@@ -175,9 +175,11 @@ pub struct Rows<'p> {
 pub fn selected<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
     let mut rows = all(scope, by, view);
     rows.retain(|row| {
-        view.layer
+        view.code
+            .layer
             .is_none_or(|layer| row.layer().is_none_or(|of_row| of_row == layer))
             && view
+                .code
                 .symbol
                 .as_ref()
                 .is_none_or(|pattern| row.matches(pattern))
@@ -211,7 +213,7 @@ pub fn rows<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Rows<'p> {
     });
     let found = rows.len();
     rows.retain(|row| scope.percent(row.share.total) >= view.min_percent);
-    rows.truncate(view.limit.unwrap_or(usize::MAX));
+    view.truncate(&mut rows);
     Rows {
         hidden: found.saturating_sub(rows.len()),
         shown: rows,
@@ -222,7 +224,7 @@ fn all<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
     let profile = scope.profile;
     let symbol_of = |frame| scope.symbol_of(frame);
     // A symbol pattern selects rows if the rows are symbols, otherwise leaves.
-    let selected = matches!(by, GroupBy::Layer | GroupBy::Image) && view.symbol.is_some();
+    let selected = matches!(by, GroupBy::Layer | GroupBy::Image) && view.code.symbol.is_some();
     let selected = selected.then(|| scope.selected_weights());
     let weights = selected.as_ref().unwrap_or(&scope.weights);
     match by {
@@ -325,8 +327,7 @@ fn by_task<'p>(scope: &Scope<'p>, subject: impl Fn(&'p Task) -> Subject<'p>) -> 
         if !scope.selects_leaf(row.stack) {
             continue;
         }
-        let task = usize::try_from(row.task.0).ok();
-        if let Some(weight) = task.and_then(|task| tasks.get_mut(task)) {
+        if let Some(weight) = tasks.get_mut(row.task.index()) {
             weight.add(row.weight);
         }
     }

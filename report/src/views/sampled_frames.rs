@@ -44,8 +44,9 @@ fn sheets<'p>(scope: &Scope<'p>, format: OutputFormat) -> Vec<Sheet<'p>> {
 fn rows<'p>(scope: &Scope<'p>) -> (Vec<&'p SampledFrame>, usize) {
     let view = scope.view;
     let selected = |row: &&SampledFrame| {
-        view.layer.is_none_or(|layer| layer == row.layer)
+        view.code.has_layer(row.layer)
             && view
+                .code
                 .symbol
                 .as_ref()
                 .is_none_or(|pattern| pattern.matches(&symbol(row)))
@@ -54,17 +55,17 @@ fn rows<'p>(scope: &Scope<'p>) -> (Vec<&'p SampledFrame>, usize) {
     let mut rows: Vec<_> = frames.filter(selected).collect();
     let found = rows.len();
     rows.retain(|row| scope.sample_percent(row.share.total) >= view.min_percent);
-    rows.truncate(view.limit.unwrap_or(usize::MAX));
+    view.truncate(&mut rows);
     let hidden = found.saturating_sub(rows.len());
     (rows, hidden)
 }
 
 /// The method's name as in other tables.
 fn symbol(row: &SampledFrame) -> String {
-    let class = row.class.strip_prefix('L');
+    let class = row.code.class.strip_prefix('L');
     match class.and_then(|class| class.strip_suffix(';')) {
-        Some(class) => format!("{}.{}", class.replace('/', "."), row.method),
-        None => row.method.clone(),
+        Some(class) => format!("{}.{}", class.replace('/', "."), row.code.method),
+        None => row.code.method.clone(),
     }
 }
 
@@ -72,9 +73,9 @@ type FrameColumn<'p> = Column<'p, &'p SampledFrame>;
 
 /// Text has the column names of the paper's Table IV: tgid for the process, pid for the thread.
 fn frame_columns<'p>() -> Columns<'p, &'p SampledFrame> {
-    let uid: FrameColumn = Column::new(|_, row| row.uid.into());
-    let pid: FrameColumn = Column::new(|_, row| row.pid.get().into());
-    let tid: FrameColumn = Column::new(|_, row| row.tid.get().into());
+    let uid: FrameColumn = Column::new(|_, row| row.thread.uid.into());
+    let pid: FrameColumn = Column::new(|_, row| row.thread.pid.get().into());
+    let tid: FrameColumn = Column::new(|_, row| row.thread.tid.get().into());
     let depth: FrameColumn = Column::new(|_, row| row.depth.into());
     let frame: FrameColumn = Column::new(|_, row| Value::hex(row.frame.get()));
     let layer: FrameColumn = Column::new(|_, row| row.layer.name().into());
@@ -97,18 +98,18 @@ fn frame_columns<'p>() -> Columns<'p, &'p SampledFrame> {
 
 /// The position of the frame: the instruction, its method and its line.
 fn place_columns<'p>() -> [FrameColumn<'p>; 8] {
-    let pc: FrameColumn = Column::new(|_, row| row.pc.into());
-    let vma: FrameColumn = Column::new(|_, row| Value::hex(row.vma.get()));
-    let method: FrameColumn = Column::new(|_, row| row.method.as_str().into());
+    let pc: FrameColumn = Column::new(|_, row| row.code.pc.into());
+    let vma: FrameColumn = Column::new(|_, row| Value::hex(row.code.vma.get()));
+    let method: FrameColumn = Column::new(|_, row| row.code.method.as_str().into());
     let class: FrameColumn = Column::new(|_, row| {
-        let class = Some(row.class.as_str());
+        let class = Some(row.code.class.as_str());
         class.filter(|class| !class.is_empty()).into()
     });
-    let file: FrameColumn = Column::new(|_, row| row.file.as_deref().into());
-    let line: FrameColumn = Column::new(|_, row| Value::Signed(row.line));
+    let file: FrameColumn = Column::new(|_, row| row.code.file.as_deref().into());
+    let line: FrameColumn = Column::new(|_, row| Value::Signed(row.code.line));
     let marked_line: FrameColumn = Column::new(|_, row| match row.approximate.is_zero() {
-        true => Value::Signed(row.line),
-        false => format!("~{}", row.line).into(),
+        true => Value::Signed(row.code.line),
+        false => format!("~{}", row.code.line).into(),
     });
     let approximate: FrameColumn =
         Column::new(|_, row| groups::approximate(row.approximate.samples()));
@@ -129,7 +130,7 @@ fn mapping_of_frame<'p>() -> [FrameColumn<'p>; 5] {
     let mapping: FrameColumn = Column::new(|scope, row| match &row.mapping {
         Some(mapping) => {
             let columns = mapping_columns().of(OutputFormat::Json);
-            Value::Object(Object::new(&columns, scope, &(row.pid, mapping)))
+            Value::Object(Object::new(&columns, scope, &(row.thread.pid, mapping)))
         }
         None => Value::Absent,
     });
@@ -171,7 +172,7 @@ fn mappings<'p>(scope: &Scope<'p>, rows: &[&'p SampledFrame]) -> Sheet<'p> {
     let mut sheet = Sheet::new(SheetRole::TextOnly, &columns, OutputFormat::Text);
     let mappings = rows
         .iter()
-        .filter_map(|row| Some((row.pid, row.mapping.as_ref()?)));
+        .filter_map(|row| Some((row.thread.pid, row.mapping.as_ref()?)));
     let sorted: BTreeMap<_, ProcessMapping> = mappings
         .map(|(pid, mapping)| {
             let range = (pid, mapping.start, mapping.end);

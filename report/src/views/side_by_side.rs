@@ -76,7 +76,7 @@ pub fn sheets<'p>(scope: &Scope<'p>, by: GroupBy, format: OutputFormat) -> Vec<S
             OutputFormat::Text => events.iter().flat_map(|event| event.text(line)).collect(),
             OutputFormat::Csv => events.iter().flat_map(|event| event.csv(line)).collect(),
         };
-        sheet.push_with((&labels, scope), &line.row, values, format);
+        sheet.push_with(&labels, scope, &line.row, values, format);
     }
     (sheet.hidden, sheet.width) = (hidden, scope.view.text.width);
     vec![sheet]
@@ -120,7 +120,7 @@ fn lines<'p>(scope: &Scope<'p>, by: GroupBy, scopes: &[Scope<'p>]) -> (Vec<Line<
         let mut shares = scopes.iter().zip(&line.shares);
         shares.any(|(scope, share)| scope.percent(share.total) >= view.min_percent)
     });
-    lines.truncate(view.limit.unwrap_or(usize::MAX));
+    view.truncate(&mut lines);
     let hidden = all.saturating_sub(lines.len());
     (lines, hidden)
 }

@@ -11,7 +11,7 @@ use varid_model::{Layer, Rate};
 use varid_recording::{EventDesc, ImportedFrom, Manifest, TargetKind};
 use varid_report::{
     Diff, DiffView, Error, GroupBy, NamePattern, Options, OutputFormat, Pattern, Quantity,
-    ReportTable, RowOrder, Side, TextLimits, View,
+    ReportTable, RowOrder, Side, TaskFilter, TextLimits, View,
 };
 
 /// Samples of draw, fib, sqrt, sys_read and library.
@@ -327,15 +327,18 @@ fn a_method_that_moved_is_the_same_row() {
 fn filters_choose_what_is_compared_and_what_the_total_is_of() {
     let (a, b) = ([recording(BEFORE)], [recording(AFTER)]);
     let options = Options {
-        thread: Some(Pattern::new("Binder*")),
+        tasks: TaskFilter {
+            thread: Some(Pattern::new("Binder*")),
+            ..TaskFilter::default()
+        },
         ..Options::default()
     };
     let error = diff(view(80), &options, [&a, &b]).unwrap_err().to_string();
     assert!(error.contains("by --thread Binder*"), "{error}");
     let total = |symbol: Option<&str>, layer, order| {
         let mut view = view(80);
-        view.view.symbol = symbol.map(|symbol| NamePattern::new(symbol).unwrap());
-        view.view.layer = layer;
+        view.view.code.symbol = symbol.map(|symbol| NamePattern::new(symbol).unwrap());
+        view.view.code.layer = layer;
         view.view.order = order;
         let diff = diff(view, &Options::default(), [&a, &b]).unwrap();
         let total = diff.total().unwrap();

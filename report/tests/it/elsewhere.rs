@@ -14,7 +14,9 @@ use crate::common::{
 };
 use varid_model::Layer;
 use varid_recording::{Host, KeptFile, RecordedFile, SessionReader};
-use varid_report::{Error, GroupBy, MissingPart, NameOptions, NamePattern, Options, Profile, View};
+use varid_report::{
+    CodeFilter, Error, GroupBy, MissingPart, NameOptions, NamePattern, Options, Profile, View,
+};
 use varid_symbolizer::elf::{SymbolFile, SymbolFileLimits};
 
 /// Returns the entry of the missing file at this path. There must be at most one.
@@ -312,7 +314,10 @@ java.lang.Wrong -> java.lang.Math:
     let profile = fixture.profile(&options(names.clone()));
     for name in ["paint", "draw"] {
         let view = View {
-            symbol: Some(NamePattern::new(&format!(r"\.{name}$")).unwrap()),
+            code: CodeFilter {
+                symbol: Some(NamePattern::new(&format!(r"\.{name}$")).unwrap()),
+                ..CodeFilter::default()
+            },
             ..by(GroupBy::Symbol)
         };
         let report = json(&profile, &view);

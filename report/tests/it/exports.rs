@@ -4,7 +4,7 @@ use crate::common::{APP_ID, BLIT, DRAW, FIB, Fixture, JNI, KERNEL, READ, RUN, de
 use varid_model::{Pid, Tid};
 use varid_recording::SessionRecord;
 use varid_report::{
-    Content, Error, ExportFormat, ExportRequest, NameOptions, Need, Options, export,
+    Content, Error, ExportFormat, ExportRequest, NameOptions, Need, Options, TaskFilter, export,
 };
 
 fn options() -> Options {
@@ -234,7 +234,10 @@ fn a_session_without_samples_is_exported() {
 fn exports_have_the_samples_that_the_options_select() {
     let fixture = Fixture::full();
     let options = Options {
-        pid: Some(Pid::new(200)),
+        tasks: TaskFilter {
+            pid: Some(Pid::new(200)),
+            ..TaskFilter::default()
+        },
         ..options()
     };
     let out = exported(&fixture, &options, named("folded"));

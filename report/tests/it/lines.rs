@@ -12,7 +12,9 @@ use crate::common::{
 };
 use varid_model::{Address, Pid, Tid};
 use varid_recording::{MappingRecord, SessionRecord};
-use varid_report::{GroupBy, NameOptions, NamePattern, OutputFormat, ReportTable, View};
+use varid_report::{
+    CodeFilter, GroupBy, NameOptions, NamePattern, OutputFormat, ReportTable, View,
+};
 
 #[test]
 fn lines_and_inlined_functions_are_those_of_addr2line() {
@@ -61,7 +63,10 @@ fn the_call_graph_marks_what_is_inlined() {
     });
     let view = View {
         table: ReportTable::CALLGRAPH,
-        symbol: Some(NamePattern::new("twice").unwrap()),
+        code: CodeFilter {
+            symbol: Some(NamePattern::new("twice").unwrap()),
+            ..CodeFilter::default()
+        },
         ..View::default()
     };
     let report = json(&profile, &view);

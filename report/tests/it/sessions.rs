@@ -8,7 +8,7 @@ use varid_model::{Marker, MonotonicNs, Pid, Reason, Tid};
 use varid_recording::remap::address_of;
 use varid_recording::{SessionReader, SessionRecord};
 use varid_report::{
-    GroupBy, Options, OutputFormat, Profile, ReportTable, View, WeightTable, render,
+    GroupBy, Options, OutputFormat, Profile, ReportTable, TaskFilter, View, WeightTable, render,
 };
 
 /// Own and total samples of every symbol of the two substitutes.
@@ -154,7 +154,10 @@ fn an_exec_unmaps_and_a_fork_inherits() {
     }
     fixture.writer.finish().unwrap();
     let options = Options {
-        pid: Some(Pid::new(300)),
+        tasks: TaskFilter {
+            pid: Some(Pid::new(300)),
+            ..TaskFilter::default()
+        },
         ..Options::default()
     };
     let profile = fixture.profile(&options);

@@ -26,12 +26,12 @@ fn methods_are_sorted_by_own_then_total_then_name() {
         ]
     );
     type_keys(&mut state, &snapshot, "s");
-    assert_eq!(state.order, Order::Total);
+    assert_eq!(state.rows.order, Order::Total);
     assert_eq!(names(&state)[0], "org.example.Balls.run");
     type_keys(&mut state, &snapshot, "s");
     assert_eq!(names(&state)[0], "art::Thread::Attach");
     type_keys(&mut state, &snapshot, "s");
-    assert_eq!(state.order, Order::Own);
+    assert_eq!(state.rows.order, Order::Own);
 }
 
 #[test]
@@ -43,11 +43,11 @@ fn a_filter_applies_while_it_is_typed_and_its_keys_do_nothing_else() {
         ["org.example.Balls.draw", "java.lang.Math.sqrt"]
     );
     type_keys(&mut state, &snapshot, "\n");
-    assert_eq!((state.filter.text(), &state.typed), ("q|draw", &None));
+    assert_eq!((state.rows.filter.text(), &state.typed), ("q|draw", &None));
     type_keys(&mut state, &snapshot, "\x1b");
-    assert_eq!(state.filter.text(), "");
+    assert_eq!(state.rows.filter.text(), "");
     type_keys(&mut state, &snapshot, "/sqrt\x1b");
-    assert_eq!((state.filter.text(), &state.typed), ("", &None));
+    assert_eq!((state.rows.filter.text(), &state.typed), ("", &None));
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn layers_come_one_after_the_other_and_then_all() {
     let (mut state, snapshot) = (state(), snapshot());
     for layer in Layer::ALL.map(Some).into_iter().chain([None]) {
         type_keys(&mut state, &snapshot, "l");
-        assert_eq!(state.layer, layer);
+        assert_eq!(state.rows.layer, layer);
     }
     type_keys(&mut state, &snapshot, "lllll");
     assert_eq!(names(&state), ["sys_read"]);
@@ -72,7 +72,7 @@ fn a_method_is_opened_its_caller_from_there_and_back_is_where_it_was() {
     type_keys(&mut state, &snapshot, "G\n");
     assert_eq!(state.opened.as_ref().unwrap().name, "org.example.Balls.run");
     type_keys(&mut state, &snapshot, "\x1b");
-    assert_eq!((&state.opened, state.cursor), (&None, 2));
+    assert_eq!((&state.opened, state.cursor.row), (&None, 2));
     assert_eq!(state.request().opened, None);
 }
 
@@ -80,13 +80,13 @@ fn a_method_is_opened_its_caller_from_there_and_back_is_where_it_was() {
 fn the_cursor_stays_among_the_rows() {
     let (mut state, snapshot) = (state(), snapshot());
     press(&mut state, key(KeyCode::Up), &snapshot, 3);
-    assert_eq!(state.cursor, 0);
+    assert_eq!(state.cursor.row, 0);
     press(&mut state, key(KeyCode::PageDown), &snapshot, 3);
-    assert_eq!(state.cursor, 3);
+    assert_eq!(state.cursor.row, 3);
     press(&mut state, key(KeyCode::End), &snapshot, 3);
-    assert_eq!(state.cursor, snapshot.methods.len() - 1);
+    assert_eq!(state.cursor.row, snapshot.methods.len() - 1);
     type_keys(&mut state, &snapshot, "/nothing has this name");
-    assert_eq!(state.cursor, 0);
+    assert_eq!(state.cursor.row, 0);
 }
 
 #[test]

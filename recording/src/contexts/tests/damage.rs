@@ -38,9 +38,7 @@ fn example() -> Vec<u8> {
         };
         writer.add_switch(&switch).unwrap();
         let compression = TraceCompression::Plain;
-        writer
-            .add_trace((pid, None), compression, b"trace")
-            .unwrap();
+        writer.add_trace(pid, None, compression, b"trace").unwrap();
         writer.end_process(pid, Some("it was killed")).unwrap();
     }
     writer.finish().unwrap();

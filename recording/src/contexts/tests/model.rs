@@ -141,11 +141,11 @@ impl Model {
                 self.switches.push(switch);
             }
             Part::Trace(process, tid, bytes) => {
-                let task = (one(&self.open, process)?, tid.map(Tid::new));
+                let (pid, tid) = (one(&self.open, process)?, tid.map(Tid::new));
                 writer
-                    .add_trace(task, TraceCompression::Zstd, &bytes)
+                    .add_trace(pid, tid, TraceCompression::Zstd, &bytes)
                     .unwrap();
-                self.traces.push((task.0, task.1, bytes));
+                self.traces.push((pid, tid, bytes));
             }
             Part::Flush => writer.flush().unwrap(),
         }

@@ -58,9 +58,9 @@ fn a_part_that_names_what_was_not_added_is_refused() {
     );
     let large = vec![0; MAX_TRACE_PART + 1];
     let compression = TraceCompression::Plain;
-    refused(writer.add_trace((pid, None), compression, &large), "512 KB");
+    refused(writer.add_trace(pid, None, compression, &large), "512 KB");
     writer
-        .add_trace((pid, None), compression, &large[1..])
+        .add_trace(pid, None, compression, &large[1..])
         .unwrap();
     writer.end_process(pid, None).unwrap();
     refused(writer.set_count(node, &count(0, None, 1)), "has ended");
@@ -177,7 +177,7 @@ fn a_disk_that_stays_full_costs_bounded_memory_and_the_tree_stays_whole() {
     let mut added = 0;
     let part = vec![7; MAX_TRACE_PART];
     let add =
-        |writer: &mut ContextWriter| writer.add_trace((pid, None), TraceCompression::Plain, &part);
+        |writer: &mut ContextWriter| writer.add_trace(pid, None, TraceCompression::Plain, &part);
     while added < 100 && add(&mut writer).is_ok() {
         added += 1;
     }

@@ -38,7 +38,7 @@ const FLAME: &str = r#"<section>
 
 /// Writes the page.
 pub fn write(comparison: &Comparison, tree: &DiffTree, out: &mut dyn Write) -> Result<()> {
-    write_head((STYLE, SCRIPT), out)?;
+    write_head(STYLE, SCRIPT, out)?;
     writeln!(out, "<body>\n<main>\n<h1>varid diff</h1>\n<pre>")?;
     for fact in text::facts(comparison) {
         writeln!(out, "{}", escape(&one_line(&fact)))?;

@@ -11,7 +11,10 @@ use std::io::Write;
 use serde_json::json;
 use varid_model::Layer;
 
-use shape::{FirefoxThread, FrameTable, FuncTable, ResourceTable, Samples, StackTable};
+use shape::{
+    FirefoxThread, FrameTable, FuncTable, Lifetime, ResourceTable, Samples, StackTable,
+    ThreadTables,
+};
 
 use super::{
     Content, ExportFormat, FormatMeasures, Need,
@@ -137,24 +140,22 @@ impl FirefoxThread {
             is_main_thread: thread.tid.is_main_thread_of(thread.pid),
             process_type: "default",
             process_name: text(process),
-            process_startup_time: 0,
-            process_shutdown_time: None,
-            register_time: 0,
-            unregister_time: None,
-            paused_ranges: [],
+            lifetime: Lifetime::default(),
             show_markers_in_timeline: is_first,
             pid: thread.pid.to_string(),
             tid: thread.tid.get(),
-            samples,
-            markers,
-            stack_table,
-            frame_table,
-            func_table,
-            resource_table,
-            native_symbols: json!({
-                "length": 0, "libIndex": [], "address": [], "name": [], "functionSize": [],
-            }),
-            string_array,
+            tables: ThreadTables {
+                samples,
+                markers,
+                stack_table,
+                frame_table,
+                func_table,
+                resource_table,
+                native_symbols: json!({
+                    "length": 0, "libIndex": [], "address": [], "name": [], "functionSize": [],
+                }),
+                string_array,
+            },
         }
     }
 }

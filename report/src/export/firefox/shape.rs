@@ -9,14 +9,29 @@ pub struct FirefoxThread {
     pub is_main_thread: bool,
     pub process_type: &'static str,
     pub process_name: String,
+    #[serde(flatten)]
+    pub lifetime: Lifetime,
+    pub show_markers_in_timeline: bool,
+    pub pid: String,
+    pub tid: u32,
+    #[serde(flatten)]
+    pub tables: ThreadTables,
+}
+
+/// When the thread and its process ran. The default is the whole recording.
+#[derive(Serialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct Lifetime {
     pub process_startup_time: u32,
     pub process_shutdown_time: Option<u32>,
     pub register_time: u32,
     pub unregister_time: Option<u32>,
     pub paused_ranges: [u32; 0],
-    pub show_markers_in_timeline: bool,
-    pub pid: String,
-    pub tid: u32,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadTables {
     pub samples: Samples,
     pub markers: serde_json::Value,
     pub stack_table: StackTable,

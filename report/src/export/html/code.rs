@@ -6,7 +6,10 @@ use serde::ser::{SerializeSeq, Serializer};
 
 use super::data::SymbolNumbers;
 use crate::{
-    annotate::{AnnotateRequest, Annotation, Annotator, annotation_json, hottest, keep_hottest},
+    annotate::{
+        AnnotateRequest, Annotation, Annotator, LeastPercent, annotation_json, hottest,
+        keep_hottest,
+    },
     error::Result,
     export::{
         ExportRequest,
@@ -20,8 +23,11 @@ use crate::{
 
 /// The most methods with code in a page.
 const MOST_METHODS: usize = 100;
-/// The minimum own or total percentage of a method with code.
-const LEAST: (f64, f64) = (0.1, 1.0);
+/// The minimum percentages of a method with code.
+const LEAST: LeastPercent = LeastPercent {
+    own: 0.1,
+    total: 1.0,
+};
 /// A method with more lines and instructions is reduced to its hottest lines with their context.
 const MOST_ROWS: usize = 2000;
 const HOTTEST_LINES: usize = 200;

@@ -18,7 +18,10 @@ use std::{
 use serde_json::{Value, json};
 use varid_model::{Layer, Pid, Tid};
 
-use super::{columns::Columns, tree::SymbolTree};
+use super::{
+    columns::Columns,
+    tree::{SymbolTree, TreeNode},
+};
 use crate::{
     error::Result,
     export::{
@@ -31,8 +34,9 @@ use crate::{
     render,
     scope::Scope,
     short_name,
-    stacks::{NONE, StackId},
+    stacks::StackId,
     tasks::{Task, TaskId},
+    time_span::nanoseconds,
     unit::Unit,
     view::{PercentOf, View},
 };
@@ -43,10 +47,11 @@ const VERSION: u32 = 1;
 /// The index of each symbol in a page.
 pub type SymbolNumbers = Interner<SymbolId>;
 
-/// Writes the length of the header in 4 bytes, the header, and the columns.
+/// Writes the length of the header in 4 bytes, the header, and the columns. `events`: the names of all events in the page.
 pub fn write(
     walk: &Walk,
-    (events, weigh): (&[String], PercentOf),
+    events: &[String],
+    weigh: PercentOf,
     out: &mut dyn Write,
 ) -> Result<SymbolNumbers> {
     let mut tables = Tables {
@@ -57,11 +62,9 @@ pub fn write(
     let stacks = Stacks::new(walk)?;
     let threads = Threads::new(walk)?;
     let tree = SymbolTree::new(walk, &stacks.is_used);
-    let mut symbols = Interner::new();
-    let mut frames = Interner::new();
-    tables.trees(&tree, &stacks, (&mut symbols, &mut frames));
-    let images = tables.symbols(&symbols);
-    tables.frames(&frames);
+    let numbers = tables.trees(&tree, &stacks);
+    let images = tables.symbols(&numbers.symbols);
+    tables.frames(&numbers.frames);
     tables.samples(&stacks, &threads)?;
     let threads = tables.threads(&threads);
     let Tables {
@@ -69,44 +72,68 @@ pub fn write(
         columns,
         ..
     } = tables;
-    let profile = walk.profile;
-    let losses = profile.recording.losses.iter();
-    let losses: Vec<_> = losses
-        .map(|loss| (walk.since_start(loss.time), loss.count))
-        .collect();
     let view = View {
         event: Some(walk.event.event),
         percent_of: weigh,
         ..View::default()
     };
-    let scope = Scope::new(profile, &view)?;
-    let header = json!({
+    let scope = Scope::new(walk.profile, &view)?;
+    let lists = Lists {
+        finding: finding(&scope, &numbers.symbols),
+        facts: facts(&scope)?,
+        threads,
+        images,
+        strings: strings.take_new(),
+        columns: columns.names,
+    };
+    let header = header(walk, events, weigh, lists).to_string();
+    let len = u32::try_from(header.len()).unwrap_or(u32::MAX);
+    out.write_all(&len.to_le_bytes())?;
+    out.write_all(header.as_bytes())?;
+    out.write_all(&columns.bytes)?;
+    Ok(numbers.symbols)
+}
+
+/// The parts of the header that describe the columns and the text report.
+struct Lists {
+    finding: Option<Value>,
+    facts: Vec<Fact>,
+    threads: Vec<Value>,
+    images: Vec<Value>,
+    strings: Vec<String>,
+    columns: Vec<(&'static str, usize)>,
+}
+
+/// The label and the text of a line of the text report.
+type Fact = (String, String);
+
+fn header(walk: &Walk, events: &[String], weigh: PercentOf, lists: Lists) -> Value {
+    let recording = &walk.profile.recording;
+    let losses = recording.losses.iter();
+    let losses: Vec<_> = losses
+        .map(|loss| (walk.since_start(loss.time), loss.count))
+        .collect();
+    json!({
         "version": VERSION,
         "title": walk.title(),
-        "target": plain(&profile.recording.manifest.target.value),
-        "start": plain(&profile.recording.manifest.wall_start),
-        "duration": u64::try_from(profile.recording.duration.as_nanos()).unwrap_or(u64::MAX),
+        "target": plain(&recording.manifest.target.value),
+        "start": plain(&recording.manifest.wall_start),
+        "duration": nanoseconds(recording.duration),
         "event": plain(&walk.description.name),
         "events": events,
         "unit": Unit::of(walk.description).name(),
         "interval": walk.interval(),
         "weigh": weigh.name(),
-        "lost": profile.recording.lost,
+        "lost": recording.lost,
         "losses": losses,
-        "finding": finding(&scope, &symbols),
-        "facts": facts(&scope)?,
+        "finding": lists.finding,
+        "facts": lists.facts,
         "layers": Layer::ALL.map(Layer::name),
-        "threads": threads,
-        "images": images,
-        "strings": strings.take_new(),
-        "columns": columns.names,
-    });
-    let header = header.to_string();
-    let len = u32::try_from(header.len()).unwrap_or(u32::MAX);
-    out.write_all(&len.to_le_bytes())?;
-    out.write_all(header.as_bytes())?;
-    out.write_all(&columns.bytes)?;
-    Ok(symbols)
+        "threads": lists.threads,
+        "images": lists.images,
+        "strings": lists.strings,
+        "columns": lists.columns,
+    })
 }
 
 /// Returns the first sentence of the text report, and the index of the symbol in it.
@@ -117,7 +144,7 @@ fn finding(scope: &Scope, symbols: &SymbolNumbers) -> Option<Value> {
 }
 
 /// Returns the head and the foot of the text report as labels and texts. A line without a label continues the previous one.
-fn facts(scope: &Scope) -> Result<Vec<(String, String)>> {
+fn facts(scope: &Scope) -> Result<Vec<Fact>> {
     let mut text = Vec::new();
     render::facts(scope, &mut text)?;
     let text = String::from_utf8_lossy(&text);
@@ -136,8 +163,8 @@ fn facts(scope: &Scope) -> Result<Vec<(String, String)>> {
 struct Stacks {
     /// By [`StackId`].
     is_used: Vec<bool>,
-    /// By [`StackId`]: its index in the page, or [`NONE`] if it has no samples.
-    numbers: Vec<u32>,
+    /// By [`StackId`]: its index in the page. None if it has no samples.
+    numbers: Vec<Option<u32>>,
 }
 
 impl Stacks {
@@ -159,7 +186,7 @@ impl Stacks {
         }
         let mut next = 0u32;
         let number = |is_used: &bool| {
-            let number = if *is_used { next } else { NONE };
+            let number = is_used.then_some(next);
             next = next.saturating_add(u32::from(*is_used));
             number
         };
@@ -168,8 +195,7 @@ impl Stacks {
     }
 
     fn number(&self, stack: StackId) -> Option<u32> {
-        let number = self.numbers.get(stack.index()).copied();
-        number.filter(|number| *number != NONE)
+        self.numbers.get(stack.index()).copied().flatten()
     }
 }
 
@@ -215,6 +241,12 @@ impl<'p> Threads<'p> {
     }
 }
 
+/// The index of each symbol and of each frame in a page.
+struct Numbers {
+    symbols: SymbolNumbers,
+    frames: Interner<FrameId>,
+}
+
 struct Tables<'w, 'p> {
     walk: &'w Walk<'p>,
     strings: Strings,
@@ -222,16 +254,13 @@ struct Tables<'w, 'p> {
 }
 
 impl Tables<'_, '_> {
-    fn trees(
-        &mut self,
-        tree: &SymbolTree,
-        stacks: &Stacks,
-        (symbols, frames): (&mut SymbolNumbers, &mut Interner<FrameId>),
-    ) {
+    /// Returns the numbers of the symbols and frames.
+    fn trees(&mut self, tree: &SymbolTree, stacks: &Stacks) -> Numbers {
+        let (mut symbols, mut frames) = (Interner::new(), Interner::new());
         let nodes = &tree.nodes;
         let columns = &mut self.columns;
-        columns.push("node.depth", nodes.iter().map(|(depth, _)| (*depth).into()));
-        let symbol = |(_, symbol): &(u32, SymbolId)| symbols.id(*symbol).into();
+        columns.push("node.depth", nodes.iter().map(|node| node.depth.into()));
+        let symbol = |node: &TreeNode| symbols.id(node.symbol).into();
         columns.push("node.symbol", nodes.iter().map(symbol));
 
         let table = &self.walk.profile.stacks;
@@ -245,6 +274,7 @@ impl Tables<'_, '_> {
         columns.push("stack.frame", used().map(frame));
         let node = |(id, _)| tree.node(id).unwrap_or_default().into();
         columns.push("stack.node", used().map(node));
+        Numbers { symbols, frames }
     }
 
     /// Returns the symbols, and the name and optional path of each image.

@@ -85,14 +85,14 @@ fn write(profile: &Profile, request: &ExportRequest, out: &mut dyn Write) -> Res
     let events: Vec<String> = walks.iter().map(name).collect();
 
     let layers = style_sheet(|layer, colour| format!(":root {{ --{layer}: {colour}; }}\n"));
-    write_head((&format!("{layers}{STYLE}"), SCRIPT), out)?;
+    write_head(&format!("{layers}{STYLE}"), SCRIPT, out)?;
     writeln!(out, "<body>\n{BODY}")?;
     for (number, walk) in walks.iter().enumerate() {
-        let symbols = write_block(("data", number), out, |block| {
-            data::write(walk, (&events, request.weigh), block)
+        let symbols = write_block("data", number, out, |block| {
+            data::write(walk, &events, request.weigh, block)
         })?;
         if profile.options.sampled_addresses {
-            write_block(("code", number), out, |block| {
+            write_block("code", number, out, |block| {
                 code::write(walk, request, &symbols, block)
             })?;
         }
@@ -107,7 +107,8 @@ fn write(profile: &Profile, request: &ExportRequest, out: &mut dyn Write) -> Res
 /// Writes an element with bytes as base64 of gzip. Its id consists of the kind and the number of the event, or of the
 /// kind alone for the first event.
 fn write_block<T>(
-    (kind, number): (&str, usize),
+    kind: &str,
+    number: usize,
     out: &mut dyn Write,
     write: impl FnOnce(&mut dyn Write) -> Result<T>,
 ) -> Result<T> {
@@ -127,7 +128,7 @@ fn write_block<T>(
 }
 
 /// Writes the start of a page. Its content security policy only allows this style and this script, and no requests.
-pub(crate) fn write_head((style, script): (&str, &str), out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_head(style: &str, script: &str, out: &mut dyn Write) -> io::Result<()> {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
     let (script, of_style) = (hash(script), hash(style));
     write!(

@@ -28,6 +28,7 @@ use super::{
 use crate::{
     frames::{FrameId, ImageId, SymbolId},
     stacks::StackId,
+    time_span::nanoseconds,
     unit::Unit,
 };
 
@@ -65,7 +66,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     }
     let sample_type = tables.sample_type();
     let start = walk.wall_start().saturating_mul(1_000_000_000);
-    let duration = walk.profile.recording.duration.as_nanos();
+    let duration = nanoseconds(walk.profile.recording.duration);
     let resource = |((pid, name), samples): ((Pid, &str), Vec<Sample>)| ResourceProfiles {
         resource: Some(Resource {
             attributes: vec![
@@ -82,7 +83,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
                 sample_type: Some(sample_type),
                 samples,
                 time_unix_nano: u64::try_from(start).unwrap_or_default(),
-                duration_nano: u64::try_from(duration).unwrap_or(u64::MAX),
+                duration_nano: duration,
             }],
         }],
     };

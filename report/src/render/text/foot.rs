@@ -144,8 +144,11 @@ fn excluded(scope: &Scope) -> Vec<String> {
     if let Some(elsewhere) = scope.elsewhere() {
         let (samples, percent) = (elsewhere.samples(), scope.sample_percent(elsewhere));
         let view = scope.view;
-        let layer = view.layer.map(|layer| format!("--layer {}", layer.name()));
-        let symbol = view.symbol.as_ref();
+        let layer = view
+            .code
+            .layer
+            .map(|layer| format!("--layer {}", layer.name()));
+        let symbol = view.code.symbol.as_ref();
         let symbol = symbol.map(|pattern| format!("--symbol {}", pattern.text()));
         let options: Vec<_> = layer.into_iter().chain(symbol).collect();
         let options = one_line(&options.join(" "));

@@ -36,10 +36,10 @@ pub fn write(sheet: &Sheet, colour: bool, out: &mut dyn Write) -> io::Result<()>
         emphasis: Emphasis::Title,
     };
     let header: Vec<Cell> = sheet.header.iter().map(label).collect();
-    write_line(&header, (&widths, colour), out)?;
+    write_line(&header, &widths, colour, out)?;
     for cells in &lines {
         match cells {
-            Some(cells) => write_line(cells, (&widths, colour), out)?,
+            Some(cells) => write_line(cells, &widths, colour, out)?,
             None => writeln!(out, "{RULE}")?,
         }
     }
@@ -136,7 +136,8 @@ fn widths(
 
 fn write_line(
     cells: &[Cell],
-    (widths, colour): (&[usize], bool),
+    widths: &[usize],
+    colour: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let last = cells.len().saturating_sub(1);
@@ -195,13 +196,15 @@ mod tests {
         let mut out = Vec::new();
         write_line(
             &[cell(long.clone()), cell("1".to_owned())],
-            (&[70_000, 1], false),
+            &[70_000, 1],
+            false,
             &mut out,
         )
         .unwrap();
         write_line(
             &[cell("short".to_owned()), cell("2".to_owned())],
-            (&[70_000, 1], false),
+            &[70_000, 1],
+            false,
             &mut out,
         )
         .unwrap();

@@ -4,7 +4,7 @@ use super::*;
 use crate::common::manifest;
 use varid_model::{Period, Precision, Rate, Tid};
 use varid_recording::{CpuMode, EventDesc, Sample, SessionEvents, SessionRecord};
-use varid_report::StackFilter;
+use varid_report::{CodeFilter, StackFilter};
 
 /// The first three events are a group: 2,000 cycles with 3,000 instructions and 6 misses in `draw`, 1,000 of each and
 /// 30 misses in `run`. Page faults belong to no group.
@@ -96,7 +96,10 @@ fn ratios_take_events_of_one_group_and_only_samples_that_filters_choose() {
     ];
     let run = NamePattern::new(r"\.run$").unwrap();
     let view = View {
-        symbol: Some(run.clone()),
+        code: CodeFilter {
+            symbol: Some(run.clone()),
+            ..CodeFilter::default()
+        },
         ..events()
     };
     assert_eq!(ratios(&Options::default(), &view), of_run);

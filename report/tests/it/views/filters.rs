@@ -2,7 +2,9 @@
 
 use super::*;
 use proptest::prelude::*;
-use varid_report::{ExportFormat, ExportRequest, Profile, StackFilter, TimeSpan, export};
+use varid_report::{
+    CodeFilter, ExportFormat, ExportRequest, Profile, StackFilter, TaskFilter, TimeSpan, export,
+};
 
 fn stacks(stacks: StackFilter) -> Options {
     Options {
@@ -38,7 +40,10 @@ fn span(text: &str) -> Options {
 
 fn app(name: &str) -> Options {
     Options {
-        app: Some(Pattern::new(name)),
+        tasks: TaskFilter {
+            app: Some(Pattern::new(name)),
+            ..TaskFilter::default()
+        },
         ..Options::default()
     }
 }
@@ -73,8 +78,11 @@ fn samples_with_a_matching_function_or_image_on_their_stack_count() {
 fn what_filters_leave_out_is_counted_under_the_first_that_does() {
     let fixture = Fixture::full();
     let options = Options {
-        app: Some(Pattern::new("balls")),
-        thread: Some(Pattern::new("balls")),
+        tasks: TaskFilter {
+            app: Some(Pattern::new("balls")),
+            thread: Some(Pattern::new("balls")),
+            ..TaskFilter::default()
+        },
         ..stacks(StackFilter {
             focus: pattern("Balls"),
             ignore: pattern("libskia"),
@@ -99,7 +107,10 @@ fn what_filters_leave_out_is_counted_under_the_first_that_does() {
 fn a_view_of_a_layer_or_of_symbols_says_what_it_leaves_out() {
     let fixture = Fixture::full();
     let kernel = View {
-        layer: Some(Layer::Kernel),
+        code: CodeFilter {
+            layer: Some(Layer::Kernel),
+            ..CodeFilter::default()
+        },
         ..by(GroupBy::Thread)
     };
     // Tables without code in their rows have the samples whose leaf is there.
@@ -113,7 +124,10 @@ fn a_view_of_a_layer_or_of_symbols_says_what_it_leaves_out() {
     let line = "excluded      90, 90.00 %, have their leaf outside of --layer kernel; percentages count them\n";
     assert!(text.contains(line), "{text}");
     let sqrt = View {
-        symbol: pattern("sqrt$"),
+        code: CodeFilter {
+            symbol: pattern("sqrt$"),
+            ..CodeFilter::default()
+        },
         ..by(GroupBy::Image)
     };
     let report = json(&fixture, &Options::default(), &sqrt);
@@ -127,11 +141,17 @@ fn a_view_of_a_layer_or_of_symbols_says_what_it_leaves_out() {
 fn exports_have_the_samples_of_a_layer_and_of_symbols_by_their_leaf() {
     let fixture = Fixture::full();
     let kernel = stacks(StackFilter {
-        leaf_layer: Some(Layer::Kernel),
+        leaf: CodeFilter {
+            layer: Some(Layer::Kernel),
+            ..CodeFilter::default()
+        },
         ..StackFilter::default()
     });
     let fib = stacks(StackFilter {
-        leaf_symbol: pattern("fib"),
+        leaf: CodeFilter {
+            symbol: pattern("fib"),
+            ..CodeFilter::default()
+        },
         ..StackFilter::default()
     });
     for (options, lines, weight) in [(kernel, 1, "10"), (fib, 1, "20"), (focus("draw"), 5, "")] {
@@ -200,9 +220,11 @@ fn complementary_filters_have_all_samples_between_them() {
         Layer::Kernel,
     ];
     let of_layer = |layer| {
-        let leaf_layer = Some(layer);
         let filter = StackFilter {
-            leaf_layer,
+            leaf: CodeFilter {
+                layer: Some(layer),
+                ..CodeFilter::default()
+            },
             ..StackFilter::default()
         };
         leaves(&fixture, &stacks(filter))

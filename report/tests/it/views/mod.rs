@@ -19,7 +19,8 @@ use crate::common::{DRAW, Fixture, JNI, RUN};
 use varid_model::{Address, Layer, MonotonicNs, Pid};
 use varid_recording::{ConfigurationChange, Membership, TargetKind};
 use varid_report::{
-    GroupBy, NamePattern, Options, OutputFormat, Pattern, PercentOf, ReportTable, TextLimits, View,
+    CodeFilter, GroupBy, NamePattern, Options, OutputFormat, Pattern, PercentOf, ReportTable,
+    TaskFilter, TextLimits, View,
 };
 
 fn by(by: GroupBy) -> View {
@@ -153,7 +154,10 @@ fn callgraph_on_a_terminal_of_seventy_columns() {
 fn a_selection_that_matches_nothing_says_so() {
     let fixture = Fixture::full();
     let options = Options {
-        pid: Some(Pid::new(4_000_000)),
+        tasks: TaskFilter {
+            pid: Some(Pid::new(4_000_000)),
+            ..TaskFilter::default()
+        },
         ..Options::default()
     };
     let text = fixture.render(&options, &View::default(), OutputFormat::Text);
@@ -185,8 +189,11 @@ fn callgraph_in_text() {
 fn threads_of_a_selection_in_text() {
     let fixture = Fixture::full();
     let options = Options {
-        pid: Some(Pid::new(100)),
-        thread: Some(Pattern::new("B*")),
+        tasks: TaskFilter {
+            pid: Some(Pid::new(100)),
+            thread: Some(Pattern::new("B*")),
+            ..TaskFilter::default()
+        },
         ..Options::default()
     };
     insta::assert_snapshot!(fixture.render(&options, &by(GroupBy::Thread), OutputFormat::Text));
@@ -196,7 +203,10 @@ fn threads_of_a_selection_in_text() {
 fn callgraph_of_one_method_in_json() {
     let fixture = Fixture::full();
     let view = View {
-        symbol: Some(NamePattern::new(r"\.fib\(int\)$").unwrap()),
+        code: CodeFilter {
+            symbol: Some(NamePattern::new(r"\.fib\(int\)$").unwrap()),
+            ..CodeFilter::default()
+        },
         ..callgraph()
     };
     insta::assert_snapshot!(fixture.render(&Options::default(), &view, OutputFormat::Json));
@@ -316,7 +326,10 @@ fn lost_and_unattributed_samples_are_in_every_format_that_has_room() {
 fn filters_of_samples_change_what_percentages_are_of_and_filters_of_rows_do_not() {
     let fixture = Fixture::full();
     let other = Options {
-        pid: Some(Pid::new(200)),
+        tasks: TaskFilter {
+            pid: Some(Pid::new(200)),
+            ..TaskFilter::default()
+        },
         ..Options::default()
     };
     let report = json(&fixture, &other, &View::default());
@@ -328,7 +341,10 @@ fn filters_of_samples_change_what_percentages_are_of_and_filters_of_rows_do_not(
     assert_eq!(report["selected_by"], "--pid 200");
 
     let kernel = View {
-        layer: Some(Layer::Kernel),
+        code: CodeFilter {
+            layer: Some(Layer::Kernel),
+            ..CodeFilter::default()
+        },
         ..View::default()
     };
     let report = json(&fixture, &Options::default(), &kernel);

@@ -4,7 +4,8 @@ use super::*;
 use crate::common::{APP_ID, ATTACH, FIB, READ, SQRT, elf, slot};
 use proptest::{collection::vec, prelude::*};
 use std::collections::BTreeMap;
-use varid_report::TreeDirection;
+
+use varid_report::{CodeFilter, TreeDirection};
 
 fn tree(direction: TreeDirection, width: Option<usize>) -> View {
     View {
@@ -49,7 +50,10 @@ fn tree_in_csv() {
 fn a_tree_of_symbols_has_the_stacks_whose_leaf_they_are() {
     let fixture = Fixture::full();
     let view = View {
-        symbol: Some(NamePattern::new("^sys_read$").unwrap()),
+        code: CodeFilter {
+            symbol: Some(NamePattern::new("^sys_read$").unwrap()),
+            ..CodeFilter::default()
+        },
         ..tree(TreeDirection::TopDown, None)
     };
     let report = json(&fixture, &Options::default(), &view);
