@@ -330,6 +330,8 @@ fn parse_or_warn<'data, R: ReadRef<'data>>(bytes: R, path: &Path) -> Option<Elf>
 pub struct CodeImage {
     /// The path that it was mapped from, or the VM's name for it.
     pub path: PathBuf,
+    /// Its name in that file, if the file is a container. It may itself be a path.
+    entry: Option<String>,
     /// App or framework.
     pub layer: Cell<Layer>,
     /// Its offset in that file.
@@ -357,6 +359,31 @@ impl CodeImage {
         Ok(Self::new(bytecode, memory, path, 0))
     }
 
+    /// Returns the path of its file, and in a container its name there: `/data/app/base.apk!classes2.dex`. An oat file names its dex
+    /// files by the paths that they were compiled from. Such a path stands for itself.
+    #[must_use]
+    pub fn location(&self) -> PathBuf {
+        let Some(entry) = &self.entry else {
+            return self.path.clone();
+        };
+        let name = entry.rsplit('/').next().unwrap_or(entry);
+        match Path::new(entry).is_absolute() {
+            true => entry.into(),
+            false => {
+                let mut location = self.path.clone().into_os_string();
+                location.push("!");
+                location.push(name);
+                location.into()
+            }
+        }
+    }
+
+    /// Sets its name in its file.
+    pub(super) fn in_container(mut self, entry: Option<&str>) -> Self {
+        self.entry = entry.map(str::to_owned);
+        self
+    }
+
     /// Returns the offsets of a method's instructions, by method index. None if it has none.
     pub fn code_of(&self, index: u32) -> Option<Range<u32>> {
         let table = || {
@@ -378,6 +405,7 @@ impl CodeImage {
         Self {
             path: path.to_owned(),
             file_offset,
+            entry: None,
             layer: Cell::new(layer_of_path(path)),
             build_id: bytecode.content_id(),
             definitions: OnceCell::new(),
@@ -504,5 +532,27 @@ mod tests {
         assert_eq!(between("behind", "first"), None);
         assert_eq!(between("empty", "empty"), None);
         assert_eq!(between("first", "nowhere"), None);
+    }
+
+    #[test]
+    fn a_dex_file_of_a_container_has_a_name_in_it() {
+        let dex = crate::testing::dex().bytecode.bytes().to_vec();
+        for (path, entry, location) in [
+            ("/a/math.dex", None, "/a/math.dex"),
+            (
+                "/a/base.apk",
+                Some("classes2.dex"),
+                "/a/base.apk!classes2.dex",
+            ),
+            ("/a/base.apk", Some("assets/x/y.dex"), "/a/base.apk!y.dex"),
+            (
+                "/a/boot.oat",
+                Some("/system/core.jar!classes2.dex"),
+                "/system/core.jar!classes2.dex",
+            ),
+        ] {
+            let code = CodeImage::of_dex(dex.clone(), Path::new(path)).unwrap();
+            assert_eq!(code.in_container(entry).location(), Path::new(location));
+        }
     }
 }

@@ -57,6 +57,13 @@ struct MappedFile {
     key: FileKey,
 }
 
+/// The file that bytecode is in, and its name there if the file is a container.
+#[derive(Debug, Clone, Copy)]
+struct Location<'a> {
+    path: &'a Path,
+    entry: Option<&'a str>,
+}
+
 impl MappedFile {
     fn is_of(&self, mapped: &KernelMapping<'_>) -> bool {
         let own = (self.pid, self.device, self.inode, &*self.path);
@@ -116,7 +123,8 @@ impl Images {
         }
         if let Some(format) = self.format_at(&file, mapped.pgoff) {
             let bytes = mapped.pgoff..u64::MAX;
-            let code = self.code(format, &file, &key, bytes, path, space.code_memory());
+            let location = Location { path, entry: None };
+            let code = self.code(format, &file, &key, bytes, location, space.code_memory());
             return vec![ProcessMapping::whole(mapped, code)];
         }
         if !mapped.mode.execute {
@@ -261,7 +269,9 @@ impl Images {
                 continue;
             };
             let bytes = place.offset..place.offset.saturating_add(place.len);
-            let image = self.code(&Dex, file, key, bytes, path, taken);
+            let entry = Some(&*place.name);
+            let location = Location { path, entry };
+            let image = self.code(&Dex, file, key, bytes, location, taken);
             taken = taken.saturating_add(image.code_memory());
             parts.push(ProcessMapping {
                 start: addresses.start,
@@ -339,7 +349,7 @@ impl Images {
         file: &File,
         key: &FileKey,
         bytes: Range<u64>,
-        path: &Path,
+        location: Location<'_>,
         taken: u64,
     ) -> ProcessImage {
         let place = (key.clone(), FilePart::From(bytes.start));
@@ -349,10 +359,10 @@ impl Images {
         let other = |reason: String| {
             tracing::warn!(
                 "{}, at {:#x}: {reason}; its methods stay without names",
-                path.display(),
+                location.path.display(),
                 bytes.start
             );
-            ProcessImage::Other(path.into())
+            ProcessImage::Other(location.path.into())
         };
         let len = file::len(file).min(bytes.end).saturating_sub(bytes.start);
         let memory = match self.claim(len, taken) {
@@ -360,7 +370,7 @@ impl Images {
             // Not remembered: another process may have room for it, and this one later.
             Err(reason) => return other(reason),
         };
-        let image = load(format, file, bytes.start, len, memory, path).unwrap_or_else(other);
+        let image = load(format, file, bytes.start, len, memory, location).unwrap_or_else(other);
         self.by_file.insert(place, image.clone());
         image
     }
@@ -400,11 +410,12 @@ fn load(
     offset: u64,
     len: u64,
     memory: Claim,
-    path: &Path,
+    location: Location<'_>,
 ) -> Result<ProcessImage, String> {
     let bytes = file::read(file, offset, len).map_err(|error| error.to_string())?;
     let bytecode = format.parse(bytes).map_err(|error| error.to_string())?;
-    let code = CodeImage::new(bytecode, memory, path, offset);
+    let code = CodeImage::new(bytecode, memory, location.path, offset);
+    let code = code.in_container(location.entry);
     Ok(ProcessImage::Code(Rc::new(code)))
 }
 

@@ -16,6 +16,7 @@
 //! | which files are there because of calls | `calls` |
 //! | which file names a file's addresses if its path no longer leads to it | `kept_file` |
 //! | which files may its folder hold | `session_files` |
+//! | how may a file of its folder be called | `plain_name` |
 //! | what was it asked for | `stored_request` |
 //! | where was it recorded | [`host`] |
 //! | how is it written, what survives a kill or a full disk | `writer` |
@@ -88,6 +89,7 @@ pub mod host;
 mod kept_file;
 pub mod manifest;
 mod mode;
+mod plain_name;
 mod reader;
 mod record;
 mod recorded_file;
@@ -116,6 +118,7 @@ pub use manifest::{
     ConfigurationChange, ImageKind, ImportedFrom, Manifest, Membership, SampleCounts, SampleSource,
     SessionImage, SessionState, SessionTarget, Tactic, TargetKind,
 };
+pub use plain_name::is_plain_name;
 pub use reader::{Records, SessionReader};
 pub use record::{
     CpuMode, MappingRecord, NO_UID, REMAP_BASE, REMAP_SIZE, RecordRef, Sample, SessionRecord,
@@ -123,7 +126,7 @@ pub use record::{
 pub use recorded_file::RecordedFile;
 pub use regular::open_regular;
 pub use rewrite::{Rewritten, rewrite};
-pub use session_files::{is_plain_name, is_session_file, session_files};
+pub use session_files::{is_session_file, session_files};
 pub use stored_request::StoredRequest;
 pub use varid_model::is_own_memory;
 pub use writer::{

@@ -5,14 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{SYMBOLS, may_hold};
-
-/// Returns true if a name has no special meaning to a shell or a terminal.
-#[must_use]
-pub fn is_plain_name(name: &str) -> bool {
-    let known = |char: char| char.is_ascii_alphanumeric() || "._-+".contains(char);
-    !name.is_empty() && !name.starts_with('.') && name.chars().all(known)
-}
+use crate::{SYMBOLS, may_hold, plain_name::is_plain_name};
 
 /// Returns true if a path relative to a session's folder is one of a session's files: a file of its own, `symbols/NAME`, or
 /// `symbols/ID/NAME`. A file that is being written (`*.new`, `symbols/*.new`) does not count.
@@ -66,6 +59,7 @@ mod tests {
             "symbols/vdso-1.so",
             "symbols/0a/libstdc++.so.6",
             "symbols/0a/prog.new",
+            "symbols/0a/base.apk-classes2.dex",
             "contexts.data",
             "calls.tsv",
             "calls.log.12",

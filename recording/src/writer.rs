@@ -28,6 +28,7 @@ use crate::{
     error::{Error, Result},
     features,
     manifest::{Manifest, SampleCounts, SessionState},
+    plain_name::plain_name,
     record::{Sample, SessionRecord},
 };
 use data::DataFile;
@@ -158,6 +159,18 @@ impl SessionWriter {
     /// The file exists already, or cannot be created.
     pub fn create_file(&self, name: &str) -> Result<File> {
         self.folder.create_new(name)
+    }
+
+    /// Creates the folder of a file that names addresses of `original`, whose content `id` identifies. Returns the path of that file
+    /// relative to [`symbols`](Self::symbols): `ID/NAME`.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be created.
+    pub fn symbol_file(&self, id: &str, original: &Path) -> Result<String> {
+        kept_file::make_folder(&self.symbols_here().join(id))
+            .map_err(Error::io("create", &self.symbols().join(id)))?;
+        Ok(format!("{id}/{}", plain_name(original)))
     }
 
     /// Keeps a file that names addresses of `original`, as `write` writes it. Returns its path relative to the session's folder,

@@ -11,6 +11,7 @@ use std::{error::Error, fs, path::Path};
 use varid_model::{MonotonicNs, Pid, Tid};
 use varid_recording::{
     Manifest, MappingRecord, REMAP_ELF, SYMBOLS, SessionReader, SessionRecord, SessionWriter,
+    session_files,
 };
 
 /// Larger than any process id in a recording.
@@ -101,11 +102,15 @@ impl Part {
 
     /// Copies symbol files. A file is renamed if another part has one with the same name.
     fn copy_symbols(&self, writer: &mut SessionWriter, number: usize) -> Result<()> {
-        let to = writer.symbols();
-        for file in fs::read_dir(Path::new(&self.folder).join(SYMBOLS))? {
-            let name = file?.file_name().to_string_lossy().into_owned();
-            let from = Path::new(&self.folder).join(SYMBOLS).join(&name);
-            fs::copy(from, to.join(own_name(&name, number)))?;
+        let folder = Path::new(&self.folder);
+        for file in session_files(folder)? {
+            let Ok(name) = file.strip_prefix(SYMBOLS) else {
+                continue;
+            };
+            let name = own_name(&name.to_string_lossy(), number);
+            let to = writer.symbols().join(name);
+            fs::create_dir_all(to.parent().unwrap_or(&to))?;
+            fs::copy(folder.join(&file), to)?;
         }
         for image in &self.manifest.images {
             let mut image = image.clone();

@@ -111,7 +111,7 @@ fn missing_file(
     // An ELF file of the session (the vDSO's copy, an imported recording's symbols) is already complete.
     let is_complete =
         image.kind == ImageKind::Remap || image.kind == ImageKind::Elf && image.in_session;
-    let is_complete = is_complete || is_substitute(&image.path);
+    let is_complete = is_complete || is_substitute(&image.path, &image.build_id);
     if !is_file || is_complete && part != MissingPart::File {
         return None;
     }
@@ -131,7 +131,16 @@ fn missing_file(
 }
 
 /// Returns true if varid wrote the file as a substitute of another session. There is no unstripped build of it.
-fn is_substitute(path: &Path) -> bool {
+fn is_substitute(path: &Path, build_id: &[u8]) -> bool {
+    let is_symbols = |folder: &Path| folder.file_name().is_some_and(|name| name == SYMBOLS);
+    let Some(folder) = path.parent() else {
+        return false;
+    };
+    if folder.parent().is_some_and(is_symbols) {
+        let id = folder.file_name().and_then(|id| id.to_str());
+        return !build_id.is_empty() && id == Some(&hex(build_id));
+    }
+    // Names in the folder itself. Earlier versions put the substitutes of dex files there.
     let stem = path.file_stem().and_then(|stem| stem.to_str());
     let is_build_id = |stem: &str| {
         stem.len() == BUILD_ID_DIGITS && stem.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -140,9 +149,8 @@ fn is_substitute(path: &Path) -> bool {
         let prefixes = ["jit-", "remap", "vdso-"];
         is_build_id(stem) || prefixes.iter().any(|prefix| stem.starts_with(prefix))
     });
-    let folder = path.parent().and_then(Path::file_name);
     let is_elf = path.extension().is_some_and(|extension| extension == "elf");
-    is_named && is_elf && folder.is_some_and(|folder| folder == SYMBOLS)
+    is_named && is_elf && is_symbols(folder)
 }
 
 /// Number of hexadecimal digits of build-ids that varid makes.
@@ -257,20 +265,25 @@ mod tests {
 
     #[test]
     fn a_file_of_names_has_no_unstripped_build() {
-        let substitute = format!("/srv/session/symbols/{}.elf", "0a".repeat(20));
+        let id = "0a".repeat(20);
+        let of_earlier_version = format!("/srv/session/symbols/{id}.elf");
+        let kept = format!("/srv/s/symbols/{}/libc.so.6", "0b".repeat(20));
         for path in [
-            &substitute,
+            &format!("/srv/s/symbols/{id}/math.dex"),
+            &of_earlier_version,
             "/srv/s/symbols/jit-12.elf",
             "/s/symbols/remap.elf",
         ] {
-            assert!(is_substitute(Path::new(path)), "{path}");
+            assert!(is_substitute(Path::new(path), &[10; 20]), "{path}");
         }
         for path in [
             "/usr/lib/libc.so.6",
             "/srv/symbols/game.elf",
             "/srv/jit-12.elf",
+            &kept,
+            &format!("/srv/{id}/math.dex"),
         ] {
-            assert!(!is_substitute(Path::new(path)), "{path}");
+            assert!(!is_substitute(Path::new(path), &[10; 20]), "{path}");
         }
     }
 

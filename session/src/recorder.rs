@@ -12,7 +12,7 @@ use super::request::KeepSymbols;
 use super::vdso::Vdso;
 use kept_files::KeptFiles;
 use manifest_room::ManifestRoom;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
@@ -82,8 +82,8 @@ pub struct Recorder {
     /// Space for entries with paths that recorded processes have chosen.
     room: ManifestRoom,
     vm_paths: HashSet<std::path::PathBuf>,
-    /// Dex files whose substitutes are written.
-    dexes: HashSet<[u8; 20]>,
+    /// The substitutes that are written, by content: paths relative to the folder of symbols.
+    substitutes: HashMap<[u8; 20], String>,
     /// Substitutes of dex files from earlier sessions.
     cache: Option<Cache>,
     /// When the manifest was last saved. None if the next flush must save it.
@@ -114,7 +114,7 @@ impl Recorder {
             kept: KeptFiles::default(),
             room: ManifestRoom::default(),
             vm_paths: HashSet::new(),
-            dexes: HashSet::new(),
+            substitutes: HashMap::new(),
             cache: symbols::substitutes(cache),
             saved: None,
         };

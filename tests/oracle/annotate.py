@@ -92,9 +92,9 @@ def main():
         dex, dex_end, expected = by_dexdump(code_file, start)
         if dex_end != end:
             complain(f"{method['name']} ends at {end:#x}, by dexdump at {dex_end:#x}")
-        substitute = f"/{dex.build_id}.elf"
+        folder = f"/{dex.build_id}/"
         samples = perf_script.attributed(perf_data)
-        own, stacks = in_method(samples, lambda file: file.endswith(substitute), start, end)
+        own, stacks = in_method(samples, lambda file: folder in file, start, end)
         rows = [row for row in rows if not row["text"].startswith(dexdump.DATA)]
         shown = {int(row["address"], 16): row["text"] for row in rows}
         for row in rows:

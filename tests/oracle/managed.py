@@ -1,5 +1,6 @@
 """Which frames of a callchain are the app's methods, and can one have called the other?"""
 
+import json
 import re
 import subprocess
 from collections import defaultdict
@@ -23,8 +24,15 @@ def is_reason(frame):
     return frame.file.endswith("/remap.elf") and frame.symbol.startswith("[") and frame.symbol != "[native]"
 
 
+def substitutes(session):
+    """The files that a session has for dex files, by build-id."""
+    with open(board.fetched(f"{session}/session.json")) as file:
+        images = json.load(file)["images"]
+    return {image["build_id"]: image["substitute"] for image in images if image["kind"] == "dex"}
+
+
 class Code:
-    """The dex files of a process, by the build-id that a profile's files are named after. Methods of equal bytecode may share it: a profile, of
+    """The dex files of a process, by the build-id that a profile's folders are named after. Methods of equal bytecode may share it: a profile, of
     which `session` is the folder, has a range of its own for each of them, behind the file's end. What is said of a frame stays, and recursions
     have the same ones again and again."""
 
@@ -37,11 +45,14 @@ class Code:
                 self.by_symbol[method.symbol].append(method)
                 if method.start:
                     self.sharing[dex.build_id, method.start].append(method)
-        self.copies = {dex.build_id: list(self.copies_of(dex, session)) for dex in dexes if session}
+        known = substitutes(session) if session else {}
+        self.copies = {
+            dex.build_id: list(self.copies_of(dex, f"{session}/{known[dex.build_id]}")) for dex in dexes if dex.build_id in known
+        }
 
-    def copies_of(self, dex, session):
+    def copies_of(self, dex, substitute):
         """(start, end, where the dex file has the instructions) of each method's own range."""
-        path = board.fetched(f"{session}/symbols/{dex.build_id}.elf")
+        path = board.fetched(substitute)
         starts = {method.symbol: method.start for method in dex.methods if len(self.sharing[dex.build_id, method.start]) > 1}
         if not starts or not Path(path).exists():
             return
@@ -61,8 +72,8 @@ class Code:
 
     @staticmethod
     def build_id(frame):
-        """The name of the file that a frame is in, if that is a dex file's."""
-        return frame.file.rsplit("/", 1)[-1].removesuffix(".elf")
+        """The name of the folder of the file that a frame is in, if that is a dex file's."""
+        return frame.file.rpartition("/")[0].rpartition("/")[2]
 
     @cache
     def dex(self, frame):

@@ -51,7 +51,7 @@ def main(data, *dex_files):
             leaf, frame = True, None
             continue
         if found := FRAME.match(text):
-            build_id = found[3].rpartition("/")[2].removesuffix(".elf")
+            build_id = found[3].rpartition("/")[0].rpartition("/")[2]
             frame = (files.get(build_id, {}).get(found[1]), int(found[2], 16), leaf, found[1])
             samples += leaf
             leaf = False

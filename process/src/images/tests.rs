@@ -15,7 +15,11 @@ fn dex() -> Vec<u8> {
 }
 
 /// A file of this process, as if `pages` of it were mapped at 0x7000_0000.
-fn parts(name: &str, bytes: &[u8], pages: Range<u64>) -> Vec<(u64, u64, u64, u64)> {
+fn with_mapped<T>(
+    (name, bytes): (&str, &[u8]),
+    pages: Range<u64>,
+    look: impl FnOnce(&KernelMapping<'_>) -> T,
+) -> T {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, bytes).unwrap();
@@ -29,23 +33,42 @@ fn parts(name: &str, bytes: &[u8], pages: Range<u64>) -> Vec<(u64, u64, u64, u64
         mode: Mode::default(),
         path: &path,
     };
+    look(&mapped)
+}
+
+/// The parts of such a mapping: their addresses, and their offsets in the dex files and in the file.
+fn parts(name: &str, bytes: &[u8], pages: Range<u64>) -> Vec<(u64, u64, u64, u64)> {
     let part = |part: ProcessMapping| match part.image {
         ProcessImage::Code(dex) => (part.start, part.end, part.pgoff, dex.file_offset),
         other => panic!("{other:?}"),
     };
-    let mut images = Images::default();
-    let found: Vec<_> = images
-        .get(&mapped, &AddressSpace::default(), &LookBudget::default())
-        .into_iter()
-        .map(part)
-        .collect();
-    let again: Vec<_> = images
-        .get(&mapped, &AddressSpace::default(), &LookBudget::default())
-        .into_iter()
-        .map(part)
-        .collect();
-    assert_eq!(found, again);
-    found
+    with_mapped((name, bytes), pages, |mapped| {
+        let mut images = Images::default();
+        let mut get = || -> Vec<_> {
+            let (space, budget) = (AddressSpace::default(), LookBudget::default());
+            let found = images.get(mapped, &space, &budget);
+            found.into_iter().map(part).collect()
+        };
+        let found = get();
+        assert_eq!(found, get());
+        found
+    })
+}
+
+/// The names of the locations of the dex files of such a mapping.
+fn names(name: &str, bytes: &[u8]) -> Vec<String> {
+    with_mapped((name, bytes), 0..4, |mapped| {
+        let (space, budget) = (AddressSpace::default(), LookBudget::default());
+        let found = Images::default().get(mapped, &space, &budget);
+        let name = |part: ProcessMapping| match part.image {
+            ProcessImage::Code(dex) => {
+                let location = dex.location();
+                location.file_name().unwrap().to_string_lossy().into_owned()
+            }
+            other => panic!("{other:?}"),
+        };
+        found.into_iter().map(name).collect()
+    })
 }
 
 /// Two dex files that begin anywhere in the file: each byte of a mapping belongs to the one that it is a byte of.
@@ -103,7 +126,12 @@ fn what_one_process_has_no_memory_for_another_may() {
     };
     let (file, key) = file::open(&mapped).unwrap();
     let mut images = Images::default();
-    let mut get = |taken| images.code(&crate::format::Dex, &file, &key, 0..u64::MAX, &path, taken);
+    let location = Location {
+        path: &path,
+        entry: None,
+    };
+    let dex = &crate::format::Dex;
+    let mut get = |taken| images.code(dex, &file, &key, 0..u64::MAX, location, taken);
     assert!(matches!(get(1 << 28), ProcessImage::Other(_)));
     let ProcessImage::Code(dex) = get(0) else {
         panic!("it is not read")
@@ -218,6 +246,19 @@ fn an_oat_file_is_known_by_its_name() {
     let oat = containers::oat("088", &[("base.apk", &dex)]);
     assert_eq!(parts("base.odex", &oat, 0..3).len(), 1);
     assert_eq!(parts("libbase.so", &oat, 0..3), []);
+}
+
+#[test]
+fn a_dex_file_of_a_container_has_its_name_there() {
+    let dex = dex();
+    let jar = include_bytes!("../../../symbolizer/tests/fixtures/container/small.jar");
+    assert_eq!(names("app.jar", jar), ["app.jar!classes.dex"]);
+    let vdex = containers::vdex("027", &[&dex, &dex], &[]);
+    let expected = ["base.vdex!classes.dex", "base.vdex!classes2.dex"];
+    assert_eq!(names("base.vdex", &vdex), expected);
+    let oat = containers::oat("088", &[("/data/app/base.apk", &dex)]);
+    assert_eq!(names("base.odex", &oat), ["base.apk"]);
+    assert_eq!(names("math.dex", &dex), ["math.dex"]);
 }
 
 #[test]

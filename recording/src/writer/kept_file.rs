@@ -7,13 +7,10 @@ use std::{
     path::Path,
 };
 
-use crate::{SYMBOLS, error::Error};
+use crate::{SYMBOLS, error::Error, plain_name::plain_name};
 
 /// The name of the file that is being written.
 const NEW: &str = "kept.new";
-
-/// The most characters of a kept file's name.
-const MAX_NAME: usize = 64;
 
 /// A session's folder of symbols.
 #[derive(Debug, Clone, Copy)]
@@ -77,10 +74,7 @@ pub fn kept_file_of(content: &[u8], original: &Path) -> String {
 
 /// Moves a file to its place. Returns false if it was already there.
 fn place(new: &Path, folder: &Path, name: &str) -> io::Result<bool> {
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
+    make_folder(folder)?;
     let place = folder.join(name);
     if place.try_exists()? {
         remove(new)?;
@@ -94,25 +88,18 @@ fn place(new: &Path, folder: &Path, name: &str) -> io::Result<bool> {
     moved.map(|()| true)
 }
 
-fn remove(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+/// Creates a folder for this user only, unless it exists.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Returns the last part of a path as a name that has no special meaning to a shell or a terminal.
-fn plain_name(original: &Path) -> String {
-    let name = original.file_name().unwrap_or_default().to_string_lossy();
-    let plain = |char: char| match char.is_ascii_alphanumeric() || "._-+".contains(char) {
-        true => char,
-        false => '_',
-    };
-    let name: String = name.chars().take(MAX_NAME).map(plain).collect();
-    match name.strip_prefix('.') {
-        Some(rest) => format!("_{rest}"),
-        None if name.is_empty() => "_".to_owned(),
-        None => name,
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -188,19 +175,5 @@ mod tests {
         let (symbols, id) = (folder.path(), folder.path().join("0a"));
         assert!(place(&symbols.join(NEW), &id, "prog").is_err());
         assert_eq!(std::fs::read_dir(symbols).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn a_hostile_name_is_plain() {
-        for (original, name) in [
-            ("/usr/lib/libstdc++.so.6", "libstdc++.so.6"),
-            ("/x/$(reboot) \u{1b}[2J", "__reboot____2J"),
-            ("/x/.hidden", "_hidden"),
-            ("/", "_"),
-            ("/x/é.so", "_.so"),
-        ] {
-            assert_eq!(plain_name(Path::new(original)), name);
-        }
-        assert_eq!(plain_name(Path::new(&"x".repeat(300))).len(), MAX_NAME);
     }
 }

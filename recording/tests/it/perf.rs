@@ -21,7 +21,8 @@ const RUN: u64 = 0x200;
 /// A writer with one process, its dex file and the remap range mapped; nothing flushed.
 fn session(dir: &Path) -> SessionWriter {
     let mut writer = SessionWriter::create(dir, manifest()).unwrap();
-    let dex = writer.symbols().join("test.elf");
+    let name = writer.symbol_file("0a", Path::new("/data/app/base.apk!test.dex"));
+    let dex = writer.symbols().join(name.unwrap());
     fs::write(
         &dex,
         tiny_elf(
@@ -96,6 +97,25 @@ fn perf_report_names_methods_markers_and_callers() {
     );
     assert!(report.contains("org.example.Balls.run(int)"), "{report}");
     assert!(report.contains("[torn-frames]"), "{report}");
+    let images = perf(
+        &[
+            "report",
+            "--stdio",
+            "-g",
+            "none",
+            "--no-children",
+            "--sort",
+            "dso",
+        ],
+        &data,
+    );
+    let of_dex = images
+        .lines()
+        .find(|line| line.contains(" base.apk-test.dex "));
+    assert!(
+        of_dex.is_some_and(|line| line.contains("100.00%")),
+        "{images}"
+    );
 
     let fields = "comm,tid,cpu,time,event,ip,sym,period,addr";
     let script = perf(&["script", "-F", fields], &data);
@@ -178,7 +198,7 @@ fn perf_puts_kernel_frames_under_the_kernel() {
     assert!(lines[0].contains("ffffffff81001234"), "{script}");
     assert!(lines[0].contains("kernel"), "{script}");
     assert!(
-        lines[1].contains("Balls.draw") && lines[1].contains("test.elf"),
+        lines[1].contains("Balls.draw") && lines[1].contains("/symbols/0a/base.apk-test.dex)"),
         "{script}"
     );
     let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -262,7 +282,7 @@ fn linux_perf_data_reads_live_and_complete_recordings() {
     let user = 512u64.wrapping_neg();
     assert_eq!(live.chains[0], [user, DEX + DRAW + 8, DEX + RUN + 0x11]);
     assert_eq!(live.mappings.len(), 2);
-    assert!(live.mappings[0].ends_with("symbols/test.elf"));
+    assert!(live.mappings[0].ends_with("symbols/0a/base.apk-test.dex"));
     assert_eq!(complete.event.as_deref(), Some("cpu-clock"));
 }
 

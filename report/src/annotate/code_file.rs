@@ -74,11 +74,9 @@ impl<'p> CodeFile<'p> {
     ) -> Result<&RecordedDex, &String> {
         let found = self.dex.get_or_init(|| {
             let mut images = profile.recording.manifest.images.iter();
-            let name = self.file.path.file_name().and_then(|name| name.to_str());
             let listed = images.find(|image| {
-                let substitute = image.substitute.as_deref().map(Path::new);
-                let substitute = substitute.and_then(|path| path.file_name()?.to_str());
-                substitute.is_some() && substitute == name
+                let substitute = image.substitute.as_deref();
+                substitute.is_some_and(|substitute| self.file.path.ends_with(substitute))
             });
             let recorded = listed.map(|image| Path::new(&image.path));
             let names = &profile.options.names;

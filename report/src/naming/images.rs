@@ -12,6 +12,7 @@ use varid_recording::{
 use varid_symbolizer::{
     Frame,
     elf::{ElfSource, SymbolOrigin},
+    hex,
 };
 
 use super::{
@@ -358,7 +359,7 @@ impl ImageTable {
         let kind = match listed {
             Some(image) => image.kind,
             None if substitute == REMAP_ELF => ImageKind::Remap,
-            None if is_kept_file(substitute) => ImageKind::Elf,
+            None if is_kept_file(substitute, build_id) => ImageKind::Elf,
             None => ImageKind::Dex,
         };
         let name = match (listed, kind) {
@@ -387,7 +388,7 @@ impl ImageTable {
         let own = self.session.join(substitute);
         // The original may be available now, for example through --symfs below the root of its container. It has more
         // than symbols, and the build-id identifies it.
-        let is_kept = kind == ImageKind::Elf && is_kept_file(substitute);
+        let is_kept = kind == ImageKind::Elf && is_kept_file(substitute, &build_id);
         let original = image.path.as_ref();
         let original =
             original.filter(|path| is_kept && !build_id.is_empty() && !is_own_memory(path));
@@ -437,9 +438,11 @@ fn layer_of(recorded: Layer, path: Option<&Path>) -> Layer {
     }
 }
 
-/// Returns true if a file of the session has the symbols of a mapped file. These are in separate folders.
-fn is_kept_file(substitute: &str) -> bool {
-    substitute.matches('/').count() > 1
+/// Returns true if a file of the session has the symbols of a mapped ELF file. Such a file is in a folder of its own, as is a substitute,
+/// whose folder has the name of its build-id.
+fn is_kept_file(substitute: &str, build_id: &[u8]) -> bool {
+    let parts: Vec<&str> = substitute.split('/').collect();
+    matches!(parts.as_slice(), [_, id, _] if *id != hex(build_id))
 }
 
 /// Returns true if a file has names of run-time code and belongs to another session of varid, which perf has read or

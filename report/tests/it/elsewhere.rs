@@ -17,7 +17,10 @@ use varid_recording::{Host, KeptFile, RecordedFile, SessionReader};
 use varid_report::{
     CodeFilter, Error, GroupBy, MissingPart, NameOptions, NamePattern, Options, Profile, View,
 };
-use varid_symbolizer::elf::{SymbolFile, SymbolFileLimits};
+use varid_symbolizer::{
+    elf::{SymbolFile, SymbolFileLimits},
+    hex,
+};
 
 /// Returns the entry of the missing file at this path. There must be at most one.
 fn missing(profile: &Profile, path: &Path) -> Option<(MissingPart, u64, String)> {
@@ -569,6 +572,34 @@ fn a_mapping_of_the_sessions_own_file_is_shown_as_the_original() {
         Some(Path::new("/opt/python/libpython3.12.so.1"))
     );
     assert_eq!(image.layer, Layer::Vm, "a runtime, wherever its file was");
+}
+
+/// As of a killed recording, or where the manifest has no more room. Sessions of earlier versions have the second layout.
+#[test]
+fn a_substitute_that_the_manifest_does_not_list_is_of_bytecode() {
+    let id = [0xab; 20];
+    for (name, kept) in [
+        (format!("{}/math.dex", hex(&id)), false),
+        (format!("{}.elf", hex(&id)), false),
+        (format!("{}/math.dex", hex(&[0xba; 20])), true),
+    ] {
+        let mut fixture = Fixture::new();
+        let path = fixture.writer.symbols().join(&name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        elf(&path, &id, vec![slot(0x1000, "_Z1fi.draw")]);
+        fixture.map(100, 0x7600_0000_0000, &path, &id);
+        fixture.samples(1, (100, 100), &[0x7600_0000_1000]);
+        fixture.writer.finish().unwrap();
+        let profile = fixture.profile(&Options::default());
+        let mut images = profile.frames.images().iter();
+        let image = images.find(|image| name.ends_with(&image.name)).unwrap();
+        let layer = if kept { Layer::Native } else { Layer::App };
+        assert_eq!(image.layer, layer, "{name}");
+        let mut symbols = profile.frames.symbols().iter();
+        let is_as_written = symbols.any(|symbol| symbol.name == "_Z1fi.draw");
+        assert_eq!(is_as_written, !kept, "{name}: methods are not demangled");
+        assert_eq!(missing(&profile, &path), None, "{name}");
+    }
 }
 
 #[test]

@@ -223,41 +223,45 @@ impl Recorder {
         Ok(written?)
     }
 
-    /// Returns the substitute ELF file of a dex file. It is written when the dex file is first sampled.
-    pub(super) fn substitute(
-        &mut self,
-        dex: &Rc<CodeImage>,
-    ) -> Result<std::path::PathBuf, RecorderError> {
-        let name = format!("{}.elf", hex(&dex.build_id));
-        let path = self.writer.symbols().join(&name);
-        if !self.dexes.contains(&dex.build_id) {
-            let sym = format!("{}.{SUBSTITUTE_SYM}", hex(&dex.build_id));
-            let here = self.writer.symbols_here();
-            let (elf, sym) = (here.join(&name), here.join(sym));
-            let image = dex.bytecode.as_ref();
-            match &self.cache {
-                Some(cache) => {
-                    let provided = cache.provide(image, &elf, &sym)?;
-                    if let Some(error) = provided.not_stored {
-                        tracing::warn!("the next session will write {name} anew: {error}");
-                    }
-                }
-                None => {
-                    Substitute::of_bytecode(image).write(&elf)?;
-                    write_sym(image, &sym)?;
+    /// Returns the substitute ELF file of a dex file, which has the name of the first one with this content. It is written when the dex file
+    /// is first sampled.
+    pub(super) fn substitute(&mut self, dex: &Rc<CodeImage>) -> Result<PathBuf, RecorderError> {
+        let name = match self.substitutes.get(&dex.build_id) {
+            Some(name) => name.clone(),
+            None => self.write_substitute(dex)?,
+        };
+        Ok(absolute(&self.writer.symbols().join(name)))
+    }
+
+    fn write_substitute(&mut self, dex: &CodeImage) -> Result<String, RecorderError> {
+        let build_id = hex(&dex.build_id);
+        let name = self.writer.symbol_file(&build_id, &dex.location())?;
+        let here = self.writer.symbols_here();
+        let elf = here.join(&name);
+        let sym = here.join(format!("{build_id}.{SUBSTITUTE_SYM}"));
+        let image = dex.bytecode.as_ref();
+        match &self.cache {
+            Some(cache) => {
+                let provided = cache.provide(image, &elf, &sym)?;
+                if let Some(error) = provided.not_stored {
+                    tracing::warn!("the next session will write {name} anew: {error}");
                 }
             }
-            self.dexes.insert(dex.build_id);
-            self.list_image(SessionImage {
-                path: dex.path.to_string_lossy().into_owned(),
-                build_id: hex(&dex.build_id),
-                kind: ImageKind::Dex,
-                layer: dex.layer.get(),
-                substitute: Some(format!("symbols/{name}")),
-                location: None,
-            });
+            None => {
+                Substitute::of_bytecode(image).write(&elf)?;
+                write_sym(image, &sym)?;
+            }
         }
-        Ok(absolute(&path))
+        self.substitutes.insert(dex.build_id, name.clone());
+        self.list_image(SessionImage {
+            path: dex.path.to_string_lossy().into_owned(),
+            build_id,
+            kind: ImageKind::Dex,
+            layer: dex.layer.get(),
+            substitute: Some(format!("symbols/{name}")),
+            location: None,
+        });
+        Ok(name)
     }
 
     /// Adds a file without a build-id to the manifest, because its path may lead to another file when the session is read.
@@ -356,3 +360,6 @@ fn append(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 pub(super) fn absolute(path: &Path) -> std::path::PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -156,7 +156,7 @@ impl DexLines {
     }
 }
 
-/// Returns the SHA-1 in a dex file's header, which is part of its substitute's name.
+/// Returns the SHA-1 in a dex file's header, which is the name of its substitute's folder.
 fn sha1(dex: &Path) -> Result<String> {
     let content = std::fs::read(dex)?;
     let digest = content.get(12..32).context("no dex file")?;
@@ -167,7 +167,7 @@ fn sha1(dex: &Path) -> Result<String> {
 /// same for ART's library, which has no lines, but takes 20 ms per address.
 const ADDR2LINE: &str = r#"#!/bin/sh
 case $2 in
-*.elf) exec /usr/bin/addr2line "$@" ;;
+*/symbols/*) exec /usr/bin/addr2line "$@" ;;
 *)
     shift 2
     exec /usr/bin/addr2line -e /bin/true "$@"
@@ -211,11 +211,13 @@ fn every_line_of_java_is_the_one_that_dexdump_shows_at_the_dex_pc() -> Result<()
         let session = recording.session();
         let mut tables: HashMap<String, DexLines> = HashMap::new();
         for dex in [app.dex(), testbed()?.boot_dex()] {
-            tables.insert(format!("{}.elf", sha1(&dex)?), DexLines::read(&dex)?);
+            tables.insert(sha1(&dex)?, DexLines::read(&dex)?);
         }
         let samples = samples(&session)?;
         let expected = count(&samples, |frame, address| {
-            let Some(table) = tables.get(&base_name(&frame.file)) else {
+            let folder = Path::new(&frame.file).parent();
+            let id = folder.and_then(|folder| folder.file_name()?.to_str());
+            let Some(table) = id.and_then(|id| tables.get(id)) else {
                 return Ok(Vec::new());
             };
             let (file, line) = table.at(address);

@@ -19,7 +19,7 @@ use varid_report::{
     AnnotateRequest, Annotated, Annotation, AnnotationText, NameOptions, Options, annotate,
     write_annotation_json, write_annotation_text, write_candidates,
 };
-use varid_symbolizer::{dex::DexFile, substitute::Substitute};
+use varid_symbolizer::{dex::DexFile, hex, substitute::Substitute};
 
 use crate::common::Fixture;
 
@@ -130,19 +130,27 @@ fn options(names: NameOptions) -> Options {
     }
 }
 
-/// Maps the substitute of a dex file that was recorded at a path.
+/// Maps the substitute of a dex file that was recorded at a path. Another dex file has the same name.
 fn map(fixture: &mut Fixture, recorded: &Path) {
-    let path = fixture.writer.symbols().join("items.elf");
     let dex = DexFile::parse(DEX).unwrap();
-    Substitute::of_dex(&dex).unwrap().write(&path).unwrap();
-    fixture.writer.manifest_mut().images.push(SessionImage {
-        path: recorded.to_str().unwrap().to_owned(),
+    let image = |path: &Path, name: &str| SessionImage {
+        path: path.to_str().unwrap().to_owned(),
         build_id: String::new(),
         kind: ImageKind::Dex,
         layer: Layer::App,
-        substitute: Some("symbols/items.elf".to_owned()),
+        substitute: Some(format!("symbols/{name}")),
         location: None,
-    });
+    };
+    let other = Path::new("/nonexistent").join(recorded.file_name().unwrap());
+    let name_of = |id: &[u8], path| fixture.writer.symbol_file(&hex(id), path).unwrap();
+    let (name, other_name) = (
+        name_of(&dex.content_sha1(), recorded),
+        name_of(&[0; 20], &other),
+    );
+    let path = fixture.writer.symbols().join(&name);
+    Substitute::of_dex(&dex).unwrap().write(&path).unwrap();
+    let images = [image(&other, &other_name), image(recorded, &name)];
+    fixture.writer.manifest_mut().images.extend(images);
     let time = fixture.tick();
     fixture.write(&SessionRecord::Mapping(MappingRecord {
         time,
