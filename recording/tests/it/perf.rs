@@ -111,7 +111,7 @@ fn perf_report_names_methods_markers_and_callers() {
     );
     let of_dex = images
         .lines()
-        .find(|line| line.contains(" base.apk-test.dex "));
+        .find(|line| line.trim_end().ends_with(" base.apk-test.dex"));
     assert!(
         of_dex.is_some_and(|line| line.contains("100.00%")),
         "{images}"
