@@ -61,102 +61,131 @@ pub(super) fn rule(
     stack: StackSlice<'_>,
     calls: &mut dyn Calls,
 ) -> Option<CodeRule> {
-    let machine = frame.regs.machine();
-    let word = u32::from(machine.word());
-    // A return address of zero ends stacks, but none of this code's.
-    let returns = |place: Address| stack.word(machine, place) != Some(0);
-    let fixed = |words: u32, saved: &[SavedRegister]| {
-        let size = words.saturating_mul(word);
-        let last = frame.sp.wrapping_add(size.saturating_sub(word).into());
-        returns(last).then(|| FixedFrame::new(machine, size, saved).rule(frame.lookup()))
-    };
+    let left = LeftFrame { frame, stack };
     match frames {
         CodeFrames::Fixed {
             words,
             start,
             prologue,
         } => match state(frame.address, start, prologue) {
-            FrameState::Complete => fixed(words, &[saved_fp(machine, words)]),
-            FrameState::Unsaved => fixed(words, &[]),
-            FrameState::Pushed => fixed(2, &[saved_fp(machine, 2)]),
-            FrameState::Called => fixed(1, &[]),
+            FrameState::Complete => left.saving_fp(words),
+            FrameState::Unsaved => left.of_words(words, &[]),
+            FrameState::Pushed => left.saving_fp(2),
+            FrameState::Called => left.of_words(1, &[]),
         },
-        CodeFrames::Interpreter => Some(linked(frame, CallerSp::InWord(SENDER_SP))),
-        CodeFrames::Entered(EntryState::Called) => {
-            let returns = WordAt {
-                register: machine.sp(),
-                offset: 0,
-            };
-            Some(not_made(frame, returns))
-        }
-        CodeFrames::Entered(EntryState::Popped) => {
-            // It is still there if the method has no local variables beside its parameters.
-            let returns = WordAt {
-                register: SENDER_REGISTER,
-                offset: i64::from(word).wrapping_neg(),
-            };
-            let sender = Address::new(frame.regs.get(SENDER_REGISTER)?);
-            let address = stack.word(machine, sender.wrapping_add_signed(returns.offset))?;
-            let is_there = calls.returns_to_java(Address::new(address));
-            is_there.then(|| not_made(frame, returns))
-        }
-        CodeFrames::Entered(EntryState::Linked) => {
-            let sender = frame.regs.fp()?.wrapping_add_signed(SENDER_SP);
-            let is_pushed = frame.sp.get() <= sender;
-            is_pushed.then(|| linked(frame, CallerSp::InWord(SENDER_SP)))
-        }
-        CodeFrames::Entry => Some(linked(frame, CallerSp::BehindReturn)),
-        CodeFrames::Routines(code) => {
-            let at = match frame.address {
-                FrameAddress::Instruction(at) | FrameAddress::Return(at) => at,
-            };
-            // A word on the stack may be the return address of an earlier call.
-            let mut entry = |place: Address| {
-                let returns = stack.word(machine, place).map(Address::new)?;
-                let called = calls.called(returns)?;
-                code.addresses().contains(&called).then_some(called)
-            };
-            let fp = Address::new(frame.regs.fp()?);
-            if frame.sp <= fp && entry(fp.wrapping_add(word.into())).is_some() {
-                return Some(linked(frame, CallerSp::BehindReturn));
-            }
-            let mut pushed = 0..=MAX_PUSHED;
-            let pushed = pushed.find(|pushed| {
-                let pushed = pushed.wrapping_mul(word.into());
-                let entry = entry(frame.sp.wrapping_add(pushed));
-                entry.is_some_and(|entry| code.pushed(entry, at) == Some(pushed))
-            })?;
-            fixed((pushed as u32).saturating_add(1), &[])
-        }
+        CodeFrames::Interpreter => Some(left.by_fp(CallerSp::InWord(SENDER_SP))),
+        CodeFrames::Entered(state) => left.entered(state, calls),
+        CodeFrames::Entry => Some(left.by_fp(CallerSp::BehindReturn)),
+        CodeFrames::Routines(code) => left.of_routine(code, calls),
         CodeFrames::Stub(code) => match frame.address {
-            FrameAddress::Instruction(at) if code.is_before_frame(at) => fixed(1, &[]),
-            FrameAddress::Instruction(at) if code.is_in_entry(at) => {
-                fixed(2, &[saved_fp(machine, 2)])
-            }
-            _ => Some(linked(frame, CallerSp::BehindReturn)),
+            FrameAddress::Instruction(at) if code.is_before_frame(at) => left.of_words(1, &[]),
+            FrameAddress::Instruction(at) if code.is_in_entry(at) => left.saving_fp(2),
+            _ => Some(left.by_fp(CallerSp::BehindReturn)),
         },
         CodeFrames::Passed => {
-            let returns = Address::new(stack.word(machine, frame.sp)?);
-            calls.returns_to_java(returns).then(|| fixed(1, &[]))?
+            let returns = left.word(frame.sp)?;
+            calls.returns_to_java(returns).then_some(())?;
+            left.of_words(1, &[])
         }
     }
 }
 
-fn not_made(frame: &NativeFrame, returns: WordAt) -> CodeRule {
-    let machine = frame.regs.machine();
-    LinkedFrame::not_made(machine, SENDER_REGISTER, returns).rule(frame.lookup())
+/// A frame that is left, and its part of the stack.
+#[derive(Clone, Copy)]
+struct LeftFrame<'f> {
+    frame: &'f NativeFrame,
+    stack: StackSlice<'f>,
 }
 
-fn linked(frame: &NativeFrame, caller_sp: CallerSp) -> CodeRule {
-    LinkedFrame::new(frame.regs.machine(), caller_sp).rule(frame.lookup())
-}
+impl LeftFrame<'_> {
+    fn machine(self) -> Machine {
+        self.frame.regs.machine()
+    }
 
-/// The caller's frame pointer in a frame of so many words.
-fn saved_fp(machine: Machine, words: u32) -> SavedRegister {
-    let below = words.saturating_sub(2);
-    SavedRegister {
-        dwarf: machine.fp(),
-        offset: below.saturating_mul(machine.word().into()),
+    fn word(self, place: Address) -> Option<Address> {
+        self.stack.word(self.machine(), place).map(Address::new)
+    }
+
+    /// Returns the address so many words above another one.
+    fn above(self, place: Address, words: u64) -> Address {
+        place.wrapping_add(words.wrapping_mul(self.machine().word().into()))
+    }
+
+    /// The rule of a frame of so many words. None if its return address is zero, which ends stacks, but none of this code's.
+    fn of_words(self, words: u32, saved: &[SavedRegister]) -> Option<CodeRule> {
+        let last = self.above(self.frame.sp, u64::from(words).saturating_sub(1));
+        if self.word(last) == Some(Address::new(0)) {
+            return None;
+        }
+        let size = words.saturating_mul(self.machine().word().into());
+        Some(FixedFrame::new(self.machine(), size, saved).rule(self.frame.lookup()))
+    }
+
+    /// The same, with the caller's frame pointer in front of the return address.
+    fn saving_fp(self, words: u32) -> Option<CodeRule> {
+        let below = words.saturating_sub(2);
+        let saved = SavedRegister {
+            dwarf: self.machine().fp(),
+            offset: below.saturating_mul(self.machine().word().into()),
+        };
+        self.of_words(words, &[saved])
+    }
+
+    fn by_fp(self, caller_sp: CallerSp) -> CodeRule {
+        LinkedFrame::new(self.machine(), caller_sp).rule(self.frame.lookup())
+    }
+
+    /// The rule of a frame that is not made, with the return address in a word.
+    fn not_made(self, returns: WordAt) -> CodeRule {
+        LinkedFrame::not_made(self.machine(), SENDER_REGISTER, returns).rule(self.frame.lookup())
+    }
+
+    /// The rule of a frame of the interpreter that enters a method.
+    fn entered(self, state: EntryState, calls: &mut dyn Calls) -> Option<CodeRule> {
+        match state {
+            EntryState::Called => Some(self.not_made(WordAt {
+                register: self.machine().sp(),
+                offset: 0,
+            })),
+            EntryState::Popped => {
+                // It is still there if the method has no local variables beside its parameters.
+                let returns = WordAt {
+                    register: SENDER_REGISTER,
+                    offset: i64::from(self.machine().word()).wrapping_neg(),
+                };
+                let sender = Address::new(self.frame.regs.get(SENDER_REGISTER)?);
+                let address = self.word(sender.wrapping_add_signed(returns.offset))?;
+                let is_there = calls.returns_to_java(address);
+                is_there.then(|| self.not_made(returns))
+            }
+            EntryState::Linked => {
+                let sender = self.frame.regs.fp()?.wrapping_add_signed(SENDER_SP);
+                let is_pushed = self.frame.sp.get() <= sender;
+                is_pushed.then(|| self.by_fp(CallerSp::InWord(SENDER_SP)))
+            }
+        }
+    }
+
+    /// The rule of a frame of one of the routines in some code. A word on the stack may be the return address of an earlier call.
+    fn of_routine(self, code: CodeAt<'_>, calls: &mut dyn Calls) -> Option<CodeRule> {
+        let at = match self.frame.address {
+            FrameAddress::Instruction(at) | FrameAddress::Return(at) => at,
+        };
+        let mut entry = |place: Address| {
+            let called = calls.called(self.word(place)?)?;
+            code.addresses().contains(&called).then_some(called)
+        };
+        let (sp, fp) = (self.frame.sp, Address::new(self.frame.regs.fp()?));
+        if sp <= fp && entry(self.above(fp, 1)).is_some() {
+            return Some(self.by_fp(CallerSp::BehindReturn));
+        }
+        let mut words = 0..=MAX_PUSHED;
+        let pushed = words.find(|words| {
+            let place = self.above(sp, *words);
+            let pushed = entry(place).and_then(|entry| code.pushed(entry, at));
+            pushed.is_some() && pushed == place.offset_from(sp)
+        })?;
+        self.of_words(u32::try_from(pushed).ok()?.saturating_add(1), &[])
     }
 }
 
