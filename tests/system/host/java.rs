@@ -176,10 +176,10 @@ impl Mode {
 }
 
 /// Judges each combination.
-fn judge(codes: &[Code], shims: &[Shim], enough: u64) -> Result<()> {
+fn judge(codes: &[Code], stacks: &[Stack], shims: &[Shim], enough: u64) -> Result<()> {
     let mut wrong = Vec::new();
     for &code in codes {
-        for stack in [Stack::Vertical, Stack::Full] {
+        for &stack in stacks {
             for &shim in shims {
                 wrong.extend(
                     Mode { code, stack, shim }
@@ -209,32 +209,36 @@ fn every_sample_of_interpreted_and_compiled_java_is_of_methods_that_called_each_
         return Ok(());
     }
     match scale() {
-        Scale::Gate => judge(&[Code::Interpreted, Code::Tiered], &[Shim::Bpf], 2_500),
+        Scale::Gate => judge(
+            &[Code::Interpreted, Code::Tiered],
+            &[Stack::Vertical],
+            &[Shim::Bpf],
+            2_500,
+        ),
         Scale::Long => judge(
             &[Code::Interpreted, Code::C1, Code::Tiered],
+            &[Stack::Vertical, Stack::Full],
             &[Shim::Bpf, Shim::Perf],
             15_000,
         ),
     }
 }
 
-/// The same loops cost the same where the same code executes them: not if C2 has compiled them, as it aligns and unrolls each differently.
+/// The same loops cost the same where the same code executes them: in the interpreter. Compilers align and unroll each differently.
 #[test]
 fn shares_of_known_work_in_java_are_right_in_self_and_total() -> Result<()> {
     if skip() {
         return Ok(());
     }
-    for (code, rounds) in [(Code::Interpreted, 5000), (Code::C1, 28_000)] {
-        // A percentage point is three standard deviations of a share of 24,000 samples. Interference on a shared machine is transient.
-        let once = || -> Result<serde_json::Value> {
-            let folder = tempfile::tempdir()?;
-            let session = folder.path().join("session");
-            record(code, "Shares", rounds, &["-F", "3989"], &session)?;
-            judge_by("java_shares.py", [session])
-        };
-        let found = once().or_else(|_| once()).or_else(|_| once())?;
-        println!("shares in Java, {code:?}: {found}");
-        ensure!(found["samples"].as_u64() > Some(10_000), "{found}");
-    }
+    // A percentage point is two standard deviations of a share of 13,000 samples. Interference on a shared machine is transient.
+    let once = || -> Result<serde_json::Value> {
+        let folder = tempfile::tempdir()?;
+        let session = folder.path().join("session");
+        record(Code::Interpreted, "Shares", 2500, &["-F", "3989"], &session)?;
+        judge_by("java_shares.py", [session])
+    };
+    let found = once().or_else(|_| once()).or_else(|_| once())?;
+    println!("shares in Java: {found}");
+    ensure!(found["samples"].as_u64() > Some(8_000), "{found}");
     Ok(())
 }

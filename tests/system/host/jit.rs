@@ -228,49 +228,6 @@ fn compare(session: &Path, told: impl Fn(&str) -> Result<Told>, at_least: u64) -
 }
 
 #[test]
-fn code_of_java_has_names_without_a_flag() -> Result<()> {
-    if skip_without_root("jit") || !has("java", "-version") {
-        return Ok(());
-    }
-    let folder = tempfile::tempdir()?;
-    // Any program that works for a while: the assembler, on the workloads.
-    let smali = "/usr/share/java/smali.jar";
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
-    let source = source.display().to_string();
-    let mut java = vec!["java", "-Xshare:auto"];
-    java.extend(["-jar", smali, "assemble", "-o", "out.dex", &source]);
-    let session = folder.path().join("java");
-    record(&session, folder.path(), &java)?;
-    let noted = processes_noted(&session)?;
-    ensure!(noted.is_empty(), "{noted:?}");
-    let of = |by: &str, name: &str| -> Result<u64> {
-        let rows = rows(&session, by)?;
-        let row = rows.iter().find(|row| row[by] == name);
-        Ok(row.and_then(|row| row["self"].as_u64()).unwrap_or(0))
-    };
-    let app = of("layer", "app")?;
-    let framework = of("layer", "framework")?;
-    let unnamed = of("image", "[unnamed JIT code]")?;
-    println!(
-        "jit: java: {app} samples of the app, {framework} of the JDK, {unnamed} without a name"
-    );
-    ensure!(
-        app > 100 && framework > 100,
-        "{app} and {framework} samples"
-    );
-    ensure!(
-        unnamed * 50 < app + framework,
-        "{unnamed} samples without a name"
-    );
-    let symbols = by_varid(&session)?;
-    let is_parser = |(image, symbol): &&(String, String)| {
-        image == "remap.elf" && symbol.starts_with("org.jf.smali.")
-    };
-    ensure!(symbols.keys().any(|row| is_parser(&row)), "{symbols:?}");
-    Ok(())
-}
-
-#[test]
 fn code_of_node_has_the_names_of_its_map() -> Result<()> {
     if skip_without_root("jit") || !has("node", "--version") {
         return Ok(());

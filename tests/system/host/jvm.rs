@@ -51,7 +51,7 @@ fn a_jvm_in_a_container_is_described_and_doctor_shows_it() -> Result<()> {
         .find(|line| line.contains(&place))
         .context(text.clone())?;
     ensure!(
-        line.trim_start().starts_with("limits ") && line.contains(&shown),
+        line.trim_start().starts_with("ok ") && line.contains(&shown),
         "{line}\n{shown}"
     );
     Ok(())

@@ -85,6 +85,10 @@ impl VmKind for HotSpot {
         }
     }
 
+    fn describes_itself(&self, path: &Path) -> bool {
+        process::is_library(path)
+    }
+
     fn examine_process(&self, process: &Process) -> Option<ProcessReport> {
         let (mapped, image) = process::library_in(process)?;
         let vm = match process::describe(process, mapped, image) {

@@ -29,8 +29,12 @@ pub trait VmKind: fmt::Debug + Sync {
         None
     }
 
-    /// Describes the VM of a process for `varid doctor`, if it is of a kind whose VMs describe themselves and whose frames are not walked:
-    /// [`VmKind::find`] finds none. None if the process has no such VM.
+    /// Returns true if the VM in a library of this path describes itself in each process: [`VmKind::examine_process`] says how.
+    fn describes_itself(&self, _path: &Path) -> bool {
+        false
+    }
+
+    /// Describes the VM of a process for `varid doctor`, if it is of a kind whose VMs describe themselves. None if the process has no such VM.
     fn examine_process(&self, _process: &Process) -> Option<ProcessReport> {
         None
     }
@@ -152,6 +156,11 @@ impl VmKinds {
     pub fn examine(self, path: &Path, library: &[u8]) -> Option<LibraryReport> {
         let mut kinds = self.0.iter();
         kinds.find_map(|kind| kind.examine(path, library))
+    }
+
+    /// Returns true if the VM in a library of this path describes itself in each process.
+    pub fn describes_itself(self, path: &Path) -> bool {
+        self.0.iter().any(|kind| kind.describes_itself(path))
     }
 
     /// Describes the VM of a process that describes itself, for `varid doctor`.

@@ -42,7 +42,7 @@ pub struct FoundVm {
     /// True if its unwind information shows which bytecode runs. Then its methods are found although its build is not known, at the
     /// cost of copying whole stacks.
     pub marked: bool,
-    /// True if it describes itself completely, and its frames are not walked yet.
+    /// True if it describes itself completely, whether its frames are known on this machine or not.
     pub described: bool,
     /// The build, or what is known of it.
     pub what: String,
@@ -154,8 +154,9 @@ impl Mapped {
                 .is_some_and(|name| name.starts_with(NAME.as_bytes()));
             mapped.tunnel |= is_tunnel;
             let path = Path::new(OsStr::from_bytes(path));
-            let is_announced = VmKinds::default().is_announced_by(path);
-            mapped.describes_itself |= !is_announced && VmKinds::default().is_library(path);
+            let describes_itself = VmKinds::default().describes_itself(path);
+            mapped.describes_itself |= describes_itself;
+            let is_announced = VmKinds::default().is_announced_by(path) && !describes_itself;
             let is_known = mapped.libraries.iter().any(|known| known == path);
             if is_announced && !is_tunnel && !is_known {
                 mapped.libraries.push(path.to_owned());
@@ -171,16 +172,13 @@ fn self_described(pid: u32) -> Option<FoundVm> {
     process.read_maps(&mut Images::default());
     let report = VmKinds::default().examine_process(&process)?;
     let (described, what) = match report.vm {
-        SelfDescription::Complete(what) => (
-            true,
-            format!("{what}; described by itself, its frames are not walked yet"),
-        ),
+        SelfDescription::Complete(what) => (true, format!("{what}; described by itself")),
         SelfDescription::NotStarted(why) => (false, why),
         SelfDescription::Refused(why) => (false, format!("not described: {why}")),
     };
     Some(FoundVm {
         place: format!("process {pid}, {}", report.library.display()),
-        usable: false,
+        usable: described && cfg!(target_arch = "x86_64"),
         marked: false,
         described,
         what,
