@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use varid_tests::{processes_noted, report_with, skip_without_root, skipped, testbed};
+use varid_tests::{report_with, skip_without_root, skipped, testbed};
 
 /// The folder of programs that generate code.
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/jit");
