@@ -13,7 +13,7 @@ const JDK_17: &str = include_str!("../../../vm/tests/fixtures/hotspot/jdk17.tsv"
 const JDK_25: &str = include_str!("../../../vm/tests/fixtures/hotspot/jdk25.tsv");
 
 /// Bytes that are taken whatever the input's size is: what is read at once.
-const CONSTANT: usize = 4 << 20;
+const CONSTANT: usize = 8 << 20;
 
 /// Runs the target on one input: a byte that says which version, and the memory of the code.
 pub(super) fn fuzz(bytes: &[u8]) {

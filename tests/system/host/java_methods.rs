@@ -22,7 +22,7 @@ fn compare_with(options: &[&str]) -> Result<()> {
     }
     let written = WrittenJvm::start(Path::new(JDK), options, 300)?;
     let compared = compare(&written)?;
-    check(&options.join(" "), &compared)?;
+    check(&format!("JDK 17 {}", options.join(" ")), &compared)?;
     ensure!(compared.pcs > 1000 && compared.stubs > 100, "{compared:?}");
     Ok(())
 }

@@ -358,6 +358,10 @@ fn different_stub(
     jvm: &Jvm,
 ) -> Option<String> {
     use varid_vm::java_methods::BlobKind;
+    // A compiler's thread frees it when it ends.
+    if ["Compile::scratch_buffer", "C1 temporary CodeBuffer"].contains(&stub.name.as_str()) {
+        return None;
+    }
     let address = Address::new(stub.address);
     let blob = match found {
         Ok(blob) => blob,

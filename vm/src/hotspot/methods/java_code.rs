@@ -8,6 +8,7 @@ use super::frames::{JavaFrame, JavaFrames};
 use super::ids::{CodeKey, CompileId, MethodPointer};
 use super::java_method::{JavaMethod, MethodIdentity, MethodReader};
 use super::layout::NamingLayout;
+use super::pages::ReadPages;
 use crate::hotspot::jvm::Jvm;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -150,8 +151,9 @@ impl JavaCode {
     fn read_compiled(&mut self, key: CodeKey, memory: &dyn Memory) -> Result<CompiledCode> {
         let expected = Some(key.compile_id);
         let compiled = CompiledMethod::read(&self.jvm, key.blob, expected, memory)?;
+        let pages = ReadPages::of(memory);
         let pointers = compiled.methods().into_iter();
-        let methods = pointers.map(|pointer| (pointer, self.method(pointer, memory)));
+        let methods = pointers.map(|pointer| (pointer, self.method(pointer, &pages)));
         let methods = methods.collect();
         // The classes of code that is in use are loaded: the methods were still those that it refers to.
         compiled.check_current(&self.jvm, memory)?;

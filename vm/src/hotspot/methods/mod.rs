@@ -14,7 +14,7 @@
 //! | what was read of a process, and for how long is it right | `java_code`, `bounded` |
 //! | where are members that the VM's description does not have | `layout` |
 //! | what identifies code and methods | `ids` |
-//! | how are structures and compressed numbers read | `structure`, `numbers` |
+//! | how are structures and compressed numbers read | `structure`, `numbers`, `pages` |
 
 mod blob;
 mod bounded;
@@ -30,6 +30,7 @@ mod layout;
 mod lines;
 mod names;
 mod numbers;
+mod pages;
 mod structure;
 #[cfg(test)]
 mod tests;
