@@ -2,7 +2,7 @@
 
 use crate::paths;
 use anyhow::Context;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -21,57 +21,19 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 ///
 /// The pack cannot be unpacked.
 pub fn folder(pack: &Path) -> anyhow::Result<Option<PathBuf>> {
-    let Ok(mut file) = File::open(pack) else {
+    let Some(file) = open(pack) else {
         return Ok(None);
     };
-    let mut start = [0; 2];
-    if file.read_exact(&mut start).is_err() || !is_pack(&start) {
-        return Ok(None);
-    }
-    let shown = pack.display();
     let meta = file.metadata()?;
     let packs = paths::cache().join("packs");
-    paths::make_private(&packs).with_context(|| format!("cannot create {}", packs.display()))?;
-    let about = fs::symlink_metadata(&packs)?;
-    let is_own = about.uid() == nix::unistd::geteuid().as_raw() && about.mode() & 0o022 == 0;
-    anyhow::ensure!(
-        is_own && about.is_dir(),
-        "{} is a folder that others can change: {shown} is not unpacked there",
-        packs.display()
-    );
-    // Another version of the file is a different pack.
-    let version = (
-        meta.dev(),
-        meta.ino(),
-        meta.len(),
-        meta.mtime(),
-        meta.mtime_nsec(),
-    );
-    let name = format!(
-        "{:x}-{:x}-{:x}-{:x}.{:x}",
-        version.0, version.1, version.2, version.3, version.4
-    );
-    let unpacked = packs.join(name);
+    make_own(&packs, pack)?;
+    let unpacked = packs.join(name(&meta));
     if unpacked.join(SESSION_JSON).is_file() {
         let _ = File::open(&unpacked).and_then(|folder| folder.set_modified(SystemTime::now()));
         return Ok(Some(unpacked));
     }
     let new = packs.join(format!(".{}", std::process::id()));
-    remove(&new)?;
-    let file = File::open(pack).with_context(|| format!("cannot read {shown}"))?;
-    match unpack(file, meta.len(), &new) {
-        Ok(()) => {}
-        Err(error) => {
-            remove(&new)?;
-            return match error {
-                // Another file that is compressed with gzip.
-                PackError::Foreign(_) | PackError::NoSession | PackError::Damaged(_) => Err(
-                    anyhow::anyhow!("{shown} is no session that 'varid pack' has written: {error}"),
-                ),
-                error => Err(error).with_context(|| format!("cannot unpack {shown}")),
-            };
-        }
-    }
+    unpack_into(&new, pack, meta.len())?;
     if fs::rename(&new, &unpacked).is_err() {
         // Another process was faster.
         remove(&new)?;
@@ -80,6 +42,58 @@ pub fn folder(pack: &Path) -> anyhow::Result<Option<PathBuf>> {
         tracing::debug!(%error, "an unpacked session stays");
     }
     Ok(Some(unpacked))
+}
+
+/// Opens a file if it is a pack.
+fn open(path: &Path) -> Option<File> {
+    let mut file = File::open(path).ok()?;
+    let mut start = [0; 2];
+    file.read_exact(&mut start).ok()?;
+    is_pack(&start).then_some(file)
+}
+
+/// Creates the folder of unpacked sessions. Fails if others can change it.
+fn make_own(packs: &Path, pack: &Path) -> anyhow::Result<()> {
+    paths::make_private(packs).with_context(|| format!("cannot create {}", packs.display()))?;
+    let about = fs::symlink_metadata(packs)?;
+    let is_own = about.uid() == nix::unistd::geteuid().as_raw() && about.mode() & 0o022 == 0;
+    anyhow::ensure!(
+        is_own && about.is_dir(),
+        "{} is a folder that others can change: {} is not unpacked there",
+        packs.display(),
+        pack.display()
+    );
+    Ok(())
+}
+
+/// Returns the name of a pack's folder. Another version of the file is a different pack.
+fn name(pack: &Metadata) -> String {
+    format!(
+        "{:x}-{:x}-{:x}-{:x}.{:x}",
+        pack.dev(),
+        pack.ino(),
+        pack.len(),
+        pack.mtime(),
+        pack.mtime_nsec()
+    )
+}
+
+/// Unpacks a pack of this length into a new folder.
+fn unpack_into(new: &Path, pack: &Path, len: u64) -> anyhow::Result<()> {
+    let shown = pack.display();
+    remove(new)?;
+    let file = File::open(pack).with_context(|| format!("cannot read {shown}"))?;
+    let Err(error) = unpack(file, len, new) else {
+        return Ok(());
+    };
+    remove(new)?;
+    match error {
+        // Another file that is compressed with gzip.
+        PackError::Foreign(_) | PackError::NoSession | PackError::Damaged(_) => {
+            anyhow::bail!("{shown} is no session that 'varid pack' has written: {error}")
+        }
+        error => Err(error).with_context(|| format!("cannot unpack {shown}")),
+    }
 }
 
 /// Removes the least recently used sessions.

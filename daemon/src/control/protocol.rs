@@ -88,24 +88,12 @@ pub struct SessionStatus {
     pub target: String,
     /// Its present activity.
     pub state: Activity,
-    /// The events, separated by commas.
-    pub event: String,
-    /// Samples per second of the first event, or None if a period was requested.
-    pub frequency: Option<u64>,
-    /// The period, if one was requested.
-    pub period: Option<u64>,
-    /// The source of samples: `bpf` or `perf`.
-    pub source: String,
-    /// Number of samples recorded.
-    pub samples: u64,
-    /// Number of records lost.
-    pub lost: u64,
-    /// Number of processes profiled now. Unknown for a session of a `varid record`.
-    pub processes: Option<u64>,
-    /// Seconds since its start.
-    pub seconds: f64,
-    /// Size of perf.data in bytes.
-    pub bytes: u64,
+    /// What it samples.
+    #[serde(flatten)]
+    pub sampling: StatusSampling,
+    /// What it has recorded.
+    #[serde(flatten)]
+    pub counts: StatusCounts,
     /// Its folder.
     pub folder: PathBuf,
     /// Differences from the request.
@@ -119,12 +107,48 @@ pub struct SessionStatus {
     pub recorder: Option<u32>,
 }
 
-/// Returns a rate as [`SessionStatus::frequency`] and [`SessionStatus::period`]: one of them is None.
-pub fn frequency_and_period(rate: Rate) -> (Option<u64>, Option<u64>) {
-    match rate {
-        Rate::Frequency(hz) => (Some(hz), None),
-        Rate::Period(period) => (None, Some(period)),
+/// What a session samples.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct StatusSampling {
+    /// The events, separated by commas.
+    pub event: String,
+    /// Samples per second of the first event, or None if a period was requested.
+    pub frequency: Option<u64>,
+    /// The period, if one was requested.
+    pub period: Option<u64>,
+    /// The source of samples: `bpf` or `perf`.
+    pub source: String,
+}
+
+impl StatusSampling {
+    /// Returns the sampling of events, the first of them at this rate.
+    pub fn new(event: String, rate: Rate, source: &str) -> Self {
+        let (frequency, period) = match rate {
+            Rate::Frequency(hz) => (Some(hz), None),
+            Rate::Period(period) => (None, Some(period)),
+        };
+        Self {
+            event,
+            frequency,
+            period,
+            source: source.to_owned(),
+        }
     }
+}
+
+/// What a session has recorded.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StatusCounts {
+    /// Number of samples recorded.
+    pub samples: u64,
+    /// Number of records lost.
+    pub lost: u64,
+    /// Number of processes profiled now. Unknown for a session of a `varid record`.
+    pub processes: Option<u64>,
+    /// Seconds since its start.
+    pub seconds: f64,
+    /// Size of perf.data in bytes.
+    pub bytes: u64,
 }
 
 /// The present activity of a session.

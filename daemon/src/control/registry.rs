@@ -1,6 +1,6 @@
 //! The sessions that the daemon runs, each in its own thread.
 
-use super::protocol::{Activity, Ended, SessionStatus, frequency_and_period};
+use super::protocol::{Activity, Ended, SessionStatus, StatusCounts, StatusSampling};
 use super::running;
 use crate::new_session::{NewSession, SessionFolder};
 use crate::output;
@@ -341,28 +341,24 @@ impl Running {
             Some(_) if processes == 0 => Activity::Waiting,
             Some(_) => Activity::Recording,
         };
-        let (frequency, period) = facts
-            .as_ref()
-            .map_or((None, None), |facts| frequency_and_period(facts.rate));
+        let sampling = facts.as_ref().map(|facts| {
+            let event = facts.event.clone();
+            StatusSampling::new(event, facts.rate, facts.source)
+        });
         SessionStatus {
             session: sessions::file_name(&folder),
             target: control.target().unwrap_or_else(|| self.target.clone()),
             state,
-            event: facts
-                .as_ref()
-                .map_or(String::new(), |facts| facts.event.clone()),
-            frequency,
-            period,
-            source: facts
-                .as_ref()
-                .map_or(String::new(), |facts| facts.source.to_owned()),
+            sampling: sampling.unwrap_or_default(),
             notes: facts.map_or_else(Vec::new, |facts| facts.notes),
             configuration: control.configuration_report(),
-            samples: control.samples.load(Ordering::Relaxed),
-            lost: control.lost.load(Ordering::Relaxed),
-            processes: Some(processes),
-            seconds: self.started.elapsed().as_secs_f64(),
-            bytes: control.bytes.load(Ordering::Relaxed),
+            counts: StatusCounts {
+                samples: control.samples.load(Ordering::Relaxed),
+                lost: control.lost.load(Ordering::Relaxed),
+                processes: Some(processes),
+                seconds: self.started.elapsed().as_secs_f64(),
+                bytes: control.bytes.load(Ordering::Relaxed),
+            },
             folder,
             recorder: None,
         }

@@ -1,6 +1,6 @@
 //! Finds running sessions, in the daemon or in a `varid record` of this user.
 
-use super::protocol::{Activity, SessionStatus, frequency_and_period};
+use super::protocol::{Activity, SessionStatus, StatusCounts, StatusSampling};
 use crate::sessions::{self, file_name};
 use nix::unistd::geteuid;
 use std::fs;
@@ -20,20 +20,22 @@ pub fn in_foreground(daemon: Option<u32>) -> anyhow::Result<Vec<SessionStatus>> 
     let status = |listed: sessions::Listed| {
         let manifest = Manifest::read(&listed.folder.join(SESSION_JSON)).ok()?;
         let recorder = recorder(&listed.folder).filter(|recorder| Some(*recorder) != daemon)?;
-        let (frequency, period) = frequency_and_period(manifest.events.first.rate);
         Some(SessionStatus {
             session: listed.session,
             target: listed.target,
             state: Activity::Recording,
-            event: manifest.events.names(),
-            frequency,
-            period,
-            source: manifest.source.name().to_owned(),
-            samples: manifest.counts.samples,
-            lost: manifest.counts.lost,
-            processes: None,
-            seconds: listed.seconds,
-            bytes: fs::metadata(listed.folder.join(PERF_DATA)).map_or(0, |file| file.len()),
+            sampling: StatusSampling::new(
+                manifest.events.names(),
+                manifest.events.first.rate,
+                manifest.source.name(),
+            ),
+            counts: StatusCounts {
+                samples: manifest.counts.samples,
+                lost: manifest.counts.lost,
+                processes: None,
+                seconds: listed.seconds,
+                bytes: fs::metadata(listed.folder.join(PERF_DATA)).map_or(0, |file| file.len()),
+            },
             folder: listed.folder,
             notes: manifest.notes,
             configuration: None,

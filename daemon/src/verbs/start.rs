@@ -40,13 +40,16 @@ pub fn run(args: &SessionArgs) -> anyhow::Result<ExitCode> {
 
 fn said(request: &RecordingRequest, status: &SessionStatus) -> String {
     let asks_for_perf = request.sampling.shim == Some(ShimKind::Perf);
-    let rate = match (status.frequency, status.period) {
+    let rate = match (status.sampling.frequency, status.sampling.period) {
         (Some(hz), _) => format!("at {hz} Hz"),
         (_, Some(period)) => format!("every {period}"),
         (None, None) => String::new(),
     };
-    let mut lines = format!("sampling {} {rate} ({})", status.event, status.source);
-    if status.source == "perf" && !asks_for_perf {
+    let mut lines = format!(
+        "sampling {} {rate} ({})",
+        status.sampling.event, status.sampling.source
+    );
+    if status.sampling.source == "perf" && !asks_for_perf {
         lines.push_str("; no shim in the kernel can be used, 'varid doctor' says why");
     }
     lines.push('\n');

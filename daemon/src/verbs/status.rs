@@ -73,12 +73,13 @@ fn shown(daemon: Option<DaemonStatus>, foreground: Vec<SessionStatus>) -> String
                 [
                     session.target.clone(),
                     session.state.name().to_owned(),
-                    session.samples.to_string(),
-                    session.lost.to_string(),
+                    session.counts.samples.to_string(),
+                    session.counts.lost.to_string(),
                     session
+                        .counts
                         .processes
                         .map_or("-".to_owned(), |count| count.to_string()),
-                    format!("{:.1}", session.seconds),
+                    format!("{:.1}", session.counts.seconds),
                     session.folder.display().to_string(),
                 ]
             })

@@ -24,104 +24,132 @@ pub struct Plan {
 
 /// Returns what will be used and why, and what would improve it.
 pub fn plan(machine: &Machine, vms: &[FoundVm]) -> Plan {
-    let mut uses = Vec::new();
-    let mut to_improve = Vec::new();
-    let source = match (&machine.bpf, &machine.module) {
+    let mut lines = Lines::default();
+    let source = source(machine, &mut lines);
+    event(machine, &mut lines);
+    let kernel = matches!(source, Some("bpf" | "module")) || machine.events.cpu_clock.kernel;
+    kernel_part(machine, kernel, &mut lines);
+    rings(machine, &mut lines);
+    unknown_vm(vms, &mut lines);
+    Plan {
+        source,
+        event: machine.events.default.clone(),
+        kernel,
+        uses: lines.uses,
+        to_improve: lines.to_improve,
+    }
+}
+
+/// The lines of a plan.
+#[derive(Debug, Default)]
+struct Lines {
+    uses: Vec<String>,
+    to_improve: Vec<String>,
+}
+
+impl Lines {
+    fn usage(&mut self, line: impl Into<String>) {
+        self.uses.push(line.into());
+    }
+
+    fn improvement(&mut self, line: impl Into<String>) {
+        self.to_improve.push(line.into());
+    }
+}
+
+/// Returns the source of samples, or None if nothing can be sampled.
+fn source(machine: &Machine, lines: &mut Lines) -> Option<&'static str> {
+    match (&machine.shims.bpf, &machine.shims.module) {
         (Ok(_), _) => {
-            uses.push("source   bpf: frames are walked in the kernel at the sample, on every CPU, in any process".to_owned());
+            lines.usage("source   bpf: frames are walked in the kernel at the sample, on every CPU, in any process");
             Some("bpf")
         }
         (Err(_), Ok(())) => {
-            uses.push("source   module: varid.ko walks frames in the kernel at the sample, on every CPU, in any process, as the BPF shim cannot be used".to_owned());
+            lines.usage("source   module: varid.ko walks frames in the kernel at the sample, on every CPU, in any process, as the BPF shim cannot be used");
             Some("module")
         }
         (Err(_), Err(_)) => {
-            to_improve.push(better_source(machine));
-            if machine.cpu_clock.samples {
-                uses.push(
-                    "source   perf: stacks are copied and walked later, as neither the BPF shim nor the kernel module can be used. What a copy does not hold is counted"
-                        .to_owned(),
-                );
-                Some("perf")
-            } else {
-                uses.push("source   none: the kernel lets this user sample nothing".to_owned());
-                to_improve.push("sysctl kernel.perf_event_paranoid=2, or CAP_PERFMON, lets a user sample processes of their own".to_owned());
-                None
-            }
+            lines.improvement(better_source(machine));
+            source_without_shim(machine, lines)
         }
+    }
+}
+
+fn source_without_shim(machine: &Machine, lines: &mut Lines) -> Option<&'static str> {
+    if !machine.events.cpu_clock.samples {
+        lines.usage("source   none: the kernel lets this user sample nothing");
+        lines.improvement("sysctl kernel.perf_event_paranoid=2, or CAP_PERFMON, lets a user sample processes of their own");
+        return None;
+    }
+    lines.usage("source   perf: stacks are copied and walked later, as neither the BPF shim nor the kernel module can be used. What a copy does not hold is counted");
+    lines.usage("targets  processes of this user, by --pid, --app or as a command; --all needs the BPF shim or the kernel module");
+    Some("perf")
+}
+
+fn event(machine: &Machine, lines: &mut Lines) {
+    let events = &machine.events;
+    let default = &events.default;
+    if events.samples_cycles() {
+        lines.usage(format!(
+            "event    {default}: the PMU counts it and interrupts"
+        ));
+        return;
+    }
+    let without_error = match events.interrupt_is_missing() {
+        true => "the PMU counts cycles, but its overflow interrupt does not arrive",
+        false => "cycles cannot be sampled",
     };
-    if source == Some("perf") {
-        uses.push("targets  processes of this user, by --pid, --app or as a command; --all needs the BPF shim or the kernel module".to_owned());
-    }
-    if machine.samples_cycles() {
-        uses.push(format!(
-            "event    {}: the PMU counts it and interrupts",
-            machine.default_event
-        ));
-    } else {
-        let why = machine
-            .cycles
-            .error
-            .as_deref()
-            .unwrap_or(if machine.interrupt_is_missing() {
-                "the PMU counts cycles, but its overflow interrupt does not arrive"
-            } else {
-                "cycles cannot be sampled"
-            });
-        uses.push(format!(
-            "event    {}: {why}. It samples time on a CPU, not work done in it",
-            machine.default_event
-        ));
-        to_improve.push(better_event(machine));
-    }
-    let kernel = matches!(source, Some("bpf" | "module")) || machine.cpu_clock.kernel;
-    match (kernel, machine.kernel_symbols) {
-        (true, true) => {
-            uses.push("kernel   its functions are sampled, with their names".to_owned())
-        }
+    let why = events.cycles.error.as_deref().unwrap_or(without_error);
+    lines.usage(format!(
+        "event    {default}: {why}. It samples time on a CPU, not work done in it"
+    ));
+    lines.improvement(better_event(machine));
+}
+
+/// `is_sampled`: whether kernel code can be sampled.
+fn kernel_part(machine: &Machine, is_sampled: bool, lines: &mut Lines) {
+    match (is_sampled, machine.kernel.symbols) {
+        (true, true) => lines.usage("kernel   its functions are sampled, with their names"),
         (true, false) => {
-            uses.push("kernel   sampled, but its functions have no names".to_owned());
-            to_improve.push("sysctl kernel.kptr_restrict=0, or CAP_SYSLOG with 1, shows the kernel's functions by name".to_owned());
+            lines.usage("kernel   sampled, but its functions have no names");
+            lines.improvement("sysctl kernel.kptr_restrict=0, or CAP_SYSLOG with 1, shows the kernel's functions by name");
         }
         (false, _) => {
-            uses.push("kernel   not seen by this user: only user code".to_owned());
-            to_improve.push(
-                "sysctl kernel.perf_event_paranoid=1, or CAP_PERFMON, adds the kernel's part"
-                    .to_owned(),
+            lines.usage("kernel   not seen by this user: only user code");
+            lines.improvement(
+                "sysctl kernel.perf_event_paranoid=1, or CAP_PERFMON, adds the kernel's part",
             );
         }
     }
+}
+
+fn rings(machine: &Machine, lines: &mut Lines) {
     if !rings_fit(machine) {
-        uses.push(
-            "rings    smaller than asked for: more samples are lost at high rates".to_owned(),
-        );
-        to_improve.push("ulimit -l unlimited, or a larger kernel.perf_event_mlock_kb, makes room for whole rings".to_owned());
+        lines.usage("rings    smaller than asked for: more samples are lost at high rates");
+        lines.improvement("ulimit -l unlimited, or a larger kernel.perf_event_mlock_kb, makes room for whole rings");
     }
-    if let Some(unknown) = vms.iter().find(|vm| !vm.usable && vm.build_id.is_some()) {
-        let place = &unknown.place;
-        to_improve.push(if unknown.marked {
-            format!("varid's agent, loaded by the app (-agentpath), or its offsets in the table of builds, spares the stack copies with which the methods of {place} are found")
-        } else {
-            format!("varid's agent, loaded by the app (-agentpath), shows the methods that {place} runs")
-        });
-    }
-    Plan {
-        source,
-        event: machine.default_event.clone(),
-        kernel,
-        uses,
-        to_improve,
-    }
+}
+
+/// Advises the agent for the first VM whose build is unknown.
+fn unknown_vm(vms: &[FoundVm], lines: &mut Lines) {
+    let unknown = |vm: &&FoundVm| !vm.usable && vm.build_id.is_some();
+    let Some(FoundVm { place, marked, .. }) = vms.iter().find(unknown) else {
+        return;
+    };
+    lines.improvement(match marked {
+        true => format!("varid's agent, loaded by the app (-agentpath), or its offsets in the table of builds, spares the stack copies with which the methods of {place} are found"),
+        false => format!("varid's agent, loaded by the app (-agentpath), shows the methods that {place} runs"),
+    });
 }
 
 fn better_source(machine: &Machine) -> String {
     const MODULE: &str = "the kernel module (kmod-shim/module: dkms install varid, modprobe varid)";
     const GIVES: &str = "exact frames, any process";
-    let root = machine.has("CAP_SYS_ADMIN");
-    let privileged = root || machine.has("CAP_BPF") && machine.has("CAP_PERFMON");
+    let root = machine.user.has("CAP_SYS_ADMIN");
+    let privileged = root || machine.user.has("CAP_BPF") && machine.user.has("CAP_PERFMON");
     // The narrower of the kernel and this program decides.
     let is_32_bit = machine.host.arch.starts_with("arm") || cfg!(target_arch = "arm");
-    match (privileged, machine.btf) {
+    match (privileged, machine.kernel.btf) {
         _ if is_32_bit && root => format!("{MODULE}: {GIVES}. There is no BPF shim for 32-bit ARM"),
         _ if is_32_bit => format!("root, and {MODULE}: {GIVES}. There is no BPF shim for 32-bit ARM"),
         (false, _) => format!("root, or CAP_BPF and CAP_PERFMON (setcap cap_bpf,cap_perfmon+ep on varid), allows the BPF shim: {GIVES}"),
@@ -131,7 +159,7 @@ fn better_source(machine: &Machine) -> String {
 }
 
 fn better_event(machine: &Machine) -> String {
-    if machine.pmus.is_empty() {
+    if machine.events.pmus.is_empty() {
         "a machine whose PMU is visible (in a virtual machine: pass it through, as QEMU's -cpu host,pmu=on does) counts cycles".to_owned()
     } else {
         "the PMU is there: its interrupt must be wired (device tree) and perf_event_paranoid allow it for cycles to be sampled".to_owned()
@@ -141,6 +169,7 @@ fn better_event(machine: &Machine) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::checks::{State, checks};
+    use super::super::machine::{Events, Kernel, Limits, Shims, User};
     use super::*;
     use crate::verbs::events::{FoundPmu, Tried};
     use varid_recording::Host;
@@ -173,23 +202,33 @@ mod tests {
                 cpus: 8,
                 ..Host::default()
             },
-            user: 0,
-            capabilities: vec!["CAP_SYS_ADMIN", "CAP_PERFMON", "CAP_BPF", "CAP_IPC_LOCK"],
-            pmus: vec![pmu(Some(true))],
-            cycles: tried("cycles", true, None),
-            cpu_clock: tried("cpu-clock", true, None),
-            default_event: "cycles".into(),
+            user: User {
+                id: 0,
+                capabilities: vec!["CAP_SYS_ADMIN", "CAP_PERFMON", "CAP_BPF", "CAP_IPC_LOCK"],
+            },
+            events: Events {
+                pmus: vec![pmu(Some(true))],
+                cycles: tried("cycles", true, None),
+                cpu_clock: tried("cpu-clock", true, None),
+                default: "cycles".into(),
+            },
             sandbox: Ok(""),
-            bpf: Ok("varid_sample"),
-            module: Err("not loaded".into()),
-            btf: true,
-            paranoid: Some(3),
-            max_sample_rate: Some(100_000),
-            mlock_kb: Some(516),
-            memlock: Some(8 << 20),
-            open_files: Some(1024),
-            kptr_restrict: Some(1),
-            kernel_symbols: true,
+            shims: Shims {
+                bpf: Ok("varid_sample"),
+                module: Err("not loaded".into()),
+            },
+            kernel: Kernel {
+                btf: true,
+                paranoid: Some(3),
+                kptr_restrict: Some(1),
+                symbols: true,
+            },
+            limits: Limits {
+                max_sample_rate: Some(100_000),
+                mlock_kb: Some(516),
+                memlock: Some(8 << 20),
+                open_files: Some(1024),
+            },
         }
     }
 
@@ -210,18 +249,15 @@ mod tests {
 
     #[test]
     fn a_user_without_privileges_sees_what_would_give_more() {
-        let machine = Machine {
-            user: 1000,
+        let mut machine = best();
+        machine.user = User {
+            id: 1000,
             capabilities: vec![],
-            bpf: Err("not permitted".into()),
-            cpu_clock: Tried {
-                kernel: false,
-                ..tried("cpu-clock", true, None)
-            },
-            paranoid: Some(2),
-            kernel_symbols: false,
-            ..best()
         };
+        machine.shims.bpf = Err("not permitted".into());
+        machine.events.cpu_clock.kernel = false;
+        machine.kernel.paranoid = Some(2);
+        machine.kernel.symbols = false;
         let plan = plan(&machine, &[]);
         assert_eq!((plan.source, plan.kernel), (Some("perf"), false));
         let advice = plan.to_improve.join("\n");
@@ -232,11 +268,14 @@ mod tests {
 
     #[test]
     fn without_btf_the_module_is_used_or_advised() {
-        let without_btf = |module| Machine {
-            bpf: Err("no BTF".into()),
-            module,
-            btf: false,
-            ..best()
+        let without_btf = |module| {
+            let mut machine = best();
+            machine.shims = Shims {
+                bpf: Err("no BTF".into()),
+                module,
+            };
+            machine.kernel.btf = false;
+            machine
         };
         let loaded = plan(&without_btf(Ok(())), &[]);
         assert_eq!(
@@ -253,18 +292,13 @@ mod tests {
 
     #[test]
     fn on_32_bit_arm_the_module_is_advised_and_no_other_kernel() {
-        for (capabilities, begins) in [(best().capabilities, "the kernel module"), (vec![], "root")]
-        {
-            let machine = Machine {
-                host: Host {
-                    arch: "armv7l".into(),
-                    ..best().host
-                },
-                bpf: Err("there is none".into()),
-                btf: false,
-                capabilities,
-                ..best()
-            };
+        let all = best().user.capabilities;
+        for (capabilities, begins) in [(all, "the kernel module"), (vec![], "root")] {
+            let mut machine = best();
+            machine.host.arch = "armv7l".into();
+            machine.shims.bpf = Err("there is none".into());
+            machine.kernel.btf = false;
+            machine.user.capabilities = capabilities;
             let advice = plan(&machine, &[]).to_improve.remove(0);
             assert!(
                 advice.starts_with(begins) && advice.contains("modprobe varid"),
@@ -276,11 +310,9 @@ mod tests {
 
     #[test]
     fn a_pmu_whose_interrupt_does_not_arrive_is_named_and_not_used() {
-        let machine = Machine {
-            pmus: vec![pmu(Some(true)), pmu(Some(false))],
-            default_event: "cpu-clock".into(),
-            ..best()
-        };
+        let mut machine = best();
+        machine.events.pmus = vec![pmu(Some(true)), pmu(Some(false))];
+        machine.events.default = "cpu-clock".into();
         let checks = checks(&machine);
         let found = checks.iter().find(|check| check.name == "PMU").unwrap();
         assert_eq!(found.state, State::Limits);
@@ -300,12 +332,10 @@ mod tests {
 
     #[test]
     fn without_any_event_there_is_no_source() {
-        let machine = Machine {
-            capabilities: vec![],
-            bpf: Err("not permitted".into()),
-            cpu_clock: tried("cpu-clock", false, Some("no permission")),
-            ..best()
-        };
+        let mut machine = best();
+        machine.user.capabilities = vec![];
+        machine.shims.bpf = Err("not permitted".into());
+        machine.events.cpu_clock = tried("cpu-clock", false, Some("no permission"));
         let plan = plan(&machine, &[]);
         assert_eq!(plan.source, None);
         assert!(

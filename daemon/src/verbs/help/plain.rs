@@ -92,8 +92,14 @@ impl Page {
     fn end(&mut self, block: Block) {
         match block {
             Block::None | Block::Comment => {}
-            Block::Paragraph(text) => self.wrapped(&inline(&text), ("", "")),
-            Block::Item(text) => self.wrapped(&inline(&text), ("- ", "  ")),
+            Block::Paragraph(text) => self.wrapped(&inline(&text), Indent::both("")),
+            Block::Item(text) => self.wrapped(
+                &inline(&text),
+                Indent {
+                    first: "- ",
+                    other: "  ",
+                },
+            ),
             Block::Table(rows) => self.table(&rows),
         }
     }
@@ -131,22 +137,22 @@ impl Page {
             }
             let mut cells = row.iter();
             let first = cells.next().map_or("", String::as_str);
-            self.wrapped(first, ("  ", "  "));
+            self.wrapped(first, Indent::both("  "));
             for cell in cells.filter(|cell| !cell.is_empty()) {
-                self.wrapped(cell, ("      ", "      "));
+                self.wrapped(cell, Indent::both("      "));
             }
         }
     }
 
-    /// Writes text in indented lines. The first line has its own indentation.
-    fn wrapped(&mut self, text: &str, (first, other): (&str, &str)) {
-        let mut line = first.to_owned();
+    /// Writes text in indented lines.
+    fn wrapped(&mut self, text: &str, indent: Indent) {
+        let mut line = indent.first.to_owned();
         let mut is_empty = true;
         for word in text.split_whitespace() {
             let length = line.chars().count().saturating_add(word.chars().count());
             if !is_empty && length >= self.width {
                 self.push(&line);
-                line = other.to_owned();
+                line = indent.other.to_owned();
                 is_empty = true;
             }
             if !is_empty {
@@ -167,6 +173,22 @@ impl Page {
     fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
+        }
+    }
+}
+
+/// What stands before the lines of a text.
+#[derive(Debug, Clone, Copy)]
+struct Indent {
+    first: &'static str,
+    other: &'static str,
+}
+
+impl Indent {
+    const fn both(text: &'static str) -> Self {
+        Self {
+            first: text,
+            other: text,
         }
     }
 }
