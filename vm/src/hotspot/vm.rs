@@ -32,7 +32,7 @@ use varid_unwind::{CodeRule, NativeFrame, StackSlice};
 const ENTRY: &str = "method entry point";
 /// DWARF number of rbx, which has the method while it is entered.
 const METHOD_REGISTER: u16 = 3;
-/// DWARF number of r13, which has that address in the code of a bytecode.
+/// DWARF number of r13, which has the address of the current bytecode instruction in the code that executes it.
 const BCP_REGISTER: u16 = 13;
 
 /// The HotSpot of a process.
