@@ -29,6 +29,35 @@ enum Entered {
     Interrupting,
 }
 
+impl Entered {
+    /// How the code of a frame with this rule was entered.
+    #[inline]
+    const fn by_rule(rule: &Rule) -> Self {
+        match rule.is_signal_frame {
+            true => Self::Interrupting,
+            false => Self::Called,
+        }
+    }
+
+    /// Returns true if the caller's frame can begin at `cfa`. A leaf that has pushed nothing may end where it begins (AArch64). Code that a
+    /// signal interrupted may have run on another stack.
+    #[inline]
+    fn may_lead_to(self, cfa: Address, frame: &NativeFrame) -> bool {
+        cfa > frame.sp
+            || (cfa == frame.sp && frame.address.is_instruction())
+            || self != Self::Called
+    }
+
+    /// Returns the caller's address from its instruction pointer.
+    #[inline]
+    const fn caller_address(self, ip: Address) -> FrameAddress {
+        match self {
+            Self::Interrupting => FrameAddress::Instruction(ip),
+            Self::Called | Self::CalledFromOtherStack => FrameAddress::Return(ip),
+        }
+    }
+}
+
 /// The state of unwinding one stack.
 pub(crate) struct Unwinder<'a, I: ?Sized> {
     machine: Machine,
@@ -85,7 +114,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
         frame: &NativeFrame,
         rule: CodeRule,
     ) -> Result<Step, UnwindError> {
-        let (caller, entered) = match rule {
+        let (Caller { cfa, mut regs }, entered) = match rule {
             CodeRule::NoCode => return Err(UnwindError::NoCode(frame.address.recorded())),
             CodeRule::Rule(rule) => {
                 let cfa = self.cfa(frame, &rule);
@@ -108,11 +137,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                     let interrupted = self.architecture.interrupted(frame, &caller, self.stack);
                     caller = interrupted.unwrap_or(caller);
                 }
-                let entered = match rule.is_signal_frame {
-                    true => Entered::Interrupting,
-                    false => Entered::Called,
-                };
-                (caller, entered)
+                (caller, Entered::by_rule(&rule))
             }
             CodeRule::Unknown => match self.caller_on_other_stack(frame) {
                 Some(caller) => (caller, Entered::CalledFromOtherStack),
@@ -123,23 +148,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                 },
             },
         };
-        self.enter(frame, caller, entered)
-    }
-
-    /// Makes the frame of the caller, whose code was left as `entered` says.
-    #[inline]
-    fn enter(
-        &self,
-        frame: &NativeFrame,
-        caller: Caller,
-        entered: Entered,
-    ) -> Result<Step, UnwindError> {
-        let Caller { cfa, mut regs } = caller;
-        // A leaf that has pushed nothing may end where it begins (AArch64). Code that a signal interrupted may have run on another stack.
-        let ascends = cfa > frame.sp
-            || (cfa == frame.sp && frame.address.is_instruction())
-            || entered != Entered::Called;
-        if !ascends {
+        if !entered.may_lead_to(cfa, frame) {
             return Err(UnwindError::NotAscending(frame.sp));
         }
         let ip = regs.ip().map(|ip| self.code_address(ip));
@@ -147,12 +156,8 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
             return Ok(Step::Outermost);
         };
         regs.set(self.machine.ip(), Some(ip.get()));
-        let address = match entered {
-            Entered::Interrupting => FrameAddress::Instruction(ip),
-            Entered::Called | Entered::CalledFromOtherStack => FrameAddress::Return(ip),
-        };
         Ok(Step::Caller(NativeFrame {
-            address,
+            address: entered.caller_address(ip),
             sp: cfa,
             regs,
         }))
