@@ -19,10 +19,10 @@ use varid_tunnel::Memory;
 /// The most bytes of a blob's code that are read to see how its frames are made.
 const MAX_CODE: u64 = 1 << 20;
 /// How long it is believed that code and methods are still where they were. It takes the VM a second or more to free code and to use its
-/// memory again.
-const BELIEVED: Duration = Duration::from_millis(50);
+/// memory again, and each look costs a few reads.
+const BELIEVED: Duration = Duration::from_millis(500);
 /// The most blobs that are kept.
-const MAX_BLOBS: usize = 1 << 14;
+const MAX_BLOBS: usize = 1 << 13;
 
 /// The code that was seen.
 #[derive(Debug)]
