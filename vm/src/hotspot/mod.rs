@@ -56,6 +56,9 @@ use varid_model::Machine;
 use varid_process::Process;
 use vm::HotSpotVm;
 
+/// Whether this program knows how to leave frames of generated code: the rules are those of x86-64.
+const KNOWS_FRAMES: bool = cfg!(target_arch = "x86_64");
+
 /// The VM of OpenJDK.
 #[derive(Debug)]
 pub struct HotSpot;
@@ -66,11 +69,14 @@ impl VmKind for HotSpot {
     }
 
     fn is_announced_by(&self, path: &Path) -> bool {
-        process::is_library(path)
+        KNOWS_FRAMES && process::is_library(path)
     }
 
     /// A VM that cannot be described is treated as native code: its generated code has no names.
     fn find(&self, process: &Process) -> Found {
+        if !KNOWS_FRAMES {
+            return Found::No;
+        }
         let Some((mapped, image)) = process::library_in(process) else {
             return Found::No;
         };
