@@ -30,6 +30,7 @@ mod by_id;
 mod device;
 mod holes;
 mod id;
+mod index;
 mod interval_map;
 mod layer;
 mod measure;

@@ -8,9 +8,7 @@ use std::{
 
 use varid_model::{Layer, Marker, Precision};
 
-use crate::index::index_types;
-
-index_types! {
+varid_model::index_types! {
     /// Index of an image in a [`FrameTable`].
     ImageId;
     /// Index of a symbol in a [`FrameTable`].

@@ -1,26 +1,4 @@
-//! Indices of the entries of a table.
-
-/// Defines types of indices.
-macro_rules! index_types {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(pub u32);
-
-        impl $name {
-            /// Index in the table.
-            #[must_use]
-            pub fn index(self) -> usize {
-                usize::try_from(self.0).unwrap_or(usize::MAX)
-            }
-
-            /// Returns the id of the entry with this index. Each table has fewer entries than the recording has bytes.
-            pub(crate) fn at(index: usize) -> Self {
-                Self(u32::try_from(index).unwrap_or(u32::MAX))
-            }
-        }
-    )*};
-}
+//! Indices of the entries of a table that may be absent.
 
 /// Defines types of indices of which an `Option` has the same size.
 macro_rules! compact_index_types {
@@ -53,4 +31,4 @@ macro_rules! compact_index_types {
     )*};
 }
 
-pub(crate) use {compact_index_types, index_types};
+pub(crate) use compact_index_types;

@@ -5,9 +5,9 @@ use std::{collections::HashMap, sync::Arc};
 use varid_model::{MonotonicNs, Pid, Tid};
 use varid_recording::{Membership, SessionRecord};
 
-use crate::{fast_hash::FastMap, index::index_types};
+use crate::fast_hash::FastMap;
 
-index_types! {
+varid_model::index_types! {
     /// Index of a task in a [`TaskTable`].
     TaskId;
     /// Index of a service, which is a set of processes, in a [`TaskTable`].

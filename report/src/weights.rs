@@ -5,12 +5,12 @@ use varid_recording::CounterId;
 
 use crate::{
     fast_hash::FastMap,
-    index::{compact_index_types, index_types},
+    index::compact_index_types,
     stacks::{StackId, StackTable, bytes_of},
     tasks::TaskId,
 };
 
-index_types! {
+varid_model::index_types! {
     /// Index of an event in the manifest.
     EventId;
 }

@@ -5,10 +5,7 @@ use std::collections::HashMap;
 use varid_model::Layer;
 
 use super::{Side, session::file_name};
-use crate::{
-    index::index_types, measures::ShownMeasures, profile::Profile, scope::percent,
-    shares::StackWeights,
-};
+use crate::{measures::ShownMeasures, profile::Profile, scope::percent, shares::StackWeights};
 
 /// The identity of a symbol across sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,7 +27,7 @@ pub struct DiffTree {
     sessions: [f64; 2],
 }
 
-index_types! {
+varid_model::index_types! {
     /// Index of a symbol in a [`DiffTree`].
     TreeSymbolId;
     /// Index of a node in a [`DiffTree`].

@@ -1,8 +1,6 @@
 //! The calling contexts in a page: a tree of symbols, in which all lines of a symbol share one node.
 
-use crate::{
-    export::walk::Walk, fast_hash::FastMap, frames::SymbolId, index::index_types, stacks::StackId,
-};
+use crate::{export::walk::Walk, fast_hash::FastMap, frames::SymbolId, stacks::StackId};
 
 /// A node in preorder.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +37,7 @@ impl SymbolTree {
     }
 }
 
-index_types! {
+varid_model::index_types! {
     /// Index of a node in the order of the stacks.
     MergedId;
 }
