@@ -46,16 +46,8 @@ pub fn record(out: &mut Vec<u8>, record: &SessionRecord) {
             ppid,
             tid,
             ptid,
-        } => {
-            let task = Task {
-                pid: *pid,
-                ppid: *ppid,
-                tid: *tid,
-                ptid: *ptid,
-            };
-            task.encode(out, kind::FORK, *time);
         }
-        SessionRecord::Exit {
+        | SessionRecord::Exit {
             time,
             pid,
             ppid,
@@ -68,7 +60,11 @@ pub fn record(out: &mut Vec<u8>, record: &SessionRecord) {
                 tid: *tid,
                 ptid: *ptid,
             };
-            task.encode(out, kind::EXIT, *time);
+            let kind = match record {
+                SessionRecord::Exit { .. } => kind::EXIT,
+                _ => kind::FORK,
+            };
+            task.encode(out, kind, *time);
         }
         SessionRecord::Lost { time, count } => framed(out, kind::LOST, 0, |out| {
             word(out, FIRST_ID);
