@@ -5,15 +5,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::rc::Rc;
 use tempfile::TempDir;
 use varid_model::{Address, FrameAddress, Pid};
 use varid_process::reader::ForeignMemory;
 use varid_process::{Images, Process};
 use varid_tests::{Running, printed};
 use varid_vm::Jvm;
-use varid_vm::java_methods::{
-    CodeBlob, CompiledCode, JavaCode, JavaFrame, JavaMethod, NamingLayout, Precision,
-};
+use varid_vm::java_methods::{CodeBlob, CompiledCode, JavaCode, JavaFrame, JavaMethod, Precision};
 
 /// The JDK that compiles the program and has the headers of the agent.
 pub const JDK: &str = "/usr/lib/jvm/java-17-openjdk-amd64";
@@ -198,8 +197,7 @@ pub fn compare(written: &WrittenJvm) -> Result<Compared> {
     let process = written.process();
     let memory = ForeignMemory::new(process.pid);
     let jvm = Jvm::of_process(&process).context("it has no HotSpot")??;
-    let layout = NamingLayout::of_process(&process).context("it has no HotSpot")??;
-    let mut code = JavaCode::new(jvm, layout);
+    let mut code = JavaCode::new(Rc::new(jvm));
     let mut compared = Compared::default();
     let mut found = Vec::new();
     for known in &truth.codes {

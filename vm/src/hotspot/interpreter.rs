@@ -49,6 +49,15 @@ struct Queue {
 }
 
 impl Interpreter {
+    /// Returns the part at an address.
+    pub fn codelet_at(&self, address: Address) -> Option<&Codelet> {
+        let after = self
+            .codelets
+            .partition_point(|codelet| codelet.code.start <= address);
+        let codelet = self.codelets.get(after.checked_sub(1)?)?;
+        codelet.code.contains(&address).then_some(codelet)
+    }
+
     /// Reads the interpreter of a VM with these flags and code heaps.
     pub(super) fn read(
         place: InterpreterPlace<'_>,

@@ -98,6 +98,12 @@ impl Globals {
 }
 
 impl Jvm {
+    /// Returns the code heap for which an address is reserved.
+    pub fn code_heap_at(&self, address: Address) -> Option<&CodeHeap> {
+        let mut heaps = self.code_heaps.iter();
+        heaps.find(|heap| heap.reserved.contains(&address))
+    }
+
     /// Describes the VM whose library a process has loaded. `tids`: returns the ids of the process's threads in its own pid namespace.
     ///
     /// # Errors

@@ -1,13 +1,11 @@
 //! The code of a process's HotSpot that was seen, and how its frames are made.
 
 use super::jvm::Jvm;
-use super::layout::EntryPoints;
-use super::member::Member;
 use super::methods::{
     BlobKind, CodeBlob, CodeKey, CompiledCode, JavaCode, JavaMethod, MethodError, MethodPointer,
-    NamingLayout, Precision,
+    Precision,
 };
-use super::unwinding::{CodeAt, CodeFrames, Prologue};
+use super::unwinding::{CodeAt, CodeFrames, FrameState, Prologue};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -65,24 +63,18 @@ enum BlobKey {
     Other(Address),
 }
 
-/// A code blob, and how its frames are made.
+/// A code blob, with its code once that was needed.
 #[derive(Debug)]
 pub(super) struct KnownBlob {
     blob: CodeBlob,
     key: Option<CodeKey>,
-    /// The size of its frames in words. None if they have no fixed size.
-    words: Option<u32>,
-    /// Bytes from its first instruction to where it is entered without a check of the receiver's class.
-    entry: u64,
-    /// Bytes from its first instruction to where a frame is complete.
-    complete: u64,
     code: OnceCell<Box<[u8]>>,
 }
 
 impl KnownCode {
-    pub(super) fn new(jvm: Jvm, naming: NamingLayout) -> Self {
+    pub(super) fn new(jvm: Rc<Jvm>) -> Self {
         Self {
-            java: JavaCode::new(jvm, naming),
+            java: JavaCode::new(jvm),
             current: Current::default(),
             last: Blobs::new(),
             blobs: HashMap::new(),
@@ -145,7 +137,8 @@ impl KnownCode {
         if let Some(known) = self.blobs.get(&place) {
             return Ok(Rc::clone(known));
         }
-        let known = Rc::new(KnownBlob::read(self.java.jvm(), blob, key, memory));
+        let code = OnceCell::new();
+        let known = Rc::new(KnownBlob { blob, key, code });
         self.blobs.insert(place, Rc::clone(&known));
         Ok(known)
     }
@@ -174,6 +167,55 @@ impl KnownCode {
         Ok(method)
     }
 
+    /// Returns how a frame of a blob is left.
+    pub(super) fn frames<'b>(
+        &mut self,
+        blob: &'b KnownBlob,
+        address: FrameAddress,
+        memory: &dyn Memory,
+    ) -> CodeFrames<'b> {
+        let of = &blob.blob;
+        match (of.kind, of.frame_words) {
+            (BlobKind::Interpreter, _) => CodeFrames::Interpreter,
+            (BlobKind::Runtime, _) if blob.code_at(memory).is_linked() => {
+                CodeFrames::Stub(blob.code_at(memory))
+            }
+            (BlobKind::Compiled | BlobKind::NativeWrapper | BlobKind::Runtime, Some(words)) => {
+                let state = self.frame_state(blob, address, memory);
+                CodeFrames::Fixed { words, state }
+            }
+            (BlobKind::Adapter | BlobKind::VtableStub | BlobKind::MethodHandle, _) => {
+                CodeFrames::Passed
+            }
+            _ => CodeFrames::Routines(blob.code_at(memory)),
+        }
+    }
+
+    /// Returns what of a frame of a fixed size there is. Only an interrupted instruction may be where it is made or left.
+    fn frame_state(
+        &mut self,
+        blob: &KnownBlob,
+        address: FrameAddress,
+        memory: &dyn Memory,
+    ) -> FrameState {
+        let offset = |at: Address| usize::try_from(at.offset_from(blob.blob.code.start)?).ok();
+        let interrupted = match address {
+            FrameAddress::Instruction(at) => offset(at),
+            FrameAddress::Return(_) => None,
+        };
+        let Some(at) = interrupted else {
+            return FrameState::Complete;
+        };
+        let compiled = self.compiled(blob, memory).ok();
+        let entered = compiled.and_then(|code| offset(code.compiled.frame.entered));
+        let prologue = Prologue {
+            code: blob.code(memory),
+            entry: entered.unwrap_or(0),
+            complete: usize::try_from(blob.blob.frame_complete).unwrap_or(0),
+        };
+        prologue.state(at)
+    }
+
     /// Returns true if a call of Java code returns to an address of a blob.
     pub(super) fn is_call(
         &mut self,
@@ -191,30 +233,6 @@ impl KnownCode {
 }
 
 impl KnownBlob {
-    /// Reads how the frames of a blob are made. What cannot be read is taken for code that makes none.
-    fn read(jvm: &Jvm, blob: CodeBlob, key: Option<CodeKey>, memory: &dyn Memory) -> Self {
-        let start = blob.memory.start;
-        let read = |member| number(start, member, memory);
-        let layout = &jvm.layout.code_blob;
-        let words = read(layout.frame_size).filter(|words| *words > 0);
-        let complete = read(layout.frame_complete).and_then(|bytes| u64::try_from(bytes).ok());
-        let entry = key.and_then(|_| match jvm.layout.nmethod.entries {
-            EntryPoints::Pointers { verified, .. } => {
-                let entry = Address::new(read(verified)?.cast_unsigned());
-                entry.offset_from(blob.code.start)
-            }
-            EntryPoints::Offsets { verified, .. } => u64::try_from(read(verified)?).ok(),
-        });
-        Self {
-            key,
-            words: words.and_then(|words| u32::try_from(words).ok()),
-            entry: entry.unwrap_or(0),
-            complete: complete.unwrap_or(0),
-            code: OnceCell::new(),
-            blob,
-        }
-    }
-
     /// What its code is for.
     pub(super) fn kind(&self) -> BlobKind {
         self.blob.kind
@@ -223,31 +241,6 @@ impl KnownBlob {
     /// The name of its code at an address, for a profile.
     pub(super) fn name(&self, address: Address, jvm: &Jvm) -> String {
         self.blob.display_name(address, jvm)
-    }
-
-    /// Returns how its frames are left.
-    pub(super) fn frames(&self, memory: &dyn Memory) -> CodeFrames<'_> {
-        match (self.blob.kind, self.words) {
-            (BlobKind::Interpreter, _) => CodeFrames::Interpreter,
-            (BlobKind::Runtime, _) if self.code_at(memory).is_linked() => {
-                CodeFrames::Stub(self.code_at(memory))
-            }
-            (BlobKind::Compiled | BlobKind::NativeWrapper | BlobKind::Runtime, Some(words)) => {
-                CodeFrames::Fixed {
-                    words,
-                    start: self.blob.code.start,
-                    prologue: Prologue {
-                        code: self.code(memory),
-                        entry: usize::try_from(self.entry).unwrap_or(0),
-                        complete: usize::try_from(self.complete).unwrap_or(0),
-                    },
-                }
-            }
-            (BlobKind::Adapter | BlobKind::VtableStub | BlobKind::MethodHandle, _) => {
-                CodeFrames::Passed
-            }
-            _ => CodeFrames::Routines(self.code_at(memory)),
-        }
     }
 
     /// Returns its instructions at their address.
@@ -285,15 +278,4 @@ fn blob_in(blobs: &Blobs, address: Address) -> Option<Rc<KnownBlob>> {
     let (_, blob) = blobs.range(..=address).next_back()?;
     let has_address = blob.blob.memory.contains(&address);
     has_address.then(|| Rc::clone(blob))
-}
-
-/// Reads a signed number of a structure.
-fn number(structure: Address, member: Member, memory: &dyn Memory) -> Option<i64> {
-    let mut bytes = [0; 8];
-    let size = member.width.bytes() as usize;
-    let at = member.offset.from(structure);
-    memory.read(at.get(), bytes.get_mut(..size)?).ok()?;
-    let unused = 64_u32.saturating_sub(member.width.bytes().saturating_mul(8));
-    let value = i64::from_le_bytes(bytes);
-    value.checked_shl(unused)?.checked_shr(unused)
 }

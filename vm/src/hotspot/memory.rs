@@ -2,14 +2,11 @@
 
 use super::error::{JvmError, Result};
 use super::member::{Member, Width};
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use super::pages::{PAGE, PageError, Pages};
 use std::rc::Rc;
 use varid_model::Address;
 use varid_tunnel::Memory;
 
-/// The unit in which memory is kept. No machine has smaller pages.
-const PAGE: u64 = 1 << 12;
 /// Bytes that are read at once. A multiple of [`PAGE`].
 const CHUNK: u64 = 1 << 16;
 /// The most bytes that are read. A JVM's description takes one megabyte.
@@ -17,74 +14,30 @@ const MAX_BYTES: u64 = 1 << 24;
 
 /// Memory of a process that is read in chunks, each once: later changes are not seen.
 pub(super) struct PagedMemory<'m> {
-    memory: &'m dyn Memory,
-    pages: RefCell<HashMap<u64, Rc<[u8]>>>,
-    read: Cell<u64>,
+    pages: Pages<'m>,
 }
 
 impl<'m> PagedMemory<'m> {
     /// Memory of which nothing has been read yet.
     pub(super) fn new(memory: &'m dyn Memory) -> Self {
-        Self {
-            memory,
-            pages: RefCell::default(),
-            read: Cell::new(0),
-        }
+        let pages = Pages::new(memory, CHUNK, MAX_BYTES);
+        Self { pages }
     }
 
     /// Forgets what has been read, but not how much that was.
     pub(super) fn forget(&self) {
-        self.pages.borrow_mut().clear();
+        self.pages.forget();
     }
 
     /// Fills `out` with the bytes at an address. `what`: what an error is about.
     pub(super) fn read(&self, what: &'static str, address: Address, out: &mut [u8]) -> Result<()> {
-        let mut at = address.get();
-        let mut rest = out;
-        while !rest.is_empty() {
-            let start = at & !PAGE.wrapping_sub(1);
-            let page = self.page(what, start)?;
-            let within = usize::try_from(at.wrapping_sub(start)).unwrap_or(usize::MAX);
-            let from = page.get(within..).unwrap_or_default();
-            let len = from.len().min(rest.len());
-            let (to, behind) = rest.split_at_mut_checked(len).unwrap_or_default();
-            to.copy_from_slice(from.get(..len).unwrap_or_default());
-            rest = behind;
-            at = at.wrapping_add(len as u64);
-        }
-        Ok(())
+        let read = self.pages.read(address.get(), out);
+        read.map_err(|error| about(what, error))
     }
 
     /// Returns the page that starts at an address.
     fn page(&self, what: &'static str, start: u64) -> Result<Rc<[u8]>> {
-        if let Some(known) = self.pages.borrow().get(&start) {
-            return Ok(known.clone());
-        }
-        let first = start & !CHUNK.wrapping_sub(1);
-        // Some pages around may be missing.
-        if let Ok(chunk) = self.bytes(what, first, CHUNK) {
-            let starts = (first..).step_by(PAGE as usize);
-            let pages = starts.zip(chunk.chunks(PAGE as usize).map(Rc::from));
-            self.pages.borrow_mut().extend(pages);
-        } else {
-            let page = Rc::from(self.bytes(what, start, PAGE)?);
-            self.pages.borrow_mut().insert(start, page);
-        }
-        let pages = self.pages.borrow();
-        Ok(pages.get(&start).cloned().unwrap_or_default())
-    }
-
-    fn bytes(&self, what: &'static str, address: u64, len: u64) -> Result<Vec<u8>> {
-        let read = self.read.get().saturating_add(len);
-        if read > MAX_BYTES {
-            let most = MAX_BYTES;
-            return Err(JvmError::TooMuch { what, most });
-        }
-        let mut bytes = vec![0; len as usize];
-        let outcome = self.memory.read(address, &mut bytes);
-        outcome.map_err(|error| JvmError::Memory { what, error })?;
-        self.read.set(read);
-        Ok(bytes)
+        self.pages.page(start).map_err(|error| about(what, error))
     }
 
     /// Reads an unsigned number.
@@ -146,9 +99,17 @@ impl<'m> PagedMemory<'m> {
     }
 }
 
+fn about(what: &'static str, error: PageError) -> JvmError {
+    match error {
+        PageError::Memory(error) => JvmError::Memory { what, error },
+        PageError::TooMuch { most } => JvmError::TooMuch { what, most },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use varid_tunnel::{ByteMemory, TunnelError};
 
     const WHAT: &str = "the test's bytes";

@@ -14,7 +14,7 @@
 //! | which version is it, with which flags | `version`, `flags` |
 //! | where is its code | `code_heaps`, `interpreter` |
 //! | are its threads those of the process | `threads` |
-//! | how is its memory read | `memory` |
+//! | how is its memory read | `memory`, `pages` |
 //! | how is it described in a line | `shown` |
 //! | what does attribution ask of it | `vm` |
 //! | which methods does its code execute | `methods`, and their pointers in a recording: `named_methods` |
@@ -33,6 +33,7 @@ mod member;
 mod memory;
 pub mod methods;
 mod named_methods;
+mod pages;
 mod process;
 mod shown;
 mod tables;
@@ -49,7 +50,6 @@ pub use jvm::Jvm;
 pub(crate) use library::LoadedLibrary;
 
 use crate::seam::{Found, ProcessReport, SelfDescription, VmKind};
-use methods::NamingLayout;
 use std::path::Path;
 use std::rc::Rc;
 use varid_model::Machine;
@@ -80,12 +80,10 @@ impl VmKind for HotSpot {
         let Some((mapped, image)) = process::library_in(process) else {
             return Found::No;
         };
-        let naming = || NamingLayout::of_process(process)?.ok();
         match process::describe(process, mapped, image) {
-            Ok(jvm) if jvm.machine == Machine::X86_64 => match naming() {
-                Some(naming) => Found::Vm(Rc::new(HotSpotVm::new(jvm, naming))),
-                None => Found::No,
-            },
+            Ok(jvm) if jvm.machine == Machine::X86_64 => {
+                Found::Vm(Rc::new(HotSpotVm::new(Rc::new(jvm))))
+            }
             Err(JvmError::NotStarted(_)) => Found::NotYet,
             Ok(_) | Err(_) => Found::No,
         }

@@ -3,11 +3,10 @@
 //! Its frames are found by unwinding the copy of the stack: each frame of its code is a native frame, which the code's blob tells how to leave,
 //! and which methods it executes.
 
-use super::interpreter::Codelet;
 use super::jvm::Jvm;
 use super::known_code::{KnownBlob, KnownCode};
 use super::methods::{
-    Bci, BlobKind, CompiledFrameLayout, JavaMethod, MethodError, MethodPointer, NamingLayout,
+    Bci, BlobKind, CompiledFrameLayout, JavaMethod, MethodError, MethodPointer,
     Precision as CodePrecision,
 };
 use super::named_methods::NamedMethods;
@@ -38,34 +37,18 @@ const BCP_REGISTER: u16 = 13;
 /// The HotSpot of a process.
 #[derive(Debug)]
 pub(super) struct HotSpotVm {
-    jvm: Jvm,
-    naming: NamingLayout,
+    jvm: Rc<Jvm>,
     code: RefCell<KnownCode>,
     named: RefCell<NamedMethods>,
 }
 
 impl HotSpotVm {
-    pub(super) fn new(jvm: Jvm, naming: NamingLayout) -> Self {
+    pub(super) fn new(jvm: Rc<Jvm>) -> Self {
         Self {
-            code: RefCell::new(KnownCode::new(jvm.clone(), naming)),
+            code: RefCell::new(KnownCode::new(Rc::clone(&jvm))),
             jvm,
-            naming,
             named: RefCell::default(),
         }
-    }
-
-    /// Returns true if an address may be one of generated code.
-    fn may_be_code(&self, address: Address) -> bool {
-        let mut heaps = self.jvm.code_heaps.iter();
-        heaps.any(|heap| heap.reserved.contains(&address))
-    }
-
-    /// Returns the part of the interpreter at an address.
-    fn codelet_at(&self, address: Address) -> Option<&Codelet> {
-        let codelets = &self.jvm.interpreter.codelets;
-        let after = codelets.partition_point(|codelet| codelet.code.start <= address);
-        let codelet = after.checked_sub(1).and_then(|at| codelets.get(at));
-        codelet.filter(|codelet| codelet.code.contains(&address))
     }
 
     /// Returns how far a frame of the interpreter is made whose method is being entered. None if the frame is complete.
@@ -78,7 +61,7 @@ impl HotSpotVm {
         let FrameAddress::Instruction(at) = frame.address else {
             return None;
         };
-        let codelet = self.codelet_at(at)?;
+        let codelet = self.jvm.interpreter.codelet_at(at)?;
         if !codelet.description.starts_with(ENTRY) {
             return None;
         }
@@ -99,9 +82,7 @@ impl HotSpotVm {
         address: Address,
         process: &Process,
     ) -> Option<Result<Rc<KnownBlob>, Reason>> {
-        if !self.may_be_code(address) {
-            return None;
-        }
+        self.jvm.code_heap_at(address)?;
         let memory = ForeignMemory::new(process.pid);
         let found = self.code.borrow_mut().at(address, &memory);
         Some(found.map_err(|_| unknown_method(process)))
@@ -186,7 +167,7 @@ impl HotSpotVm {
         let method = method_at(word(facts.frame_method)?)?;
         // The code of a bytecode has the address of its instruction in a register, until it calls or returns.
         let interrupted = match frame.address {
-            FrameAddress::Instruction(at) => self.codelet_at(at),
+            FrameAddress::Instruction(at) => self.jvm.interpreter.codelet_at(at),
             FrameAddress::Return(_) => None,
         };
         let register = interrupted
@@ -194,13 +175,12 @@ impl HotSpotVm {
             .and_then(|_| frame.regs.get(BCP_REGISTER));
         let bci = match register.and_then(|bcp| method.bci(Address::new(bcp))) {
             Some(bci) => Some(bci),
-            None => method.bci(Address::new(word(facts.frame_bcp)?)),
+            None => {
+                let bcp = Address::new(word(facts.frame_bcp)?);
+                method.executed_at(bcp).map_err(|_| Reason::TornFrames)?
+            }
         };
-        // A native method has no instructions.
-        match bci.is_some() || method.bytecode.is_empty() {
-            true => Ok((method, bci)),
-            false => Err(Reason::TornFrames),
-        }
+        Ok((method, bci))
     }
 }
 
@@ -291,7 +271,7 @@ impl VmChanges for HotSpotVm {
     }
 
     fn forked(&self) -> Rc<dyn Vm> {
-        Rc::new(Self::new(self.jvm.clone(), self.naming))
+        Rc::new(Self::new(Rc::clone(&self.jvm)))
     }
 }
 
@@ -347,7 +327,7 @@ impl VmCompiler for HotSpotVm {
     }
 
     fn is_code(&self, address: Address, _process: &Process) -> bool {
-        self.may_be_code(address)
+        self.jvm.code_heap_at(address).is_some()
     }
 
     fn change(&self) -> CodeChange {
@@ -370,7 +350,7 @@ impl VmCompiler for HotSpotVm {
         let frames = match self.entry_state(&blob, frame, &memory) {
             _ if is_entry => CodeFrames::Entry,
             Some(state) => CodeFrames::Entered(state),
-            None => blob.frames(&memory),
+            None => self.code.borrow_mut().frames(&blob, frame.address, &memory),
         };
         let mut calls = ProcessCalls { vm: self, process };
         let rule = unwinding::rule(frames, frame, stack_of(sample), &mut calls);

@@ -10,6 +10,8 @@ pub struct MetadataLayout {
     pub const_method: Member,
     /// `Method::_code`: the compiled method, or null.
     pub method_code: Member,
+    /// `Method::_access_flags`: those of the class file in its lower 16 bits.
+    pub access_flags: Offset,
     /// `ConstMethod`.
     pub constant: ConstMethodLayout,
     /// `ConstantPool`.
@@ -25,6 +27,7 @@ impl MetadataLayout {
         Self {
             const_method: fields.member("Method::_constMethod"),
             method_code: fields.member("Method::_code"),
+            access_flags: fields.offset("Method::_access_flags"),
             constant: ConstMethodLayout::take(fields),
             pool: ConstantPoolLayout::take(fields),
             class_name: fields.member("Klass::_name"),
@@ -38,6 +41,8 @@ impl MetadataLayout {
 pub struct ConstMethodLayout {
     /// Its size in bytes: the bytecode starts there.
     pub size: u32,
+    /// `_constMethod_size`: in words, with the bytecode and the tables behind it.
+    pub words: Member,
     /// `_constants`: the `ConstantPool`.
     pub pool: Member,
     /// `_code_size`: of the bytecode, in bytes.
@@ -62,6 +67,7 @@ impl ConstMethodLayout {
         };
         Self {
             size: fields.size("ConstMethod"),
+            words: fields.member("ConstMethod::_constMethod_size"),
             pool: fields.member("ConstMethod::_constants"),
             code_size: fields.member("ConstMethod::_code_size"),
             name: fields.member("ConstMethod::_name_index"),
@@ -82,6 +88,8 @@ pub struct ConstantPoolLayout {
     pub holder: Member,
     /// `_length`: the number of constants.
     pub length: Member,
+    /// `_source_file_name_index`: of a symbol. 0 is none.
+    pub source_file: Member,
 }
 
 impl ConstantPoolLayout {
@@ -90,6 +98,7 @@ impl ConstantPoolLayout {
             size: fields.size("ConstantPool"),
             holder: fields.member("ConstantPool::_pool_holder"),
             length: fields.member("ConstantPool::_length"),
+            source_file: fields.member("ConstantPool::_source_file_name_index"),
         }
     }
 }

@@ -37,6 +37,10 @@ pub struct CodeBlob {
     pub name: String,
     /// What its code is for.
     pub kind: BlobKind,
+    /// The size of its frames in words. None if they have no fixed size.
+    pub frame_words: Option<u32>,
+    /// Bytes of code until a frame is made.
+    pub frame_complete: u32,
 }
 
 /// What the code of a blob is for.
@@ -103,8 +107,7 @@ impl CodeBlob {
     ///
     /// No blob has the address, or the memory cannot be read or contradicts itself.
     pub fn find(jvm: &Jvm, address: Address, memory: &dyn Memory) -> Result<Self, MethodError> {
-        let mut heaps = jvm.code_heaps.iter();
-        let heap = heaps.find(|heap| heap.reserved.contains(&address));
+        let heap = jvm.code_heap_at(address);
         let heap = heap.ok_or(MethodError::NoCode(address))?;
         let block = block_at(heap, address, memory)?;
         let blob = Self::in_block(jvm, block, memory)?;
@@ -118,8 +121,8 @@ impl CodeBlob {
     /// The name of its code for a profile. `address`: one in it.
     pub fn display_name(&self, address: Address, jvm: &Jvm) -> String {
         match self.kind {
-            BlobKind::Interpreter => match codelet_description(jvm, address) {
-                Some(description) => format!("{} [{}]", self.name, printable(description)),
+            BlobKind::Interpreter => match jvm.interpreter.codelet_at(address) {
+                Some(part) => format!("{} [{}]", self.name, printable(&part.description)),
                 None => self.name.clone(),
             },
             BlobKind::VtableStub => self.kind.to_string(),
@@ -134,7 +137,8 @@ impl CodeBlob {
         let (begin, end) = match layout.code {
             BlobCode::Pointers { begin, end } | BlobCode::Offsets { begin, end } => (begin, end),
         };
-        let members = [layout.name, layout.size, begin, end];
+        let frame = [layout.frame_size, layout.frame_complete];
+        let members = [&[layout.name, layout.size, begin, end], &frame[..]].concat();
         let blob_size = members.iter().copied().map(end_of).max().unwrap_or(0);
         let header = u64::from(heap.block_header);
         let size = header.saturating_add(blob_size);
@@ -154,7 +158,11 @@ impl CodeBlob {
             return Err(MethodError::implausible(BLOCK, code.start.get(), why));
         }
         let name = name_at(Address::new(blob.number(layout.name)?), memory)?;
+        let frame_words = u32::try_from(blob.signed(layout.frame_size)?).ok();
+        let frame_complete = u32::try_from(blob.signed(layout.frame_complete)?).ok();
         Ok(Some(Self {
+            frame_words: frame_words.filter(|words| *words > 0),
+            frame_complete: frame_complete.unwrap_or(0),
             memory: extent,
             code,
             kind: BlobKind::of(&name),
@@ -225,13 +233,4 @@ fn name_at(address: Address, memory: &dyn Memory) -> Result<String> {
         return Err(MethodError::implausible(NAME, address.get(), why));
     };
     Ok(printable(&String::from_utf8_lossy(bytes)))
-}
-
-/// Returns the description of the interpreter's part at an address.
-fn codelet_description(jvm: &Jvm, address: Address) -> Option<&str> {
-    let codelets = &jvm.interpreter.codelets;
-    let after = codelets.partition_point(|codelet| codelet.code.start <= address);
-    let codelet = codelets.get(after.checked_sub(1)?)?;
-    let inside = codelet.code.contains(&address);
-    inside.then_some(codelet.description.as_str())
 }

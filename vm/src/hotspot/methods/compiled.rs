@@ -6,7 +6,7 @@ use super::frames::{CompiledScope, CompiledScopes, Precision};
 use super::ids::{Bci, CompileId, MethodPointer};
 use super::structure::Structure;
 use crate::hotspot::jvm::Jvm;
-use crate::hotspot::layout::{BlobCode, DeoptHandlers, NmethodData};
+use crate::hotspot::layout::{BlobCode, DeoptHandlers, EntryPoints, NmethodData};
 use crate::hotspot::member::Member;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -62,6 +62,8 @@ pub enum CompiledEntry {
 pub struct CompiledFrameLayout {
     /// Its size in words, with the return address. None if it has none.
     pub words: Option<u32>,
+    /// Where it is entered without a check of the receiver's class. The code before makes no frame.
+    pub entered: Address,
     /// The first instruction with a complete frame: those before it belong to the compiled method itself. None if that is not known.
     pub complete: Option<Address>,
     /// Bytes from the stack pointer to the return address that deoptimisation has replaced by a handler.
@@ -191,7 +193,12 @@ impl<'j> Header<'j> {
             } => (call, method_handle),
         };
         let mut members = vec![base.size, base.frame_size, base.frame_complete];
-        members.extend([begin, end, call, method_handle]);
+        let verified = match layout.entries {
+            EntryPoints::Pointers { verified, .. } | EntryPoints::Offsets { verified, .. } => {
+                verified
+            }
+        };
+        members.extend([begin, end, call, method_handle, verified]);
         members.extend([
             layout.method,
             layout.entry_bci,
@@ -279,11 +286,20 @@ impl<'j> Header<'j> {
         let inside = |handler: &Address| extent.contains(handler);
         let words = self.copy.signed(layout.code_blob.frame_size)?;
         let code = self.code()?;
+        let entered = match layout.nmethod.entries {
+            EntryPoints::Pointers { verified, .. } => self.copy.pointer(verified)?,
+            EntryPoints::Offsets { verified, .. } => {
+                code.start.wrapping_add(self.copy.number(verified)?)
+            }
+        };
         let complete = self.copy.signed(layout.code_blob.frame_complete)?;
         let complete = u64::try_from(complete).ok();
         let complete = complete.map(|offset| code.start.wrapping_add(offset));
         Ok(CompiledFrameLayout {
             words: u32::try_from(words).ok().filter(|words| *words > 0),
+            entered: Some(entered)
+                .filter(|entered| code.contains(entered))
+                .unwrap_or(code.start),
             complete: complete.filter(|complete| code.contains(complete)),
             original_pc: self.copy.number(layout.nmethod.orig_pc_offset)? as u32,
             deopt_call: Some(call?).filter(inside),

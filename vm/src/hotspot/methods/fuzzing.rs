@@ -1,10 +1,11 @@
 //! How does a fuzz target look at code? It panics where an answer is wrong.
 
-use super::{JavaCode, NamingLayout};
+use super::JavaCode;
 use crate::hotspot::code_heaps::CodeHeap;
 use crate::hotspot::jvm::Jvm;
 use crate::hotspot::library::LoadedLibrary;
 use std::collections::HashSet;
+use std::rc::Rc;
 use varid_model::{Address, FrameAddress, Machine, Tid};
 use varid_tunnel::ByteMemory;
 
@@ -22,7 +23,6 @@ const LOOKED_INTO: usize = 16;
 /// A HotSpot whose code is the input.
 pub struct HotSpotCode {
     jvm: Jvm,
-    naming: NamingLayout,
 }
 
 impl HotSpotCode {
@@ -37,7 +37,6 @@ impl HotSpotCode {
         };
         let tids = || HashSet::from([11, 12].map(Tid::new));
         let mut jvm = Jvm::read(&library, &memory, &tids).ok()?;
-        let naming = NamingLayout::read(&library, &memory).ok()?;
         jvm.code_heaps = vec![CodeHeap {
             address: HEAP,
             reserved: HEAP..HEAP.wrapping_add(HEAP_SIZE),
@@ -45,7 +44,7 @@ impl HotSpotCode {
             segment_map: HEAP,
             log2_segment_size: 7,
         }];
-        Some(Self { jvm, naming })
+        Some(Self { jvm })
     }
 
     /// Finds the blobs of code that is the input, and the methods that it executes.
@@ -54,7 +53,7 @@ impl HotSpotCode {
             start: HEAP.get(),
             bytes: input,
         };
-        let mut code = JavaCode::new(self.jvm.clone(), self.naming);
+        let mut code = JavaCode::new(Rc::new(self.jvm.clone()));
         for offset in (0..HEAP_SIZE).step_by(128) {
             let address = HEAP.wrapping_add(offset);
             let Ok(blob) = code.blob_at(address, &memory) else {

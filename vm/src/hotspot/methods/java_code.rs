@@ -7,7 +7,6 @@ use super::error::{MethodError, Result};
 use super::frames::{JavaFrame, JavaFrames};
 use super::ids::{CodeKey, CompileId, MethodPointer};
 use super::java_method::{JavaMethod, MethodIdentity, MethodReader};
-use super::layout::NamingLayout;
 use super::pages::ReadPages;
 use crate::hotspot::jvm::Jvm;
 use std::collections::BTreeMap;
@@ -28,8 +27,7 @@ const ERROR: usize = 128;
 /// blob and its compilation: it stays right when that memory has other code.
 #[derive(Debug)]
 pub struct JavaCode {
-    jvm: Jvm,
-    layout: NamingLayout,
+    jvm: Rc<Jvm>,
     compiled: BoundedMap<CodeKey, Result<Rc<CompiledCode>>>,
     methods: BoundedMap<MethodPointer, (MethodIdentity, Rc<JavaMethod>)>,
 }
@@ -40,15 +38,6 @@ pub struct CompiledCode {
     /// The compiled method.
     pub compiled: CompiledMethod,
     methods: BTreeMap<MethodPointer, Result<Rc<JavaMethod>>>,
-}
-
-/// What an interpreter frame has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InterpreterFrame {
-    /// Its method.
-    pub method: MethodPointer,
-    /// The address of its current bytecode: in the frame, or in a register in the middle of a bytecode's code.
-    pub bcp: Address,
 }
 
 impl CompiledCode {
@@ -89,10 +78,9 @@ impl CompiledCode {
 
 impl JavaCode {
     /// The code of a VM, of which nothing has been read yet.
-    pub fn new(jvm: Jvm, layout: NamingLayout) -> Self {
+    pub fn new(jvm: Rc<Jvm>) -> Self {
         Self {
             jvm,
-            layout,
             compiled: BoundedMap::new(MAX_COMPILED),
             methods: BoundedMap::new(MAX_METHODS),
         }
@@ -101,11 +89,6 @@ impl JavaCode {
     /// The VM.
     pub fn jvm(&self) -> &Jvm {
         &self.jvm
-    }
-
-    /// Where members are that only the naming of methods needs.
-    pub fn naming(&self) -> NamingLayout {
-        self.layout
     }
 
     /// Finds the blob that has an address now.
@@ -172,7 +155,6 @@ impl JavaCode {
     ) -> Result<Rc<JavaMethod>, MethodError> {
         let reader = MethodReader {
             jvm: &self.jvm,
-            layout: &self.layout,
             memory,
         };
         let known = self.methods.get(&pointer);
@@ -192,29 +174,5 @@ impl JavaCode {
         let entry = (identity, method.clone());
         self.methods.insert(pointer, entry, size);
         Ok(method)
-    }
-
-    /// Returns what an interpreter frame executes.
-    ///
-    /// # Errors
-    ///
-    /// The method cannot be read, or the bytecode pointer is not in its bytecode: the frame is not complete yet, or the class is unloaded.
-    pub fn interpreted(
-        &mut self,
-        frame: InterpreterFrame,
-        memory: &dyn Memory,
-    ) -> Result<JavaFrame, MethodError> {
-        let method = self.method(frame.method, memory)?;
-        let bci = method.bci(frame.bcp);
-        // A native method's frame has none.
-        if bci.is_none() && !method.bytecode.is_empty() {
-            let why = "it is outside of the method's bytecode";
-            let what = "the bytecode pointer of a frame";
-            return Err(MethodError::implausible(what, frame.bcp.get(), why));
-        }
-        Ok(JavaFrame {
-            method: Ok(method),
-            bci,
-        })
     }
 }

@@ -2,7 +2,6 @@
 
 use super::error::{MethodError, Result};
 use super::ids::{Bci, MethodPointer};
-use super::layout::NamingLayout;
 use super::lines::LineTable;
 use super::names::{ClassName, printable};
 use super::structure::Structure;
@@ -88,6 +87,23 @@ impl JavaMethod {
         index.filter(|_| inside).map(Bci::new)
     }
 
+    /// Returns the instruction that an interpreter frame executes whose bytecode pointer is `bcp`. None: a native method has none.
+    ///
+    /// # Errors
+    ///
+    /// The pointer is not in the bytecode: the frame is not complete yet, or the class is unloaded.
+    pub fn executed_at(&self, bcp: Address) -> Result<Option<Bci>, MethodError> {
+        let bci = self.bci(bcp);
+        match bci.is_some() || self.bytecode.is_empty() {
+            true => Ok(bci),
+            false => {
+                let why = "it is outside of the method's bytecode";
+                let what = "the bytecode pointer of a frame";
+                Err(MethodError::implausible(what, bcp.get(), why))
+            }
+        }
+    }
+
     /// Its size in memory, in bytes.
     pub(super) fn size(&self) -> usize {
         let texts = [
@@ -107,7 +123,6 @@ impl JavaMethod {
 #[derive(Clone, Copy)]
 pub(super) struct MethodReader<'j> {
     pub(super) jvm: &'j Jvm,
-    pub(super) layout: &'j NamingLayout,
     pub(super) memory: &'j dyn Memory,
 }
 
@@ -130,7 +145,7 @@ impl MethodReader<'_> {
     pub(super) fn identity(&self, method: MethodPointer) -> Result<MethodIdentity> {
         let layout = &self.jvm.layout.metadata;
         let access = Member {
-            offset: self.layout.access_flags,
+            offset: layout.access_flags,
             width: Width::Two,
         };
         let members = [layout.const_method, access];
@@ -138,7 +153,7 @@ impl MethodReader<'_> {
         let const_method = header.pointer(layout.const_method)?;
         let constant = &layout.constant;
         let members = [
-            self.layout.const_method_size,
+            constant.words,
             constant.pool,
             constant.name,
             constant.signature,
@@ -150,7 +165,7 @@ impl MethodReader<'_> {
         Ok(MethodIdentity {
             access: AccessFlags(header.number(access)? as u16),
             const_method,
-            size: found.number(self.layout.const_method_size)?,
+            size: found.number(constant.words)?,
             pool: found.pointer(constant.pool)?,
             name: found.number(constant.name)?,
             signature: found.number(constant.signature)?,
@@ -207,13 +222,13 @@ impl MethodReader<'_> {
 
     fn pool(&self, address: Address) -> Result<Pool> {
         let layout = &self.jvm.layout.metadata.pool;
-        let members = [layout.holder, layout.length, self.layout.source_file];
+        let members = [layout.holder, layout.length, layout.source_file];
         let found = Structure::with_members("a ConstantPool", address, &members, self.memory)?;
         Ok(Pool {
             constants: address.wrapping_add(layout.size.into()),
             holder: found.pointer(layout.holder)?,
             length: found.number(layout.length)?,
-            source_file: found.number(self.layout.source_file)?,
+            source_file: found.number(layout.source_file)?,
         })
     }
 

@@ -12,7 +12,6 @@
 //! | what is a method | `java_method`, `lines` |
 //! | how are classes and methods written | `names` |
 //! | what was read of a process, and for how long is it right | `java_code`, `bounded` |
-//! | where are members that the VM's description does not have | `layout` |
 //! | what identifies code and methods | `ids` |
 //! | how are structures and compressed numbers read | `structure`, `numbers`, `pages` |
 
@@ -26,7 +25,6 @@ pub(crate) mod fuzzing;
 mod ids;
 mod java_code;
 mod java_method;
-mod layout;
 mod lines;
 mod names;
 mod numbers;
@@ -40,8 +38,7 @@ pub use compiled::{CompiledEntry, CompiledFrameLayout, CompiledMethod};
 pub use error::MethodError;
 pub use frames::{CompiledScope, CompiledScopes, JavaFrame, JavaFrames, Precision};
 pub use ids::{Bci, CodeKey, CompileId, MethodPointer};
-pub use java_code::{CompiledCode, InterpreterFrame, JavaCode};
+pub use java_code::{CompiledCode, JavaCode};
 pub use java_method::{AccessFlags, JavaMethod};
-pub use layout::NamingLayout;
 pub use lines::{LineEntry, LineTable};
 pub use names::ClassName;

@@ -5,7 +5,7 @@
 
 /// What of a compiled frame is on the stack at an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FrameState {
+pub(in super::super) enum FrameState {
     /// All of it.
     Complete,
     /// All of it, but the caller's frame pointer is still in its register.
@@ -42,7 +42,7 @@ const ABOVE: [u8; 2] = [0x0f, 0x87];
 
 impl Prologue<'_> {
     /// Returns what of the frame there is before the instruction at `at` is executed.
-    pub(super) fn state(self, at: usize) -> FrameState {
+    pub(in super::super) fn state(self, at: usize) -> FrameState {
         if at < self.entry {
             return FrameState::Called;
         }

@@ -5,8 +5,7 @@ mod leaf;
 mod routine;
 
 pub(super) use entry::EntryState;
-use leaf::FrameState;
-pub(super) use leaf::Prologue;
+pub(super) use leaf::{FrameState, Prologue};
 pub(super) use routine::CodeAt;
 use varid_model::{Address, FrameAddress, Machine};
 use varid_unwind::{
@@ -27,9 +26,8 @@ pub(super) enum CodeFrames<'c> {
     /// So many words, with the return address last and the caller's frame pointer before it.
     Fixed {
         words: u32,
-        /// The code's first instruction, and how it makes its frame.
-        start: Address,
-        prologue: Prologue<'c>,
+        /// What of the frame there is.
+        state: FrameState,
     },
     /// Of the interpreter.
     Interpreter,
@@ -63,11 +61,7 @@ pub(super) fn rule(
 ) -> Option<CodeRule> {
     let left = LeftFrame { frame, stack };
     match frames {
-        CodeFrames::Fixed {
-            words,
-            start,
-            prologue,
-        } => match state(frame.address, start, prologue) {
+        CodeFrames::Fixed { words, state } => match state {
             FrameState::Complete => left.saving_fp(words),
             FrameState::Unsaved => left.of_words(words, &[]),
             FrameState::Pushed => left.saving_fp(2),
@@ -186,17 +180,5 @@ impl LeftFrame<'_> {
             pushed.is_some() && pushed == place.offset_from(sp)
         })?;
         self.of_words(u32::try_from(pushed).ok()?.saturating_add(1), &[])
-    }
-}
-
-/// Returns what of a frame there is. Only an interrupted instruction may be where it is made or left.
-fn state(address: FrameAddress, start: Address, prologue: Prologue<'_>) -> FrameState {
-    let FrameAddress::Instruction(at) = address else {
-        return FrameState::Complete;
-    };
-    let offset = at.offset_from(start).map(usize::try_from);
-    match offset {
-        Some(Ok(offset)) => prologue.state(offset),
-        _ => FrameState::Complete,
     }
 }

@@ -10,8 +10,8 @@ mod made_up;
 mod made_up_code;
 
 use super::{
-    Bci, BlobKind, CodeBlob, CodeKey, CompileId, CompiledEntry, InterpreterFrame, JavaCode,
-    JavaFrames, MethodError, MethodPointer, NamingLayout, Precision,
+    Bci, BlobKind, CodeBlob, CodeKey, CompileId, CompiledEntry, JavaCode, JavaFrames, MethodError,
+    MethodPointer, Precision,
 };
 use crate::hotspot::code_heaps::CodeHeap;
 use crate::hotspot::jvm::Jvm;
@@ -19,6 +19,7 @@ use crate::hotspot::library::LoadedLibrary;
 use made_up::{BASE, MadeUpJvm, TIDS};
 use made_up_code::{CODE, CODE_BASE, COMPILE_ID, HEAP_SIZE, LOG2_SEGMENT, MadeUpCode, NMETHOD_END};
 use proptest::prelude::*;
+use std::rc::Rc;
 use std::sync::OnceLock;
 use varid_model::{Address, FrameAddress, Layer, Machine, Tid};
 use varid_tunnel::ByteMemory;
@@ -54,9 +55,8 @@ impl World {
             segment_map: start,
             log2_segment_size: LOG2_SEGMENT,
         }];
-        let layout = NamingLayout::read(&library, &memory).unwrap();
         Self {
-            code: JavaCode::new(jvm, layout),
+            code: JavaCode::new(Rc::new(jvm)),
             made: MadeUpCode::new(tables, major),
         }
     }
@@ -80,11 +80,11 @@ impl World {
 
     fn interpreted(&mut self, method: u64, bcp: u64) -> Result<super::JavaFrame, MethodError> {
         let memory = Self::memory(&self.made.bytes);
-        let frame = InterpreterFrame {
-            method: MethodPointer(Address::new(method)),
-            bcp: Address::new(bcp),
-        };
-        self.code.interpreted(frame, &memory)
+        let method = MethodPointer(Address::new(method));
+        let method = self.code.method(method, &memory)?;
+        let bci = method.executed_at(Address::new(bcp))?;
+        let method = Ok(method);
+        Ok(super::JavaFrame { method, bci })
     }
 
     /// Returns why the compiled method is refused after a change.
@@ -406,7 +406,7 @@ fn look_at_all(made: &MadeUpCode, bytes: &[u8], index: usize) {
     }
     let memory = World::memory(bytes);
     VMS.with(|vms| {
-        let mut code = JavaCode::new(vms[index].jvm().clone(), vms[index].naming());
+        let mut code = JavaCode::new(Rc::new(vms[index].jvm().clone()));
         for address in (CODE_BASE..CODE_BASE + HEAP_SIZE).step_by(64) {
             let _ = code.blob_at(Address::new(address), &memory);
         }
