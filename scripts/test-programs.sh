@@ -8,6 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 programs=(abi live program vm stackvm host)
 long_lane=(
+    art14::art_14_returns_on_the_board_what_the_models_say
+    attribution::every_sample_of_a_32_bit_process
     calls::art_s_counts_are_those_of_its_own_trace
     device::a_full_device_ends_a_session
     device::a_recording_whose_cable_is_pulled
