@@ -86,6 +86,7 @@ struct bpf_perf_event_data {
 			(to)[VARID_I386_EIP] = (from)->ip;     \
 			break;                                 \
 		}                                              \
+		(to)[VARID_X86_RAX] = (from)->ax;      \
 		(to)[VARID_X86_RBX] = (from)->bx;      \
 		(to)[VARID_X86_RBP] = (from)->bp;      \
 		(to)[VARID_X86_R12] = (from)->r12;     \

@@ -63,6 +63,7 @@ varid_interrupted_registers(const varid_u8 *ucontext, varid_u64 *regs)
 	regs[VARID_X86_R15] = saved[7];
 	regs[VARID_X86_RBP] = saved[10];
 	regs[VARID_X86_RBX] = saved[11];
+	regs[VARID_X86_RAX] = saved[13];
 	regs[VARID_X86_RSP] = saved[15];
 	regs[VARID_X86_RIP] = saved[16];
 #else

@@ -91,6 +91,7 @@ static inline void varid_take_registers(struct varid_record *record, const struc
 		varid_no_registers_from(record, VARID_I386_COUNT);
 		return;
 	}
+	to[VARID_X86_RAX] = from->ax;
 	to[VARID_X86_RBX] = from->bx;
 	to[VARID_X86_RBP] = from->bp;
 	to[VARID_X86_R12] = from->r12;

@@ -29,9 +29,10 @@ const fn reg(dwarf: u16, perf: u8) -> RegInfo {
     RegInfo { dwarf, perf }
 }
 
-/// Registers in record order: the callee-saved ones, and r9 and r11, which lead to a frame that ART's nterp is building; then sp, then ip.
-/// `varid_x86_reg`.
+/// Registers in record order: the callee-saved ones; rax, which has the return address while HotSpot's interpreter enters a method; r9 and r11,
+/// which lead to a frame that ART's nterp is building; then sp, then ip. `varid_x86_reg`.
 const X86_64: &[RegInfo] = &[
+    reg(0, 0),   // rax
     reg(3, 1),   // rbx
     reg(6, 6),   // rbp
     reg(9, 17),  // r9
@@ -411,7 +412,7 @@ mod tests {
         assert_eq!(compat.get(13), Some(0x100 + 31));
         assert_eq!(compat.get(15), Some(0x100 + 32));
         assert_eq!(Regs::from_perf(host, 0, &words), Regs::unknown(host));
-        assert_eq!(Machine::X86_64.perf_mask(), 0xfa_01fa);
+        assert_eq!(Machine::X86_64.perf_mask(), 0xfa_01fb);
         let words: Vec<u64> = (0..64)
             .filter(|bit| Machine::X86_64.perf_mask() >> bit & 1 == 1)
             .map(|bit| 0x100 + bit)

@@ -86,7 +86,7 @@ pub use bytecode_pc::bytecode_pc;
 pub use dex_marker::BytecodePc;
 pub use error::UnwindError;
 pub use fixed_frame::{FixedFrame, SavedRegister};
-pub use linked_frame::{CallerSp, LinkedFrame, WordAt};
+pub use linked_frame::{CallerSp, LinkedFrame, ReturnAt};
 pub use module::Module;
 pub use native_stack::{NativeFrame, NativeStack};
 pub use row::{CallerRegister, CfaAt, UnwindRow};

@@ -13,15 +13,17 @@ pub enum CallerSp {
     BehindReturn,
     /// In a word so many bytes from the frame pointer: the code has moved it, as an interpreter does that is called by compiled code.
     InWord(i64),
+    /// In a register, by its DWARF number: the code has not made its frame yet.
+    InRegister(u16),
 }
 
-/// A word so many bytes from a register, which has a DWARF number.
+/// Where the return address is of a frame that is not made. Registers have DWARF numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WordAt {
-    /// The register.
-    pub register: u16,
-    /// Bytes from its value.
-    pub offset: i64,
+pub enum ReturnAt {
+    /// In a register.
+    Register(u16),
+    /// So many bytes above the stack pointer.
+    Stack(i64),
 }
 
 /// Frames of generated code that have no fixed size, such as those of an interpreter. The frame pointer leads to the caller's frame pointer, and
@@ -44,6 +46,7 @@ impl LinkedFrame {
             cfa: match caller_sp {
                 CallerSp::BehindReturn => Cfa::Register(fp, word.saturating_mul(2)),
                 CallerSp::InWord(offset) => Cfa::WordAt(fp, offset),
+                CallerSp::InRegister(register) => Cfa::Register(machine.index(register), 0),
             },
             pushed: Vec::new(),
             others: callers_fp.into_iter().collect(),
@@ -57,15 +60,18 @@ impl LinkedFrame {
         }
     }
 
-    /// The frame of code that has made none yet: the caller's stack pointer is in a register, by its DWARF number, and the return address where
-    /// another register leads to.
-    pub fn not_made(machine: Machine, caller_sp: u16, returns: WordAt) -> Self {
+    /// The frame of code that has made none yet: the caller's frame pointer is in its register, and the caller's stack pointer in another one, by
+    /// its DWARF number.
+    pub fn not_made(machine: Machine, caller_sp: u16, returns: ReturnAt) -> Self {
         let rule = Rule {
             machine,
             cfa: Cfa::Register(machine.index(caller_sp), 0),
             pushed: Vec::new(),
             others: Vec::new(),
-            return_address: Saved::AtRegister(machine.index(returns.register), returns.offset),
+            return_address: match returns {
+                ReturnAt::Register(register) => Saved::In(machine.index(register)),
+                ReturnAt::Stack(offset) => Saved::AtRegister(machine.index(machine.sp()), offset),
+            },
             bytecode: BytecodeRule::None,
             is_short: false,
             is_signal_frame: false,

@@ -41,6 +41,8 @@ impl WrittenJvm {
         printed(cc.arg(here.join("methods.c")))?;
         let mut java = Command::new(home.join("bin/java"));
         java.arg(format!("-agentpath:{}", agent.display()));
+        // A compiler's thread that ends frees its scratch memory, of which the agent has been told as of code.
+        java.arg("-XX:-UseDynamicNumberOfCompilerThreads");
         java.args(options).arg("-cp").arg(folder.path());
         java.arg("Inlines").arg(&agent);
         java.arg(folder.path().join("truth"))

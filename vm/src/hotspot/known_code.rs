@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use varid_model::{Address, FrameAddress};
 use varid_tunnel::Memory;
 
+/// The name of the blob that flushes an instruction cache: it pushes nothing. The VM writes each line of its code cache so while it starts.
+const FRAMELESS: &str = "flush_icache_stub";
 /// The most bytes of a blob's code that are read to see how its frames are made.
 const MAX_CODE: u64 = 1 << 20;
 /// How long it is believed that code and methods are still where they were. It takes the VM a second or more to free code and to use its
@@ -177,6 +179,10 @@ impl KnownCode {
         let of = &blob.blob;
         match (of.kind, of.frame_words) {
             (BlobKind::Interpreter, _) => CodeFrames::Interpreter,
+            _ if of.name == FRAMELESS => CodeFrames::Fixed {
+                words: 1,
+                state: FrameState::Complete,
+            },
             (BlobKind::Runtime, _) if blob.code_at(memory).is_linked() => {
                 CodeFrames::Stub(blob.code_at(memory))
             }

@@ -1,32 +1,40 @@
 //! How far is the frame of a method made that the interpreter is entering?
 //!
 //! The interpreter is entered with the return address at the stack pointer, the method in rbx and the caller's stack pointer in r13. It pops the
-//! return address, makes room for local variables, pushes the address again, and makes the fixed part of the frame.
+//! return address into rax, pushes zeros for local variables, pushes the address again, and makes the fixed part of the frame.
 
 /// What of an interpreter frame there is while its method is being entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum EntryState {
     /// The return address is at the stack pointer.
     Called,
-    /// The return address is in a register that samples do not have.
+    /// The return address is in rax.
     Popped,
+    /// The caller's frame pointer is at the stack pointer, and still in its register; the return address is behind it.
+    Saved,
     /// The frame pointer leads to the caller. The words below it may be missing.
     Linked,
 }
 
 /// `pop %rax; lea -8(%rsp,%rcx,8),%r14`.
 const POP: [u8; 6] = [0x58, 0x4c, 0x8d, 0x74, 0xcc, 0xf8];
-/// `push %rbp; mov %rsp,%rbp`.
-const ENTER: [u8; 4] = [0x55, 0x48, 0x8b, 0xec];
+/// `push %rax; push %rbp; mov %rsp,%rbp`.
+const ENTER: [u8; 5] = [0x50, 0x55, 0x48, 0x8b, 0xec];
+/// Of its instructions the second and the third.
+const SAVES: usize = 1;
+const LINKS: usize = 2;
 
 impl EntryState {
     /// Returns what there is before the instruction at `at` is executed. `code`: the entry's instructions.
     pub(in super::super) fn at(code: &[u8], at: usize) -> Self {
         let find = |bytes: &[u8]| code.windows(bytes.len()).position(|window| window == bytes);
-        let (pop, enter) = (find(&POP), find(&ENTER));
-        match enter {
-            Some(enter) if at >= enter.saturating_add(ENTER.len()) => Self::Linked,
-            _ if pop.is_some_and(|pop| at > pop) => Self::Popped,
+        let is_popped = find(&POP).is_some_and(|pop| at > pop);
+        let entered = find(&ENTER).and_then(|enter| at.checked_sub(enter));
+        match entered {
+            Some(SAVES) => Self::Called,
+            Some(LINKS) => Self::Saved,
+            Some(offset) if offset >= ENTER.len() => Self::Linked,
+            _ if is_popped => Self::Popped,
             _ => Self::Called,
         }
     }
@@ -41,7 +49,6 @@ mod tests {
         let code = [
             &[0x90][..],
             &POP,
-            &[0x50], // push %rax
             &ENTER,
             &[0x41, 0x55], // push %r13
         ]
@@ -51,8 +58,8 @@ mod tests {
             (1, EntryState::Called),
             (2, EntryState::Popped),
             (7, EntryState::Popped),
-            (8, EntryState::Popped),
-            (9, EntryState::Popped),
+            (8, EntryState::Called),
+            (9, EntryState::Saved),
             (12, EntryState::Linked),
             (14, EntryState::Linked),
         ];

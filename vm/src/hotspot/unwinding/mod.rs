@@ -9,14 +9,16 @@ pub(super) use leaf::{FrameState, Prologue};
 pub(super) use routine::CodeAt;
 use varid_model::{Address, FrameAddress, Machine};
 use varid_unwind::{
-    CallerSp, CodeRule, FixedFrame, LinkedFrame, NativeFrame, SavedRegister, StackSlice,
-    UnwindInfo, WordAt,
+    CallerSp, CodeRule, FixedFrame, LinkedFrame, NativeFrame, ReturnAt, SavedRegister, StackSlice,
+    UnwindInfo,
 };
 
 /// Bytes from the frame pointer of an interpreter frame to the word with the sender's stack pointer.
 const SENDER_SP: i64 = -8;
 /// DWARF number of r13, which has the sender's stack pointer while a method is entered.
 const SENDER_REGISTER: u16 = 13;
+/// DWARF number of rax, which has the return address while the interpreter makes room for local variables.
+const RETURN_REGISTER: u16 = 0;
 /// The most words that a routine without a frame has pushed, and made room for.
 const MAX_PUSHED: u64 = 128;
 
@@ -68,7 +70,7 @@ pub(super) fn rule(
             FrameState::Called => left.of_words(1, &[]),
         },
         CodeFrames::Interpreter => Some(left.by_fp(CallerSp::InWord(SENDER_SP))),
-        CodeFrames::Entered(state) => left.entered(state, calls),
+        CodeFrames::Entered(state) => left.entered(state),
         CodeFrames::Entry => Some(left.by_fp(CallerSp::BehindReturn)),
         CodeFrames::Routines(code) => left.of_routine(code, calls),
         CodeFrames::Stub(code) => match frame.address {
@@ -129,35 +131,26 @@ impl LeftFrame<'_> {
         LinkedFrame::new(self.machine(), caller_sp).rule(self.frame.lookup())
     }
 
-    /// The rule of a frame that is not made, with the return address in a word.
-    fn not_made(self, returns: WordAt) -> CodeRule {
+    /// The rule of a frame that is not made.
+    fn not_made(self, returns: ReturnAt) -> CodeRule {
         LinkedFrame::not_made(self.machine(), SENDER_REGISTER, returns).rule(self.frame.lookup())
     }
 
     /// The rule of a frame of the interpreter that enters a method.
-    fn entered(self, state: EntryState, calls: &mut dyn Calls) -> Option<CodeRule> {
-        match state {
-            EntryState::Called => Some(self.not_made(WordAt {
-                register: self.machine().sp(),
-                offset: 0,
-            })),
-            EntryState::Popped => {
-                // It is still there if the method has no local variables beside its parameters.
-                let returns = WordAt {
-                    register: SENDER_REGISTER,
-                    offset: i64::from(self.machine().word()).wrapping_neg(),
-                };
-                let sender = Address::new(self.frame.regs.get(SENDER_REGISTER)?);
-                let address = self.word(sender.wrapping_add_signed(returns.offset))?;
-                let is_there = calls.returns_to_java(address);
-                is_there.then(|| self.not_made(returns))
-            }
+    fn entered(self, state: EntryState) -> Option<CodeRule> {
+        Some(match state {
+            EntryState::Called => self.not_made(ReturnAt::Stack(0)),
+            EntryState::Popped => self.not_made(ReturnAt::Register(RETURN_REGISTER)),
+            EntryState::Saved => self.not_made(ReturnAt::Stack(self.machine().word().into())),
             EntryState::Linked => {
                 let sender = self.frame.regs.fp()?.wrapping_add_signed(SENDER_SP);
                 let is_pushed = self.frame.sp.get() <= sender;
-                is_pushed.then(|| self.by_fp(CallerSp::InWord(SENDER_SP)))
+                self.by_fp(match is_pushed {
+                    true => CallerSp::InWord(SENDER_SP),
+                    false => CallerSp::InRegister(SENDER_REGISTER),
+                })
             }
-        }
+        })
     }
 
     /// The rule of a frame of one of the routines in some code. A word on the stack may be the return address of an earlier call.
@@ -178,7 +171,14 @@ impl LeftFrame<'_> {
             let place = self.above(sp, *words);
             let pushed = entry(place).and_then(|entry| code.pushed(entry, at));
             pushed.is_some() && pushed == place.offset_from(sp)
-        })?;
-        self.of_words(u32::try_from(pushed).ok()?.saturating_add(1), &[])
+        });
+        let words = match (pushed, self.frame.address) {
+            (Some(words), _) => u32::try_from(words).ok()?.saturating_add(1),
+            // The one that forwards exceptions is jumped to, with the return address of the method that has thrown. It asks the VM, and pushes
+            // nothing.
+            (None, FrameAddress::Return(_)) if calls.returns_to_java(self.word(sp)?) => 1,
+            (None, _) => return None,
+        };
+        self.of_words(words, &[])
     }
 }
