@@ -6,6 +6,7 @@
 //! from its own time on. A jitdump file contains these times, and is read before the samples of a turn are recorded. If the replacement
 //! becomes known only after both were sampled at the same address, the address gets neither name.
 
+mod adapter;
 mod files;
 mod memory;
 mod unwinding;
