@@ -180,8 +180,10 @@ impl Layout<'_> {
             }
             Row::Gap => return ("  ...".to_owned(), Heat::Cold),
             Row::Line(line) => {
-                let source = line.source.as_deref().unwrap_or_default();
-                let source = unindented(source, self.indent);
+                let source = match line.number {
+                    Some(_) => unindented(line.source.as_deref().unwrap_or_default(), self.indent),
+                    None => "(no line)".to_owned(),
+                };
                 let share = line.share;
                 (share.own, share.total, number(line), source)
             }
