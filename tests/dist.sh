@@ -44,7 +44,7 @@ headers() { # ARCH METAPACKAGE: the folder with the headers of Debian's kernel; 
 
 # Without what only tests have. That they compile by themselves is a matter of what is in them: nothing outside of their folders.
 holds "crates can be packaged" sh -c "cd '$root' && cargo package --quiet --offline --locked --no-verify --allow-dirty --workspace \
-    --exclude varid-tests --exclude artvm --exclude varid-stackvm --exclude varid-fuzz 2>'$work/packaged'"
+    --exclude varid-tests --exclude varid-testing --exclude artvm --exclude varid-stackvm --exclude varid-fuzz 2>'$work/packaged'"
 
 cd "$out"
 holds checksums sha256sum --quiet -c SHA256SUMS

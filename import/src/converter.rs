@@ -3,10 +3,10 @@
 //! Addresses, mappings and times stay unchanged. Fields that only a session's samples have stay unknown.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -14,11 +14,8 @@ use varid_model::perf::{
     Malformed, PERF_RECORD_MISC_CPUMODE_MASK, PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_USER,
     PERF_RECORD_SAMPLE,
 };
-use varid_model::{Address, Layer, Mode, MonotonicNs, Period, Precision, Rate};
-use varid_recording::{
-    CpuMode, Host, ImageKind, MappingRecord, NO_UID, RecordedFile, Sample, SessionImage,
-    SessionRecord, SessionWriter,
-};
+use varid_model::{Address, Mode, MonotonicNs, Period, Precision, Rate};
+use varid_recording::{CpuMode, Host, MappingRecord, NO_UID, Sample, SessionRecord, SessionWriter};
 
 use crate::{
     chain::{Callers, Chain},
@@ -27,8 +24,7 @@ use crate::{
     error::Result,
     input::Input,
     kernel::KernelNames,
-    layers,
-    limits::ListRoom,
+    listed_files::ListedFiles,
     perfdata::{
         EventIndex, Features, RawRecord, SourceEvent, SourceMapping, SourceRecord, SourceSample,
     },
@@ -38,9 +34,6 @@ use crate::{
     summary::ImportSummary,
     tally::Tally,
 };
-
-/// The most files in a list of the manifest: those without a build-id, and those of another layer than native code.
-const MAX_FILES: usize = 1 << 12;
 
 /// The source's events, and their indices in the session.
 pub(crate) struct Events<'a> {
@@ -160,14 +153,7 @@ pub(crate) struct Converter {
     span: Span,
     tally: Tally,
     chain: Chain,
-    /// Files whose layer is not native code, by path.
-    layered: HashMap<PathBuf, SessionImage>,
-    layered_room: ListRoom,
-    /// Files without a build-id.
-    files: HashSet<RecordedFile>,
-    files_room: ListRoom,
-    /// Number of mappings of files for which the manifest's lists have no room.
-    unlisted: u64,
+    files: ListedFiles,
 }
 
 impl Converter {
@@ -190,11 +176,7 @@ impl Converter {
             span: Span::default(),
             tally: Tally::new(notes),
             chain: Chain::default(),
-            layered: HashMap::new(),
-            layered_room: ListRoom::new(MAX_FILES),
-            files: HashSet::new(),
-            files_room: ListRoom::new(MAX_FILES),
-            unlisted: 0,
+            files: ListedFiles::new(),
         }
     }
 
@@ -410,48 +392,15 @@ impl Converter {
                     record.build_id = file.build_id.to_vec();
                     record.pgoff = pgoff;
                 }
-                None => self.layer(&record.path, &path, &mapping.build_id),
+                None => self.files.add_layer(&record.path, &path, &mapping.build_id),
             }
             if record.build_id.is_empty()
                 && let Some(file) = recorded
             {
-                self.note_file(file);
+                self.files.add(file, self.writer.manifest_mut());
             }
         }
         Ok(self.writer.write(&SessionRecord::Mapping(record))?)
-    }
-
-    /// Records which file a path led to.
-    fn note_file(&mut self, file: RecordedFile) {
-        if self.files.contains(&file) {
-            return;
-        }
-        if !self.files_room.take(file.path.len()) {
-            self.unlisted = self.unlisted.saturating_add(1);
-            return;
-        }
-        self.files.insert(file.clone());
-        self.writer.manifest_mut().files.push(file);
-    }
-
-    /// Records that a file is in another layer than native code.
-    fn layer(&mut self, path: &Path, shown: &str, build_id: &[u8]) {
-        let layer = layers::of_image(shown);
-        if layer != Layer::Native && !self.layered.contains_key(path) {
-            if !self.layered_room.take(shown.len()) {
-                self.unlisted = self.unlisted.saturating_add(1);
-                return;
-            }
-            let image = SessionImage {
-                path: shown.to_owned(),
-                build_id: varid_symbolizer::hex(build_id),
-                kind: ImageKind::Elf,
-                layer,
-                substitute: None,
-                location: None,
-            };
-            self.layered.insert(path.to_owned(), image);
-        }
     }
 
     fn malformed(&mut self, record: &RawRecord, malformed: Malformed) {
@@ -487,12 +436,7 @@ impl Converter {
         self.tally.notes.extend(kernel_note);
         self.tally.note_counts();
         self.tally.notes.extend(self.unwinder.note());
-        if self.unlisted > 0 {
-            self.tally.notes.push(format!(
-                "the recording maps more files than a session lists: of {} mappings it does not say which file or layer they are of",
-                self.unlisted
-            ));
-        }
+        self.tally.notes.extend(self.files.note());
         let Tally {
             excluded, notes, ..
         } = self.tally;
@@ -511,9 +455,7 @@ impl Converter {
             notes: notes.clone(),
         };
         let manifest = self.writer.manifest_mut();
-        let mut layered: Vec<_> = self.layered.into_values().collect();
-        layered.sort_by(|a, b| a.path.cmp(&b.path));
-        manifest.images.extend(layered);
+        manifest.images.extend(self.files.into_images());
         manifest.notes.extend(notes);
         manifest.counts.filtered = excluded;
         let end = features

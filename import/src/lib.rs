@@ -28,6 +28,7 @@
 //! | how many names of a source are kept | `limits` |
 //! | which files name what the source names | `images` |
 //! | which layer is a file of | `layers` |
+//! | which files does the session list | `listed_files` |
 //!
 //! Nothing in a source is trusted. Memory is bounded by a multiple of the source's size, and for the records of perf.data by
 //! [`perfdata::MAX_HELD`]. An invalid source is an error with its position. If readable samples precede the problem, it is a note of the
@@ -59,6 +60,7 @@ mod kernel;
 mod layers;
 mod limits;
 mod lines;
+mod listed_files;
 mod other_format;
 mod perf_script;
 pub mod perfdata;

@@ -199,7 +199,10 @@ impl Survey {
         survey.first_line = samples.first_line;
         // Events that are not in the header come last.
         let Self { header, events, .. } = &mut survey;
-        events.sort_by_key(|(name, _)| header.place(name).unwrap_or(usize::MAX));
+        events.sort_by_key(|(name, _)| {
+            let place = header.place(name);
+            (place.is_none(), place)
+        });
         let places = survey.events.iter().enumerate();
         survey.by_name = places
             .map(|(place, (name, _))| (name.clone(), place))

@@ -4,9 +4,6 @@ use super::{CodeImage, MappingId, ProcessImage, ProcessMapping};
 use std::path::Path;
 use std::rc::Rc;
 
-#[path = "../../symbolizer/tests/it/containers.rs"]
-pub mod containers;
-
 /// Maps an image.
 pub fn mapped(start: u64, len: u64, pgoff: u64, image: ProcessImage) -> ProcessMapping {
     ProcessMapping {

@@ -105,6 +105,15 @@ impl SampleWeight {
         self.period = self.period.saturating_add(other.period);
     }
 
+    /// Returns what is left of the weight without another one. Values do not go below 0.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self {
+            samples: self.samples.saturating_sub(other.samples),
+            period: self.period.saturating_sub(other.period),
+        }
+    }
+
     /// Returns true if both values are 0.
     #[must_use]
     pub const fn is_zero(&self) -> bool {

@@ -352,7 +352,7 @@ class Event:
             found = method["method"]
             expect(f"annotate {key[2]}", (found["self"], found["self_period"]), own.of(key))
             lines = [line for file in method["files"] for line in file["lines"]]
-            # A native method has none.
+            # Code that was made at run time has none. Samples without a line are in a line without a number.
             if lines:
                 expect(f"annotate {key[2]}: its lines", sum(line["self"] for line in lines), found["self"])
             self.session.text("annotate", *arguments)

@@ -51,7 +51,7 @@
 //! | which rules does an ELF file have | [`Module`] |
 //! | which rows do some of its functions have | [`UnwindRow`] |
 //! | which of its code has no caller | `beginnings` |
-//! | where are the caller's registers in a frame of generated code | [`FixedFrame`], [`LinkedFrame`], [`frame_left_by`] |
+//! | where are the caller's registers in a frame of generated code | [`FixedFrame`], [`LinkedFrame`] |
 //! | which bytecode does a frame execute | [`bytecode_pc`], [`BytecodePc`] |
 //! | why does unwinding stop | [`UnwindError`] |
 //! | how is a stack unwound, how is one frame's caller found | `walk`, `step` |
@@ -62,7 +62,6 @@
 #![cfg_attr(not(test), forbid(unsafe_code))]
 #![cfg_attr(not(test), deny(unreachable_pub))]
 #![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
-mod adapter;
 mod architecture;
 mod beginnings;
 mod bytecode_pc;
@@ -81,7 +80,6 @@ mod unwind_info;
 mod unwound_stack;
 mod walk;
 
-pub use adapter::{frame_left_by, reads_adapters};
 pub use bytecode_pc::bytecode_pc;
 pub use dex_marker::BytecodePc;
 pub use error::UnwindError;

@@ -7,24 +7,15 @@ mod sessions;
 mod vm;
 
 use libraries::{INLINED, NAMES, compiled, gdb_list, jitdump, stripped};
-use made_up_code::MadeUpCode;
-use made_up_jvm::MadeUpJvm;
 use sessions::{contexts, old_counts, session};
 use std::path::Path;
 use varid_symbolizer::dex::DexFile;
 use varid_symbolizer::substitute::Substitute;
+use varid_testing::containers;
+use varid_testing::hotspot::{MadeUpCode, MadeUpJvm};
 use varid_tunnel::abi::{Layout, NO_FIELD, RULE_AT_SP, RULE_SAVE_AREA, RULE_SHADOW, Rule};
 use varid_tunnel::builds;
 use vm::{calls, control, record, tunnel, walk_areas, walk_art, walk_at_sp, walk_shadow};
-
-#[path = "../../../symbolizer/tests/it/containers.rs"]
-mod containers;
-#[path = "../../../vm/src/hotspot/methods/tests/made_up_code.rs"]
-#[allow(dead_code, reason = "the tests use all of it")]
-mod made_up_code;
-#[allow(dead_code, reason = "tests change what they have made")]
-#[path = "../../../vm/src/hotspot/tests/made_up.rs"]
-mod made_up_jvm;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 

@@ -1,13 +1,9 @@
 //! Compiled code of a HotSpot, its debug information and its methods are not trusted: they change while they are read.
 
 use crate::bounded_by;
-use made_up::MadeUpJvm;
 use std::sync::OnceLock;
+use varid_testing::hotspot::MadeUpJvm;
 use varid_vm::fuzzing::HotSpotCode;
-
-#[path = "../../../vm/src/hotspot/tests/made_up.rs"]
-#[allow(dead_code, reason = "the tests use all of it")]
-mod made_up;
 
 const JDK_17: &str = include_str!("../../../vm/tests/fixtures/hotspot/jdk17.tsv");
 const JDK_25: &str = include_str!("../../../vm/tests/fixtures/hotspot/jdk25.tsv");

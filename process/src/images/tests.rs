@@ -1,12 +1,12 @@
 //! Is every dex file and library of a mapped file found at its place?
 
 use super::*;
-use crate::testing::containers;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap};
 use std::os::unix::fs::MetadataExt;
 use varid_model::Mode;
 use varid_model::{Device, Pid};
+use varid_testing::containers;
 
 const PAGE: u64 = 4096;
 

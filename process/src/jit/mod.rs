@@ -6,6 +6,7 @@
 //! from its own time on. A jitdump file contains these times, and is read before the samples of a turn are recorded. If the replacement
 //! becomes known only after both were sampled at the same address, the address gets neither name.
 
+mod adapter;
 mod files;
 mod memory;
 mod unwinding;
@@ -77,8 +78,8 @@ pub struct JitCode {
     areas: BTreeMap<u64, Area>,
     /// Offset of the end of the last area.
     end: u64,
-    /// Replaced code that keeps its area until a time: the time, the first address, and the first address after the last.
-    pending: BTreeSet<(u64, u64, u64)>,
+    /// Replaced code that keeps its area until a time.
+    pending: BTreeSet<ReplacedCode>,
     /// By offset in the file.
     sampled: BTreeMap<u64, SampledAddress>,
     /// The file lacks something that is known.
@@ -115,6 +116,16 @@ struct Area {
     end: u64,
     /// The file offset of the first address.
     offset: u64,
+}
+
+/// Code that is replaced from a time on. The first to be replaced is the least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ReplacedCode {
+    from: u64,
+    /// The first address.
+    start: u64,
+    /// The first address after the last.
+    end: u64,
 }
 
 /// A sampled address.
@@ -294,19 +305,22 @@ impl JitCode {
         }
         let room = MAX_PENDING.saturating_sub(self.pending.len());
         let replaced = update.replaced.into_iter().take(room);
-        self.pending
-            .extend(replaced.map(|new| (new.from, new.range.start, new.range.end)));
+        self.pending.extend(replaced.map(|new| ReplacedCode {
+            from: new.from,
+            start: new.range.start,
+            end: new.range.end,
+        }));
     }
 
     /// Removes the areas of code that was replaced until `time`, the time of the next sample to be recorded, and returns the addresses.
     pub fn replaced_until(&mut self, time: MonotonicNs) -> Vec<Range<u64>> {
         let mut replaced = Vec::new();
-        while let Some(&(from, start, end)) = self.pending.first() {
-            if from > time.get() {
+        while let Some(code) = self.pending.first().copied() {
+            if code.from > time.get() {
                 break;
             }
             self.pending.pop_first();
-            let range = start..end;
+            let range = code.start..code.end;
             if self.remove_areas(&range) {
                 replaced.push(range);
             }

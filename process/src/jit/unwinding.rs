@@ -3,15 +3,14 @@
 //! A producer that writes a jitdump file may describe the frames of each function there. Without a description, the instructions at a
 //! return address may show the frame: an adapter pops its frame and returns right after its call.
 
+use super::adapter::{AdapterDecoder, EPILOGUE};
 use crate::reader::{Batch, BatchMemory, MemoryRange, Piece};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use varid_model::{Address, Machine};
 use varid_symbolizer::jit::JitFunction;
-use varid_unwind::{
-    CodeRule, FixedFrame, Module, NativeFrame, UnwindInfo, frame_left_by, reads_adapters,
-};
+use varid_unwind::{CodeRule, FixedFrame, Module, NativeFrame, UnwindInfo};
 
 /// The most functions of a process whose unwind information is kept as rules.
 const MAX_FUNCTIONS: usize = 1 << 12;
@@ -19,8 +18,6 @@ const MAX_FUNCTIONS: usize = 1 << 12;
 const MAX_RETURNS: usize = 1 << 12;
 /// How often reading may fail before it is no longer tried: the process has ended.
 const MAX_FAILURES: u8 = 8;
-/// Bytes at a return address that may pop a frame.
-const EPILOGUE: u32 = 24;
 
 /// The rules of a process's generated code, where they were needed.
 #[derive(Debug, Default)]
@@ -70,7 +67,8 @@ impl UnwindRules {
         memory: &dyn BatchMemory,
         frame: &NativeFrame,
     ) -> Option<FixedFrame> {
-        if frame.address.is_instruction() || !reads_adapters(frame.regs.machine()) {
+        let decoder = AdapterDecoder::of(frame.regs.machine())?;
+        if frame.address.is_instruction() {
             return None;
         }
         let returns = frame.address.recorded();
@@ -85,7 +83,7 @@ impl UnwindRules {
             self.failures.set(self.failures.get().saturating_add(1));
             return None;
         };
-        let found = frame_left_by(frame.regs.machine(), &code);
+        let found = decoder.frame_left_by(&code);
         adapters.insert(returns, found.clone());
         found
     }

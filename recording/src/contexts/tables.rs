@@ -8,18 +8,9 @@ use super::{
     payload::{Payload, put_difference, put_number, put_text},
 };
 
-/// The index of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct ProcessIndex(pub u32);
-
-impl ProcessIndex {
-    pub fn index(self) -> usize {
-        usize::try_from(self.0).unwrap_or(usize::MAX)
-    }
-
-    pub fn at(index: usize) -> Self {
-        Self(u32::try_from(index).unwrap_or(u32::MAX))
-    }
+varid_model::index_types! {
+    /// The index of a process.
+    ProcessIndex;
 }
 
 /// A method: process and address (as differences to the previous method of the chunk), then 1 plus the length of the
@@ -34,13 +25,14 @@ pub struct MethodRecord {
 /// The last method of a chunk. The next one is encoded as a difference to it.
 #[derive(Debug, Default)]
 pub struct LastMethod {
-    process: ProcessIndex,
+    /// The index of its process.
+    process: u32,
     address: Address,
 }
 
 impl LastMethod {
     pub fn encode(&mut self, out: &mut Vec<u8>, method: &MethodRecord) {
-        put_difference(out, u64::from(self.process.0), u64::from(method.process.0));
+        put_difference(out, u64::from(self.process), u64::from(method.process.0));
         put_difference(out, self.address.get(), method.address.get());
         let code = method.code.map(CodeUnits::get);
         put_number(
@@ -48,13 +40,13 @@ impl LastMethod {
             code.map_or(0, |units| u64::from(units).saturating_add(1)),
         );
         *self = Self {
-            process: method.process,
+            process: method.process.0,
             address: method.address,
         };
     }
 
     pub fn decode(&mut self, payload: &mut Payload<'_>) -> Result<MethodRecord, &'static str> {
-        let process = ProcessIndex(payload.small_difference(self.process.0)?);
+        let process = ProcessIndex(payload.small_difference(self.process)?);
         let address = Address::new(payload.difference(self.address.get())?);
         let code = match payload.number()?.checked_sub(1) {
             Some(units) => {
@@ -63,7 +55,10 @@ impl LastMethod {
             }
             None => None,
         };
-        *self = Self { process, address };
+        *self = Self {
+            process: process.0,
+            address,
+        };
         Ok(MethodRecord {
             process,
             address,

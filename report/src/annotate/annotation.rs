@@ -117,7 +117,7 @@ pub struct AnnotatedMethod {
 /// The lines of a source file.
 #[derive(Debug, Clone)]
 pub struct AnnotatedFile {
-    /// The name recorded by the compiler. None for instructions without lines.
+    /// The name recorded by the compiler. None for instructions and samples without lines.
     pub name: Option<Arc<str>>,
     /// Where the source was found.
     pub found: Option<String>,
@@ -125,7 +125,7 @@ pub struct AnnotatedFile {
     pub lines: Vec<AnnotatedLine>,
 }
 
-/// A source line, or, if it has no number, the instructions without a line.
+/// A source line, or, if it has no number, the instructions and samples without a line.
 #[derive(Debug, Clone, Default)]
 pub struct AnnotatedLine {
     /// Line number, from 1.
@@ -142,6 +142,17 @@ pub struct AnnotatedLine {
     pub inlined: Vec<InlinedLine>,
     /// Its instructions in order of address.
     pub instructions: Vec<AnnotatedInstruction>,
+}
+
+impl AnnotatedLine {
+    /// Returns true if it has own samples that none of its instructions has.
+    pub(super) fn has_samples_of_no_instruction(&self) -> bool {
+        let mut listed = SampleWeight::default();
+        for instruction in &self.instructions {
+            listed.add(instruction.share.own);
+        }
+        !self.share.own.without(listed).is_zero()
+    }
 }
 
 /// A line of a function that was inlined into the annotated one.

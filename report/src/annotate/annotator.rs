@@ -81,6 +81,7 @@ impl<'s, 'p> Annotator<'s, 'p> {
             method.addresses = Some(bounds.clone());
             lines.add_code(&file.image, bounds, &code);
         }
+        lines.add_without_line(share.own);
         method.code = code.kind();
         method.approximate = lines.approximate();
         let names = match file.is_some_and(|opened| opened.file.kind != ImageKind::Elf) {

@@ -190,6 +190,22 @@ impl<'s, 'p> Lines<'s, 'p> {
         }
     }
 
+    /// Adds the own samples of the method that no line has to those without a line. The method may have no address in a
+    /// file, as one without bytecode has none, or a function may be inlined into it whose file cannot be read.
+    pub fn add_without_line(&mut self, own: SampleWeight) {
+        let mut listed = SampleWeight::default();
+        for line in self.lines.values() {
+            listed.add(line.share.own);
+        }
+        let left = own.without(listed);
+        if left.is_zero() {
+            return;
+        }
+        let share = &mut self.line(None).share;
+        share.own.add(left);
+        share.total.add(share.own.without(share.total));
+    }
+
     fn line(&mut self, key: LineKey) -> &mut AnnotatedLine {
         if let Some((file, _)) = &key
             && !self.files.contains(file)

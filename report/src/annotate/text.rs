@@ -26,7 +26,6 @@ pub fn write_annotation_text(
     head(annotation, out)?;
     let rows = rows(annotation);
     let has_source = annotation.files.iter().any(|file| file.found.is_some());
-    let columns = text.width.unwrap_or(usize::MAX);
     let widest = rows.iter().map(|row| match row {
         Row::Line(line) => number(line).len(),
         Row::Instruction(found) => place(annotation, found).len(),
@@ -36,14 +35,16 @@ pub fn write_annotation_text(
         annotation,
         colour: text.colour,
         place: widest.max().unwrap_or(0).max(5),
-        columns,
+        columns: text.width,
         indent: indent(&rows),
     };
-    let beside = text.width.is_some_and(|width| width >= SIDE_BY_SIDE);
-    if beside && has_source && annotation.method.code.is_some() {
-        layout.write_side_by_side(&rows, out)?;
-    } else {
-        layout.write_stacked(&rows, out)?;
+    let has_both = has_source && annotation.method.code.is_some();
+    match text
+        .width
+        .filter(|width| has_both && *width >= SIDE_BY_SIDE)
+    {
+        Some(width) => layout.write_side_by_side(&rows, width, out)?,
+        None => layout.write_stacked(&rows, out)?,
     }
     foot(annotation, out)
 }
@@ -113,8 +114,8 @@ struct Layout<'a> {
     colour: bool,
     /// Width of line numbers and instruction positions.
     place: usize,
-    /// Total width.
-    columns: usize,
+    /// Total width, if it is limited.
+    columns: Option<usize>,
     /// Number of leading spaces that are removed from source lines.
     indent: usize,
 }
@@ -156,7 +157,7 @@ impl Layout<'_> {
             true => "source",
             false => "",
         };
-        self.write_line(&self.title(title), Heat::Cold, usize::MAX, out)?;
+        self.write_line(&self.title(title), Heat::Cold, None, out)?;
         for row in rows {
             let (text, heat) = self.left(row);
             self.write_line(&text, heat, self.columns, out)?;
@@ -179,8 +180,10 @@ impl Layout<'_> {
             }
             Row::Gap => return ("  ...".to_owned(), Heat::Cold),
             Row::Line(line) => {
-                let source = line.source.as_deref().unwrap_or_default();
-                let source = unindented(source, self.indent);
+                let source = match line.number {
+                    Some(_) => unindented(line.source.as_deref().unwrap_or_default(), self.indent),
+                    None => "(no line)".to_owned(),
+                };
                 let share = line.share;
                 (share.own, share.total, number(line), source)
             }
@@ -215,11 +218,16 @@ impl Layout<'_> {
     }
 
     /// Writes each line beside its instructions.
-    fn write_side_by_side(&self, rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
-        let left_width = self.columns.saturating_sub(3) / 2;
+    fn write_side_by_side(
+        &self,
+        rows: &[Row],
+        columns: usize,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let left_width = columns.saturating_sub(3) / 2;
         let widths = PairWidths {
             left: left_width,
-            right: self.columns.saturating_sub(3).saturating_sub(left_width),
+            right: columns.saturating_sub(3).saturating_sub(left_width),
         };
         let title = self.title("source");
         let place = self.place;
@@ -286,10 +294,11 @@ impl Layout<'_> {
         &self,
         text: &str,
         heat: Heat,
-        columns: usize,
+        columns: Option<usize>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let text = cut(text.trim_end(), columns);
+        let text = text.trim_end();
+        let text = columns.map_or_else(|| text.to_owned(), |columns| cut(text, columns));
         writeln!(out, "{}", self.painted(&text, heat))
     }
 

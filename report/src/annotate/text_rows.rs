@@ -30,7 +30,8 @@ pub fn rows(annotation: &Annotation) -> Vec<Row<'_>> {
                 rows.push(Row::Gap);
             }
             expected = line.number.map(|number| number.saturating_add(1));
-            if line.number.is_some() {
+            // Samples without a line are those of the instructions without a line, as far as these are known.
+            if line.number.is_some() || line.has_samples_of_no_instruction() {
                 rows.push(Row::Line(line));
             }
             rows.extend(line.inlined.iter().map(Row::Inlined));

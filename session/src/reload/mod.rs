@@ -180,14 +180,14 @@ impl ReloadTargets<'_> {
         let (Rate::Frequency(_), Rate::Frequency(hz)) = (old, new) else {
             return false;
         };
-        let most = max_frequency().unwrap_or(u64::MAX);
+        let most = max_frequency().filter(|most| hz > *most);
         let sampling = self.sampling;
-        let changed = sampling.with(|sampler| sampler.set_frequency(hz.min(most)));
+        let changed = sampling.with(|sampler| sampler.set_frequency(most.unwrap_or(hz)));
         let changed = changed.unwrap_or_else(|error| {
             tracing::warn!("the rate stays what it was: {error}");
             false
         });
-        if changed && hz > most {
+        if let Some(most) = most.filter(|_| changed) {
             self.output.note(limited_rate_note(hz, most));
         }
         changed

@@ -23,8 +23,8 @@ pub struct JitFunction {
     /// When it was placed there, in nanoseconds of the producer's clock (usually CLOCK_MONOTONIC). 0: before the first listing of its
     /// producer.
     pub from: u64,
-    /// When it was freed or moved. `u64::MAX` if it has not been.
-    pub until: u64,
+    /// When it was freed or moved. None if it has not been.
+    pub until: Option<u64>,
     /// An `.eh_frame` section that describes its frames, with addresses as if the section were after the code, at the next multiple of 8.
     /// Empty if there is none.
     pub eh_frame: Arc<[u8]>,
@@ -38,9 +38,14 @@ impl JitFunction {
             range,
             name: name.into(),
             from,
-            until: u64::MAX,
+            until: None,
             eh_frame: Arc::default(),
         }
+    }
+
+    /// Returns true if it has been placed and not yet freed at `time`.
+    fn is_there_at(&self, time: u64) -> bool {
+        self.from <= time && self.until.is_none_or(|until| time < until)
     }
 
     /// The frame for an address in it. Source lines of its producer are not kept.
@@ -119,13 +124,13 @@ impl CodeMap {
             rivals.retain(|&index| index < known);
             let is_known = rivals.iter().any(|&index| {
                 self.codes.get(index).is_some_and(|old| {
-                    old.range == code.range && old.name == code.name && old.until == u64::MAX
+                    old.range == code.range && old.name == code.name && old.until.is_none()
                 })
             });
             if is_known {
                 continue;
             }
-            (code.from, code.until) = (0, u64::MAX);
+            (code.from, code.until) = (0, None);
             if !rivals.is_empty() {
                 code.from = now;
                 replaced.push(Replacement {
@@ -169,7 +174,7 @@ impl CodeMap {
         let mut best: Option<(u64, usize)> = None;
         for index in self.overlapping(&(address..address.checked_add(1)?))? {
             let code = self.codes.get(index)?;
-            if code.from <= time && time < code.until {
+            if code.is_there_at(time) {
                 best = best.max(Some((code.from, index)));
             }
         }
@@ -197,7 +202,7 @@ impl CodeMap {
 
     fn end(&mut self, index: usize, time: u64) {
         if let Some(code) = self.codes.get_mut(index) {
-            code.until = code.until.min(time);
+            code.until = Some(code.until.map_or(time, |until| until.min(time)));
         }
     }
 
@@ -314,13 +319,13 @@ mod tests {
             let mut map = CodeMap::default();
             for (index, (start, size, from, life)) in codes.iter().enumerate() {
                 let mut code = code(*start, start + size, &index.to_string(), *from);
-                code.until = from + life;
+                code.until = Some(from + life);
                 prop_assert!(map.load(code));
             }
             for (time, address) in looks {
                 let mut expected: Option<(u64, usize)> = None;
                 for (index, code) in map.codes().iter().enumerate() {
-                    if code.range.contains(&address) && code.from <= time && time < code.until {
+                    if code.range.contains(&address) && code.is_there_at(time) {
                         expected = expected.max(Some((code.from, index)));
                     }
                 }

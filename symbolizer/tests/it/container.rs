@@ -1,7 +1,7 @@
 //! Tests that all dex files are found in the files that hold them, with their positions.
 
 use crate::common;
-use crate::containers;
+use varid_testing::containers;
 
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! Tests that no container makes its reader panic, run for too long or allocate too much.
 
 use crate::common;
-use crate::containers;
+use varid_testing::containers;
 
 use proptest::prelude::*;
 use varid_symbolizer::container::{dex_files, entries};

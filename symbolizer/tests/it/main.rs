@@ -7,7 +7,6 @@ mod bytecode;
 mod common;
 mod container;
 mod container_hostile;
-mod containers;
 mod dex;
 mod dex_items;
 mod elf;

@@ -10,7 +10,6 @@ mod arm;
 mod frame_record;
 mod x86;
 
-use crate::fixed_frame::FixedFrame;
 use crate::native_stack::NativeFrame;
 use crate::stack_slice::StackSlice;
 use gimli::Vendor;
@@ -40,11 +39,6 @@ pub(crate) trait Architecture: Sync {
     /// Returns true if every function with a frame links it to its caller's by the frame pointer.
     fn links_every_frame(&self) -> bool {
         false
-    }
-
-    /// Returns the frame that the code at a return address pops, if it does nothing else before it returns.
-    fn frame_left_by(&self, _machine: Machine, _code: &[u8]) -> Option<FixedFrame> {
-        None
     }
 
     /// Returns what a signal interrupted. `frame` is that of the kernel's trampoline, whose unwind information leads to `linked` instead.

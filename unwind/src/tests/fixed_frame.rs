@@ -185,49 +185,6 @@ fn a_frame_that_has_not_saved_its_return_address_has_it_in_the_link_register() {
     assert_eq!(caller, Err(UnwindError::NoStack));
 }
 
-#[test]
-fn code_that_frees_its_frame_and_returns_says_how_large_that_is() {
-    let left_by = |code: &[u8]| frame_left_by(Machine::X86_64, code);
-    // add rsp, 8; ret, as CPython's trampolines; then with rbx and r12, and a frame of 0x110 bytes.
-    let trampoline = [0x48, 0x83, 0xc4, 8, 0xc3];
-    let with_registers = [0x48, 0x81, 0xc4, 0x10, 1, 0, 0, 0x5b, 0x41, 0x5c, 0xc3];
-    for (code, size, rbx) in [
-        (&trampoline[..], 16, 0xb0b),
-        (&with_registers, 0x110 + 24, 3),
-        (&[0xc3], 8, 0xb0b),
-    ] {
-        let mut frame = left_by(code).unwrap();
-        let mut words = vec![9u64; 64];
-        words[0x110 / 8] = 3;
-        words[size / 8 - 1] = CODE + 0x20;
-        let mut regs = Regs::unknown(Machine::X86_64);
-        regs.set_frame(CODE, LOW_SP, 0);
-        regs.set(3, Some(0xb0b));
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let record = record(regs, LOW_SP, bytes);
-        let CodeRule::Rule(rule) = frame.rule(Address::new(CODE)) else {
-            panic!("a rule");
-        };
-        let cfa = rule.cfa(&regs, record.slice()).unwrap();
-        assert_eq!(cfa.get(), LOW_SP + size as u64);
-        let caller = rule.caller(cfa, &regs, record.slice()).unwrap();
-        assert_eq!((caller.ip(), caller.get(3)), (Some(CODE + 0x20), Some(rbx)));
-    }
-    for other in [
-        &[][..],
-        &[0x48, 0x83, 0xc4, 0xf8, 0xc3],       // add rsp, -8
-        &[0x48, 0x83, 0xc4, 8, 0x90],          // it goes on
-        &[0x5c, 0xc3],                         // pop rsp
-        &[0x48, 0x83, 0xc4, 8, 0x5b],          // cut
-        &[0x48, 0x83, 0xc4, 8, 0xc2, 16, 0],   // it frees arguments, too
-        &[0x48, 0x83, 0xc4, 12, 0xc3],         // no multiple of a word
-        &[0x48, 0x81, 0xc4, 0, 0, 0, 0x80, 1], // add rsp, -2^31
-    ] {
-        assert!(left_by(other).is_none(), "{other:x?}");
-    }
-    assert!(frame_left_by(Machine::Aarch64, &trampoline).is_none());
-}
-
 /// An interpreter's frame, whose caller is a frame of fixed size: the interpreter has moved the stack pointer between the two.
 #[test]
 fn a_frame_pointer_leads_out_of_a_frame_of_unknown_size() {

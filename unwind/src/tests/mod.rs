@@ -1,7 +1,6 @@
 //! Does unwinding find the callers and registers that were there?
 
 mod aarch64;
-mod compiled;
 #[cfg(target_arch = "x86_64")]
 mod entry;
 mod fixed_frame;
@@ -9,8 +8,6 @@ mod hostile;
 #[cfg(target_arch = "x86_64")]
 mod rows;
 mod unwound_stack;
-
-use compiled::Compiled;
 
 use super::*;
 use crate::walk::MAX_FRAMES;
@@ -24,6 +21,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 use varid_model::{Address, BeyondCopy, FrameAddress, FrameLink, Holes, Machine, Regs};
+use varid_testing::Compiled;
 
 /// DWARF numbers of the registers that `struct registers` of chain.c holds, in its order.
 const SHOWN: [u16; 8] = [3, 6, 12, 13, 14, 15, 7, 16];

@@ -3,6 +3,7 @@
 //! A handler advances the register just before it fetches the next handler and jumps to it. The code after that still belongs to the
 //! previous instruction. The states are found by following each handler's code from its first instruction.
 
+use varid_instructions::{Decoder, Effect, Flow, Register};
 use varid_model::Machine;
 
 /// One handler for each value of a byte.
@@ -20,50 +21,20 @@ pub enum PcRegister {
     Next,
 }
 
-/// The relevant properties of a machine's instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Instruction {
-    /// Its size in bytes.
-    size: usize,
-    /// It advances the pc register.
-    moves: bool,
-    /// The distance of a possible jump, in bytes from its own first byte.
-    branch: Option<i64>,
-    /// Execution may continue with the next instruction.
-    goes_on: bool,
-}
-
 /// Returns the state of the pc register at each byte of 256 handlers of equal size. Only bytes at which an instruction begins have a
-/// meaning. `register` is the pc register's DWARF number. Empty for machines without a decoder here.
+/// meaning. `register` is the pc register's DWARF number. Empty for machines without a decoder.
 pub fn pc_register_states(code: &[u8], machine: Machine, register: u8) -> Vec<PcRegister> {
     let handler = code.len() / OPCODES;
-    if handler == 0 {
+    let Some(decoder) = Decoder::of(machine).filter(|_| handler != 0) else {
         return Vec::new();
-    }
-    let handlers = code.chunks_exact(handler);
-    match machine {
-        Machine::Aarch64 => handlers
-            .flat_map(|code| follow(code, |code| aarch64(code, register.into())))
-            .collect(),
-        Machine::Arm => handlers
-            .flat_map(|code| follow(code, |code| arm(code, register.into())))
-            .collect(),
-        #[cfg(target_arch = "x86_64")]
-        Machine::X86_64 | Machine::X86 => {
-            let Some(pc) = x86::PcDecoder::new(machine, register) else {
-                return Vec::new();
-            };
-            handlers
-                .flat_map(|code| follow(code, |code| pc.instruction(code)))
-                .collect()
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        Machine::X86_64 | Machine::X86 => Vec::new(),
-    }
+    };
+    code.chunks_exact(handler)
+        .flat_map(|code| follow(code, decoder, Register(register)))
+        .collect()
 }
 
-/// Follows one handler's code. `decode` decodes the first instruction of some bytes.
-fn follow(code: &[u8], decode: impl Fn(&[u8]) -> Option<Instruction>) -> Vec<PcRegister> {
+/// Follows one handler's code.
+fn follow(code: &[u8], decoder: Decoder, register: Register) -> Vec<PcRegister> {
     // For each byte: an instruction there is reached before the register advances, and after that.
     let mut reached = vec![(false, false); code.len()];
     let mut todo = vec![(0, false)];
@@ -75,17 +46,24 @@ fn follow(code: &[u8], decode: impl Fn(&[u8]) -> Option<Instruction>) -> Vec<PcR
         if std::mem::replace(seen, true) {
             continue;
         }
-        let Some(instruction) = decode(rest) else {
+        let Some(instruction) = decoder.decode(rest, at as u64) else {
             continue;
         };
-        let after = after || instruction.moves;
-        if instruction.goes_on {
-            todo.push((at.saturating_add(instruction.size), after));
+        let after = after
+            || instruction
+                .effects
+                .iter()
+                .any(|effect| advances(effect, register));
+        let (goes_on, target) = match instruction.flow {
+            Flow::Next | Flow::Call(_) | Flow::CallRegister(_) => (true, None),
+            Flow::Jump(target) => (false, Some(target)),
+            Flow::Branch(target) => (true, Some(target)),
+            Flow::JumpIndirect | Flow::Return | Flow::Trap => (false, None),
+        };
+        if goes_on {
+            todo.push((at.saturating_add(instruction.size.into()), after));
         }
-        let target = instruction
-            .branch
-            .and_then(|distance| i64::try_from(at).ok()?.checked_add(distance))
-            .and_then(|target| usize::try_from(target).ok());
+        let target = target.and_then(|target| usize::try_from(target).ok());
         todo.extend(target.map(|target| (target, after)));
     }
     let states = reached.into_iter().map(|reached| match reached {
@@ -96,127 +74,12 @@ fn follow(code: &[u8], decode: impl Fn(&[u8]) -> Option<Instruction>) -> Vec<PcR
     states.collect()
 }
 
-/// Returns the first word of code, on a machine whose instructions all have four bytes.
-fn word(code: &[u8]) -> Option<u32> {
-    code.first_chunk().map(|word| u32::from_le_bytes(*word))
-}
-
-/// Returns `bits` bits from bit `low` on, sign-extended: a number of words.
-fn distance(word: u32, low: u32, bits: u32) -> i64 {
-    let up = 32u32.saturating_sub(low).saturating_sub(bits);
-    let value = word.wrapping_shl(up).cast_signed();
-    value.wrapping_shr(32u32.saturating_sub(bits)).into()
-}
-
-/// AArch64 (Arm Architecture Reference Manual, C4.1).
-fn aarch64(code: &[u8], register: u32) -> Option<Instruction> {
-    let word = word(code)?;
-    // LDRH (immediate), pre-index, from the register; ADD to it: immediate, or shifted or extended register.
-    let moves = word & 0xffe0_0c00 == 0x7840_0c00 && word >> 5 & 31 == register
-        || matches!(word & 0xff00_0000, 0x9100_0000 | 0x8b00_0000) && word & 31 == register;
-    let (branch, goes_on) = match word {
-        _ if word & 0xfc00_0000 == 0x1400_0000 => (Some(distance(word, 0, 26)), false), // B
-        _ if word & 0xff00_0010 == 0x5400_0000 => (Some(distance(word, 5, 19)), true),  // B.cond
-        _ if word & 0x7e00_0000 == 0x3400_0000 => (Some(distance(word, 5, 19)), true),  // CBZ, CBNZ
-        _ if word & 0x7e00_0000 == 0x3600_0000 => (Some(distance(word, 5, 14)), true),  // TBZ, TBNZ
-        _ if word & 0xff9f_fc1f == 0xd61f_0000 => (None, word & 0x0060_0000 == 0x0020_0000), // BR, RET; BLR goes on
-        _ => (None, true),
-    };
-    Some(Instruction {
-        size: 4,
-        moves,
-        branch: branch.map(|words| words.saturating_mul(4)),
-        goes_on,
-    })
-}
-
-/// ARM, not Thumb (ARM DDI 0406, A5).
-fn arm(code: &[u8], register: u32) -> Option<Instruction> {
-    const PC: u32 = 15;
-    let word = word(code)?;
-    let always = word >> 28 == 14;
-    let to = word >> 12 & 15;
-    // LDRH (immediate), pre-index, from the register; ADD (immediate) to it.
-    let moves = word & 0x0f70_00f0 == 0x0170_00b0 && word >> 16 & 15 == register
-        || word & 0x0fe0_0000 == 0x0280_0000 && to == register;
-    let (branch, leaves) = match word {
-        // B: the pc is two instructions ahead.
-        _ if word & 0x0f00_0000 == 0x0a00_0000 => {
-            (Some(distance(word, 0, 24).saturating_add(2)), true)
-        }
-        _ if word & 0x0fff_fff0 == 0x012f_ff10 => (None, true), // BX
-        _ if word & 0x0c00_0000 == 0 && to == PC => (None, word & 0x0190_0000 != 0x0110_0000), // pc := …; no comparison
-        _ if word & 0x0c10_0000 == 0x0410_0000 && to == PC => (None, true), // LDR pc
-        _ if word & 0x0e10_8000 == 0x0810_8000 => (None, true),             // LDM with pc
-        _ => (None, false),
-    };
-    Some(Instruction {
-        size: 4,
-        moves,
-        branch: branch.map(|words| words.saturating_mul(4)),
-        goes_on: !(leaves && always),
-    })
-}
-
-/// x86, 32-bit and 64-bit. Only an x86-64 build of varid has this decoder.
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::{Instruction, Machine};
-    use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind, Register};
-
-    /// The register of the bytecode pc.
-    pub struct PcDecoder {
-        bits: u32,
-        register: Register,
-    }
-
-    impl PcDecoder {
-        /// Selects the register by its DWARF number (System V ABI, figures 3.36 and 2.14).
-        pub fn new(machine: Machine, number: u8) -> Option<Self> {
-            use Register::*;
-            const BITS_64: [Register; 16] = [
-                RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15,
-            ];
-            const BITS_32: [Register; 8] = [EAX, ECX, EDX, EBX, ESP, EBP, ESI, EDI];
-            let (bits, registers) = match machine {
-                Machine::X86 => (32, &BITS_32[..]),
-                _ => (64, &BITS_64[..]),
-            };
-            let register = *registers.get(usize::from(number))?;
-            Some(Self { bits, register })
-        }
-
-        /// Decodes the first instruction of some code.
-        pub fn instruction(&self, code: &[u8]) -> Option<Instruction> {
-            let mut decoder = Decoder::new(self.bits, code, DecoderOptions::NONE);
-            let found = decoder.decode();
-            if found.is_invalid() {
-                return None;
-            }
-            let moves = matches!(found.mnemonic(), Mnemonic::Lea | Mnemonic::Add)
-                && found.op0_kind() == OpKind::Register
-                && found.op0_register() == self.register;
-            let (branches, goes_on) = match found.flow_control() {
-                FlowControl::UnconditionalBranch => (true, false),
-                FlowControl::ConditionalBranch => (true, true),
-                FlowControl::IndirectBranch | FlowControl::Return | FlowControl::Exception => {
-                    (false, false)
-                }
-                _ => (false, true),
-            };
-            // The code is decoded at address 0. The target is cut to the machine's address width.
-            let target = found.near_branch_target();
-            let distance = match self.bits {
-                32 => i64::from(target as u32 as i32),
-                _ => target as i64,
-            };
-            Some(Instruction {
-                size: found.len(),
-                moves,
-                branch: branches.then_some(distance),
-                goes_on,
-            })
-        }
+/// Returns true if an effect advances the pc register: by a constant, or by a number of code units.
+fn advances(effect: &Effect, register: Register) -> bool {
+    match *effect {
+        Effect::Move { to, add, .. } => to == register && add != 0,
+        Effect::Add { to, .. } | Effect::AddScaled { to, .. } => to == register,
+        _ => false,
     }
 }
 
@@ -318,7 +181,6 @@ mod tests {
         assert!(others.map(|at| found[at]).all(|state| state == Unknown));
         // Of another register it says nothing.
         assert_eq!(first_bytes(Machine::X86_64, 13, &code.concat())[9], Current);
-        assert!(pc_register_states(&[0; 4096], Machine::X86_64, 16).is_empty());
 
         // lea 2(%esi), %esi; movzbl (%esi), %ebx; jmp *%eax
         let code = [0x8d, 0x76, 0x02, 0x0f, 0xb6, 0x1e, 0xff, 0xe0];

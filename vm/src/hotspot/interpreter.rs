@@ -75,15 +75,16 @@ impl Interpreter {
             let end = at.wrapping_add(size);
             let start = at.wrapping_add(layout.header.into()).get();
             let start = start.checked_next_multiple_of(flags.code_entry_alignment);
-            let start = Address::new(start.unwrap_or(u64::MAX));
-            if size == 0 || end <= at || end > queue.codelets.end || start > end {
+            let start = start.map(Address::new).filter(|start| *start <= end);
+            let is_inside = size != 0 && end > at && end <= queue.codelets.end;
+            let Some(start) = start.filter(|_| is_inside) else {
                 let why = "it is not inside of its queue";
                 return Err(JvmError::implausible(
                     "InterpreterCodelet::_size",
                     size,
                     why,
                 ));
-            }
+            };
             let description = memory.pointer_in(CODELET, at, layout.description)?;
             let description = match description.get() {
                 0 => String::new(),

@@ -70,7 +70,7 @@ class CodeView {
 
   pair(line) {
     const left = [];
-    if (line.line !== undefined) left.push(this.line(line));
+    if (line.line !== undefined || hasSamplesOfNoInstruction(line)) left.push(this.line(line));
     for (const inlined of line.inlined ?? []) left.push(this.inlined(inlined));
     const pair = element("div", { class: "pair" }, element("div", { class: "half" }, ...left));
     if (this.hasCode) pair.append(element("div", { class: "half" }, ...(line.instructions ?? []).map((found) => this.instruction(found))));
@@ -81,7 +81,8 @@ class CodeView {
     const source = line.source ?? "";
     const blanks = Math.min(source.length - source.trimStart().length, this.indent);
     const text = "self" in line ? "text" : "text quiet";
-    return this.row("source", line, `${mark(line)}${line.line}`, element("span", { class: text, dir: "ltr" }, source.slice(blanks)));
+    const [number, shown] = line.line === undefined ? ["", "(no line)"] : [line.line, source.slice(blanks)];
+    return this.row("source", line, `${mark(line)}${number}`, element("span", { class: text, dir: "ltr" }, shown));
   }
 
   inlined(found) {
@@ -142,6 +143,11 @@ class CodeView {
     event.preventDefault();
     next?.focus();
   }
+}
+
+// Whether it has own samples that none of its instructions has.
+function hasSamplesOfNoInstruction({ self, instructions }) {
+  return self > (instructions ?? []).reduce((sum, instruction) => sum + instruction.self, 0);
 }
 
 // What stands before a place that is known approximately.

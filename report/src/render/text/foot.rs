@@ -28,8 +28,8 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     write_lost(scope, out)?;
     writeln!(out, "event         {}", head::event(scope))?;
     writeln!(out, "source        {}", recording.manifest.source.name())?;
-    let shown = scope.view.text.missing.unwrap_or(usize::MAX);
     let missing = &scope.event.missing;
+    let shown = scope.view.text.missing.unwrap_or(missing.len());
     for missing in missing.iter().take(shown) {
         write_missing(scope, missing, out)?;
     }

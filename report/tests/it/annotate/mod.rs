@@ -5,6 +5,7 @@ mod hostile;
 mod native;
 mod page;
 mod shared;
+mod without_line;
 
 use std::{
     fs,

@@ -1,12 +1,10 @@
 //! x86, 64-bit and 32-bit: a call pushes its return address.
 
 mod code_address;
-mod epilogue;
 mod frame_pointer;
 mod leaf;
 
 use super::{Architecture, Caller};
-use crate::fixed_frame::FixedFrame;
 use crate::native_stack::NativeFrame;
 use crate::stack_slice::StackSlice;
 use varid_model::{Machine, Regs};
@@ -29,12 +27,6 @@ impl Architecture for X86 {
         stack: StackSlice<'_>,
     ) -> Option<Caller> {
         frame_pointer::caller(frame, stack)
-    }
-
-    fn frame_left_by(&self, machine: Machine, code: &[u8]) -> Option<FixedFrame> {
-        (machine == Machine::X86_64)
-            .then(|| epilogue::frame_left_by(code))
-            .flatten()
     }
 
     fn thread_end(&self, machine: Machine) -> Option<&'static [u8]> {

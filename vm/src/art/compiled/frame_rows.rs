@@ -3,20 +3,16 @@
 //! After its prologue, a compiled method's frame has the size that its header states. In the prologue and in each epilogue the frame is
 //! smaller. How much smaller follows from the code: it saves and restores registers, and moves the stack pointer by constants.
 
-#[cfg(any(target_arch = "aarch64", test))]
-mod aarch64;
-#[cfg(target_arch = "x86_64")]
-mod x86_64;
+mod frame;
+#[cfg(test)]
+mod tests;
 
-#[cfg(target_arch = "aarch64")]
-use aarch64::rows;
-use varid_model::Address;
+use frame::{Convention, Frame};
+use varid_instructions::Flow;
+use varid_model::{Address, Machine};
 use varid_unwind::{CodeRule, FixedFrame, UnwindInfo};
-#[cfg(target_arch = "x86_64")]
-use x86_64::rows;
 
 /// The most rows. A real method has a few for its prologue and for each of its returns.
-#[cfg(any(target_arch = "aarch64", target_arch = "x86_64", test))]
 const MAX_ROWS: usize = 2048;
 
 /// The frames of one compiled method.
@@ -61,9 +57,56 @@ impl FrameRows {
 }
 
 impl FrameRows {
-    /// Computes the rows of code of this machine, with frames of `whole` bytes after the prologue.
-    pub(super) fn of(code: &[u8], whole: u32) -> Self {
-        rows(code, whole)
+    /// Computes the rows of code of a machine, with frames of `whole` bytes after the prologue.
+    pub(super) fn of(machine: Machine, code: &[u8], whole: u32) -> Self {
+        match Convention::of(machine) {
+            Some(convention) => Self::follow(convention, code, whole),
+            // No table of builds has a rule for frames of other machines.
+            None => Self::unknown(),
+        }
+    }
+
+    fn follow(convention: Convention, code: &[u8], whole: u32) -> Self {
+        // For a method without a frame, the size does not include the return address either.
+        let whole = i64::from(whole).max(convention.return_address);
+        let mut frame = Frame::at_entry(convention);
+        let mut rows = vec![frame.row(0, whole)];
+        // The frame of the code that follows an epilogue.
+        let mut body = (whole == frame.size).then(|| frame.clone());
+        let mut method_stored = None;
+        for (at, instruction) in convention.decoder.sweep(code, 0) {
+            let next = at.saturating_add(instruction.size.into());
+            let next = u32::try_from(next).unwrap_or(u32::MAX);
+            let before = frame.shape();
+            let stores = frame.execute(&instruction.effects);
+            match &body {
+                Some(body) if instruction.flow == Flow::Return => frame.clone_from(body),
+                // What is stored after the prologue is no register of the caller.
+                Some(_) => {}
+                None => frame.save(&stores),
+            }
+            let is_whole = frame.size == whole;
+            if body.is_none() && is_whole && frame.is_linked() {
+                body = Some(frame.clone());
+            }
+            if is_whole && frame.is_method_at_sp(&stores) {
+                method_stored.get_or_insert(next);
+            }
+            if before != frame.shape() {
+                rows.push(frame.row(next, whole));
+            }
+            if rows.len() > MAX_ROWS {
+                return Self::unknown();
+            }
+        }
+        match body {
+            Some(_) => Self {
+                rows,
+                stored: method_stored,
+            },
+            // An instruction that makes the frame was not understood. The rows after it would lead to a wrong caller.
+            None => Self::unknown(),
+        }
     }
 
     /// The bytes of memory that they take.
@@ -80,10 +123,4 @@ impl FrameRows {
             stored: None,
         }
     }
-}
-
-/// No rows: no table of builds has a rule for frames of this machine.
-#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
-fn rows(_: &[u8], _: u32) -> FrameRows {
-    FrameRows::unknown()
 }

@@ -152,7 +152,7 @@ impl CompiledMethod {
             },
             code: start..start.saturating_add(code.len() as u64),
             owner,
-            rows: FrameRows::of(code, frame_size),
+            rows: FrameRows::of(Machine::NATIVE, code, frame_size),
             info,
             calls: RefCell::default(),
             near: RefCell::default(),

@@ -1,9 +1,9 @@
 //! Finds where on its stack a function has the argument that it passes to another function.
 
-use super::decode::{Decoder, Flow};
 use super::trace::{Code, Event, Trace};
 use std::cell::Cell;
 use std::ops::Range;
+use varid_instructions::{Decoder, Flow};
 use varid_model::Machine;
 
 /// The most instructions that are decoded in one function.

@@ -3,11 +3,11 @@
 //! ART marks the rows of its interpreters' unwind information with the register of the bytecode pc. mterp's frames are linked shadow
 //! frames, and a register points to them. nterp's frames are native frames: their CFA is an offset from a word that a register points to.
 
-use super::decode::{Effect, Flow, Register};
 use super::error::LayoutError;
 use super::library::{Function, Library};
 use super::trace::{Code, Event, Trace};
 use std::ops::Range;
+use varid_instructions::{Base, Effect, Flow, Instruction, Register};
 use varid_tunnel::abi::{NO_WORD, RULE_AT_SP, Rule};
 use varid_unwind::{CallerRegister, UnwindRow};
 
@@ -187,7 +187,7 @@ fn mterp(library: &Library, marked: &Marked<'_>) -> Result<Mterp, LayoutError> {
 fn sweep<T>(
     library: &Library,
     code: Range<u64>,
-    mut found: impl FnMut(u64, &super::decode::Instruction) -> Option<T>,
+    mut found: impl FnMut(u64, &Instruction) -> Option<T>,
 ) -> Option<T> {
     let mut at = code.start;
     while at < code.end && library.count() {
@@ -201,20 +201,6 @@ fn sweep<T>(
     None
 }
 
-/// Returns the register that an effect assigns.
-const fn assigned(effect: &Effect) -> Option<Register> {
-    match effect {
-        Effect::Load { to, .. } => *to,
-        Effect::Move { to, .. }
-        | Effect::Set { to, .. }
-        | Effect::Add { to, .. }
-        | Effect::Subtract { to, .. }
-        | Effect::ThreadPointer { to } => Some(*to),
-        Effect::Overwrite(to) => Some(*to),
-        Effect::Store { .. } | Effect::Test { .. } => None,
-    }
-}
-
 /// Returns the address after the first assignments of all given registers.
 fn behind_assignments(
     library: &Library,
@@ -224,7 +210,7 @@ fn behind_assignments(
     let mut left = registers.to_vec();
     sweep(library, code, |next, instruction| {
         for effect in &instruction.effects {
-            left.retain(|register| assigned(effect) != Some(*register));
+            left.retain(|register| effect.changed() != Some(*register));
         }
         left.is_empty().then_some(next)
     })
@@ -232,7 +218,6 @@ fn behind_assignments(
 
 /// Returns the address after the first instruction that loads one of the registers from the stack and does not leave the function.
 fn before_restored(library: &Library, code: Range<u64>, registers: [Register; 2]) -> u64 {
-    use super::decode::Base;
     let stack = Base::Register(library.decoder.stack_pointer());
     let end = code.end;
     let found = sweep(library, code, |next, instruction| {

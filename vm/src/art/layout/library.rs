@@ -1,6 +1,5 @@
 //! Reads the file of a library: its symbols, its code, its constants.
 
-use super::decode::Decoder;
 use super::error::LayoutError;
 use super::trace::{Code, Trace};
 use object::{
@@ -9,6 +8,7 @@ use object::{
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
+use varid_instructions::Decoder;
 use varid_model::{Address, Machine};
 use varid_symbolizer::elf::{ElfSymbol, ElfSymbols, SymbolOrigin};
 use varid_unwind::{Module, UnwindRow};

@@ -8,7 +8,6 @@
 //! | question | file |
 //! |---|---|
 //! | which symbols, code and constants does the file have | `library` |
-//! | what does an instruction do | `decode` |
 //! | where do the values that a function uses come from | `trace` |
 //! | what does one function show | `shown` |
 //! | where on its stack is the argument that a function passes to another one | `call_argument` |
@@ -23,7 +22,6 @@
 //! | which libraries have been read already | `known` |
 
 mod call_argument;
-mod decode;
 mod error;
 mod fields;
 mod interpreter;
@@ -44,7 +42,6 @@ pub(crate) use jit_code::{OAT_VERSION, OAT_VERSION_14};
 pub(crate) use known::read_once;
 pub(crate) use process::Look;
 
-use decode::Decoder;
 use fields::{Fields, NATIVE};
 use interpreter::{Interpreters, Mterp, Nterp};
 use jit_code::JitCode;
@@ -55,6 +52,7 @@ use std::ops::Range;
 use stubs::{CalleeSaves, Seen};
 use thread_list::Threads;
 use trace::{Code, Trace};
+use varid_instructions::Decoder;
 use varid_model::Machine;
 use varid_tunnel::abi::{
     CodeRange, LAYOUT_CODE_ADDRESS, LAYOUT_ON_NATIVE_STACK, Layout, NO_REG, NO_RULE, RULE_AT_SP,

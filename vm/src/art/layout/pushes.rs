@@ -3,10 +3,10 @@
 //! `ManagedStack::PushShadowFrame` stores a frame as the thread's top frame and the top frame before it as the link of the new one. Compilers
 //! place other instructions between the two stores, and may reverse them: then there is no such place.
 
-use super::decode::Decoder;
 use super::library::{Function, Library};
 use super::trace::{Code, Trace, Value};
 use std::ops::Range;
+use varid_instructions::Decoder;
 
 /// Prefixes of the mangled names of functions that are called by an interpreter and call a method: the top frame before the new one is the
 /// interpreter's. Other functions with a copy of `PushShadowFrame` begin a list, or push a frame that may be the first one of its list.

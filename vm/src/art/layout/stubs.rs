@@ -3,10 +3,10 @@
 //! The VM's assembly saves registers in frames of its own. It stores one of six methods of the `Runtime` at the frame's stack pointer, and
 //! the frame's address in the thread. Each place in the code that does so shows the size of the frame, and all of them must agree.
 
-use super::decode::Register;
 use super::error::LayoutError;
 use super::library::{Function, Library};
 use super::trace::{Event, Trace};
+use varid_instructions::Register;
 use varid_tunnel::abi::SPECIAL_METHODS;
 
 /// What the assembly shows.

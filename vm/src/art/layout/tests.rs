@@ -1,6 +1,6 @@
-use super::decode::{Decoder, Register};
 use super::trace::{Event, Trace};
 use super::{Fragment, LayoutError, LibraryLayout};
+use varid_instructions::{Decoder, Register};
 use varid_model::Machine;
 
 /// What some code does, from address 0 on.

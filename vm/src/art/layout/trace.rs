@@ -4,9 +4,11 @@
 //! from an argument, for example. Each instruction is executed once, for the first path that leads to it. Code after a call is followed
 //! last, because the called function may not return, and then that code belongs to another path.
 
-use super::decode::{Base, Decoder, Effect, Flow, OPERAND, Place, REGISTERS, Register, Source};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
+use varid_instructions::{
+    Base, Decoder, Effect, Flow, OPERAND, Place, REGISTERS, Register, Source,
+};
 
 /// The most instructions that are followed in one function.
 const MAX_INSTRUCTIONS: usize = 1 << 13;
@@ -32,7 +34,7 @@ enum Origin {
     Register(Register),
     /// The thread pointer.
     ThreadPointer,
-    /// ART's `Thread` for this thread.
+    /// ART's `Thread` for this thread, which the segment gs points to on x86.
     Thread,
     /// The bytes at an address.
     Loaded { from: Value, size: u8 },
@@ -192,7 +194,7 @@ impl Trace {
                     self.events.push((at, Event::JumpIndirect));
                     self.at_first_jump.get_or_insert(state);
                 }
-                Flow::Return => {}
+                Flow::Return | Flow::Trap => {}
             }
         }
     }
@@ -253,6 +255,10 @@ impl Trace {
                 )
             }
             Effect::Set { to, value } => (to, self.constant(value)),
+            Effect::Insert { to, value, mask } => match self.as_constant(get(to)) {
+                Some(constant) => (to, self.constant(constant & !mask | value)),
+                None => (to, self.unknown()),
+            },
             Effect::Add { to, left, right } => {
                 let sum = self.sum(get(left), get(right));
                 (to, sum)
@@ -267,7 +273,7 @@ impl Trace {
                 return self.events.push((at, Event::Test { value, mask }));
             }
             Effect::ThreadPointer { to } => (to, self.origin(Origin::ThreadPointer)),
-            Effect::Overwrite(to) => (to, self.unknown()),
+            Effect::AddScaled { to, .. } | Effect::Overwrite(to) => (to, self.unknown()),
         };
         // 32-bit addresses wrap.
         let value = match (value.origin, self.decoder) {
@@ -304,7 +310,7 @@ impl Trace {
             Base::Register(register) => state.get(register),
             Base::Absolute(address) => Some(self.constant(address)),
             Base::ThreadPointer => Some(self.origin(Origin::ThreadPointer)),
-            Base::Thread => Some(self.origin(Origin::Thread)),
+            Base::Gs => Some(self.origin(Origin::Thread)),
         };
         let base = base.unwrap_or(Value::ZERO);
         let index = match place.index {

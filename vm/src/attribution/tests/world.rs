@@ -10,14 +10,11 @@ use varid_model::{Address, CodeUnits, Marker, MonotonicNs, Period, Reason, Regs,
 use varid_process::{AddressSpace, CodeImage, ElfImage, MappingId, ProcessImage, ProcessMapping};
 use varid_recording::remap::address_of;
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, StackCopy, flags};
+use varid_testing::Compiled;
 use varid_tunnel::abi;
 use varid_vm::attribution::{Attributed, RemapTable, attribute, cached_callchain};
 use varid_vm::seam::Methods;
 use varid_vm::{Description, ManagedProcess, Method};
-
-#[path = "../../../../unwind/src/tests/compiled.rs"]
-mod compiled;
-use compiled::Compiled;
 
 /// Maps an image.
 pub fn mapped(start: u64, len: u64, pgoff: u64, image: ProcessImage) -> ProcessMapping {

@@ -228,7 +228,7 @@ fn name_at(address: Address, memory: &dyn Memory) -> Result<String> {
     let until_page = PAGE.wrapping_sub(address.get() % PAGE);
     let copy = read(most).or_else(|_| read(until_page.min(most)))?;
     let end = copy.bytes.iter().position(|byte| *byte == 0);
-    let Some(bytes) = copy.bytes.get(..end.unwrap_or(usize::MAX)) else {
+    let Some(bytes) = end.and_then(|end| copy.bytes.get(..end)) else {
         let why = "it does not end";
         return Err(MethodError::implausible(NAME, address.get(), why));
     };

@@ -1,9 +1,9 @@
 //! Tests that tables and structures with wrong contents are refused, and that reading them ends.
 
-use super::made_up::{BASE, MadeUpJvm};
 use super::{JDK_17, JDK_25, PAGE, describe};
 use crate::hotspot::error::JvmError;
 use proptest::prelude::*;
+use varid_testing::hotspot::{BASE, MadeUpJvm};
 
 /// Returns why a VM is refused after a change.
 fn refused(change: impl FnOnce(&mut MadeUpJvm)) -> String {

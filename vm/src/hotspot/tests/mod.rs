@@ -1,7 +1,6 @@
 //! Tests with made-up VMs that have the tables of real builds.
 
 mod lies;
-mod made_up;
 
 use super::error::{JvmError, Result};
 use super::flags::Collector;
@@ -9,9 +8,9 @@ use super::jvm::{CompressedClassPointers, Jvm};
 use super::layout::{BlobCode, DeoptHandlers, EntryPoints, NmethodData};
 use super::library::LoadedLibrary;
 use super::member::{Member, Offset, Width};
-use made_up::{BASE, CODE_SIZE, MadeUpJvm, TIDS};
 use std::collections::HashSet;
 use varid_model::{Address, Machine, Tid};
+use varid_testing::hotspot::{BASE, CODE_SIZE, MadeUpJvm, TIDS};
 use varid_tunnel::ByteMemory;
 
 /// Memory is readable or not by pages.

@@ -3,6 +3,9 @@
 //! Compiled code on x86-64 is entered with the return address at the stack pointer, pushes the caller's frame pointer, and subtracts the rest
 //! of the frame's size from the stack pointer. It leaves by the reverse. Between these instructions the frame has another size.
 
+use super::code::{FP, SP, instruction, instructions};
+use varid_instructions::{Base, Effect, Flow, OPERAND, Register};
+
 /// What of a compiled frame is on the stack at an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum FrameState {
@@ -27,18 +30,10 @@ pub(in super::super) struct Prologue<'c> {
     pub(in super::super) complete: usize,
 }
 
-/// `push %rbp`.
-const PUSH: u8 = 0x55;
-/// `sub $N,%rsp`, with a number of one byte or of four.
-const SUB: [&[u8]; 2] = [&[0x48, 0x83, 0xec], &[0x48, 0x81, 0xec]];
-/// `pop %rbp`.
-const POP: u8 = 0x5d;
-/// `ret`, without and with a number of bytes.
-const RET: [u8; 2] = [0xc3, 0xc2];
-/// `cmp N(%r15),%rsp`: whether the thread is to stop before it returns.
-const POLL: [&[u8]; 2] = [&[0x49, 0x3b, 0x67], &[0x49, 0x3b, 0xa7]];
-/// `ja`, behind such a comparison.
-const ABOVE: [u8; 2] = [0x0f, 0x87];
+/// r15, which has the thread.
+const THREAD: Register = Register(15);
+/// The sizes of a poll in bytes.
+const POLL_SIZES: [usize; 2] = [4, 7];
 
 impl Prologue<'_> {
     /// Returns what of the frame there is before the instruction at `at` is executed.
@@ -53,49 +48,65 @@ impl Prologue<'_> {
     }
 
     fn in_prologue(self, at: usize) -> FrameState {
-        let prologue = self.code.get(..self.complete).unwrap_or(self.code);
-        let is_sub = |at: usize| SUB.iter().any(|sub| has(prologue, at, sub));
-        let mut offsets = self.entry..prologue.len();
-        let is_start = |at: usize| {
-            // The frame of two words needs no more than the push.
-            let pushes = prologue.get(at) == Some(&PUSH);
-            let next = at.saturating_add(1);
-            is_sub(at) || pushes && (is_sub(next) || next == prologue.len())
+        let Some(executed) = self.code.get(self.entry..at) else {
+            return FrameState::Complete;
         };
-        match offsets.find(|at| is_start(*at)) {
-            Some(start) if at <= start => FrameState::Called,
-            Some(start) if is_sub(start) => FrameState::Unsaved,
-            Some(start) if at == start.saturating_add(1) => FrameState::Pushed,
-            _ => FrameState::Complete,
+        let (mut is_pushed, mut is_made) = (false, false);
+        for (_, instruction) in instructions(executed) {
+            is_pushed |= instruction.pushed(SP) == Some(FP);
+            is_made |= matches!(
+                *instruction.effects,
+                [Effect::Move {
+                    to: SP,
+                    from: SP,
+                    add: ..0
+                }]
+            );
+        }
+        match (is_pushed, is_made) {
+            (false, false) => FrameState::Called,
+            (true, false) => FrameState::Pushed,
+            (false, true) => FrameState::Unsaved,
+            (true, true) => FrameState::Complete,
         }
     }
 
     fn in_epilogue(self, at: usize) -> FrameState {
-        let code = self.code;
-        let is_poll = |at: usize| POLL.iter().any(|poll| has(code, at, poll));
-        match code.get(at) {
-            Some(&POP) => FrameState::Pushed,
-            Some(byte) if RET.contains(byte) => FrameState::Called,
-            _ if is_poll(at) => FrameState::Called,
-            // The comparison before has four bytes or seven.
-            _ if has(code, at, &ABOVE)
-                && [4, 7]
-                    .iter()
-                    .any(|size| at.checked_sub(*size).is_some_and(is_poll)) =>
-            {
-                FrameState::Called
-            }
+        let Some(instruction) = instruction(self.code, at) else {
+            return FrameState::Complete;
+        };
+        let is_after_poll = || {
+            let mut before = POLL_SIZES.iter().filter_map(|size| at.checked_sub(*size));
+            before.any(|before| self.polls(before, Some(at)))
+        };
+        match instruction.flow {
+            _ if instruction.popped(SP) == Some(FP) => FrameState::Pushed,
+            Flow::Return => FrameState::Called,
+            Flow::Branch(_) if is_after_poll() => FrameState::Called,
+            _ if self.polls(at, None) => FrameState::Called,
             _ => FrameState::Complete,
         }
     }
+
+    /// Returns true if the instruction at an offset compares the stack pointer with a word of the thread: whether the thread is to stop
+    /// before it returns. `end`: where the instruction must end.
+    fn polls(self, at: usize, end: Option<usize>) -> bool {
+        let Some(instruction) = instruction(self.code, at) else {
+            return false;
+        };
+        let next = at.saturating_add(instruction.size.into());
+        let compares = matches!(
+            *instruction.effects,
+            [
+                Effect::Load { to: Some(OPERAND), from, .. },
+                Effect::Subtract { to: OPERAND, left: SP, right: OPERAND },
+            ] if from.base == Base::Register(THREAD)
+        );
+        compares && end.is_none_or(|end| end == next)
+    }
 }
 
-/// Returns true if these bytes are at an offset.
-fn has(code: &[u8], at: usize, bytes: &[u8]) -> bool {
-    code.get(at..).is_some_and(|rest| rest.starts_with(bytes))
-}
-
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::FrameState::{Called, Complete, Pushed, Unsaved};
     use super::*;

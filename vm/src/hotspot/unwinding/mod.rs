@@ -1,5 +1,6 @@
 //! How is a frame of HotSpot's code left?
 
+mod code;
 mod entry;
 mod leaf;
 mod routine;

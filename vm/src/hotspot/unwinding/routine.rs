@@ -1,15 +1,16 @@
 //! How much has a routine in assembly pushed, and what does a call call? The VM describes neither.
 
-#[cfg(target_arch = "x86_64")]
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
+use super::code::{FP, SP, instruction, instructions};
 use std::ops::Range;
+use varid_instructions::{Effect, Flow};
 use varid_model::Address;
 
-#[cfg(target_arch = "x86_64")]
 /// The most bytes of a routine. The longest, of encryption, have some thousand.
 const MAX_ROUTINE: u64 = 1 << 15;
-/// The longest call: `mov $address,%r10; call *%r10`.
-const LONGEST_CALL: usize = 13;
+/// The size of a call of an address in bytes.
+const NEAR_CALL: usize = 5;
+/// The sizes of loading an address into a register and calling it: `mov $address,%r10; call *%r10`, and the same with rax.
+const FAR_CALLS: [usize; 2] = [13, 12];
 
 /// Code at its address.
 #[derive(Debug, Clone, Copy)]
@@ -28,107 +29,124 @@ impl CodeAt<'_> {
     pub(in super::super) fn called(self, returns: Address) -> Option<Address> {
         let end = usize::try_from(returns.offset_from(self.start)?).ok()?;
         let before = self.bytes.get(..end)?;
-        let near = before.last_chunk::<5>().filter(|bytes| bytes[0] == 0xe8);
-        if let Some([_, distance @ ..]) = near {
-            let distance = i32::from_le_bytes(*distance);
-            return Some(returns.wrapping_add_signed(distance.into()));
+        let near = end.checked_sub(NEAR_CALL);
+        let near = near.and_then(|at| instruction(before, at));
+        if let Some(near) = near
+            && let Flow::Call(target) = near.flow
+            && usize::from(near.size) == NEAR_CALL
+        {
+            return Some(self.start.wrapping_add(target));
         }
-        let far = before.get(end.checked_sub(LONGEST_CALL)?..)?;
-        match far {
-            [0x49, 0xba, address @ .., 0x41, 0xff, 0xd2]
-            | [_, 0x48, 0xb8, address @ .., 0xff, 0xd0] => {
-                let address: [u8; 8] = address.try_into().ok()?;
-                Some(Address::new(u64::from_le_bytes(address)))
-            }
-            _ => None,
-        }
+        FAR_CALLS
+            .iter()
+            .find_map(|size| far_call(before.get(end.checked_sub(*size)?..)?))
     }
 
     /// Returns how far below its return address the stack pointer is, in bytes, when a routine that starts at `entry` has come to `at`. None
     /// if that is not known.
-    #[cfg(not(target_arch = "x86_64"))]
-    pub(super) fn pushed(self, _entry: Address, _at: Address) -> Option<u64> {
-        None
-    }
-
-    /// Returns how far below its return address the stack pointer is, in bytes, when a routine that starts at `entry` has come to `at`. None
-    /// if that is not known.
-    #[cfg(target_arch = "x86_64")]
     pub(super) fn pushed(self, entry: Address, at: Address) -> Option<u64> {
         let offset = usize::try_from(entry.offset_from(self.start)?).ok()?;
-        at.offset_from(entry).filter(|size| *size < MAX_ROUTINE)?;
+        let size = at.offset_from(entry).filter(|size| *size < MAX_ROUTINE)?;
+        let size = usize::try_from(size).ok()?;
         let code = self.bytes.get(offset..)?;
-        let mut decoder = Decoder::with_ip(64, code, entry.get(), DecoderOptions::NONE);
         let (mut depth, mut deepest) = (0_i64, 0_i64);
-        while decoder.ip() < at.get() {
-            let instruction = decoder.decode();
-            if instruction.is_invalid() {
+        // The depth that the frame pointer leads to.
+        let mut linked = None;
+        let mut end = 0_usize;
+        let executed = instructions(code).take_while(|(at, _)| *at < size);
+        for (at, instruction) in executed {
+            if at != end {
+                // Bytes that are no instruction.
                 return None;
             }
-            depth = depth.saturating_sub(change(&instruction)?);
+            end = at.saturating_add(instruction.size.into());
+            for effect in &instruction.effects {
+                match *effect {
+                    Effect::Move {
+                        to: SP,
+                        from: SP,
+                        add,
+                    } => depth = depth.saturating_sub(add),
+                    Effect::Move {
+                        to: SP,
+                        from: FP,
+                        add,
+                    } => depth = i64::saturating_sub(linked?, add),
+                    Effect::Move {
+                        to: FP,
+                        from: SP,
+                        add,
+                    } => linked = Some(depth.saturating_sub(add)),
+                    ref effect if effect.changed() == Some(SP) => return None,
+                    _ => {}
+                }
+            }
             deepest = deepest.max(depth);
             // What follows is reached by a jump from where all is pushed.
-            if instruction.flow_control() == FlowControl::Return {
+            if instruction.flow == Flow::Return {
                 depth = deepest;
             }
         }
-        (decoder.ip() == at.get()).then(|| u64::try_from(depth).ok())?
+        (end == size).then(|| u64::try_from(depth).ok())?
     }
 
     /// Returns true if it makes a frame with a frame pointer at once.
     pub(in super::super) fn is_linked(self) -> bool {
-        self.bytes.starts_with(&ENTER)
+        self.entry_size().is_some()
+    }
+
+    /// Returns the size of the first instructions, `push %rbp; mov %rsp,%rbp`, in bytes. None: they are others.
+    fn entry_size(self) -> Option<u64> {
+        let push = instruction(self.bytes, 0)?;
+        let link = instruction(self.bytes, push.size.into())?;
+        let is_linked = matches!(
+            *link.effects,
+            [Effect::Move {
+                to: FP,
+                from: SP,
+                add: 0
+            }]
+        );
+        let is_entry = push.pushed(SP) == Some(FP) && is_linked;
+        is_entry.then(|| u64::from(push.size).saturating_add(link.size.into()))
     }
 
     /// Of such code: returns true if there is no frame before the instruction at `at`, the first one or one that returns.
     pub(super) fn is_before_frame(self, at: Address) -> bool {
         let offset = at.offset_from(self.start);
-        let byte = offset.and_then(|offset| self.bytes.get(usize::try_from(offset).ok()?));
-        offset == Some(0) || byte == Some(&RET)
+        let returns = offset
+            .and_then(|offset| instruction(self.bytes, usize::try_from(offset).ok()?))
+            .is_some_and(|instruction| instruction.flow == Flow::Return);
+        offset == Some(0) || returns
     }
 
     /// Of such code: returns true if only the caller's frame pointer is on the stack before the instruction at `at`.
     pub(super) fn is_in_entry(self, at: Address) -> bool {
         let offset = at.offset_from(self.start);
-        offset.is_some_and(|offset| offset < ENTER.len() as u64)
+        offset.is_some_and(|offset| self.entry_size().is_some_and(|size| offset < size))
     }
 }
 
-/// `ret`.
-const RET: u8 = 0xc3;
-/// `push %rbp; mov %rsp,%rbp`.
-const ENTER: [u8; 4] = [0x55, 0x48, 0x8b, 0xec];
-
-#[cfg(target_arch = "x86_64")]
-/// Returns by how much an instruction changes the stack pointer. None if it sets it to something else.
-fn change(instruction: &Instruction) -> Option<i64> {
-    if matches!(
-        instruction.flow_control(),
-        FlowControl::Call | FlowControl::IndirectCall | FlowControl::Return
-    ) {
-        return Some(0);
-    }
-    let sets_sp =
-        instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RSP;
-    match instruction.code() {
-        Code::Sub_rm64_imm8 | Code::Sub_rm64_imm32 if sets_sp => {
-            Some(instruction.immediate(1).cast_signed().wrapping_neg())
-        }
-        Code::Add_rm64_imm8 | Code::Add_rm64_imm32 if sets_sp => {
-            Some(instruction.immediate(1).cast_signed())
-        }
-        Code::Cmp_rm64_r64 | Code::Cmp_r64_rm64 | Code::Test_rm64_r64 | Code::Push_r64 => {
-            Some(i64::from(instruction.stack_pointer_increment()))
-        }
-        _ if sets_sp => None,
-        _ => Some(i64::from(instruction.stack_pointer_increment())),
-    }
+/// Returns the address that code loads into a register and calls, if it does nothing else.
+fn far_call(code: &[u8]) -> Option<Address> {
+    let load = instruction(code, 0)?;
+    let [Effect::Set { to, value }] = *load.effects else {
+        return None;
+    };
+    let call = instruction(code, load.size.into())?;
+    let end = usize::from(load.size).saturating_add(call.size.into());
+    let is_call = call.flow == Flow::CallRegister(to) && end == code.len();
+    is_call.then(|| Address::new(value))
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
 
+    /// `push %rbp; mov %rsp,%rbp`.
+    const ENTER: [u8; 4] = [0x55, 0x48, 0x8b, 0xec];
+    /// `ret`.
+    const RET: u8 = 0xc3;
     const START: Address = Address::new(0x1000);
 
     fn code(bytes: &[u8]) -> CodeAt<'_> {
@@ -175,7 +193,6 @@ mod tests {
         );
     }
 
-    #[cfg(target_arch = "x86_64")]
     #[test]
     fn what_is_pushed_is_counted() {
         let routine = [

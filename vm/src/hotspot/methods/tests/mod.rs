@@ -1,14 +1,5 @@
 //! Tests with made-up code of VMs that have the tables of real builds.
 
-#[path = "../../tests/made_up.rs"]
-#[allow(
-    clippy::duplicate_mod,
-    dead_code,
-    reason = "it is private to the tests of descriptions, which use all of it"
-)]
-mod made_up;
-mod made_up_code;
-
 use super::{
     Bci, BlobKind, CodeBlob, CodeKey, CompileId, CompiledEntry, JavaCode, JavaFrames, MethodError,
     MethodPointer, Precision,
@@ -16,12 +7,14 @@ use super::{
 use crate::hotspot::code_heaps::CodeHeap;
 use crate::hotspot::jvm::Jvm;
 use crate::hotspot::library::LoadedLibrary;
-use made_up::{BASE, MadeUpJvm, TIDS};
-use made_up_code::{CODE, CODE_BASE, COMPILE_ID, HEAP_SIZE, LOG2_SEGMENT, MadeUpCode, NMETHOD_END};
 use proptest::prelude::*;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use varid_model::{Address, FrameAddress, Layer, Machine, Tid};
+use varid_testing::hotspot::{
+    BASE, CODE, CODE_BASE, COMPILE_ID, HEAP_SIZE, LOG2_SEGMENT, MadeUpCode, MadeUpJvm, NMETHOD_END,
+    TIDS,
+};
 use varid_tunnel::ByteMemory;
 
 const JDK_17: &str = include_str!("../../../../tests/fixtures/hotspot/jdk17.tsv");

@@ -1,14 +1,13 @@
 //! Are frames of arm64 followed from their prologues to their ends? Instructions are as an assembler writes them.
 
-use super::rows;
-use crate::art::compiled::frame_rows::FrameRows;
+use super::super::FrameRows;
 use varid_model::Machine;
 use varid_unwind::{CodeRule, FixedFrame, SavedRegister, UnwindInfo};
 
 /// What the rows say at each instruction of some code with frames of `whole` bytes.
 fn at_each(words: &[u32], whole: u32) -> Vec<(String, Option<u32>)> {
     let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let rows = rows(&code, whole);
+    let rows = FrameRows::of(Machine::Aarch64, &code, whole);
     (0..words.len() as u32)
         .map(|instruction| {
             let offset = 4 * instruction;
@@ -157,14 +156,14 @@ fn a_method_without_a_frame_returns_by_its_link_register() {
 #[test]
 fn code_that_changes_its_frame_without_end_has_no_rows() {
     let code = 0xd100_43ff_u32.to_le_bytes().repeat(1 << 16);
-    let FrameRows { rows, stored } = rows(&code, 48);
+    let FrameRows { rows, stored } = FrameRows::of(Machine::Aarch64, &code, 48);
     assert!(rows.is_empty() && stored.is_none());
 }
 
 #[test]
 fn code_that_is_none_has_rows_in_order() {
     for code in [&[0xff; 64][..], &[0xa9; 64], &[0xf8; 64], &[0x91; 9], &[]] {
-        let FrameRows { rows, .. } = rows(code, 16);
+        let FrameRows { rows, .. } = FrameRows::of(Machine::Aarch64, code, 16);
         assert!(rows.is_sorted_by_key(|row| row.start));
     }
 }
@@ -178,7 +177,7 @@ fn code_that_never_has_its_whole_frame_has_no_rows() {
         0x97ff_fffa, // bl
     ];
     let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let rows = rows(&code, 0x3fff0);
+    let rows = FrameRows::of(Machine::Aarch64, &code, 0x3fff0);
     // Not the link register, which the call has overwritten.
     assert!(matches!(rows.rule(12), CodeRule::Unknown));
 }

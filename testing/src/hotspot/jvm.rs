@@ -1,6 +1,4 @@
 //! A made-up HotSpot in memory, with the tables of a real build. It has one code heap, two codelets and two threads.
-//!
-//! It uses nothing of the crate, so that the fuzz targets' seeds are made by it, too.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! A library compiled for a test. Another crate's tests include this file.
+//! A library compiled for a test.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,15 +1,14 @@
 //! Decodes instructions of AArch64 (Arm Architecture Reference Manual, C4.1).
 
-use super::{
-    Base, Effect, Flow, Instruction, OPERAND, Place, Register, Source, field, register, signed,
-};
+use crate::bits::{field, register, signed};
+use crate::{Base, Effect, Flow, Instruction, OPERAND, Place, Register, Source};
 
 const SIZE: u8 = 4;
 /// The stack pointer, in instructions that can name it. In others, this number is the zero register.
 const SP: Register = Register(31);
 
 /// Decodes the instruction in a word. None if code does not contain such a word.
-pub(super) fn decode(word: u32, address: u64) -> Option<Instruction> {
+pub(crate) fn decode(word: u32, address: u64) -> Option<Instruction> {
     if word == 0 {
         return None;
     }
@@ -68,11 +67,15 @@ fn immediate(word: u32, address: u64, found: &mut Instruction) {
             }
             Effect::Move { to, from, add }
         }
-        // MOVZ.
-        0b101 if field(word, 29, 2) == 0b10 => {
+        // MOVZ, MOVK. Register 31 is the zero register.
+        0b101 if field(word, 30, 1) == 1 && to != SP => {
             let shift = 16u32.wrapping_mul(field(word, 21, 2));
             let value = u64::from(field(word, 5, 16)).wrapping_shl(shift);
-            Effect::Set { to, value }
+            let mask = 0xffff_u64.wrapping_shl(shift);
+            match field(word, 29, 1) {
+                0 => Effect::Set { to, value },
+                _ => Effect::Insert { to, value, mask },
+            }
         }
         // Of these, only ANDS cannot have the stack pointer as its result.
         0b100 if field(word, 29, 2) != 0b11 => Effect::Overwrite(to),
@@ -103,8 +106,15 @@ fn branch(word: u32, address: u64, found: &mut Instruction) {
         }
         _ if word & 0xffff_fc1f == 0xd63f_0000 => Flow::CallRegister(register(word, 5, 5)), // BLR
         _ if word & 0xffff_fc1f == 0xd61f_0000 => Flow::JumpIndirect,                       // BR
-        // RET, with or without authentication; ERET; BRK and similar.
-        _ if word & 0xff9f_0000 == 0xd61f_0000 || word & 0xff00_0000 == 0xd400_0000 => Flow::Return,
+        // RET, with or without authentication; BR and BLR with authentication; ERET.
+        _ if word & 0xff9f_0000 == 0xd61f_0000 => Flow::Return,
+        // SVC and similar. The kernel returns its result in x0.
+        _ if word & 0xffe0_0000 == 0xd400_0000 => {
+            found.effects.push(Effect::Overwrite(Register(0)));
+            Flow::Next
+        }
+        // BRK and similar.
+        _ if word & 0xff00_0000 == 0xd400_0000 => Flow::Trap,
         _ if word & 0xffff_ffe0 == 0xd53b_d040 => {
             // MRS from TPIDR_EL0.
             let to = register(word, 0, 5);
@@ -129,25 +139,46 @@ fn registers(word: u32, found: &mut Instruction) {
     );
     let effect = match word {
         // ORR with zero and no shift: MOV.
-        _ if word & 0x7fe0_ffe0 == 0x2a00_03e0 => match right {
+        _ if word & 0x7fe0_ffe0 == 0x2a00_03e0 && to != SP => match right {
             SP => Effect::Set { to, value: 0 },
             from => Effect::Move { to, from, add: 0 },
         },
-        // ADD, SUB of shifted registers.
+        // ADD, SUB of shifted registers. Register 31 is the zero register.
         _ if word & 0x1f20_0000 == 0x0b00_0000 => {
-            let unshifted = field(word, 10, 6) == 0;
             let to = if to == SP { OPERAND } else { to };
-            match field(word, 30, 1) {
-                0 if unshifted && left != SP => Effect::Add { to, left, right },
-                1 if unshifted && left != SP => Effect::Subtract { to, left, right },
-                _ => Effect::Overwrite(to),
+            let is_unchanged = field(word, 10, 6) == 0;
+            match left {
+                SP => Effect::Overwrite(to),
+                left => sum(word, to, left, Some(right).filter(|_| is_unchanged)),
             }
         }
-        // Of extended registers: the result may be the stack pointer.
-        _ if word & 0x1f20_0000 == 0x0b20_0000 => Effect::Overwrite(to),
+        // Of extended registers. Register 31 is the stack pointer, except as a result if flags are set. UXTX and no shift: unchanged.
+        _ if word & 0x1f20_0000 == 0x0b20_0000 => {
+            let sets_flags = field(word, 29, 1) == 1;
+            let to = if to == SP && sets_flags { OPERAND } else { to };
+            let is_unchanged = field(word, 10, 6) == 0b01_1000;
+            sum(word, to, left, Some(right).filter(|_| is_unchanged))
+        }
         _ => return overwrite(word, 0, found),
     };
     found.effects.push(effect);
+}
+
+/// Returns the effect of adding `right` to `left`, or of subtracting it. `right`: None if it is shifted or extended.
+fn sum(word: u32, to: Register, left: Register, right: Option<Register>) -> Effect {
+    let is_added = field(word, 30, 1) == 0;
+    match right {
+        // The zero register.
+        Some(SP) => Effect::Move {
+            to,
+            from: left,
+            add: 0,
+        },
+        Some(right) if is_added => Effect::Add { to, left, right },
+        Some(right) => Effect::Subtract { to, left, right },
+        None if is_added => Effect::AddScaled { to, left },
+        None => Effect::Overwrite(to),
+    }
 }
 
 /// Loads and stores.

@@ -1,6 +1,5 @@
 //! Writers of files that hold dex files, by this project's understanding of the formats. They are compared with other readers where these
 //! exist.
-#![allow(dead_code)]
 
 fn word(value: usize) -> [u8; 4] {
     u32::try_from(value).unwrap().to_le_bytes()

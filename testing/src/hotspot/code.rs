@@ -1,6 +1,4 @@
 //! Made-up code of a HotSpot in memory: a code heap with a compiled method and an adapter, and the methods that are in it.
-//!
-//! It uses nothing of the crate, so that the fuzz target's seeds are made by it, too.
 
 use std::collections::HashMap;
 

@@ -2,9 +2,8 @@
 //!
 //! A conditional instruction is treated as an executed one: some path through the code executes it.
 
-use super::{
-    Base, Effect, Flow, Instruction, OPERAND, Place, Register, Source, field, register, signed,
-};
+use crate::bits::{field, register, signed};
+use crate::{Base, Effect, Flow, Instruction, OPERAND, Place, Register, Source};
 
 const SIZE: u8 = 4;
 const PC: Register = Register(15);
@@ -20,7 +19,7 @@ const TST: u32 = 8;
 const MOV: u32 = 13;
 
 /// Decodes the instruction in a word.
-pub(super) fn decode(word: u32, address: u64) -> Instruction {
+pub(crate) fn decode(word: u32, address: u64) -> Instruction {
     let mut found = Instruction::nothing(SIZE);
     let is_always = word >> 28 == 14;
     if word >> 28 == 15 {
@@ -114,6 +113,7 @@ fn data(word: u32, address: u64, found: &mut Instruction) {
         }),
         (_, true) => sum_with_constant(word, ahead),
         (ADD, false) if unshifted => Some(sum_of_registers(word, ahead, found)),
+        (ADD, false) if left != PC => Some(Effect::AddScaled { to, left }),
         (SUB, false) if unshifted && left != PC && right != PC => {
             Some(Effect::Subtract { to, left, right })
         }
@@ -230,6 +230,10 @@ fn access(
     let is_moved = (!is_before || writes_back) && how.base != PC;
     match how.index {
         _ if !is_moved => {}
+        Some(_) if field(word, 23, 1) == 1 => found.effects.push(Effect::AddScaled {
+            to: how.base,
+            left: how.base,
+        }),
         Some(_) => found.effects.push(Effect::Overwrite(how.base)),
         None => found.effects.push(Effect::Move {
             to: how.base,
