@@ -2,6 +2,8 @@
 """What does a name cost? Names 100,000 distinct addresses of libart, of libc and of a dex file of 50,000 methods with lines, with varid and
 with the tools that others use, and compares what they say.
 
+At the end: what a dex file costs to open, and what the names of methods cost that a recording finds one by one.
+
 usage: bench_symbols.py RELEASE-FOLDER OUTPUT-FOLDER [quick]
 
 quick: 1,000 addresses and 1,000 methods, which shows that the benchmark runs and measures little.
@@ -198,6 +200,16 @@ def opening(release, dex):
           f" {opened / copied:.1f} copies")
 
 
+def growing(release, out):
+    """The names of a large Java program's methods, which a recording writes in parts, beside those of the complete file."""
+    methods, writes = (5000, 500) if QUICK else (50_000, 5000)
+    command = [release / "examples" / "growing_names", out / "growing.elf", str(methods), str(writes)]
+    times = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    microseconds, size, whole, whole_size = map(int, times)
+    print(f"\nnames of {methods} methods with lines, written in {writes} parts: {microseconds / 1e6:.2f} s, {size / 1e6:.0f} MB;"
+          f" the complete file: {whole / 1e6:.2f} s, {whole_size / 1e6:.0f} MB")
+
+
 def big_dex(out):
     """The dex file of many methods: assembled once."""
     dex = out / f"big{CLASSES}.dex"
@@ -242,6 +254,7 @@ def main():
     compare(out, "dex", once, twice, tools(substitute, dex))
     reports(release, out, "dex", substitute, once, first, first, last - first)
     opening(release, dex)
+    growing(release, out)
 
 
 if __name__ == "__main__":

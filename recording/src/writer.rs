@@ -224,8 +224,15 @@ impl SessionWriter {
     ///
     /// [`Error::Append`] if the batch was due and could not be written. The record is not lost by that: see [`flush`](Self::flush).
     pub fn write(&mut self, record: &SessionRecord) -> Result<()> {
+        self.add(record);
+        self.flush_if_due()
+    }
+
+    /// Adds a record to the batch, as [`write`](Self::write) does, and does not write the batch. The caller does so when it
+    /// [is due](Self::is_due).
+    pub fn add(&mut self, record: &SessionRecord) {
         if let SessionRecord::Sample(sample) = record {
-            return self.write_sample(&sample.borrowed());
+            return self.add_sample(&sample.borrowed());
         }
         // Names and mappings have as much room again, because samples need them.
         if self.batch.len() < MAX_BACKLOG.saturating_mul(2) {
@@ -234,7 +241,6 @@ impl SessionWriter {
         } else {
             self.tally.drop(record);
         }
-        self.flush_if_due()
     }
 
     /// Adds a sample to the batch, as [`write`](Self::write) does.
@@ -243,7 +249,13 @@ impl SessionWriter {
     ///
     /// The errors of [`write`](Self::write).
     pub fn write_sample(&mut self, sample: &Sample<&[Address]>) -> Result<()> {
-        self.append_sample(sample, |batch| encode::sample(batch, sample))
+        self.add_sample(sample);
+        self.flush_if_due()
+    }
+
+    /// Adds a sample to the batch, as [`add`](Self::add) does.
+    pub fn add_sample(&mut self, sample: &Sample<&[Address]>) {
+        self.append_sample(sample, |batch| encode::sample(batch, sample));
     }
 
     /// Adds a sample as another recorder has it. The sampled instruction is `original_ip`, and the callchain may start elsewhere, as it
@@ -259,28 +271,35 @@ impl SessionWriter {
     ) -> Result<()> {
         self.append_sample(sample, |batch| {
             encode::recorded_sample(batch, sample, tracepoint);
-        })
+        });
+        self.flush_if_due()
     }
 
-    fn append_sample(
-        &mut self,
-        sample: &Sample<&[Address]>,
-        append: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<()> {
+    fn append_sample(&mut self, sample: &Sample<&[Address]>, append: impl FnOnce(&mut Vec<u8>)) {
         if self.batch.len() < MAX_BACKLOG {
             self.tally.count(sample);
             append(&mut self.batch);
         } else {
             self.tally.lose(1);
         }
-        self.flush_if_due()
+    }
+
+    /// Returns true if the batch has grown to [`BATCH`], so that it must be written.
+    #[must_use]
+    pub const fn is_due(&self) -> bool {
+        self.batch.len() >= self.write_at
+    }
+
+    /// Defers the batch until it has grown by [`BATCH`], because what its records refer to could not be written.
+    pub const fn defer(&mut self) {
+        self.write_at = self.batch.len().saturating_add(BATCH);
     }
 
     fn flush_if_due(&mut self) -> Result<()> {
-        if self.batch.len() < self.write_at {
-            return Ok(());
+        match self.is_due() {
+            true => self.flush(),
+            false => Ok(()),
         }
-        self.flush()
     }
 
     /// Appends the batch to perf.data. After that a kill cannot lose it.
@@ -325,7 +344,7 @@ impl SessionWriter {
             Err(source) => {
                 // The round ends when the batch is written, whatever joins it until then.
                 self.batch.truncate(records);
-                self.write_at = records.saturating_add(BATCH);
+                self.defer();
                 Err(Error::Append {
                     path: self.folder.path.join(PERF_DATA),
                     pending: records,

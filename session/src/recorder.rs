@@ -156,7 +156,7 @@ impl Recorder {
         let Some(text) = self.kernel.as_ref().and_then(Kernel::text) else {
             return Ok(());
         };
-        self.writer.write(&SessionRecord::Mapping(MappingRecord {
+        self.write(&SessionRecord::Mapping(MappingRecord {
             time: MonotonicNs::ZERO,
             pid: Pid::KERNEL,
             tid: Tid::new(0),
@@ -167,13 +167,26 @@ impl Recorder {
             mode: None,
             path: format!("[kernel.kallsyms]{}", text.symbol).into(),
             build_id: varid_recording::host::kernel_build_id(),
-        }))?;
-        Ok(())
+        }))
     }
 
     /// Writes a record other than a sample.
     pub fn write(&mut self, record: &SessionRecord) -> Result<(), RecorderError> {
-        Ok(self.writer.write(record)?)
+        self.writer.add(record);
+        self.flush_if_due()
+    }
+
+    /// Writes the records that wait, if there are enough of them. Names that they refer to come first: a kill leaves no record without
+    /// its names.
+    fn flush_if_due(&mut self) -> Result<(), RecorderError> {
+        if !self.writer.is_due() {
+            return Ok(());
+        }
+        if let Err(error) = self.write_remap_names() {
+            self.writer.defer();
+            return Err(error);
+        }
+        Ok(self.writer.flush()?)
     }
 
     /// Writes a sample of a process, preceded by the data that names its addresses. `known`: which addresses of its callchain are
@@ -196,7 +209,8 @@ impl Recorder {
         if let Some(kernel) = self.kernel.as_mut().filter(|_| !sample.kernel.is_empty()) {
             kernel.sampled(sample.kernel);
         }
-        Ok(self.writer.write_sample(sample)?)
+        self.writer.add_sample(sample);
+        self.flush_if_due()
     }
 
     /// Writes the data that names the addresses that are not `known`.
@@ -295,7 +309,7 @@ impl Recorder {
             path,
             build_id,
         };
-        self.writer.write(&SessionRecord::Mapping(mapping))?;
+        self.write(&SessionRecord::Mapping(mapping))?;
         written.add(id);
         Ok(())
     }
@@ -310,16 +324,10 @@ impl Recorder {
         let Some(part) = self.remap.part_at(address.get()) else {
             return Ok(());
         };
-        let recorded = written.has_part(part.file, space);
-        if recorded && !part.is_changed() {
-            return Ok(());
-        }
-        let symbols = self.writer.symbols();
-        part.write_if_changed(&self.writer.symbols_here())?;
-        if recorded {
-            return Ok(());
-        }
         let file = part.file;
+        if written.has_part(file, space) {
+            return Ok(());
+        }
         let mapping = MappingRecord {
             time: sample.time,
             pid: sample.pid,
@@ -329,21 +337,21 @@ impl Recorder {
             pgoff: FILE_OFFSET,
             kernel: false,
             mode: None,
-            path: symbols::absolute(&symbols.join(part.file)),
+            path: symbols::absolute(&self.writer.symbols().join(file)),
             build_id: part.build_id.to_vec(),
         };
         let image = SessionImage {
-            path: part.file.to_owned(),
+            path: file.to_owned(),
             build_id: hex(&part.build_id),
             kind: ImageKind::Remap,
             layer: part.layer,
-            substitute: Some(format!("symbols/{}", part.file)),
+            substitute: Some(format!("symbols/{file}")),
             location: None,
         };
         if !self.writer.manifest_mut().images.contains(&image) {
             self.add_image(image);
         }
-        self.writer.write(&SessionRecord::Mapping(mapping))?;
+        self.write(&SessionRecord::Mapping(mapping))?;
         written.add_part(file, space);
         Ok(())
     }
@@ -368,6 +376,7 @@ impl Recorder {
             kernel.reread();
         }
         let named = self.write_names();
+        self.complete_remap_files();
         self.keep_moved_files();
         self.writer.finish()?;
         // Finishing frees the space reserved for the end, which may suffice for the remaining names.
@@ -384,3 +393,6 @@ fn is_recorded(address: Address, managed: &ManagedProcess, written: &Written) ->
     !varid_recording::remap::contains(address)
         && managed.process.space.at(address.get()).is_some_and(known)
 }
+
+#[cfg(test)]
+mod tests;

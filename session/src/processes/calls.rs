@@ -178,6 +178,7 @@ impl Calls {
                 named = named.and(counting.name(tracked, recorder, time));
             }
         }
+        let named = named.and(recorder.write_remap_names());
         let added = self.contexts.add_methods(&mut self.vms, recorder);
         let gone = |pid: &Pid| !tracked.contains_key(pid);
         let gone: Vec<Pid> = self.vms.keys().copied().filter(gone).collect();
@@ -200,7 +201,7 @@ impl Calls {
             counting.name(tracked, recorder, time)
         });
         self.forget(pid);
-        named
+        named.and(recorder.write_remap_names())
     }
 
     /// Handles the exit or exec of a process. Its counts are written next.

@@ -135,7 +135,7 @@ impl Recorder {
             if let Some(area) = managed.space().at(range.start) {
                 written.add(area.id);
             }
-            self.writer.write(&SessionRecord::Mapping(MappingRecord {
+            self.write(&SessionRecord::Mapping(MappingRecord {
                 time: sample.time,
                 pid: sample.pid,
                 tid: sample.tid,
@@ -315,12 +315,25 @@ impl Recorder {
                 RecorderError::Io { path, source }
             })?;
         }
+        self.write_remap_names()
+    }
+
+    /// Writes the names of the remap range that its files do not have yet.
+    pub fn write_remap_names(&mut self) -> Result<(), RecorderError> {
         let symbols = self.writer.symbols_here();
-        self.remap
-            .parts()
-            .iter_mut()
-            .try_for_each(|part| part.write_if_changed(&symbols))?;
-        Ok(())
+        let mut parts = self.remap.parts().iter_mut();
+        Ok(parts.try_for_each(|part| part.write_names(&symbols))?)
+    }
+
+    /// Makes the files of the remap range smaller, to which no more names are added.
+    pub(super) fn complete_remap_files(&mut self) {
+        let symbols = self.writer.symbols_here();
+        for part in self.remap.parts() {
+            // The names are in the file, or the error was reported.
+            if let Err(error) = part.complete(&symbols) {
+                tracing::debug!("{} keeps its space for names: {error}", part.file);
+            }
+        }
     }
 }
 

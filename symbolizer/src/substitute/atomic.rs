@@ -8,18 +8,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::sparse::Sparse;
 use crate::{Error, Result};
 
-/// Writes a file through `fill` under a temporary name in the same folder, then renames it to `path`.
-pub(super) fn write(path: &Path, fill: impl FnOnce(&File) -> Result<()>) -> Result<()> {
+/// Writes a file through `fill` under a temporary name in the same folder, then renames it to `path`. Returns the result of `fill`.
+pub(super) fn write<T>(path: &Path, fill: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     let temporary = Temporary::beside(path);
     let file = OpenOptions::new()
+        .read(true)
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(&temporary.0)
         .map_err(Error::io("create", &temporary.0))?;
-    fill(&file)?;
+    let filled = fill(&file)?;
     drop(file);
-    temporary.rename(path)
+    temporary.rename(path)?;
+    Ok(filled)
 }
 
 /// Copies a sparse file. It is never linked: changes of one file would change the other.

@@ -53,12 +53,12 @@ impl Bytes {
         self.u8(0);
     }
 
-    /// The offset of the next byte.
+    /// The offset of the next byte in a section that has `before` bytes before these.
     ///
     /// # Errors
     /// [`Error::Substitute`] beyond the limit of the 32-bit DWARF format.
-    pub(super) fn offset(&self) -> Result<u32> {
-        small(self.0.len())
+    pub(super) fn offset(&self, before: usize) -> Result<u32> {
+        small(self.0.len().saturating_add(before))
     }
 
     /// Begins a part that starts with its own length.

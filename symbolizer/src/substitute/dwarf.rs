@@ -30,9 +30,23 @@ const LINE_RANGE: u8 = 12;
 const OPCODE_BASE: u8 = 10;
 const OPERANDS: [u8; 9] = [0, 1, 1, 1, 1, 0, 0, 0, 1];
 
+/// The names of the sections.
+const ABBREV: &str = ".debug_abbrev";
+pub(super) const INFO: &str = ".debug_info";
+pub(super) const LINE: &str = ".debug_line";
+const ARANGES: &str = ".debug_aranges";
+
+/// The sizes of sections that others are appended to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Before {
+    pub(super) info: usize,
+    pub(super) line: usize,
+}
+
 /// The sections.
 #[derive(Debug, Default)]
 pub(super) struct Dwarf {
+    before: Before,
     abbrev: Bytes,
     info: Bytes,
     line: Bytes,
@@ -42,7 +56,15 @@ pub(super) struct Dwarf {
 impl Dwarf {
     /// Encodes the sections for the units of a substitute.
     pub(super) fn encode(substitute: &Substitute) -> Result<Self> {
-        let mut dwarf = Self::default();
+        Self::encode_behind(substitute, Before::default())
+    }
+
+    /// Encodes the sections so that they can be appended to those of another substitute, but for the abbreviations, which are the same.
+    pub(super) fn encode_behind(substitute: &Substitute, before: Before) -> Result<Self> {
+        let mut dwarf = Self {
+            before,
+            ..Self::default()
+        };
         dwarf.abbreviations();
         for unit in &substitute.units {
             let methods = substitute
@@ -57,14 +79,19 @@ impl Dwarf {
     /// The names and contents of the sections, without empty ones.
     pub(super) fn sections(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         [
-            (".debug_abbrev", &self.abbrev),
-            (".debug_info", &self.info),
-            (".debug_line", &self.line),
-            (".debug_aranges", &self.aranges),
+            (ABBREV, &self.abbrev),
+            (INFO, &self.info),
+            (LINE, &self.line),
+            (ARANGES, &self.aranges),
         ]
         .into_iter()
         .filter(|_| !self.info.0.is_empty())
         .map(|(name, bytes)| (name, bytes.0.as_slice()))
+    }
+
+    /// The sections that grow if they are appended to others.
+    pub(super) fn appended(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
+        self.sections().filter(|(name, _)| *name != ABBREV)
     }
 
     fn abbreviations(&mut self) {
@@ -103,7 +130,7 @@ impl Dwarf {
             return Ok(());
         };
         let size = last.end().saturating_sub(first.offset);
-        let offset = self.info.offset()?;
+        let offset = self.info.offset(self.before.info)?;
 
         let info = &mut self.info;
         let length = info.begin();
@@ -117,7 +144,7 @@ impl Dwarf {
             folder => info.text(&format!("{folder}/{own}")),
         }
         info.text(".");
-        info.u32(self.line.offset()?);
+        info.u32(self.line.offset(self.before.line)?);
         extent(info, machine, first.offset, size);
         for method in methods {
             info.uleb(2);

@@ -13,16 +13,21 @@ use object::{Endianness, elf};
 
 use super::dwarf::Dwarf;
 use super::machine::TargetMachine;
+use super::places::{Places, Room, STRINGS, SYMBOLS, SectionRoom, Spare};
 use super::table::Substitute;
 use crate::build_id_note::build_id_note;
 use crate::{Error, Result};
 
-/// Writes the file into `out`, which must be empty.
+/// The type and binding of all symbols.
+pub(super) const FUNCTION: u8 = elf::STB_GLOBAL << 4 | elf::STT_FUNC;
+
+/// Writes the file into `out`, which must be empty. The spare space at its end is not written.
 pub(super) fn write(
     substitute: &Substitute,
     dwarf: &Dwarf,
+    spare: Spare,
     out: &mut dyn WritableBuffer,
-) -> Result<()> {
+) -> Result<Places> {
     let text_end = length(substitute.text.end)?;
     let note = build_id_note(&substitute.build_id, Endianness::Little);
     let mut writer = Writer::new(Endianness::Little, substitute.machine.is_64(), out);
@@ -31,7 +36,7 @@ pub(super) fn write(
     writer.reserve_program_headers(2);
     let note_offset = writer.reserve(note.len(), 4);
     let note_place = note_offset as u64..(note_offset as u64).saturating_add(note.len() as u64);
-    let layout = reserve_sections(substitute, dwarf, &mut writer)?;
+    let layout = reserve_sections(substitute, dwarf, spare, &mut writer)?;
 
     write_file_header(substitute.machine, &mut writer)?;
     write_methods(substitute, &mut writer)?;
@@ -40,13 +45,22 @@ pub(super) fn write(
     writer.write_align(4);
     writer.write(&note);
     for section in &layout.debug {
+        writer.pad_until(section.place.room.content.start);
         writer.write(section.content);
     }
+    writer.pad_until(layout.symbols.room.content.start);
     write_symbols(substitute, &layout, &mut writer);
+    writer.pad_until(layout.strings.room.content.start);
     writer.write_strtab();
+    writer.pad_until(layout.strings.room.end);
     writer.write_shstrtab();
     write_section_headers(&substitute.text, &note_place, &layout, &mut writer);
-    Ok(())
+    let debug = layout.debug.into_iter().map(|section| section.place);
+    Ok(Places {
+        text: layout.text_index,
+        sections: debug.chain([layout.symbols, layout.strings]).collect(),
+        headers: layout.headers,
+    })
 }
 
 /// The names of sections and symbols, and the places of debug information.
@@ -55,38 +69,61 @@ struct Layout<'d> {
     text_index: SectionIndex,
     note_name: StringId,
     debug: Vec<DebugSection<'d>>,
+    symbols: SectionRoom,
+    strings: SectionRoom,
+    headers: Room,
     /// By slot.
     symbol_names: Vec<StringId>,
 }
 
 struct DebugSection<'d> {
     name: StringId,
-    offset: usize,
+    place: SectionRoom,
     content: &'d [u8],
+}
+
+/// Reserves what `reserve` does, from a multiple of `align` on, and the spare space behind it.
+fn reserve_room<'d>(
+    spare: Spare,
+    align: usize,
+    writer: &mut Writer<'d>,
+    reserve: impl FnOnce(&mut Writer<'d>),
+) -> Room {
+    let start = writer.reserve(0, align);
+    reserve(writer);
+    let content = start..writer.reserved_len();
+    writer.reserve(spare.behind(content.len()), 1);
+    let end = writer.reserved_len();
+    Room { content, end }
 }
 
 /// Reserves the sections, the symbols, and the section headers. Section and symbol indices are assigned in the order of the reservations.
 fn reserve_sections<'d>(
     substitute: &'d Substitute,
     dwarf: &'d Dwarf,
+    spare: Spare,
     writer: &mut Writer<'d>,
 ) -> Result<Layout<'d>> {
+    let align = substitute.machine.address_size();
     writer.reserve_null_section_index();
     let text_name = writer.add_section_name(b".text");
     let text_index = writer.reserve_section_index();
     let note_name = writer.add_section_name(b".note.gnu.build-id");
     writer.reserve_section_index();
-    writer.reserve_symtab_section_index();
-    writer.reserve_strtab_section_index();
+    let symbols = writer.reserve_symtab_section_index();
+    let strings = writer.reserve_strtab_section_index();
     let debug = dwarf
         .sections()
-        .map(|(name, content)| {
-            writer.reserve_section_index();
-            DebugSection {
-                name: writer.add_section_name(name.as_bytes()),
-                offset: writer.reserve(content.len(), 1),
-                content,
-            }
+        .map(|(name, content)| DebugSection {
+            place: SectionRoom {
+                name,
+                index: writer.reserve_section_index(),
+                room: reserve_room(spare, 1, writer, |writer| {
+                    writer.reserve(content.len(), 1);
+                }),
+            },
+            name: writer.add_section_name(name.as_bytes()),
+            content,
         })
         .collect();
     writer.reserve_shstrtab_section_index();
@@ -100,10 +137,21 @@ fn reserve_sections<'d>(
             writer.add_string(slot.name.as_bytes())
         })
         .collect();
-    writer.reserve_symtab();
-    writer.reserve_strtab();
+    let symbols = SectionRoom {
+        name: SYMBOLS,
+        index: symbols,
+        room: reserve_room(spare, align, writer, Writer::reserve_symtab),
+    };
+    let strings = SectionRoom {
+        name: STRINGS,
+        index: strings,
+        room: reserve_room(spare, 1, writer, Writer::reserve_strtab),
+    };
     writer.reserve_shstrtab();
-    writer.reserve_section_headers();
+    let mut headers = reserve_room(Spare::None, align, writer, Writer::reserve_section_headers);
+    let tables = spare.tables(substitute.slots.len());
+    writer.reserve(headers.content.len().saturating_mul(tables), 1);
+    headers.end = writer.reserved_len();
     if !substitute.machine.is_64() && u32::try_from(writer.reserved_len()).is_err() {
         return Err(Error::Substitute {
             problem: "more than 4 GB for a 32-bit machine".to_owned(),
@@ -114,6 +162,9 @@ fn reserve_sections<'d>(
         text_index,
         note_name,
         debug,
+        symbols,
+        strings,
+        headers,
         symbol_names,
     })
 }
@@ -166,7 +217,7 @@ fn write_symbols(substitute: &Substitute, layout: &Layout<'_>, writer: &mut Writ
         writer.write_symbol(&Sym {
             name: Some(*name),
             section: Some(layout.text_index),
-            st_info: elf::STB_GLOBAL << 4 | elf::STT_FUNC,
+            st_info: FUNCTION,
             st_other: elf::STV_DEFAULT,
             st_shndx: 0,
             st_value: slot.offset,
@@ -190,8 +241,8 @@ fn write_section_headers(
     writer.write_symtab_section_header(1);
     writer.write_strtab_section_header();
     for debug in &layout.debug {
-        let start = debug.offset as u64;
-        let place = start..start.saturating_add(debug.content.len() as u64);
+        let content = &debug.place.room.content;
+        let place = content.start as u64..content.end as u64;
         writer.write_section_header(&section(debug.name, elf::SHT_PROGBITS, 0, &place));
     }
     writer.write_shstrtab_section_header();

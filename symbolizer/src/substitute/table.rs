@@ -130,6 +130,9 @@ pub struct Substitute {
 }
 
 impl Substitute {
+    /// The most bytes of all names of [`Substitute::remap`].
+    pub const MAX_NAMES: usize = NAMES;
+
     /// Makes the substitute of a dex file: [`Substitute::of_bytecode`] for all dex files in its container that can be read.
     ///
     /// # Errors

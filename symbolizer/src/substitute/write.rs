@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::dwarf::Dwarf;
+use super::places::Spare;
 use super::sparse::Sparse;
 use super::table::Substitute;
 use super::{atomic, elf};
@@ -17,7 +18,7 @@ impl Substitute {
         let dwarf = Dwarf::encode(self)?;
         atomic::write(path, |file| {
             let mut sparse = Sparse::new(file);
-            elf::write(self, &dwarf, &mut sparse)?;
+            elf::write(self, &dwarf, Spare::None, &mut sparse)?;
             sparse.finish().map_err(Error::io("write", path))
         })
     }
@@ -28,7 +29,7 @@ impl Substitute {
     /// [`Error::Substitute`] if it would not be a valid ELF file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        elf::write(self, &Dwarf::encode(self)?, &mut bytes)?;
+        elf::write(self, &Dwarf::encode(self)?, Spare::None, &mut bytes)?;
         Ok(bytes)
     }
 }

@@ -2,13 +2,15 @@
 
 use crate::common;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use varid_symbolizer::bytecode::BytecodeImage;
 use varid_symbolizer::dex::{DexBytecode, DexFile, MethodIndex};
 use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbols};
 use varid_symbolizer::substitute::{
-    MethodSlot, MethodSource, Slot, SlotLine, Substitute, TargetMachine, write_sym,
+    GrowingSubstitute, MethodSlot, MethodSource, Slot, SlotLine, Substitute, TargetMachine,
+    write_sym,
 };
 
 const MACHINES: [TargetMachine; 5] = [
@@ -124,6 +126,9 @@ fn readelf_and_elflint_find_nothing_to_complain_about() {
         .unwrap();
     assert!(ElfSymbols::open(&tiny).unwrap().lookup(1).is_some());
     files.push(tiny);
+    let grown = folder.path().join("grown.elf");
+    write_grown(&grown, &remap_methods());
+    files.push(grown);
     for file in &files {
         let file = common::text(file);
         if let Some(printed) = common::run("readelf", &["-aW", file]) {
@@ -189,14 +194,11 @@ fn the_remap_range_holds_its_first_and_last_slot() {
     );
     assert_eq!(symbols.build_id(), Some(&[7; 20][..]));
     // 256 MB of addresses take almost no disk space.
-    use std::os::unix::fs::MetadataExt;
     assert!(std::fs::metadata(&path).unwrap().blocks() * 512 < 1 << 20);
 }
 
-#[test]
-fn methods_of_the_remap_range_have_lines() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("remap.elf");
+/// Methods of which some have lines, by ascending address.
+fn remap_methods() -> Vec<MethodSlot> {
     let method = |offset, name: &str, lines: &[(u32, u32)]| MethodSlot {
         slot: Slot {
             offset,
@@ -212,17 +214,47 @@ fn methods_of_the_remap_range_have_lines() {
                 .collect(),
         }),
     };
-    let methods = [
-        // A line behind the end is that of no instruction.
-        method(0x120, "org.example.App.mul", &[(0, 7), (5, 9), (16, 30)]),
+    vec![
         slot(0x100, 16).into(),
-        method(0x110, "org.example.App.run", &[(4, 3)]),
-    ];
+        // A line behind the end is that of no instruction.
+        method(0x110, "org.example.App.mul", &[(0, 7), (5, 9), (16, 30)]),
+        method(0x120, "org.example.App.run", &[(4, 3)]),
+    ]
+}
+
+/// Writes a file with all methods but the last one, and appends that.
+fn write_grown(path: &Path, methods: &[MethodSlot]) {
+    let mut growing = GrowingSubstitute::new(&[1; 20]);
+    let first = methods.split_last().unwrap().1;
+    growing.write(path, first, 0x120).unwrap();
+    let file = std::fs::File::open(path).unwrap();
+    growing.write(path, methods, 0x200).unwrap();
+    let same = file.metadata().unwrap().ino() == path.metadata().unwrap().ino();
+    assert!(same, "the method is appended to the file");
+}
+
+#[test]
+fn methods_of_the_remap_range_have_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let (written, grown) = (
+        folder.path().join("remap.elf"),
+        folder.path().join("grown.elf"),
+    );
+    let mut methods = remap_methods();
+    write_grown(&grown, &methods);
+    methods.swap(0, 2);
     Substitute::remap(methods, 0x200, &[1; 20])
         .unwrap()
-        .write(&path)
+        .write(&written)
         .unwrap();
-    let source = ElfSource::open(&path, &DebugFiles::none()).unwrap();
+    for path in [&written, &grown] {
+        assert_has_lines(path);
+    }
+}
+
+/// Asserts that a file has the methods' names and lines, as varid and addr2line read it.
+fn assert_has_lines(path: &Path) {
+    let source = ElfSource::open(path, &DebugFiles::none()).unwrap();
     let found = |address| {
         let frames = source.frames(address);
         let frame = frames.first().unwrap();
@@ -232,10 +264,10 @@ fn methods_of_the_remap_range_have_lines() {
     };
     let cases = [
         (0x105, "x", None),
-        (0x112, "org.example.App.run", None),
-        (0x114, "org.example.App.run", Some(3)),
-        (0x120, "org.example.App.mul", Some(7)),
-        (0x12f, "org.example.App.mul", Some(9)),
+        (0x110, "org.example.App.mul", Some(7)),
+        (0x11f, "org.example.App.mul", Some(9)),
+        (0x122, "org.example.App.run", None),
+        (0x124, "org.example.App.run", Some(3)),
     ];
     for (address, name, line) in cases {
         let line = line.map(|line| ("org/example/App.java".to_owned(), line));
@@ -245,12 +277,14 @@ fn methods_of_the_remap_range_have_lines() {
             "{address:#x}"
         );
         let Some((file, line)) = line else { continue };
-        let arguments = ["-e", common::text(&path), &format!("{address:#x}")];
-        if let Some(printed) = common::run("addr2line", &arguments) {
-            assert!(
-                printed.contains(&format!("{file}:{line}")),
-                "{address:#x}: {printed}"
-            );
+        let address = format!("{address:#x}");
+        for program in ["addr2line", "eu-addr2line"] {
+            let arguments = ["-f", "-e", common::text(path), &address];
+            if let Some(printed) = common::run(program, &arguments) {
+                let has_both =
+                    printed.contains(name) && printed.contains(&format!("{file}:{line}"));
+                assert!(has_both, "{program} {address}: {printed}");
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use varid_process::CodeImage;
 use varid_recording::remap::{FIRST_METHOD, SLOT_SIZE, address_of};
 use varid_recording::{REMAP_BASE, REMAP_SIZE};
 use varid_symbolizer::hex;
-use varid_symbolizer::substitute::{MethodSlot, MethodSource, Slot, Substitute};
+use varid_symbolizer::substitute::{GrowingSubstitute, MethodSlot, MethodSource, Slot, Substitute};
 
 /// Where the framework's part of the range starts; the app's and the markers' comes first.
 const FRAMEWORK_BASE: u64 = REMAP_BASE + REMAP_SIZE / 2;
@@ -43,8 +43,10 @@ pub struct RemapPart {
     /// The session's own: it names the file whatever will be added to it.
     pub build_id: [u8; 20],
     methods: Vec<MethodSlot>,
+    /// The bytes of their names, and of those of their classes and files.
+    names: usize,
     next: u64,
-    changed: bool,
+    elf: GrowingSubstitute,
 }
 
 /// A build-id for a file that grows: it names the file, not its content.
@@ -82,16 +84,14 @@ impl RemapTable {
     }
 
     /// The part that an address lies in.
-    pub fn part_at(&mut self, address: u64) -> Option<&mut RemapPart> {
-        self.parts
-            .iter_mut()
-            .find(|part| part.range.contains(&address))
+    pub fn part_at(&self, address: u64) -> Option<&RemapPart> {
+        let mut parts = self.parts.iter();
+        parts.find(|part| part.range.contains(&address))
     }
 
     /// What an address stands for, if it was given out.
     pub fn name(&self, address: u64) -> Option<&str> {
-        let mut parts = self.parts.iter();
-        let part = parts.find(|part| part.range.contains(&address))?;
+        let part = self.part_at(address)?;
         let offset = in_file(&part.range, address);
         let after = part
             .methods
@@ -152,8 +152,9 @@ impl RemapPart {
             range,
             build_id,
             methods: Vec::new(),
+            names: 0,
             next,
-            changed: true,
+            elf: GrowingSubstitute::new(&build_id),
         })
     }
 
@@ -163,27 +164,31 @@ impl RemapPart {
             .checked_add(size)?
             .checked_next_multiple_of(SLOT_SIZE)
             .filter(|next| *next <= self.range.end)?;
+        let of_source = source.as_ref().map_or(0, |source| {
+            source.class.len().saturating_add(source.file.len())
+        });
+        let names = self.names.saturating_add(name.len());
+        let names = names.saturating_add(of_source);
+        if names > Substitute::MAX_NAMES {
+            return None;
+        }
         let offset = in_file(&self.range, address);
         let slot = Slot { offset, size, name };
         self.methods.push(MethodSlot { slot, source });
-        self.next = next;
-        self.changed = true;
+        (self.next, self.names) = (next, names);
         Some(address)
     }
 
-    /// There is something in it that its file does not have.
-    pub fn is_changed(&self) -> bool {
-        self.changed
+    /// Makes the part's ELF file in `folder` have all methods. Its cost is that of those which the file does not have.
+    pub fn write_names(&mut self, folder: &Path) -> varid_symbolizer::Result<()> {
+        let used = in_file(&self.range, self.next);
+        self.elf.write(&folder.join(self.file), &self.methods, used)
     }
 
-    /// Writes the part's ELF file into `folder` if there is anything new in it.
-    pub fn write_if_changed(&mut self, folder: &Path) -> varid_symbolizer::Result<()> {
-        if self.changed && !self.methods.is_empty() {
-            let used = in_file(&self.range, self.next);
-            Substitute::remap(self.methods.iter().cloned(), used, &self.build_id)?
-                .write(&folder.join(self.file))?;
-            self.changed = false;
-        }
-        Ok(())
+    /// Writes the ELF file without the space that it has for further methods.
+    pub fn complete(&mut self, folder: &Path) -> varid_symbolizer::Result<()> {
+        let used = in_file(&self.range, self.next);
+        self.elf
+            .complete(&folder.join(self.file), &self.methods, used)
     }
 }
