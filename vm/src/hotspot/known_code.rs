@@ -25,6 +25,9 @@ const MAX_BLOBS: usize = 1 << 24;
 /// The most addresses, and the most methods, that are looked up before a sample needs them.
 const MAX_EXPECTED: usize = 1 << 12;
 
+/// Turns without new code after which a VM is taken to have compiled what it executes.
+const QUIET_TURNS: u32 = 200;
+
 /// The code that was seen.
 #[derive(Debug)]
 pub(super) struct KnownCode {
@@ -38,6 +41,8 @@ pub(super) struct KnownCode {
     blobs: Blobs,
     /// Their size in bytes.
     size: usize,
+    /// How many turns have ended since new code, or a new method, was seen.
+    quiet_turns: u32,
 }
 
 /// What holds for the samples of a turn.
@@ -88,13 +93,20 @@ impl KnownCode {
             expected: Expected::default(),
             blobs: Blobs::new(),
             size: 0,
+            quiet_turns: 0,
         }
+    }
+
+    /// Returns true if code or methods were seen lately that were not known.
+    pub(super) fn has_new_code(&self) -> bool {
+        self.quiet_turns < QUIET_TURNS
     }
 
     /// Ends a turn: what is known may be another's at the next samples.
     pub(super) fn end_turn(&mut self) {
         self.turn = Turn::default();
         self.expected = Expected::default();
+        self.quiet_turns = self.quiet_turns.saturating_add(1);
     }
 
     /// Notes that a sample of this turn may refer to what a word leads to: code that it returns to, or a method that it interprets.
@@ -207,6 +219,7 @@ impl KnownCode {
         if blobs.is_empty() {
             return;
         }
+        self.quiet_turns = 0;
         let keys = blobs.iter().filter_map(CodeBlob::key);
         let keys: Vec<_> = keys.filter(|key| !self.java.has_compiled(key)).collect();
         let (codes, compiled) = gathered.run(|memory| {
@@ -274,6 +287,9 @@ impl KnownCode {
     ) -> Result<Rc<JavaMethod>, MethodError> {
         if let Some(known) = self.turn.methods.get(&pointer) {
             return known.clone();
+        }
+        if !self.java.has_method(pointer) {
+            self.quiet_turns = 0;
         }
         let method = self.java.method(pointer, memory);
         self.turn.methods.insert(pointer, method.clone());

@@ -365,8 +365,12 @@ impl VmCompiler for HotSpotVm {
         self.jvm.code_heap_at(address).is_some()
     }
 
+    /// Code is freed late after it was executed. But the process may end before new code is read.
     fn change(&self) -> CodeChange {
-        CodeChange::Replaced
+        match self.code.borrow().has_new_code() {
+            true => CodeChange::Replaced,
+            false => CodeChange::Added,
+        }
     }
 
     fn may_be_in(&self, _path: &Path) -> bool {
