@@ -48,4 +48,4 @@ pub mod reader;
 
 pub use description::{BytecodeKind, Description, PublishedBytecode};
 pub use error::TunnelError;
-pub use memory::{ByteMemory, Memory, ProcessMemory};
+pub use memory::{ByteMemory, Memory, MemoryPart, ProcessMemory};

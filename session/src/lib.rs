@@ -163,6 +163,7 @@ impl Session {
         // A VM that was running at a sample must be known before the sample is attributed.
         self.processes.find_vms(&self.sampling)?;
         self.read_jit_names(last);
+        self.processes.expect(&records);
         for record in records.drain(..) {
             self.sampling.advance(record.time);
             self.handle(record)?;

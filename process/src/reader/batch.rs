@@ -8,7 +8,7 @@
 //! need not be read at all.
 
 use super::tree::{MAX_NODES, NODE, Nodes, TreeNode, all_nodes};
-use varid_tunnel::{Memory, TunnelError};
+use varid_tunnel::{ByteMemory, Memory, MemoryPart, TunnelError};
 
 /// The most pieces, and the most ranges of control words, in a batch.
 pub const MAX_PIECES: usize = 1024;
@@ -102,7 +102,46 @@ fn read_chain(memory: &dyn Memory, start: u64, links: [Link; LINKS]) -> Vec<u8> 
     found
 }
 
+/// Reads pieces that are ranges, as long as there is room.
+fn read_ranges(memory: &dyn Memory, pieces: &[Piece], room: usize) -> Vec<Option<Vec<u8>>> {
+    let mut room = room;
+    let mut buffers: Vec<_> = pieces
+        .iter()
+        .map(|piece| {
+            let range = piece.range()?;
+            let len = range.len as usize;
+            room = room.checked_sub(len)?;
+            Some((range.address, vec![0; len]))
+        })
+        .collect();
+    let parts = buffers.iter_mut().flatten();
+    let mut parts: Vec<_> = parts
+        .map(|(address, out)| MemoryPart {
+            address: *address,
+            out,
+        })
+        .collect();
+    let mut outcomes = memory.read_each(&mut parts).into_iter();
+    let read = pieces.iter().zip(buffers).map(|(piece, buffer)| {
+        let (address, bytes) = buffer?;
+        match (outcomes.next(), piece) {
+            (Some(true), _) => Some(bytes),
+            (_, Piece::Available(_)) => read_first_page(memory, address, bytes.len()),
+            _ => None,
+        }
+    });
+    read.collect()
+}
+
 impl Piece {
+    /// Returns the range that it is. None if it has to be looked for.
+    const fn range(self) -> Option<MemoryRange> {
+        match self {
+            Self::Bytes(range) | Self::Available(range) => Some(range),
+            Self::Floor { .. } | Self::Entries { .. } | Self::Chain { .. } => None,
+        }
+    }
+
     /// Returns true if the answer may have this many bytes.
     fn may_have(self, len: usize) -> bool {
         match self {
@@ -122,16 +161,7 @@ impl Piece {
     /// Reads its bytes. None if they cannot be read, or there are more than `room`.
     fn read(self, memory: &dyn Memory, nodes: &mut Nodes, room: usize) -> Option<Vec<u8>> {
         let found = match self {
-            Self::Bytes(range) => {
-                let len = (range.len as usize <= room).then_some(range.len as usize)?;
-                let mut bytes = vec![0; len];
-                memory.read(range.address, &mut bytes).ok()?;
-                bytes
-            }
-            Self::Available(range) => {
-                let len = (range.len as usize <= room).then_some(range.len as usize)?;
-                read_some(memory, range.address, len)?
-            }
+            Self::Bytes(_) | Self::Available(_) => read_ranges(memory, &[self], room).pop()??,
             Self::Floor {
                 map,
                 key,
@@ -157,14 +187,19 @@ impl Piece {
 
 /// Reads `most` bytes from an address on, or those up to the end of the page.
 fn read_some(memory: &dyn Memory, start: u64, most: usize) -> Option<Vec<u8>> {
+    read_all(memory, start, most).or_else(|| read_first_page(memory, start, most))
+}
+
+/// Reads the bytes up to the end of the page, of `most` bytes that cannot all be read.
+fn read_first_page(memory: &dyn Memory, start: u64, most: usize) -> Option<Vec<u8>> {
     let of_page = PAGE.saturating_sub(start & PAGE.saturating_sub(1)) as usize;
-    for len in [most, of_page.min(most)] {
-        let mut bytes = vec![0; len];
-        if memory.read(start, &mut bytes).is_ok() {
-            return Some(bytes);
-        }
-    }
-    None
+    let is_part = of_page < most;
+    is_part.then(|| read_all(memory, start, of_page)).flatten()
+}
+
+fn read_all(memory: &dyn Memory, start: u64, len: usize) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; len];
+    memory.read(start, &mut bytes).is_ok().then_some(bytes)
 }
 
 /// Pieces of memory that are read in one request, in this order, between two readings of control words.
@@ -234,8 +269,14 @@ pub trait BatchMemory: Memory {
     fn read_batch(&self, batch: &Batch) -> Result<BatchAnswer, TunnelError>;
 }
 
+impl BatchMemory for ByteMemory<'_> {
+    fn read_batch(&self, batch: &Batch) -> Result<BatchAnswer, TunnelError> {
+        batch.carry_out(self)
+    }
+}
+
 impl Batch {
-    /// Reads the pieces one by one.
+    /// Reads the pieces in order. Ranges that follow each other are read at once.
     ///
     /// # Errors
     ///
@@ -246,12 +287,18 @@ impl Batch {
             return Ok(BatchAnswer { before, read: None });
         }
         let (mut nodes, mut room) = (Nodes::default(), MAX_READ);
-        let pieces = self.pieces.iter().map(|piece| {
-            let bytes = piece.read(memory, &mut nodes, room)?;
-            room = room.saturating_sub(bytes.len());
-            Some(PieceBytes(bytes))
-        });
-        let pieces = pieces.collect();
+        let mut pieces = Vec::with_capacity(self.pieces.len());
+        let are_ranges =
+            |one: &Piece, next: &Piece| one.range().is_some() && next.range().is_some();
+        for run in self.pieces.chunk_by(are_ranges) {
+            let read = match run {
+                [piece] if piece.range().is_none() => vec![piece.read(memory, &mut nodes, room)],
+                _ => read_ranges(memory, run, room),
+            };
+            let sizes = read.iter().flatten().map(Vec::len);
+            room = room.saturating_sub(sizes.sum());
+            pieces.extend(read.into_iter().map(|bytes| bytes.map(PieceBytes)));
+        }
         let after = self.read_control(memory)?;
         let read = Some(BatchRead { pieces, after });
         Ok(BatchAnswer { before, read })

@@ -40,7 +40,7 @@ use tracked::Names;
 use tracker::Tracker;
 use varid_model::{ById, MonotonicNs, Pid, Stack};
 use varid_process::Images;
-use varid_sampler::decode::Samples;
+use varid_sampler::decode::{RingEvent, Samples, Stamped};
 use varid_vm::seam::{CodeChange, VmCompiler};
 use varid_vm::{ManagedProcess, VmKinds};
 
@@ -211,6 +211,17 @@ impl Processes {
         let methods = self.tracker.selection().methods_of_all();
         let prefixes = methods.map_or_else(Vec::new, |methods| methods.prefixes());
         self.calls.environment(prefixes)
+    }
+
+    /// Tells the VMs of the samples that are about to be attributed.
+    pub fn expect(&self, records: &[Stamped]) {
+        for record in records {
+            if let RingEvent::Sample(sampled) = &record.event
+                && let Some(tracked) = self.tracked.get(&sampled.record.pid)
+            {
+                tracked.managed.expect(&sampled.record);
+            }
+        }
     }
 
     /// Reads what the VMs publish, and orders new ones to count.

@@ -74,6 +74,9 @@ impl MadeUpCode {
         let code = adapter + 0x80..adapter + 0xf0;
         made.put_blob(adapter, 0xf0, "I2C/C2I adapters", code);
         made.put_nmethod();
+        // Memory is readable or not by pages.
+        made.bytes
+            .resize(made.bytes.len().next_multiple_of(1 << 12), 0);
         made
     }
 

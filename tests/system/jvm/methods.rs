@@ -12,7 +12,9 @@ use varid_process::reader::ForeignMemory;
 use varid_process::{Images, Process};
 use varid_tests::{Running, printed};
 use varid_vm::Jvm;
-use varid_vm::java_methods::{CodeBlob, CompiledCode, JavaCode, JavaFrame, JavaMethod, Precision};
+use varid_vm::java_methods::{
+    CodeBlob, CompiledCode, JavaCode, JavaFrame, JavaMethod, MethodError, Precision,
+};
 
 /// The JDK that compiles the program and has the headers of the agent.
 pub const JDK: &str = "/usr/lib/jvm/java-17-openjdk-amd64";
@@ -205,7 +207,7 @@ pub fn compare(written: &WrittenJvm) -> Result<Compared> {
     for known in &truth.codes {
         let read = code
             .blob_at(Address::new(known.address), &memory)
-            .and_then(|blob| code.key_of(&blob, &memory))
+            .and_then(|blob| blob.key().ok_or(MethodError::NoCode(blob.code.start)))
             .and_then(|key| code.compiled(key, &memory));
         found.push(read);
     }
@@ -354,7 +356,7 @@ fn same_method(known: &TrueMethod, found: &JavaMethod) -> Option<String> {
 /// Returns what differs of other code. Several routines may be in a blob.
 fn different_stub(
     stub: &TrueStub,
-    found: std::result::Result<CodeBlob, varid_vm::java_methods::MethodError>,
+    found: std::result::Result<CodeBlob, MethodError>,
     jvm: &Jvm,
 ) -> Option<String> {
     use varid_vm::java_methods::BlobKind;

@@ -116,9 +116,19 @@ impl Jvm {
     ) -> std::result::Result<Self, JvmError> {
         let memory = PagedMemory::new(memory);
         let tables = VmTables::read(library, &memory)?;
-        let version = VmVersion::read(&tables, &memory)?;
-        let unexported = Unexported::of(&version, library.machine)?;
-        let mut fields = Fields::of(&tables);
+        Self::of_tables(&tables, library.machine, &memory, tids)
+    }
+
+    /// Describes the VM that has these tables.
+    pub(super) fn of_tables(
+        tables: &VmTables,
+        machine: Machine,
+        memory: &PagedMemory<'_>,
+        tids: &dyn Fn() -> HashSet<Tid>,
+    ) -> Result<Self> {
+        let version = VmVersion::read(tables, memory)?;
+        let unexported = Unexported::of(&version, machine)?;
+        let mut fields = Fields::of(tables);
         let layout = JvmLayout::take(&mut fields);
         let globals = Globals::take(&mut fields);
         let taken = fields.finish(&version.to_string())?;
@@ -128,23 +138,23 @@ impl Jvm {
             list_layout: &layout.thread_list,
             layout: &layout.thread,
         };
-        threads::check(place, tids, &memory)?;
-        let flags = Flags::read(&globals.flags, &version, &memory)?;
-        let code_heaps = code_heaps::read(&layout.code_heap, globals.code_heaps, &memory)?;
+        threads::check(place, tids, memory)?;
+        let flags = Flags::read(&globals.flags, &version, memory)?;
+        let code_heaps = code_heaps::read(&layout.code_heap, globals.code_heaps, memory)?;
         let place = InterpreterPlace {
             queue: globals.interpreter,
             queue_layout: &layout.stub_queue,
             codelet_layout: &layout.codelet,
         };
-        let interpreter = Interpreter::read(place, &flags, &code_heaps, &memory)?;
-        let call_stub_return = call_stub_return(&globals, &code_heaps, &memory)?;
+        let interpreter = Interpreter::read(place, &flags, &code_heaps, memory)?;
+        let call_stub_return = call_stub_return(&globals, &code_heaps, memory)?;
         let class_pointers = match flags.compressed_class_pointers {
-            true => Some(CompressedClassPointers::read(&globals, &memory)?),
+            true => Some(CompressedClassPointers::read(&globals, memory)?),
             false => None,
         };
         Ok(Self {
             version,
-            machine: library.machine,
+            machine,
             layout,
             taken,
             unexported,

@@ -1,172 +1,301 @@
 //! The code of a process's HotSpot that was seen, and how its frames are made.
+//!
+//! Code is freed and its memory reused, also between two samples. So what is known of an address holds for the samples that the session handles
+//! in one turn. In the next turn, one request reads the headers of all known blobs, and of all known methods, to which the stacks of its samples
+//! refer. What has not changed need not be read.
 
 use super::jvm::Jvm;
+use super::known_blob::{Blobs, KnownBlob, blob_in, read_code, remove_overlapping};
+use super::methods::gathered::GatheredMemory;
 use super::methods::{
     BlobKind, CodeBlob, CodeKey, CompiledCode, JavaCode, JavaMethod, MethodError, MethodPointer,
     Precision,
 };
-use super::unwinding::{CodeAt, CodeFrames, FrameState, Prologue};
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap};
+use super::unwinding::{CodeFrames, FrameState, Prologue};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
-use varid_model::{Address, FrameAddress};
+use varid_model::{Address, FrameAddress, MonotonicNs};
+use varid_process::clock;
+use varid_process::reader::BatchMemory;
 use varid_tunnel::Memory;
 
 /// The name of the blob that flushes an instruction cache: it pushes nothing. The VM writes each line of its code cache so while it starts.
 const FRAMELESS: &str = "flush_icache_stub";
-/// The most bytes of a blob's code that are read to see how its frames are made.
-const MAX_CODE: u64 = 1 << 20;
-/// How long it is believed that code and methods are still where they were. It takes the VM a second or more to free code and to use its
-/// memory again, and each look costs a few reads.
-const BELIEVED: Duration = Duration::from_millis(500);
-/// The most blobs that are kept.
-const MAX_BLOBS: usize = 1 << 13;
+/// The most bytes of blobs that are kept.
+const MAX_BLOBS: usize = 1 << 24;
+/// The most addresses, and the most methods, that are looked up before a sample needs them.
+const MAX_EXPECTED: usize = 1 << 12;
+
+/// Turns without new code after which a VM is taken to have compiled what it executes.
+const QUIET_TURNS: u32 = 200;
 
 /// The code that was seen.
 #[derive(Debug)]
 pub(super) struct KnownCode {
     java: JavaCode,
-    /// What is known of the process for a while: code is freed, classes are unloaded, and their memory is reused.
-    current: Current,
-    /// The code that was read last, by the address of its first byte.
-    last: Blobs,
-    blobs: HashMap<BlobKey, Rc<KnownBlob>>,
+    clock: fn() -> MonotonicNs,
+    /// The memory that all code heaps are in.
+    heaps: Range<Address>,
+    turn: Turn,
+    expected: Expected,
+    /// The code that was there the last time.
+    blobs: Blobs,
+    /// Their size in bytes.
+    size: usize,
+    /// How many turns have ended since new code, or a new method, was seen.
+    quiet_turns: u32,
 }
 
-/// Code blobs by the address of their first byte.
-type Blobs = BTreeMap<Address, Rc<KnownBlob>>;
-
-#[derive(Debug)]
-struct Current {
-    since: Instant,
+/// What holds for the samples of a turn.
+#[derive(Debug, Default)]
+struct Turn {
     blobs: Blobs,
     /// Addresses that no blob has.
     unknown: HashMap<Address, MethodError>,
-    methods: HashMap<MethodPointer, Rc<JavaMethod>>,
+    /// Compiled methods that cannot be read.
+    failed: HashMap<CodeKey, MethodError>,
+    methods: HashMap<MethodPointer, Result<Rc<JavaMethod>, MethodError>>,
 }
 
-impl Default for Current {
-    fn default() -> Self {
-        Self {
-            since: Instant::now(),
-            blobs: Blobs::new(),
-            unknown: HashMap::new(),
-            methods: HashMap::new(),
-        }
-    }
+/// What samples of a turn may refer to, and has not been looked up.
+#[derive(Debug, Default)]
+struct Expected {
+    addresses: BTreeSet<Address>,
+    /// Methods that were read before.
+    methods: BTreeSet<MethodPointer>,
 }
 
-/// Identifies code: by its compilation, or by where it is if it is never freed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum BlobKey {
-    Compiled(CodeKey),
-    Other(Address),
-}
-
-/// A code blob, with its code once that was needed.
-#[derive(Debug)]
-pub(super) struct KnownBlob {
-    blob: CodeBlob,
-    key: Option<CodeKey>,
-    code: OnceCell<Box<[u8]>>,
+/// What is found at addresses.
+#[derive(Debug, Default)]
+struct Found {
+    /// Blobs that are known already.
+    same: Blobs,
+    /// Known blobs of which it cannot be read whether they are still there: the process has ended.
+    unread: Blobs,
+    /// Others, by the address of their first byte.
+    other: BTreeMap<Address, CodeBlob>,
+    unknown: HashMap<Address, MethodError>,
 }
 
 impl KnownCode {
     pub(super) fn new(jvm: Rc<Jvm>) -> Self {
+        Self::with_clock(jvm, clock::now)
+    }
+
+    fn with_clock(jvm: Rc<Jvm>, clock: fn() -> MonotonicNs) -> Self {
+        let reserved = || jvm.code_heaps.iter().map(|heap| &heap.reserved);
+        let start = reserved().map(|heap| heap.start).min();
+        let end = reserved().map(|heap| heap.end).max();
         Self {
+            heaps: start.unwrap_or_default()..end.unwrap_or_default(),
             java: JavaCode::new(jvm),
-            current: Current::default(),
-            last: Blobs::new(),
-            blobs: HashMap::new(),
+            clock,
+            turn: Turn::default(),
+            expected: Expected::default(),
+            blobs: Blobs::new(),
+            size: 0,
+            quiet_turns: 0,
         }
     }
 
-    /// Forgets what may be another's by the next batch of samples.
-    pub(super) fn end_batch(&mut self) {
-        if self.current.since.elapsed() < BELIEVED {
-            return;
-        }
-        let current = std::mem::take(&mut self.current);
-        self.last.extend(current.blobs);
-        if self.blobs.len() > MAX_BLOBS {
-            self.blobs.clear();
-            self.last.clear();
+    /// Returns true if code or methods were seen lately that were not known.
+    pub(super) fn has_new_code(&self) -> bool {
+        self.quiet_turns < QUIET_TURNS
+    }
+
+    /// Ends a turn: what is known may be another's at the next samples.
+    pub(super) fn end_turn(&mut self) {
+        self.turn = Turn::default();
+        self.expected = Expected::default();
+        self.quiet_turns = self.quiet_turns.saturating_add(1);
+    }
+
+    /// Notes that a sample of this turn may refer to what a word leads to: code that it returns to, or a method that it interprets.
+    pub(super) fn expect_word(&mut self, word: u64) {
+        let address = Address::new(word);
+        let expected = &mut self.expected;
+        if self.heaps.contains(&address) {
+            self.expect(FrameAddress::Return(address));
+        } else if self.java.has_method(MethodPointer(address))
+            && expected.methods.len() < MAX_EXPECTED
+        {
+            expected.methods.insert(MethodPointer(address));
         }
     }
 
-    /// Returns the blob that has an address.
+    /// Notes that a sample of this turn may have a frame at an address.
+    pub(super) fn expect(&mut self, address: FrameAddress) {
+        let address = address.lookup();
+        if self.heaps.contains(&address) && self.expected.addresses.len() < MAX_EXPECTED {
+            self.expected.addresses.insert(address);
+        }
+    }
+
+    /// Returns the blob that had an address at the time of a sample of this turn.
     pub(super) fn at(
         &mut self,
         address: Address,
-        memory: &dyn Memory,
+        time: MonotonicNs,
+        memory: &dyn BatchMemory,
     ) -> Result<Rc<KnownBlob>, MethodError> {
-        if let Some(known) = blob_in(&self.current.blobs, address) {
-            return Ok(known);
+        let turn = &self.turn;
+        if blob_in(&turn.blobs, address).is_none() && !turn.unknown.contains_key(&address) {
+            self.expected.addresses.insert(address);
+            self.look_up(memory);
         }
-        if let Some(error) = self.current.unknown.get(&address) {
-            return Err(error.clone());
+        let none = MethodError::NoCode(address);
+        match blob_in(&self.turn.blobs, address) {
+            Some(blob) if blob.was_there(time) => Ok(Rc::clone(blob)),
+            Some(_) => Err(none),
+            None => Err(self.turn.unknown.get(&address).cloned().unwrap_or(none)),
         }
-        let found = match self.read(address, memory) {
-            // The process has ended, and its last samples are read now.
-            Err(error @ MethodError::Memory { .. }) => blob_in(&self.last, address).ok_or(error),
-            other => other,
-        };
-        match &found {
-            Ok(blob) => {
-                let start = blob.blob.memory.start;
-                self.current.blobs.insert(start, Rc::clone(blob));
-            }
-            Err(error) => {
-                self.current.unknown.insert(address, error.clone());
+    }
+
+    /// Looks up all that is expected, in as few requests as possible.
+    fn look_up(&mut self, memory: &dyn BatchMemory) {
+        let expected = std::mem::take(&mut self.expected);
+        let pointers: Vec<_> = expected.methods.into_iter().collect();
+        let start = (self.clock)();
+        let gathered = GatheredMemory::of(memory);
+        let (found, methods) = gathered.run(|memory| {
+            let found = self.find(&expected.addresses, memory);
+            (found, self.java.read(&[], &pointers, memory))
+        });
+        self.turn
+            .methods
+            .extend(self.java.keep(methods, memory).methods);
+        for blob in found.same.values() {
+            blob.seen.set(start);
+            blob.is_used.set(true);
+        }
+        self.turn.blobs.extend(found.same);
+        self.turn.blobs.extend(found.unread);
+        self.turn.unknown.extend(found.unknown);
+        let read = start..(self.clock)();
+        self.read_blobs(found.other.into_values().collect(), read, &gathered, memory);
+    }
+
+    /// Finds the blobs that have some addresses.
+    fn find(&self, addresses: &BTreeSet<Address>, memory: &dyn Memory) -> Found {
+        let mut found = Found::default();
+        let mut checks = HashMap::new();
+        for address in addresses {
+            let known = blob_in(&self.blobs, *address);
+            let is_current = known.map(|known| {
+                let check = checks.entry(known.blob.memory.start);
+                check
+                    .or_insert_with(|| self.java.has_blob(&known.blob, memory))
+                    .clone()
+            });
+            match (known, is_current) {
+                (Some(known), Some(Ok(true))) => {
+                    found.same.insert(known.blob.memory.start, Rc::clone(known));
+                }
+                (Some(known), Some(Err(MethodError::Memory { .. }))) => {
+                    found
+                        .unread
+                        .insert(known.blob.memory.start, Rc::clone(known));
+                }
+                _ => match self.java.blob_at(*address, memory) {
+                    Ok(blob) => {
+                        found.other.insert(blob.memory.start, blob);
+                    }
+                    Err(error) => {
+                        found.unknown.insert(*address, error);
+                    }
+                },
             }
         }
         found
     }
 
-    fn read(
+    /// Reads blobs that were found between two times.
+    fn read_blobs(
         &mut self,
-        address: Address,
-        memory: &dyn Memory,
-    ) -> Result<Rc<KnownBlob>, MethodError> {
-        let blob = self.java.blob_at(address, memory)?;
-        let key = match blob.kind.has_method() {
-            true => Some(self.java.key_of(&blob, memory)?),
-            false => None,
-        };
-        let place = key.map_or(BlobKey::Other(blob.memory.start), BlobKey::Compiled);
-        if let Some(known) = self.blobs.get(&place) {
-            return Ok(Rc::clone(known));
+        blobs: Vec<CodeBlob>,
+        found: Range<MonotonicNs>,
+        gathered: &GatheredMemory<'_>,
+        memory: &dyn BatchMemory,
+    ) {
+        if blobs.is_empty() {
+            return;
         }
-        let code = OnceCell::new();
-        let known = Rc::new(KnownBlob { blob, key, code });
-        self.blobs.insert(place, Rc::clone(&known));
-        Ok(known)
+        self.quiet_turns = 0;
+        let keys = blobs.iter().filter_map(CodeBlob::key);
+        let keys: Vec<_> = keys.filter(|key| !self.java.has_compiled(key)).collect();
+        let (codes, compiled) = gathered.run(|memory| {
+            let codes = blobs.iter().map(|blob| read_code(blob, memory));
+            let codes: Vec<_> = codes.collect();
+            (codes, self.java.read(&keys, &[], memory))
+        });
+        let kept = self.java.keep(compiled, memory);
+        self.turn.methods.extend(kept.methods);
+        let failed = kept.compiled.into_iter();
+        let failed = failed.filter_map(|(key, code)| Some((key, code.err()?)));
+        self.turn.failed.extend(failed);
+        for (blob, code) in blobs.into_iter().zip(codes) {
+            self.insert(blob, code, &found);
+        }
+    }
+
+    fn insert(&mut self, blob: CodeBlob, code: Box<[u8]>, found: &Range<MonotonicNs>) {
+        let replaced = remove_overlapping(&mut self.blobs, &blob.memory);
+        let sizes = replaced.iter().map(|blob| blob.size());
+        self.size = self.size.saturating_sub(sizes.sum());
+        let start = blob.memory.start;
+        let known = Rc::new(KnownBlob::new(blob, code, found, !replaced.is_empty()));
+        self.size = self.size.saturating_add(known.size());
+        if self.size > MAX_BLOBS {
+            self.drop_unused();
+        }
+        self.blobs.insert(start, Rc::clone(&known));
+        self.turn.blobs.insert(start, known);
+    }
+
+    /// Drops the blobs that were not used since the last time, or all if there are few of them.
+    fn drop_unused(&mut self) {
+        self.blobs.retain(|_, blob| blob.is_used.take());
+        self.size = self.blobs.values().map(|blob| blob.size()).sum();
+        if self.size > MAX_BLOBS / 2 {
+            self.blobs.clear();
+            self.size = 0;
+        }
     }
 
     /// Returns the compiled method that a blob is.
     pub(super) fn compiled(
         &mut self,
         blob: &KnownBlob,
-        memory: &dyn Memory,
+        memory: &dyn BatchMemory,
     ) -> Result<Rc<CompiledCode>, MethodError> {
-        let key = blob.key.ok_or(MethodError::NoCode(blob.blob.code.start))?;
-        self.java.compiled(key, memory)
+        let key = blob.key();
+        let key = key.ok_or(MethodError::NoCode(blob.blob.code.start))?;
+        if let Some(error) = self.turn.failed.get(&key) {
+            return Err(error.clone());
+        }
+        let compiled = self.java.compiled(key, memory);
+        if let Err(error) = &compiled {
+            self.turn.failed.insert(key, error.clone());
+        }
+        compiled
     }
 
     /// Returns the method that a pointer leads to.
     pub(super) fn method(
         &mut self,
         pointer: MethodPointer,
-        memory: &dyn Memory,
+        memory: &dyn BatchMemory,
     ) -> Result<Rc<JavaMethod>, MethodError> {
-        if let Some(known) = self.current.methods.get(&pointer) {
-            return Ok(Rc::clone(known));
+        if let Some(known) = self.turn.methods.get(&pointer) {
+            return known.clone();
         }
-        let method = self.java.method(pointer, memory)?;
-        self.current.methods.insert(pointer, Rc::clone(&method));
-        Ok(method)
+        if !self.java.has_method(pointer) {
+            self.quiet_turns = 0;
+        }
+        let method = self.java.method(pointer, memory);
+        self.turn.methods.insert(pointer, method.clone());
+        method
     }
 
     /// Returns how a frame of a blob is left.
@@ -174,17 +303,16 @@ impl KnownCode {
         &mut self,
         blob: &'b KnownBlob,
         address: FrameAddress,
-        memory: &dyn Memory,
+        memory: &dyn BatchMemory,
     ) -> CodeFrames<'b> {
-        let of = &blob.blob;
-        match (of.kind, of.frame_words) {
+        match (blob.kind(), blob.blob.frame_words) {
             (BlobKind::Interpreter, _) => CodeFrames::Interpreter,
-            _ if of.name == FRAMELESS => CodeFrames::Fixed {
+            _ if blob.blob.name == FRAMELESS => CodeFrames::Fixed {
                 words: 1,
                 state: FrameState::Complete,
             },
-            (BlobKind::Runtime, _) if blob.code_at(memory).is_linked() => {
-                CodeFrames::Stub(blob.code_at(memory))
+            (BlobKind::Runtime, _) if blob.code_at().is_linked() => {
+                CodeFrames::Stub(blob.code_at())
             }
             (BlobKind::Compiled | BlobKind::NativeWrapper | BlobKind::Runtime, Some(words)) => {
                 let state = self.frame_state(blob, address, memory);
@@ -193,7 +321,7 @@ impl KnownCode {
             (BlobKind::Adapter | BlobKind::VtableStub | BlobKind::MethodHandle, _) => {
                 CodeFrames::Passed
             }
-            _ => CodeFrames::Routines(blob.code_at(memory)),
+            _ => CodeFrames::Routines(blob.code_at()),
         }
     }
 
@@ -202,20 +330,19 @@ impl KnownCode {
         &mut self,
         blob: &KnownBlob,
         address: FrameAddress,
-        memory: &dyn Memory,
+        memory: &dyn BatchMemory,
     ) -> FrameState {
-        let offset = |at: Address| usize::try_from(at.offset_from(blob.blob.code.start)?).ok();
         let interrupted = match address {
-            FrameAddress::Instruction(at) => offset(at),
+            FrameAddress::Instruction(at) => blob.offset(at),
             FrameAddress::Return(_) => None,
         };
         let Some(at) = interrupted else {
             return FrameState::Complete;
         };
         let compiled = self.compiled(blob, memory).ok();
-        let entered = compiled.and_then(|code| offset(code.compiled.frame.entered));
+        let entered = compiled.and_then(|code| blob.offset(code.compiled.frame.entered));
         let prologue = Prologue {
-            code: blob.code(memory),
+            code: blob.code(),
             entry: entered.unwrap_or(0),
             complete: usize::try_from(blob.blob.frame_complete).unwrap_or(0),
         };
@@ -227,9 +354,9 @@ impl KnownCode {
         &mut self,
         blob: &KnownBlob,
         returns: Address,
-        memory: &dyn Memory,
+        memory: &dyn BatchMemory,
     ) -> bool {
-        if blob.blob.kind == BlobKind::Interpreter {
+        if blob.kind() == BlobKind::Interpreter {
             return true;
         }
         let compiled = self.compiled(blob, memory);
@@ -238,50 +365,5 @@ impl KnownCode {
     }
 }
 
-impl KnownBlob {
-    /// What its code is for.
-    pub(super) fn kind(&self) -> BlobKind {
-        self.blob.kind
-    }
-
-    /// The name of its code at an address, for a profile.
-    pub(super) fn name(&self, address: Address, jvm: &Jvm) -> String {
-        self.blob.display_name(address, jvm)
-    }
-
-    /// Returns its instructions at their address.
-    pub(super) fn code_at(&self, memory: &dyn Memory) -> CodeAt<'_> {
-        CodeAt {
-            start: self.blob.code.start,
-            bytes: self.code(memory),
-        }
-    }
-
-    /// Returns the instructions in a part of it. Empty if they cannot be read.
-    pub(super) fn code_in(&self, part: &Range<Address>, memory: &dyn Memory) -> &[u8] {
-        let offset = |at: Address| at.offset_from(self.blob.code.start)?.try_into().ok();
-        let range = offset(part.start).zip(offset(part.end));
-        let code = range.and_then(|(start, end): (usize, usize)| self.code(memory).get(start..end));
-        code.unwrap_or_default()
-    }
-
-    /// Returns its instructions. Empty if they cannot be read.
-    fn code(&self, memory: &dyn Memory) -> &[u8] {
-        self.code.get_or_init(|| {
-            let code = &self.blob.code;
-            let size = code.end.offset_from(code.start).unwrap_or(0).min(MAX_CODE);
-            let mut bytes = vec![0; size as usize];
-            match memory.read(code.start.get(), &mut bytes) {
-                Ok(()) => bytes.into(),
-                Err(_) => Box::default(),
-            }
-        })
-    }
-}
-
-/// Returns the blob that has an address.
-fn blob_in(blobs: &Blobs, address: Address) -> Option<Rc<KnownBlob>> {
-    let (_, blob) = blobs.range(..=address).next_back()?;
-    let has_address = blob.blob.memory.contains(&address);
-    has_address.then(|| Rc::clone(blob))
-}
+#[cfg(test)]
+mod tests;

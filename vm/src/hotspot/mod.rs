@@ -18,7 +18,8 @@
 //! | how is it described in a line | `shown` |
 //! | what does attribution ask of it | `vm` |
 //! | which methods does its code execute | `methods`, and their pointers in a recording: `named_methods` |
-//! | which code was seen, and how is a frame of it left | `known_code`, `unwinding` |
+//! | which code was seen, and how is a frame of it left | `known_code`, `known_blob`, `unwinding` |
+//! | which methods does an address of compiled code execute | `known_scopes` |
 
 mod code_heaps;
 mod error;
@@ -26,7 +27,9 @@ mod fields;
 mod flags;
 mod interpreter;
 mod jvm;
+mod known_blob;
 mod known_code;
+mod known_scopes;
 mod layout;
 mod library;
 mod member;

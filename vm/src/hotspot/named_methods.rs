@@ -10,6 +10,9 @@ use varid_symbolizer::substitute::{MethodSource, SlotLine};
 /// The first pointer. No process has memory there.
 const FIRST: u64 = 1 << 60;
 
+/// The most methods whose pointers are found at once.
+const MAX_ASKED: usize = 1 << 14;
+
 /// The methods that were seen.
 #[derive(Debug, Default)]
 pub(super) struct NamedMethods {
@@ -27,6 +30,9 @@ impl NamedMethods {
             return *known;
         }
         let pointer = self.pointer(in_memory(method));
+        if self.asked.len() >= MAX_ASKED {
+            self.asked.clear();
+        }
         self.asked.insert(place, (Rc::clone(method), pointer));
         pointer
     }

@@ -4,10 +4,12 @@
 //! and which methods it executes.
 
 use super::jvm::Jvm;
-use super::known_code::{KnownBlob, KnownCode};
+use super::known_blob::KnownBlob;
+use super::known_code::KnownCode;
+use super::known_scopes::{ExecutedMethod, KnownScopes, Scopes};
 use super::methods::{
-    Bci, BlobKind, CompiledFrameLayout, JavaMethod, MethodError, MethodPointer,
-    Precision as CodePrecision,
+    Bci, BlobKind, CodeKey, CompiledCode, CompiledFrameLayout, JavaMethod, MethodError,
+    MethodPointer, Precision as CodePrecision,
 };
 use super::named_methods::NamedMethods;
 use super::unwinding::{self, Calls, CodeFrames, EntryState};
@@ -20,11 +22,11 @@ use crate::seam::{
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
-use varid_model::{Address, CodeUnits, FrameAddress, Precision, Reason};
-use varid_process::reader::ForeignMemory;
+use varid_model::{Address, CodeUnits, FrameAddress, MonotonicNs, Precision, Reason};
+use varid_process::reader::{BatchMemory, ForeignMemory};
 use varid_process::{AddressSpace, Process};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target};
-use varid_tunnel::{Memory, TunnelError};
+use varid_tunnel::TunnelError;
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
 
 /// What the descriptions of the interpreter's parts start with that enter methods.
@@ -39,6 +41,7 @@ const BCP_REGISTER: u16 = 13;
 pub(super) struct HotSpotVm {
     jvm: Rc<Jvm>,
     code: RefCell<KnownCode>,
+    scopes: RefCell<KnownScopes>,
     named: RefCell<NamedMethods>,
 }
 
@@ -47,17 +50,13 @@ impl HotSpotVm {
         Self {
             code: RefCell::new(KnownCode::new(Rc::clone(&jvm))),
             jvm,
+            scopes: RefCell::default(),
             named: RefCell::default(),
         }
     }
 
     /// Returns how far a frame of the interpreter is made whose method is being entered. None if the frame is complete.
-    fn entry_state(
-        &self,
-        blob: &KnownBlob,
-        frame: &NativeFrame,
-        memory: &dyn Memory,
-    ) -> Option<EntryState> {
+    fn entry_state(&self, blob: &KnownBlob, frame: &NativeFrame) -> Option<EntryState> {
         let FrameAddress::Instruction(at) = frame.address else {
             return None;
         };
@@ -66,7 +65,7 @@ impl HotSpotVm {
             return None;
         }
         let offset = usize::try_from(at.offset_from(codelet.code.start)?).ok()?;
-        let state = EntryState::at(blob.code_in(&codelet.code, memory), offset);
+        let state = EntryState::at(blob.code_in(&codelet.code), offset);
         let last = i64::from(self.jvm.unexported.frame_bcp);
         let is_complete = state == EntryState::Linked
             && frame
@@ -76,15 +75,16 @@ impl HotSpotVm {
         (!is_complete).then_some(state)
     }
 
-    /// Returns what is known of the code at an address. None if it is not HotSpot's.
+    /// Returns what is known of the code that was at an address at a time. None if it is not HotSpot's.
     fn generated_at(
         &self,
         address: Address,
+        time: MonotonicNs,
         process: &Process,
     ) -> Option<Result<Rc<KnownBlob>, Reason>> {
         self.jvm.code_heap_at(address)?;
         let memory = ForeignMemory::new(process.pid);
-        let found = self.code.borrow_mut().at(address, &memory);
+        let found = self.code.borrow_mut().at(address, time, &memory);
         Some(found.map_err(|_| unknown_method(process)))
     }
 
@@ -98,42 +98,76 @@ impl HotSpotVm {
     ) -> Result<FrameMethods, Reason> {
         let memory = ForeignMemory::new(process.pid);
         let mut precision = Precision::Exact;
-        let mut named = self.named.borrow_mut();
-        let mut managed = |method: &Rc<JavaMethod>, bci: Option<Bci>| {
-            let bci = bci.map_or(0, |bci| u32::from(bci.get()));
-            at_method(frame, named.java(method), bci)
-        };
         let frames = match blob.kind() {
             BlobKind::Compiled | BlobKind::NativeWrapper => {
-                let mut code = self.code.borrow_mut();
-                let compiled = code.compiled(blob, &memory);
-                let found = compiled.and_then(|compiled| {
-                    let layout = &compiled.compiled.frame;
-                    let address = original_address(layout, frame, stack_of(sample));
-                    compiled.frames_at(address)
-                });
-                let found = found.map_err(|_| unknown_method(process))?;
-                if frame.address.is_instruction() && found.precision != CodePrecision::Exact {
+                let scopes = self.compiled_scopes(blob, frame, sample, &memory);
+                let scopes = scopes.map_err(|_| unknown_method(process))?;
+                if frame.address.is_instruction() && scopes.precision != CodePrecision::Exact {
                     precision = Precision::Approximate;
                 }
-                let methods = found.frames.iter().map(|java| {
-                    let method = java.method.as_ref();
-                    let method = method.map_err(|_| unknown_method(process))?;
-                    Ok(managed(method, java.bci))
-                });
-                methods.collect::<Result<_, _>>()?
+                let methods = scopes.methods.iter();
+                methods.map(|method| at_method(frame, *method)).collect()
             }
             BlobKind::Interpreter => {
                 let (method, bci) = self.interpreted(blob, frame, sample, &memory)?;
-                vec![managed(&method, bci)]
+                vec![at_method(frame, self.executed(&method, bci))]
             }
             _ if frame.address.is_instruction() => {
                 let name = blob.name(frame.lookup(), &self.jvm);
-                vec![at_method(frame, named.code(name), 0)]
+                let method = self.named.borrow_mut().code(name);
+                vec![at_method(frame, ExecutedMethod { method, bci: 0 })]
             }
             _ => Vec::new(),
         };
         Ok(FrameMethods { frames, precision })
+    }
+
+    /// Returns the methods that a frame of compiled code executes.
+    fn compiled_scopes(
+        &self,
+        blob: &KnownBlob,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        memory: &dyn BatchMemory,
+    ) -> Result<Rc<Scopes>, MethodError> {
+        let compiled = self.code.borrow_mut().compiled(blob, memory)?;
+        let layout = &compiled.compiled.frame;
+        let address = original_address(layout, frame, stack_of(sample));
+        let key = CodeKey {
+            blob: compiled.compiled.blob,
+            compile_id: compiled.compiled.compile_id,
+        };
+        let known = self.scopes.borrow_mut().get(key, address);
+        match known {
+            Some(known) => Ok(known),
+            None => {
+                let scopes = self.decode_scopes(&compiled, address)?;
+                Ok(self.scopes.borrow_mut().insert(key, address, scopes))
+            }
+        }
+    }
+
+    fn decode_scopes(
+        &self,
+        compiled: &CompiledCode,
+        address: FrameAddress,
+    ) -> Result<Scopes, MethodError> {
+        let found = compiled.frames_at(address)?;
+        let methods = found.frames.into_iter().map(|frame| {
+            let method = frame.method?;
+            Ok(self.executed(&method, frame.bci))
+        });
+        Ok(Scopes {
+            precision: found.precision,
+            methods: methods.collect::<Result<_, MethodError>>()?,
+        })
+    }
+
+    fn executed(&self, method: &Rc<JavaMethod>, bci: Option<Bci>) -> ExecutedMethod {
+        ExecutedMethod {
+            method: self.named.borrow_mut().java(method),
+            bci: bci.map_or(0, |bci| u32::from(bci.get())),
+        }
     }
 
     /// Returns the method that a frame of the interpreter executes, and its instruction. None: it is being entered, or native.
@@ -142,7 +176,7 @@ impl HotSpotVm {
         blob: &KnownBlob,
         frame: &NativeFrame,
         sample: &CapturedSample,
-        memory: &dyn Memory,
+        memory: &dyn BatchMemory,
     ) -> Result<(Rc<JavaMethod>, Option<Bci>), Reason> {
         let method_at = |pointer: u64| {
             let pointer = MethodPointer(Address::new(pointer));
@@ -152,7 +186,7 @@ impl HotSpotVm {
                 _ => Reason::TornFrames,
             })
         };
-        if self.entry_state(blob, frame, memory).is_some() {
+        if self.entry_state(blob, frame).is_some() {
             let pointer = frame.regs.get(METHOD_REGISTER).ok_or(Reason::TornFrames)?;
             return Ok((method_at(pointer)?, None));
         }
@@ -184,23 +218,23 @@ impl HotSpotVm {
     }
 }
 
-/// The calls in a process's code.
+/// The calls in a process's code at the time of a sample.
 struct ProcessCalls<'p> {
     vm: &'p HotSpotVm,
     process: &'p Process,
+    time: MonotonicNs,
 }
 
 impl ProcessCalls<'_> {
     fn blob_before(&self, returns: Address) -> Option<Rc<KnownBlob>> {
         let call = FrameAddress::Return(returns).lookup();
-        self.vm.generated_at(call, self.process)?.ok()
+        self.vm.generated_at(call, self.time, self.process)?.ok()
     }
 }
 
 impl Calls for ProcessCalls<'_> {
     fn called(&mut self, returns: Address) -> Option<Address> {
-        let memory = ForeignMemory::new(self.process.pid);
-        self.blob_before(returns)?.code_at(&memory).called(returns)
+        self.blob_before(returns)?.code_at().called(returns)
     }
 
     fn returns_to_java(&mut self, address: Address) -> bool {
@@ -231,8 +265,9 @@ fn original_address(
 }
 
 /// The frame of a method, at an instruction of it.
-fn at_method(frame: &NativeFrame, method: Address, bci: u32) -> ManagedFrame {
-    let offset = CodeUnits::new(bci);
+fn at_method(frame: &NativeFrame, executed: ExecutedMethod) -> ManagedFrame {
+    let method = executed.method;
+    let offset = CodeUnits::new(executed.bci);
     ManagedFrame::new(frame.sp, FramePc::Relative { method, offset }, false)
 }
 
@@ -266,7 +301,7 @@ impl VmTarget for HotSpotVm {
 
 impl VmChanges for HotSpotVm {
     fn end_batch(&self, _process: &Process) -> Refreshed {
-        self.code.borrow_mut().end_batch();
+        self.code.borrow_mut().end_turn();
         Refreshed::Same
     }
 
@@ -330,12 +365,34 @@ impl VmCompiler for HotSpotVm {
         self.jvm.code_heap_at(address).is_some()
     }
 
+    /// Code is freed late after it was executed. But the process may end before new code is read.
     fn change(&self) -> CodeChange {
-        CodeChange::Replaced
+        match self.code.borrow().has_new_code() {
+            true => CodeChange::Replaced,
+            false => CodeChange::Added,
+        }
     }
 
     fn may_be_in(&self, _path: &Path) -> bool {
         false
+    }
+
+    /// Return addresses, and pointers to interpreted methods, are among the words of the stack.
+    fn expect(&self, sample: &CapturedSample) {
+        let mut code = self.code.borrow_mut();
+        if let Some(ip) = sample.regs.ip() {
+            code.expect(FrameAddress::Instruction(Address::new(ip)));
+        }
+        for stack in [
+            &sample.stack,
+            &sample.interrupted.bytes,
+            &sample.beyond.bytes,
+        ] {
+            let (words, _) = stack.as_chunks();
+            for word in words {
+                code.expect_word(u64::from_le_bytes(*word));
+            }
+        }
     }
 
     fn unwind_rule(
@@ -344,15 +401,20 @@ impl VmCompiler for HotSpotVm {
         sample: &CapturedSample,
         process: &Process,
     ) -> Option<CodeRule> {
-        let blob = self.generated_at(frame.lookup(), process)?.ok()?;
+        let blob = self.generated_at(frame.lookup(), sample.time, process)?;
+        let blob = blob.ok()?;
         let memory = ForeignMemory::new(process.pid);
         let is_entry = frame.address == FrameAddress::Return(self.jvm.call_stub_return);
-        let frames = match self.entry_state(&blob, frame, &memory) {
+        let frames = match self.entry_state(&blob, frame) {
             _ if is_entry => CodeFrames::Entry,
             Some(state) => CodeFrames::Entered(state),
             None => self.code.borrow_mut().frames(&blob, frame.address, &memory),
         };
-        let mut calls = ProcessCalls { vm: self, process };
+        let mut calls = ProcessCalls {
+            vm: self,
+            process,
+            time: sample.time,
+        };
         let rule = unwinding::rule(frames, frame, stack_of(sample), &mut calls);
         // No convention holds for this code.
         Some(rule.unwrap_or(CodeRule::NoCode))
@@ -365,7 +427,7 @@ impl VmCompiler for HotSpotVm {
         process: &mut dyn Methods,
     ) -> Option<Result<FrameMethods, Reason>> {
         let process = process.process();
-        let blob = self.generated_at(frame.lookup(), process)?;
+        let blob = self.generated_at(frame.lookup(), sample.time, process)?;
         Some(blob.and_then(|blob| self.methods(&blob, frame, sample, process)))
     }
 

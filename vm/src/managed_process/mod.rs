@@ -14,6 +14,7 @@ use varid_process::{
     AddressSpace, ElfImage, Images, KernelMapping, NewMapping, Process, ProcessImage,
     ProcessMapping,
 };
+use varid_shim::CapturedSample;
 use varid_tunnel::abi::{CODE_BOOT, Call};
 use varid_tunnel::{BytecodeKind, PublishedBytecode};
 
@@ -151,6 +152,13 @@ impl ManagedProcess {
     /// VM.
     pub fn is_marked(&self) -> bool {
         self.vm.is_none() && self.vm_problem.is_some() && self.marked
+    }
+
+    /// Tells the VM's compiler of a sample that is about to be attributed.
+    pub fn expect(&self, sample: &CapturedSample) {
+        if let Some(compiler) = self.vm().and_then(|vm| vm.compiler()) {
+            compiler.expect(sample);
+        }
     }
 
     /// Updates the VM if its description has changed: bytecode files come and go.

@@ -116,6 +116,9 @@ pub trait VmCompiler {
     /// Returns true if mapping `path` can add the first compiled code. The caller then updates the shim's target.
     fn may_be_in(&self, path: &Path) -> bool;
 
+    /// Called with each sample that is about to be attributed, so that what its frames need can be read at once.
+    fn expect(&self, _sample: &CapturedSample) {}
+
     /// Returns how to leave a native frame of compiled code. None if it is other code, or not known.
     fn unwind_rule(
         &self,

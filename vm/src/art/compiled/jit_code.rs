@@ -12,12 +12,11 @@ use super::method::CompiledMethod;
 use super::recent_code::RecentCode;
 use crate::art::code_format::CodeFormat;
 use crate::seam::CodeChange;
-use nix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use std::time::Duration;
 use varid_model::{Address, MonotonicNs};
+use varid_process::clock::now;
 use varid_process::reader::{BatchMemory, Piece};
 use varid_tunnel::TunnelError;
 use varid_tunnel::abi::Rule;
@@ -314,13 +313,6 @@ impl JitCode {
 fn gone(error: TunnelError) -> Gone {
     tracing::debug!(%error, "code of a JIT");
     Gone
-}
-
-/// The current time, by the clock of all samples.
-fn now() -> MonotonicNs {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
-    let now = now.unwrap_or_default().as_nanos();
-    MonotonicNs::new(u64::try_from(now).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -1,14 +1,18 @@
 //! Which code blob is at an address, and what is its code for?
 
+use super::compiled::header_members;
 use super::error::{MethodError, Result};
+use super::ids::{CodeKey, CompileId};
 use super::names::printable;
 use super::structure::{Part, Structure};
 use crate::hotspot::code_heaps::CodeHeap;
 use crate::hotspot::jvm::Jvm;
 use crate::hotspot::layout::BlobCode;
 use crate::hotspot::member::Member;
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
+use std::rc::Rc;
 use varid_model::Address;
 use varid_tunnel::Memory;
 
@@ -20,6 +24,10 @@ const MAX_WINDOWS: u32 = 1 << 10;
 const FREE: u8 = 0xff;
 /// The longest name of a blob in bytes. Names are read in pieces of this size.
 const MAX_NAME: usize = 128;
+/// The most bytes of a header.
+const MAX_HEADER: u64 = 1 << 12;
+/// The most names that are kept. The VM has two.
+const MAX_LITERALS: usize = 8;
 /// Memory is readable or not by pages.
 const PAGE: u64 = 1 << 12;
 /// Names of methods' blobs, `nmethod::nmethod`.
@@ -41,6 +49,10 @@ pub struct CodeBlob {
     pub frame_words: Option<u32>,
     /// Bytes of code until a frame is made.
     pub frame_complete: u32,
+    /// The number of the compilation, if the blob is an `nmethod`.
+    pub compile_id: Option<CompileId>,
+    /// Where its name is.
+    name_address: Address,
 }
 
 /// What the code of a blob is for.
@@ -79,7 +91,7 @@ impl BlobKind {
         }
     }
 
-    /// Returns true if the blob is an `nmethod`.
+    /// Returns true if the blob is an `nmethod`. Its name is a literal in the VM's library.
     pub const fn has_method(self) -> bool {
         matches!(self, Self::Compiled | Self::NativeWrapper)
     }
@@ -101,21 +113,12 @@ impl fmt::Display for BlobKind {
 }
 
 impl CodeBlob {
-    /// Finds the blob that has an address: through the segment map of its code heap, as the VM does (`CodeHeap::find_start`).
-    ///
-    /// # Errors
-    ///
-    /// No blob has the address, or the memory cannot be read or contradicts itself.
-    pub fn find(jvm: &Jvm, address: Address, memory: &dyn Memory) -> Result<Self, MethodError> {
-        let heap = jvm.code_heap_at(address);
-        let heap = heap.ok_or(MethodError::NoCode(address))?;
-        let block = block_at(heap, address, memory)?;
-        let blob = Self::in_block(jvm, block, memory)?;
-        let blob = blob.ok_or(MethodError::NoCode(address))?;
-        match blob.memory.contains(&address) {
-            true => Ok(blob),
-            false => Err(MethodError::NoCode(address)),
-        }
+    /// Returns the key of the compiled method that the blob is. None if it is other code.
+    pub fn key(&self) -> Option<CodeKey> {
+        Some(CodeKey {
+            blob: self.memory.start,
+            compile_id: self.compile_id?,
+        })
     }
 
     /// The name of its code for a profile. `address`: one in it.
@@ -129,23 +132,80 @@ impl CodeBlob {
             _ => self.name.clone(),
         }
     }
+}
 
-    /// Reads the blob in a block. None if the block is free.
-    fn in_block(jvm: &Jvm, block: Address, memory: &dyn Memory) -> Result<Option<Self>> {
-        const BLOCK: &str = "a code blob";
-        let (heap, layout) = (&jvm.layout.code_heap, &jvm.layout.code_blob);
+/// Reads blobs.
+#[derive(Debug)]
+pub(super) struct BlobReader {
+    jvm: Rc<Jvm>,
+    /// The most bytes of a block's and a blob's header.
+    header: u64,
+    /// The least.
+    least_header: u64,
+    names: LiteralNames,
+}
+
+impl BlobReader {
+    pub(super) fn new(jvm: Rc<Jvm>) -> Self {
+        let layout = &jvm.layout.code_blob;
         let (begin, end) = match layout.code {
             BlobCode::Pointers { begin, end } | BlobCode::Offsets { begin, end } => (begin, end),
         };
         let frame = [layout.frame_size, layout.frame_complete];
         let members = [&[layout.name, layout.size, begin, end], &frame[..]].concat();
-        let blob_size = members.iter().copied().map(end_of).max().unwrap_or(0);
-        let header = u64::from(heap.block_header);
-        let size = header.saturating_add(blob_size);
-        let copy = Structure::read(BLOCK, block, size, 1 << 12, memory)?;
+        let end = |members: &[Member]| {
+            let ends = members.iter().copied().map(end_of);
+            let block = u64::from(jvm.layout.code_heap.block_header);
+            block.saturating_add(ends.max().unwrap_or(0))
+        };
+        let (header, least_header) = (end(&header_members(&jvm)), end(&members));
+        Self {
+            header,
+            least_header,
+            jvm,
+            names: LiteralNames::default(),
+        }
+    }
+
+    /// Finds the blob that has an address: through the segment map of its code heap, as the VM does (`CodeHeap::find_start`).
+    pub(super) fn find(&self, address: Address, memory: &dyn Memory) -> Result<CodeBlob> {
+        let heap = self.jvm.code_heap_at(address);
+        let heap = heap.ok_or(MethodError::NoCode(address))?;
+        let block = block_at(heap, address, memory)?;
+        let header = self.header(block, memory)?;
+        let header = header.ok_or(MethodError::NoCode(address))?;
+        if !header.memory.contains(&address) {
+            return Err(MethodError::NoCode(address));
+        }
+        let name = self.names.at(header.name, memory)?;
+        header.blob(name)
+    }
+
+    /// Returns true if a blob is still where it was found, and the same one.
+    pub(super) fn is_current(&self, blob: &CodeBlob, memory: &dyn Memory) -> Result<bool> {
+        let start = blob.memory.start;
+        let Some(heap) = self.jvm.code_heap_at(start) else {
+            return Ok(false);
+        };
+        let block_header = u64::from(self.jvm.layout.code_heap.block_header);
+        let block = Address::new(start.get().wrapping_sub(block_header));
+        // Both are attempted before an error ends it.
+        let header = self.header(block, memory);
+        let is_start = is_start_of_block(heap, block, memory)?;
+        Ok(is_start && header?.is_some_and(|header| header.is_of(blob)))
+    }
+
+    /// Reads the header of the blob in a block. None if the block is free.
+    fn header(&self, block: Address, memory: &dyn Memory) -> Result<Option<BlobHeader>> {
+        const BLOCK: &str = "a code blob";
+        let (heap, layout) = (&self.jvm.layout.code_heap, &self.jvm.layout.code_blob);
+        let read = |size| Structure::read(BLOCK, block, size, MAX_HEADER, memory);
+        // Most blobs are compiled methods. The memory may end behind a smaller one.
+        let copy = read(self.header).or_else(|_| read(self.least_header))?;
         if copy.number(heap.block_used)? == 0 {
             return Ok(None);
         }
+        let header = u64::from(heap.block_header);
         let address = block.wrapping_add(header);
         let bytes = copy.bytes.get(header as usize..).unwrap_or_default();
         let blob = copy.part(bytes);
@@ -157,17 +217,74 @@ impl CodeBlob {
             let why = "its code is outside of it";
             return Err(MethodError::implausible(BLOCK, code.start.get(), why));
         }
-        let name = name_at(Address::new(blob.number(layout.name)?), memory)?;
         let frame_words = u32::try_from(blob.signed(layout.frame_size)?).ok();
         let frame_complete = u32::try_from(blob.signed(layout.frame_complete)?).ok();
-        Ok(Some(Self {
-            frame_words: frame_words.filter(|words| *words > 0),
-            frame_complete: frame_complete.unwrap_or(0),
+        let compile_id = blob.number(self.jvm.layout.nmethod.compile_id);
+        Ok(Some(BlobHeader {
             memory: extent,
             code,
-            kind: BlobKind::of(&name),
-            name,
+            name: Address::new(blob.number(layout.name)?),
+            frame_words: frame_words.filter(|words| *words > 0),
+            frame_complete: frame_complete.unwrap_or(0),
+            compile_id: compile_id.map(|id| CompileId(id as u32)),
         }))
+    }
+}
+
+/// The header of a blob.
+struct BlobHeader {
+    memory: Range<Address>,
+    code: Range<Address>,
+    /// Where its name is.
+    name: Address,
+    frame_words: Option<u32>,
+    frame_complete: u32,
+    /// What is its compilation if it is an `nmethod`.
+    compile_id: Result<CompileId>,
+}
+
+impl BlobHeader {
+    /// Returns true if it is the header of a blob that was read before.
+    fn is_of(&self, blob: &CodeBlob) -> bool {
+        let is_compilation = |id: CompileId| self.compile_id.as_ref() == Ok(&id);
+        self.memory == blob.memory
+            && self.code == blob.code
+            && self.name == blob.name_address
+            && blob.compile_id.is_none_or(is_compilation)
+    }
+
+    fn blob(self, name: String) -> Result<CodeBlob> {
+        let kind = BlobKind::of(&name);
+        let compile_id = kind.has_method().then_some(self.compile_id);
+        Ok(CodeBlob {
+            memory: self.memory,
+            code: self.code,
+            kind,
+            frame_words: self.frame_words,
+            frame_complete: self.frame_complete,
+            compile_id: compile_id.transpose()?,
+            name_address: self.name,
+            name,
+        })
+    }
+}
+
+/// The names of blobs of compiled methods. They are literals of the VM's library, so other names never have their addresses.
+#[derive(Debug, Default)]
+struct LiteralNames(RefCell<Vec<(Address, String)>>);
+
+impl LiteralNames {
+    /// Returns the name at an address.
+    fn at(&self, address: Address, memory: &dyn Memory) -> Result<String> {
+        let mut known = self.0.borrow_mut();
+        if let Some((_, name)) = known.iter().find(|(at, _)| *at == address) {
+            return Ok(name.clone());
+        }
+        let name = name_at(address, memory)?;
+        if BlobKind::of(&name).has_method() && known.len() < MAX_LITERALS {
+            known.push((address, name.clone()));
+        }
+        Ok(name)
     }
 }
 
@@ -186,9 +303,20 @@ fn end_of(member: Member) -> u64 {
     u64::from(member.offset.bytes()).saturating_add(member.width.bytes().into())
 }
 
+const MAP: &str = "CodeHeap::_segmap";
+
+/// Returns true if a block starts at an address.
+fn is_start_of_block(heap: &CodeHeap, address: Address, memory: &dyn Memory) -> Result<bool> {
+    let log2 = u32::from(heap.log2_segment_size);
+    let offset = address.offset_from(heap.reserved.start);
+    let segment = offset.and_then(|offset| offset.checked_shr(log2));
+    let place = heap.segment_map.wrapping_add(segment.unwrap_or(0));
+    let hop = Structure::read(MAP, place, 1, 1, memory)?;
+    Ok(hop.bytes == [0])
+}
+
 /// Returns the start of the block that has an address.
 fn block_at(heap: &CodeHeap, address: Address, memory: &dyn Memory) -> Result<Address> {
-    const MAP: &str = "CodeHeap::_segmap";
     let none = MethodError::NoCode(address);
     let log2 = u32::from(heap.log2_segment_size);
     let offset = address.offset_from(heap.reserved.start).unwrap_or(0);

@@ -7,7 +7,7 @@ use std::hash::Hash;
 ///
 /// It has two generations. A value that is used is in the newer one. When that has half of the bytes, the older one is dropped.
 #[derive(Debug)]
-pub(super) struct BoundedMap<K, V> {
+pub(in crate::hotspot) struct BoundedMap<K, V> {
     newer: HashMap<K, Entry<V>>,
     older: HashMap<K, Entry<V>>,
     /// Bytes of the newer generation.
@@ -27,7 +27,7 @@ const OVERHEAD: usize = 64;
 
 impl<K: Eq + Hash + Clone, V: Clone> BoundedMap<K, V> {
     /// An empty map of values of at most `most` bytes in total.
-    pub(super) fn new(most: usize) -> Self {
+    pub(in crate::hotspot) fn new(most: usize) -> Self {
         Self {
             newer: HashMap::new(),
             older: HashMap::new(),
@@ -37,7 +37,7 @@ impl<K: Eq + Hash + Clone, V: Clone> BoundedMap<K, V> {
     }
 
     /// Returns a value.
-    pub(super) fn get(&mut self, key: &K) -> Option<V> {
+    pub(in crate::hotspot) fn get(&mut self, key: &K) -> Option<V> {
         if let Some(found) = self.newer.get(key) {
             return Some(found.value.clone());
         }
@@ -47,8 +47,19 @@ impl<K: Eq + Hash + Clone, V: Clone> BoundedMap<K, V> {
         Some(value)
     }
 
+    /// Returns a value without counting that as a use.
+    pub(in crate::hotspot) fn peek(&self, key: &K) -> Option<&V> {
+        let found = self.newer.get(key).or_else(|| self.older.get(key));
+        found.map(|entry| &entry.value)
+    }
+
+    /// Returns true if it has a value.
+    pub(in crate::hotspot) fn contains(&self, key: &K) -> bool {
+        self.peek(key).is_some()
+    }
+
     /// Adds a value of so many bytes. A value that is larger than a generation is not kept.
-    pub(super) fn insert(&mut self, key: K, value: V, bytes: usize) {
+    pub(in crate::hotspot) fn insert(&mut self, key: K, value: V, bytes: usize) {
         let bytes = bytes.saturating_add(OVERHEAD);
         self.remove(&key);
         if bytes <= self.most {
@@ -67,7 +78,7 @@ impl<K: Eq + Hash + Clone, V: Clone> BoundedMap<K, V> {
     }
 
     /// Removes a value.
-    pub(super) fn remove(&mut self, key: &K) {
+    pub(in crate::hotspot) fn remove(&mut self, key: &K) {
         if let Some(removed) = self.newer.remove(key) {
             self.bytes = self.bytes.saturating_sub(removed.bytes);
         }

@@ -3,7 +3,7 @@
 use super::debug_info::DebugInfo;
 use super::error::{MethodError, Result};
 use super::frames::{CompiledScope, CompiledScopes, Precision};
-use super::ids::{Bci, CompileId, MethodPointer};
+use super::ids::{Bci, CodeKey, CompileId, MethodPointer};
 use super::structure::Structure;
 use crate::hotspot::jvm::Jvm;
 use crate::hotspot::layout::{BlobCode, DeoptHandlers, EntryPoints, NmethodData};
@@ -17,15 +17,6 @@ use varid_tunnel::Memory;
 const MAX_DATA: u64 = 1 << 23;
 /// The most bytes of a code blob.
 const MAX_BLOB: u64 = 1 << 27;
-
-impl CompileId {
-    /// Reads the number of the compiled method that a blob has now.
-    pub(super) fn read(jvm: &Jvm, blob: Address, memory: &dyn Memory) -> Result<Self> {
-        let member = jvm.layout.nmethod.compile_id;
-        let copy = Structure::with_members(NMETHOD, blob, &[member], memory)?;
-        Ok(Self(copy.number(member)? as u32))
-    }
-}
 
 /// A compiled method, `nmethod`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,28 +73,18 @@ impl CompiledFrameLayout {
 }
 
 impl CompiledMethod {
-    /// Reads the compiled method of a code blob in two or three reads, and checks afterwards that it has not been replaced meanwhile.
-    /// `expected`: the compilation that was sampled. None: whatever is there.
-    ///
-    /// # Errors
-    ///
-    /// Its memory cannot be read, has another compilation, or contradicts itself.
-    pub fn read(
-        jvm: &Jvm,
-        blob: Address,
-        expected: Option<CompileId>,
-        memory: &dyn Memory,
-    ) -> Result<Self, MethodError> {
+    /// Reads a compiled method in two or three reads. Only if [`Self::check_current`] says so afterwards, it has not been replaced meanwhile.
+    pub(super) fn read(jvm: &Jvm, key: CodeKey, memory: &dyn Memory) -> Result<Self> {
+        let CodeKey { blob, compile_id } = key;
         let header = Header::read(jvm, blob, memory)?;
-        let compile_id = header.compile_id()?;
-        let is_other = expected.is_some_and(|expected| expected != compile_id);
-        if is_other || !header.is_installed()? {
-            let expected = expected.unwrap_or(compile_id);
+        if header.compile_id()? != compile_id {
+            let expected = compile_id;
             return Err(MethodError::Replaced { blob, expected });
         }
-        let compiled = header.compiled(memory)?;
-        compiled.check_current(jvm, memory)?;
-        Ok(compiled)
+        match header.is_installed()? {
+            true => header.compiled(memory),
+            false => Err(MethodError::NotInstalled(key)),
+        }
     }
 
     /// Checks that its blob still has it. The VM frees the code, and writes that of another method there.
@@ -176,39 +157,42 @@ struct DataRanges {
 
 const NMETHOD: &str = "an nmethod";
 
+/// Returns the members of a compiled method's header that are read.
+pub(super) fn header_members(jvm: &Jvm) -> Vec<Member> {
+    let (base, layout) = (&jvm.layout.code_blob, &jvm.layout.nmethod);
+    let (begin, end) = match base.code {
+        BlobCode::Pointers { begin, end } | BlobCode::Offsets { begin, end } => (begin, end),
+    };
+    let (call, method_handle) = match layout.deopt_handlers {
+        DeoptHandlers::Pointers {
+            call,
+            method_handle,
+        }
+        | DeoptHandlers::Offsets {
+            call,
+            method_handle,
+        } => (call, method_handle),
+    };
+    let verified = match layout.entries {
+        EntryPoints::Pointers { verified, .. } | EntryPoints::Offsets { verified, .. } => verified,
+    };
+    let mut members = vec![base.name, base.size, base.frame_size, base.frame_complete];
+    members.extend([begin, end, call, method_handle, verified]);
+    members.extend([
+        layout.method,
+        layout.entry_bci,
+        layout.state,
+        layout.compile_id,
+        layout.comp_level,
+        layout.orig_pc_offset,
+    ]);
+    members.extend(data_members(&layout.data));
+    members
+}
+
 impl<'j> Header<'j> {
     fn read(jvm: &'j Jvm, blob: Address, memory: &dyn Memory) -> Result<Self> {
-        let (base, layout) = (&jvm.layout.code_blob, &jvm.layout.nmethod);
-        let (begin, end) = match base.code {
-            BlobCode::Pointers { begin, end } | BlobCode::Offsets { begin, end } => (begin, end),
-        };
-        let (call, method_handle) = match layout.deopt_handlers {
-            DeoptHandlers::Pointers {
-                call,
-                method_handle,
-            }
-            | DeoptHandlers::Offsets {
-                call,
-                method_handle,
-            } => (call, method_handle),
-        };
-        let mut members = vec![base.size, base.frame_size, base.frame_complete];
-        let verified = match layout.entries {
-            EntryPoints::Pointers { verified, .. } | EntryPoints::Offsets { verified, .. } => {
-                verified
-            }
-        };
-        members.extend([begin, end, call, method_handle, verified]);
-        members.extend([
-            layout.method,
-            layout.entry_bci,
-            layout.state,
-            layout.compile_id,
-            layout.comp_level,
-            layout.orig_pc_offset,
-        ]);
-        members.extend(data_members(&layout.data));
-        let copy = Structure::with_members(NMETHOD, blob, &members, memory)?;
+        let copy = Structure::with_members(NMETHOD, blob, &header_members(jvm), memory)?;
         Ok(Self { jvm, copy })
     }
 
@@ -328,13 +312,11 @@ impl<'j> Header<'j> {
                 )
             }
             false => {
+                // Both are attempted before an error ends it.
+                let metadata = read(&ranges.metadata);
                 let all = read(&(ranges.pc_descs.start..ranges.scopes.end))?;
                 let part = |range: &Range<Address>| all.range(range);
-                (
-                    read(&ranges.metadata)?,
-                    part(&ranges.scopes)?,
-                    part(&ranges.pc_descs)?,
-                )
+                (metadata?, part(&ranges.scopes)?, part(&ranges.pc_descs)?)
             }
         };
         Ok(DebugInfo {

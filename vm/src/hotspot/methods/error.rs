@@ -1,6 +1,6 @@
 //! Why is it not known which methods code executes?
 
-use super::ids::CompileId;
+use super::ids::{CodeKey, CompileId};
 use varid_model::Address;
 use varid_tunnel::TunnelError;
 
@@ -43,6 +43,9 @@ pub enum MethodError {
         /// What was sampled.
         expected: CompileId,
     },
+    /// The VM has not finished to write the code, which nobody executes yet.
+    #[error("the code of compilation {} at {} is not installed yet", .0.compile_id, .0.blob)]
+    NotInstalled(CodeKey),
     /// The address is in no code heap, or in a part of one that is free.
     #[error("there is no code at {0}")]
     NoCode(Address),

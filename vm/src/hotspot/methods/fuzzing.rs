@@ -60,8 +60,8 @@ impl HotSpotCode {
                 continue;
             };
             assert!(blob.memory.contains(&address), "another blob");
-            let key = code.key_of(&blob, &memory);
-            let Ok(compiled) = key.and_then(|key| code.compiled(key, &memory)) else {
+            let compiled = blob.key().map(|key| code.compiled(key, &memory));
+            let Some(Ok(compiled)) = compiled else {
                 continue;
             };
             let described = compiled.compiled.described_addresses();

@@ -1,17 +1,19 @@
 //! What does the code of a process's HotSpot execute? Reads it once, while it exists, and keeps it.
 
-use super::blob::CodeBlob;
+use super::blob::{BlobReader, CodeBlob};
 use super::bounded::BoundedMap;
 use super::compiled::CompiledMethod;
 use super::error::{MethodError, Result};
 use super::frames::{JavaFrame, JavaFrames};
-use super::ids::{CodeKey, CompileId, MethodPointer};
+use super::gathered::GatheredMemory;
+use super::ids::{CodeKey, MethodPointer};
 use super::java_method::{JavaMethod, MethodIdentity, MethodReader};
-use super::pages::ReadPages;
 use crate::hotspot::jvm::Jvm;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use varid_model::{Address, FrameAddress};
+use varid_process::reader::BatchMemory;
 use varid_tunnel::Memory;
 
 /// Bytes of compiled methods that are kept.
@@ -28,8 +30,24 @@ const ERROR: usize = 128;
 #[derive(Debug)]
 pub struct JavaCode {
     jvm: Rc<Jvm>,
+    blobs: BlobReader,
     compiled: BoundedMap<CodeKey, Result<Rc<CompiledCode>>>,
-    methods: BoundedMap<MethodPointer, (MethodIdentity, Rc<JavaMethod>)>,
+    methods: BoundedMap<MethodPointer, KnownMethod>,
+    /// The first and the last pointer of all methods that were read.
+    pointers: RangeInclusive<MethodPointer>,
+}
+
+/// A method, with what says whether a pointer still leads to it.
+#[derive(Debug, Clone)]
+struct KnownMethod {
+    identity: MethodIdentity,
+    method: Rc<JavaMethod>,
+}
+
+/// What was read of code and methods.
+pub(in crate::hotspot) struct ReadCode {
+    compiled: Vec<(CodeKey, Result<CompiledCode>)>,
+    methods: BTreeMap<MethodPointer, Result<KnownMethod>>,
 }
 
 /// A compiled method with the methods that are inlined into it.
@@ -79,10 +97,13 @@ impl CompiledCode {
 impl JavaCode {
     /// The code of a VM, of which nothing has been read yet.
     pub fn new(jvm: Rc<Jvm>) -> Self {
+        let nowhere = |address| MethodPointer(Address::new(address));
         Self {
+            blobs: BlobReader::new(Rc::clone(&jvm)),
             jvm,
             compiled: BoundedMap::new(MAX_COMPILED),
             methods: BoundedMap::new(MAX_METHODS),
+            pointers: nowhere(u64::MAX)..=nowhere(0),
         }
     }
 
@@ -97,18 +118,16 @@ impl JavaCode {
     ///
     /// No blob has it, or the memory cannot be read or contradicts itself.
     pub fn blob_at(&self, address: Address, memory: &dyn Memory) -> Result<CodeBlob, MethodError> {
-        CodeBlob::find(&self.jvm, address, memory)
+        self.blobs.find(address, memory)
     }
 
-    /// Returns the key of the compiled method that a blob has now.
-    ///
-    /// # Errors
-    ///
-    /// The memory cannot be read.
-    pub fn key_of(&self, blob: &CodeBlob, memory: &dyn Memory) -> Result<CodeKey, MethodError> {
-        let blob = blob.memory.start;
-        let compile_id = CompileId::read(&self.jvm, blob, memory)?;
-        Ok(CodeKey { blob, compile_id })
+    /// Returns true if a blob is still where it was found, and the same one.
+    pub(in crate::hotspot) fn has_blob(
+        &self,
+        blob: &CodeBlob,
+        memory: &dyn Memory,
+    ) -> Result<bool> {
+        self.blobs.is_current(blob, memory)
     }
 
     /// Returns a compiled method with all methods that are inlined into it. The first call reads it from the process; later ones return
@@ -120,27 +139,19 @@ impl JavaCode {
     pub fn compiled(
         &mut self,
         key: CodeKey,
-        memory: &dyn Memory,
+        memory: &dyn BatchMemory,
     ) -> Result<Rc<CompiledCode>, MethodError> {
         if let Some(known) = self.compiled.get(&key) {
             return known;
         }
-        let read = self.read_compiled(key, memory).map(Rc::new);
-        let size = read.as_ref().map_or(ERROR, |code| code.size());
-        self.compiled.insert(key, read.clone(), size);
-        read
+        let read = GatheredMemory::of(memory).run(|memory| self.read(&[key], &[], memory));
+        let found = self.keep(read, memory).compiled.pop();
+        found.map_or(Err(MethodError::NoCode(key.blob)), |(_, found)| found)
     }
 
-    fn read_compiled(&mut self, key: CodeKey, memory: &dyn Memory) -> Result<CompiledCode> {
-        let expected = Some(key.compile_id);
-        let compiled = CompiledMethod::read(&self.jvm, key.blob, expected, memory)?;
-        let pages = ReadPages::of(memory);
-        let pointers = compiled.methods().into_iter();
-        let methods = pointers.map(|pointer| (pointer, self.method(pointer, &pages)));
-        let methods = methods.collect();
-        // The classes of code that is in use are loaded: the methods were still those that it refers to.
-        compiled.check_current(&self.jvm, memory)?;
-        Ok(CompiledCode { compiled, methods })
+    /// Returns true if a compiled method was read, whether there was one or not.
+    pub(in crate::hotspot) fn has_compiled(&self, key: &CodeKey) -> bool {
+        self.compiled.contains(key)
     }
 
     /// Returns the method that a pointer leads to now.
@@ -151,28 +162,127 @@ impl JavaCode {
     pub fn method(
         &mut self,
         pointer: MethodPointer,
-        memory: &dyn Memory,
+        memory: &dyn BatchMemory,
     ) -> Result<Rc<JavaMethod>, MethodError> {
+        let read = GatheredMemory::of(memory).run(|memory| self.read(&[], &[pointer], memory));
+        let found = self.keep(read, memory).methods.remove(&pointer);
+        found.unwrap_or(Err(MethodError::NoCode(pointer.0)))
+    }
+
+    /// Returns true if a method was read that this pointer led to.
+    pub(in crate::hotspot) fn has_method(&self, pointer: MethodPointer) -> bool {
+        self.pointers.contains(&pointer) && self.methods.contains(&pointer)
+    }
+
+    /// Reads compiled methods, with those that are inlined into them, and methods. It goes on after an error, so that what is lacking can be read at
+    /// once.
+    pub(in crate::hotspot) fn read(
+        &self,
+        keys: &[CodeKey],
+        pointers: &[MethodPointer],
+        memory: &dyn Memory,
+    ) -> ReadCode {
+        let mut methods = BTreeMap::new();
+        let mut method = |pointer: MethodPointer| {
+            let found = methods.entry(pointer);
+            let found = found.or_insert_with(|| self.read_method(pointer, memory));
+            found.clone().map(|known: KnownMethod| known.method)
+        };
+        let compiled = keys.iter().map(|key| {
+            let compiled = CompiledMethod::read(&self.jvm, *key, memory);
+            let code = compiled.map(|compiled| {
+                let pointers = compiled.methods().into_iter();
+                let methods = pointers.map(|pointer| (pointer, method(pointer)));
+                let methods = methods.collect();
+                CompiledCode { compiled, methods }
+            });
+            (*key, code)
+        });
+        let compiled = compiled.collect();
+        for pointer in pointers {
+            let _ = method(*pointer);
+        }
+        ReadCode { compiled, methods }
+    }
+
+    /// Reads the method that a pointer leads to, unless it is known.
+    fn read_method(&self, pointer: MethodPointer, memory: &dyn Memory) -> Result<KnownMethod> {
         let reader = MethodReader {
             jvm: &self.jvm,
             memory,
         };
-        let known = self.methods.get(&pointer);
-        let identity = match (reader.identity(pointer), known) {
+        let known = self.methods.peek(&pointer);
+        let identity = reader.identity(pointer, known.map(|known| &known.identity));
+        let identity = match (identity, known) {
             // The process has ended: it is the method that it was.
-            (Err(MethodError::Memory { .. }), Some((_, method))) => return Ok(method),
-            (identity, known) => {
-                let identity = identity?;
-                if let Some((_, method)) = known.filter(|(known, _)| *known == identity) {
-                    return Ok(method);
-                }
-                identity
-            }
+            (Err(MethodError::Memory { .. }), Some(known)) => return Ok(known.clone()),
+            (identity, _) => identity?,
         };
+        if let Some(known) = known.filter(|known| known.identity == identity) {
+            return Ok(known.clone());
+        }
         let method = Rc::new(reader.method(&identity)?);
-        let size = method.size().saturating_add(size_of::<MethodIdentity>());
-        let entry = (identity, method.clone());
-        self.methods.insert(pointer, entry, size);
-        Ok(method)
+        Ok(KnownMethod { identity, method })
     }
+
+    /// Keeps what was read, after a check that the code has not been replaced meanwhile.
+    pub(in crate::hotspot) fn keep(
+        &mut self,
+        read: ReadCode,
+        memory: &dyn BatchMemory,
+    ) -> KeptCode {
+        let ReadCode { compiled, methods } = read;
+        // The classes of code that is in use are loaded: the methods were still those that it refers to.
+        let checks = GatheredMemory::of(memory).run(|memory| {
+            let checks = compiled.iter().map(|(_, code)| match code {
+                Ok(code) => code.compiled.check_current(&self.jvm, memory),
+                Err(error) => Err(error.clone()),
+            });
+            checks.collect::<Vec<_>>()
+        });
+        let mut kept = KeptCode::default();
+        for ((key, code), check) in compiled.into_iter().zip(checks) {
+            let code = check.and(code).map(Rc::new);
+            let size = code.as_ref().map_or(ERROR, |code| code.size());
+            // Code that cannot be read now may be readable later.
+            let lasts = !matches!(
+                code,
+                Err(MethodError::Memory { .. } | MethodError::NotInstalled(_))
+            );
+            if lasts {
+                self.compiled.insert(key, code.clone(), size);
+            }
+            kept.compiled.push((key, code));
+        }
+        for (pointer, method) in methods {
+            let found = method.map(|known| {
+                let method = Rc::clone(&known.method);
+                self.keep_method(pointer, known);
+                method
+            });
+            kept.methods.insert(pointer, found);
+        }
+        kept
+    }
+
+    fn keep_method(&mut self, pointer: MethodPointer, known: KnownMethod) {
+        let before = self.methods.get(&pointer);
+        if before.is_some_and(|before| Rc::ptr_eq(&before.method, &known.method)) {
+            return;
+        }
+        let (first, last) = (*self.pointers.start(), *self.pointers.end());
+        self.pointers = first.min(pointer)..=last.max(pointer);
+        let size = known.method.size();
+        let size = size.saturating_add(size_of::<MethodIdentity>());
+        self.methods.insert(pointer, known, size);
+    }
+}
+
+/// What is kept of what was read.
+#[derive(Debug, Default)]
+pub(in crate::hotspot) struct KeptCode {
+    /// In the order in which it was read.
+    pub(in crate::hotspot) compiled: Vec<(CodeKey, Result<Rc<CompiledCode>>)>,
+    /// Methods, those that are inlined included.
+    pub(in crate::hotspot) methods: BTreeMap<MethodPointer, Result<Rc<JavaMethod>>>,
 }

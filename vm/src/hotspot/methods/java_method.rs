@@ -141,26 +141,26 @@ pub(super) struct MethodIdentity {
 }
 
 impl MethodReader<'_> {
-    /// Reads what identifies a method, in two reads.
-    pub(super) fn identity(&self, method: MethodPointer) -> Result<MethodIdentity> {
+    /// Reads what identifies a method, in two reads. `known`: what the pointer led to before, of which both are attempted at once.
+    pub(super) fn identity(
+        &self,
+        method: MethodPointer,
+        known: Option<&MethodIdentity>,
+    ) -> Result<MethodIdentity> {
         let layout = &self.jvm.layout.metadata;
         let access = Member {
             offset: layout.access_flags,
             width: Width::Two,
         };
         let members = [layout.const_method, access];
+        let known = known.map(|known| (known.const_method, self.constant_part(known.const_method)));
         let header = Structure::with_members("a Method", method.0, &members, self.memory)?;
         let const_method = header.pointer(layout.const_method)?;
+        let found = match known {
+            Some((address, found)) if address == const_method => found?,
+            _ => self.constant_part(const_method)?,
+        };
         let constant = &layout.constant;
-        let members = [
-            constant.words,
-            constant.pool,
-            constant.name,
-            constant.signature,
-            constant.code_size,
-            constant.flags,
-        ];
-        let found = Structure::with_members("a ConstMethod", const_method, &members, self.memory)?;
         let flags = found.number(constant.flags)?;
         Ok(MethodIdentity {
             access: AccessFlags(header.number(access)? as u16),
@@ -174,31 +174,41 @@ impl MethodReader<'_> {
         })
     }
 
-    /// Reads a method.
+    /// Reads the header of a method's constant part.
+    fn constant_part(&self, address: Address) -> Result<Structure> {
+        let constant = &self.jvm.layout.metadata.constant;
+        let members = [
+            constant.words,
+            constant.pool,
+            constant.name,
+            constant.signature,
+            constant.code_size,
+            constant.flags,
+        ];
+        Structure::with_members("a ConstMethod", address, &members, self.memory)
+    }
+
+    /// Reads a method. All that is known to be needed is attempted before an error ends it.
     pub(super) fn method(&self, method: &MethodIdentity) -> Result<JavaMethod> {
-        let layout = &self.jvm.layout.metadata;
-        let pool = self.pool(method.pool)?;
-        let class = self.class(pool.holder)?;
-        let text = |index| self.constant(&pool, index);
-        let name = text(method.name)?;
-        let signature = text(method.signature)?;
-        // A method that the VM makes for method handles has a small pool, which has copied its holder's index.
-        let has_source_file = (1..pool.length).contains(&pool.source_file);
-        let source_file = match has_source_file {
-            true => Some(text(pool.source_file)?),
-            false => None,
-        };
-        let header = layout.constant.size.into();
+        let header = self.jvm.layout.metadata.constant.size.into();
         let start = method.const_method.wrapping_add(header);
         let code = start..start.wrapping_add(method.code_size);
+        let lines = self.lines(method, &code);
+        let pool = self.pool(method.pool)?;
+        let class = self.class(pool.holder);
+        let text = |index| self.constant(&pool, index);
+        let (name, signature) = (text(method.name), text(method.signature));
+        // A method that the VM makes for method handles has a small pool, which has copied its holder's index.
+        let has_source_file = (1..pool.length).contains(&pool.source_file);
+        let source_file = has_source_file.then(|| text(pool.source_file));
         Ok(JavaMethod {
-            class: ClassName::new(&class),
-            name: printable(&name),
-            signature: printable(&signature),
+            class: ClassName::new(&class?),
+            name: printable(&name?),
+            signature: printable(&signature?),
             access: method.access,
-            lines: self.lines(method, &code)?,
+            lines: lines?,
             bytecode: code,
-            source_file: source_file.map(|file| printable(&file)),
+            source_file: source_file.transpose()?.map(|file| printable(&file)),
         })
     }
 

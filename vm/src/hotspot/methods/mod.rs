@@ -13,25 +13,26 @@
 //! | how are classes and methods written | `names` |
 //! | what was read of a process, and for how long is it right | `java_code`, `bounded` |
 //! | what identifies code and methods | `ids` |
-//! | how are structures and compressed numbers read | `structure`, `numbers`, `pages` |
+//! | how are structures and compressed numbers read | `structure`, `numbers` |
+//! | how is the memory that many readers need read in few requests | `gathered` |
 
 mod blob;
-mod bounded;
+pub(super) mod bounded;
 mod compiled;
 mod debug_info;
 mod error;
 mod frames;
 pub(crate) mod fuzzing;
+pub(super) mod gathered;
 mod ids;
 mod java_code;
 mod java_method;
 mod lines;
 mod names;
 mod numbers;
-mod pages;
 mod structure;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 pub use blob::{BlobKind, CodeBlob};
 pub use compiled::{CompiledEntry, CompiledFrameLayout, CompiledMethod};

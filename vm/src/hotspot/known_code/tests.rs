@@ -1,0 +1,240 @@
+//! Is code known by few requests, and never by what was there before or afterwards?
+
+use super::*;
+use crate::hotspot::known_blob::REUSED_AFTER;
+use crate::hotspot::methods::tests::VERSIONS;
+use crate::hotspot::methods::tests::World;
+use std::cell::Cell;
+use varid_process::reader::{Batch, BatchAnswer};
+use varid_testing::hotspot::{CODE, CODE_BASE, COMPILE_ID, HEAP_SIZE, MadeUpCode};
+use varid_tunnel::{ByteMemory, TunnelError};
+
+/// The memory of a process that runs, or has ended.
+struct ProcessMemory {
+    made: MadeUpCode,
+    has_ended: bool,
+    requests: Cell<usize>,
+}
+
+impl ProcessMemory {
+    fn bytes(&self) -> ByteMemory<'_> {
+        ByteMemory {
+            start: CODE_BASE,
+            bytes: if self.has_ended {
+                &[]
+            } else {
+                &self.made.bytes
+            },
+        }
+    }
+
+    fn count(&self) {
+        self.requests.set(self.requests.get() + 1);
+    }
+
+    /// Compiles another method to the place of the first one.
+    fn replace(&mut self) {
+        let (nmethod, native) = (self.made.nmethod, self.made.native);
+        let id = u64::from(COMPILE_ID) + 1;
+        self.made.put_member(nmethod, "nmethod::_compile_id", id);
+        self.made
+            .put_member(nmethod, "CompiledMethod::_method", native);
+    }
+}
+
+impl Memory for ProcessMemory {
+    fn read(&self, address: u64, out: &mut [u8]) -> Result<(), TunnelError> {
+        self.count();
+        self.bytes().read(address, out)
+    }
+}
+
+impl BatchMemory for ProcessMemory {
+    fn read_batch(&self, batch: &Batch) -> Result<BatchAnswer, TunnelError> {
+        self.count();
+        self.bytes().read_batch(batch)
+    }
+}
+
+fn world((tables, major): (&str, u32)) -> (KnownCode, ProcessMemory) {
+    let World { code, made } = World::new(tables, major);
+    let known = KnownCode::with_clock(Rc::new(code.jvm().clone()), now);
+    let memory = ProcessMemory {
+        made,
+        has_ended: false,
+        requests: Cell::new(0),
+    };
+    (known, memory)
+}
+
+thread_local! {
+    static NOW: Cell<u64> = const { Cell::new(1 << 40) };
+}
+
+/// Returns a later time than before.
+fn now() -> MonotonicNs {
+    NOW.set(NOW.get() + 1);
+    MonotonicNs::new(NOW.get())
+}
+
+fn after(time: MonotonicNs, nanoseconds: i64) -> MonotonicNs {
+    MonotonicNs::new(time.get().saturating_add_signed(nanoseconds))
+}
+
+/// [`REUSED_AFTER`] in nanoseconds.
+const LONG: i64 = REUSED_AFTER.as_nanos() as i64;
+const RETURNS: FrameAddress = FrameAddress::Return(Address::new(CODE + 16));
+
+/// Returns the compilation that a sample at a time has executed.
+fn compilation(
+    known: &mut KnownCode,
+    time: MonotonicNs,
+    memory: &ProcessMemory,
+) -> Result<u32, MethodError> {
+    let blob = known.at(RETURNS.lookup(), time, memory)?;
+    let compiled = known.compiled(&blob, memory)?;
+    Ok(compiled.compiled.compile_id.0)
+}
+
+const FIRST: Result<u32, MethodError> = Ok(COMPILE_ID);
+const SUCCESSOR: Result<u32, MethodError> = Ok(COMPILE_ID + 1);
+
+fn adapter(memory: &ProcessMemory) -> Address {
+    Address::new(memory.made.adapter + 0x90)
+}
+
+fn outer(memory: &ProcessMemory) -> MethodPointer {
+    MethodPointer(Address::new(memory.made.outer))
+}
+
+#[test]
+fn code_that_is_still_there_takes_one_request_in_a_turn() {
+    for version in VERSIONS {
+        let (mut known, memory) = world(version);
+        for turn in 0..4 {
+            let before = memory.requests.get();
+            let words = [RETURNS.recorded(), adapter(&memory), outer(&memory).0];
+            for word in words {
+                known.expect_word(word.get());
+            }
+            let blob = known.at(RETURNS.lookup(), now(), &memory).unwrap();
+            let compiled = known.compiled(&blob, &memory).unwrap();
+            let frames = compiled.frames_at(RETURNS).unwrap().frames;
+            let symbols = frames
+                .iter()
+                .map(|frame| frame.method.as_ref().unwrap().symbol());
+            assert!(symbols.eq(["org.example.App$$Lambda.inner", "org.example.App.outer"]));
+            let call = FrameAddress::Return(adapter(&memory)).lookup();
+            let adapter = known.at(call, now(), &memory).unwrap();
+            assert_eq!(adapter.kind(), BlobKind::Adapter);
+            let method = known.method(outer(&memory), &memory).unwrap();
+            assert_eq!(method.symbol(), "org.example.App.outer");
+            let requests = memory.requests.get() - before;
+            match turn {
+                // The longest chain of structures.
+                0 => assert_eq!(requests, 10),
+                _ => assert_eq!(requests, 1),
+            }
+            known.end_turn();
+        }
+    }
+}
+
+#[test]
+fn all_that_is_expected_takes_as_many_requests_as_one_of_it() {
+    let requests = |words: &[u64]| {
+        let (mut known, memory) = world(VERSIONS[0]);
+        for word in words {
+            known.expect_word(*word);
+        }
+        assert_eq!(compilation(&mut known, now(), &memory), FIRST);
+        let needed = memory.requests.get();
+        for word in words {
+            let call = FrameAddress::Return(Address::new(*word)).lookup();
+            let _ = known.at(call, now(), &memory);
+        }
+        assert_eq!(memory.requests.get(), needed);
+        needed
+    };
+    let all = (1..HEAP_SIZE).step_by(4).map(|offset| CODE_BASE + offset);
+    assert_eq!(requests(&all.collect::<Vec<_>>()), requests(&[]));
+}
+
+#[test]
+fn a_sample_is_not_named_by_the_code_that_has_replaced_what_it_executed() {
+    let (mut known, mut memory) = world(VERSIONS[0]);
+    let first = now();
+    assert_eq!(compilation(&mut known, first, &memory), FIRST);
+    known.end_turn();
+    let between = now();
+    memory.replace();
+    assert!(compilation(&mut known, between, &memory).is_err());
+    let after = now();
+    assert_eq!(compilation(&mut known, after, &memory), SUCCESSOR);
+    known.end_turn();
+    assert_eq!(compilation(&mut known, now(), &memory), SUCCESSOR);
+    for time in [first, between] {
+        assert!(compilation(&mut known, time, &memory).is_err());
+    }
+}
+
+#[test]
+fn the_code_of_an_old_sample_is_not_known_from_what_is_there_now() {
+    let (mut known, memory) = world(VERSIONS[0]);
+    let time = now();
+    assert!(compilation(&mut known, after(time, -LONG), &memory).is_err());
+    assert_eq!(compilation(&mut known, time, &memory), FIRST);
+}
+
+#[test]
+fn the_last_samples_of_a_process_are_of_the_code_that_it_had() {
+    let (mut known, mut memory) = world(VERSIONS[0]);
+    assert_eq!(compilation(&mut known, now(), &memory), FIRST);
+    known.end_turn();
+    memory.has_ended = true;
+    let seen = known.blobs.values().map(|blob| blob.seen.get()).max();
+    let last = after(seen.unwrap(), LONG);
+    assert_eq!(compilation(&mut known, last, &memory), FIRST);
+    assert!(compilation(&mut known, after(last, 1), &memory).is_err());
+    let method = known.method(outer(&memory), &memory).unwrap();
+    assert_eq!(method.symbol(), "org.example.App.outer");
+    // Of code that was not seen before, nothing is known.
+    let requests = memory.requests.get();
+    assert!(known.at(adapter(&memory), last, &memory).is_err());
+    assert!(known.at(adapter(&memory), last, &memory).is_err());
+    assert_eq!(memory.requests.get(), requests + 1);
+}
+
+#[test]
+fn code_that_is_not_installed_yet_is_read_in_the_next_turn() {
+    let (mut known, mut memory) = world(VERSIONS[0]);
+    let nmethod = memory.made.nmethod;
+    memory.made.put_member(nmethod, "nmethod::_state", 0xff);
+    assert!(compilation(&mut known, now(), &memory).is_err());
+    memory.made.put_member(nmethod, "nmethod::_state", 0);
+    known.end_turn();
+    assert_eq!(compilation(&mut known, now(), &memory), FIRST);
+}
+
+#[test]
+fn the_bytes_of_code_are_counted_and_what_is_not_used_is_dropped() {
+    let (mut known, mut memory) = world(VERSIONS[0]);
+    for _ in 0..3 {
+        assert!(known.at(adapter(&memory), now(), &memory).is_ok());
+        let _ = compilation(&mut known, now(), &memory);
+        let sizes = known.blobs.values().map(|blob| blob.size());
+        assert_eq!(known.size, sizes.sum::<usize>());
+        // The code of the compiled method, and that of the adapter.
+        assert!(known.size > 0x100 + 0x70);
+        known.end_turn();
+        memory.replace();
+    }
+    known.drop_unused();
+    assert_eq!(known.blobs.len(), 2);
+    assert_eq!(compilation(&mut known, now(), &memory), SUCCESSOR);
+    known.drop_unused();
+    let [used] = &known.blobs.values().collect::<Vec<_>>()[..] else {
+        panic!("{:?}", known.blobs)
+    };
+    assert_eq!((used.kind(), known.size), (BlobKind::Compiled, used.size()));
+}
