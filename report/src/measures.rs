@@ -166,6 +166,17 @@ impl ShownMeasures {
         }
     }
 
+    /// Returns each measure as a selection of its own. Samples with their periods stay one.
+    pub fn split(&self) -> Vec<Self> {
+        match self.columns {
+            MeasureColumns::Samples => vec![self.clone()],
+            MeasureColumns::Each => {
+                let measures = self.list.iter().cloned();
+                measures.map(|measure| Self::each(vec![measure])).collect()
+            }
+        }
+    }
+
     /// The columns of the profile's weights.
     pub fn counters(&self) -> Vec<ProfileCounter> {
         self.list.iter().map(|measure| measure.counter).collect()

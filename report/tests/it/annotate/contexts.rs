@@ -9,8 +9,10 @@ use varid_recording::{
     CounterId, NodeId,
 };
 use varid_report::{
-    GroupBy, OutputFormat, Profile, ReportTable, View, render,
+    ExportFormat, ExportRequest, GroupBy, OutputFormat, Profile, ReportTable, View, export, render,
 };
+
+use crate::common::decoded;
 
 /// `steps` with counts at its instructions. It calls `arrays` at line 119, where it is counted as a whole.
 fn recording() -> Fixture {
@@ -170,4 +172,44 @@ fn an_annotation_has_the_values_of_lines_and_instructions() {
         error.to_string(),
         "an annotation is of one measure: name one"
     );
+}
+
+#[test]
+fn a_page_has_the_lines() {
+    let fixture = recording();
+    let mut page = Vec::new();
+    let format = ExportFormat::named("html").unwrap();
+    export(
+        &profile(&fixture),
+        &ExportRequest::default(),
+        format,
+        &mut page,
+    )
+    .unwrap();
+    let page: Value = serde_json::from_str(&decoded(&page, 0)).unwrap();
+    let stacks: BTreeMap<String, u64> = page["samples"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let stack = row[3]
+                .as_str()
+                .unwrap()
+                .replace("org.example.corpus.Lines.", "");
+            (stack, row[2].as_u64().unwrap())
+        })
+        .collect();
+    let steps = |line: u32| format!("steps org/example/corpus/Lines.java:{line}");
+    for (line, value) in [(100, 4), (116, 70), (119, 6)] {
+        assert_eq!(stacks.get(&steps(line)), Some(&value), "{stacks:?}");
+    }
+    let mut called = stacks.iter().filter(|(stack, _)| stack.contains("arrays"));
+    let (stack, value) = called.next().unwrap();
+    assert!(stack.starts_with(&format!("{} > ", steps(119))), "{stack}");
+    assert_eq!(*value, 100);
+    let code: Vec<_> = page["code"].as_array().unwrap().iter().collect();
+    let of_steps = code
+        .iter()
+        .find(|code| code["symbol"] == "org.example.corpus.Lines.steps");
+    assert_eq!(of_steps.unwrap()["method"]["self"], 80, "{code:?}");
 }
