@@ -14,12 +14,12 @@ use std::time::SystemTime;
 #[cfg(feature = "host")]
 use varid_import::perfdata::is_perf_data;
 use varid_model::MonotonicNs;
-use varid_recording::manifest::rfc3339;
 #[cfg(feature = "host")]
-use varid_recording::{CONTEXTS_DATA, RAW_DATA};
+use varid_recording::RAW_DATA;
+use varid_recording::manifest::rfc3339;
 use varid_recording::{
-    Manifest, PERF_DATA, SESSION_JSON, SessionReader, SessionRecord, SessionState, SessionTarget,
-    TargetKind,
+    CONTEXTS_DATA, Manifest, PERF_DATA, SESSION_JSON, SessionReader, SessionRecord, SessionState,
+    SessionTarget, TargetKind,
 };
 use varid_session::request::{TargetSpec, with_commas};
 
@@ -82,9 +82,15 @@ pub fn folders() -> anyhow::Result<Vec<PathBuf>> {
             Ok(kind) => kind.is_dir().then(|| entry.path()),
             Err(_) => None,
         })
-        // A session without records: its start failed or was killed.
-        .filter(|path| path.join(SESSION_JSON).is_file() && path.join(PERF_DATA).is_file());
+        .filter(|path| path.join(SESSION_JSON).is_file() && has_data(path));
     Ok(folders.collect())
+}
+
+/// Returns true if a session's folder has records or calling contexts. If not, its start failed or was killed.
+fn has_data(folder: &Path) -> bool {
+    [PERF_DATA, CONTEXTS_DATA]
+        .into_iter()
+        .any(|name| folder.join(name).is_file())
 }
 
 /// Returns the last component of a path.

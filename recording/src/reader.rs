@@ -91,6 +91,12 @@ impl SessionReader {
         contexts::read_trace(&self.dir, trace)
     }
 
+    /// Returns false if the session has no perf.data. It may have [`contexts`](Self::contexts).
+    #[must_use]
+    pub fn has_records(&self) -> bool {
+        !matches!(self.dir.join(PERF_DATA).try_exists(), Ok(false))
+    }
+
     /// Returns the records that the file holds now, in order of time.
     ///
     /// # Errors

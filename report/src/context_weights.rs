@@ -1,10 +1,17 @@
 //! Converts a session's calling contexts: nodes become stacks, and counters become columns of weights.
+//!
+//! A caller's frame is at the line of its call site. The leaf's frame is at the line of the place that was counted, or at
+//! the method's first line.
 
-use varid_model::{FrameAddress, MonotonicNs, Pid};
-use varid_recording::{ContextCounter, ContextNode, Contexts, CounterId, NodeId};
+use varid_model::{Address, CodeUnits, FrameAddress, MonotonicNs, Pid};
+use varid_recording::{ContextCounter, ContextNode, Contexts, NodeId};
 
 use crate::{
+    context_addresses::{ContextAddresses, CountedAddress},
+    frames::{FrameId, ImageOffset},
     naming::Resolver,
+    options::Options,
+    sampled_addresses,
     stack_table_builder::StackTableBuilder,
     stacks::StackId,
     tasks::{TaskTracker, ThreadKey},
@@ -17,10 +24,30 @@ pub(crate) struct ContextWeights {
     contexts: Contexts,
     /// The nodes that have not been added yet, latest first.
     pending: Vec<NodeId>,
-    /// By [`NodeId`]: the stack of each added node.
-    stacks: Vec<Option<StackId>>,
+    /// By [`NodeId`]. None if the node has not been added.
+    added: Vec<Option<AddedNode>>,
+    /// The counted instructions, if [`Options::sampled_addresses`] is set.
+    addresses: Option<ContextAddresses>,
     /// If set, all other processes are ignored.
     only: Option<Pid>,
+}
+
+/// A node that has been added.
+#[derive(Debug, Clone, Copy)]
+struct AddedNode {
+    /// The stack of its callers.
+    callers: Option<StackId>,
+    /// Its method's first instruction.
+    first: Instruction,
+}
+
+/// An instruction with its frame, in which functions that were inlined at it are skipped.
+#[derive(Debug, Clone, Copy)]
+struct Instruction {
+    pid: Pid,
+    address: Address,
+    /// None if nothing is known of the address.
+    frame: Option<FrameId>,
 }
 
 /// The parts of a profile to which contexts are added.
@@ -36,12 +63,13 @@ pub(crate) struct ContextTarget<'b> {
 #[derive(Debug, Default)]
 pub(crate) struct ReadContexts {
     pub counters: Vec<ContextCounter>,
+    pub addresses: Vec<CountedAddress>,
     /// Reasons for missing data.
     pub notes: Vec<String>,
 }
 
 impl ContextWeights {
-    pub fn new(contexts: Contexts, only: Option<Pid>) -> Self {
+    pub fn new(contexts: Contexts, options: &Options) -> Self {
         let nodes = contexts.nodes();
         let mut pending: Vec<_> = (0..).map(NodeId).zip(nodes).collect();
         // A parent precedes its children in the list and is not later than them.
@@ -49,69 +77,73 @@ impl ContextWeights {
         pending.reverse();
         Self {
             pending: pending.into_iter().map(|(id, _)| id).collect(),
-            stacks: vec![None; nodes.len()],
+            added: vec![None; nodes.len()],
+            addresses: options.sampled_addresses.then(ContextAddresses::default),
             contexts,
-            only,
+            only: options.tasks.pid,
         }
     }
 
     /// Adds the nodes before `time`, or all remaining nodes if None. The resolver must be at that time.
-    pub fn add_until(&mut self, time: Option<MonotonicNs>, target: ContextTarget<'_>) {
-        let ContextTarget {
-            resolver,
-            tasks,
-            stacks,
-            weights,
-        } = target;
+    pub fn add_until(&mut self, time: Option<MonotonicNs>, mut target: ContextTarget<'_>) {
         while let Some(&id) = self.pending.last() {
-            let Some(&node) = self.contexts.nodes().get(id.index()) else {
+            let Some(&node) = self.contexts.node(id) else {
                 return;
             };
             if time.is_some_and(|time| node.time >= time) {
                 return;
             }
             self.pending.pop();
-            if self.only.is_some_and(|only| only != node.pid) {
-                continue;
+            if self.only.is_none_or(|only| only == node.pid) {
+                self.add(id, &node, &mut target);
             }
-            let stack = self.stack_of(node, resolver, stacks);
-            if let Some(place) = self.stacks.get_mut(id.index()) {
-                *place = stack;
-            }
-            let task = match node.tid {
-                Some(tid) => {
-                    let pid = node.pid;
-                    tasks.task(ThreadKey { pid, tid }, node.time)
-                }
-                None => tasks.process_task(node.pid, node.time),
-            };
-            let counters = (0..).map(CounterId).zip(self.contexts.counters());
-            let values = counters.map(|(counter, _)| {
-                let value = self.contexts.value(id, counter);
-                (ProfileCounter::Context(counter), value)
-            });
-            weights.add(task, stack, values);
         }
     }
 
-    /// Returns the stack of a node: its method below its parent's stack.
-    fn stack_of(
-        &self,
-        node: ContextNode,
-        resolver: &mut Resolver,
-        stacks: &mut StackTableBuilder,
-    ) -> Option<StackId> {
-        let parent = node
-            .parent
-            .and_then(|parent| self.stacks.get(parent.index()));
-        let parent = parent.copied().flatten();
-        let method = FrameAddress::Instruction(node.address);
-        // Skip functions that were inlined at the method's first instruction.
-        let frames = resolver.user_frames(node.pid, method);
-        match frames.last() {
-            Some(frame) => stacks.child(parent, *frame),
-            None => parent,
+    /// Adds a node with its counts.
+    fn add(&mut self, id: NodeId, node: &ContextNode, target: &mut ContextTarget<'_>) {
+        let first = Instruction::at(node.pid, node.address, target);
+        let callers = self.callers(id, node, target);
+        if let Some(added) = self.added.get_mut(id.index()) {
+            *added = Some(AddedNode { callers, first });
         }
+        let task = match node.tid {
+            Some(tid) => {
+                let pid = node.pid;
+                target.tasks.task(ThreadKey { pid, tid }, node.time)
+            }
+            None => target.tasks.process_task(node.pid, node.time),
+        };
+        for count in self.contexts.counts(id) {
+            let place = match count.place {
+                Some(units) => first.after(CodeUnits::new(units), target),
+                None => first,
+            };
+            let counter = ProfileCounter::Context(count.counter);
+            let stack = place.below(callers, target);
+            target.weights.add(task, stack, [(counter, count.value)]);
+            if let (Some(addresses), Some(place)) = (&mut self.addresses, place.offset(target)) {
+                addresses.add_count(id, place, count.counter, count.value);
+            }
+        }
+    }
+
+    /// Returns the stack of a node's callers, the innermost one at its call site.
+    fn callers(
+        &mut self,
+        id: NodeId,
+        node: &ContextNode,
+        target: &mut ContextTarget<'_>,
+    ) -> Option<StackId> {
+        let caller = node.parent?;
+        let AddedNode { callers, first } = (*self.added.get(caller.index())?)?;
+        let site = node.site.and_then(|site| self.contexts.site(site));
+        let call = site.map(|site| first.after(site.pc, target));
+        if let Some(addresses) = &mut self.addresses {
+            let place = call.and_then(|call| call.offset(target));
+            addresses.add_call(id, caller, place);
+        }
+        call.unwrap_or(first).below(callers, target)
     }
 
     /// Returns the counters and the notes.
@@ -128,6 +160,51 @@ impl ContextWeights {
         ReadContexts {
             notes: incomplete.chain(damage).collect(),
             counters: self.contexts.counters().to_vec(),
+            addresses: self
+                .addresses
+                .map(ContextAddresses::finish)
+                .unwrap_or_default(),
         }
+    }
+}
+
+impl Instruction {
+    fn at(pid: Pid, address: Address, target: &mut ContextTarget<'_>) -> Self {
+        let lookup = FrameAddress::Instruction(address);
+        let frame = target.resolver.user_frames(pid, lookup).last().copied();
+        Self {
+            pid,
+            address,
+            frame,
+        }
+    }
+
+    /// Returns the instruction so far after a method's first one. It is the first one if the place is not in the method.
+    fn after(self, place: CodeUnits, target: &mut ContextTarget<'_>) -> Self {
+        let unit = target.resolver.code_unit(self.pid, self.address);
+        let address = self.address.get().saturating_add(place.to_bytes(unit));
+        let found = Self::at(self.pid, Address::new(address), target);
+        let symbol = |instruction: Self| {
+            let (_, frame) = target.resolver.frame(instruction.frame?)?;
+            Some(frame.symbol)
+        };
+        match symbol(found) == symbol(self) {
+            true => found,
+            false => self,
+        }
+    }
+
+    /// Returns the stack of the instruction below its callers.
+    fn below(self, callers: Option<StackId>, target: &mut ContextTarget<'_>) -> Option<StackId> {
+        match self.frame {
+            Some(frame) => target.stacks.child(callers, frame),
+            None => callers,
+        }
+    }
+
+    /// Returns the file of the instruction and its offset.
+    fn offset(self, target: &ContextTarget<'_>) -> Option<ImageOffset> {
+        let address = FrameAddress::Instruction(self.address);
+        sampled_addresses::place(target.resolver, self.pid, address)
     }
 }

@@ -41,6 +41,14 @@ pub enum Error {
         /// Formats that support measures.
         formats: Vec<&'static str>,
     },
+    /// The table has samples, and the session has only exact measures.
+    #[error("this session has no samples, which the table '{table}' shows: it has {}", known.join(", "))]
+    NoSamples {
+        /// The table.
+        table: &'static str,
+        /// The session's measures.
+        known: Vec<String>,
+    },
     /// The format has only one value for each stack.
     #[error("the format {what} has one measure: name one, or take {}", formats.join(", "))]
     OneMeasure {
@@ -49,9 +57,12 @@ pub enum Error {
         /// Formats that support several measures.
         formats: Vec<&'static str>,
     },
-    /// A comparison shows exactly one measure.
-    #[error("a comparison is of one measure: name one")]
-    OneMeasureInDiff,
+    /// A comparison and an annotation show exactly one measure.
+    #[error("{what} is of one measure: name one")]
+    SeveralMeasures {
+        /// What shows it.
+        what: &'static str,
+    },
     /// A folder of the name options cannot be read.
     #[error("cannot look for symbols in {}: {source}", path.display())]
     Folder {

@@ -41,7 +41,7 @@
 //! | how much does each stack weigh, in which counters | `weights` |
 //! | what are counters called, which of them does a view show | `measures` |
 //! | when was each sample taken | `samples` |
-//! | what is counted exactly of calling contexts | `context_weights` |
+//! | what is counted exactly of calling contexts, in which stacks and at which instructions | `context_weights`, `context_addresses` |
 //! | what has a session recorded so far, while it is recorded | `live` |
 //! | in which frames were the threads, one by one | `sampled_frames` |
 //! | what is an address called, where do names come from | `naming`, `name_options` |
@@ -78,6 +78,7 @@ mod call_tree;
 mod callchains;
 mod code_filter;
 mod columns;
+mod context_addresses;
 mod context_weights;
 mod diff;
 mod error;
@@ -121,6 +122,7 @@ pub use annotate::{
 };
 pub use code_filter::CodeFilter;
 pub use columns::OutputFormat;
+pub use context_addresses::CountedAddress;
 pub use diff::{Diff, DiffView, Quantity, Side, Total, TotalChange};
 pub use error::{Error, Result};
 pub use export::{Content, ExportFormat, ExportRequest, Need, export};

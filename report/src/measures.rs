@@ -23,6 +23,16 @@ pub struct Measure {
     pub exact: bool,
 }
 
+impl Measure {
+    /// Returns its name, with its unit if that is another word.
+    pub(crate) fn title(&self) -> String {
+        match self.name == self.unit {
+            true => self.name.clone(),
+            false => format!("{} ({})", self.name, self.unit),
+        }
+    }
+}
+
 impl Profile {
     /// Returns the measures that a view of an event can show.
     #[must_use]
@@ -34,12 +44,6 @@ impl Profile {
             unit: unit.name().to_owned(),
             exact: false,
         };
-        let exact = |(counter, of): (_, &ContextCounter)| Measure {
-            counter: ProfileCounter::Context(counter),
-            name: of.name.clone(),
-            unit: of.unit.clone(),
-            exact: true,
-        };
         let sampled = [
             sampled(samples, PercentOf::Samples.name(), Unit::Samples),
             sampled(
@@ -48,10 +52,30 @@ impl Profile {
                 Unit::of(self.description(event.event)),
             ),
         ];
-        sampled
-            .into_iter()
-            .chain(self.context_counters().map(exact))
-            .collect()
+        sampled.into_iter().chain(self.exact_measures()).collect()
+    }
+
+    /// Returns the counters of the session's calling contexts.
+    pub(crate) fn exact_measures(&self) -> impl Iterator<Item = Measure> {
+        let exact = |(counter, of): (_, &ContextCounter)| Measure {
+            counter: ProfileCounter::Context(counter),
+            name: of.name.clone(),
+            unit: of.unit.clone(),
+            exact: true,
+        };
+        self.context_counters().map(exact)
+    }
+
+    /// Returns the measure that a view shows if none is named: the first exact one of a session without samples. None if
+    /// it shows samples.
+    #[must_use]
+    pub fn default_measure(&self) -> Option<Measure> {
+        let has_samples = self.events.iter().any(|event| event.recorded > 0);
+        // An event that the options name is shown, with or without samples.
+        if has_samples || self.options.event.is_some() {
+            return None;
+        }
+        self.exact_measures().next()
     }
 }
 
@@ -106,14 +130,20 @@ impl ShownMeasures {
                 known: known.iter().map(|measure| measure.name.clone()).collect(),
             })
         };
-        Ok(Self {
-            list: names.iter().map(find).collect::<Result<_>>()?,
-            columns: MeasureColumns::Each,
-            lead: 0,
-        })
+        Ok(Self::each(names.iter().map(find).collect::<Result<_>>()?))
     }
 
-    /// Selects the measures with these names, or the samples of an event if there are no names.
+    /// Selects these measures, each with columns of its own.
+    const fn each(list: Vec<Measure>) -> Self {
+        Self {
+            list,
+            columns: MeasureColumns::Each,
+            lead: 0,
+        }
+    }
+
+    /// Selects the measures with these names. If there are no names, selects [`Profile::default_measure`] or the samples of
+    /// an event.
     ///
     /// # Errors
     ///
@@ -125,7 +155,10 @@ impl ShownMeasures {
         percent_of: PercentOf,
     ) -> Result<Self> {
         match names {
-            [] => Ok(Self::samples(profile, event, percent_of)),
+            [] => Ok(match profile.default_measure() {
+                Some(measure) => Self::each(vec![measure]),
+                None => Self::samples(profile, event, percent_of),
+            }),
             [one] if one == PercentOf::Samples.name() => {
                 Ok(Self::samples(profile, event, PercentOf::Samples))
             }
@@ -133,9 +166,29 @@ impl ShownMeasures {
         }
     }
 
+    /// Returns each measure as a selection of its own. Samples with their periods stay one.
+    pub fn split(&self) -> Vec<Self> {
+        match self.columns {
+            MeasureColumns::Samples => vec![self.clone()],
+            MeasureColumns::Each => {
+                let measures = self.list.iter().cloned();
+                measures.map(|measure| Self::each(vec![measure])).collect()
+            }
+        }
+    }
+
     /// The columns of the profile's weights.
     pub fn counters(&self) -> Vec<ProfileCounter> {
         self.list.iter().map(|measure| measure.counter).collect()
+    }
+
+    /// Returns the values of the shown measures in a weight of samples. Exact measures have none.
+    pub fn of_samples(&self, weight: SampleWeight) -> Weight {
+        Weight::new(self.list.iter().map(|measure| match measure.counter {
+            ProfileCounter::Samples(_) => weight.samples(),
+            ProfileCounter::Period(_) => weight.period(),
+            ProfileCounter::Context(_) => 0,
+        }))
     }
 
     /// Returns the value for sorting and for percentages.

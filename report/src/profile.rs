@@ -6,6 +6,7 @@ use varid_model::MonotonicNs;
 use varid_recording::{ContextCounter, CounterId, EventDesc, Manifest};
 
 use crate::{
+    context_addresses::CountedAddress,
     error::{Error, Result},
     frames::FrameTable,
     missing_files::MissingFile,
@@ -38,6 +39,8 @@ pub struct Profile {
     pub weights: WeightTable,
     /// By [`CounterId`]: the counters of the session's calling contexts. Empty if it has none.
     pub contexts: Vec<ContextCounter>,
+    /// The instructions with values of these counters, if [`Options::sampled_addresses`] is set.
+    pub counted_addresses: Vec<CountedAddress>,
     /// The individual samples, if [`Options::sample_table`] is set.
     pub samples: Option<SampleTable>,
     /// The events that [`Options::event`] selects. There is at least one.

@@ -31,7 +31,8 @@ impl Profile {
     /// Reads a session's records, which may be live, killed or complete, and makes a profile of the events that
     /// [`Options::event`] selects.
     ///
-    /// If perf.data is damaged, the profile has the records before the damage, and a note gives the offset.
+    /// If perf.data is damaged, the profile has the records before the damage, and a note gives the offset. A session of
+    /// calling contexts may have no perf.data: its profile has no samples and no names.
     ///
     /// # Errors
     ///
@@ -41,23 +42,21 @@ impl Profile {
         let mut builder = Builder::new(session, options)?;
         let mut damage = None;
         let mut contexts = match session.contexts() {
-            Ok(contexts) => contexts.map(|read| ContextWeights::new(read, options.tasks.pid)),
+            Ok(contexts) => contexts.map(|read| ContextWeights::new(read, options)),
             Err(error) => {
                 damage = Some(format!("{error}; what was counted exactly is not shown"));
                 None
             }
         };
-        let mut records = session.records()?;
-        while let Some(record) = records.next_ref() {
-            match record {
-                Ok(record) => {
-                    builder.contexts(contexts.as_mut(), Some(record.time()));
-                    match record {
-                        RecordRef::Sample(sample) => builder.sample(&sample),
-                        RecordRef::Other(record) => builder.record(record),
-                    }
+        if contexts.is_some() && !session.has_records() {
+            damage = Some(NO_RECORDS.to_owned());
+        } else {
+            let mut records = session.records()?;
+            while let Some(record) = records.next_ref() {
+                match record {
+                    Ok(record) => builder.read(record, contexts.as_mut()),
+                    Err(error) => damage = Some(format!("{error}; what follows is left out")),
                 }
-                Err(error) => damage = Some(format!("{error}; what follows is left out")),
             }
         }
         builder.contexts(contexts.as_mut(), None);
@@ -65,6 +64,10 @@ impl Profile {
         Ok(builder.finish(damage, contexts))
     }
 }
+
+/// Note for a session of calling contexts without perf.data.
+const NO_RECORDS: &str =
+    "there is no perf.data, which has the samples and says what is mapped: methods have no names";
 
 /// Builds the tables from records.
 struct Builder {
@@ -134,6 +137,15 @@ impl Builder {
                 weights: &mut self.weights,
             };
             contexts.add_until(until, target);
+        }
+    }
+
+    /// Adds a record, after the calling contexts before it.
+    fn read(&mut self, record: RecordRef<'_>, contexts: Option<&mut ContextWeights>) {
+        self.contexts(contexts, Some(record.time()));
+        match record {
+            RecordRef::Sample(sample) => self.sample(&sample),
+            RecordRef::Other(record) => self.record(record),
         }
     }
 
@@ -258,9 +270,7 @@ impl Builder {
         let names = resolver.finish();
         let (stacks, weights) = (stacks.finish(), weights.finish());
         let manifest = &recording.manifest;
-        recording.notes = (manifest.notes.iter().cloned())
-            .chain(configuration_changes(manifest))
-            .chain(slowed(manifest))
+        recording.notes = notes(manifest)
             .chain(damage)
             .chain(contexts.notes)
             .chain(names.notes)
@@ -296,6 +306,7 @@ impl Builder {
             tasks: tasks.finish(),
             weights,
             contexts: contexts.counters,
+            counted_addresses: contexts.addresses,
             samples,
             options,
         }
@@ -321,6 +332,13 @@ fn no_sample_matches(options: &Options, duration: Duration) -> String {
         options.describe(),
         lasts.unwrap_or_default()
     )
+}
+
+/// Returns the notes of the recorder, and those on how it recorded.
+fn notes(manifest: &Manifest) -> impl Iterator<Item = String> {
+    let notes = manifest.notes.iter().cloned();
+    let notes = notes.chain(configuration_changes(manifest));
+    notes.chain(slowed(manifest))
 }
 
 /// Makes the note that counting calls slowed down the recorded program.

@@ -103,7 +103,7 @@ impl SampledAddresses {
 }
 
 /// Returns the file and the offset of a frame.
-fn place(resolver: &Resolver, pid: Pid, frame: FrameAddress) -> Option<ImageOffset> {
+pub(crate) fn place(resolver: &Resolver, pid: Pid, frame: FrameAddress) -> Option<ImageOffset> {
     let address = remap::lookup(frame);
     if remap::contains(address) {
         return None;

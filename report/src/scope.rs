@@ -64,16 +64,17 @@ impl<'p> Scope<'p> {
             (named, _) => named.to_vec(),
         };
         let measures = ShownMeasures::of(profile, event, &named, view.percent_of)?;
-        Ok(Self::of(profile, view, event, measures))
+        Ok(Self::with_measures(profile, view, event, measures))
     }
 
     /// The same view for an event's samples, ignoring the view's own event and measures.
     pub fn of_samples(profile: &'p Profile, view: &'p View, event: &'p EventSummary) -> Self {
         let measures = ShownMeasures::samples(profile, event, view.percent_of);
-        Self::of(profile, view, event, measures)
+        Self::with_measures(profile, view, event, measures)
     }
 
-    fn of(
+    /// The same view for these measures, ignoring the view's own event and measures.
+    pub fn with_measures(
         profile: &'p Profile,
         view: &'p View,
         event: &'p EventSummary,

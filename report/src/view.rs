@@ -31,6 +31,12 @@ pub struct View {
 }
 
 impl View {
+    /// Returns true if the table has samples only: individually, or those of all events.
+    pub(crate) fn shows_samples(&self) -> bool {
+        let needs = [TableNeed::SampledFrames, TableNeed::AllEvents];
+        self.side_by_side || needs.into_iter().any(|need| self.table.needs(need))
+    }
+
     /// Removes the rows after the most.
     pub(crate) fn truncate<R>(&self, rows: &mut Vec<R>) {
         if let Some(limit) = self.limit {

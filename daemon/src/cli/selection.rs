@@ -7,8 +7,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use varid_model::{Layer, Pid, Tid};
 use varid_report::{
-    CodeFilter, NameOptions, NamePattern, Options, Pattern, PercentOf, StackFilter, TaskFilter,
-    TimeSpan,
+    CodeFilter, NameOptions, NamePattern, Options, Pattern, PercentOf, Profile, StackFilter,
+    TaskFilter, TimeSpan,
 };
 
 /// Which session.
@@ -68,13 +68,21 @@ impl MeasureArgs {
         }
     }
 
-    /// Refuses measures where only samples can be shown.
-    pub fn check_samples(&self, what: &str) -> anyhow::Result<()> {
-        match self.measure.iter().find(|name| !is_sampled(name)) {
-            Some(name) => anyhow::bail!(
-                "{what} has samples: its measures are samples and period, and not {name}"
-            ),
-            None => Ok(()),
+    /// Returns the names of the measures that are shown of a profile.
+    pub fn shown(&self, profile: &Profile) -> Vec<String> {
+        let default = profile.default_measure();
+        match (&self.measure[..], default) {
+            ([], Some(default)) => vec![default.name],
+            (named, _) => named.to_vec(),
+        }
+    }
+
+    /// Returns the named measures, for views of one measure. The shares of samples are of their periods, so `period` alone
+    /// means samples.
+    pub fn of_one(&self) -> Vec<String> {
+        match &self.measure[..] {
+            [one] if one == "period" => Vec::new(),
+            named => named.to_vec(),
         }
     }
 }

@@ -12,7 +12,6 @@ use varid_report::{
 
 /// Prints the method's lines and instructions. If several methods match, prints these, with exit code 1.
 pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
-    args.measures.check_samples("annotate")?;
     let session = SessionReader::open(&selection::folder(
         args.session
             .session
@@ -24,6 +23,7 @@ pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
         image: args.image,
         code: args.samples.code(),
         event: None,
+        measures: args.measures.of_one(),
         percent_of: args.measures.percent_of(),
         sources: args.source_path,
         limit: args.lines.limit,
@@ -40,6 +40,7 @@ pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
     // Code that is inlined into a method counts for the method here, but its lines must not be confused with the method's own.
     options.names.inlined = true;
     let profile = Profile::from_session(&session, &options)?;
+    args.samples.check(&args.measures.shown(&profile), &[])?;
     let format = args.output.format;
     let terminal = (format == AnnotateFormatArg::Text)
         .then(pager::columns)

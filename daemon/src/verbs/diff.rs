@@ -23,13 +23,12 @@ pub fn run(args: DiffArgs) -> anyhow::Result<ExitCode> {
             "two sessions are compared, 'varid diff A B', or several: 'varid diff A A2 --against B B2'",
         );
     };
-    args.samples.check(&args.measures.measure, &[])?;
     let format = OutputFormat::from(args.output.format);
     let terminal = (format == OutputFormat::Text && args.output.html.is_none())
         .then(pager::columns)
         .flatten();
     let mut diff = Diff::new(view(&args, terminal));
-    add(&mut diff, sides, options(&args))?;
+    add(&mut diff, sides, &args)?;
     // If a judgement is requested but not possible, nothing is printed.
     let slower = args
         .comparison
@@ -61,11 +60,7 @@ fn view(args: &DiffArgs, terminal: Option<usize>) -> DiffView {
             limit: args.rows.limit,
             min_percent: args.rows.min_percent,
             percent_of: args.measures.percent_of(),
-            // The shares of samples are of their periods.
-            measures: match &args.measures.measure[..] {
-                [one] if one == "period" => Vec::new(),
-                named => named.to_vec(),
-            },
+            measures: args.measures.of_one(),
             text: pager::limits(
                 terminal,
                 args.output.wide,
@@ -94,16 +89,18 @@ fn options(args: &DiffArgs) -> Options {
 }
 
 /// Adds the sessions one after the other. Each profile is dropped before the next one is read.
-fn add(diff: &mut Diff, sides: Sides<'_>, mut options: Options) -> anyhow::Result<()> {
+fn add(diff: &mut Diff, sides: Sides<'_>, args: &DiffArgs) -> anyhow::Result<()> {
+    let mut options = options(args);
     for (side, folders) in [(Side::A, sides.a), (Side::B, sides.b)] {
         for folder in folders {
             let folder = sessions::named(folder)?;
             let session = SessionReader::open(&folder)?;
             let profile = Profile::from_session(&session, &options)
                 .with_context(|| folder.display().to_string())?;
+            args.samples.check(&args.measures.shown(&profile), &[])?;
             diff.add(side, &profile)?;
-            // The other sessions are read for the first one's event.
-            if options.event.is_none() {
+            // The other sessions are read for the first one's event, if it has samples.
+            if options.event.is_none() && profile.default_measure().is_none() {
                 let event = profile.event(None)?.event;
                 options.event = Some(profile.description(event).name.clone());
             }

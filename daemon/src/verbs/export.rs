@@ -17,9 +17,9 @@ pub fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     if format.content == Content::Binary && output_file::is_terminal(&args.output) {
         anyhow::bail!("this format is not text: name a file with -o FILE");
     }
-    args.samples.check(&args.measures.measure, &[])?;
     let session = SessionReader::open(&args.input.folder()?)?;
     let profile = Profile::from_session(&session, &options(&args, format)?)?;
+    args.samples.check(&args.measures.shown(&profile), &[])?;
     let event = profile.event(None)?;
     let has_all = format.needs(Need::AllEvents);
     if args.event.is_none() && !has_all {

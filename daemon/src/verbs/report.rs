@@ -18,10 +18,11 @@ pub fn run(mut args: ReportArgs) -> anyhow::Result<ExitCode> {
     if let Some(file) = args.page.html.take() {
         return export::run(page(args, file));
     }
-    let table = args.table.table();
-    args.samples.check(&args.measures.measure, table.measures)?;
     let session = SessionReader::open(&args.input.folder()?)?;
     let profile = Profile::from_session(&session, &options(&args))?;
+    let table = args.table.table();
+    let shown = args.measures.shown(&profile);
+    args.samples.check(&shown, table.measures)?;
     let format = OutputFormat::from(args.format);
     // Only people use a terminal. A pipe gets the complete output.
     let terminal = (format == OutputFormat::Text)

@@ -6,10 +6,11 @@ use varid_model::Layer;
 
 use crate::{
     code_filter::CodeFilter,
+    measures::ShownMeasures,
     scope::percent,
-    shares::SampleShare,
+    shares::Share,
     view::PercentOf,
-    weights::{EventId, SampleWeight},
+    weights::{EventId, Weight},
 };
 
 /// A request for an annotation. The default is the whole method with the most samples, without sources.
@@ -24,7 +25,10 @@ pub struct AnnotateRequest {
     pub code: CodeFilter,
     /// The event. None selects the profile's first event.
     pub event: Option<EventId>,
-    /// The value that percentages refer to.
+    /// The name of the measure, from [`Profile::measures`](crate::Profile::measures): one at most. If empty, samples are
+    /// annotated, or [`Profile::default_measure`](crate::Profile::default_measure).
+    pub measures: Vec<String>,
+    /// The value that percentages refer to, if samples are annotated.
     pub percent_of: PercentOf,
     /// Folders and archives with sources.
     pub sources: Vec<PathBuf>,
@@ -43,11 +47,13 @@ pub enum Annotated {
     Candidates(Candidates),
 }
 
-/// The methods that match an ambiguous name, sorted by descending samples.
+/// The methods that match an ambiguous name, sorted by descending values.
 #[derive(Debug, Clone)]
 pub struct Candidates {
     /// The requested name.
     pub name: String,
+    /// What their values count: `samples`, or the name of the measure.
+    pub counted: String,
     /// The methods.
     pub methods: Vec<Candidate>,
     /// The number of candidates that are not listed.
@@ -70,9 +76,11 @@ pub struct Candidate {
 pub struct Annotation {
     /// The method.
     pub method: AnnotatedMethod,
-    /// The weight of all samples of the event.
-    pub all: SampleWeight,
-    /// The value that percentages refer to.
+    /// The weight of all samples of the event, or the sum of the measure.
+    pub all: Weight,
+    /// The measures of the weights: samples and their periods, or one measure.
+    pub(crate) measures: ShownMeasures,
+    /// The value that percentages refer to, if the measures are samples.
     pub percent_of: PercentOf,
     /// The event's name.
     pub event: String,
@@ -109,9 +117,9 @@ pub struct AnnotatedMethod {
     pub code: Option<&'static str>,
     /// Own: samples in its instructions, including those of functions inlined into it. Total: samples with the method in
     /// their stack.
-    pub share: SampleShare,
+    pub share: Share,
     /// The part of its samples with an approximate instruction.
-    pub approximate: SampleWeight,
+    pub approximate: Weight,
 }
 
 /// The lines of a source file.
@@ -135,9 +143,9 @@ pub struct AnnotatedLine {
     /// Whether the line belongs to the method. False for other lines between and around them.
     pub is_of_method: bool,
     /// The samples of the line.
-    pub share: SampleShare,
+    pub share: Share,
     /// The part of its samples with an approximate line.
-    pub approximate: SampleWeight,
+    pub approximate: Weight,
     /// The lines of functions inlined into it.
     pub inlined: Vec<InlinedLine>,
     /// Its instructions in order of address.
@@ -165,7 +173,7 @@ pub struct InlinedLine {
     /// Its text.
     pub source: Option<String>,
     /// Samples at this line.
-    pub own: SampleWeight,
+    pub own: Weight,
 }
 
 /// An instruction with its samples.
@@ -180,9 +188,9 @@ pub struct AnnotatedInstruction {
     /// The disassembly.
     pub text: String,
     /// The samples of the instruction.
-    pub share: SampleShare,
+    pub share: Share,
     /// The part of its samples that are approximate.
-    pub approximate: SampleWeight,
+    pub approximate: Weight,
 }
 
 /// Options for the text of an annotation.
@@ -196,15 +204,23 @@ pub struct AnnotationText {
 
 impl Annotation {
     /// Returns the percentage of a weight in all samples.
-    pub(super) fn of_all(&self, weight: SampleWeight) -> f64 {
-        let value = |weight| self.percent_of.value(weight);
+    pub(super) fn of_all(&self, weight: Weight) -> f64 {
+        let value = |weight| self.measures.value(weight);
         percent(value(weight), value(self.all))
     }
 
     /// Returns the percentage of a weight in the method's own samples.
-    pub(super) fn of_method(&self, weight: SampleWeight) -> f64 {
-        let value = |weight| self.percent_of.value(weight);
+    pub(super) fn of_method(&self, weight: Weight) -> f64 {
+        let value = |weight| self.measures.value(weight);
         percent(value(weight), value(self.method.share.own))
+    }
+
+    /// Describes what the values count.
+    pub(super) fn counted(&self) -> String {
+        match self.measures.lead() {
+            Some(measure) if !self.measures.are_samples() => measure.title(),
+            _ => format!("samples of {}", self.event),
+        }
     }
 
     /// All lines.

@@ -15,7 +15,7 @@ use crate::{
     error::Result,
     frames::{ImageId, SymbolId},
     scope::Scope,
-    shares::SampleShare,
+    shares::Share,
 };
 
 /// Note for a method with run-time code, of which only the samples are known.
@@ -49,7 +49,7 @@ impl<'s, 'p> Annotator<'s, 'p> {
     /// # Errors
     ///
     /// A folder or file of the profile's options cannot be read.
-    pub fn annotate(&mut self, id: SymbolId, share: SampleShare) -> Result<Annotation> {
+    pub fn annotate(&mut self, id: SymbolId, share: Share) -> Result<Annotation> {
         let (scope, request) = (self.scope, self.request);
         let profile = scope.profile;
         let symbol = profile.frames.symbol(id);
@@ -94,7 +94,8 @@ impl<'s, 'p> Annotator<'s, 'p> {
         };
         let mut annotation = Annotation {
             method,
-            all: scope.samples,
+            all: scope.all,
+            measures: scope.measures.clone(),
             percent_of: request.percent_of,
             event: scope.description.name.clone(),
             session: profile.recording.session.clone(),

@@ -11,9 +11,9 @@ use crate::{
     frames::{ProfileSymbol, SymbolId},
     name_pattern::NamePattern,
     scope::Scope,
-    shares::SampleShare,
+    shares::Share,
     short_name::{compiled_function, own, plain},
-    weights::SampleWeight,
+    weights::Weight,
 };
 
 /// The most candidates that are listed.
@@ -21,7 +21,7 @@ const MOST: usize = 40;
 
 /// The selected methods.
 pub enum Choice {
-    One(SymbolId, SampleShare),
+    One(SymbolId, Share),
     Several(Candidates),
 }
 
@@ -34,20 +34,21 @@ pub fn choose(scope: &Scope, request: &AnnotateRequest) -> Result<Choice> {
     let selected = selected(scope, request);
     let Some(text) = &request.method else {
         let hottest = selected.iter().max_by_key(|(id, symbol, share)| {
-            let own = scope.sample_value(share.own);
+            let own = scope.value(share.own);
             // If the weights are equal, prefer a symbol with a name, then the first one.
             (own, symbol.named, std::cmp::Reverse(*id))
         });
         return match hottest {
             Some((id, _, share)) => Ok(Choice::One(*id, *share)),
-            None => Err(Error::NoMethod(
-                "no function has samples: 'varid report' says what was recorded".to_owned(),
-            )),
+            None => Err(Error::NoMethod(format!(
+                "no function has {}: 'varid report' says what was recorded",
+                counted(scope)
+            ))),
         };
     };
     let meant = meant(text, &selected);
     match meant[..] {
-        [] => Err(Error::NoMethod(not_found(text, &selected))),
+        [] => Err(Error::NoMethod(not_found(scope, text, &selected))),
         [(id, _, share)] => Ok(Choice::One(id, share)),
         _ => Ok(match one_method(scope, &meant) {
             Some((id, share)) => Choice::One(id, share),
@@ -58,7 +59,7 @@ pub fn choose(scope: &Scope, request: &AnnotateRequest) -> Result<Choice> {
 
 /// If all candidates are variants of one method that a runtime compiled several times, returns the hottest one with the
 /// sum of the shares.
-fn one_method(scope: &Scope, meant: &[Found]) -> Option<(SymbolId, SampleShare)> {
+fn one_method(scope: &Scope, meant: &[Found]) -> Option<(SymbolId, Share)> {
     let mut functions = meant.iter().map(|(_, symbol, _)| {
         let is_compiled = symbol.run_time && !symbol.inlined;
         compiled_function(&symbol.name).filter(|_| is_compiled)
@@ -71,10 +72,10 @@ fn one_method(scope: &Scope, meant: &[Found]) -> Option<(SymbolId, SampleShare)>
         let id = scope.symbol_of(frame)?;
         meant.iter().any(|(one, ..)| *one == id).then_some(())
     };
-    let share = scope.weights.by_frame(is_one).get(&()).copied()?.into();
+    let share = scope.weights.by_frame(is_one).get(&()).copied()?;
     let hottest = meant
         .iter()
-        .max_by_key(|(_, _, share)| scope.sample_value(share.own))?;
+        .max_by_key(|(_, _, share)| scope.value(share.own))?;
     Some((hottest.0, share))
 }
 
@@ -87,15 +88,15 @@ pub struct LeastPercent {
 
 /// Returns the methods with at least these percentages, sorted by descending own share. Kernel functions are skipped,
 /// because there is no file with their code.
-pub fn hottest(scope: &Scope, least: LeastPercent) -> Vec<(SymbolId, SampleShare)> {
+pub fn hottest(scope: &Scope, least: LeastPercent) -> Vec<(SymbolId, Share)> {
     let mut found = selected(scope, &AnnotateRequest::default());
     found.retain(|(_, symbol, share)| {
-        let takes = scope.sample_percent(share.own) >= least.own
-            || scope.sample_percent(share.total) >= least.total;
+        let takes =
+            scope.percent(share.own) >= least.own || scope.percent(share.total) >= least.total;
         symbol.layer != Layer::Kernel && takes
     });
     found.sort_by_key(|(id, _, share)| {
-        let value = |weight: SampleWeight| std::cmp::Reverse(scope.sample_value(weight));
+        let value = |weight: Weight| std::cmp::Reverse(scope.value(weight));
         (value(share.own), value(share.total), *id)
     });
     found
@@ -104,7 +105,7 @@ pub fn hottest(scope: &Scope, least: LeastPercent) -> Vec<(SymbolId, SampleShare
         .collect()
 }
 
-type Found<'p> = (SymbolId, &'p ProfileSymbol, SampleShare);
+type Found<'p> = (SymbolId, &'p ProfileSymbol, Share);
 
 /// Returns the methods with samples that pass the request's filters.
 fn selected<'p>(scope: &Scope<'p>, request: &AnnotateRequest) -> Vec<Found<'p>> {
@@ -129,18 +130,16 @@ fn selected<'p>(scope: &Scope<'p>, request: &AnnotateRequest) -> Vec<Found<'p>> 
 
 /// Returns the share of each symbol. The samples of inlined functions are also own samples of the function that they
 /// were inlined into.
-fn shares(scope: &Scope) -> HashMap<SymbolId, SampleShare> {
+fn shares(scope: &Scope) -> HashMap<SymbolId, Share> {
     let (frames, stacks) = (&scope.profile.frames, &scope.profile.stacks);
-    let found = scope.weights.by_frame(|frame| scope.symbol_of(frame));
-    let found = found.into_iter().map(|(id, share)| (id, share.into()));
-    let mut shares: HashMap<SymbolId, SampleShare> = found.collect();
+    let mut shares = scope.weights.by_frame(|frame| scope.symbol_of(frame));
     for (id, share) in &mut shares {
         if frames.symbol(*id).is_some_and(|symbol| !symbol.inlined) {
-            share.own = SampleWeight::default();
+            share.own = Weight::default();
         }
     }
     for stack in stacks.ids() {
-        let own = SampleWeight::from(scope.weights.share(stack).own);
+        let own = scope.weights.share(stack).own;
         if own.is_zero() {
             continue;
         }
@@ -193,43 +192,51 @@ fn meant<'p>(text: &str, selected: &[Found<'p>]) -> Vec<Found<'p>> {
     Vec::new()
 }
 
-fn not_found(text: &str, selected: &[Found]) -> String {
+/// Returns what the values count: `samples`, or the name of the measure.
+fn counted<'s>(scope: &'s Scope) -> &'s str {
+    let measure = scope.measures.list.first();
+    measure.map_or("", |measure| &measure.name)
+}
+
+fn not_found(scope: &Scope, text: &str, selected: &[Found]) -> String {
+    let counted = counted(scope);
     let mut hottest: Vec<_> = selected.iter().collect();
-    hottest.sort_by_key(|(.., share)| std::cmp::Reverse(share.own.samples()));
+    hottest.sort_by_key(|(.., share)| std::cmp::Reverse(scope.count(share.own)));
     let names: Vec<_> = hottest
         .iter()
         .take(3)
         .map(|(_, symbol, _)| symbol.name.as_str())
         .collect();
     let known = match names[..] {
-        [] => "no function has samples".to_owned(),
-        _ => format!("with samples there are {} and others", names.join(", ")),
+        [] => format!("no function has {counted}"),
+        _ => format!("with {counted} there are {} and others", names.join(", ")),
     };
     one_line(&format!(
-        "no function with samples is called '{text}', in whole or in part: {known}; 'varid report --by symbol' lists them"
+        "no function with {counted} is called '{text}', in whole or in part: {known}; 'varid report --by symbol' lists them"
     ))
 }
 
 fn candidates(scope: &Scope, text: &str, mut found: Vec<Found>) -> Candidates {
     found.sort_by_key(|(id, _, share)| {
-        let value = |weight: SampleWeight| std::cmp::Reverse(scope.sample_value(weight));
+        let value = |weight: Weight| std::cmp::Reverse(scope.value(weight));
         (value(share.own), value(share.total), *id)
     });
     let more = found.len().saturating_sub(MOST);
     let candidate = |(id, _, share): &Found| Candidate {
         method: described(scope, *id, *share),
-        own_percent: scope.sample_percent(share.own),
-        total_percent: scope.sample_percent(share.total),
+        own_percent: scope.percent(share.own),
+        total_percent: scope.percent(share.total),
     };
     Candidates {
         name: text.to_owned(),
+        counted: counted(scope).to_owned(),
         methods: found.iter().take(MOST).map(candidate).collect(),
         more,
     }
 }
 
 /// Describes a symbol with this share.
-pub fn described(scope: &Scope, id: SymbolId, share: SampleShare) -> AnnotatedMethod {
+pub fn described(scope: &Scope, id: SymbolId, share: Share) -> AnnotatedMethod {
     let frames = &scope.profile.frames;
     let symbol = frames.symbol(id);
     let image = symbol.and_then(|symbol| frames.image(symbol.image));
@@ -244,6 +251,6 @@ pub fn described(scope: &Scope, id: SymbolId, share: SampleShare) -> AnnotatedMe
         addresses: start.map(|symbol| symbol.start..symbol.start),
         code: None,
         share,
-        approximate: SampleWeight::default(),
+        approximate: Weight::default(),
     }
 }

@@ -12,24 +12,37 @@ use super::annotation::{
     Candidates, InlinedLine,
 };
 use crate::{
-    JSON_VERSION,
+    JSON_VERSION, JSON_VERSION_OF_MEASURES,
     columns::{Object, Value},
-    weights::SampleWeight,
+    weights::Weight,
 };
 
 #[derive(Serialize)]
 struct JsonAnnotation<'a> {
     version: u32,
     session: Cow<'a, str>,
-    event: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     selected_by: &'a str,
-    samples: u64,
-    period_sum: u64,
-    percent_of: &'static str,
+    #[serde(flatten)]
+    counted: Counted<'a>,
     method: Object<'a>,
     files: Vec<Object<'a>>,
     notes: &'a [String],
+}
+
+/// What the values count.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Counted<'a> {
+    Samples {
+        event: &'a str,
+        samples: u64,
+        period_sum: u64,
+        percent_of: &'static str,
+    },
+    Measure {
+        measure: Object<'a>,
+    },
 }
 
 #[derive(Serialize)]
@@ -57,22 +70,44 @@ pub fn annotation_json(annotation: &Annotation) -> impl Serialize {
         .with(percentages(annotation, own))
         .with(totals(annotation, total))
         .with([
-            ("approximate", nonzero(annotation.method.approximate)),
+            (
+                "approximate",
+                nonzero(annotation, annotation.method.approximate),
+            ),
             ("code", annotation.method.code.into()),
             ("code_file", annotation.code_file.as_deref().into()),
         ]);
     let files = annotation.files.iter();
     JsonAnnotation {
-        version: JSON_VERSION,
+        version: match annotation.measures.are_samples() {
+            true => JSON_VERSION,
+            false => JSON_VERSION_OF_MEASURES,
+        },
         session: annotation.session.to_string_lossy(),
-        event: &annotation.event,
         selected_by: &annotation.selected_by,
-        samples: annotation.all.samples(),
-        period_sum: annotation.all.period(),
-        percent_of: annotation.percent_of.name(),
+        counted: counted(annotation),
         method: described,
         files: files.map(|found| file(annotation, found)).collect(),
         notes: &annotation.notes,
+    }
+}
+
+fn counted(annotation: &Annotation) -> Counted<'_> {
+    let measure = annotation.measures.lead();
+    match measure.filter(|_| !annotation.measures.are_samples()) {
+        Some(measure) => Counted::Measure {
+            measure: Object::of([
+                ("name", measure.name.as_str().into()),
+                ("unit", measure.unit.as_str().into()),
+                ("sum", annotation.measures.value(annotation.all).into()),
+            ]),
+        },
+        None => Counted::Samples {
+            event: &annotation.event,
+            samples: annotation.all.get(0),
+            period_sum: annotation.all.get(1),
+            percent_of: annotation.percent_of.name(),
+        },
     }
 }
 
@@ -95,16 +130,23 @@ pub fn write_candidates_json(candidates: &Candidates, out: &mut dyn Write) -> io
 
 fn candidate(found: &Candidate) -> Object<'_> {
     method(&found.method).with([
-        ("self", found.method.share.own.samples().into()),
-        ("total", found.method.share.total.samples().into()),
+        ("self", found.method.share.own.get(0).into()),
+        ("total", found.method.share.total.get(0).into()),
         ("self_percent", Value::Percent(found.own_percent)),
         ("total_percent", Value::Percent(found.total_percent)),
     ])
 }
 
-/// Returns the number of samples, or no value if it is 0.
-fn nonzero<'a>(weight: SampleWeight) -> Value<'a> {
-    Some(weight.samples()).filter(|samples| *samples > 0).into()
+/// Returns the number of samples or the value of the measure, or no value if it is 0.
+fn nonzero<'a>(annotation: &Annotation, weight: Weight) -> Value<'a> {
+    let count = annotation.measures.count(weight);
+    Some(count).filter(|count| *count > 0).into()
+}
+
+/// Returns the sum of periods. Named measures have none.
+fn period<'a>(annotation: &Annotation, weight: Weight) -> Value<'a> {
+    let has_periods = annotation.measures.are_samples();
+    has_periods.then(|| weight.get(1)).into()
 }
 
 fn method(method: &AnnotatedMethod) -> Object<'_> {
@@ -127,20 +169,20 @@ fn method(method: &AnnotatedMethod) -> Object<'_> {
 }
 
 /// Returns the values of an own share.
-fn percentages<'a>(annotation: &Annotation, own: SampleWeight) -> [(&'static str, Value<'a>); 4] {
+fn percentages<'a>(annotation: &Annotation, own: Weight) -> [(&'static str, Value<'a>); 4] {
     [
-        ("self", own.samples().into()),
-        ("self_period", own.period().into()),
+        ("self", annotation.measures.count(own).into()),
+        ("self_period", period(annotation, own)),
         ("self_percent", Value::Percent(annotation.of_all(own))),
         ("method_percent", Value::Percent(annotation.of_method(own))),
     ]
 }
 
 /// Returns the values of a total share.
-fn totals<'a>(annotation: &Annotation, total: SampleWeight) -> [(&'static str, Value<'a>); 3] {
+fn totals<'a>(annotation: &Annotation, total: Weight) -> [(&'static str, Value<'a>); 3] {
     [
-        ("total", total.samples().into()),
-        ("total_period", total.period().into()),
+        ("total", annotation.measures.count(total).into()),
+        ("total_period", period(annotation, total)),
         ("total_percent", Value::Percent(annotation.of_all(total))),
     ]
 }
@@ -173,7 +215,7 @@ fn line<'a>(annotation: &'a Annotation, line: &'a AnnotatedLine) -> Object<'a> {
         found = found
             .with(percentages(annotation, share.own))
             .with(totals(annotation, share.total))
-            .with([("approximate", nonzero(line.approximate))]);
+            .with([("approximate", nonzero(annotation, line.approximate))]);
     }
     let inlines = line.inlined.iter();
     let inlines = inlines.map(|found| inlined(annotation, found)).collect();
@@ -211,5 +253,5 @@ fn instruction<'a>(
     ])
     .with(percentages(annotation, instruction.share.own))
     .with(totals(annotation, instruction.share.total))
-    .with([("approximate", nonzero(instruction.approximate))])
+    .with([("approximate", nonzero(annotation, instruction.approximate))])
 }

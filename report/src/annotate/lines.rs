@@ -17,10 +17,9 @@ use super::{
 use crate::{
     frames::SymbolId,
     naming::{NamedFunction, OpenImage},
-    sampled_addresses::SampledAddress,
     scope::Scope,
-    shares::SampleShare,
-    weights::SampleWeight,
+    shares::Share,
+    weights::{ProfileCounter, Weight},
 };
 
 /// The most addresses at which lines are looked up if the instructions are unknown.
@@ -28,6 +27,14 @@ const MOST_ADDRESSES: u64 = 1 << 17;
 
 /// A line of a file. None if there is no line.
 type LineKey = Option<(Arc<str>, u32)>;
+
+/// The weight of an address in the method's file.
+#[derive(Debug, Clone, Copy)]
+struct AddressShare {
+    address: u64,
+    share: Share,
+    approximate: Weight,
+}
 
 /// Identifies a line of a function that was inlined into the method.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -47,9 +54,9 @@ pub struct Lines<'s, 'p> {
     /// The files in display order.
     files: Vec<Arc<str>>,
     lines: HashMap<LineKey, AnnotatedLine>,
-    approximate: SampleWeight,
+    approximate: Weight,
     /// Samples of inlined functions.
-    inlined: HashMap<InlinedKey, SampleWeight>,
+    inlined: HashMap<InlinedKey, Weight>,
 }
 
 impl<'s, 'p> Lines<'s, 'p> {
@@ -60,7 +67,7 @@ impl<'s, 'p> Lines<'s, 'p> {
             symbol,
             files: Vec::new(),
             lines: HashMap::new(),
-            approximate: SampleWeight::default(),
+            approximate: Weight::default(),
             inlined: HashMap::new(),
         };
         let frames = &scope.profile.frames;
@@ -83,14 +90,14 @@ impl<'s, 'p> Lines<'s, 'p> {
         for (key, number) in keys {
             let share = shares.get(&number).copied().unwrap_or_default();
             if !share.total.is_zero() {
-                lines.line(key).share = share.into();
+                lines.line(key).share = share;
             }
         }
         lines
     }
 
     /// The approximate part of the method's samples.
-    pub const fn approximate(&self) -> SampleWeight {
+    pub const fn approximate(&self) -> Weight {
         self.approximate
     }
 
@@ -100,7 +107,7 @@ impl<'s, 'p> Lines<'s, 'p> {
         // The file of the method's first instruction comes first.
         self.files.clear();
         for line in self.lines.values_mut() {
-            line.share.own = SampleWeight::default();
+            line.share.own = Weight::default();
         }
         for found in code.instructions() {
             let Some(functions) = self.own_functions(image, found.address) else {
@@ -113,8 +120,8 @@ impl<'s, 'p> Lines<'s, 'p> {
                 place,
                 len: found.len,
                 text: found.text.clone(),
-                share: SampleShare::default(),
-                approximate: SampleWeight::default(),
+                share: Share::default(),
+                approximate: Weight::default(),
             });
         }
         if code.instructions().is_empty() {
@@ -125,8 +132,8 @@ impl<'s, 'p> Lines<'s, 'p> {
                 }
             }
         }
-        for (address, sampled) in self.sampled(image, &range) {
-            self.add_samples(image, address, sampled);
+        for found in self.addresses(image, &range) {
+            self.add_address(image, found);
         }
     }
 
@@ -139,27 +146,56 @@ impl<'s, 'p> Lines<'s, 'p> {
         (outermost.name == symbol.name).then_some(functions)
     }
 
-    /// Returns the sampled addresses in a range.
-    fn sampled(&self, image: &OpenImage<'_>, range: &Range<u64>) -> Vec<(u64, SampledAddress)> {
+    /// Returns the addresses in a range that have samples, or values of the measure.
+    fn addresses(&self, image: &OpenImage<'_>, range: &Range<u64>) -> Vec<AddressShare> {
         let symbol = self.scope.profile.frames.symbol(self.symbol);
-        let id = symbol.map(|symbol| symbol.image);
-        let of_image = |sampled: &&SampledAddress| Some(sampled.image) == id;
-        let addresses = self.scope.event.addresses.iter().filter(of_image);
-        addresses
-            .filter_map(|sampled| Some((image.address(sampled.offset)?, *sampled)))
-            .filter(|(address, _)| range.contains(address))
-            .collect()
+        let Some(id) = symbol.map(|symbol| symbol.image) else {
+            return Vec::new();
+        };
+        let at = |offset, share, approximate| {
+            let address = image.address(offset).filter(|at| range.contains(at))?;
+            Some(AddressShare {
+                address,
+                share,
+                approximate,
+            })
+        };
+        let counter = self.scope.measures.lead().map(|measure| measure.counter);
+        if let Some(ProfileCounter::Context(counter)) = counter {
+            let counted = self.scope.profile.counted_addresses.iter();
+            let counted = counted.filter(|found| found.image == id && found.counter == counter);
+            let weight = |value| Weight::new([value]);
+            let found = counted.filter_map(|found| {
+                let (own, total) = (weight(found.share.own), weight(found.share.total));
+                at(found.offset, Share { own, total }, Weight::default())
+            });
+            return found.collect();
+        }
+        let sampled = self.scope.event.addresses.iter();
+        let sampled = sampled.filter(|sampled| sampled.image == id);
+        let weight = |weight| self.scope.measures.of_samples(weight);
+        let found = sampled.filter_map(|found| {
+            let (own, total) = (weight(found.share.own), weight(found.share.total));
+            at(
+                found.offset,
+                Share { own, total },
+                weight(found.approximate),
+            )
+        });
+        found.collect()
     }
 
-    /// Adds the samples of an address.
-    fn add_samples(&mut self, image: &OpenImage<'_>, address: u64, sampled: SampledAddress) {
+    /// Adds the weight of an address.
+    fn add_address(&mut self, image: &OpenImage<'_>, found: AddressShare) {
+        let AddressShare {
+            address,
+            share,
+            approximate,
+        } = found;
         let Some(functions) = self.own_functions(image, address) else {
             return;
         };
         let key = outermost_line(&functions);
-        let SampledAddress {
-            share, approximate, ..
-        } = sampled;
         if let [innermost, _, ..] = &functions[..]
             && !share.own.is_zero()
         {
@@ -252,7 +288,7 @@ impl<'s, 'p> Lines<'s, 'p> {
     fn add_inlined(&mut self, texts: &mut Texts<'_>) {
         let mut inlined: Vec<_> = std::mem::take(&mut self.inlined).into_iter().collect();
         inlined.sort_by(|(one, weight), (other, other_weight)| {
-            let most = other_weight.samples().cmp(&weight.samples());
+            let most = other_weight.get(0).cmp(&weight.get(0));
             most.then_with(|| one.function.cmp(&other.function))
                 .then_with(|| one.line.cmp(&other.line))
         });

@@ -44,18 +44,29 @@ pub use json::{write_annotation_json, write_candidates_json};
 pub use text::{write_annotation_text, write_candidates};
 pub(crate) use window::keep_hottest;
 
-use crate::{error::Result, profile::Profile, scope::Scope, view::View};
+use crate::{
+    error::{Error, Result},
+    profile::Profile,
+    scope::Scope,
+    view::View,
+};
 
 /// Annotates a method of a profile that was read with
 /// [`Options::sampled_addresses`](crate::Options::sampled_addresses), lines and inlined functions.
 ///
 /// # Errors
 ///
-/// No method matches; the profile does not have the event; a folder or file of the options or of
+/// No method matches; the profile does not have the event or the measure; a folder or file of the options or of
 /// [`AnnotateRequest::sources`] cannot be read.
 pub fn annotate(profile: &Profile, request: &AnnotateRequest) -> Result<Annotated> {
+    if request.measures.len() > 1 {
+        return Err(Error::SeveralMeasures {
+            what: "an annotation",
+        });
+    }
     let view = View {
         event: request.event,
+        measures: request.measures.clone(),
         code: request.code.clone(),
         percent_of: request.percent_of,
         ..View::default()

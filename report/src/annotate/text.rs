@@ -8,7 +8,7 @@ use super::{
     annotation::{Annotation, AnnotationText, Candidates},
     text_rows::{Heat, Percentages, Row, inlined, number, place, rows},
 };
-use crate::weights::SampleWeight;
+use crate::weights::Weight;
 
 /// The minimum width in columns for showing instructions beside the source.
 const SIDE_BY_SIDE: usize = 160;
@@ -65,13 +65,14 @@ fn head(annotation: &Annotation, out: &mut dyn Write) -> io::Result<()> {
         options => format!(", by {options}"),
     };
     let percent = |weight| format!("{:.2} %", annotation.of_all(weight));
+    let count = |weight| annotation.measures.count(weight);
     let shares = format!(
-        "{} of {} samples of {} are in it, {}; {} with what it called, {}{selected}",
-        method.share.own.samples(),
-        annotation.all.samples(),
-        annotation.event,
+        "{} of {} {} are in it, {}; {} with what it called, {}{selected}",
+        count(method.share.own),
+        count(annotation.all),
+        annotation.counted(),
         percent(method.share.own),
-        method.share.total.samples(),
+        count(method.share.total),
         percent(method.share.total),
     );
     writeln!(out, "{}", one_line(&shares))?;
@@ -91,7 +92,7 @@ fn head(annotation: &Annotation, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn foot(annotation: &Annotation, out: &mut dyn Write) -> io::Result<()> {
-    let approximate = annotation.method.approximate.samples();
+    let approximate = annotation.measures.count(annotation.method.approximate);
     let mut notes = Vec::new();
     if approximate > 0 {
         notes.push(format!(
@@ -187,12 +188,7 @@ impl Layout<'_> {
                 let share = line.share;
                 (share.own, share.total, number(line), source)
             }
-            Row::Inlined(found) => (
-                found.own,
-                SampleWeight::default(),
-                String::new(),
-                inlined(found),
-            ),
+            Row::Inlined(found) => (found.own, Weight::default(), String::new(), inlined(found)),
             Row::Instruction(found) => {
                 let place = place(self.annotation, found);
                 let share = found.share;
@@ -334,13 +330,14 @@ fn cut(text: &str, columns: usize) -> String {
 pub fn write_candidates(candidates: &Candidates, out: &mut dyn Write) -> io::Result<()> {
     let count = candidates.methods.len().saturating_add(candidates.more);
     let intro = format!(
-        "{count} functions with samples are meant by '{}':",
-        candidates.name
+        "{count} functions with {} are meant by '{}':",
+        candidates.counted, candidates.name
     );
     writeln!(out, "{}\n", one_line(&intro))?;
     writeln!(
         out,
-        " self %  total %  samples  layer      image                 address  function"
+        " self %  total %  {:>7}  layer      image                 address  function",
+        one_line(&candidates.counted)
     )?;
     for found in &candidates.methods {
         let method = &found.method;
@@ -354,7 +351,7 @@ pub fn write_candidates(candidates: &Candidates, out: &mut dyn Write) -> io::Res
             "{:>7.2}  {:>7.2}  {:>7}  {:9}  {:20}  {address:>8}  {}",
             found.own_percent,
             found.total_percent,
-            method.share.own.samples(),
+            method.share.own.get(0),
             method.layer.name(),
             method.image,
             method.name

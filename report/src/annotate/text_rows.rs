@@ -3,7 +3,7 @@
 use super::annotation::{
     AnnotatedFile, AnnotatedInstruction, AnnotatedLine, Annotation, InlinedLine,
 };
-use crate::weights::SampleWeight;
+use crate::weights::Weight;
 
 /// A row.
 pub enum Row<'a> {
@@ -62,7 +62,7 @@ pub enum Heat {
 
 impl Heat {
     /// Returns the heat of an own share.
-    pub fn of(annotation: &Annotation, own: SampleWeight) -> Self {
+    pub fn of(annotation: &Annotation, own: Weight) -> Self {
         match annotation.of_method(own) {
             20.0.. => Self::Hot,
             5.0.. => Self::Warm,
@@ -79,8 +79,8 @@ pub struct Percentages {
 }
 
 impl Percentages {
-    pub fn of(annotation: &Annotation, own: SampleWeight, total: SampleWeight) -> Self {
-        let shown = |weight: SampleWeight, percent: f64| match weight.is_zero() {
+    pub fn of(annotation: &Annotation, own: Weight, total: Weight) -> Self {
+        let shown = |weight: Weight, percent: f64| match weight.is_zero() {
             true => String::new(),
             false => format!("{percent:.2}"),
         };
@@ -110,7 +110,7 @@ pub fn number(line: &AnnotatedLine) -> String {
 }
 
 /// Returns the prefix of an approximate position.
-fn mark(approximate: SampleWeight) -> &'static str {
+fn mark(approximate: Weight) -> &'static str {
     match approximate.is_zero() {
         true => "",
         false => "~",

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use super::annotation::{AnnotateRequest, AnnotatedFile, AnnotatedLine, Annotation};
-use crate::{shares::SampleShare, view::PercentOf};
+use crate::{measures::ShownMeasures, shares::Share};
 
 /// The most context lines. Line numbers are not trusted, and the lines around each are enumerated.
 const MAX_CONTEXT: u16 = 1 << 12;
@@ -72,17 +72,17 @@ struct Heat {
 }
 
 impl Heat {
-    fn of(share: &SampleShare, percent_of: PercentOf) -> Self {
+    fn of(share: &Share, measures: &ShownMeasures) -> Self {
         Self {
-            own: percent_of.value(share.own),
-            total: percent_of.value(share.total),
+            own: measures.value(share.own),
+            total: measures.value(share.total),
         }
     }
 }
 
 /// Selects the hottest lines, and the hottest instructions without a line.
 struct Hottest {
-    percent_of: PercentOf,
+    measures: ShownMeasures,
     /// None if nothing is hot.
     least: Option<Heat>,
     /// The number of lines that can still be taken.
@@ -91,13 +91,13 @@ struct Hottest {
 
 impl Hottest {
     fn of(annotation: &Annotation, limit: usize) -> Self {
-        let percent_of = annotation.percent_of;
+        let measures = &annotation.measures;
         let of_line = |line: &AnnotatedLine| -> Vec<Heat> {
             let instructions = line.instructions.iter();
             match line.number {
-                Some(_) => vec![Heat::of(&line.share, percent_of)],
+                Some(_) => vec![Heat::of(&line.share, measures)],
                 None => instructions
-                    .map(|found| Heat::of(&found.share, percent_of))
+                    .map(|found| Heat::of(&found.share, measures))
                     .collect(),
             }
         };
@@ -107,14 +107,14 @@ impl Hottest {
         // Rows without samples are never hot.
         let minimum = Heat { own: 0, total: 1 };
         Self {
-            percent_of,
+            measures: measures.clone(),
             least: all.last().map(|least| *least.max(&minimum)),
             left: limit,
         }
     }
 
-    fn is_hot(&self, share: &SampleShare) -> bool {
-        let heat = Heat::of(share, self.percent_of);
+    fn is_hot(&self, share: &Share) -> bool {
+        let heat = Heat::of(share, &self.measures);
         self.least.is_some_and(|least| heat >= least)
     }
 

@@ -135,7 +135,9 @@ impl SessionShares {
     pub fn new(profile: &Profile, diff: &DiffView) -> Result<Self> {
         let view = &diff.view;
         if view.measures.len() > 1 {
-            return Err(Error::OneMeasureInDiff);
+            return Err(Error::SeveralMeasures {
+                what: "a comparison",
+            });
         }
         let mut scope = Scope::of_event(profile, view, profile.event(None)?)?;
         // Merge functions with the same name.

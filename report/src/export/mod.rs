@@ -36,6 +36,7 @@ use walk::Walk;
 
 use crate::{
     error::{Error, Result},
+    measures::ShownMeasures,
     profile::Profile,
     view::PercentOf,
     weights::EventId,
@@ -135,8 +136,8 @@ impl ExportFormat {
     }
 
     /// Rejects measures that the format does not support.
-    fn check(&self, measures: &[String]) -> Result<()> {
-        let (what, several) = (self.name, measures.len() > 1);
+    fn check(&self, measures: &ShownMeasures) -> Result<()> {
+        let (what, several) = (self.name, measures.list.len() > 1);
         let formats = || {
             let can = |format: &&&Self| match format.measures {
                 FormatMeasures::Samples => false,
@@ -149,13 +150,15 @@ impl ExportFormat {
                 .map(|format| format.name)
                 .collect()
         };
-        match (measures, self.measures) {
-            ([], _) | ([_], FormatMeasures::One) | (_, FormatMeasures::Several) => Ok(()),
-            (_, FormatMeasures::Samples) => Err(Error::OnlySamples {
+        match self.measures {
+            _ if measures.are_samples() => Ok(()),
+            FormatMeasures::Several => Ok(()),
+            FormatMeasures::One if !several => Ok(()),
+            FormatMeasures::One => Err(Error::OneMeasure {
                 what,
                 formats: formats(),
             }),
-            (_, FormatMeasures::One) => Err(Error::OneMeasure {
+            FormatMeasures::Samples => Err(Error::OnlySamples {
                 what,
                 formats: formats(),
             }),
@@ -201,8 +204,8 @@ pub fn export(
     format: &ExportFormat,
     out: &mut dyn Write,
 ) -> Result<()> {
-    format.check(&request.measures)?;
     let walk = Walk::new(profile, request.event, request)?;
+    format.check(&walk.measures)?;
     let input = Input {
         profile,
         request,

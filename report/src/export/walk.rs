@@ -25,7 +25,7 @@ pub(crate) const UNKNOWN: &str = "[unknown]";
 
 /// The samples of one event of a profile. Ids refer to the profile's tables, which contain each frame, symbol and stack
 /// once.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Walk<'p> {
     pub profile: &'p Profile,
     pub event: &'p EventSummary,
@@ -72,6 +72,20 @@ impl<'p> Walk<'p> {
             description: profile.description(event.event),
             measures,
         })
+    }
+
+    /// Returns a walk for each measure.
+    pub fn by_measure(&self) -> Vec<Self> {
+        let walk = |measures| Self {
+            measures,
+            ..self.clone()
+        };
+        self.measures.split().into_iter().map(walk).collect()
+    }
+
+    /// Returns true if the values are of samples, each with its time.
+    pub fn is_sampled(&self) -> bool {
+        !self.measures.are_exact()
     }
 
     /// The weights of all stacks.
@@ -155,6 +169,14 @@ impl<'p> Walk<'p> {
             Some(ProfileCounter::Samples(_)) => Unit::Samples,
             Some(ProfileCounter::Period(_)) => Unit::of(self.description),
             Some(ProfileCounter::Context(_)) | None => Unit::Events,
+        }
+    }
+
+    /// Returns the name of the unit of [`value`](Self::value), or that of a counter of calling contexts.
+    pub fn unit_name(&self) -> &str {
+        match self.measures.lead() {
+            Some(measure) if measure.exact => &measure.unit,
+            _ => Unit::of(self.description).name(),
         }
     }
 

@@ -265,6 +265,15 @@ impl Resolver {
         self.spaces.lookup(pid, address)
     }
 
+    /// Returns the bytes of a code unit of the bytecode at an address: two in dex, one in class files.
+    pub fn code_unit(&self, pid: Pid, address: Address) -> u8 {
+        let mapped = self.mapping(pid, address);
+        match mapped.and_then(|mapped| self.images.kind(mapped.value.image)) {
+            Some(ImageKind::Dex) => 2,
+            Some(ImageKind::Remap | ImageKind::Elf) | None => 1,
+        }
+    }
+
     /// Returns true if an address of an image is in a method of a VM.
     pub fn is_managed(&self, image: ImageId, address: Address) -> bool {
         match self.images.kind(image) {

@@ -30,8 +30,10 @@ pub fn each_symbol_file(
     let files = || RecordedFiles::new(names, session.manifest());
     let mut images = ImageTable::new(session.dir(), session.manifest(), files()?);
     let files = files()?.of_this_machine();
+    let records = session.has_records().then(|| session.records());
     // Reports also ignore the records after damage.
-    for record in session.records()?.map_while(Result::ok) {
+    let records = records.transpose()?.into_iter().flatten();
+    for record in records.map_while(Result::ok) {
         match record {
             SessionRecord::Mapping(mapping) if !mapping.kernel => _ = images.intern(&mapping),
             _ => {}

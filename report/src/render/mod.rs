@@ -6,7 +6,13 @@ pub(crate) mod text;
 
 use std::io::Write;
 
-use crate::{columns::OutputFormat, error::Result, profile::Profile, scope::Scope, view::View};
+use crate::{
+    columns::OutputFormat,
+    error::{Error, Result},
+    profile::Profile,
+    scope::Scope,
+    view::View,
+};
 
 /// Writes the head and the foot of a view's text.
 pub(crate) fn facts(scope: &Scope, out: &mut dyn Write) -> std::io::Result<()> {
@@ -17,7 +23,7 @@ pub(crate) fn facts(scope: &Scope, out: &mut dyn Write) -> std::io::Result<()> {
 ///
 /// # Errors
 ///
-/// Writing to `out` fails, or the profile does not have the view's event or measures.
+/// Writing to `out` fails, or the profile does not have the view's event, its measures or the samples of its table.
 pub fn render(
     profile: &Profile,
     view: &View,
@@ -25,6 +31,15 @@ pub fn render(
     out: &mut dyn Write,
 ) -> Result<()> {
     let scope = Scope::new(profile, view)?;
+    if view.shows_samples() && profile.default_measure().is_some() {
+        return Err(Error::NoSamples {
+            table: view.table.name,
+            known: profile
+                .exact_measures()
+                .map(|measure| measure.name)
+                .collect(),
+        });
+    }
     match format {
         OutputFormat::Text => text::write(&scope, out)?,
         OutputFormat::Json => json::write(&scope, out)?,

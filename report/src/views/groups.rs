@@ -2,7 +2,7 @@
 
 use super::{
     kind::TableKind,
-    measured::{self, Measured},
+    measured::{self, Measured, OwnValue},
     rows::{Row, Rows, rows},
 };
 use crate::{
@@ -165,7 +165,7 @@ type RowColumn<'p> = Column<'p, Row<'p>>;
 fn columns<'p>(by: GroupBy, measures: &ShownMeasures) -> Columns<'p, Row<'p>> {
     let mut shares = match measures.columns {
         MeasureColumns::Samples => sample_shares(),
-        MeasureColumns::Each => measured::columns(measures),
+        MeasureColumns::Each => measured::columns(measures, OwnValue::Leaf),
     };
     // Threads and processes have no callees, so total and own share would be equal.
     if let GroupBy::Process | GroupBy::Thread | GroupBy::Service = by {

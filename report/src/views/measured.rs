@@ -14,18 +14,42 @@ pub trait Measured {
     fn share(&self) -> Share;
 }
 
+/// The meaning of a row's own value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnValue {
+    /// The leaf is the row's.
+    Leaf,
+    /// The outermost frame is the row's: in bottom-up trees.
+    Outermost,
+}
+
+impl OwnValue {
+    /// Its keys in JSON and CSV: the value, and its percentage.
+    const fn keys(self) -> [&'static str; 2] {
+        match self {
+            Self::Leaf => ["self", "self_percent"],
+            Self::Outermost => ["outermost", "outermost_percent"],
+        }
+    }
+}
+
 /// Makes the columns of each measure. Text has all columns of the first measure, and only the own values of the others.
-pub fn columns<'p, R: Measured>(measures: &ShownMeasures) -> Vec<Column<'p, R>> {
+/// Bottom-up, it has the totals instead of the own values.
+pub fn columns<'p, R: Measured>(measures: &ShownMeasures, of: OwnValue) -> Vec<Column<'p, R>> {
     let mut columns = Vec::new();
+    let [own_key, percent_key] = of.keys();
     for (place, measure) in measures.list.iter().enumerate() {
         let csv = |part: &str| format!("{} {part}", measure.name);
-        let own = Column::of_measure(own, place).csv(csv("self"));
-        let own_percent = Column::of_measure(own_percent, place).csv(csv("self_percent"));
+        let own = Column::of_measure(own, place).csv(csv(own_key));
+        let own_percent = Column::of_measure(own_percent, place).csv(csv(percent_key));
         let total = Column::of_measure(total, place).csv(csv("total"));
         let total_percent = Column::of_measure(total_percent, place).csv(csv("total_percent"));
-        let own = own.text(measure.name.clone());
+        let (own, total) = match of {
+            OwnValue::Leaf => (own.text(measure.name.clone()), total),
+            OwnValue::Outermost => (own, total.text(measure.name.clone())),
+        };
         match place {
-            0 => columns.extend([
+            0 if of == OwnValue::Leaf => columns.extend([
                 own,
                 own_percent.text("%"),
                 total.text("total"),
@@ -34,7 +58,11 @@ pub fn columns<'p, R: Measured>(measures: &ShownMeasures) -> Vec<Column<'p, R>> 
             _ => columns.extend([own, own_percent, total, total_percent]),
         }
     }
-    columns.push(Column::new(object).json(KEY));
+    let object = match of {
+        OwnValue::Leaf => Column::new(object_of_leaf),
+        OwnValue::Outermost => Column::new(object_of_outermost),
+    };
+    columns.push(object.json(KEY));
     columns
 }
 
@@ -57,13 +85,22 @@ fn total_percent<'p, R: Measured>(scope: &Scope<'p>, row: &R, place: usize) -> V
     percent(place, row.share().total, scope.all)
 }
 
-fn object<'p, R: Measured>(scope: &Scope<'p>, row: &R) -> Value<'p> {
-    let Share { own, total } = row.share();
+fn object_of_leaf<'p, R: Measured>(scope: &Scope<'p>, row: &R) -> Value<'p> {
+    object(scope, row.share(), OwnValue::Leaf)
+}
+
+fn object_of_outermost<'p, R: Measured>(scope: &Scope<'p>, row: &R) -> Value<'p> {
+    object(scope, row.share(), OwnValue::Outermost)
+}
+
+fn object<'p>(scope: &Scope<'p>, share: Share, of: OwnValue) -> Value<'p> {
+    let Share { own, total } = share;
+    let [own_key, percent_key] = of.keys();
     each(scope, |place| {
         Object::of([
-            ("self", own.get(place).into()),
+            (own_key, own.get(place).into()),
             ("total", total.get(place).into()),
-            ("self_percent", percent(place, own, scope.all)),
+            (percent_key, percent(place, own, scope.all)),
             ("total_percent", percent(place, total, scope.all)),
         ])
     })

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{
     groups,
     kind::TableKind,
-    measured::{self, Measured},
+    measured::{self, Measured, OwnValue},
     rows::{self, Row},
 };
 use crate::{
@@ -169,7 +169,7 @@ fn columns<'t, 'p: 't>(
             .collect(),
         shares: match measures.columns {
             MeasureColumns::Samples => sample_shares(direction),
-            MeasureColumns::Each => measure_shares(measures),
+            MeasureColumns::Each => measure_shares(direction, measures),
         },
     }
 }
@@ -275,7 +275,10 @@ impl Measured for Line<'_, '_> {
 }
 
 /// The columns of named measures. Text has the percentages of the first one, as for samples.
-fn measure_shares<'t, 'p: 't>(measures: &ShownMeasures) -> Vec<LineColumn<'t, 'p>> {
+fn measure_shares<'t, 'p: 't>(
+    direction: TreeDirection,
+    measures: &ShownMeasures,
+) -> Vec<LineColumn<'t, 'p>> {
     let total: LineColumn = Column::new(|scope: &Scope<'p>, line: &Line<'t, 'p>| {
         Value::Percent(scope.percent(line.node.total))
     });
@@ -283,14 +286,18 @@ fn measure_shares<'t, 'p: 't>(measures: &ShownMeasures) -> Vec<LineColumn<'t, 'p
         Value::Percent(scope.percent(line.node.own))
     });
     let hidden: LineColumn = Column::new(|_, line: &Line<'t, 'p>| count(line.node.hidden.nodes));
-    let numbers = measured::columns(measures).into_iter().map(|column| {
+    let (of, own) = match direction {
+        TreeDirection::TopDown => (OwnValue::Leaf, Some(own.text("self %"))),
+        TreeDirection::BottomUp => (OwnValue::Outermost, None),
+    };
+    let numbers = measured::columns(measures, of).into_iter().map(|column| {
         match groups::is_named(&column, "%") || groups::is_named(&column, "total") {
             true => column.without_text(),
             false => column,
         }
     });
-    let percents = [total.text("total %"), own.text("self %")];
-    let columns = percents.into_iter().chain(numbers);
+    let percents = [total.text("total %")].into_iter().chain(own);
+    let columns = percents.chain(numbers);
     columns.chain([hidden.data("hidden")]).collect()
 }
 

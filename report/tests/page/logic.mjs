@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 
 const page = readFileSync(process.argv[2], "utf8");
 const script = page.split('<script type="module">')[1].split("</script>")[0].replace("start().catch(fail);", "");
-const names = ["Model", "readData", "EVERYTHING", "OUT", "transformed", "layoutDown", "layoutUp", "spansOf", "layoutChart", "layoutHeat", "timeOfCells", "hitsOf", "readLink", "writeLink", "symbolsOf", "nodeAt", "keyAt", "OFFSETS"];
+const names = ["Model", "readData", "EVERYTHING", "OUT", "transformed", "layoutDown", "layoutUp", "spansOf", "layoutChart", "layoutHeat", "timeOfCells", "hitsOf", "readLink", "writeLink", "symbolsOf", "nodeAt", "keyAt", "OFFSETS", "countHead", "weight"];
 const varid = new Function(`${script}; return { ${names.join(", ")} };`)();
 const { Model, EVERYTHING, transformed } = varid;
 
@@ -44,7 +44,7 @@ function modelOf(samples, threads = [[1, 1, "main", "main"]], header = {}) {
   };
   for (const form of [1, 2, 3, 4]) columns[`symbol.form${form}`] = columns["symbol.name"];
   for (const name of Object.keys(columns)) columns[name] = (/after|period/.test(name) ? Float64Array : Int32Array).from(columns[name]);
-  return new Model({ header: { strings, threads, images: [["lib.so", null]], duration: 0, weigh: "period", unit: "events", interval: 10, losses: [], ...header }, columns });
+  return new Model({ header: { strings, threads, images: [["lib.so", null]], duration: 0, weigh: "period", timed: true, unit: "events", interval: 10, losses: [], ...header }, columns });
 }
 
 // The boxes of a thread's chart between two times.
@@ -200,6 +200,16 @@ const tests = {
     const { line, own } = model.hottestLine(symbol(model, "b"), EVERYTHING);
     assert.deepEqual([line, own], [6, 6]);
     assert.equal(model.hottestLine(symbol(model, "a"), EVERYTHING).line, 3);
+  },
+  "what was counted exactly has no times and is called as the measure"() {
+    const samples = [{ stack: ["a", "b"], time: 0, period: 5 }, { stack: ["a"], time: 0, period: 3 }];
+    const model = modelOf(samples, undefined, { timed: false, event: "toys", unit: "bricks" });
+    assert.equal(model.measure({ ...EVERYTHING, from: 10, to: 20 }).all, 8);
+    assert.equal(modelOf(samples).measure({ ...EVERYTHING, from: 10, to: 20 }).all, 0);
+    assert.equal(varid.countHead("Self", model.header), "Self toys (bricks)");
+    assert.equal(varid.countHead("Self", { ...model.header, unit: "toys" }), "Self toys");
+    assert.equal(varid.countHead("Self", modelOf(samples).header), "Self");
+    assert.equal(varid.weight(1234, model.header), "1,234 bricks");
   },
   async "a page's data is what the script reads"() {
     const block = page.split('id="data">')[1].split("</script>")[0];

@@ -84,3 +84,33 @@ fn a_method_s_code_is_that_of_annotate_and_each_event_has_its_samples() -> Resul
     println!("html code: {}", printed(&mut python)?);
     Ok(())
 }
+
+#[test]
+fn a_page_of_measures_has_what_was_counted_and_no_times() -> Result<()> {
+    if !can_run("html measures") {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    let app = App::new("math", "run", 1)?.arguments();
+    let mut varid = testbed()?.varid();
+    varid.args(["record", "--mode", "count-calls", "-o"]);
+    // varid's agent in the VM counts.
+    let counting = app.iter().filter(|word| *word != "--no-dim");
+    printed(varid.arg(path("session")).arg("--").args(counting))?;
+    let measures = ["--measure", "calls,returns"];
+    let mut varid = testbed()?.varid();
+    varid.args(["report", "--html"]).arg(path("page.html"));
+    printed(varid.args(measures).arg("-i").arg(path("session")))?;
+    judge("html_report.py", [path("page.html")])?;
+    let mut varid = testbed()?.varid();
+    varid.args(["report", "--by", "symbol", "--format", "json"]);
+    let report = printed(varid.args(measures).arg("-i").arg(path("session")))?;
+    std::fs::write(path("report"), report)?;
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut python = Command::new("python3");
+    python.arg("-B").arg(tests.join("browser/measures.py"));
+    python.args(["page.html", "report"].map(path));
+    println!("html measures: {}", printed(&mut python)?);
+    Ok(())
+}

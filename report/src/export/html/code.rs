@@ -17,7 +17,7 @@ use crate::{
     },
     frames::SymbolId,
     scope::Scope,
-    shares::SampleShare,
+    shares::Share,
     view::View,
 };
 
@@ -42,13 +42,12 @@ pub fn write(
     out: &mut dyn Write,
 ) -> Result<()> {
     let view = View {
-        event: Some(walk.event.event),
         percent_of: request.weigh,
         ..View::default()
     };
-    let scope = Scope::new(walk.profile, &view)?;
+    let measures = walk.measures.clone();
+    let scope = Scope::with_measures(walk.profile, &view, walk.event, measures);
     let request = AnnotateRequest {
-        event: view.event,
         percent_of: request.weigh,
         sources: request.sources.clone(),
         context: CONTEXT,
@@ -98,11 +97,7 @@ fn make_plain(annotation: &mut Annotation) {
 }
 
 /// Returns the hottest methods with the indices of their symbols, grouped by image.
-fn methods(
-    walk: &Walk,
-    scope: &Scope,
-    symbols: &SymbolNumbers,
-) -> Vec<(u32, SymbolId, SampleShare)> {
+fn methods(walk: &Walk, scope: &Scope, symbols: &SymbolNumbers) -> Vec<(u32, SymbolId, Share)> {
     let numbered = |(id, share)| Some((symbols.get(id)?, id, share));
     let all = hottest(scope, LEAST).into_iter().filter_map(numbered);
     let mut methods: Vec<_> = all.take(MOST_METHODS).collect();

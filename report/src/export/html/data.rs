@@ -8,6 +8,8 @@
 //! | `symbol.*`, `frame.*` | by number |
 //! | `sample.*` | by time: nanoseconds after the one before, its thread, its stack plus 1, its period |
 //!
+//! Exact measures have sums instead of samples: for each stack of a thread its value as a period, all at the time 0.
+//!
 //! Indices start at 0, line numbers at 1. Where a value may be missing, 0 stands for none and all others are one higher.
 
 use std::{
@@ -16,7 +18,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use varid_model::{Layer, Pid, Tid};
+use varid_model::{Layer, Period, Pid, Tid};
 
 use super::{
     columns::Columns,
@@ -32,6 +34,7 @@ use crate::{
     finding::Finding,
     frames::{FrameId, ImageId, ProfileSymbol, SymbolId},
     render,
+    samples::ProfileSample,
     scope::Scope,
     short_name,
     stacks::StackId,
@@ -39,6 +42,7 @@ use crate::{
     time_span::nanoseconds,
     unit::Unit,
     view::{PercentOf, View},
+    weights::WeightRow,
 };
 
 /// The version of the header and the columns.
@@ -47,13 +51,9 @@ const VERSION: u32 = 1;
 /// The index of each symbol in a page.
 pub type SymbolNumbers = Interner<SymbolId>;
 
-/// Writes the length of the header in 4 bytes, the header, and the columns. `events`: the names of all events in the page.
-pub fn write(
-    walk: &Walk,
-    events: &[String],
-    weigh: PercentOf,
-    out: &mut dyn Write,
-) -> Result<SymbolNumbers> {
+/// Writes the length of the header in 4 bytes, the header, and the columns. `shown`: the names of all events or measures
+/// in the page.
+pub fn write(walk: &Walk, shown: &[String], out: &mut dyn Write) -> Result<SymbolNumbers> {
     let mut tables = Tables {
         walk,
         strings: Strings::new(),
@@ -72,12 +72,9 @@ pub fn write(
         columns,
         ..
     } = tables;
-    let view = View {
-        event: Some(walk.event.event),
-        percent_of: weigh,
-        ..View::default()
-    };
-    let scope = Scope::new(walk.profile, &view)?;
+    let view = View::default();
+    let measures = walk.measures.clone();
+    let scope = Scope::with_measures(walk.profile, &view, walk.event, measures);
     let lists = Lists {
         finding: finding(&scope, &numbers.symbols),
         facts: facts(&scope)?,
@@ -86,7 +83,7 @@ pub fn write(
         strings: strings.take_new(),
         columns: columns.names,
     };
-    let header = header(walk, events, weigh, lists).to_string();
+    let header = header(walk, shown, lists).to_string();
     let len = u32::try_from(header.len()).unwrap_or(u32::MAX);
     out.write_all(&len.to_le_bytes())?;
     out.write_all(header.as_bytes())?;
@@ -107,21 +104,43 @@ struct Lists {
 /// The label and the text of a line of the text report.
 type Fact = (String, String);
 
-fn header(walk: &Walk, events: &[String], weigh: PercentOf, lists: Lists) -> Value {
+/// Returns the samples of an event, or the sums of an exact measure as samples at the start of the recording.
+fn samples<'w>(walk: &'w Walk) -> Result<Box<dyn Iterator<Item = ProfileSample> + 'w>> {
+    if walk.is_sampled() {
+        return Ok(Box::new(walk.samples()?));
+    }
+    let rows = walk.profile.weights.rows(&walk.measures.counters());
+    let sample = |row: WeightRow| ProfileSample {
+        time: walk.profile.recording.manifest.start_time_ns,
+        task: row.task,
+        stack: row.stack,
+        event: walk.event.event,
+        period: Period::new(walk.value(row.weight)),
+    };
+    Ok(Box::new(rows.map(sample)))
+}
+
+fn header(walk: &Walk, shown: &[String], lists: Lists) -> Value {
     let recording = &walk.profile.recording;
     let losses = recording.losses.iter();
     let losses: Vec<_> = losses
         .map(|loss| (walk.since_start(loss.time), loss.count))
         .collect();
+    let weigh = match walk.unit() {
+        Unit::Samples => PercentOf::Samples,
+        Unit::Nanoseconds | Unit::Events => PercentOf::Period,
+    };
     json!({
         "version": VERSION,
         "title": walk.title(),
         "target": plain(&recording.manifest.target.value),
         "start": plain(&recording.manifest.wall_start),
         "duration": nanoseconds(recording.duration),
-        "event": plain(&walk.description.name),
-        "events": events,
-        "unit": Unit::of(walk.description).name(),
+        "event": plain(walk.name()),
+        "events": shown,
+        "measure": !walk.measures.are_samples(),
+        "timed": walk.is_sampled(),
+        "unit": plain(walk.unit_name()),
         "interval": walk.interval(),
         "weigh": weigh.name(),
         "lost": recording.lost,
@@ -171,7 +190,7 @@ impl Stacks {
     fn new(walk: &Walk) -> Result<Self> {
         let stacks = &walk.profile.stacks;
         let mut is_used = vec![false; stacks.len()];
-        for stack in walk.samples()?.filter_map(|sample| sample.stack) {
+        for stack in samples(walk)?.filter_map(|sample| sample.stack) {
             if let Some(is_used) = is_used.get_mut(stack.index()) {
                 *is_used = true;
             }
@@ -210,7 +229,7 @@ impl<'p> Threads<'p> {
     fn new(walk: &Walk<'p>) -> Result<Self> {
         // By task: the value of its samples, and the index of the last one.
         let mut of_tasks: BTreeMap<TaskId, (u64, usize)> = BTreeMap::new();
-        for (place, sample) in walk.samples()?.enumerate() {
+        for (place, sample) in samples(walk)?.enumerate() {
             let (value, last) = of_tasks.entry(sample.task).or_default();
             *value = value.saturating_add(walk.sample_value(&sample));
             *last = place;
@@ -350,23 +369,23 @@ impl Tables<'_, '_> {
     fn samples(&mut self, stacks: &Stacks, threads: &Threads) -> Result<()> {
         let Self { walk, columns, .. } = self;
         let mut before = 0;
-        let samples = walk.samples()?.map(|sample| walk.since_start(sample.time));
-        let after = samples.map(|time| {
+        let times = samples(walk)?.map(|sample| walk.since_start(sample.time));
+        let after = times.map(|time| {
             let after = time.saturating_sub(before);
             before = before.max(time);
             after
         });
         columns.push("sample.after", after);
         let thread = |task: TaskId| threads.numbers.get(&task).copied();
-        let samples = walk.samples()?;
-        let thread = samples.map(|sample| thread(sample.task).unwrap_or_default().into());
+        let of_sample = |sample: ProfileSample| thread(sample.task).unwrap_or_default().into();
+        let thread = samples(walk)?.map(of_sample);
         columns.push("sample.thread", thread);
-        let stack = walk.samples()?.map(|sample| {
+        let stack = samples(walk)?.map(|sample| {
             let number = sample.stack.and_then(|stack| stacks.number(stack));
             number.map_or(0, |number| u64::from(number).saturating_add(1))
         });
         columns.push("sample.stack", stack);
-        let period = walk.samples()?.map(|sample| sample.period.get());
+        let period = samples(walk)?.map(|sample| sample.period.get());
         columns.push("sample.period", period);
         Ok(())
     }

@@ -1,4 +1,4 @@
-// Which events does the page have, and which one do the views show?
+// Which events or measures does the page have, and which one do the views show?
 
 class Events {
   constructor() {
@@ -6,8 +6,9 @@ class Events {
     this.models = new Map();
   }
 
-  list(names) {
+  list({ events: names, measure }) {
     byId("event-choice").hidden = names.length < 2;
+    byId("event-kind").textContent = measure ? "Measure" : "Event";
     this.select.append(...names.map((name, i) => element("option", { value: i }, name)));
   }
 

@@ -26,6 +26,12 @@ function weight(value, header) {
   return header.unit === "ns" ? duration(value) : `${number.format(value)} ${header.unit}`;
 }
 
+// The head of a column of samples, or of the values of an exact measure.
+function countHead(name, { timed, event, unit }) {
+  if (timed) return name;
+  return event === unit ? `${name} ${event}` : `${name} ${event} (${unit})`;
+}
+
 function threadName([pid, tid, name, process]) {
   return pid === tid || name === process ? `${name} (${tid})` : `${name} (${tid}) of ${process}`;
 }

@@ -1,6 +1,8 @@
 // What happens when the page is opened?
 
 const TABS = ["flame", "chart", "heat", "methods", "down", "up", "facts"];
+// The views of samples by time.
+const TIMED_TABS = ["chart", "heat"];
 
 function showFacts({ header }) {
   byId("title").textContent = byId("title").title = header.target || header.title;
@@ -11,7 +13,8 @@ function showFacts({ header }) {
 
 function subtitle(state) {
   const { header } = state.model;
-  const parts = [header.event, `${number.format(state.measured.samples)} samples`, weight(state.measured.all, header)];
+  const samples = header.timed ? [`${number.format(state.measured.samples)} samples`] : [];
+  const parts = [header.event, ...samples, weight(state.measured.all, header)];
   if (header.lost) parts.push(`${number.format(header.lost)} lost`);
   byId("subtitle").textContent = parts.join(" · ");
 }
@@ -31,16 +34,27 @@ function matches(state) {
 class Tabs {
   constructor(state) {
     this.state = state;
-    TABS.forEach((tab, i) => {
+    for (const tab of TABS) {
       byId(`tab-${tab}`).addEventListener("click", () => this.goTo(tab));
       byId(`tab-${tab}`).addEventListener("keydown", (event) => {
         const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
         if (!move) return;
-        const next = TABS[(i + move + TABS.length) % TABS.length];
+        const tabs = this.tabs();
+        const next = tabs[(tabs.indexOf(tab) + move + tabs.length) % tabs.length];
         this.goTo(next);
         byId(`tab-${next}`).focus();
       });
-    });
+    }
+  }
+
+  // Exact measures have no times.
+  tabs() {
+    return this.state.base.header.timed ? TABS : TABS.filter((tab) => !TIMED_TABS.includes(tab));
+  }
+
+  show() {
+    byId("report").classList.toggle("untimed", !this.state.base.header.timed);
+    if (!this.tabs().includes(this.name)) this.open(TABS[0]);
   }
 
   open(name) {
@@ -66,7 +80,7 @@ class Tabs {
   }
 
   restore({ tab }) {
-    this.open(TABS.includes(tab) ? tab : TABS[0]);
+    this.open(this.tabs().includes(tab) ? tab : TABS[0]);
   }
 }
 
@@ -109,7 +123,7 @@ function showTransforms(state) {
 async function start() {
   const events = new Events();
   const model = await events.model(0);
-  events.list(model.header.events);
+  events.list(model.header);
   LAYER_NAMES = model.header.layers;
   showFacts(model);
   const state = new State(model);

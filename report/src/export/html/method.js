@@ -89,9 +89,10 @@ class Method {
     byId("method-name").textContent = model.names[symbol];
     const fact = (label, text) => [element("dt", {}, label), element("dd", {}, text)];
     const share = (value) => `${state.share(value)} %, ${weight(value, model.header)}`;
+    const samples = (count) => (model.header.timed ? `, ${number.format(count)} samples` : "");
     const facts = element("dl", { class: "facts" },
-      ...fact("self", `${share(measured.symbolOwn[symbol])}, ${number.format(measured.symbolOwnSamples[symbol])} samples`),
-      ...fact("total", `${share(measured.symbolTotal[symbol])}, ${number.format(measured.symbolTotalSamples[symbol])} samples`),
+      ...fact("self", `${share(measured.symbolOwn[symbol])}${samples(measured.symbolOwnSamples[symbol])}`),
+      ...fact("total", `${share(measured.symbolTotal[symbol])}${samples(measured.symbolTotalSamples[symbol])}`),
       ...fact("layer", layer), ...fact("image", path ?? image), ...this.places().flatMap(([label, text]) => fact(label, text)));
     const lines = this.code && this.isWhole() ? [] : this.lines(model.lines(symbol, state.selection));
     byId("method-body").replaceChildren(facts, ...this.annotated(layer), ...lines,

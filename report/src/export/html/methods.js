@@ -29,9 +29,9 @@ class Methods {
     measured.symbolTotal.forEach((total, symbol) => {
       if (total && (!matches || matches[symbol])) rows.push(symbol);
     });
+    const { ownCounts, totalCounts } = this.counts();
     const keys = {
-      own: measured.symbolOwn, total: measured.symbolTotal,
-      ownSamples: measured.symbolOwnSamples, totalSamples: measured.symbolTotalSamples,
+      own: measured.symbolOwn, total: measured.symbolTotal, ownCounts, totalCounts,
       name: model.names, image: model.images.map(([name]) => name),
     };
     const key = keys[this.order];
@@ -43,10 +43,19 @@ class Methods {
     byId("methods").replaceChildren(...rows.slice(0, this.limit).map((symbol) => this.row(symbol)));
     byId("methods-count").textContent = `${number.format(rows.length)} ${rows.length === 1 ? "method" : "methods"}`;
     byId("more").hidden = rows.length <= this.limit;
+    for (const [id, name] of [["own-counts", "Self"], ["total-counts", "Total"]]) byId(id).textContent = countHead(name, model.header);
     for (const head of this.heads) {
       const isOrder = head.dataset.sort === this.order;
       head.parentElement.setAttribute("aria-sort", isOrder ? (this.isUp ? "ascending" : "descending") : "none");
     }
+  }
+
+  // By symbol, what stands beside the percentages: samples, or the values of an exact measure.
+  counts() {
+    const { model, measured } = this.state;
+    return model.header.timed
+      ? { ownCounts: measured.symbolOwnSamples, totalCounts: measured.symbolTotalSamples }
+      : { ownCounts: measured.symbolOwn, totalCounts: measured.symbolTotal };
   }
 
   // All rows match a search: the next or previous one, and its place.
@@ -63,6 +72,7 @@ class Methods {
 
   row(symbol) {
     const { model, measured } = this.state;
+    const { ownCounts, totalCounts } = this.counts();
     const [image, path] = model.images[symbol];
     const method = named("button", { type: "button", class: "link", dir: "ltr" }, model.names[symbol], model.forms[symbol]);
     method.addEventListener("click", () => this.state.open(symbol));
@@ -73,9 +83,9 @@ class Methods {
     const cell = (value, isWide) => element("td", { class: isWide ? "number wide" : "number" }, value);
     return element("tr", {},
       element("td", { class: "number share" }, bar, element("span", {}, own)),
-      cell(number.format(measured.symbolOwnSamples[symbol]), true),
+      cell(number.format(ownCounts[symbol]), true),
       cell(this.state.share(measured.symbolTotal[symbol])),
-      cell(number.format(measured.symbolTotalSamples[symbol]), true),
+      cell(number.format(totalCounts[symbol]), true),
       element("td", { class: "name" }, element("span", { class: `dot ${layer}`, role: "img", "aria-label": layer, title: layer }), method),
       element("td", { class: "wide image", title: path ?? image }, image));
   }

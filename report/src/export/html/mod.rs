@@ -2,7 +2,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what does the page know of an event | `data` |
+//! | what does the page know of an event or measure | `data` |
 //! | which code does it have | `code` |
 //! | how are its numbers written | `columns` |
 //! | which calling contexts does it draw | `tree` |
@@ -21,11 +21,11 @@ use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};
 
 use super::{
-    Content, ExportFormat, ExportRequest, FormatMeasures, Need,
+    Content, ExportFormat, FormatMeasures, Input, Need,
     palette::style_sheet,
     walk::{Walk, plain},
 };
-use crate::{error::Result, profile::Profile};
+use crate::error::Result;
 
 const STYLE: &str = include_str!("style.css");
 const BODY: &str = include_str!("page.html");
@@ -64,32 +64,25 @@ pub static FORMAT: ExportFormat = ExportFormat {
     about: "A page with all views, for any browser, without network",
     endings: &[".html"],
     needs: &[Need::Samples, Need::Lines, Need::Code, Need::AllEvents],
-    measures: FormatMeasures::Samples,
+    measures: FormatMeasures::Several,
     content: Content::Text,
-    write: |input, out| write(input.profile, input.request, out),
+    write,
 };
 
-/// Writes the page. Recorded data is encoded in base64. Each event has a block of data and, if the profile has sampled
-/// addresses, a block of code.
-fn write(profile: &Profile, request: &ExportRequest, out: &mut dyn Write) -> Result<()> {
-    let first = Walk::new(profile, request.event, request)?;
-    let others = profile
-        .events
-        .iter()
-        .filter(|other| request.event.is_none() && other.event != first.event.event)
-        .map(|other| Walk::new(profile, Some(other.event), request));
-    let walks: Vec<Walk> = std::iter::once(Ok(first))
-        .chain(others)
-        .collect::<Result<_>>()?;
-    let name = |walk: &Walk| plain(&walk.description.name).into_owned();
-    let events: Vec<String> = walks.iter().map(name).collect();
+/// Writes the page. Recorded data is encoded in base64. Each event, or each named measure, has a block of data and, if
+/// the profile has sampled addresses, a block of code.
+fn write(input: &Input<'_>, out: &mut dyn Write) -> Result<()> {
+    let (profile, request) = (input.profile, input.request);
+    let walks = walks(input)?;
+    let name = |walk: &Walk| plain(walk.name()).into_owned();
+    let shown: Vec<String> = walks.iter().map(name).collect();
 
     let layers = style_sheet(|layer, colour| format!(":root {{ --{layer}: {colour}; }}\n"));
     write_head(&format!("{layers}{STYLE}"), SCRIPT, out)?;
     writeln!(out, "<body>\n{BODY}")?;
     for (number, walk) in walks.iter().enumerate() {
         let symbols = write_block("data", number, out, |block| {
-            data::write(walk, &events, request.weigh, block)
+            data::write(walk, &shown, block)
         })?;
         if profile.options.sampled_addresses {
             write_block("code", number, out, |block| {
@@ -102,6 +95,20 @@ fn write(profile: &Profile, request: &ExportRequest, out: &mut dyn Write) -> Res
         "<script type=\"module\">{SCRIPT}</script>\n</body>\n</html>\n"
     )?;
     Ok(())
+}
+
+/// Returns what the page lets the user select: the events, or the named measures of one event.
+fn walks<'p>(input: &Input<'p>) -> Result<Vec<Walk<'p>>> {
+    let (profile, request, first) = (input.profile, input.request, &input.walk);
+    if !first.measures.are_samples() {
+        return Ok(first.by_measure());
+    }
+    let others = profile
+        .events
+        .iter()
+        .filter(|other| request.event.is_none() && other.event != first.event.event)
+        .map(|other| Walk::new(profile, Some(other.event), request));
+    std::iter::once(Ok(first.clone())).chain(others).collect()
 }
 
 /// Writes an element with bytes as base64 of gzip. Its id consists of the kind and the number of the event, or of the

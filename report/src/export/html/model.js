@@ -1,4 +1,6 @@
 // What do symbols, calling contexts, lines and layers weigh in a selection?
+//
+// An exact measure has sums instead of samples, each as a sample without a time.
 
 const LAYERS = 5;
 const EVERY_LAYER = (1 << LAYERS) - 1;
@@ -122,8 +124,9 @@ class Model {
   }
 
   forSamples({ from, to, thread, group, layers }, visit) {
-    const end = this.at(to);
-    for (let i = this.at(from); i < end; i++) {
+    const { timed } = this.header;
+    const end = timed ? this.at(to) : this.time.length;
+    for (let i = timed ? this.at(from) : 0; i < end; i++) {
       if (this.node[i] === OUT || (thread >= 0 && this.thread[i] !== thread)) continue;
       if (group >= 0 && this.groupOf[this.thread[i]] !== group) continue;
       if (layers >> this.leafLayer[i] & 1) visit(i);

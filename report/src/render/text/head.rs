@@ -37,22 +37,7 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
     };
     let start = one_line(&manifest.wall_start);
     writeln!(out, "Profile of {target}, {seconds} s from {start}{state}")?;
-    let (samples, period) = (scope.samples.samples(), scope.samples.period());
-    let of = match scope.percent_of {
-        _ if !scope.measures.are_samples() => format!("each measure: {}", measures(scope)),
-        PercentOf::Period => format!("{period} {} in {samples} samples", scope.unit()),
-        PercentOf::Samples => format!("{samples} samples"),
-    };
-    let selected = match scope.profile.options.describe() {
-        nothing if nothing.is_empty() => String::new(),
-        options => format!(
-            ", of {} in all, by {}",
-            scope.event.recorded,
-            one_line(&options)
-        ),
-    };
-    let event = event(scope);
-    writeln!(out, "Event {event}; percentages are of {of}{selected}")?;
+    writeln!(out, "{}", percentages(scope))?;
     if manifest.events.len() > 1 {
         let names = one_line(&manifest.events.names());
         writeln!(
@@ -61,7 +46,7 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     if let Some(share) = scope.description.multiplexed() {
-        let estimate = scope.description.estimate(period);
+        let estimate = scope.description.estimate(scope.samples.period());
         let estimate = estimate.map_or_else(String::new, |estimate| {
             format!(": about {estimate} {} in all of it", scope.unit())
         });
@@ -78,6 +63,28 @@ pub fn write(scope: &Scope, out: &mut dyn Write) -> io::Result<()> {
         }
     };
     writeln!(out, "{total}\n")
+}
+
+/// Describes the event, and what percentages refer to.
+fn percentages(scope: &Scope) -> String {
+    let (samples, period) = (scope.samples.samples(), scope.samples.period());
+    let of = match scope.percent_of {
+        _ if !scope.measures.are_samples() => format!("each measure: {}", measures(scope)),
+        PercentOf::Period => format!("{period} {} in {samples} samples", scope.unit()),
+        PercentOf::Samples => format!("{samples} samples"),
+    };
+    let (event, in_all) = match scope.profile.default_measure() {
+        Some(_) => ("No samples".to_owned(), String::new()),
+        None => {
+            let in_all = format!(" of {} in all,", scope.event.recorded);
+            (format!("Event {}", event(scope)), in_all)
+        }
+    };
+    let selected = match scope.profile.options.describe() {
+        nothing if nothing.is_empty() => String::new(),
+        options => format!(",{in_all} by {}", one_line(&options)),
+    };
+    format!("{event}; percentages are of {of}{selected}")
 }
 
 /// Formats the shown measures with their sums.

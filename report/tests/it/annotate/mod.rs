@@ -1,6 +1,7 @@
 //! Checks the samples of each instruction and line in annotations, and that their output is harmless.
 
 mod bytecode;
+mod contexts;
 mod hostile;
 mod native;
 mod page;

@@ -58,7 +58,7 @@ fn instructions(annotation: &Annotation) -> Vec<(u64, u64, String, u64)> {
                 found.address,
                 found.len.into(),
                 mnemonic,
-                found.share.own.samples(),
+                found.share.own.get(0),
             )
         })
         .collect();
@@ -99,8 +99,8 @@ fn instructions_are_those_of_objdump_each_with_its_samples() {
         }
         let found = annotation.files.iter().flat_map(|file| &file.lines);
         let found: BTreeMap<u64, u64> = found
-            .filter(|line| line.share.total.samples() > 0)
-            .map(|line| (u64::from(line.number.unwrap()), line.share.total.samples()))
+            .filter(|line| line.share.total.get(0) > 0)
+            .map(|line| (u64::from(line.number.unwrap()), line.share.total.get(0)))
             .collect();
         assert_eq!(found, own, "{function}");
         for line in annotation.files.iter().flat_map(|file| &file.lines) {

@@ -15,7 +15,7 @@ pub fn named(measures: &[&str], table: &'static ReportTable) -> View {
 }
 
 /// A context of a fixture: its parent, its method, and its counts.
-type Context = (Option<u32>, u64, &'static [u64]);
+pub type Context = (Option<u32>, u64, &'static [u64]);
 
 /// A recording with these contexts in a process.
 fn counted(counters: &[(&str, &str)], contexts: &[Context]) -> Fixture {
@@ -23,6 +23,12 @@ fn counted(counters: &[(&str, &str)], contexts: &[Context]) -> Fixture {
     // The method with the highest count is not the one with the most samples.
     fixture.samples(90, (100, 100), &[RUN]);
     fixture.samples(10, (100, 100), &[DRAW]);
+    add_contexts(&mut fixture, counters, contexts);
+    fixture
+}
+
+/// Adds these contexts of a process to a recording.
+pub fn add_contexts(fixture: &mut Fixture, counters: &[(&str, &str)], contexts: &[Context]) {
     let time = fixture.tick();
     let counters = counters.iter().map(|(name, unit)| ContextCounter {
         name: (*name).to_owned(),
@@ -52,7 +58,6 @@ fn counted(counters: &[(&str, &str)], contexts: &[Context]) -> Fixture {
     }
     writer.end_process(Pid::new(100), None).unwrap();
     writer.finish().unwrap();
-    fixture
 }
 
 /// A recording with counted calls.
@@ -73,21 +78,25 @@ pub fn calls() -> Fixture {
     fixture
 }
 
-/// A tree with a measure that the report does not know: `run` calls `draw`, which calls the recursive `fib`.
+/// Measures, one of which the report does not know.
+pub const TOYS: [(&str, &str); 2] = [("calls", "calls"), ("toys", "bricks")];
+
+/// A tree with [`TOYS`]: `run` calls `draw`, which calls the recursive `fib`.
+pub const TOY_TREE: [Context; 4] = [
+    (None, RUN, &[1, 5]),
+    (Some(0), DRAW, &[10, 20]),
+    (Some(1), FIB, &[30, 100]),
+    (Some(2), FIB, &[60, 300]),
+];
+
 fn toys() -> Fixture {
-    let contexts: [Context; 4] = [
-        (None, RUN, &[1, 5]),
-        (Some(0), DRAW, &[10, 20]),
-        (Some(1), FIB, &[30, 100]),
-        (Some(2), FIB, &[60, 300]),
-    ];
-    let mut fixture = counted(&[("calls", "calls"), ("toys", "bricks")], &contexts);
+    let mut fixture = counted(&TOYS, &TOY_TREE);
     fixture.writer.finish().unwrap();
     fixture
 }
 
 /// Own and total values of a measure by method.
-fn values(report: &serde_json::Value, measure: &str) -> Vec<(String, u64, u64)> {
+pub fn values(report: &serde_json::Value, measure: &str) -> Vec<(String, u64, u64)> {
     let rows = report["rows"].as_array().unwrap().iter();
     rows.map(|row| {
         let symbol = row["symbol"].as_str().unwrap();
@@ -98,7 +107,7 @@ fn values(report: &serde_json::Value, measure: &str) -> Vec<(String, u64, u64)> 
     .collect()
 }
 
-fn expected(rows: &[(&str, u64, u64)]) -> Vec<(String, u64, u64)> {
+pub fn expected(rows: &[(&str, u64, u64)]) -> Vec<(String, u64, u64)> {
     let row = |(name, own, total): &(&str, u64, u64)| ((*name).to_owned(), *own, *total);
     rows.iter().map(row).collect()
 }
@@ -178,6 +187,57 @@ fn tree_table() -> &'static ReportTable {
 }
 
 #[test]
+fn a_bottom_up_tree_of_a_measure_has_the_keys_of_one_of_samples() {
+    let fixture = toys();
+    let (options, view) = (Options::default(), named(&["toys"], tree_table()));
+    let report = json(&fixture, &options, &view);
+    let schema = include_str!("../../../schema/report.schema.json");
+    let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
+    schema::valid(&schema, &schema, &report).unwrap();
+    let rows = report["rows"].as_array().unwrap().iter();
+    let found: Vec<_> = rows
+        .map(|row| {
+            let toys = row["measures"]["toys"].as_object().unwrap();
+            let value = |key: &str| toys[key].as_u64().unwrap();
+            assert!(!toys.contains_key("self"), "{row}");
+            (
+                row["depth"].as_u64().unwrap(),
+                value("outermost"),
+                value("total"),
+            )
+        })
+        .collect();
+    // fib, draw and run below it; draw, and run below it; run.
+    let nodes = [
+        (0, 0, 400),
+        (1, 0, 400),
+        (2, 400, 400),
+        (0, 0, 20),
+        (1, 20, 20),
+        (0, 5, 5),
+    ];
+    assert_eq!(found, nodes);
+    let csv = fixture.render(&options, &view, OutputFormat::Csv);
+    let head = csv.lines().next().unwrap();
+    assert!(
+        head.contains("toys outermost,toys outermost_percent,toys total"),
+        "{head}"
+    );
+    let text = fixture.render(&options, &view, OutputFormat::Text);
+    let head = text
+        .lines()
+        .find(|line| line.starts_with("total %"))
+        .unwrap();
+    let words: Vec<_> = head.split_whitespace().collect();
+    assert_eq!(
+        words[..5],
+        ["total", "%", "toys", "layer", "image"],
+        "{text}"
+    );
+    assert!(text.contains("\n94.12    400   "), "{text}");
+}
+
+#[test]
 fn samples_and_exact_counts_stand_side_by_side() {
     let fixture = toys();
     let view = named(&["samples", "toys"], by(GroupBy::Symbol).table);
@@ -253,16 +313,16 @@ fn every_format_has_a_measure_or_names_those_that_do() {
         let one = exported(&fixture, format.name, &["toys"]);
         let two = exported(&fixture, format.name, &["toys", "calls"]);
         match format.name {
-            "pprof" => assert!(one.is_ok() && two.is_ok(), "{one:?} {two:?}"),
+            "pprof" | "html" => assert!(one.is_ok() && two.is_ok(), "{one:?} {two:?}"),
             "folded" | "flamegraph" | "callgrind" | "dot" | "otlp" => {
                 assert!(one.is_ok(), "{}: {one:?}", format.name);
                 let error = two.unwrap_err();
-                assert!(error.ends_with("name one, or take pprof"), "{error}");
+                assert!(error.ends_with("name one, or take html, pprof"), "{error}");
             }
             _ => {
                 let error = one.unwrap_err();
                 assert!(error.contains("has samples one by one"), "{error}");
-                assert!(error.contains("folded, flamegraph, pprof"), "{error}");
+                assert!(error.contains("folded, flamegraph, html, pprof"), "{error}");
             }
         }
     }

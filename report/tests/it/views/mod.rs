@@ -12,6 +12,7 @@ pub mod schema;
 mod services;
 mod tree;
 mod widths;
+mod without_samples;
 
 use std::collections::HashMap;
 
