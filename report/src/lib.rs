@@ -132,7 +132,7 @@ pub use live::{
 };
 pub use measures::Measure;
 pub use missing_files::{MissingFile, MissingPart, shell_word};
-pub use name_options::NameOptions;
+pub use name_options::{NameOptions, ShownSignatures};
 pub use name_pattern::{NamePattern, NamePatternError};
 pub use options::{Options, Pattern, TaskFilter};
 pub use pack::{PackError, Packed, is_pack, pack, unpack};

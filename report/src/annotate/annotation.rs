@@ -93,6 +93,8 @@ pub struct Annotation {
 pub struct AnnotatedMethod {
     /// Its name.
     pub name: String,
+    /// The parameters of a method on HotSpot.
+    pub signature: Option<String>,
     /// The name in the recording, if a mapping file renames it.
     pub recorded: Option<String>,
     /// The name of its image.

@@ -164,7 +164,9 @@ fn meant<'p>(text: &str, selected: &[Found<'p>]) -> Vec<Found<'p>> {
     let names = |symbol: &'p ProfileSymbol| {
         std::iter::once(symbol.name.as_str()).chain(symbol.recorded.as_deref())
     };
-    let whole = |symbol: &'p ProfileSymbol| names(symbol).any(|name| name == text);
+    let whole = |symbol: &'p ProfileSymbol| {
+        names(symbol).any(|name| name == text) || symbol.full_name() == text
+    };
     let at = |symbol: &'p ProfileSymbol| {
         !symbol.inlined && !symbol.run_time && address == Some(symbol.start)
     };
@@ -236,6 +238,7 @@ pub fn described(scope: &Scope, id: SymbolId, share: SampleShare) -> AnnotatedMe
     let start = symbol.filter(|symbol| !symbol.inlined && !symbol.run_time);
     AnnotatedMethod {
         name: symbol.map_or_else(String::new, |symbol| symbol.name.clone()),
+        signature: symbol.and_then(|symbol| symbol.signature.clone()),
         recorded: symbol.and_then(|symbol| symbol.recorded.clone()),
         image: image.map_or_else(String::new, |image| image.name.clone()),
         path: image.and_then(|image| image.path.clone()),

@@ -114,6 +114,7 @@ fn method(method: &AnnotatedMethod) -> Object<'_> {
     let start = addresses.map(|range| range.start);
     Object::of([
         ("name", method.name.as_str().into()),
+        ("signature", method.signature.as_deref().into()),
         ("recorded", method.recorded.as_deref().into()),
         ("layer", method.layer.name().into()),
         ("image", method.image.as_str().into()),

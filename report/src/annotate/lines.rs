@@ -136,7 +136,7 @@ impl<'s, 'p> Lines<'s, 'p> {
         let functions = image.functions(address);
         let symbol = self.scope.profile.frames.symbol(self.symbol)?;
         let outermost = functions.last()?;
-        (outermost.name == symbol.name).then_some(functions)
+        (outermost.name == symbol.plain_name()).then_some(functions)
     }
 
     /// Returns the sampled addresses in a range.

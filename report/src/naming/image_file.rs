@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use varid_recording::Manifest;
-use varid_symbolizer::elf::{ElfSource, SymbolOrigin};
+use varid_symbolizer::elf::SymbolOrigin;
 
 use super::{
-    images::{self, ImageFile, NamedFunction},
+    images::{self, ImageFile, ImageSource, NamedFunction},
     recorded_files::RecordedFiles,
     retrace::{self, Retracer},
 };
@@ -21,7 +21,7 @@ use crate::{
 pub struct OpenImage<'p> {
     image: &'p ProfileImage,
     file: &'p ImageFile,
-    source: ElfSource,
+    source: ImageSource,
     retracer: Option<Retracer>,
 }
 
@@ -78,23 +78,23 @@ impl<'p> OpenImage<'p> {
 
     /// The path of the file on this machine.
     pub fn path(&self) -> &str {
-        self.source.path()
+        self.source.elf.path()
     }
 
     /// Returns the address for an offset in the file.
     pub fn address(&self, offset: u64) -> Option<u64> {
-        self.source.symbols().vaddr(offset)
+        self.source.elf.symbols().vaddr(offset)
     }
 
     /// Returns the address range of the function at an address.
     pub fn bounds(&self, address: u64) -> Option<Range<u64>> {
-        let symbol = self.source.symbols().lookup(address)?;
+        let symbol = self.source.elf.symbols().lookup(address)?;
         Some(symbol.start..symbol.end)
     }
 
     /// Returns the name of the function that starts at an address.
     pub fn name_at(&self, address: u64) -> Option<String> {
-        let symbol = self.source.symbols().lookup(address)?;
+        let symbol = self.source.elf.symbols().lookup(address)?;
         let begins = symbol.start == address && symbol.origin != SymbolOrigin::Unnamed;
         begins.then(|| symbol.name().into_owned())
     }
@@ -114,7 +114,7 @@ impl<'p> OpenImage<'p> {
             let start = method.start;
             // In a dex file, addresses are offsets.
             retracer.retrace(method, address.saturating_sub(start), || {
-                images::has_lines(&self.source, start)
+                images::has_lines(&self.source.elf, start)
             })
         });
         found.collect()

@@ -196,6 +196,7 @@ fn labels<'p>(by: GroupBy) -> Vec<RowColumn<'p>> {
     let symbol_names = [image().text(IMAGE_NAME).data("image"), symbol_name()];
     let symbol_parts = [
         symbol().json("symbol"),
+        signature().json("signature"),
         recorded().json("recorded_symbol"),
         inlined(),
     ];
@@ -277,8 +278,16 @@ fn symbol_name<'p>() -> RowColumn<'p> {
 
 fn symbol<'p>() -> RowColumn<'p> {
     Column::new(|_, row| {
-        let name = row.symbol().map(|subject| subject.symbol.name.as_str());
+        let name = row.symbol().map(|subject| subject.symbol.plain_name());
         name.into()
+    })
+}
+
+fn signature<'p>() -> RowColumn<'p> {
+    Column::new(|_, row| {
+        let symbol = row.symbol().map(|subject| subject.symbol);
+        let signature = symbol.and_then(|symbol| symbol.signature.as_deref());
+        signature.into()
     })
 }
 

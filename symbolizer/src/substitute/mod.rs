@@ -21,4 +21,4 @@ mod write;
 pub use cache::{Cache, Provided};
 pub use machine::TargetMachine;
 pub use table::{MethodSlot, MethodSource, Slot, SlotLine, Substitute};
-pub use text::{write_sym, write_sym_text};
+pub use text::{read_descriptors, sym_file_of, write_slots_sym, write_sym, write_sym_text};

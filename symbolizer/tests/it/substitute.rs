@@ -8,7 +8,8 @@ use varid_symbolizer::bytecode::BytecodeImage;
 use varid_symbolizer::dex::{DexBytecode, DexFile, MethodIndex};
 use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbols};
 use varid_symbolizer::substitute::{
-    MethodSlot, MethodSource, Slot, SlotLine, Substitute, TargetMachine, write_sym,
+    MethodSlot, MethodSource, Slot, SlotLine, Substitute, TargetMachine, read_descriptors,
+    sym_file_of, write_slots_sym, write_sym,
 };
 
 const MACHINES: [TargetMachine; 5] = [
@@ -198,6 +199,7 @@ fn methods_of_the_remap_range_have_lines() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("remap.elf");
     let method = |offset, name: &str, lines: &[(u32, u32)]| MethodSlot {
+        descriptor: "(I)V".to_owned(),
         slot: Slot {
             offset,
             size: 16,
@@ -218,6 +220,16 @@ fn methods_of_the_remap_range_have_lines() {
         slot(0x100, 16).into(),
         method(0x110, "org.example.App.run", &[(4, 3)]),
     ];
+    // The text form has the descriptors of those that have one.
+    let sym = sym_file_of(&path);
+    write_slots_sym(&methods, &sym).unwrap();
+    let text = std::fs::read_to_string(&sym).unwrap();
+    let line = "0x120\t16\torg.example.App\tmul\t(I)V\tApp.java\t7\n";
+    assert!(text.contains(line), "{text}");
+    let descriptors = [0x110, 0x120].map(|address| (address, "(I)V".to_owned()));
+    assert_eq!(read_descriptors(&sym), descriptors.into());
+    std::fs::write(&sym, b"#\n0x1\n0xg\t1\ta\tb\t()V\n0x2\t1\ta\tb\t-\n\xff").unwrap();
+    assert_eq!(read_descriptors(&sym), [].into());
     Substitute::remap(methods, 0x200, &[1; 20])
         .unwrap()
         .write(&path)

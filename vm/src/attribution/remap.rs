@@ -11,7 +11,7 @@ use varid_process::CodeImage;
 use varid_recording::remap::{FIRST_METHOD, SLOT_SIZE, address_of};
 use varid_recording::{REMAP_BASE, REMAP_SIZE};
 use varid_symbolizer::hex;
-use varid_symbolizer::substitute::{MethodSlot, MethodSource, Slot, Substitute};
+use varid_symbolizer::substitute::{MethodSlot, Slot, Substitute, sym_file_of, write_slots_sym};
 
 /// Where the framework's part of the range starts; the app's and the markers' comes first.
 const FRAMEWORK_BASE: u64 = REMAP_BASE + REMAP_SIZE / 2;
@@ -111,7 +111,12 @@ impl RemapTable {
             .bytecode
             .method_name(method)
             .unwrap_or_else(|| format!("{}@method{method}", hex(&dex.build_id)));
-        let address = part.add(name, SLOT_SIZE, None)?;
+        let slot = Slot {
+            offset: 0,
+            size: SLOT_SIZE,
+            name,
+        };
+        let address = part.add(slot.into())?;
         self.slots.insert(key, address);
         Some(address)
     }
@@ -125,7 +130,16 @@ impl RemapTable {
         let part = self.part_of(method.layer)?;
         // A caller is looked up one byte behind its instruction, which may be the last one.
         let size = u64::from(method.code_size).saturating_add(1).max(SLOT_SIZE);
-        let address = part.add(method.name.clone(), size, method.source.clone())?;
+        let slot = Slot {
+            offset: 0,
+            size,
+            name: method.name.clone(),
+        };
+        let address = part.add(MethodSlot {
+            slot,
+            descriptor: method.signature.clone(),
+            source: method.source.clone(),
+        })?;
         self.in_memory.insert(Rc::clone(method), address);
         Some(address)
     }
@@ -157,15 +171,15 @@ impl RemapPart {
         })
     }
 
-    fn add(&mut self, name: String, size: u64, source: Option<MethodSource>) -> Option<u64> {
+    /// Adds a method at the next free addresses.
+    fn add(&mut self, mut method: MethodSlot) -> Option<u64> {
         let address = self.next;
         let next = address
-            .checked_add(size)?
+            .checked_add(method.slot.size)?
             .checked_next_multiple_of(SLOT_SIZE)
             .filter(|next| *next <= self.range.end)?;
-        let offset = in_file(&self.range, address);
-        let slot = Slot { offset, size, name };
-        self.methods.push(MethodSlot { slot, source });
+        method.slot.offset = in_file(&self.range, address);
+        self.methods.push(method);
         self.next = next;
         self.changed = true;
         Some(address)
@@ -176,12 +190,20 @@ impl RemapPart {
         self.changed
     }
 
-    /// Writes the part's ELF file into `folder` if there is anything new in it.
+    /// Writes the part's ELF file into `folder` if there is anything new in it. The text form, which has what symbols do not have, comes
+    /// first: a reader of the new ELF file finds it.
     pub fn write_if_changed(&mut self, folder: &Path) -> varid_symbolizer::Result<()> {
         if self.changed && !self.methods.is_empty() {
             let used = in_file(&self.range, self.next);
-            Substitute::remap(self.methods.iter().cloned(), used, &self.build_id)?
-                .write(&folder.join(self.file))?;
+            let elf = folder.join(self.file);
+            if self
+                .methods
+                .iter()
+                .any(|method| !method.descriptor.is_empty())
+            {
+                write_slots_sym(&self.methods, &sym_file_of(&elf))?;
+            }
+            Substitute::remap(self.methods.iter().cloned(), used, &self.build_id)?.write(&elf)?;
             self.changed = false;
         }
         Ok(())

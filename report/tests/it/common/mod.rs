@@ -1,5 +1,6 @@
 //! A recording with every kind of frame, made by the writer.
 
+pub mod java;
 pub mod native;
 
 use std::{fs, path::Path};
