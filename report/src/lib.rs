@@ -41,6 +41,7 @@
 //! | how much does each stack weigh, in which counters | `weights` |
 //! | what are counters called, which of them does a view show | `measures` |
 //! | when was each sample taken | `samples` |
+//! | what does a JVM do beside executing its program | `activity` |
 //! | what is counted exactly of calling contexts | `context_weights` |
 //! | what has a session recorded so far, while it is recorded | `live` |
 //! | in which frames were the threads, one by one | `sampled_frames` |
@@ -73,6 +74,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
 
+mod activity;
 mod annotate;
 mod call_tree;
 mod callchains;

@@ -160,6 +160,8 @@ pub enum GroupBy {
     Service,
     /// A layer.
     Layer,
+    /// What a JVM does: executing the program, garbage collection, compilation, class loading.
+    Activity,
 }
 
 impl GroupBy {
@@ -173,6 +175,7 @@ impl GroupBy {
             Self::Process => "process",
             Self::Service => "service",
             Self::Layer => "layer",
+            Self::Activity => "activity",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A recording of a Java program on HotSpot, made by the writer.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use varid_model::Layer;
 use varid_recording::{ImageKind, REMAP_BASE, SessionImage};
@@ -71,16 +71,21 @@ impl Fixture {
             });
             fixture.map(100, start, &path, &build_id);
         }
-        let libjvm = "/nonexistent/server/libjvm.so";
+        let libjvm = fixture.libjvm();
         fixture.writer.manifest_mut().images.push(SessionImage {
-            path: libjvm.to_owned(),
+            path: libjvm.to_str().unwrap().to_owned(),
             build_id: String::new(),
             kind: ImageKind::Elf,
             layer: Layer::Vm,
             substitute: None,
             location: None,
         });
-        fixture.map(100, LIBJVM, Path::new(libjvm), &[]);
+        fixture.map(100, LIBJVM, &libjvm, &[7; 20]);
         fixture
+    }
+
+    /// The path of the JVM's library, which a test may write. Its build-id is 20 bytes of 7.
+    pub fn libjvm(&self) -> PathBuf {
+        self.dir.path().join("libjvm.so")
     }
 }

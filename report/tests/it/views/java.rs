@@ -1,11 +1,14 @@
 //! Checks the names of methods of Java on HotSpot.
 
 use super::{schema::valid, *};
-use crate::common::java::method;
-use varid_recording::REMAP_BASE;
+use crate::common::java::{FRAMEWORK_BASE, LIBJVM, method};
+use crate::common::slot;
+use varid_model::Tid;
+use varid_recording::{REMAP_BASE, SessionRecord};
 use varid_report::{
     ExportFormat, ExportRequest, NameOptions, ShownSignatures, TreeDirection, export,
 };
+use varid_symbolizer::substitute::Substitute;
 
 const ARRAY: u64 = REMAP_BASE + 0x1010;
 const LIST: u64 = REMAP_BASE + 0x1110;
@@ -115,4 +118,70 @@ fn json_with_signatures_keeps_to_its_schema() {
         assert!(report.to_string().contains("(int, java.lang.String)"));
         valid(&schema, &schema, &report).unwrap_or_else(|wrong| panic!("{table:?}: {wrong}"));
     }
+}
+
+/// Functions of libjvm, by their places in it.
+const COLLECT: u64 = LIBJVM + 0x1010;
+const DEFINE: u64 = LIBJVM + 0x1110;
+const START: u64 = LIBJVM + 0x1210;
+const PARSE: u64 = LIBJVM + 0x1310;
+const LOAD: u64 = FRAMEWORK_BASE + 0x1010;
+
+/// A program of which `program`, `collector` and `compiler` samples are in a Java method, in the collector's threads and in the compiler's, and
+/// 5 each in other work of the JVM.
+pub fn working(program: u64, collector: u64, compiler: u64) -> Fixture {
+    let app = [method(0x1000, 0x100, "org.example.App.work", "()V")];
+    let load = "java.lang.ClassLoader.defineClass";
+    let mut fixture = Fixture::java(&app, &[method(0x1000, 0x100, load, "()V")]);
+    let functions = [
+        slot(0x1000, "VM_G1CollectForAllocation::doit()"),
+        slot(0x1100, "JVM_DefineClass"),
+        slot(0x1200, "Thread::call_run()"),
+        slot(0x1300, "Symbol::new_symbol()"),
+    ];
+    let libjvm = fixture.libjvm();
+    Substitute::of_functions(functions, 0x4000, &[7; 20])
+        .unwrap()
+        .write(&libjvm)
+        .unwrap();
+    let work = REMAP_BASE + 0x1010;
+    for (count, tid, thread, user) in [
+        (program, 100, "java", &[work][..]),
+        (collector, 101, "GC Thread#0", &[START]),
+        (compiler, 102, "C2 CompilerThre", &[START]),
+        (5, 103, "VM Thread", &[PARSE, COLLECT + 1, START + 1]),
+        (5, 103, "VM Thread", &[START]),
+        // The class loader's own method is a part of the program.
+        (5, 100, "java", &[PARSE, DEFINE + 1, LOAD + 1, work + 1]),
+        (5, 100, "java", &[LOAD, DEFINE + 1, work + 1]),
+        (5, 100, "java", &[PARSE, work + 1]),
+    ] {
+        let time = fixture.tick();
+        fixture.write(&SessionRecord::Comm {
+            time,
+            pid: Pid::new(100),
+            tid: Tid::new(tid),
+            exec: false,
+            name: thread.to_owned(),
+        });
+        fixture.samples(count, (100, tid), user);
+    }
+    fixture.writer.finish().unwrap();
+    fixture
+}
+
+#[test]
+fn each_sample_of_a_jvm_counts_for_one_activity() {
+    let fixture = working(40, 20, 10);
+    let report = json(&fixture, &Options::default(), &by(GroupBy::Activity));
+    let shares = shares(&report, "rows", "activity");
+    let expected = [
+        ("program", 50),
+        ("garbage collection", 25),
+        ("JIT compilation", 10),
+        ("class loading", 5),
+        ("other VM", 5),
+    ];
+    let expected = expected.map(|(name, samples)| (name.to_owned(), (samples, samples)));
+    assert_eq!(shares, expected.into());
 }
