@@ -1,9 +1,9 @@
 //! Checks the names of methods of Java on HotSpot.
 
 use super::{schema::valid, *};
-use crate::common::java::{FRAMEWORK_BASE, LIBJVM, method};
+use crate::common::java::{FRAMEWORK_BASE, LIBJVM, method, with_lines};
 use crate::common::slot;
-use varid_model::Tid;
+use varid_model::{Precision, Tid};
 use varid_recording::{REMAP_BASE, SessionRecord};
 use varid_report::{
     ExportFormat, ExportRequest, NameOptions, ShownSignatures, TreeDirection, export,
@@ -184,4 +184,70 @@ fn each_sample_of_a_jvm_counts_for_one_activity() {
     ];
     let expected = expected.map(|(name, samples)| (name.to_owned(), (samples, samples)));
     assert_eq!(shares, expected.into());
+}
+
+/// The first line of a report.
+fn first_line(fixture: &Fixture) -> String {
+    let text = fixture.render(&Options::default(), &View::default(), OutputFormat::Text);
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_report_of_java_begins_with_what_takes_most_of_the_jvm() {
+    for ([program, collector, compiler], expected) in [
+        (
+            [100, 300, 20],
+            "69 % is garbage collection: look at what allocates, and at the size of the heap (-Xmx)",
+        ),
+        (
+            [100, 20, 300],
+            "67 % is JIT compilation: the program was still warming up: record it longer, or later",
+        ),
+        (
+            [300, 50, 50],
+            "71 % is in org.example.App.work itself: look at its own code",
+        ),
+        // The collector takes as much as the program, or too little.
+        ([200, 210, 0], "Profile of "),
+    ] {
+        let fixture = working(program, collector, compiler);
+        let first = first_line(&fixture);
+        assert!(first.starts_with(expected), "{first}");
+    }
+    let report = json(
+        &working(100, 300, 20),
+        &Options::default(),
+        &View::default(),
+    );
+    assert_eq!(report["finding"]["activity"], "garbage collection");
+    assert_eq!(report["finding"]["layer"], "vm");
+}
+
+#[test]
+fn the_hottest_line_of_a_java_method_is_in_the_first_sentence() {
+    let lines = [(0, 11), (4, 12), (9, 13)];
+    let hot = with_lines(method(0x1000, 0x10, "org.example.App.hot", "()V"), &lines);
+    for (exact, near, expected) in [
+        (
+            200,
+            10,
+            "93 % is in org.example.App.hot itself, 67 % at App.java:12: look at its own code",
+        ),
+        (
+            10,
+            200,
+            "93 % is in org.example.App.hot itself, 67 % at App.java:~12: look at its own code",
+        ),
+    ] {
+        let mut fixture = Fixture::java(std::slice::from_ref(&hot), &[]);
+        let hot = REMAP_BASE + 0x1000;
+        fixture.samples(exact, (100, 100), &[hot + 5]);
+        fixture.precision = Precision::Approximate;
+        fixture.samples(near, (100, 100), &[hot + 4]);
+        fixture.precision = Precision::Exact;
+        fixture.samples(80, (100, 100), &[hot + 9]);
+        fixture.samples(22, (100, 100), &[LIBJVM + 0x10]);
+        fixture.writer.finish().unwrap();
+        assert_eq!(first_line(&fixture), expected);
+    }
 }
