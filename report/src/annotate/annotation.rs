@@ -12,6 +12,10 @@ use crate::{
     weights::{EventId, SampleWeight},
 };
 
+/// The kinds of bytecode: that of dex files, and that of Java's class files.
+pub(super) const DEX: &str = "dex";
+pub(super) const JVM: &str = "jvm";
+
 /// A request for an annotation. The default is the whole method with the most samples, without sources.
 #[derive(Debug, Clone, Default)]
 pub struct AnnotateRequest {
@@ -28,6 +32,9 @@ pub struct AnnotateRequest {
     pub percent_of: PercentOf,
     /// Folders and archives with sources.
     pub sources: Vec<PathBuf>,
+    /// Folders and archives with Java's class files. They are also looked for in those with sources, and in the
+    /// recorded class path.
+    pub class_path: Vec<PathBuf>,
     /// The most lines, hottest first, not counting their context.
     pub limit: Option<usize>,
     /// Number of lines before and after each line.
@@ -116,6 +123,13 @@ pub struct AnnotatedMethod {
     pub approximate: SampleWeight,
 }
 
+impl AnnotatedMethod {
+    /// Returns true if its instructions are those of a VM.
+    pub(super) fn has_bytecode(&self) -> bool {
+        matches!(self.code, Some(DEX | JVM))
+    }
+}
+
 /// The lines of a source file.
 #[derive(Debug, Clone)]
 pub struct AnnotatedFile {
@@ -164,7 +178,7 @@ pub struct InlinedLine {
 pub struct AnnotatedInstruction {
     /// Address in the file. For bytecode, the offset in the dex file.
     pub address: u64,
-    /// Position in the method: in code units for bytecode, otherwise the address.
+    /// Position in the method: in code units for dex bytecode, in bytes for Java's, otherwise the address.
     pub place: u64,
     /// Size in bytes.
     pub len: u32,

@@ -172,7 +172,9 @@ fn meant<'p>(text: &str, selected: &[Found<'p>]) -> Vec<Found<'p>> {
     };
     let plain = |symbol: &'p ProfileSymbol| names(symbol).any(|name| plain(name) == text);
     let last = |symbol: &'p ProfileSymbol| names(symbol).any(|name| own(name) == text);
-    let part = |symbol: &'p ProfileSymbol| names(symbol).any(|name| name.contains(text));
+    let part = |symbol: &'p ProfileSymbol| {
+        names(symbol).any(|name| name.contains(text)) || symbol.full_name().contains(text)
+    };
     let expression = |symbol: &'p ProfileSymbol| {
         let pattern = pattern.as_ref();
         pattern.is_some_and(|pattern| names(symbol).any(|name| pattern.matches(name)))

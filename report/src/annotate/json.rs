@@ -203,10 +203,10 @@ fn instruction<'a>(
     annotation: &'a Annotation,
     instruction: &'a AnnotatedInstruction,
 ) -> Object<'a> {
-    let is_dex = annotation.method.code == Some("dex");
+    let has_pc = annotation.method.has_bytecode();
     Object::of([
         ("address", Value::hex(instruction.address)),
-        ("pc", is_dex.then_some(instruction.place).into()),
+        ("pc", has_pc.then_some(instruction.place).into()),
         ("size", instruction.len.into()),
         ("text", instruction.text.as_str().into()),
     ])

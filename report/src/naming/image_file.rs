@@ -25,6 +25,17 @@ pub struct OpenImage<'p> {
     retracer: Option<Retracer>,
 }
 
+/// A recorded method of Java on HotSpot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JavaMethod {
+    /// Its class, such as `org.example.App`.
+    pub class: String,
+    /// Its name, such as `mul` or `<init>`.
+    pub name: String,
+    /// The types of its parameters and of its result, as in class files.
+    pub descriptor: String,
+}
+
 impl<'p> OpenImage<'p> {
     /// Opens the file of an image according to a profile's options. The inner error is the reason why it is missing.
     ///
@@ -97,6 +108,25 @@ impl<'p> OpenImage<'p> {
         let symbol = self.source.elf.symbols().lookup(address)?;
         let begins = symbol.start == address && symbol.origin != SymbolOrigin::Unnamed;
         begins.then(|| symbol.name().into_owned())
+    }
+
+    /// Returns the method of Java on HotSpot that starts at an address.
+    pub fn java_method(&self, start: u64) -> Option<JavaMethod> {
+        let descriptor = self.source.descriptor(start)?;
+        let symbol = self.source.elf.symbols().lookup(start)?;
+        let (class, name) = symbol.raw.rsplit_once('.')?;
+        Some(JavaMethod {
+            class: class.to_owned(),
+            name: name.to_owned(),
+            descriptor: descriptor.to_owned(),
+        })
+    }
+
+    /// Returns the line at an address that the recording has, whatever a mapping file makes of it.
+    pub fn recorded_line(&self, address: u64) -> Option<u32> {
+        let frames = self.source.elf.frames(address);
+        let location = frames.last()?.location.as_ref();
+        location.map(|location| location.line)
     }
 
     /// Returns the functions at an address with their lines, innermost first, as named in a profile.

@@ -2,6 +2,7 @@
 
 mod bytecode;
 mod hostile;
+mod java;
 mod native;
 mod page;
 mod shared;
