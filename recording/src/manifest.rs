@@ -77,6 +77,10 @@ pub struct Manifest {
     /// The files whose symbols the session keeps, although their mappings have their own paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptFile>,
+    /// The folders and archives with the classes of Java programs, as their command lines name them. The last part may be `*`: all
+    /// archives there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class_path: Vec<String>,
     /// How the recording differs from what was requested, as sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -175,6 +179,7 @@ impl Manifest {
             images: Vec::new(),
             files: Vec::new(),
             kept: Vec::new(),
+            class_path: Vec::new(),
             notes: Vec::new(),
             configuration: String::new(),
             request: None,

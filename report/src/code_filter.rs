@@ -39,8 +39,9 @@ impl CodeFilter {
     }
 }
 
-/// Returns true if the displayed or the recorded name of a symbol matches.
+/// Returns true if the displayed or the recorded name of a symbol matches, with or without its signature.
 pub(crate) fn has_name(symbol: &ProfileSymbol, pattern: &NamePattern) -> bool {
     let recorded = symbol.recorded.as_deref();
-    pattern.matches(&symbol.name) || recorded.is_some_and(|name| pattern.matches(name))
+    let mut names = [Some(symbol.plain_name()), recorded].into_iter().flatten();
+    names.any(|name| pattern.matches(name)) || pattern.matches(&symbol.full_name())
 }

@@ -1,12 +1,15 @@
 //! The images, symbols and frames of a profile.
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, HashSet},
     path::PathBuf,
     sync::Arc,
 };
 
 use varid_model::{Layer, Marker, Precision};
+
+use crate::name_options::ShownSignatures;
 
 varid_model::index_types! {
     /// Index of an image in a [`FrameTable`].
@@ -38,10 +41,14 @@ pub struct ProfileImage {
 /// A method or function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileSymbol {
-    /// The displayed name: `org.example.Balls.draw`, `memcpy`, `libfoo.so+0x1234`.
+    /// The displayed name: `org.example.Balls.draw`, `memcpy`, `libfoo.so+0x1234`. It ends with the signature if the
+    /// profile has another method with the same name, or if signatures are requested.
     pub name: String,
     /// The name in the recording, if a mapping file renames it.
     pub recorded: Option<String>,
+    /// The parameters of a method on HotSpot: `(int, java.lang.String)`. None for other functions: parameters are a part
+    /// of their names, if they are known.
+    pub signature: Option<String>,
     /// Its image.
     pub image: ImageId,
     /// The start as an offset in the image. For kernel functions it is the address. It is 0 for inlined functions, for
@@ -58,6 +65,22 @@ pub struct ProfileSymbol {
     /// Whether its code was generated at run time. Such a symbol is identified by its name, because a method may be
     /// compiled several times and has another address in each process.
     pub run_time: bool,
+}
+
+impl ProfileSymbol {
+    /// Returns the name without its signature.
+    pub(crate) fn plain_name(&self) -> &str {
+        let signature = self.signature.as_deref().unwrap_or_default();
+        self.name.strip_suffix(signature).unwrap_or(&self.name)
+    }
+
+    /// Returns the name with its signature.
+    pub(crate) fn full_name(&self) -> Cow<'_, str> {
+        match &self.signature {
+            Some(signature) => format!("{}{signature}", self.plain_name()).into(),
+            None => self.name.as_str().into(),
+        }
+    }
 }
 
 /// An element of a stack: a symbol or, if lines are read, a line of it.
@@ -158,6 +181,9 @@ pub(crate) struct FrameTableBuilder {
     /// The images are added at the end.
     table: FrameTable,
     symbol_ids: HashMap<SymbolKey, SymbolId>,
+    signatures: ShownSignatures,
+    /// The methods with signatures, by their names without them.
+    methods: HashMap<(ImageId, String), SameName>,
     frame_ids: HashMap<ProfileFrame, FrameId>,
     files: HashSet<Arc<str>>,
     /// The concatenated lists of all [`InlinedFrames`].
@@ -175,7 +201,22 @@ struct SymbolKey {
     inlined: bool,
 }
 
+/// Methods with the same name.
+#[derive(Debug, Default)]
+struct SameName {
+    methods: Vec<SymbolId>,
+    /// Whether their names end with their signatures.
+    shows_signatures: bool,
+}
+
 impl FrameTableBuilder {
+    pub fn new(signatures: ShownSignatures) -> Self {
+        Self {
+            signatures,
+            ..Self::default()
+        }
+    }
+
     /// Returns the id of the symbol with this start in its image.
     pub fn intern_symbol(&mut self, start: u64, symbol: ProfileSymbol) -> SymbolId {
         let start = match symbol.inlined || symbol.run_time {
@@ -189,11 +230,43 @@ impl FrameTableBuilder {
             name: symbol.name.clone(),
             inlined: symbol.inlined,
         };
+        if let Some(known) = self.symbol_ids.get(&key) {
+            return *known;
+        }
         let next = SymbolId::at(self.table.symbols.len());
-        *self.symbol_ids.entry(key).or_insert_with(|| {
-            self.table.symbols.push(symbol);
-            next
-        })
+        self.symbol_ids.insert(key, next);
+        self.table.symbols.push(symbol);
+        self.add_signatures(next);
+        next
+    }
+
+    /// Adds the signature to the name of a new method, and to those of the methods that it overloads.
+    fn add_signatures(&mut self, id: SymbolId) {
+        let symbols = &mut self.table.symbols;
+        let Some(new) = symbols.get(id.index()) else {
+            return;
+        };
+        if new.signature.is_none() {
+            return;
+        }
+        let key = (new.image, new.name.clone());
+        let same = self.methods.entry(key).or_default();
+        same.methods.push(id);
+        let first = same.methods.first();
+        let first = first.and_then(|first| symbols.get(first.index()));
+        let overloads = first.is_some_and(|first| first.signature != new.signature);
+        let renamed = match self.signatures {
+            _ if same.shows_signatures => vec![id],
+            ShownSignatures::OfAll => vec![id],
+            ShownSignatures::OfOverloads if overloads => same.methods.clone(),
+            ShownSignatures::OfOverloads => Vec::new(),
+        };
+        same.shows_signatures |= overloads;
+        for id in renamed {
+            if let Some(symbol) = symbols.get_mut(id.index()) {
+                symbol.name = symbol.full_name().into_owned();
+            }
+        }
     }
 
     /// Returns the id of a line of a symbol, or of the symbol as a whole.

@@ -42,6 +42,7 @@
 //! | what are counters called, which of them does a view show | `measures` |
 //! | when was each sample taken | `samples` |
 //! | what is counted exactly of calling contexts, in which stacks and at which instructions | `context_weights`, `context_addresses` |
+//! | what does a JVM do beside executing its program | `activity` |
 //! | what has a session recorded so far, while it is recorded | `live` |
 //! | in which frames were the threads, one by one | `sampled_frames` |
 //! | what is an address called, where do names come from | `naming`, `name_options` |
@@ -73,6 +74,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
 
+mod activity;
 mod annotate;
 mod call_tree;
 mod callchains;
@@ -134,7 +136,7 @@ pub use live::{
 };
 pub use measures::Measure;
 pub use missing_files::{MissingFile, MissingPart, shell_word};
-pub use name_options::NameOptions;
+pub use name_options::{NameOptions, ShownSignatures};
 pub use name_pattern::{NamePattern, NamePatternError};
 pub use options::{Options, Pattern, TaskFilter};
 pub use pack::{PackError, Packed, is_pack, pack, unpack};

@@ -20,6 +20,18 @@ pub struct NameOptions {
     pub inlined: bool,
     /// Whether frames have lines.
     pub lines: bool,
+    /// The methods whose names have their signatures.
+    pub signatures: ShownSignatures,
+}
+
+/// The methods whose names have their signatures, if a session has these: `org.example.App.mul(int)`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ShownSignatures {
+    /// Methods of a profile with the same name.
+    #[default]
+    OfOverloads,
+    /// All methods.
+    OfAll,
 }
 
 /// The level of detail of a lookup.

@@ -83,9 +83,14 @@ impl SampledAddresses {
         let Some(place) = leaf.and_then(|leaf| place(resolver, sample.pid, leaf)) else {
             return;
         };
-        let share = &mut self.by_place.entry(place).or_default().share;
-        share.own.add(weight);
-        share.total.add(weight);
+        let is_approximate = sample.precision.is_approximate();
+        let is_in_method = || leaf.is_some_and(|leaf| resolver.is_in_method(sample.pid, leaf));
+        let counts = self.by_place.entry(place).or_default();
+        counts.share.own.add(weight);
+        counts.share.total.add(weight);
+        if is_approximate && is_in_method() {
+            counts.approximate.add(weight);
+        }
     }
 
     /// Returns the addresses, sorted by file and offset.
@@ -105,7 +110,7 @@ impl SampledAddresses {
 /// Returns the file and the offset of a frame.
 pub(crate) fn place(resolver: &Resolver, pid: Pid, frame: FrameAddress) -> Option<ImageOffset> {
     let address = remap::lookup(frame);
-    if remap::contains(address) {
+    if remap::marker_at(address).is_some() {
         return None;
     }
     let mapped = resolver.mapping(pid, address)?.value;

@@ -166,6 +166,8 @@ pub enum GroupBy {
     Service,
     /// A layer.
     Layer,
+    /// What a JVM does: executing the program, garbage collection, compilation, class loading.
+    Activity,
 }
 
 impl GroupBy {
@@ -179,6 +181,7 @@ impl GroupBy {
             Self::Process => "process",
             Self::Service => "service",
             Self::Layer => "layer",
+            Self::Activity => "activity",
         }
     }
 }

@@ -66,6 +66,15 @@ impl Weight {
         }
     }
 
+    /// Returns what is left of the weight without another one. Values do not go below 0.
+    #[must_use]
+    pub fn without(mut self, other: Self) -> Self {
+        for (value, other) in self.0.iter_mut().zip(other.0) {
+            *value = value.saturating_sub(other);
+        }
+        self
+    }
+
     /// Returns true if all values are 0.
     #[must_use]
     pub fn is_zero(&self) -> bool {
@@ -103,15 +112,6 @@ impl SampleWeight {
     pub const fn add(&mut self, other: Self) {
         self.samples = self.samples.saturating_add(other.samples);
         self.period = self.period.saturating_add(other.period);
-    }
-
-    /// Returns what is left of the weight without another one. Values do not go below 0.
-    #[must_use]
-    pub const fn without(self, other: Self) -> Self {
-        Self {
-            samples: self.samples.saturating_sub(other.samples),
-            period: self.period.saturating_sub(other.period),
-        }
     }
 
     /// Returns true if both values are 0.

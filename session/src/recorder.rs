@@ -1,5 +1,6 @@
 //! Writes samples as records, preceded by the mappings and symbol files that name their addresses.
 
+mod class_path;
 mod kept_files;
 mod manifest_room;
 mod symbols;
@@ -15,7 +16,7 @@ use manifest_room::ManifestRoom;
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use varid_model::{Address, FrameAddress, MonotonicNs, Period, Pid, Precision, Tid};
@@ -70,6 +71,14 @@ impl RecorderError {
     }
 }
 
+/// The VMs that are in the manifest.
+#[derive(Debug, Default)]
+struct NotedVms {
+    libraries: HashSet<PathBuf>,
+    /// The processes of Java programs whose class path is there.
+    java: HashSet<Pid>,
+}
+
 /// Writes a session.
 #[derive(Debug)]
 pub struct Recorder {
@@ -81,7 +90,7 @@ pub struct Recorder {
     kept: KeptFiles,
     /// Space for entries with paths that recorded processes have chosen.
     room: ManifestRoom,
-    vm_paths: HashSet<std::path::PathBuf>,
+    noted: NotedVms,
     /// The substitutes that are written, by content: paths relative to the folder of symbols.
     substitutes: HashMap<[u8; 20], String>,
     /// Substitutes of dex files from earlier sessions.
@@ -113,7 +122,7 @@ impl Recorder {
             vdso: Vdso::own(),
             kept: KeptFiles::default(),
             room: ManifestRoom::default(),
-            vm_paths: HashSet::new(),
+            noted: NotedVms::default(),
             substitutes: HashMap::new(),
             cache: symbols::substitutes(cache),
             saved: None,

@@ -53,6 +53,7 @@ fn method(number: u64) -> MethodSlot {
             size: 60,
             name: format!("{class}.method{number}"),
         },
+        descriptor: String::new(),
         source: Some(MethodSource {
             class,
             file: format!("Class{number}.java"),

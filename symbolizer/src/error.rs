@@ -16,6 +16,16 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// A class file of Java violates its format.
+    #[error("class file: {field} at offset {offset:#x}: {problem}")]
+    Class {
+        /// The field, by its name in the Java Virtual Machine Specification.
+        field: &'static str,
+        /// File offset of the invalid field.
+        offset: u64,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
     /// A file that should hold dex files violates its format, or holds none.
     #[error("{file}: {field} at offset {offset:#x}: {problem}")]
     Container {

@@ -3,6 +3,7 @@
 //! | question | look in |
 //! |---|---|
 //! | what does a bytecode file provide, whatever its format | [`bytecode`] |
+//! | how does Java name a method's parameters | [`class`] |
 //! | which dex files are in this APK, .vdex or .odex file | [`container`] |
 //! | which method and line is at this offset of a dex file, what do its instructions read like | [`dex`] |
 //! | which function is at this address of a library | [`elf`] |
@@ -19,6 +20,7 @@
 
 mod build_id_note;
 pub mod bytecode;
+pub mod class;
 pub mod container;
 pub mod dex;
 pub mod elf;

@@ -15,6 +15,9 @@ pub struct AnnotateArgs {
     /// Sources are in this folder, or in this archive (jar, zip, apk). May be repeated.
     #[arg(long, value_name = "DIR|JAR|APK", visible_alias = "source")]
     pub source_path: Vec<PathBuf>,
+    /// Java's class files are in these folders and archives, written as for java [default: the recorded class path].
+    #[arg(long, value_name = "PATH")]
+    pub class_path: Vec<String>,
     /// Only methods of images whose name has this in it.
     #[arg(long, value_name = "NAME", alias = "dso")]
     pub image: Option<String>,

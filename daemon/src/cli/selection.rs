@@ -7,8 +7,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use varid_model::{Layer, Pid, Tid};
 use varid_report::{
-    CodeFilter, NameOptions, NamePattern, Options, Pattern, PercentOf, Profile, StackFilter,
-    TaskFilter, TimeSpan,
+    CodeFilter, NameOptions, NamePattern, Options, Pattern, PercentOf, Profile, ShownSignatures,
+    StackFilter, TaskFilter, TimeSpan,
 };
 
 /// Which session.
@@ -195,6 +195,9 @@ pub struct NameArgs {
     /// What R8 or ProGuard renamed in the app: its mapping.txt.
     #[arg(long, value_name = "FILE")]
     pub mapping: Option<PathBuf>,
+    /// Names of all Java methods on HotSpot with their parameters; without it, of those with the same name.
+    #[arg(long)]
+    pub signatures: bool,
 }
 
 impl NameArgs {
@@ -244,6 +247,10 @@ pub fn options(
             vmlinux: names.vmlinux.clone(),
             inlined: detail.inlined && !names.no_inline,
             lines: detail.lines,
+            signatures: match names.signatures {
+                true => ShownSignatures::OfAll,
+                false => ShownSignatures::OfOverloads,
+            },
         },
         ..Options::default()
     }

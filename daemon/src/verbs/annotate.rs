@@ -3,12 +3,20 @@
 use super::pager;
 use crate::cli::selection::{self, FrameDetail};
 use crate::cli::{AnnotateArgs, AnnotateFormatArg};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use varid_recording::SessionReader;
 use varid_report::{
     AnnotateRequest, Annotated, AnnotationText, Options, Profile, annotate, write_annotation_json,
     write_annotation_text, write_candidates, write_candidates_json,
 };
+
+/// Returns the entries of class paths.
+fn class_path(paths: &[String]) -> Vec<PathBuf> {
+    let entries = paths.iter().flat_map(|path| path.split(':'));
+    let entries = entries.filter(|entry| !entry.is_empty());
+    entries.map(PathBuf::from).collect()
+}
 
 /// Prints the method's lines and instructions. If several methods match, prints these, with exit code 1.
 pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
@@ -26,6 +34,7 @@ pub fn run(args: AnnotateArgs) -> anyhow::Result<ExitCode> {
         measures: args.measures.of_one(),
         percent_of: args.measures.percent_of(),
         sources: args.source_path,
+        class_path: class_path(&args.class_path),
         limit: args.lines.limit,
         context: args.lines.context,
     };

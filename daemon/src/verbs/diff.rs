@@ -8,8 +8,8 @@ use anyhow::{Context, bail};
 use std::process::ExitCode;
 use varid_recording::SessionReader;
 use varid_report::{
-    Diff, DiffView, Options, OutputFormat, Profile, Quantity, RowOrder, Side, TableNeed,
-    TotalChange, View,
+    Diff, DiffView, Options, OutputFormat, Profile, Quantity, RowOrder, ShownSignatures, Side,
+    TableNeed, TotalChange, View,
 };
 
 /// The exit code if B is slower than permitted.
@@ -85,7 +85,10 @@ fn options(args: &DiffArgs) -> Options {
         inlined: lines || args.output.html.is_some(),
         lines,
     };
-    selection::options(args.event.clone(), &args.samples, &args.names, detail)
+    let mut options = selection::options(args.event.clone(), &args.samples, &args.names, detail);
+    // A method may be overloaded in one session only.
+    options.names.signatures = ShownSignatures::OfAll;
+    options
 }
 
 /// Adds the sessions one after the other. Each profile is dropped before the next one is read.

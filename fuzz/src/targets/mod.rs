@@ -1,6 +1,7 @@
 //! The fuzz targets, one for each parser of untrusted data.
 
 mod calls;
+mod class;
 mod code_info;
 mod compressed;
 mod configuration;
@@ -33,8 +34,9 @@ mod walk;
 pub type Target = fn(&[u8]);
 
 /// Every target, by name. Its seeds are in `seeds/NAME`.
-pub const TARGETS: [(&str, Target); 28] = [
+pub const TARGETS: [(&str, Target); 29] = [
     ("calls", calls::fuzz),
+    ("class", class::fuzz),
     ("code_info", code_info::fuzz),
     ("compressed", compressed::fuzz),
     ("configuration", configuration::fuzz),

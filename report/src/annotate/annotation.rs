@@ -13,6 +13,10 @@ use crate::{
     weights::{EventId, Weight},
 };
 
+/// The kinds of bytecode: that of dex files, and that of Java's class files.
+pub(super) const DEX: &str = "dex";
+pub(super) const JVM: &str = "jvm";
+
 /// A request for an annotation. The default is the whole method with the most samples, without sources.
 #[derive(Debug, Clone, Default)]
 pub struct AnnotateRequest {
@@ -32,6 +36,9 @@ pub struct AnnotateRequest {
     pub percent_of: PercentOf,
     /// Folders and archives with sources.
     pub sources: Vec<PathBuf>,
+    /// Folders and archives with Java's class files. They are also looked for in those with sources, and in the
+    /// recorded class path.
+    pub class_path: Vec<PathBuf>,
     /// The most lines, hottest first, not counting their context.
     pub limit: Option<usize>,
     /// Number of lines before and after each line.
@@ -101,6 +108,8 @@ pub struct Annotation {
 pub struct AnnotatedMethod {
     /// Its name.
     pub name: String,
+    /// The parameters of a method on HotSpot.
+    pub signature: Option<String>,
     /// The name in the recording, if a mapping file renames it.
     pub recorded: Option<String>,
     /// The name of its image.
@@ -120,6 +129,13 @@ pub struct AnnotatedMethod {
     pub share: Share,
     /// The part of its samples with an approximate instruction.
     pub approximate: Weight,
+}
+
+impl AnnotatedMethod {
+    /// Returns true if its instructions are those of a VM.
+    pub(super) fn has_bytecode(&self) -> bool {
+        matches!(self.code, Some(DEX | JVM))
+    }
 }
 
 /// The lines of a source file.
@@ -155,7 +171,7 @@ pub struct AnnotatedLine {
 impl AnnotatedLine {
     /// Returns true if it has own samples that none of its instructions has.
     pub(super) fn has_samples_of_no_instruction(&self) -> bool {
-        let mut listed = SampleWeight::default();
+        let mut listed = Weight::default();
         for instruction in &self.instructions {
             listed.add(instruction.share.own);
         }
@@ -181,7 +197,7 @@ pub struct InlinedLine {
 pub struct AnnotatedInstruction {
     /// Address in the file. For bytecode, the offset in the dex file.
     pub address: u64,
-    /// Position in the method: in code units for bytecode, otherwise the address.
+    /// Position in the method: in code units for dex bytecode, in bytes for Java's, otherwise the address.
     pub place: u64,
     /// Size in bytes.
     pub len: u32,

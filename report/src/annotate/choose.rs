@@ -163,13 +163,17 @@ fn meant<'p>(text: &str, selected: &[Found<'p>]) -> Vec<Found<'p>> {
     let names = |symbol: &'p ProfileSymbol| {
         std::iter::once(symbol.name.as_str()).chain(symbol.recorded.as_deref())
     };
-    let whole = |symbol: &'p ProfileSymbol| names(symbol).any(|name| name == text);
+    let whole = |symbol: &'p ProfileSymbol| {
+        names(symbol).any(|name| name == text) || symbol.full_name() == text
+    };
     let at = |symbol: &'p ProfileSymbol| {
         !symbol.inlined && !symbol.run_time && address == Some(symbol.start)
     };
     let plain = |symbol: &'p ProfileSymbol| names(symbol).any(|name| plain(name) == text);
     let last = |symbol: &'p ProfileSymbol| names(symbol).any(|name| own(name) == text);
-    let part = |symbol: &'p ProfileSymbol| names(symbol).any(|name| name.contains(text));
+    let part = |symbol: &'p ProfileSymbol| {
+        names(symbol).any(|name| name.contains(text)) || symbol.full_name().contains(text)
+    };
     let expression = |symbol: &'p ProfileSymbol| {
         let pattern = pattern.as_ref();
         pattern.is_some_and(|pattern| names(symbol).any(|name| pattern.matches(name)))
@@ -243,6 +247,7 @@ pub fn described(scope: &Scope, id: SymbolId, share: Share) -> AnnotatedMethod {
     let start = symbol.filter(|symbol| !symbol.inlined && !symbol.run_time);
     AnnotatedMethod {
         name: symbol.map_or_else(String::new, |symbol| symbol.name.clone()),
+        signature: symbol.and_then(|symbol| symbol.signature.clone()),
         recorded: symbol.and_then(|symbol| symbol.recorded.clone()),
         image: image.map_or_else(String::new, |image| image.name.clone()),
         path: image.and_then(|image| image.path.clone()),

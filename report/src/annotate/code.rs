@@ -9,20 +9,27 @@ use std::{
 use varid_recording::{ImageKind, terminal::one_line};
 use varid_symbolizer::{
     bytecode::BytecodeImage,
+    class::ClassFile,
     dex::{DexBytecode, DexFile, MethodIndex},
     elf::MachineCode,
 };
 
 use super::{
-    annotation::AnnotateRequest, code_file::CodeFile, instruction::CodeInstruction, machine,
+    annotation::{AnnotateRequest, DEX, JVM},
+    code_file::CodeFile,
+    instruction::CodeInstruction,
+    machine,
 };
 use crate::{
-    naming::{ImageFile, OpenImage, RecordedPath},
+    naming::{ImageFile, JavaMethod, OpenImage, RecordedPath},
     profile::Profile,
 };
 
 /// The longest disassembly in characters. A string constant can have 65,535.
 const LONGEST: usize = 400;
+/// The reason why a native method has no instructions.
+const NATIVE: &str =
+    "the method is native: what runs is a function of a library, below it in 'varid report --tree'";
 /// The most instructions of a method.
 const MOST: usize = 1 << 18;
 
@@ -34,6 +41,8 @@ pub enum Code {
     None,
     /// Bytecode, and the path of the dex file.
     Dex(Vec<CodeInstruction>, String),
+    /// Java's bytecode, and the path of the class file.
+    Jvm(Vec<CodeInstruction>, String),
     /// Machine code, the instruction set, and the path of the file.
     Machine(Vec<CodeInstruction>, &'static str, String),
 }
@@ -43,7 +52,8 @@ impl Code {
     pub const fn kind(&self) -> Option<&'static str> {
         match self {
             Self::None => None,
-            Self::Dex(..) => Some("dex"),
+            Self::Dex(..) => Some(DEX),
+            Self::Jvm(..) => Some(JVM),
             Self::Machine(_, kind, _) => Some(kind),
         }
     }
@@ -52,15 +62,18 @@ impl Code {
     pub fn instructions(&self) -> &[CodeInstruction] {
         match self {
             Self::None => &[],
-            Self::Dex(instructions, _) | Self::Machine(instructions, ..) => instructions,
+            Self::Dex(instructions, _)
+            | Self::Jvm(instructions, _)
+            | Self::Machine(instructions, ..) => instructions,
         }
     }
 
     /// Returns the position of an instruction as shown by disassemblers of its kind: the address or, for bytecode, the
-    /// distance from the start in code units.
+    /// distance from the start, of dex in code units and of Java in bytes.
     pub const fn place(&self, start: u64, address: u64) -> u64 {
         match self {
             Self::Dex(..) => address.saturating_sub(start) / 2,
+            Self::Jvm(..) => address.saturating_sub(start),
             Self::None | Self::Machine(..) => address,
         }
     }
@@ -69,7 +82,7 @@ impl Code {
     pub fn into_file(self) -> Option<String> {
         match self {
             Self::None => None,
-            Self::Dex(_, file) | Self::Machine(_, _, file) => Some(file),
+            Self::Dex(_, file) | Self::Jvm(_, file) | Self::Machine(_, _, file) => Some(file),
         }
     }
 }
@@ -85,10 +98,10 @@ pub fn read(
     let read = match of.file.kind {
         ImageKind::Dex => bytecode(of, range.clone(), profile, request),
         ImageKind::Elf => machine_code(&of.image, of.file, range.clone()),
-        ImageKind::Remap => Err(
-            "the method is native: what runs is a function of a library, below it in 'varid report --tree'"
-                .to_owned(),
-        ),
+        ImageKind::Remap => match of.image.java_method(range.start) {
+            Some(method) => java_bytecode(of, &method, &range, profile, request),
+            None => Err(NATIVE.to_owned()),
+        },
     };
     let code = read.unwrap_or_else(|why| {
         notes.push(format!("no instructions: {why}"));
@@ -97,7 +110,8 @@ pub fn read(
     let end = code.instructions().last().map_or(range.end, |last| {
         last.address.saturating_add(u64::from(last.len))
     });
-    if end < range.end {
+    // The addresses of a Java method are more than its bytecode has.
+    if end < range.end && !matches!(code, Code::Jvm(..)) {
         notes.push(format!(
             "instructions from {end:#x} to {:#x} are not shown: they are broken, or too many",
             range.end
@@ -115,6 +129,29 @@ fn bytecode(
     let (dex, place) = of.dex(profile, request).map_err(Clone::clone)?;
     let instructions = dex_instructions(dex, range)?;
     Ok(Code::Dex(instructions, place.clone()))
+}
+
+/// Returns the bytecode of a Java method, which has this range of addresses in a file of the remap range.
+fn java_bytecode(
+    of: &CodeFile,
+    method: &JavaMethod,
+    range: &Range<u64>,
+    profile: &Profile,
+    request: &AnnotateRequest,
+) -> Result<Code, String> {
+    let files = of.class_files(profile, request).map_err(Clone::clone)?;
+    let found = files.find(&of.image, range, method)?;
+    let class = ClassFile::parse(&found.bytes).map_err(|error| error.to_string())?;
+    let code = class.method(&method.name, &method.descriptor);
+    let code = code.and_then(|method| method.code.as_ref());
+    let code = code.ok_or(NATIVE)?;
+    let instructions = class.instructions(code);
+    let instructions = instructions.map(|found| CodeInstruction {
+        address: range.start.saturating_add(found.bci.into()),
+        len: found.len,
+        text: shown(found),
+    });
+    Ok(Code::Jvm(instructions.collect(), found.place))
 }
 
 /// Returns the instructions of the method with this range in a dex file, or in one of the following dex files of its

@@ -5,7 +5,7 @@ use std::{cell::OnceCell, path::Path};
 use varid_model::Layer;
 use varid_symbolizer::dex::DexFile;
 
-use super::{annotation::AnnotateRequest, dex_files};
+use super::{annotation::AnnotateRequest, class_files::ClassFiles, dex_files};
 use crate::{
     error::Result,
     frames::ProfileSymbol,
@@ -20,6 +20,8 @@ pub struct CodeFile<'p> {
     pub file: &'p ImageFile,
     /// The original dex file of a substitute, found on first use.
     dex: OnceCell<Result<RecordedDex, String>>,
+    /// Where class files are, opened on first use.
+    classes: OnceCell<Result<ClassFiles, String>>,
 }
 
 /// A recorded dex file and its path.
@@ -54,12 +56,30 @@ impl<'p> CodeFile<'p> {
                 image,
                 file: &state.file,
                 dex: OnceCell::new(),
+                classes: OnceCell::new(),
             }),
             Err(why) => Err(format!(
                 "no instructions, and no lines but sampled ones: {} cannot be read: {why}; --symbols DIR with the recorded file",
                 state.file.path.display()
             )),
         })
+    }
+
+    /// Opens the folders and archives that may have class files.
+    ///
+    /// # Errors
+    ///
+    /// One that the user names does not exist.
+    pub fn class_files(
+        &self,
+        profile: &Profile,
+        request: &AnnotateRequest,
+    ) -> Result<&ClassFiles, &String> {
+        let opened = self.classes.get_or_init(|| {
+            let opened = ClassFiles::open(profile, request);
+            opened.map_err(|error| error.to_string())
+        });
+        opened.as_ref()
     }
 
     /// Finds the recorded dex file of a substitute.

@@ -156,6 +156,7 @@ fn method(method: &AnnotatedMethod) -> Object<'_> {
     let start = addresses.map(|range| range.start);
     Object::of([
         ("name", method.name.as_str().into()),
+        ("signature", method.signature.as_deref().into()),
         ("recorded", method.recorded.as_deref().into()),
         ("layer", method.layer.name().into()),
         ("image", method.image.as_str().into()),
@@ -244,10 +245,10 @@ fn instruction<'a>(
     annotation: &'a Annotation,
     instruction: &'a AnnotatedInstruction,
 ) -> Object<'a> {
-    let is_dex = annotation.method.code == Some("dex");
+    let has_pc = annotation.method.has_bytecode();
     Object::of([
         ("address", Value::hex(instruction.address)),
-        ("pc", is_dex.then_some(instruction.place).into()),
+        ("pc", has_pc.then_some(instruction.place).into()),
         ("size", instruction.len.into()),
         ("text", instruction.text.as_str().into()),
     ])

@@ -143,7 +143,7 @@ impl<'s, 'p> Lines<'s, 'p> {
         let functions = image.functions(address);
         let symbol = self.scope.profile.frames.symbol(self.symbol)?;
         let outermost = functions.last()?;
-        (outermost.name == symbol.name).then_some(functions)
+        (outermost.name == symbol.plain_name()).then_some(functions)
     }
 
     /// Returns the addresses in a range that have samples, or values of the measure.
@@ -228,8 +228,8 @@ impl<'s, 'p> Lines<'s, 'p> {
 
     /// Adds the own samples of the method that no line has to those without a line. The method may have no address in a
     /// file, as one without bytecode has none, or a function may be inlined into it whose file cannot be read.
-    pub fn add_without_line(&mut self, own: SampleWeight) {
-        let mut listed = SampleWeight::default();
+    pub fn add_without_line(&mut self, own: Weight) {
+        let mut listed = Weight::default();
         for line in self.lines.values() {
             listed.add(line.share.own);
         }

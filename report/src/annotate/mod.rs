@@ -6,7 +6,7 @@
 //! | which method is meant | `choose` |
 //! | what is one method's annotation made of | `annotator` |
 //! | which instructions does it have, and what do they read like | `code`, `instruction`, `machine` |
-//! | which file has them, where is the recorded dex file | `code_file`, `dex_files` |
+//! | which file has them, where is the recorded dex file or class file | `code_file`, `dex_files`, `class_files` |
 //! | where are the sources, and what is in them | `sources`, `source_text` |
 //! | what did each line and instruction take | `lines` |
 //! | which lines are shown | `window` |
@@ -14,12 +14,13 @@
 //! | how does it look to programs | `json` |
 //!
 //! Names and files come from the recording, which is not trusted. Sources are only read in folders and archives that
-//! the user names. The dex file at its recorded path is only used if it has the recorded content. Text is escaped
-//! before it is printed.
+//! the user names. The dex file at its recorded path is only used if it has the recorded content, a class file in the
+//! recorded class path only if it has the recorded method. Text is escaped before it is printed.
 
 mod annotation;
 mod annotator;
 mod choose;
+mod class_files;
 mod code;
 mod code_file;
 mod dex_files;

@@ -22,6 +22,8 @@ use crate::error::{Error, Result};
 const MAX_FILES: usize = 500_000;
 /// The deepest nesting of folders.
 const MAX_DEPTH: usize = 64;
+/// The most files with the same name that are read.
+const MAX_READ: usize = 64;
 /// The most folders of a recorded name that are compared.
 const MAX_PARTS: usize = 64;
 
@@ -44,6 +46,8 @@ enum RootKind {
         /// All files below the folder by name, read on first use.
         files: OnceCell<HashMap<String, Vec<PathBuf>>>,
     },
+    /// A folder of which only the file at the recorded name counts.
+    ClassFolder,
     Archive,
 }
 
@@ -54,6 +58,14 @@ pub struct Source {
     pub place: String,
     /// Its text.
     pub text: SourceText,
+}
+
+/// A file that was found.
+#[derive(Debug)]
+pub struct FoundFile {
+    /// Its displayed path.
+    pub place: String,
+    pub bytes: Vec<u8>,
 }
 
 /// How a recorded name is matched with files.
@@ -72,27 +84,34 @@ impl Sources {
     ///
     /// One does not exist.
     pub fn open(paths: &[PathBuf]) -> Result<Self> {
-        let root = |path: &PathBuf| {
-            let wrong = |source| Error::SourcePath {
-                path: path.clone(),
-                source,
-            };
-            let real = fs::canonicalize(path).map_err(wrong)?;
-            let meta = fs::metadata(&real).map_err(wrong)?;
-            let kind = match (meta.is_dir(), meta.is_file()) {
-                (true, _) => RootKind::Folder {
-                    files: OnceCell::new(),
-                },
-                (_, true) => RootKind::Archive,
-                _ => return Err(wrong(std::io::ErrorKind::InvalidInput.into())),
-            };
-            Ok(Root {
-                path: path.clone(),
-                real,
-                kind,
-            })
-        };
-        paths.iter().map(root).collect::<Result<_>>().map(Self)
+        paths
+            .iter()
+            .map(|path| Root::open(path))
+            .collect::<Result<_>>()
+            .map(Self)
+    }
+
+    /// Adds the entries of a recorded class path that exist. Their folders are not searched, as a recording may name any.
+    pub fn add_class_path(&mut self, entries: &[PathBuf]) {
+        let roots = entries.iter().flat_map(|path| Root::open(path));
+        self.0.extend(roots.map(|root| match root.kind {
+            RootKind::Folder { .. } => Root {
+                kind: RootKind::ClassFolder,
+                ..root
+            },
+            RootKind::ClassFolder | RootKind::Archive => root,
+        }));
+    }
+
+    /// Finds the first file with this recorded name that is the one. `is_it` gets its bytes and its displayed path.
+    pub fn file(
+        &self,
+        recorded: &str,
+        mut is_it: impl FnMut(&[u8], &str) -> bool,
+    ) -> Option<FoundFile> {
+        let parts = parts(recorded);
+        let mut files = self.0.iter().flat_map(|root| root.files(&parts));
+        files.find(|file| is_it(&file.bytes, &file.place))
     }
 
     /// Finds the source with this recorded name.
@@ -144,28 +163,66 @@ fn parts(recorded: &str) -> Vec<&str> {
     parts.split_off(start)
 }
 
-/// Number of equal parts at the end.
-fn equal_parts(parts: &[&str], candidate: &[&str]) -> usize {
-    let pairs = parts.iter().rev().zip(candidate.iter().rev());
-    pairs.take_while(|(one, other)| one == other).count()
-}
-
 impl Root {
-    /// Finds the file whose path ends with these parts.
-    fn find(&self, parts: &[&str], kind: NameKind) -> Result<Option<Source>, String> {
-        let candidates = match &self.kind {
+    fn open(path: &Path) -> Result<Self> {
+        let wrong = |source| Error::SourcePath {
+            path: path.to_owned(),
+            source,
+        };
+        let real = fs::canonicalize(path).map_err(wrong)?;
+        let meta = fs::metadata(&real).map_err(wrong)?;
+        let kind = match (meta.is_dir(), meta.is_file()) {
+            (true, _) => RootKind::Folder {
+                files: OnceCell::new(),
+            },
+            (_, true) => RootKind::Archive,
+            _ => return Err(wrong(std::io::ErrorKind::InvalidInput.into())),
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            real,
+            kind,
+        })
+    }
+
+    /// Returns the files whose name is the last of these parts, and whose path ends with all of them. They are read one by one. Those that
+    /// cannot be read are left out.
+    fn files(&self, parts: &[&str]) -> impl Iterator<Item = FoundFile> {
+        let places = match self.joined(parts, NameKind::Package) {
+            Some(path) => vec![Place::File(path)],
+            None => {
+                let mut named = self.named(parts).unwrap_or_default();
+                named.retain(|place| place.equal_parts(parts) == parts.len());
+                named
+            }
+        };
+        places.into_iter().take(MAX_READ).filter_map(move |place| {
+            let bytes = self.bytes(&place).ok()?;
+            let place = place.shown(&self.path);
+            Some(FoundFile { place, bytes })
+        })
+    }
+
+    /// Returns the files whose name is the last of these parts.
+    fn named(&self, parts: &[&str]) -> Result<Vec<Place>, String> {
+        Ok(match &self.kind {
             RootKind::Folder { files } => {
-                if let Some(path) = self.joined(parts, kind) {
-                    return self.read(&Place::File(path)).map(Some);
-                }
                 let files = files.get_or_init(|| files_below(&self.real));
                 let name = parts.last().copied().unwrap_or_default();
                 let named = files.get(name).into_iter().flatten();
                 named.cloned().map(Place::File).collect()
             }
+            RootKind::ClassFolder => Vec::new(),
             RootKind::Archive => self.entries(parts)?,
-        };
-        self.best(parts, kind, candidates)
+        })
+    }
+
+    /// Finds the file whose path ends with these parts.
+    fn find(&self, parts: &[&str], kind: NameKind) -> Result<Option<Source>, String> {
+        match self.joined(parts, kind) {
+            Some(path) => self.read(&Place::File(path)).map(Some),
+            None => self.best(parts, kind, self.named(parts)?),
+        }
     }
 
     /// Returns the best match of files with the right file name.
@@ -175,11 +232,7 @@ impl Root {
         kind: NameKind,
         candidates: Vec<Place>,
     ) -> Result<Option<Source>, String> {
-        let equal = |place: &Place| {
-            let path = place.inner();
-            let candidate: Vec<_> = path.split('/').filter(|part| !part.is_empty()).collect();
-            equal_parts(parts, &candidate)
-        };
+        let equal = |place: &Place| place.equal_parts(parts);
         let most = candidates.iter().map(equal).max().unwrap_or(0);
         let best: Vec<&Place> = candidates
             .iter()
@@ -191,7 +244,7 @@ impl Root {
                 let (_, package) = parts.split_last().unwrap_or((&"", &[]));
                 let package = package.join(".");
                 // Limits the number of files that are read. Few have the same name.
-                for place in candidates.iter().take(64) {
+                for place in candidates.iter().take(MAX_READ) {
                     if let Ok(source) = self.read(place)
                         && source.text.belongs_to_package(&package)
                     {
@@ -210,7 +263,7 @@ impl Root {
     }
 
     /// Returns the file at the last parts of a recorded name below the folder, using as many parts as possible. The
-    /// resolved path must also be below the folder.
+    /// resolved path must also be below the folder. None in an archive.
     fn joined(&self, parts: &[&str], kind: NameKind) -> Option<PathBuf> {
         let last = match kind {
             NameKind::Package => 1,
@@ -241,6 +294,13 @@ impl Root {
 
     fn read(&self, place: &Place) -> Result<Source, String> {
         let shown = place.shown(&self.path);
+        let bytes = self.bytes(place)?;
+        let text = SourceText::new(&bytes).map_err(|why| format!("{shown} {why}"))?;
+        Ok(Source { place: shown, text })
+    }
+
+    fn bytes(&self, place: &Place) -> Result<Vec<u8>, String> {
+        let shown = place.shown(&self.path);
         let wrong = |why: String| format!("{shown}: {why}");
         let too_large = || wrong(format!("larger than {MAX_SOURCE} bytes, so no source"));
         let bytes = match place {
@@ -263,11 +323,10 @@ impl Root {
                 bytes.map_err(|error| error.to_string())?.into_owned()
             }
         };
-        if bytes.len() as u64 > MAX_SOURCE {
-            return Err(too_large());
+        match bytes.len() as u64 > MAX_SOURCE {
+            true => Err(too_large()),
+            false => Ok(bytes),
         }
-        let text = SourceText::new(&bytes).map_err(|why| format!("{shown} {why}"))?;
-        Ok(Source { place: shown, text })
     }
 }
 
@@ -287,6 +346,14 @@ impl Place {
             Self::File(path) => path.to_string_lossy().into_owned(),
             Self::Entry(entry) => entry.name.clone(),
         }
+    }
+
+    /// Number of parts at the end of the path that equal these parts.
+    fn equal_parts(&self, parts: &[&str]) -> usize {
+        let path = self.inner();
+        let candidate = path.split('/').filter(|part| !part.is_empty());
+        let pairs = parts.iter().rev().zip(candidate.rev());
+        pairs.take_while(|(one, other)| *one == other).count()
     }
 
     /// The displayed path.

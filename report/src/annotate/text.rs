@@ -77,9 +77,9 @@ fn head(annotation: &Annotation, out: &mut dyn Write) -> io::Result<()> {
     );
     writeln!(out, "{}", one_line(&shares))?;
     if let (Some(kind), Some(file)) = (method.code, &annotation.code_file) {
-        let kind = match kind {
-            "dex" => "bytecode",
-            kind => kind,
+        let kind = match method.has_bytecode() {
+            true => "bytecode",
+            false => kind,
         };
         writeln!(out, "{kind:<10}{}", one_line(file))?;
     }
@@ -227,9 +227,9 @@ impl Layout<'_> {
         };
         let title = self.title("source");
         let place = self.place;
-        let kind = match self.annotation.method.code {
-            Some("dex") => "bytecode",
-            _ => "instruction",
+        let kind = match self.annotation.method.has_bytecode() {
+            true => "bytecode",
+            false => "instruction",
         };
         writeln!(
             out,

@@ -1,7 +1,7 @@
 //! The rows of an annotation's text.
 
 use super::annotation::{
-    AnnotatedFile, AnnotatedInstruction, AnnotatedLine, Annotation, InlinedLine,
+    AnnotatedFile, AnnotatedInstruction, AnnotatedLine, Annotation, DEX, InlinedLine, JVM,
 };
 use crate::weights::Weight;
 
@@ -96,7 +96,8 @@ impl Percentages {
 pub fn place(annotation: &Annotation, found: &AnnotatedInstruction) -> String {
     let mark = mark(found.approximate);
     match annotation.method.code {
-        Some("dex") => format!("{mark}{:04x}:", found.place),
+        Some(DEX) => format!("{mark}{:04x}:", found.place),
+        Some(JVM) => format!("{mark}{}:", found.place),
         _ => format!("{mark}{:x}:", found.place),
     }
 }

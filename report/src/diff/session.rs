@@ -7,6 +7,7 @@ use varid_recording::{Manifest, SessionState, TargetKind};
 
 use super::{DiffView, tables};
 use crate::{
+    activity::Activity,
     error::{Error, Result},
     measures::ShownMeasures,
     profile::Profile,
@@ -29,6 +30,7 @@ pub struct RowKey {
     pub process: Option<String>,
     pub thread: Option<String>,
     pub service: Option<String>,
+    pub activity: Option<Activity>,
 }
 
 impl RowKey {
@@ -45,6 +47,7 @@ impl RowKey {
             process: row.process().map(|name| name.into_owned()),
             thread: row.thread().map(str::to_owned),
             service: row.service().map(str::to_owned),
+            activity: row.activity(),
         }
     }
 }

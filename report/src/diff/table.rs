@@ -204,6 +204,7 @@ fn text_labels(by: GroupBy, is_wide: bool) -> Vec<Column> {
         GroupBy::Thread => vec![column("process", process), column("thread", thread)],
         GroupBy::Process => vec![column("process", process)],
         GroupBy::Service => vec![column("service", service)],
+        GroupBy::Activity => vec![column("activity", activity)],
     }
 }
 
@@ -221,6 +222,10 @@ fn thread(_: &Comparison, row: &DiffRow) -> Value<'static> {
 
 fn service(_: &Comparison, row: &DiffRow) -> Value<'static> {
     row.key.service.clone().into()
+}
+
+fn activity(_: &Comparison, row: &DiffRow) -> Value<'static> {
+    row.key.activity.map(|activity| activity.name()).into()
 }
 
 fn data_labels(by: GroupBy) -> Vec<Column> {
@@ -245,6 +250,7 @@ fn data_labels(by: GroupBy) -> Vec<Column> {
         GroupBy::Thread => vec![column("process", process), column("thread", thread)],
         GroupBy::Process => vec![column("process", process)],
         GroupBy::Service => vec![column("service", service)],
+        GroupBy::Activity => vec![column("activity", activity)],
     }
 }
 

@@ -10,6 +10,7 @@ use super::{
     ways::Ways,
 };
 use crate::{
+    activity::{Activities, Activity},
     frames::SymbolId,
     profile::Profile,
     scope::{Scope, percent},
@@ -59,6 +60,10 @@ impl<'p> Evidence<'p> {
         let profile = scope.profile;
         let callers = program.own_callers(profile);
         let ways = Ways::new(scope);
+        let activities = match (program, grain) {
+            (Program::Managed, Grain::Image) => Some(Activities::new(profile)),
+            _ => None,
+        };
         let mut evidence = Self {
             samples: scope.samples.samples(),
             unattributed: scope.event.unattributed_samples(),
@@ -71,6 +76,12 @@ impl<'p> Evidence<'p> {
         let mut sums: HashMap<(SymbolId, Option<SymbolId>), u64> = HashMap::new();
         for row in profile.weights.rows(&scope.measures.counters()) {
             let value = scope.value(row.weight);
+            let activity = activities.as_ref();
+            let activity = activity.map(|activities| activities.of(row.task, row.stack));
+            if let Some(activity) = activity.filter(|activity| *activity != Activity::Program) {
+                evidence.add(Place::Activity(activity), None, value);
+                continue;
+            }
             let leaf = row.stack.and_then(|stack| profile.stacks.frame(stack));
             let caller = row.stack.and_then(|stack| callers.get(stack.index()));
             let caller = caller.copied().flatten();
@@ -98,13 +109,17 @@ impl<'p> Evidence<'p> {
                 evidence.unnamed = evidence.unnamed.saturating_add(value);
                 continue;
             };
-            let callers = evidence.places.entry(place).or_default();
             // The place is its own caller.
             let caller = caller.filter(|_| grain != Grain::Caller);
-            let sum = callers.entry(caller.and_then(name)).or_default();
-            *sum = sum.saturating_add(value);
+            evidence.add(place, caller.and_then(name), value);
         }
         evidence
+    }
+
+    fn add(&mut self, place: Place<'p>, caller: Option<&'p str>, value: u64) {
+        let callers = self.places.entry(place).or_default();
+        let sum = callers.entry(caller).or_default();
+        *sum = sum.saturating_add(value);
     }
 
     /// Returns the place whose share is large enough and clearly the largest.

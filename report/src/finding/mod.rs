@@ -18,7 +18,10 @@ use std::fmt;
 
 use varid_model::Layer;
 
-use crate::{frames::SymbolId, naming::is_library, scope::Scope, short_name, unit::is_wait_event};
+use crate::{
+    activity::Activity, frames::SymbolId, naming::is_library, scope::Scope, short_name,
+    unit::is_wait_event,
+};
 use evidence::{Evidence, Grain};
 use hottest_line::{HottestLine, hottest_line};
 use program::Program;
@@ -54,6 +57,8 @@ pub(crate) enum Place<'p> {
     Image(Layer, &'p str),
     /// Samples in a method or its callees.
     With(SymbolId, &'p str),
+    /// Samples of other work of a JVM than that of the program.
+    Activity(Activity),
 }
 
 impl fmt::Display for Finding<'_> {
@@ -63,13 +68,8 @@ impl fmt::Display for Finding<'_> {
         match self.place {
             Place::Own(_, name) => {
                 write!(f, "{percent:.0} % is in {} itself", short(name))?;
-                if let Some(HottestLine {
-                    file,
-                    line,
-                    percent,
-                }) = &self.line
-                {
-                    write!(f, ", {percent:.0} % at {file}:{line}")?;
+                if let Some(line) = &self.line {
+                    write!(f, ", {:.0} % at {line}", line.percent)?;
                 }
                 return write!(f, ": look at its own code");
             }
@@ -85,6 +85,10 @@ impl fmt::Display for Finding<'_> {
                 write!(f, "{percent:.0} % is in {} of {image}", short(name))?;
             }
             Place::Image(_, name) => write!(f, "{percent:.0} % is in {name}")?,
+            Place::Activity(activity) => {
+                let (what, advice) = described(activity);
+                return write!(f, "{percent:.0} % is {what}: {advice}");
+            }
         }
         if let Some(caller) = self.caller {
             write!(f, " called from {}", short(caller))?;
@@ -105,6 +109,26 @@ impl fmt::Display for Finding<'_> {
             (_, _, None) => "look there first",
         };
         write!(f, ": {advice}")
+    }
+}
+
+/// Returns what a JVM does, and where to look if it takes long.
+const fn described(activity: Activity) -> (&'static str, &'static str) {
+    match activity {
+        Activity::Program => ("the program", "look at its methods"),
+        Activity::GarbageCollection => (
+            "garbage collection",
+            "look at what allocates, and at the size of the heap (-Xmx)",
+        ),
+        Activity::Compilation => (
+            "JIT compilation",
+            "the program was still warming up: record it longer, or later",
+        ),
+        Activity::ClassLoading => (
+            "class loading",
+            "look at what loads classes; a class-data archive (-XX:SharedArchiveFile) saves most of it",
+        ),
+        Activity::OtherVm => ("the JVM itself", "look at its functions"),
     }
 }
 
@@ -133,7 +157,7 @@ impl<'p> Finding<'p> {
             .filter_map(|(program, grain)| Evidence::of(scope, *program, *grain).decide());
         let mut finding = found.find(|finding| finding.helps(scope))?;
         match finding.place {
-            Place::Own(id, _) if finding.program == Program::Native => {
+            Place::Own(id, _) if finding.program != Program::Dex => {
                 finding.line = hottest_line(scope, id);
             }
             // The same value as in its row.
@@ -153,14 +177,15 @@ impl<'p> Finding<'p> {
     pub const fn symbol(&self) -> Option<SymbolId> {
         match self.place {
             Place::Own(id, _) | Place::Function(id, ..) | Place::With(id, _) => Some(id),
-            Place::Kernel | Place::Image(..) => None,
+            Place::Kernel | Place::Image(..) | Place::Activity(_) => None,
         }
     }
 
     /// Returns true if it says more than that a runtime runs its program, or a program its own code.
     fn helps(&self, scope: &Scope) -> bool {
         match (self.program, self.place) {
-            (Program::Dex, _) | (_, Place::Kernel | Place::Own(..) | Place::With(..)) => true,
+            (Program::Dex, _)
+            | (_, Place::Kernel | Place::Own(..) | Place::With(..) | Place::Activity(_)) => true,
             (_, Place::Function(_, layer, ..)) => layer == Layer::Native,
             (_, Place::Image(layer, name)) => {
                 let images = scope.profile.frames.images().iter();
@@ -176,6 +201,7 @@ impl<'p> Finding<'p> {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
+    use varid_model::Precision;
 
     const RASTER: Place = Place::Image(Layer::Native, "libraster.so");
     const DRAW: &str = "org.example.Balls.draw";
@@ -363,7 +389,12 @@ mod tests {
         let line = HottestLine {
             file: "geo.cc".into(),
             line: 12,
+            precision: Precision::Exact,
             percent: 40.2,
+        };
+        let near = HottestLine {
+            precision: Precision::Approximate,
+            ..line.clone()
         };
         let copy = Place::Function(SymbolId(2), Layer::Native, "libc.so.6", "memcpy");
         let method = Place::With(SymbolId(3), "JS:*work /srv/app.js:4:14");
@@ -373,8 +404,16 @@ mod tests {
                 "62 % is in geo::fill(int) itself, 40 % at geo.cc:12: look at its own code",
             ),
             (
+                finding(own, None, Some(near)),
+                "62 % is in geo::fill(int) itself, 40 % at geo.cc:~12: look at its own code",
+            ),
+            (
                 finding(own, None, None),
                 "62 % is in geo::fill(int) itself: look at its own code",
+            ),
+            (
+                finding(Place::Activity(Activity::GarbageCollection), None, None),
+                "62 % is garbage collection: look at what allocates, and at the size of the heap (-Xmx)",
             ),
             (
                 finding(copy, Some("geo::fill(int)"), None),

@@ -5,10 +5,12 @@ use varid_recording::ImageKind;
 
 use super::MIN_PERCENT;
 use crate::{
+    activity::{Activities, Activity},
     frames::{ProfileImage, ProfileSymbol, SymbolId},
     naming::{MARKERS, UNNAMED_JIT, is_library},
     profile::Profile,
     scope::Scope,
+    weights::Weight,
 };
 
 /// The kind of program in a profile.
@@ -43,11 +45,24 @@ impl Program {
         };
         let methods = scope.weights.by_frame(method);
         let methods = methods.get(&()).map(|share| scope.percent(share.total));
-        // With a smaller share, no sentence could name a method.
-        match methods.is_some_and(|percent| percent >= MIN_PERCENT) {
+        // With a smaller share, no sentence could name a method or another activity.
+        let is_named = |percent| percent >= MIN_PERCENT;
+        match methods.is_some_and(is_named) || is_named(Self::percent_of_jvm(scope)) {
             true => Self::Managed,
             false => Self::Native,
         }
+    }
+
+    /// Returns the percentage of samples in which a JVM did other work than executing its program.
+    fn percent_of_jvm(scope: &Scope) -> f64 {
+        let activities = Activities::new(scope.profile);
+        let mut work = Weight::default();
+        for row in scope.profile.weights.rows(&scope.measures.counters()) {
+            if activities.of(row.task, row.stack) != Activity::Program {
+                work.add(row.weight);
+            }
+        }
+        scope.percent(work)
     }
 
     /// Returns the layer of its own functions.

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use varid_recording::Manifest;
-use varid_symbolizer::elf::{ElfSource, SymbolOrigin};
+use varid_symbolizer::elf::SymbolOrigin;
 
 use super::{
-    images::{self, ImageFile, NamedFunction},
+    images::{self, ImageFile, ImageSource, NamedFunction},
     recorded_files::RecordedFiles,
     retrace::{self, Retracer},
 };
@@ -21,8 +21,19 @@ use crate::{
 pub struct OpenImage<'p> {
     image: &'p ProfileImage,
     file: &'p ImageFile,
-    source: ElfSource,
+    source: ImageSource,
     retracer: Option<Retracer>,
+}
+
+/// A recorded method of Java on HotSpot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JavaMethod {
+    /// Its class, such as `org.example.App`.
+    pub class: String,
+    /// Its name, such as `mul` or `<init>`.
+    pub name: String,
+    /// The types of its parameters and of its result, as in class files.
+    pub descriptor: String,
 }
 
 impl<'p> OpenImage<'p> {
@@ -78,25 +89,44 @@ impl<'p> OpenImage<'p> {
 
     /// The path of the file on this machine.
     pub fn path(&self) -> &str {
-        self.source.path()
+        self.source.elf.path()
     }
 
     /// Returns the address for an offset in the file.
     pub fn address(&self, offset: u64) -> Option<u64> {
-        self.source.symbols().vaddr(offset)
+        self.source.elf.symbols().vaddr(offset)
     }
 
     /// Returns the address range of the function at an address.
     pub fn bounds(&self, address: u64) -> Option<Range<u64>> {
-        let symbol = self.source.symbols().lookup(address)?;
+        let symbol = self.source.elf.symbols().lookup(address)?;
         Some(symbol.start..symbol.end)
     }
 
     /// Returns the name of the function that starts at an address.
     pub fn name_at(&self, address: u64) -> Option<String> {
-        let symbol = self.source.symbols().lookup(address)?;
+        let symbol = self.source.elf.symbols().lookup(address)?;
         let begins = symbol.start == address && symbol.origin != SymbolOrigin::Unnamed;
         begins.then(|| symbol.name().into_owned())
+    }
+
+    /// Returns the method of Java on HotSpot that starts at an address.
+    pub fn java_method(&self, start: u64) -> Option<JavaMethod> {
+        let descriptor = self.source.descriptor(start)?;
+        let symbol = self.source.elf.symbols().lookup(start)?;
+        let (class, name) = symbol.raw.rsplit_once('.')?;
+        Some(JavaMethod {
+            class: class.to_owned(),
+            name: name.to_owned(),
+            descriptor: descriptor.to_owned(),
+        })
+    }
+
+    /// Returns the line at an address that the recording has, whatever a mapping file makes of it.
+    pub fn recorded_line(&self, address: u64) -> Option<u32> {
+        let frames = self.source.elf.frames(address);
+        let location = frames.last()?.location.as_ref();
+        location.map(|location| location.line)
     }
 
     /// Returns the functions at an address with their lines, innermost first, as named in a profile.
@@ -114,7 +144,7 @@ impl<'p> OpenImage<'p> {
             let start = method.start;
             // In a dex file, addresses are offsets.
             retracer.retrace(method, address.saturating_sub(start), || {
-                images::has_lines(&self.source, start)
+                images::has_lines(&self.source.elf, start)
             })
         });
         found.collect()

@@ -10,9 +10,10 @@ use varid_recording::{
     ImageKind, Manifest, MappingRecord, REMAP_ELF, SYMBOLS, SampleSource, is_own_memory,
 };
 use varid_symbolizer::{
-    Frame,
+    Frame, class,
     elf::{ElfSource, SymbolOrigin},
     hex,
+    substitute::{read_descriptors, sym_file_of},
 };
 
 use super::{
@@ -53,7 +54,7 @@ enum State {
     /// Not read yet.
     Unread(ImageFile),
     /// Read: the symbols, or the reason why there are none.
-    Read(ImageFile, Result<Box<ElfSource>, String>),
+    Read(ImageFile, Result<Box<ImageSource>, String>),
     /// An image without a file.
     Named,
 }
@@ -84,6 +85,14 @@ pub struct ImageFileState {
     pub no_debug: Option<String>,
 }
 
+/// The symbols and lines of an image.
+#[derive(Debug)]
+pub struct ImageSource {
+    pub elf: ElfSource,
+    /// By first address: the descriptors of methods of Java on HotSpot, which their symbols do not have.
+    descriptors: HashMap<u64, String>,
+}
+
 /// A function at an address of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFunction {
@@ -91,6 +100,8 @@ pub struct NamedFunction {
     pub name: String,
     /// The name in the recording, if a mapping file renames it.
     pub recorded: Option<String>,
+    /// The parameters of a method, if they are not a part of its name: `(int, java.lang.String)`.
+    pub signature: Option<String>,
     /// Its first address, which distinguishes functions with the same name.
     pub start: u64,
     /// Whether its name is known.
@@ -215,8 +226,8 @@ impl ImageTable {
             let source = file.open(&self.files).map(Box::new);
             let runtime = Runtime::of(&file.path).filter(|_| file.kind == ImageKind::Elf);
             let is_other = runtime.zip(source.as_ref().ok());
-            let is_other =
-                is_other.is_some_and(|(runtime, source)| runtime.is_refuted_by(source.symbols()));
+            let is_other = is_other
+                .is_some_and(|(runtime, source)| runtime.is_refuted_by(source.elf.symbols()));
             let image = self.images.get_mut(id.index());
             if let Some(image) = image.filter(|_| is_other) {
                 image.layer = Layer::Native;
@@ -227,7 +238,7 @@ impl ImageTable {
             State::Read(file, Ok(source)) => {
                 let image = self.images.get(id.index());
                 let image = image.map_or("", |image| &image.name);
-                let address = source.symbols().vaddr(offset);
+                let address = source.elf.symbols().vaddr(offset);
                 let of = |address| functions(source, image, file.kind, address, detail);
                 address.map(of).unwrap_or_default()
             }
@@ -238,7 +249,7 @@ impl ImageTable {
     /// Returns true if any instruction of the dex method at an offset has a line.
     pub fn has_lines(&self, id: ImageId, offset: u64) -> bool {
         let state = self.states.get(id.index());
-        matches!(state, Some(State::Read(_, Ok(source))) if has_lines(source, offset))
+        matches!(state, Some(State::Read(_, Ok(source))) if has_lines(&source.elf, offset))
     }
 
     /// Returns the kind of an image's file. None if it only has a name.
@@ -274,7 +285,7 @@ impl ImageTable {
             let State::Read(file, Ok(source)) = state else {
                 return None;
             };
-            let problem = source.symbols().problems().first()?;
+            let problem = source.elf.symbols().problems().first()?;
             let path = file.path.display();
             Some(format!(
                 "{path} cannot be read as a whole, names are missing or of its other tables: {problem}"
@@ -420,13 +431,33 @@ impl ImageTable {
     }
 }
 
+impl ImageSource {
+    /// Returns the descriptor of the Java method that starts at an address.
+    pub fn descriptor(&self, start: u64) -> Option<&str> {
+        self.descriptors.get(&start).map(String::as_str)
+    }
+
+    /// Returns the parameters of the Java method that starts at an address.
+    fn signature(&self, start: u64) -> Option<String> {
+        class::parameters(self.descriptor(start)?)
+    }
+}
+
 impl ImageFile {
     /// Opens the file, or returns the reason why that fails.
-    pub fn open(&self, files: &RecordedFiles) -> Result<ElfSource, String> {
-        match self.in_session {
+    pub fn open(&self, files: &RecordedFiles) -> Result<ImageSource, String> {
+        let elf = match self.in_session {
             true => files.open_own(&self.path, &self.build_id),
             false => files.open(&self.path, &self.build_id, self.kept.as_deref()),
-        }
+        };
+        let has_methods = self.in_session && self.kind == ImageKind::Remap;
+        Ok(ImageSource {
+            elf: elf?,
+            descriptors: match has_methods {
+                true => read_descriptors(&sym_file_of(&self.path)),
+                false => HashMap::new(),
+            },
+        })
     }
 }
 
@@ -488,16 +519,16 @@ fn replace<T>(all: &mut [T], index: usize, new: T) {
 /// Returns the functions at an offset of an image's file, innermost first. A function without a name gets its name from
 /// the image: the file itself may be in a cache under another name.
 pub fn functions(
-    source: &ElfSource,
+    source: &ImageSource,
     image: &str,
     kind: ImageKind,
     address: u64,
     detail: Detail,
 ) -> Vec<NamedFunction> {
-    let symbol = source.symbols().lookup(address);
+    let symbol = source.elf.symbols().lookup(address);
     // Debug information is slow to read, so it is only used if required.
     let frames = if detail.inlined || detail.lines {
-        source.frames(address)
+        source.elf.frames(address)
     } else {
         Vec::new()
     };
@@ -521,7 +552,11 @@ pub fn functions(
     } else {
         format!("{image}+{start:#x}")
     };
-    with_inlined(&frames, detail, name, start, named)
+    let mut functions = with_inlined(&frames, detail, name, start, named);
+    if let Some(method) = functions.last_mut() {
+        method.signature = source.signature(start);
+    }
+    functions
 }
 
 /// Returns the functions at an address with their debug information, innermost first. The outermost one gets the name
@@ -541,6 +576,7 @@ pub fn with_inlined(
     let outermost = NamedFunction {
         name,
         recorded: None,
+        signature: None,
         start,
         named,
         inlined: false,
@@ -549,6 +585,7 @@ pub fn with_inlined(
     let inlined = inlined.iter().map(|frame| NamedFunction {
         name: frame.function.clone().into_owned(),
         recorded: None,
+        signature: None,
         start: 0,
         named: true,
         inlined: true,

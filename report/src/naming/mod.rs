@@ -29,7 +29,7 @@ mod runtimes;
 mod symbol_files;
 
 pub use address_spaces::SpaceState;
-pub use image_file::OpenImage;
+pub use image_file::{JavaMethod, OpenImage};
 pub use images::{ImageFile, ImageFileState, NamedFunction};
 pub use recorded_files::{RecordedPath, inside};
 pub use resolver::{MARKERS, Resolver, UNNAMED_JIT};

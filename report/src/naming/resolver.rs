@@ -144,7 +144,7 @@ impl Resolver {
             detail: names.detail(),
             retracer,
             have_lines: FastMap::default(),
-            frames: FrameTableBuilder::default(),
+            frames: FrameTableBuilder::new(names.signatures),
             known: KnownFrames {
                 user: AddressCache::new(),
                 by_offset: FastMap::default(),
@@ -407,6 +407,7 @@ impl Resolver {
         ProfileSymbol {
             name,
             recorded: None,
+            signature: None,
             image,
             start: 0,
             layer: self
@@ -460,6 +461,7 @@ impl Resolver {
             };
             let symbol = ProfileSymbol {
                 recorded: function.recorded,
+                signature: function.signature,
                 inlined: function.inlined,
                 ..symbol
             };

@@ -89,6 +89,7 @@ fn retraced(
     let inlined = inlined.iter().map(|frame| NamedFunction {
         name: frame.function.clone().into_owned(),
         recorded: None,
+        signature: None,
         start: 0,
         named: true,
         inlined: true,
@@ -103,6 +104,8 @@ fn retraced(
             method.name.clone()
         },
         recorded: renamed.then(|| method.name.clone()),
+        // The types of its parameters may have been renamed as well.
+        signature: method.signature.clone().filter(|_| !renamed),
         line: line(outermost),
         ..method.clone()
     };
@@ -130,6 +133,7 @@ mod tests {
             let method = NamedFunction {
                 name: name.to_owned(),
                 recorded: None,
+                signature: None,
                 start: 0,
                 named: true,
                 inlined: false,

@@ -43,7 +43,7 @@ pub fn each_symbol_file(
         let is_elsewhere = file.kind == ImageKind::Elf && !file.in_session && file.kept.is_none();
         if is_elsewhere && file.path.is_absolute() && !is_own_memory(&file.path) {
             let symbols = file.open(&files).and_then(|source| {
-                let path = RecordedPath::of(Path::new(source.path()));
+                let path = RecordedPath::of(Path::new(source.elf.path()));
                 SymbolFile::open(path.file, path.library, limits).map_err(|error| error.to_string())
             });
             each(file, symbols)?;

@@ -124,6 +124,8 @@ struct JsonFinding<'p> {
     #[serde(skip_serializing_if = "Option::is_none")]
     symbol: Option<&'p str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    activity: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     caller: Option<&'p str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<String>,
@@ -263,17 +265,21 @@ fn json_finding(finding: Finding<'_>) -> JsonFinding<'_> {
         Place::Own(_, name) | Place::With(_, name) => (finding.program.layer(), None, Some(name)),
         Place::Function(_, layer, image, name) => (layer, Some(image), Some(name)),
         Place::Image(layer, name) => (layer, Some(name), None),
+        Place::Activity(_) => (Layer::Vm, None, None),
     };
-    let line = finding.line.as_ref();
-    let line = line.map(|hottest| format!("{}:{}", hottest.file, hottest.line));
+    let activity = match finding.place {
+        Place::Activity(activity) => Some(activity.name()),
+        _ => None,
+    };
     JsonFinding {
         text: finding.to_string(),
         percent: rounded(finding.percent),
         layer: layer.name(),
         image,
         symbol,
+        activity,
         caller: finding.caller,
-        line,
+        line: finding.line.as_ref().map(ToString::to_string),
         with_callees: matches!(finding.place, Place::With(..)).then_some(true),
     }
 }

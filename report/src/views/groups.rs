@@ -1,4 +1,4 @@
-//! The tables by layer, image, symbol, line, thread, process and service.
+//! The tables by layer, image, symbol, line, thread, process, service and activity.
 
 use super::{
     kind::TableKind,
@@ -6,6 +6,7 @@ use super::{
     rows::{Row, Rows, rows},
 };
 use crate::{
+    activity::Activity,
     columns::{Column, Columns, OutputFormat, Sheet, SheetRole, Value},
     measures::{MeasureColumns, ShownMeasures},
     scope::Scope,
@@ -65,6 +66,9 @@ group!(
     SERVICE: Service, [], [], "Services: the configuration's sets of processes"
 );
 group!(LAYER: Layer, [], [], "App, framework, VM, native code, kernel");
+group!(
+    ACTIVITY: Activity, [], [], "A JVM's program, garbage collection, JIT compilation, class loading"
+);
 
 /// Methods with counted calls: the table of symbols with other default measures.
 pub static CALLS: TableKind = TableKind {
@@ -168,7 +172,7 @@ fn columns<'p>(by: GroupBy, measures: &ShownMeasures) -> Columns<'p, Row<'p>> {
         MeasureColumns::Each => measured::columns(measures, OwnValue::Leaf),
     };
     // Threads and processes have no callees, so total and own share would be equal.
-    if let GroupBy::Process | GroupBy::Thread | GroupBy::Service = by {
+    if let GroupBy::Process | GroupBy::Thread | GroupBy::Service | GroupBy::Activity = by {
         let mut in_text = 0_u8;
         for column in &mut shares {
             let is_total = in_text >= 2;
@@ -196,6 +200,7 @@ fn labels<'p>(by: GroupBy) -> Vec<RowColumn<'p>> {
     let symbol_names = [image().text(IMAGE_NAME).data("image"), symbol_name()];
     let symbol_parts = [
         symbol().json("symbol"),
+        signature().json("signature"),
         recorded().json("recorded_symbol"),
         inlined(),
     ];
@@ -229,6 +234,11 @@ fn labels<'p>(by: GroupBy) -> Vec<RowColumn<'p>> {
             Column::new(|_, row: &Row<'p>| row.service().into())
                 .text_or_dash("service")
                 .data("service"),
+        ],
+        GroupBy::Activity => vec![
+            Column::new(|_, row: &Row<'p>| row.activity().map(Activity::name).into())
+                .text("activity")
+                .data("activity"),
         ],
         GroupBy::Process => process().into(),
         GroupBy::Thread => {
@@ -277,8 +287,16 @@ fn symbol_name<'p>() -> RowColumn<'p> {
 
 fn symbol<'p>() -> RowColumn<'p> {
     Column::new(|_, row| {
-        let name = row.symbol().map(|subject| subject.symbol.name.as_str());
+        let name = row.symbol().map(|subject| subject.symbol.plain_name());
         name.into()
+    })
+}
+
+fn signature<'p>() -> RowColumn<'p> {
+    Column::new(|_, row| {
+        let symbol = row.symbol().map(|subject| subject.symbol);
+        let signature = symbol.and_then(|symbol| symbol.signature.as_deref());
+        signature.into()
     })
 }
 

@@ -28,6 +28,7 @@ static TABLES: &[&TableKind] = &[
     &groups::PROCESS,
     &groups::SERVICE,
     &groups::LAYER,
+    &groups::ACTIVITY,
     &groups::CALLS,
     &events::TABLE,
     &sampled_frames::TABLE,
@@ -88,6 +89,7 @@ impl ReportTable {
             GroupBy::Process => &groups::PROCESS.table,
             GroupBy::Service => &groups::SERVICE.table,
             GroupBy::Layer => &groups::LAYER.table,
+            GroupBy::Activity => &groups::ACTIVITY.table,
         }
     }
 

@@ -5,6 +5,7 @@ use std::{borrow::Cow, cmp::Ordering, collections::HashMap};
 use varid_model::{Layer, Pid, Tid};
 
 use crate::{
+    activity::{Activities, Activity},
     code_filter::has_name,
     frames::{ProfileImage, ProfileSymbol, SourceLine, SymbolId},
     name_pattern::NamePattern,
@@ -38,6 +39,7 @@ pub enum Subject<'p> {
     Process(Pid, Cow<'p, str>),
     /// None for processes that belong to no service.
     Service(Option<&'p str>),
+    Activity(Activity),
 }
 
 /// A symbol, or a line of it.
@@ -55,7 +57,10 @@ impl<'p> Row<'p> {
             Subject::Layer(layer) => Some(*layer),
             Subject::Image(image) => Some(image.layer),
             Subject::Symbol(symbol) => Some(symbol.symbol.layer),
-            Subject::Thread(..) | Subject::Process(..) | Subject::Service(_) => None,
+            Subject::Thread(..)
+            | Subject::Process(..)
+            | Subject::Service(_)
+            | Subject::Activity(_) => None,
         }
     }
 
@@ -126,6 +131,13 @@ impl<'p> Row<'p> {
         }
     }
 
+    pub const fn activity(&self) -> Option<Activity> {
+        match self.subject {
+            Subject::Activity(activity) => Some(activity),
+            _ => None,
+        }
+    }
+
     /// The key that distinguishes the rows of a table. Rows with equal values are sorted by it.
     pub fn key(&self) -> impl Ord + use<'p> {
         let symbol = self.symbol();
@@ -135,7 +147,7 @@ impl<'p> Row<'p> {
             (self.layer(), name, self.image(), inlined),
             self.line().map(|line| (&*line.file, line.line)),
             (self.pid(), self.process()),
-            (self.service(), self.tid(), self.thread()),
+            (self.service(), self.tid(), self.thread(), self.activity()),
             symbol.map(|symbol| symbol.id),
         )
     }
@@ -259,6 +271,7 @@ fn all<'p>(scope: &Scope<'p>, by: GroupBy, view: &View) -> Vec<Row<'p>> {
         GroupBy::Service => by_task(scope, |task| {
             Subject::Service(task.service.and_then(|id| profile.tasks.service(id)))
         }),
+        GroupBy::Activity => by_activity(scope),
     }
 }
 
@@ -354,6 +367,21 @@ fn by_task<'p>(scope: &Scope<'p>, subject: impl Fn(&'p Task) -> Subject<'p>) -> 
         same
     });
     rows
+}
+
+/// Makes a row for each activity. All of its samples count as its own.
+fn by_activity<'p>(scope: &Scope<'p>) -> Vec<Row<'p>> {
+    let activities = Activities::new(scope.profile);
+    let mut shares: HashMap<Activity, Share> = HashMap::new();
+    for row in scope.profile.weights.rows(&scope.measures.counters()) {
+        if scope.selects_leaf(row.stack) && !row.weight.is_zero() {
+            let activity = activities.of(row.task, row.stack);
+            let share = shares.entry(activity).or_default();
+            share.own.add(row.weight);
+            share.total.add(row.weight);
+        }
+    }
+    made(shares, |activity| Some(Subject::Activity(activity)))
 }
 
 /// The name of a task's process, or its pid.

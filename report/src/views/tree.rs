@@ -175,7 +175,7 @@ fn columns<'t, 'p: 't>(
 }
 
 /// The name columns of nodes. `images` adds image names to text.
-fn names<'t, 'p: 't>(direction: TreeDirection, images: bool) -> [LineColumn<'t, 'p>; 7] {
+fn names<'t, 'p: 't>(direction: TreeDirection, images: bool) -> [LineColumn<'t, 'p>; 8] {
     let layer: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
         let layer = line.row.as_ref().and_then(Row::layer);
         layer.map(|layer| layer.name()).into()
@@ -197,12 +197,17 @@ fn names<'t, 'p: 't>(direction: TreeDirection, images: bool) -> [LineColumn<'t, 
     });
     let symbol: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
         let symbol = line.symbol();
-        symbol.map(|symbol| symbol.name.as_str()).into()
+        symbol.map(|symbol| symbol.plain_name()).into()
     });
     let marked_symbol: LineColumn = Column::new(|_, line: &Line<'t, 'p>| line.name().into());
     let recorded: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
         let symbol = line.symbol();
         symbol.and_then(|symbol| symbol.recorded.as_deref()).into()
+    });
+    let signature: LineColumn = Column::new(|_, line: &Line<'t, 'p>| {
+        let symbol = line.symbol();
+        let signature = symbol.and_then(|symbol| symbol.signature.as_deref());
+        signature.into()
     });
     let inlined: LineColumn = Column::new(|_, line: &Line<'t, 'p>| match line.symbol() {
         Some(symbol) if symbol.inlined => Value::True,
@@ -218,6 +223,7 @@ fn names<'t, 'p: 't>(direction: TreeDirection, images: bool) -> [LineColumn<'t, 
         branch.text(calls),
         symbol.json("symbol"),
         marked_symbol.csv("symbol"),
+        signature.json("signature"),
         recorded.json("recorded_symbol"),
         inlined.json("inlined"),
     ]

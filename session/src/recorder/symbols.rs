@@ -1,13 +1,13 @@
 //! Writes the files beside perf.data that name its addresses: copies, substitutes, and names of generated code.
 
-use super::{Recorder, RecorderError, Written};
+use super::{Recorder, RecorderError, Written, class_path};
 use crate::kernel::SymbolUpdate;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
-use varid_model::{Address, Layer};
+use varid_model::{Address, Layer, Pid};
 use varid_process::{CodeImage, ElfImage, JitFile, MappingId, ProcessMapping};
 use varid_recording::{
     ImageKind, MappingRecord, RecordedFile, Sample, SessionImage, SessionRecord,
@@ -24,6 +24,8 @@ const CACHE: &str = "substitutes";
 const CACHE_LIMIT: u64 = 512 << 20;
 /// Maximum number of files without a build-id in the manifest.
 const MAX_FILES: usize = 1 << 12;
+/// Name of HotSpot's library.
+const HOTSPOT: &str = "libjvm.so";
 /// Name of the file with the sampled symbols of the kernel.
 const KERNEL_SYM: &str = "kernel.sym";
 
@@ -42,6 +44,9 @@ impl Recorder {
             true => Layer::Vm,
             false => Layer::Native,
         };
+        if layer == Layer::Vm && elf.path.ends_with(HOTSPOT) {
+            self.note_class_path(managed.process.pid);
+        }
         let kept = self.kept.file_of(elf, managed.process.pid, &self.writer);
         let Some(file) = kept else {
             self.note_file(elf);
@@ -287,7 +292,7 @@ impl Recorder {
 
     /// Adds a VM's library to the manifest, because these have their own layer.
     fn note_vm(&mut self, elf: &ElfImage, layer: Layer) {
-        if layer == Layer::Vm && self.vm_paths.insert(elf.path.clone()) {
+        if layer == Layer::Vm && self.noted.libraries.insert(elf.path.clone()) {
             self.list_image(SessionImage {
                 path: elf.path.to_string_lossy().into_owned(),
                 build_id: hex(elf.build_id()),
@@ -296,6 +301,23 @@ impl Recorder {
                 substitute: None,
                 location: None,
             });
+        }
+    }
+
+    /// Adds the class path of a Java program to the manifest.
+    fn note_class_path(&mut self, pid: Pid) {
+        let noted = &mut self.noted.java;
+        if noted.len() >= MAX_FILES || !noted.insert(pid) {
+            return;
+        }
+        let room = &mut self.room;
+        let known = &mut self.writer.manifest_mut().class_path;
+        for entry in class_path::of_process(pid) {
+            let entry = entry.to_string_lossy().into_owned();
+            if known.len() < MAX_FILES && !known.contains(&entry) && room.take(&entry, "") {
+                known.push(entry);
+                self.saved = None;
+            }
         }
     }
 

@@ -25,4 +25,4 @@ pub use cache::{Cache, Provided};
 pub use growing::GrowingSubstitute;
 pub use machine::TargetMachine;
 pub use table::{MethodSlot, MethodSource, Slot, SlotLine, Substitute};
-pub use text::{write_sym, write_sym_text};
+pub use text::{append_slots_sym, read_descriptors, sym_file_of, write_sym, write_sym_text};

@@ -40,6 +40,8 @@ impl Slot {
 pub struct MethodSlot {
     /// The range, and the method's name.
     pub slot: Slot,
+    /// The types of its parameters and of its result, as in class files. Empty if they are not known.
+    pub descriptor: String,
     /// Its lines. None if they are not known.
     pub source: Option<MethodSource>,
 }
@@ -66,7 +68,11 @@ pub struct SlotLine {
 
 impl From<Slot> for MethodSlot {
     fn from(slot: Slot) -> Self {
-        Self { slot, source: None }
+        Self {
+            slot,
+            descriptor: String::new(),
+            source: None,
+        }
     }
 }
 

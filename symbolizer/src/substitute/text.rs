@@ -1,12 +1,25 @@
 //! `substitute.sym`, the text form of a substitute.
 
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
 
-use super::atomic;
-use super::table::Budget;
+use super::table::{Budget, MethodSlot};
+use super::{atomic, name};
 use crate::bytecode::BytecodeImage;
 use crate::{Error, Result};
+
+/// The first line.
+const COLUMNS: &str = "# address\tsize\tclass\tmethod\tsignature\tsource\tline";
+/// Stands for a value that is not known.
+const NONE: &str = "-";
+/// The most bytes that are read: the remap range has room for a million methods.
+const MAX_SIZE: u64 = 256 << 20;
+
+fn none() -> String {
+    NONE.to_owned()
+}
 
 /// Writes the table of a bytecode image's methods to a file, in the format of [`write_sym_text`].
 ///
@@ -30,11 +43,7 @@ pub fn write_sym(image: &dyn BytecodeImage, path: &Path) -> Result<()> {
 /// # Errors
 /// Those of `out`.
 pub fn write_sym_text(image: &dyn BytecodeImage, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "# address\tsize\tclass\tmethod\tsignature\tsource\tline"
-    )?;
-    let none = || "-".to_owned();
+    writeln!(out, "{COLUMNS}")?;
     let mut budget = Budget::of(image);
     for method in image.definitions() {
         let columns = [
@@ -56,6 +65,78 @@ pub fn write_sym_text(image: &dyn BytecodeImage, out: &mut dyn Write) -> io::Res
         }
     }
     out.write_all(last_line(&image.content_id()).as_bytes())
+}
+
+/// Returns the path of the text form of a substitute that has this path.
+#[must_use]
+pub fn sym_file_of(substitute: &Path) -> PathBuf {
+    substitute.with_extension("substitute.sym")
+}
+
+/// Appends those methods of the remap range that have a descriptor to a file, in the format of [`write_sym_text`] without a last line. A file
+/// that does not exist is made.
+///
+/// # Errors
+/// [`Error::Io`] if it cannot be written. The file is as it was then.
+pub fn append_slots_sym(methods: &[MethodSlot], path: &Path) -> Result<()> {
+    let mut lines = String::new();
+    for method in methods
+        .iter()
+        .filter(|method| !method.descriptor.is_empty())
+    {
+        lines.push_str(&sym_line(method));
+    }
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let append = || -> io::Result<()> {
+        let mut file = File::options().append(true).create(true).open(path)?;
+        let size = file.metadata()?.len();
+        let head = if size == 0 {
+            format!("{COLUMNS}\n")
+        } else {
+            String::new()
+        };
+        let written = file.write_all((head + &lines).as_bytes());
+        // Half a line would be taken for one with the next that is appended.
+        written.or_else(|error| file.set_len(size).and(Err(error)))
+    };
+    append().map_err(Error::io("write", path))
+}
+
+fn sym_line(method: &MethodSlot) -> String {
+    let slot = &method.slot;
+    let name = name::printable(slot.name.clone());
+    let (class, name) = name.rsplit_once('.').unwrap_or(("-", &name));
+    let descriptor = name::printable(method.descriptor.clone());
+    let source = method.source.as_ref();
+    let file = source.map(|source| name::printable(source.file.clone()));
+    let line = source.and_then(|source| source.lines.first());
+    let line = line.map_or_else(none, |line| line.line.to_string());
+    let file = file.unwrap_or_else(none);
+    let (start, size) = (slot.offset, slot.size);
+    format!("{start:#x}\t{size}\t{class}\t{name}\t{descriptor}\t{file}\t{line}\n")
+}
+
+/// Reads the descriptors of methods from a text form: by first address, those of methods that have one. Nothing is known of the methods in
+/// lines that make no sense, or if the file cannot be read.
+#[must_use]
+pub fn read_descriptors(path: &Path) -> HashMap<u64, String> {
+    let text = File::open(path).and_then(|file| {
+        let mut text = Vec::new();
+        file.take(MAX_SIZE).read_to_end(&mut text)?;
+        Ok(text)
+    });
+    let text = text.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let descriptor = |line: &str| {
+        let mut columns = line.split('\t');
+        let address = columns.next()?.strip_prefix("0x")?;
+        let address = u64::from_str_radix(address, 16).ok()?;
+        let descriptor = columns.nth(3)?;
+        (descriptor != NONE).then(|| (address, descriptor.to_owned()))
+    };
+    text.lines().filter_map(descriptor).collect()
 }
 
 /// The last line of a bytecode image's text form.

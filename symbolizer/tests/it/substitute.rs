@@ -10,7 +10,7 @@ use varid_symbolizer::dex::{DexBytecode, DexFile, MethodIndex};
 use varid_symbolizer::elf::{DebugFiles, ElfSource, ElfSymbols};
 use varid_symbolizer::substitute::{
     GrowingSubstitute, MethodSlot, MethodSource, Slot, SlotLine, Substitute, TargetMachine,
-    write_sym,
+    append_slots_sym, read_descriptors, sym_file_of, write_sym,
 };
 
 const MACHINES: [TargetMachine; 5] = [
@@ -200,6 +200,7 @@ fn the_remap_range_holds_its_first_and_last_slot() {
 /// Methods of which some have lines, by ascending address.
 fn remap_methods() -> Vec<MethodSlot> {
     let method = |offset, name: &str, lines: &[(u32, u32)]| MethodSlot {
+        descriptor: "(I)V".to_owned(),
         slot: Slot {
             offset,
             size: 16,
@@ -250,6 +251,23 @@ fn methods_of_the_remap_range_have_lines() {
     for path in [&written, &grown] {
         assert_has_lines(path);
     }
+}
+
+#[test]
+fn descriptors_of_the_remap_range_are_in_its_text_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let sym = sym_file_of(&folder.path().join("remap.elf"));
+    let methods = remap_methods();
+    append_slots_sym(&methods[..2], &sym).unwrap();
+    append_slots_sym(&methods[2..], &sym).unwrap();
+    let text = std::fs::read_to_string(&sym).unwrap();
+    let line = "0x110\t16\torg.example.App\tmul\t(I)V\tApp.java\t7\n";
+    assert!(text.contains(line), "{text}");
+    assert_eq!(text.matches('#').count(), 1, "{text}");
+    let descriptors = [0x110, 0x120].map(|address| (address, "(I)V".to_owned()));
+    assert_eq!(read_descriptors(&sym), descriptors.into());
+    std::fs::write(&sym, b"#\n0x1\n0xg\t1\ta\tb\t()V\n0x2\t1\ta\tb\t-\n\xff").unwrap();
+    assert_eq!(read_descriptors(&sym), [].into());
 }
 
 /// Asserts that a file has the methods' names and lines, as varid and addr2line read it.

@@ -11,7 +11,9 @@ use varid_process::CodeImage;
 use varid_recording::remap::{FIRST_METHOD, SLOT_SIZE, address_of};
 use varid_recording::{REMAP_BASE, REMAP_SIZE};
 use varid_symbolizer::hex;
-use varid_symbolizer::substitute::{GrowingSubstitute, MethodSlot, MethodSource, Slot, Substitute};
+use varid_symbolizer::substitute::{
+    GrowingSubstitute, MethodSlot, Slot, Substitute, append_slots_sym, sym_file_of,
+};
 
 /// Where the framework's part of the range starts; the app's and the markers' comes first.
 const FRAMEWORK_BASE: u64 = REMAP_BASE + REMAP_SIZE / 2;
@@ -45,6 +47,8 @@ pub struct RemapPart {
     methods: Vec<MethodSlot>,
     /// The bytes of their names, and of those of their classes and files.
     names: usize,
+    /// How many of them are in the text form.
+    described: usize,
     next: u64,
     elf: GrowingSubstitute,
 }
@@ -111,7 +115,12 @@ impl RemapTable {
             .bytecode
             .method_name(method)
             .unwrap_or_else(|| format!("{}@method{method}", hex(&dex.build_id)));
-        let address = part.add(name, SLOT_SIZE, None)?;
+        let slot = Slot {
+            offset: 0,
+            size: SLOT_SIZE,
+            name,
+        };
+        let address = part.add(slot.into())?;
         self.slots.insert(key, address);
         Some(address)
     }
@@ -125,7 +134,16 @@ impl RemapTable {
         let part = self.part_of(method.layer)?;
         // A caller is looked up one byte behind its instruction, which may be the last one.
         let size = u64::from(method.code_size).saturating_add(1).max(SLOT_SIZE);
-        let address = part.add(method.name.clone(), size, method.source.clone())?;
+        let slot = Slot {
+            offset: 0,
+            size,
+            name: method.name.clone(),
+        };
+        let address = part.add(MethodSlot {
+            slot,
+            descriptor: method.signature.clone(),
+            source: method.source.clone(),
+        })?;
         self.in_memory.insert(Rc::clone(method), address);
         Some(address)
     }
@@ -153,36 +171,42 @@ impl RemapPart {
             build_id,
             methods: Vec::new(),
             names: 0,
+            described: 0,
             next,
             elf: GrowingSubstitute::new(&build_id),
         })
     }
 
-    fn add(&mut self, name: String, size: u64, source: Option<MethodSource>) -> Option<u64> {
+    /// Adds a method at the next free addresses.
+    fn add(&mut self, mut method: MethodSlot) -> Option<u64> {
         let address = self.next;
         let next = address
-            .checked_add(size)?
+            .checked_add(method.slot.size)?
             .checked_next_multiple_of(SLOT_SIZE)
             .filter(|next| *next <= self.range.end)?;
-        let of_source = source.as_ref().map_or(0, |source| {
+        let of_source = method.source.as_ref().map_or(0, |source| {
             source.class.len().saturating_add(source.file.len())
         });
-        let names = self.names.saturating_add(name.len());
+        let names = self.names.saturating_add(method.slot.name.len());
         let names = names.saturating_add(of_source);
         if names > Substitute::MAX_NAMES {
             return None;
         }
-        let offset = in_file(&self.range, address);
-        let slot = Slot { offset, size, name };
-        self.methods.push(MethodSlot { slot, source });
+        method.slot.offset = in_file(&self.range, address);
+        self.methods.push(method);
         (self.next, self.names) = (next, names);
         Some(address)
     }
 
-    /// Makes the part's ELF file in `folder` have all methods. Its cost is that of those which the file does not have.
+    /// Makes the part's ELF file in `folder` have all methods. Its cost is that of those which the file does not have. The text form, which
+    /// has what symbols do not have, comes first: a reader of the new ELF file finds it.
     pub fn write_names(&mut self, folder: &Path) -> varid_symbolizer::Result<()> {
         let used = in_file(&self.range, self.next);
-        self.elf.write(&folder.join(self.file), &self.methods, used)
+        let elf = folder.join(self.file);
+        let new = self.methods.get(self.described..).unwrap_or_default();
+        append_slots_sym(new, &sym_file_of(&elf))?;
+        self.described = self.methods.len();
+        self.elf.write(&elf, &self.methods, used)
     }
 
     /// Writes the ELF file without the space that it has for further methods.

@@ -50,7 +50,7 @@ class CodeView {
 
   head() {
     const cells = (...names) => names.map((name) => element("span", {}, name));
-    const kind = this.annotation.method.code === "dex" ? "bytecode" : "instruction";
+    const kind = ["dex", "jvm"].includes(this.annotation.method.code) ? "bytecode" : "instruction";
     const head = element("div", { class: "pair titles", "aria-hidden": "true" },
       element("div", { class: "half" }, element("div", { class: "row source" }, ...cells("method %", "total %", "line", this.hasSource ? "source" : ""))));
     if (this.hasCode) head.append(element("div", { class: "half" }, element("div", { class: "row instruction" }, ...cells("method %", "total %", "pc", kind))));
@@ -93,7 +93,8 @@ class CodeView {
   }
 
   instruction(found) {
-    const place = found.pc === undefined ? found.address.slice(2) : found.pc.toString(16).padStart(4, "0");
+    const places = { dex: () => found.pc.toString(16).padStart(4, "0"), jvm: () => String(found.pc) };
+    const place = places[this.annotation.method.code]?.() ?? found.address.slice(2);
     return this.row("instruction", found, `${mark(found)}${place}`, element("span", { class: "text", dir: "ltr" }, found.text));
   }
 

@@ -3,6 +3,7 @@
 mod bytecode;
 mod contexts;
 mod hostile;
+mod java;
 mod native;
 mod page;
 mod shared;

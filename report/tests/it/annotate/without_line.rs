@@ -40,7 +40,7 @@ fn own_samples_of_a_method_without_bytecode_have_a_row() {
         one(annotate(&profile, &request).unwrap())
     };
     let annotation = annotated("nativeBlit");
-    assert_eq!(annotation.method.share.own.samples(), 3);
+    assert_eq!(annotation.method.share.own.get(0), 3);
     let lines: Vec<_> = annotation
         .files
         .iter()
@@ -50,10 +50,7 @@ fn own_samples_of_a_method_without_bytecode_have_a_row() {
         panic!("{lines:?}");
     };
     assert_eq!(line.number, None);
-    assert_eq!(
-        (line.share.own.samples(), line.share.total.samples()),
-        (3, 5)
-    );
+    assert_eq!((line.share.own.get(0), line.share.total.get(0)), (3, 5));
     assert_eq!(
         (sum(&annotation, "self"), sum(&annotation, "self_period")),
         (3, 3_000_000)

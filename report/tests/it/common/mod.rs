@@ -1,5 +1,6 @@
 //! A recording with every kind of frame, made by the writer.
 
+pub mod java;
 pub mod native;
 
 use std::{fs, path::Path};
@@ -43,6 +44,8 @@ pub struct Fixture {
     pub session: std::path::PathBuf,
     pub writer: SessionWriter,
     pub time: u64,
+    /// That of the next samples.
+    pub precision: Precision,
 }
 
 pub fn slot(offset: u64, name: &str) -> Slot {
@@ -96,6 +99,7 @@ impl Fixture {
             session,
             writer,
             time: 1_000_000,
+            precision: Precision::Exact,
         }
     }
 
@@ -221,6 +225,7 @@ impl Fixture {
             session,
             writer,
             time: 1_000_000,
+            precision: Precision::Exact,
         };
         for (pid, tid, name) in [
             (100, 100, "balls"),
@@ -312,7 +317,7 @@ impl Fixture {
                 },
                 uid: 10_001,
                 frame: Some(Address::new(0x7f00_0000_1000)),
-                precision: Precision::Exact,
+                precision: self.precision,
                 kernel: kernel.iter().copied().map(Address::new).collect(),
                 user: user.iter().copied().map(Address::new).collect(),
             }));

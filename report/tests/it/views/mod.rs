@@ -5,6 +5,7 @@ mod dim;
 mod events;
 mod filters;
 mod finding;
+mod java;
 mod measures;
 mod precise;
 mod run_time_code;

@@ -17,6 +17,7 @@ fn json_keeps_to_its_schema() {
         GroupBy::Process,
         GroupBy::Service,
         GroupBy::Layer,
+        GroupBy::Activity,
     ]
     .map(ReportTable::by);
     for table in tables

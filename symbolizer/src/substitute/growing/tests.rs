@@ -24,6 +24,7 @@ fn method(number: u64) -> MethodSlot {
             size: 12,
             name: format!("org.example.C{}.m{number}", number / 8),
         },
+        descriptor: String::new(),
         source,
     }
 }
@@ -59,6 +60,7 @@ fn assert_has(source: &ElfSource, count: u64) {
         let MethodSlot {
             slot,
             source: known,
+            ..
         } = method(number);
         for address in [slot.offset + 2, slot.offset + slot.size - 1] {
             let frames = source.frames(address);

@@ -5,7 +5,46 @@ use std::rc::Rc;
 use varid_model::Layer;
 
 /// Prefixes of the names of the JDK's classes, as the VM writes them.
-const JDK_PREFIXES: [&str; 5] = ["java/", "javax/", "jdk/", "sun/", "com/sun/"];
+const JDK_PREFIXES: [&str; 9] = [
+    "java/",
+    "javax/",
+    "jdk/",
+    "sun/",
+    "netscape/javascript/",
+    "org/ietf/jgss/",
+    "org/jcp/xml/dsig/",
+    "org/w3c/dom/",
+    "org/xml/sax/",
+];
+/// The JDK's packages below `com/sun/`, where libraries have theirs, too: `com/sun/jna`, `com/sun/mail`.
+const SUN: &str = "com/sun/";
+const SUN_PACKAGES: [&str; 25] = [
+    "accessibility/",
+    "awt/",
+    "beans/",
+    "crypto/",
+    "image/",
+    "imageio/",
+    "jarsigner/",
+    "java/",
+    "java_cup/",
+    "jdi/",
+    "jmx/",
+    "jndi/",
+    "management/",
+    "media/",
+    "naming/",
+    "net/",
+    "nio/",
+    "org/",
+    "proxy/",
+    "rmi/",
+    "rowset/",
+    "security/",
+    "source/",
+    "swing/",
+    "tools/",
+];
 /// What is in the name of a class that a lambda is compiled to, behind the class that it is in.
 const LAMBDA: &str = "$$Lambda";
 
@@ -47,7 +86,11 @@ impl ClassName {
 
     /// Its layer. What belongs to the JDK is the framework.
     pub fn layer(&self) -> Layer {
-        match JDK_PREFIXES.iter().any(|prefix| self.0.starts_with(prefix)) {
+        let starts_with =
+            |prefixes: &[&str], name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let of_sun = self.0.strip_prefix(SUN);
+        let is_of_sun = of_sun.is_some_and(|package| starts_with(&SUN_PACKAGES, package));
+        match is_of_sun || starts_with(&JDK_PREFIXES, &self.0) {
             true => Layer::Framework,
             false => Layer::App,
         }
@@ -131,11 +174,20 @@ mod tests {
             "java/util/HashMap",
             "jdk/internal/misc/Unsafe",
             "com/sun/proxy/$Proxy1",
+            "com/sun/tools/javac/Main",
+            "org/xml/sax/helpers/DefaultHandler",
             "java/lang/invoke/LambdaForm$MH+0x0000000800c04000",
         ] {
             assert_eq!(layer(name), Layer::Framework, "{name}");
         }
-        for name in ["org/example/App", "javassist/A", "com/sunny/A", "java"] {
+        for name in [
+            "org/example/App",
+            "javassist/A",
+            "com/sunny/A",
+            "com/sun/jna/Native",
+            "org/w3c/A",
+            "java",
+        ] {
             assert_eq!(layer(name), Layer::App, "{name}");
         }
     }
