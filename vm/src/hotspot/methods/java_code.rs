@@ -8,9 +8,9 @@ use super::frames::{JavaFrame, JavaFrames};
 use super::gathered::GatheredMemory;
 use super::ids::{CodeKey, MethodPointer};
 use super::java_method::{JavaMethod, MethodIdentity, MethodReader};
+use super::seen_pointers::SeenPointers;
 use crate::hotspot::jvm::Jvm;
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::rc::Rc;
 use varid_model::{Address, FrameAddress};
 use varid_process::reader::BatchMemory;
@@ -33,8 +33,8 @@ pub struct JavaCode {
     blobs: BlobReader,
     compiled: BoundedMap<CodeKey, Result<Rc<CompiledCode>>>,
     methods: BoundedMap<MethodPointer, KnownMethod>,
-    /// The first and the last pointer of all methods that were read.
-    pointers: RangeInclusive<MethodPointer>,
+    /// The pointers to all methods that were read.
+    pointers: SeenPointers,
 }
 
 /// A method, with what says whether a pointer still leads to it.
@@ -97,13 +97,12 @@ impl CompiledCode {
 impl JavaCode {
     /// The code of a VM, of which nothing has been read yet.
     pub fn new(jvm: Rc<Jvm>) -> Self {
-        let nowhere = |address| MethodPointer(Address::new(address));
         Self {
             blobs: BlobReader::new(Rc::clone(&jvm)),
             jvm,
             compiled: BoundedMap::new(MAX_COMPILED),
             methods: BoundedMap::new(MAX_METHODS),
-            pointers: nowhere(u64::MAX)..=nowhere(0),
+            pointers: SeenPointers::default(),
         }
     }
 
@@ -171,7 +170,7 @@ impl JavaCode {
 
     /// Returns true if a method was read that this pointer led to.
     pub(in crate::hotspot) fn has_method(&self, pointer: MethodPointer) -> bool {
-        self.pointers.contains(&pointer) && self.methods.contains(&pointer)
+        self.pointers.may_have(pointer) && self.methods.contains(&pointer)
     }
 
     /// Reads compiled methods, with those that are inlined into them, and methods. It goes on after an error, so that what is lacking can be read at
@@ -270,8 +269,7 @@ impl JavaCode {
         if before.is_some_and(|before| Rc::ptr_eq(&before.method, &known.method)) {
             return;
         }
-        let (first, last) = (*self.pointers.start(), *self.pointers.end());
-        self.pointers = first.min(pointer)..=last.max(pointer);
+        self.pointers.insert(pointer);
         let size = known.method.size();
         let size = size.saturating_add(size_of::<MethodIdentity>());
         self.methods.insert(pointer, known, size);

@@ -11,7 +11,7 @@
 //! | which methods, inlined ones included, are at one of its addresses | `debug_info`, `frames` |
 //! | what is a method | `java_method`, `lines` |
 //! | how are classes and methods written | `names` |
-//! | what was read of a process, and for how long is it right | `java_code`, `bounded` |
+//! | what was read of a process, and for how long is it right | `java_code`, `bounded`, `seen_pointers` |
 //! | what identifies code and methods | `ids` |
 //! | how are structures and compressed numbers read | `structure`, `numbers` |
 //! | how is the memory that many readers need read in few requests | `gathered` |
@@ -30,6 +30,7 @@ mod java_method;
 mod lines;
 mod names;
 mod numbers;
+mod seen_pointers;
 mod structure;
 #[cfg(test)]
 pub(super) mod tests;
