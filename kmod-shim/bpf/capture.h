@@ -278,7 +278,8 @@ static __always_inline void take_links(struct scratch *s, const int has_bpf_loop
 {
 	if (s->record.flags & VARID_COMPAT)
 		return;
-	s->fp = VARID_ADDRESS(s->record.regs[REG_FP]);
+	// Compiled Java code keeps no frame pointers, but those that called it do.
+	s->fp = s->record.java && s->java.entry ? s->java.entry : VARID_ADDRESS(s->record.regs[REG_FP]);
 	if (has_bpf_loop) {
 		bpf_loop(VARID_MAX_FOLLOWED, follow_callback, NULL, 0);
 	} else {
@@ -346,6 +347,8 @@ static __always_inline void begin_record(struct scratch *s, __u64 id, __u64 peri
 	s->record.interrupted_holes = 0;
 	s->record.links = 0;
 	s->record.beyond = 0;
+	s->record.java = 0;
+	s->record.reserved = 0;
 	s->record.frames = 0;
 	s->record.kernel = 0;
 	s->pos = sizeof(struct varid_record);

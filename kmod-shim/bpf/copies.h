@@ -55,6 +55,8 @@ struct scratch {
 	__u64 fp;               // the next frame pointer to follow
 	struct varid_frame_link link;
 	__u64 beyond;           // address of the record's first link
+	struct varid_jvm jvm;           // of the sampled process
+	struct varid_java java;
 	__u64 handler_regs[VARID_REGS]; // VARID_INTERRUPTED: the record's registers while the interrupted ones replace them
 	union {
 		struct varid_record record;

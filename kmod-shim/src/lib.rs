@@ -9,6 +9,7 @@
 mod abi;
 mod bpf;
 mod frames;
+mod java;
 mod module;
 mod record;
 mod target;
@@ -19,6 +20,9 @@ pub use abi::{
 };
 pub use bpf::{BpfError, Counters, Denied, OffCpuShim, Shim, Wait, WaitKind, Walker};
 pub use frames::{FramePc, ManagedFrame, ManagedFrames, PackedFrame};
+pub use java::{
+    BlobCodePlace, CodeHeapPlace, FieldPlace, JvmPlaces, JvmTarget, SampledBlob, SampledCode,
+};
 pub use module::{
     Counter, CounterValue, MODULE_DEVICE, MODULE_RECORD, Module, ModuleCounts, ModuleError,
 };

@@ -89,9 +89,9 @@ impl<'a> StackSlice<'a> {
         self.interrupted.is_some() && self.own.contains(address)
     }
 
-    /// The words outside of the slice that frame pointers lead to. None if there are no such words.
+    /// The words outside of the slice that are known. None if there are no such words.
     pub(crate) fn beyond(self) -> Option<&'a BeyondCopy> {
-        self.beyond.filter(|beyond| !beyond.links.is_empty())
+        self.beyond.filter(|beyond| !beyond.is_empty())
     }
 
     /// The bytes of the thread's current stack.

@@ -94,6 +94,44 @@ impl KnownCode {
         }
     }
 
+    /// Returns the blob that an address was in when it was sampled. `sampled`: the code there, if that was recorded with the sample.
+    ///
+    /// # Errors
+    ///
+    /// No blob has the address, its memory cannot be read, or other code is there by now.
+    pub(super) fn sampled_at(
+        &mut self,
+        address: Address,
+        sampled: Option<CodeKey>,
+        memory: &dyn Memory,
+    ) -> Result<Rc<KnownBlob>, MethodError> {
+        let Some(sampled) = sampled else {
+            return self.at(address, memory);
+        };
+        let known = self.blobs.get(&BlobKey::Compiled(sampled));
+        if let Some(known) = known.filter(|known| known.blob.memory.contains(&address)) {
+            return Ok(Rc::clone(known));
+        }
+        let has_been = |blob: &KnownBlob| match blob.key {
+            Some(key) => key == sampled,
+            None => blob.blob.memory.start == sampled.blob,
+        };
+        let found = self.at(address, memory)?;
+        if has_been(&found) {
+            return Ok(found);
+        }
+        // What was believed may have been freed before the sample.
+        self.current.blobs.remove(&found.blob.memory.start);
+        let found = self.at(address, memory)?;
+        match has_been(&found) {
+            true => Ok(found),
+            false => Err(MethodError::Replaced {
+                blob: sampled.blob,
+                expected: sampled.compile_id,
+            }),
+        }
+    }
+
     /// Returns the blob that has an address.
     pub(super) fn at(
         &mut self,

@@ -1,15 +1,16 @@
 //! The HotSpot of a process, as attribution asks for it.
 //!
-//! Its frames are found by unwinding the copy of the stack: each frame of its code is a native frame, which the code's blob tells how to leave,
-//! and which methods it executes.
+//! Its frames are found by unwinding the copy of the stack, with the words that the shim has found beyond it: each frame of its code is a
+//! native frame, which the code's blob tells how to leave, and which methods it executes.
 
 use super::jvm::Jvm;
 use super::known_code::{KnownBlob, KnownCode};
 use super::methods::{
-    Bci, BlobKind, CompiledFrameLayout, JavaMethod, MethodError, MethodPointer,
+    Bci, BlobKind, CodeKey, CompileId, CompiledFrameLayout, JavaMethod, MethodError, MethodPointer,
     Precision as CodePrecision,
 };
 use super::named_methods::NamedMethods;
+use super::shim_places;
 use super::unwinding::{self, Calls, CodeFrames, EntryState};
 use crate::seam::stack_copy::stack_of;
 use crate::seam::{
@@ -23,7 +24,7 @@ use std::rc::Rc;
 use varid_model::{Address, CodeUnits, FrameAddress, Precision, Reason};
 use varid_process::reader::ForeignMemory;
 use varid_process::{AddressSpace, Process};
-use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target};
+use varid_shim::{CapturedSample, FramePc, JvmTarget, ManagedFrame, Target};
 use varid_tunnel::{Memory, TunnelError};
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
 
@@ -82,9 +83,34 @@ impl HotSpotVm {
         address: Address,
         process: &Process,
     ) -> Option<Result<Rc<KnownBlob>, Reason>> {
+        self.code_at(address, None, process)
+    }
+
+    /// Returns what is known of the code that a frame executed when it was sampled. None if it is not HotSpot's.
+    fn code_of(
+        &self,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        process: &Process,
+    ) -> Option<Result<Rc<KnownBlob>, Reason>> {
+        let address = frame.lookup();
+        let key = sample.code.at(address).map(|sampled| CodeKey {
+            blob: sampled.start,
+            compile_id: CompileId(sampled.compile_id),
+        });
+        self.code_at(address, key, process)
+    }
+
+    fn code_at(
+        &self,
+        address: Address,
+        sampled: Option<CodeKey>,
+        process: &Process,
+    ) -> Option<Result<Rc<KnownBlob>, Reason>> {
         self.jvm.code_heap_at(address)?;
         let memory = ForeignMemory::new(process.pid);
-        let found = self.code.borrow_mut().at(address, &memory);
+        let mut code = self.code.borrow_mut();
+        let found = code.sampled_at(address, sampled, &memory);
         Some(found.map_err(|_| unknown_method(process)))
     }
 
@@ -255,10 +281,11 @@ impl VmAbout for HotSpotVm {
 }
 
 impl VmTarget for HotSpotVm {
-    /// The shim walks none of its frames, and copies the stack.
+    /// The shim copies the stack, and takes what its frames need beyond the copy.
     fn target(&self, flags: u32, _space: &AddressSpace) -> Target {
         Target {
             flags,
+            jvm: JvmTarget::new(&shim_places::of(&self.jvm)),
             ..Target::default()
         }
     }
@@ -344,7 +371,7 @@ impl VmCompiler for HotSpotVm {
         sample: &CapturedSample,
         process: &Process,
     ) -> Option<CodeRule> {
-        let blob = self.generated_at(frame.lookup(), process)?.ok()?;
+        let blob = self.code_of(frame, sample, process)?.ok()?;
         let memory = ForeignMemory::new(process.pid);
         let is_entry = frame.address == FrameAddress::Return(self.jvm.call_stub_return);
         let frames = match self.entry_state(&blob, frame, &memory) {
@@ -365,7 +392,7 @@ impl VmCompiler for HotSpotVm {
         process: &mut dyn Methods,
     ) -> Option<Result<FrameMethods, Reason>> {
         let process = process.process();
-        let blob = self.generated_at(frame.lookup(), process)?;
+        let blob = self.code_of(frame, sample, process)?;
         Some(blob.and_then(|blob| self.methods(&blob, frame, sample, process)))
     }
 

@@ -38,7 +38,7 @@ fn thread_pointer() -> u64 {
 }
 
 /// A perf event of this thread, or of its output: `config` is the kernel's PERF_COUNT_SW_*.
-fn event(config: u64, period: u64) -> OwnedFd {
+pub(super) fn event(config: u64, period: u64) -> OwnedFd {
     let mut attr = [0u64; 16]; // struct perf_event_attr, 128 bytes
     attr[0] = 1 | 128 << 32; // PERF_TYPE_SOFTWARE, its size
     attr[1] = config;
@@ -249,7 +249,7 @@ fn frames_are_found_up_to_where_memory_ends() {
 }
 
 /// Returns records of this thread, taken while the clock runs.
-fn records(shim: &mut Shim, clock: &OwnedFd, what: &str) -> Vec<CapturedSample> {
+pub(super) fn records(shim: &mut Shim, clock: &OwnedFd, what: &str) -> Vec<CapturedSample> {
     // SAFETY: the request takes no memory.
     let switch =
         |on| unsafe { libc::ioctl(clock.as_raw_fd(), if on { 0x2400 } else { 0x2401 }, 0) };
