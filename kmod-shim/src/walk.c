@@ -65,13 +65,16 @@ int varid_user_java(struct varid_user_walk *user, const struct varid_jvm *jvm, c
 {
 	struct varid_java java = { .stack = leaf->stack, .copied = leaf->copied };
 	enum varid_java_start start = varid_start_java(&user->walk, jvm, &java, leaf->ip, leaf->sp, leaf->fp, out);
-	int count = start == VARID_JAVA_MORE && out->code;
+	int count = start == VARID_JAVA_MORE && out->code, starts;
 
-	while (start == VARID_JAVA_MORE || (start == VARID_JAVA_TRY && !varid_user_try(user, jvm, &java)))
-		start = varid_scan_java(&user->walk, jvm, &java, leaf->sp, leaf->fp);
-	if (start == VARID_JAVA_NOWHERE)
-		return count;
-	while (count < most && varid_step_java(&user->walk, jvm, &java, out + count) == VARID_WALK_FRAME)
-		count++;
+	for (starts = 0; starts < VARID_JAVA_STARTS && !java.entry; starts++) {
+		while (start == VARID_JAVA_MORE || (start == VARID_JAVA_TRY && !varid_user_try(user, jvm, &java)))
+			start = varid_scan_java(&user->walk, jvm, &java, leaf->sp, leaf->fp);
+		if (start == VARID_JAVA_NOWHERE)
+			break;
+		while (count < most && varid_step_java(&user->walk, jvm, &java, out + count) == VARID_WALK_FRAME)
+			count++;
+		start = VARID_JAVA_MORE;
+	}
 	return count;
 }

@@ -100,11 +100,9 @@ static long java_callback(__u32 index, void *unused)
 	return over ? 1 : 0;
 }
 
-// Finds the frame at which the walk starts.
-static __always_inline void find_java(struct scratch *s, const int has_bpf_loop)
+// Scans for a frame at which the walk may start.
+static __always_inline void search_java(struct scratch *s, const int has_bpf_loop)
 {
-	if (tried(s, start_java(s)))
-		return;
 	if (has_bpf_loop) {
 		bpf_loop(SCAN_STEPS, scan_callback, NULL, 0);
 		return;
@@ -112,6 +110,20 @@ static __always_inline void find_java(struct scratch *s, const int has_bpf_loop)
 	for (int step = 0; step < SCAN_STEPS; step++) {
 		forget_registers();
 		if (tried(s, scan_java(s)))
+			break;
+	}
+}
+
+// Takes the frames from the current one on.
+static __always_inline void follow_java(struct scratch *s, const int has_bpf_loop, const __u32 limit)
+{
+	if (has_bpf_loop) {
+		bpf_loop(VARID_MAX_JAVA + 1, java_callback, NULL, 0);
+		return;
+	}
+	for (int frame = 0; frame < limit; frame++) {
+		forget_registers();
+		if (step_java(s, false))
 			break;
 	}
 }
@@ -132,15 +144,13 @@ static __always_inline void walk_java(struct scratch *s, const struct varid_jvm 
 	s->copy_sum = 0;
 	s->seen_end = 0;
 	s->copy_end = thread->id == id && thread->frames_end > sp ? thread->frames_end : sp + COPY_UNKNOWN;
-	find_java(s, has_bpf_loop);
-	if (has_bpf_loop) {
-		bpf_loop(VARID_MAX_JAVA + 1, java_callback, NULL, 0);
-	} else {
-		for (int frame = 0; frame < limit; frame++) {
-			forget_registers();
-			if (step_java(s, false))
-				break;
-		}
+	if (!tried(s, start_java(s)))
+		search_java(s, has_bpf_loop);
+	follow_java(s, has_bpf_loop, limit);
+	for (int starts = 1; has_bpf_loop && starts < VARID_JAVA_STARTS && !s->java.entry; starts++) {
+		forget_registers();
+		search_java(s, has_bpf_loop);
+		follow_java(s, has_bpf_loop, limit);
 	}
 	thread->id = id;
 	thread->base = 0;

@@ -8,7 +8,8 @@
  *
  * The walk starts at the leaf's frame if that is complete, else at the first return address above the stack pointer
  * whose frame has a caller in generated code: varid_start_java, varid_scan_java while there is more, then
- * varid_step_java until it is anything but VARID_WALK_FRAME.
+ * varid_step_java until it is anything but VARID_WALK_FRAME. If it has not come to a call from the VM, a word that an
+ * earlier call has left behind has led it, and the scan goes on.
  */
 #ifndef VARID_RULES_JAVA_H
 #define VARID_RULES_JAVA_H
@@ -20,6 +21,7 @@
 #define VARID_FREE_SEGMENT 0xff
 #define VARID_SCANNED 128     /* bytes of stack of a step of the scan */
 #define VARID_MAX_SCAN 4096   /* and of all */
+#define VARID_JAVA_STARTS 3   /* frames at which a walk is tried to start */
 #define VARID_LINK 16         /* bytes of a frame pointer's two words */
 #define VARID_FURTHEST (1u << 20) /* bytes from an interpreter frame's frame pointer to its caller's stack pointer */
 
