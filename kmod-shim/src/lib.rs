@@ -28,4 +28,4 @@ pub use module::{
 };
 pub use record::{CapturedSample, DecodeError, StackCopy};
 pub use target::{CodeState, CodeStates, LeaveFrame, Target};
-pub use walk::{Leaf, LeafRegisters, LeafState, Step, Walk};
+pub use walk::{JavaLeaf, JavaWalk, Leaf, LeafRegisters, LeafState, Step, Walk, java_walk};

@@ -5,7 +5,7 @@ use crate::frames::ManagedFrame;
 use crate::java::JvmTarget;
 use crate::target::LeaveFrame;
 use std::ffi::{c_int, c_void};
-use varid_model::ADDRESS_MASK;
+use varid_model::{ADDRESS_MASK, Address, StackWord};
 use varid_tunnel::abi::{Layout, NO_RULE, NO_WORD};
 
 /// The result of a step of a walk.
@@ -172,6 +172,13 @@ pub fn java_walk<R: FnMut(u64, &mut [u8]) -> bool>(
 /// The frames of a [`java_walk`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JavaWalk(pub(crate) Vec<RawJavaFrame>);
+
+impl JavaWalk {
+    /// Returns the words of the stack that they tell. `stack`: the address of the record's copy.
+    pub fn words(&self, stack: Address) -> impl Iterator<Item = StackWord> {
+        self.0.iter().flat_map(move |frame| frame.words(stack))
+    }
+}
 
 /// Lets the C side read by an `R`.
 unsafe extern "C" fn read_by<R: FnMut(u64, &mut [u8]) -> bool>(
