@@ -1,8 +1,9 @@
 //! The program finds HotSpot's frames on a thread's stack, as the walk in user space does.
 
-use super::frames::{event, records};
+use super::frames::{event, run};
 use super::*;
 use crate::java::{BlobCodePlace, CodeHeapPlace, FieldPlace, JvmPlaces, JvmTarget};
+use crate::record::CapturedSample;
 use std::hint::black_box;
 use varid_model::Address;
 
@@ -14,6 +15,9 @@ const BLOB: usize = 16;
 const RETURNS: usize = 0x400;
 const SIZE: u32 = 0x800;
 const COMPILE_ID: u32 = 77;
+/// How often samples are taken, and iterations of some milliseconds.
+const ATTEMPTS: usize = 100;
+const SPINS: usize = 2_000_000;
 
 /// A code heap with one blob.
 struct Heap {
@@ -95,14 +99,25 @@ fn words_of_frames_beyond_the_copy_are_told_with_their_code() {
         frame[WORDS - 1] = returns.get();
     }
     let stack = black_box(&stack);
-    let walked = loop {
-        let records = records(&mut shim, &clock, "Java frames");
-        // Where the leaf is too far from the frames, none is found.
-        let is_walked = |record: &crate::CapturedSample| record.code.at(returns).is_some();
-        if let Some(walked) = records.into_iter().find(is_walked) {
-            break walked;
+    // The leaf is this function, whose frame has those of Java in it.
+    let mut walked = None;
+    for _ in 0..ATTEMPTS {
+        run(&clock, true);
+        for _ in 0..SPINS {
+            black_box(stack);
         }
-    };
+        run(&clock, false);
+        shim.drain(|bytes| {
+            let record = CapturedSample::decode(bytes).unwrap();
+            if record.code.at(returns).is_some() {
+                walked = Some(record);
+            }
+        });
+        if walked.is_some() {
+            break;
+        }
+    }
+    let walked = walked.unwrap();
     let blob = walked.code.at(returns).unwrap();
     assert_eq!((blob.size, blob.compile_id), (SIZE, COMPILE_ID));
     assert_eq!(blob.start, heap.start().wrapping_add(BLOB as u64));

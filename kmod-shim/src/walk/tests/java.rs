@@ -14,7 +14,7 @@ const INTERPRETER: u64 = HEAP + 0x1_0000;
 const CALL_RETURNS: u64 = HEAP + 0x800;
 /// From a block to its blob, and from a blob to its code.
 const HEADER: u64 = 16;
-const CODE: u64 = 0x100;
+const CODE: u64 = 0x180;
 const COMPLETE: u64 = 12;
 const NATIVE: u64 = 0x5555_0000;
 const COPIED: u64 = 16384;

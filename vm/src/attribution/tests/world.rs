@@ -395,6 +395,7 @@ impl World {
             holes: Default::default(),
             interrupted: Default::default(),
             beyond: Default::default(),
+            code: Default::default(),
         }
     }
 

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::hotspot::code_heaps::CodeHeap;
 use crate::hotspot::jvm::Jvm;
+use crate::hotspot::known_code::KnownCode;
 use crate::hotspot::library::LoadedLibrary;
 use made_up::{BASE, MadeUpJvm, TIDS};
 use made_up_code::{CODE, CODE_BASE, COMPILE_ID, HEAP_SIZE, LOG2_SEGMENT, MadeUpCode, NMETHOD_END};
@@ -210,6 +211,41 @@ fn code_that_was_replaced_keeps_its_methods_and_is_never_named_by_its_successor(
     // It stays so when the number comes back.
     late.made = MadeUpCode::new(JDK_17, 17);
     assert_eq!(late.frames(returns(16)).unwrap_err(), replaced);
+}
+
+#[test]
+fn code_is_that_which_was_recorded_with_the_sample() {
+    let World { code, made } = World::new(JDK_17, 17);
+    let known = || KnownCode::new(Rc::new(code.jvm().clone()));
+    let at = Address::new(CODE + 16);
+    let sampled = key(&made);
+    let compile_id = CompileId(COMPILE_ID + 1);
+    let next = CodeKey {
+        compile_id,
+        ..sampled
+    };
+    let mut later = made.clone();
+    later.put_member(later.nmethod, "nmethod::_compile_id", compile_id.0.into());
+    let (before, after) = (World::memory(&made.bytes), World::memory(&later.bytes));
+    // It was replaced before it was read.
+    let mut late = known();
+    let replaced = MethodError::Replaced {
+        blob: sampled.blob,
+        expected: sampled.compile_id,
+    };
+    let found = late.sampled_at(at, Some(sampled), &after);
+    assert_eq!(found.unwrap_err(), replaced);
+    late.sampled_at(at, Some(next), &after).unwrap();
+    // It was read before it was replaced.
+    let mut early = known();
+    let first = early.sampled_at(at, Some(sampled), &before).unwrap();
+    let successor = early.sampled_at(at, Some(next), &after).unwrap();
+    assert!(!Rc::ptr_eq(&first, &successor));
+    let again = early.sampled_at(at, Some(sampled), &after).unwrap();
+    assert!(Rc::ptr_eq(&first, &again));
+    // Nothing was recorded.
+    let current = early.sampled_at(at, None, &after).unwrap();
+    assert!(Rc::ptr_eq(&successor, &current));
 }
 
 #[test]
