@@ -17,7 +17,7 @@
 #include "../walk.h"
 
 #define VARID_KNOWN_BLOBS 8   /* blobs of a walk that are remembered, a power of two */
-#define VARID_MAX_HOPS 32     /* in a segment map: a blob of a megabyte */
+#define VARID_MAX_HOPS 40     /* in a segment map: a blob of a megabyte has 33 */
 #define VARID_FREE_SEGMENT 0xff
 #define VARID_SCANNED 128     /* bytes of stack of a step of the scan */
 #define VARID_MAX_SCAN 4096   /* and of all */
