@@ -233,8 +233,9 @@ static __always_inline long follow_link(struct scratch *s)
 	s->link.at = s->fp;
 	if (!s->fp || s->fp & (sizeof(__u64) - 1))
 		return 1;
-	if (!link_in_slice(s, s->record.stack_addr, s->record.stack_len, 0) &&
-	    !link_in_slice(s, s->record.interrupted_addr, s->record.interrupted_len, s->record.stack_len)) {
+	if (s->link.at == s->kept_link ||
+	    (!link_in_slice(s, s->record.stack_addr, s->record.stack_len, 0) &&
+	     !link_in_slice(s, s->record.interrupted_addr, s->record.interrupted_len, s->record.stack_len))) {
 		if (s->record.links >= VARID_MAX_LINKS || pos > OUT_MAX - sizeof(s->link) ||
 		    bpf_probe_read_user(&s->link.caller_fp, 2 * sizeof(__u64), (const void *)s->fp))
 			return 1;
@@ -279,6 +280,14 @@ static __always_inline void take_links(struct scratch *s, const int has_bpf_loop
 	if (s->record.flags & VARID_COMPAT)
 		return;
 	s->fp = VARID_ADDRESS(s->record.regs[REG_FP]);
+	s->kept_link = 0;
+	// Compiled Java code keeps no frame pointers, but its callers do. The slice may end in their frames.
+	if (s->record.java && s->java.entry) {
+		s->fp = s->java.entry;
+		if ((s->record.stack_len == s->java.copied || s->record.flags & VARID_STACK_TRUNCATED) &&
+		    s->fp + VARID_BEYOND > s->record.stack_addr + s->record.stack_len)
+			s->kept_link = s->fp;
+	}
 	if (has_bpf_loop) {
 		bpf_loop(VARID_MAX_FOLLOWED, follow_callback, NULL, 0);
 	} else {
@@ -346,6 +355,8 @@ static __always_inline void begin_record(struct scratch *s, __u64 id, __u64 peri
 	s->record.interrupted_holes = 0;
 	s->record.links = 0;
 	s->record.beyond = 0;
+	s->record.java = 0;
+	s->record.reserved = 0;
 	s->record.frames = 0;
 	s->record.kernel = 0;
 	s->pos = sizeof(struct varid_record);

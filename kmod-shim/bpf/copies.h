@@ -53,8 +53,11 @@ struct scratch {
 	__u64 signal_stack_end; // VARID_INTERRUPTED: end of the part of the alternate stack that an unwinder reads
 	__u64 slices;           // offset of the slices in out
 	__u64 fp;               // the next frame pointer to follow
+	__u64 kept_link;        // a link that the record has although it is in a slice; 0: none
 	struct varid_frame_link link;
 	__u64 beyond;           // address of the record's first link
+	struct varid_jvm jvm;           // of the sampled process
+	struct varid_java java;
 	__u64 handler_regs[VARID_REGS]; // VARID_INTERRUPTED: the record's registers while the interrupted ones replace them
 	union {
 		struct varid_record record;

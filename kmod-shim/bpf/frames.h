@@ -4,6 +4,7 @@
 #define VARID_BPF_FRAMES_H
 
 #include "rules/at_sp.h"
+#include "rules/java.h"
 #include "rules/list.h"
 
 #define MAX_FRAMES_UNROLLED 96 // without bpf_loop: the verifier follows every iteration
@@ -19,6 +20,12 @@
 
 _Static_assert(offsetof(struct varid_rule, cfa_word) <= BASIC_RULE_SIZE, "a basic rule's fields");
 _Static_assert(offsetof(struct varid_layout, method_class) <= BASIC_LAYOUT_SIZE, "how basic rules are linked");
+
+// Returns true if a process's frames follow a rule that only the second program walks.
+static __always_inline bool needs_walker(const struct varid_target *target)
+{
+	return target->rules & ~BASIC_RULES || target->flags & VARID_TARGET_JAVA;
+}
 
 // Takes one step of the walk. Returns 0 to continue.
 static __always_inline int step(struct scratch *s, __u32 limit, const __u32 rules)
@@ -161,6 +168,17 @@ static __always_inline __u64 first_frame(struct scratch *s, const __u32 rules)
 	return rules != BASIC_RULES && s->walk.quick ? s->walk.quick : s->walk.next;
 }
 
+// HotSpot's frames are the unwinder's. They are no managed frames of the record.
+static __always_inline void take_java(struct scratch *s, const struct varid_target *target, const int has_bpf_loop)
+{
+	__u32 pid = s->record.pid;
+	const struct varid_jvm *jvm = bpf_map_lookup_elem(&jvms, &pid);
+	__u32 copied = target->flags & VARID_TARGET_FULL_STACK ? VARID_STACK_FULL : VARID_STACK_REACH;
+
+	if (jvm && !(s->record.flags & (VARID_COMPAT | VARID_INTERRUPTED)) && !(target->flags & VARID_TARGET_NO_STACK))
+		walk_java(s, jvm, copied, has_bpf_loop, MAX_FRAMES_UNROLLED);
+}
+
 static __always_inline void walk(struct scratch *s, struct task_struct *task, struct varid_target *target,
 				 const int has_bpf_loop, const __u32 rules)
 {
@@ -176,6 +194,8 @@ static __always_inline void walk(struct scratch *s, struct task_struct *task, st
 
 	if (!(target->flags & VARID_TARGET_READY)) {
 		s->record.flags |= VARID_NOT_READY;
+		if (rules != BASIC_RULES && target->flags & VARID_TARGET_JAVA)
+			take_java(s, target, has_bpf_loop);
 		return;
 	}
 	rule = rule_at(target, ip, rules);

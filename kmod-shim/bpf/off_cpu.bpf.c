@@ -228,7 +228,7 @@ static __always_inline void begin_wait(struct bpf_raw_tracepoint_args *ctx, cons
 	wait->ip = s->record.regs[REG_IP(flags)];
 	if (!wait->stride)
 		return;
-	if (target->rules & ~BASIC_RULES && varid_tail_calls)
+	if (needs_walker(target) && varid_tail_calls)
 		bpf_tail_call(ctx, &walkers, 0); // returns only if there is none
 	capture(ctx, s, task, target, wait, has_bpf_loop, BASIC_RULES);
 }

@@ -109,7 +109,7 @@ static __always_inline int hit(struct pt_regs *ctx, const int has_bpf_loop, cons
 	if (rules == BASIC_RULES) {
 		if (!is_due())
 			return 0;
-		if (target->rules & ~rules && varid_tail_calls)
+		if (needs_walker(target) && varid_tail_calls)
 			bpf_tail_call(ctx, &walkers, 0); // returns only if there is none
 	}
 	count_alone(VARID_COUNT_SAMPLES);

@@ -35,7 +35,7 @@ static __always_inline int hit(void *ctx, const int has_bpf_loop, const __u32 ru
 		if (++*count_of_cpu < varid_hits)
 			return 0;
 		*count_of_cpu = 0;
-		if (target->rules & ~rules && varid_tail_calls)
+		if (needs_walker(target) && varid_tail_calls)
 			bpf_tail_call(ctx, &walkers, 0); // returns only if there is none
 	}
 	count(VARID_COUNT_SAMPLES);

@@ -52,7 +52,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, const int has
 	s = own_scratch();
 	if (!target || !s)
 		return varid_keep_all;
-	if (rules == BASIC_RULES && target->rules & ~rules && varid_tail_calls)
+	if (rules == BASIC_RULES && needs_walker(target) && varid_tail_calls)
 		bpf_tail_call(ctx, &walkers, 0); // returns only if there is none
 	count(VARID_COUNT_SAMPLES);
 

@@ -49,6 +49,7 @@ enum varid_arm_reg {
 #define VARID_TARGET_NO_STACK 16u  /* only the leaf: the innermost frame, no stack */
 #define VARID_TARGET_NAMESPACED 32u /* its threads have other ids in their own pid namespace */
 #define VARID_TARGET_IGNORE 64u    /* not sampled, whatever its parent is */
+#define VARID_TARGET_JAVA 128u     /* it has a varid_jvm */
 
 /* The kinds of rules that the shim can walk. */
 #define VARID_ALL_RULES                                                                \
@@ -101,6 +102,47 @@ struct varid_target {
 	varid_u32 reserved;
 };
 
+#define VARID_CODE_HEAPS 4   /* HotSpot has one or three; a power of two */
+#define VARID_BLOB_FIELDS 48 /* bytes of a code blob that contain the fields below */
+#define VARID_ANCHOR 40      /* and of a JavaFrameAnchor */
+
+/* Memory that HotSpot has reserved for code. */
+struct varid_code_heap {
+	varid_u64 start; /* start == end: there is none */
+	varid_u64 end;
+	varid_u64 segments; /* address of the segment map's first byte */
+	varid_u32 log2_segment;
+	varid_u32 reserved;
+};
+
+/*
+ * What leads from a code address of HotSpot to the blob that has it, and from a call from the VM to the Java frame that
+ * called the VM. Offsets are in bytes.
+ */
+struct varid_jvm {
+	struct varid_code_heap heaps[VARID_CODE_HEAPS];
+	varid_u64 code_start; /* of the first heap */
+	varid_u64 code_end;   /* of the last one */
+	varid_u64 interpreter_start;
+	varid_u64 interpreter_end;
+	varid_u64 call_returns; /* the return address of calls from the VM */
+	varid_u16 block_header;  /* from a heap's block to its code blob */
+	varid_u16 blob_fields;   /* in a code blob: the first of the next three */
+	varid_u16 blob_size;     /* from there: bytes, 32 bits */
+	varid_u16 blob_frame;    /* from there: words of its frames, 32 bits */
+	varid_u16 blob_complete; /* from there: bytes of code until a frame is made, 32 or 16 bits */
+	varid_u16 blob_code;     /* in a code blob: the first instruction, a pointer or an offset of 32 bits */
+	varid_u16 compile_id;    /* in a compiled method: 32 bits */
+	varid_u16 frame_wrapper; /* below the frame pointer of a call from the VM: pointer to a JavaCallWrapper */
+	varid_u16 wrapper_anchor; /* in a JavaCallWrapper: a JavaFrameAnchor */
+	varid_u16 anchor_sp;     /* in an anchor */
+	varid_u16 anchor_pc;
+	varid_u16 anchor_fp;
+	varid_u8 has_code_offset;    /* blob_code is an offset */
+	varid_u8 has_short_complete; /* blob_complete has 16 bits */
+	varid_u8 reserved[6];
+};
+
 /* varid_record.flags */
 #define VARID_IN_KERNEL 1u          /* ip is in the kernel */
 #define VARID_IN_BODY 2u            /* the user ip is in the loop's body: frames[0] comes from registers */
@@ -151,7 +193,31 @@ struct varid_frame_link {
 	varid_u64 return_address;
 };
 
-/* Followed by packed frames, innermost first; kernel addresses, leaf first; stack bytes; bytes of the interrupted stack; frame links, innermost first; bytes from the first link on. */
+/*
+ * The words of the stack by which a frame of HotSpot's code is left, and its code. at 0: only the code is known.
+ *
+ * sender 0: code is a code blob, and detail its compilation (low half; meaningless if it is no compiled method) and its
+ * size. Without a code it is a call from the VM. Otherwise the frame is the interpreter's, and they are the method and
+ * the bytecode pc, which lie below the link, as the caller's stack pointer does.
+ */
+#define VARID_JAVA_SENDER 8
+#define VARID_JAVA_METHOD 24
+#define VARID_JAVA_BCP 64
+struct varid_java_frame {
+	varid_u32 at;     /* of the next two words, in bytes from the record's stack_addr */
+	varid_u32 sender; /* bytes from there to the stack pointer of an interpreter frame's caller */
+	varid_u64 caller_fp;
+	varid_u64 returns;
+	varid_u64 code;
+	varid_u64 detail;
+};
+
+#define VARID_MAX_JAVA 1024
+
+/*
+ * Followed by packed frames, innermost first; frames of HotSpot's code, innermost first; kernel addresses, leaf first;
+ * stack bytes; bytes of the interrupted stack; frame links, innermost first; bytes from the first link on.
+ */
 struct varid_record {
 	varid_u64 time;   /* CLOCK_MONOTONIC, ns */
 	varid_u32 pid;
@@ -173,6 +239,8 @@ struct varid_record {
 	varid_u16 interrupted_holes;
 	varid_u32 links; /* struct varid_frame_link */
 	varid_u32 beyond; /* bytes from the first link on */
+	varid_u32 java; /* struct varid_java_frame */
+	varid_u32 reserved;
 };
 
 /* Counters kept by the shim, an array per CPU. */

@@ -7,13 +7,15 @@
  * Most frames are plain: for speed, call varid_plain_frame first. The walker allocates nothing and has no loops. Every read may fail, and a
  * value that was read is used only for further bounded reads.
  *
- * A layout defines which rule each stretch of the stack follows (varid_tunnel.h). Each rule is a header. `rules` is a constant with
+ * A layout defines which rule each stretch of the stack follows (varid_tunnel.h). HotSpot has no layout: rules/java.h is a walk of its own.
+ * Each rule is a header. `rules` is a constant with
  * VARID_RULE_BIT of each kind of rule that a layout may have here. Other kinds are not compiled in, so a program for one kind is no longer
  * than that kind needs.
  */
 #ifndef VARID_WALKER_H
 #define VARID_WALKER_H
 
+#include "rules/java.h"
 #include "rules/list.h"
 #include "rules/quick.h"
 #include "rules/save_area.h"

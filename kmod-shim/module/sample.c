@@ -233,6 +233,7 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	record->interrupted_addr = 0;
 	record->stack_holes = record->interrupted_holes = 0;
 	record->links = record->beyond = 0;
+	record->java = record->reserved = 0; /* the unwinder finds HotSpot's frames in the slice */
 	if (!(target->flags & VARID_TARGET_NO_STACK) && enter_interrupted(s)) {
 		take_frames(s, target);
 		leave_interrupted(s);

@@ -84,6 +84,8 @@ pub mod target_flags {
     pub const NAMESPACED: u32 = 32;
     /// Not sampled, whatever its parent is.
     pub const IGNORE: u32 = 64;
+    /// It has a [`super::RawJvm`].
+    pub const JAVA: u32 = 128;
 }
 
 /// The body of an interpreter loop, in which the registers of a rule are valid.
@@ -134,6 +136,71 @@ pub struct RawStates {
     pub states: [RawState; MAX_STATES],
 }
 
+/// Maximum number of HotSpot's frames in a record.
+pub const MAX_JAVA: usize = 1024;
+/// Code heaps of a [`RawJvm`].
+pub const CODE_HEAPS: usize = 4;
+/// Bytes of a code blob that contain some of its fields.
+pub const BLOB_FIELDS: u16 = 48;
+/// Bytes of a thread's anchor.
+pub const ANCHOR: u16 = 40;
+/// Bytes from an interpreter frame's link down to the caller's stack pointer.
+pub const JAVA_SENDER: u64 = 8;
+/// Bytes from an interpreter frame's link down to its method.
+pub const JAVA_METHOD: u64 = 24;
+/// Bytes from an interpreter frame's link down to its bytecode pc.
+pub const JAVA_BCP: u64 = 64;
+
+/// `struct varid_code_heap`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RawCodeHeap {
+    pub start: u64,
+    pub end: u64,
+    pub segments: u64,
+    pub log2_segment: u32,
+    pub reserved: u32,
+}
+
+/// `struct varid_jvm`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RawJvm {
+    pub heaps: [RawCodeHeap; CODE_HEAPS],
+    pub code_start: u64,
+    pub code_end: u64,
+    pub interpreter_start: u64,
+    pub interpreter_end: u64,
+    pub call_returns: u64,
+    pub block_header: u16,
+    pub blob_fields: u16,
+    pub blob_size: u16,
+    pub blob_frame: u16,
+    pub blob_complete: u16,
+    pub blob_code: u16,
+    pub compile_id: u16,
+    pub frame_wrapper: u16,
+    pub wrapper_anchor: u16,
+    pub anchor_sp: u16,
+    pub anchor_pc: u16,
+    pub anchor_fp: u16,
+    pub has_code_offset: u8,
+    pub has_short_complete: u8,
+    pub reserved: [u8; 6],
+}
+
+/// `struct varid_java_frame`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RawJavaFrame {
+    pub at: u32,
+    pub sender: u32,
+    pub caller_fp: u64,
+    pub returns: u64,
+    pub code: u64,
+    pub detail: u64,
+}
+
 /// `struct varid_target`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -168,6 +235,8 @@ pub struct RawRecord {
     pub interrupted_holes: u16,
     pub links: u32,
     pub beyond: u32,
+    pub java: u32,
+    pub reserved: u32,
 }
 
 /// The words of `struct varid_frame_link`.
@@ -318,7 +387,53 @@ mod tests {
             stack_holes,
             interrupted_holes,
             links,
-            beyond
+            beyond,
+            java,
+            reserved
+        );
+        field!(
+            "varid_code_heap",
+            RawCodeHeap,
+            start,
+            end,
+            segments,
+            log2_segment,
+            reserved
+        );
+        field!(
+            "varid_jvm",
+            RawJvm,
+            heaps,
+            code_start,
+            code_end,
+            interpreter_start,
+            interpreter_end,
+            call_returns,
+            block_header,
+            blob_fields,
+            blob_size,
+            blob_frame,
+            blob_complete,
+            blob_code,
+            compile_id,
+            frame_wrapper,
+            wrapper_anchor,
+            anchor_sp,
+            anchor_pc,
+            anchor_fp,
+            has_code_offset,
+            has_short_complete,
+            reserved
+        );
+        field!(
+            "varid_java_frame",
+            RawJavaFrame,
+            at,
+            sender,
+            caller_fp,
+            returns,
+            code,
+            detail
         );
         field!("varid_frame", RawFrame, addr, method, pc, flags);
         field!(
@@ -387,6 +502,14 @@ mod tests {
             ("VARID_TARGET_NO_STACK", target_flags::NO_STACK as usize),
             ("VARID_TARGET_NAMESPACED", target_flags::NAMESPACED as usize),
             ("VARID_TARGET_IGNORE", target_flags::IGNORE as usize),
+            ("VARID_TARGET_JAVA", target_flags::JAVA as usize),
+            ("VARID_MAX_JAVA", MAX_JAVA),
+            ("VARID_CODE_HEAPS", CODE_HEAPS),
+            ("VARID_BLOB_FIELDS", BLOB_FIELDS.into()),
+            ("VARID_ANCHOR", ANCHOR.into()),
+            ("VARID_JAVA_SENDER", JAVA_SENDER as usize),
+            ("VARID_JAVA_METHOD", JAVA_METHOD as usize),
+            ("VARID_JAVA_BCP", JAVA_BCP as usize),
             ("VARID_MAX_STATES", MAX_STATES),
             ("VARID_STATE_KNOWN", state_flags::KNOWN.into()),
             ("VARID_STATE_HAS_PC", state_flags::HAS_PC.into()),

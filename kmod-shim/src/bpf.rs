@@ -1,6 +1,6 @@
 //! The shim as a BPF program: loads it, sets its targets, and attaches it to perf events.
 
-use crate::abi::{COUNTER_NO_SPACE, COUNTER_SAMPLES, RawStates, RawTarget};
+use crate::abi::{COUNTER_NO_SPACE, COUNTER_SAMPLES, RawJvm, RawStates, RawTarget};
 use crate::target::{CodeStates, Target};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, ProgramArray, RingBuf};
 use aya::programs::Program;
@@ -85,6 +85,7 @@ pub struct Shim {
     walker: Walker,
     targets: HashMap<MapData, u32, RawTarget>,
     everyone: Array<MapData, RawTarget>,
+    jvms: HashMap<MapData, u32, RawJvm>,
     states: Array<MapData, RawStates>,
     /// The states in each slot of the map of states.
     known_states: Vec<CodeStates>,
@@ -108,6 +109,8 @@ impl std::fmt::Debug for Shim {
 unsafe impl aya::Pod for RawTarget {}
 // SAFETY: the same.
 unsafe impl aya::Pod for RawStates {}
+// SAFETY: the same.
+unsafe impl aya::Pod for RawJvm {}
 
 impl Shim {
     /// Loads the program, preferring the variant with bpf_loop. Its records have their own ring, of `ring_pages` pages for each CPU, or fewer
@@ -152,6 +155,7 @@ impl Shim {
                         variant,
                         targets: maps.targets,
                         everyone: maps.everyone,
+                        jvms: maps.jvms,
                         states: maps.states,
                         known_states: Vec::new(),
                         users_of_states: std::collections::HashMap::new(),
@@ -241,17 +245,11 @@ impl Shim {
         if slot != 0 {
             self.users_of_states.insert(pid, slot);
         }
-        let target = target.raw(slot);
-        self.targets
-            .insert(pid, target, 0)
-            .map_err(|error| match error {
-                MapError::SyscallError(error)
-                    if error.io_error.raw_os_error() == Some(libc::E2BIG) =>
-                {
-                    BpfError::TooManyTargets
-                }
-                source => map_error("targets")(source),
-            })
+        match &target.jvm {
+            Some(jvm) => put(&mut self.jvms, "jvms", pid, jvm.0)?,
+            None => take_out(&mut self.jvms, "jvms", pid)?,
+        }
+        put(&mut self.targets, "targets", pid, target.raw(slot))
     }
 
     /// Returns the slot of these states, counted from 1, or 0 if there are none or all slots are used by other states.
@@ -291,18 +289,8 @@ impl Shim {
     /// Removes the target of a process; unknown processes are ignored.
     pub fn remove_target(&mut self, pid: u32) -> Result<(), BpfError> {
         self.users_of_states.remove(&pid);
-        match self.targets.remove(&pid) {
-            Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
-            Err(MapError::SyscallError(error))
-                if error.io_error.raw_os_error() == Some(libc::ENOENT) =>
-            {
-                Ok(())
-            }
-            Err(source) => Err(BpfError::Map {
-                map: "targets",
-                source,
-            }),
-        }
+        take_out(&mut self.jvms, "jvms", pid)?;
+        take_out(&mut self.targets, "targets", pid)
     }
 
     /// Sets the target of all processes without one of their own.
@@ -327,6 +315,38 @@ impl Shim {
             .get(&index, 0)
             .map_err(map_error("counters"))?;
         Ok(values.iter().fold(0, |sum, value| sum.wrapping_add(*value)))
+    }
+}
+
+/// Sets a process's entry of a map.
+fn put<V: aya::Pod>(
+    map: &mut HashMap<MapData, u32, V>,
+    name: &'static str,
+    pid: u32,
+    value: V,
+) -> Result<(), BpfError> {
+    map.insert(pid, value, 0).map_err(|error| match error {
+        MapError::SyscallError(error) if error.io_error.raw_os_error() == Some(libc::E2BIG) => {
+            BpfError::TooManyTargets
+        }
+        source => map_error(name)(source),
+    })
+}
+
+/// Removes a process's entry of a map, if there is one.
+fn take_out<V: aya::Pod>(
+    map: &mut HashMap<MapData, u32, V>,
+    name: &'static str,
+    pid: u32,
+) -> Result<(), BpfError> {
+    match map.remove(&pid) {
+        Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
+        Err(MapError::SyscallError(error))
+            if error.io_error.raw_os_error() == Some(libc::ENOENT) =>
+        {
+            Ok(())
+        }
+        Err(source) => Err(map_error(name)(source)),
     }
 }
 
@@ -392,6 +412,7 @@ impl LoadedObject {
 struct Maps {
     targets: HashMap<MapData, u32, RawTarget>,
     everyone: Array<MapData, RawTarget>,
+    jvms: HashMap<MapData, u32, RawJvm>,
     states: Array<MapData, RawStates>,
     counters: PerCpuArray<MapData, u64>,
     records: RingBuf<MapData>,
@@ -405,6 +426,7 @@ impl Maps {
         Ok(Self {
             targets: HashMap::try_from(take("targets")?).map_err(map_error("targets"))?,
             everyone: Array::try_from(take("everyone")?).map_err(map_error("everyone"))?,
+            jvms: HashMap::try_from(take("jvms")?).map_err(map_error("jvms"))?,
             states: Array::try_from(take("states")?).map_err(map_error("states"))?,
             counters: PerCpuArray::try_from(take("counters")?).map_err(map_error("counters"))?,
             records: RingBuf::try_from(take("records")?).map_err(map_error("records"))?,

@@ -9,6 +9,7 @@
 mod abi;
 mod bpf;
 mod frames;
+mod java;
 mod module;
 mod record;
 mod target;
@@ -19,9 +20,12 @@ pub use abi::{
 };
 pub use bpf::{BpfError, Counters, Denied, OffCpuShim, Shim, Wait, WaitKind, Walker};
 pub use frames::{FramePc, ManagedFrame, ManagedFrames, PackedFrame};
+pub use java::{
+    BlobCodePlace, CodeHeapPlace, FieldPlace, JvmPlaces, JvmTarget, SampledBlob, SampledCode,
+};
 pub use module::{
     Counter, CounterValue, MODULE_DEVICE, MODULE_RECORD, Module, ModuleCounts, ModuleError,
 };
 pub use record::{CapturedSample, DecodeError, StackCopy};
 pub use target::{CodeState, CodeStates, LeaveFrame, Target};
-pub use walk::{Leaf, LeafRegisters, LeafState, Step, Walk};
+pub use walk::{JavaLeaf, JavaWalk, Leaf, LeafRegisters, LeafState, Step, Walk, java_walk};

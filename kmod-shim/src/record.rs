@@ -1,7 +1,8 @@
 //! Decodes the shim's record of a sample.
 
-use crate::abi::{RED_ZONE, RawFrameLink, RawRecord, flags};
+use crate::abi::{RED_ZONE, RawFrameLink, RawJavaFrame, RawRecord, flags};
 use crate::frames::{ManagedFrames, PackedFrame};
+use crate::java::SampledCode;
 use thiserror::Error;
 use varid_model::perf::PERF_CONTEXT_MAX;
 use varid_model::{
@@ -40,8 +41,10 @@ pub struct CapturedSample {
     /// If a signal handler runs on an alternate stack: a slice of the interrupted stack, from the interrupted stack pointer on. Else
     /// empty.
     pub interrupted: StackCopy,
-    /// The frame links outside of these copies.
+    /// The frame links outside of these copies, and the words of HotSpot's frames.
     pub beyond: BeyondCopy,
+    /// The code of HotSpot's frames.
+    pub code: SampledCode,
 }
 
 /// A copy of a part of a thread's stack.
@@ -73,6 +76,7 @@ pub struct DecodeError {
 /// The parts of a record that follow its head.
 struct Parts<'b> {
     frames: &'b [u8],
+    java: &'b [u8],
     kernel: &'b [u8],
     stack: &'b [u8],
     interrupted: &'b [u8],
@@ -92,8 +96,10 @@ impl<'b> Parts<'b> {
         let frames = usize::from(head.frames).saturating_mul(size_of::<PackedFrame>());
         let addresses = usize::from(head.kernel).saturating_mul(size_of::<u64>());
         let links = size_of::<RawFrameLink>().saturating_mul(head.links as usize);
+        let java = size_of::<RawJavaFrame>().saturating_mul(head.java as usize);
         Ok(Self {
             frames: take(frames, "its frames")?,
+            java: take(java, "its Java frames")?,
             kernel: take(addresses, "its kernel callchain")?,
             stack: take(head.stack_len as usize, "its stack")?,
             interrupted: take(
@@ -174,8 +180,24 @@ impl CapturedSample {
         self.period = Period::new(head.period);
         self.ip = Address::new(head.ip);
         self.stack_addr = Address::new(head.stack_addr);
+        self.read_java(parts.java);
         self.regs = Regs::from_record(machine, &head.regs);
         Ok(())
+    }
+
+    /// Reads what there is of HotSpot's frames: their code, and the words of the stack that no copy has.
+    fn read_java(&mut self, frames: &[u8]) {
+        let (frames, _) = frames.as_chunks();
+        if frames.is_empty() {
+            self.code.set(&[]);
+            return;
+        }
+        let frames: Vec<_> = frames.iter().map(RawJavaFrame::of).collect();
+        self.code.set(&frames);
+        let words = frames.iter().flat_map(|frame| frame.words(self.stack_addr));
+        let words = words.filter(|word| self.stack_at(word.at.get(), size_of::<u64>()).is_none());
+        let words: Vec<_> = words.collect();
+        self.beyond.set_words(words);
     }
 
     /// Returns `len` bytes of the stack, if a slice contains all of them.
@@ -252,6 +274,7 @@ impl RawRecord {
             interrupted_addr,
             interrupted_len,
             links,
+            java,
         ] = words.map(u64::from_le_bytes);
         Self {
             time,
@@ -272,6 +295,8 @@ impl RawRecord {
             interrupted_holes: (interrupted_len >> 48) as u16,
             links: links as u32,
             beyond: (links >> 32) as u32,
+            java: java as u32,
+            reserved: (java >> 32) as u32,
         }
     }
 }
@@ -282,9 +307,11 @@ mod tests {
     use crate::ManagedFrame;
 
     /// Offset of the interrupted stack's address in a record.
-    const INTERRUPTED: usize = size_of::<RawRecord>() - 24;
+    const INTERRUPTED: usize = size_of::<RawRecord>() - 32;
     /// Offset of the number of frame links.
-    const LINKS: usize = size_of::<RawRecord>() - 8;
+    const LINKS: usize = size_of::<RawRecord>() - 16;
+    /// Offset of the number of Java frames.
+    const JAVA: usize = size_of::<RawRecord>() - 8;
 
     fn bytes(frames: u16, kernel: u16, stack: u32) -> Vec<u8> {
         let mut bytes = vec![0; size_of::<RawRecord>()];
@@ -387,6 +414,29 @@ mod tests {
             (&record.stack[..], &record.interrupted.bytes[..]),
             (&[7, 8, 9][..], &[10][..])
         );
+    }
+
+    #[test]
+    fn words_of_java_frames_are_those_that_no_copy_has() {
+        let mut input = bytes(0, 0, 16);
+        input[40..48].copy_from_slice(&0x7000_u64.to_le_bytes());
+        input[JAVA] = 2;
+        // One frame ends in the copy, the other one is beyond it.
+        for (at, code) in [(8_u64, 0x1000_u64), (0x50, 0x2000)] {
+            let words = [at, 0xf0, 0xf8, code, 0x100 << 32 | 5];
+            input.extend(words.map(u64::to_le_bytes).concat());
+        }
+        assert!(
+            CapturedSample::decode(&input).is_err(),
+            "the copy is missing"
+        );
+        input.extend([0; 16]);
+        let record = CapturedSample::decode(&input).unwrap();
+        let word = |at| record.beyond.word(Address::new(at));
+        let found = [0x7008, 0x7010, 0x7050, 0x7058, 0x7060].map(word);
+        assert_eq!(found, [None, Some(0xf8), Some(0xf0), Some(0xf8), None]);
+        let blob = |at| record.code.at(Address::new(at)).map(|blob| blob.compile_id);
+        assert_eq!([0x1010, 0x20ff, 0x2100].map(blob), [Some(5), Some(5), None]);
     }
 
     #[test]

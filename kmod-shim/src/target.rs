@@ -1,6 +1,7 @@
 //! The target of a process: what the shim knows of it.
 
 use crate::abi::{Body, MAX_STATES, RawState, RawStates, RawTarget, state_flags, target_flags};
+use crate::java::JvmTarget;
 use std::sync::Arc;
 use varid_model::Machine;
 use varid_tunnel::abi::{
@@ -130,6 +131,8 @@ pub struct Target {
     pub rules: u32,
     /// The states of the code of the rule of quick frames.
     pub states: CodeStates,
+    /// Its HotSpot, which no layout describes.
+    pub jvm: Option<JvmTarget>,
 }
 
 impl Target {
@@ -159,7 +162,7 @@ impl Target {
 
     /// Returns true if its frames follow a rule that the entry programs do not walk: the program for all rules must be loaded.
     pub fn needs_walker(&self) -> bool {
-        self.rules & !BASIC_RULES != 0
+        self.rules & !BASIC_RULES != 0 || self.jvm.is_some()
     }
 
     /// Converts to the shim's form. `states`: the slot of its states, counted from 1, or 0 if it has none.
@@ -167,7 +170,10 @@ impl Target {
         RawTarget {
             layout: self.layout,
             body: self.body,
-            flags: self.flags,
+            flags: match self.jvm {
+                Some(_) => self.flags | target_flags::JAVA,
+                None => self.flags,
+            },
             rules: self.rules,
             states,
             reserved: 0,

@@ -38,3 +38,43 @@ int varid_user_walk_step(struct varid_user_walk *user, const struct varid_layout
 {
 	return varid_walk_step(&user->walk, layout, VARID_ALL_RULES, out);
 }
+
+/* The leaf of a thread with HotSpot. */
+struct varid_user_leaf {
+	varid_u64 ip;
+	varid_u64 sp;
+	varid_u64 fp;
+	varid_u64 stack;  /* where the record's copy of the stack starts */
+	varid_u64 copied; /* bytes of it, at most */
+};
+
+/* Takes the next frame. Returns nonzero if the walk may start at it, and stays there. */
+static int varid_user_try(struct varid_user_walk *user, const struct varid_jvm *jvm, struct varid_java *java)
+{
+	struct varid_java after = *java;
+	struct varid_java_frame frame;
+
+	return varid_step_java(&user->walk, jvm, &after, &frame) == VARID_WALK_FRAME && varid_java_leads_on(jvm, &after);
+}
+
+int varid_user_java(struct varid_user_walk *user, const struct varid_jvm *jvm, const struct varid_user_leaf *leaf,
+		    struct varid_java_frame *out, int most);
+/* Takes at most `most` frames, as the BPF program does. Returns their number. */
+int varid_user_java(struct varid_user_walk *user, const struct varid_jvm *jvm, const struct varid_user_leaf *leaf,
+		    struct varid_java_frame *out, int most)
+{
+	struct varid_java java = { .stack = leaf->stack, .copied = leaf->copied };
+	enum varid_java_start start = varid_start_java(&user->walk, jvm, &java, leaf->ip, leaf->sp, leaf->fp, out);
+	int count = start == VARID_JAVA_MORE && out->code, starts;
+
+	for (starts = 0; starts < VARID_JAVA_STARTS && !java.entry; starts++) {
+		while (start == VARID_JAVA_MORE || (start == VARID_JAVA_TRY && !varid_user_try(user, jvm, &java)))
+			start = varid_scan_java(&user->walk, jvm, &java, leaf->sp, leaf->fp);
+		if (start == VARID_JAVA_NOWHERE)
+			break;
+		while (count < most && varid_step_java(&user->walk, jvm, &java, out + count) == VARID_WALK_FRAME)
+			count++;
+		start = VARID_JAVA_MORE;
+	}
+	return count;
+}

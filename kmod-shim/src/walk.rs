@@ -1,10 +1,11 @@
 //! The walker in user space: walker.h over a copy of the stack or other memory.
 
-use crate::abi::{MAX_FRAMES, RawFrame};
+use crate::abi::{MAX_FRAMES, MAX_JAVA, RawFrame, RawJavaFrame, RawJvm};
 use crate::frames::ManagedFrame;
+use crate::java::JvmTarget;
 use crate::target::LeaveFrame;
 use std::ffi::{c_int, c_void};
-use varid_model::ADDRESS_MASK;
+use varid_model::{ADDRESS_MASK, Address, StackWord};
 use varid_tunnel::abi::{Layout, NO_RULE, NO_WORD};
 
 /// The result of a step of a walk.
@@ -123,6 +124,79 @@ unsafe extern "C" {
         layout: *const Layout,
         out: *mut RawFrame,
     ) -> c_int;
+    fn varid_user_java(
+        user: *mut UserWalk,
+        jvm: *const RawJvm,
+        leaf: *const JavaLeaf,
+        out: *mut RawJavaFrame,
+        most: c_int,
+    ) -> c_int;
+}
+
+/// The leaf of a thread with HotSpot: `struct varid_user_leaf`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JavaLeaf {
+    /// The instruction pointer in user code.
+    pub ip: u64,
+    /// The stack pointer.
+    pub sp: u64,
+    /// The frame pointer register.
+    pub fp: u64,
+    /// The address of the record's copy of the stack.
+    pub stack: u64,
+    /// The most bytes of that copy.
+    pub copied: u64,
+}
+
+/// Walks HotSpot's frames as the BPF program does.
+pub fn java_walk<R: FnMut(u64, &mut [u8]) -> bool>(
+    jvm: &JvmTarget,
+    leaf: &JavaLeaf,
+    mut read: R,
+) -> JavaWalk {
+    let mut user = UserWalk {
+        walk: RawWalk::default(),
+        read: read_by::<R>,
+        context: std::ptr::from_mut(&mut read).cast(),
+        window: [0; WINDOW],
+    };
+    let mut frames = vec![RawJavaFrame::default(); MAX_JAVA];
+    let most = c_int::try_from(frames.len()).unwrap_or(c_int::MAX);
+    // SAFETY: all of them live through the call, and `frames` has as many entries as it says.
+    let count = unsafe { varid_user_java(&mut user, &jvm.0, leaf, frames.as_mut_ptr(), most) };
+    frames.truncate(usize::try_from(count).unwrap_or(0));
+    JavaWalk(frames)
+}
+
+/// The frames of a [`java_walk`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JavaWalk(pub(crate) Vec<RawJavaFrame>);
+
+impl JavaWalk {
+    /// Returns the words of the stack that they tell. `stack`: the address of the record's copy.
+    pub fn words(&self, stack: Address) -> impl Iterator<Item = StackWord> {
+        self.0.iter().flat_map(move |frame| frame.words(stack))
+    }
+}
+
+/// Lets the C side read by an `R`.
+unsafe extern "C" fn read_by<R: FnMut(u64, &mut [u8]) -> bool>(
+    context: *mut c_void,
+    dst: *mut u8,
+    size: u64,
+    addr: u64,
+) -> c_int {
+    // SAFETY: `context` is an `R` that is lent for the duration of the call, and walker.h reads into its own buffers of at least `size`
+    // bytes.
+    let (read, dst) = unsafe {
+        (
+            &mut *context.cast::<R>(),
+            std::slice::from_raw_parts_mut(dst, size as usize),
+        )
+    };
+    dst.fill(0);
+    if read(addr, dst) { 0 } else { -1 }
 }
 
 /// A walk over memory. `read` fills the slice from the address, or returns false.
@@ -232,26 +306,9 @@ impl<'a, R: FnMut(u64, &mut [u8]) -> bool> Walk<'a, R> {
     }
 
     fn with_user(&mut self, call: impl FnOnce(*mut UserWalk, *const Layout) -> c_int) -> c_int {
-        unsafe extern "C" fn trampoline<R: FnMut(u64, &mut [u8]) -> bool>(
-            context: *mut c_void,
-            dst: *mut u8,
-            size: u64,
-            addr: u64,
-        ) -> c_int {
-            // SAFETY: `context` is the `R` that `with_user` lends for the duration of the call, and walker.h reads into its own
-            // buffers of at least `size` bytes.
-            let (read, dst) = unsafe {
-                (
-                    &mut *context.cast::<R>(),
-                    std::slice::from_raw_parts_mut(dst, size as usize),
-                )
-            };
-            dst.fill(0);
-            if read(addr, dst) { 0 } else { -1 }
-        }
         let mut user = UserWalk {
             walk: self.raw.clone(),
-            read: trampoline::<R>,
+            read: read_by::<R>,
             context: std::ptr::from_mut(&mut self.read).cast(),
             window: [0; WINDOW],
         };

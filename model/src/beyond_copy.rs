@@ -24,6 +24,15 @@ impl FrameLink {
     }
 }
 
+/// A word of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackWord {
+    /// Its address.
+    pub at: Address,
+    /// Its value.
+    pub word: u64,
+}
+
 /// The parts of a stack that a sample has outside of its copies, for a machine with words of 8 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BeyondCopy {
@@ -31,17 +40,37 @@ pub struct BeyondCopy {
     pub links: Vec<FrameLink>,
     /// The bytes from the first link on, as many as could be read.
     pub bytes: Vec<u8>,
+    /// Words of frames of generated code, by address.
+    words: Vec<StackWord>,
 }
 
 impl BeyondCopy {
     /// The word at an address.
     #[must_use]
     pub fn word(&self, address: Address) -> Option<u64> {
-        let into = address.offset_from(self.links.first()?.at);
+        let first = self.links.first();
+        let into = first.and_then(|link| address.offset_from(link.at));
         let into = into.and_then(|into| usize::try_from(into).ok());
         let copied = into.and_then(|into| self.bytes.get(into..)?.first_chunk());
         let copied = copied.map(|word| u64::from_le_bytes(*word));
-        copied.or_else(|| self.links.iter().find_map(|link| link.word(address)))
+        copied
+            .or_else(|| self.links.iter().find_map(|link| link.word(address)))
+            .or_else(|| {
+                let at = self.words.binary_search_by_key(&address, |word| word.at);
+                self.words.get(at.ok()?).map(|word| word.word)
+            })
+    }
+
+    /// Sets the words of frames of generated code.
+    pub fn set_words(&mut self, mut words: Vec<StackWord>) {
+        words.sort_by_key(|word| word.at);
+        self.words = words;
+    }
+
+    /// Returns true if there is nothing beyond the copies.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.links.is_empty() && self.words.is_empty()
     }
 
     /// Returns true if a frame pointer leads to this address.
@@ -54,5 +83,6 @@ impl BeyondCopy {
     pub fn clear(&mut self) {
         self.links.clear();
         self.bytes.clear();
+        self.words.clear();
     }
 }

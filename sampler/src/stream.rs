@@ -222,6 +222,7 @@ mod tests {
             holes: Default::default(),
             interrupted: Default::default(),
             beyond: Default::default(),
+            code: Default::default(),
         };
         Stamped {
             time: MonotonicNs::new(time),

@@ -89,9 +89,9 @@ impl<'a> StackSlice<'a> {
         self.interrupted.is_some() && self.own.contains(address)
     }
 
-    /// The words outside of the slice that frame pointers lead to. None if there are no such words.
+    /// The words outside of the slice that are known. None if there are no such words.
     pub(crate) fn beyond(self) -> Option<&'a BeyondCopy> {
-        self.beyond.filter(|beyond| !beyond.links.is_empty())
+        self.beyond.filter(|beyond| !beyond.is_empty())
     }
 
     /// The bytes of the thread's current stack.
@@ -130,8 +130,11 @@ impl<'a> StackSlice<'a> {
     #[inline]
     pub fn word(self, machine: Machine, address: Address) -> Option<u64> {
         let address = Address::new(address.get() & ADDRESS_MASK);
-        let own = self.own.from(address);
-        let Some(bytes) = own.or_else(|| self.interrupted?.from(address)) else {
+        let size = usize::from(machine.word());
+        let has_word = |bytes: &&[u8]| bytes.len() >= size;
+        let own = self.own.from(address).filter(has_word);
+        let interrupted = || self.interrupted?.from(address).filter(has_word);
+        let Some(bytes) = own.or_else(interrupted) else {
             let beyond = self.beyond().filter(|_| machine.word() == 8);
             return beyond?.word(address);
         };
@@ -147,6 +150,24 @@ impl<'a> StackSlice<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use varid_model::StackWord;
+
+    #[test]
+    fn words_beyond_the_slice_begin_where_it_ends() {
+        let bytes = [1; 16];
+        let mut beyond = BeyondCopy::default();
+        let word = |at| StackWord {
+            at: Address::new(at),
+            word: at,
+        };
+        beyond.set_words(vec![word(0x1018), word(0x1010), word(0x100c)]);
+        let slice = StackSlice::new(Address::new(0x1000), &bytes).and_beyond(&beyond);
+        let found = [0x1008, 0x100c, 0x1010, 0x1018, 0x1020]
+            .map(|at| slice.word(Machine::X86_64, Address::new(at)));
+        let copied = Some(u64::from_le_bytes([1; 8]));
+        let expected = [copied, Some(0x100c), Some(0x1010), Some(0x1018), None];
+        assert_eq!(found, expected);
+    }
 
     #[test]
     fn what_was_not_in_memory_has_no_value() {

@@ -52,7 +52,7 @@ impl UnwoundStack {
     /// Returns what a stack shares with this one, if both copies end at the same address and have the same words beyond the copy.
     pub(crate) fn in_common(&self, stack: StackSlice<'_>) -> Option<Common<'_>> {
         let before = StackSlice::new(self.start, &self.stack);
-        let beyond = Some(&self.beyond).filter(|beyond| !beyond.links.is_empty());
+        let beyond = Some(&self.beyond).filter(|beyond| !beyond.is_empty());
         let is_same = before.end() == stack.end() && beyond == stack.beyond();
         if self.frames.is_empty() || !is_same {
             return None;

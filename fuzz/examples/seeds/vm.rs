@@ -113,8 +113,8 @@ pub fn control() -> Vec<u8> {
         .0
 }
 
-/// Makes a record with two frames, a kernel callchain and some stack, both of a signal handler and of the code that it
-/// interrupted.
+/// Makes a record with two frames, an interpreted and a compiled one of Java, a kernel callchain and some stack, both of
+/// a signal handler and of the code that it interrupted.
 pub fn record() -> Vec<u8> {
     Bytes::default()
         .u64s([1])
@@ -124,8 +124,12 @@ pub fn record() -> Vec<u8> {
         .u16s([2, 1])
         .u64s([0; 16])
         .u64s([0x7fff_0000])
-        .u32s([8, 0])
+        .u32s([8, 0, 0, 0, 2, 0])
         .u64s([0x7ffe_1000, 0x9010, 2 << 56 | 0x7ffe_2000, 0x9040])
+        .u32s([0x100, 0x20])
+        .u64s([0x7ffe_0200, 0xa010, 0x5000, 0x5040])
+        .u32s([0x120, 0])
+        .u64s([0x7ffe_0200, 0xa020, 0xb000, 0x100 << 32 | 7])
         .u64s([
             0xffff_ffff_8100_0000,
             0x1122_3344_5566_7788,

@@ -4,7 +4,11 @@
 //! The input is a layout, the start of the walk, then the memory, which repeats below 4 GiB. Addresses above are
 //! unreadable.
 
-use varid_shim::{Leaf, LeafRegisters, LeafState, LeaveFrame, Step, Walk};
+use varid_model::Address;
+use varid_shim::{
+    BlobCodePlace, CodeHeapPlace, FieldPlace, JavaLeaf, JvmPlaces, JvmTarget, Leaf, LeafRegisters,
+    LeafState, LeaveFrame, Step, Walk, java_walk,
+};
 use varid_tunnel::abi::{Layout, RULE_SAVE_AREA, RULE_SHADOW};
 use varid_tunnel::layout;
 
@@ -51,6 +55,60 @@ fn steps<R: FnMut(u64, &mut [u8]) -> bool>(mut walk: Walk<'_, R>, layout: &Layou
     }
 }
 
+/// JDK 17's HotSpot, whose code heap starts here.
+fn jvm(start: u64) -> Option<JvmTarget> {
+    const SIZE: u64 = 1 << 24;
+    let address = Address::new;
+    let field = |offset| FieldPlace { offset, size: 4 };
+    let end = start.checked_add(SIZE)?;
+    JvmTarget::new(&JvmPlaces {
+        heaps: vec![CodeHeapPlace {
+            reserved: address(start)..address(end),
+            segment_map: address(start.wrapping_sub(SIZE)),
+            log2_segment_size: 7,
+        }],
+        interpreter: address(end.wrapping_sub(SIZE / 2))..address(end),
+        call_returns: address(start),
+        block_header: 16,
+        blob_size: field(12),
+        blob_frame: field(28),
+        blob_complete: field(20),
+        blob_code: BlobCodePlace::Pointer(32),
+        compile_id: field(304),
+        frame_sender: -8,
+        frame_method: -24,
+        frame_bcp: -64,
+        frame_wrapper: -48,
+        wrapper_anchor: 32,
+        anchor: [0, 8, 16],
+    })
+}
+
+/// Walks HotSpot's frames. It tells nothing that is not in the memory.
+fn java(code: u64, sp: u64, fp: u64, read: impl Fn(u64, &mut [u8]) -> bool) {
+    let Some(jvm) = jvm(code & !0x7f) else {
+        return;
+    };
+    for ip in [0, code] {
+        let stack = sp.wrapping_sub(128);
+        let leaf = JavaLeaf {
+            ip,
+            sp,
+            fp,
+            stack,
+            copied: 16384,
+        };
+        for word in java_walk(&jvm, &leaf, &read).words(Address::new(stack)) {
+            let mut bytes = [0; 8];
+            assert!(
+                read(word.at.get(), &mut bytes),
+                "a word of nothing: {word:?}"
+            );
+            assert_eq!(u64::from_le_bytes(bytes), word.word, "another word");
+        }
+    }
+}
+
 fn run(bytes: &[u8]) -> Option<()> {
     let mut input = Input(bytes);
     let layout = input.layout()?;
@@ -67,6 +125,7 @@ fn run(bytes: &[u8]) -> Option<()> {
         }
         true
     };
+    java(pc, sp, frame, read);
     if layout::check(&layout).is_err() {
         return None;
     }

@@ -7,6 +7,7 @@ use varid_model::Machine;
 use varid_tunnel::abi::RULE_AT_SP;
 
 mod frames;
+mod java;
 
 /// Returns true if this kernel and this user can load BPF programs. If not, prints the reason.
 fn can_load() -> bool {

@@ -3,6 +3,7 @@
 mod areas;
 mod at_sp;
 mod inner;
+mod java;
 mod mixed;
 mod sized;
 

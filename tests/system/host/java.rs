@@ -46,6 +46,14 @@ impl Code {
             Self::Tiered => 1500,
         }
     }
+
+    /// Returns the same of the deep recursion.
+    const fn deep_rounds(self) -> u32 {
+        match self {
+            Self::Interpreted => 1_500,
+            Self::C1 | Self::Tiered => 30_000,
+        }
+    }
 }
 
 /// The source of the samples.
@@ -80,7 +88,7 @@ fn classes() -> Result<&'static Path> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("jvm/truth");
     let mut javac = Command::new(format!("{JDK}/javac"));
     javac.args(["--release", "11", "-d"]).arg(folder.path());
-    printed(javac.args(["Truth.java", "Shares.java"].map(|name| sources.join(name))))?;
+    printed(javac.args(["Truth.java", "Shares.java", "Deep.java"].map(|name| sources.join(name))))?;
     Ok(CLASSES.get_or_init(|| folder).path())
 }
 
@@ -250,5 +258,23 @@ fn shares_of_known_work_in_java_are_right_in_self_and_total() -> Result<()> {
     let found = once().or_else(|_| once()).or_else(|_| once())?;
     println!("shares in Java: {found}");
     ensure!(found["samples"].as_u64() > Some(8_000), "{found}");
+    Ok(())
+}
+
+/// A stack of a thousand frames is deeper than its copy: the shim takes the words that unwinding needs beyond it.
+#[test]
+fn a_thousand_java_frames_are_whole_up_to_the_threads_start() -> Result<()> {
+    if skip() {
+        return Ok(());
+    }
+    for code in [Code::Interpreted, Code::C1, Code::Tiered] {
+        let folder = tempfile::tempdir()?;
+        let session = folder.path().join("session");
+        let options = ["-F", "997", "--shim", "bpf"];
+        record(code, "Deep", code.deep_rounds(), &options, &session)?;
+        let found = judge_by("java_deep.py", [session]).with_context(|| format!("{code:?}"))?;
+        println!("a thousand frames, {code:?}: {found}");
+        ensure!(found["at work"].as_u64() > Some(300), "{found}");
+    }
     Ok(())
 }

@@ -471,10 +471,11 @@ fn beyond(links: &[(u64, u64, u64)], words: &[u64]) -> BeyondCopy {
         caller_fp: *caller_fp,
         return_address: *return_address,
     };
-    BeyondCopy {
-        links: links.iter().map(link).collect(),
-        bytes: words.iter().flat_map(|word| word.to_le_bytes()).collect(),
-    }
+    let mut beyond = BeyondCopy::default();
+    beyond.links.extend(links.iter().map(link));
+    let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+    beyond.bytes.extend(bytes);
+    beyond
 }
 
 /// Code without unwind information between two addresses; nothing elsewhere.

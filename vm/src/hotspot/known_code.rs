@@ -139,17 +139,58 @@ impl KnownCode {
         time: MonotonicNs,
         memory: &dyn BatchMemory,
     ) -> Result<Rc<KnownBlob>, MethodError> {
+        let found = self.found_at(address, memory)?;
+        match found.was_there(time) {
+            true => Ok(found),
+            false => Err(MethodError::NoCode(address)),
+        }
+    }
+
+    /// Returns the blob that had an address when it was sampled. `sampled`: the code there, as it was recorded with the sample.
+    ///
+    /// # Errors
+    ///
+    /// No blob has the address, its memory cannot be read, or other code is there by now.
+    pub(super) fn sampled_at(
+        &mut self,
+        address: Address,
+        sampled: CodeKey,
+        memory: &dyn BatchMemory,
+    ) -> Result<Rc<KnownBlob>, MethodError> {
+        let known = blob_in(&self.blobs, address);
+        if let Some(known) = known.filter(|known| known.key() == Some(sampled)) {
+            known.is_used.set(true);
+            return Ok(Rc::clone(known));
+        }
+        let found = self.found_at(address, memory)?;
+        // Stubs have no compilation.
+        let is_same = match found.key() {
+            Some(key) => key == sampled,
+            None => found.blob.memory.start == sampled.blob,
+        };
+        match is_same {
+            true => Ok(found),
+            false => Err(MethodError::Replaced {
+                blob: sampled.blob,
+                expected: sampled.compile_id,
+            }),
+        }
+    }
+
+    /// Returns the blob that has an address in this turn.
+    fn found_at(
+        &mut self,
+        address: Address,
+        memory: &dyn BatchMemory,
+    ) -> Result<Rc<KnownBlob>, MethodError> {
         let turn = &self.turn;
         if blob_in(&turn.blobs, address).is_none() && !turn.unknown.contains_key(&address) {
             self.expected.addresses.insert(address);
             self.look_up(memory);
         }
-        let none = MethodError::NoCode(address);
-        match blob_in(&self.turn.blobs, address) {
-            Some(blob) if blob.was_there(time) => Ok(Rc::clone(blob)),
-            Some(_) => Err(none),
-            None => Err(self.turn.unknown.get(&address).cloned().unwrap_or(none)),
-        }
+        let unknown = || self.turn.unknown.get(&address).cloned();
+        let found = blob_in(&self.turn.blobs, address).map(Rc::clone);
+        found.ok_or_else(|| unknown().unwrap_or(MethodError::NoCode(address)))
     }
 
     /// Looks up all that is expected, in as few requests as possible.

@@ -1,7 +1,7 @@
 //! HotSpot, the VM of OpenJDK: described from outside by the tables that its library exports for debuggers (`gHotSpotVMStructs` and others).
 //!
-//! Its library is also recognised by its name, so that its code has the layer `vm`. The shim does not walk its frames: they are found by
-//! unwinding the copy of the stack.
+//! Its library is also recognised by its name, so that its code has the layer `vm`. Its frames are found by unwinding the copy of the stack,
+//! with the words that the shim has found beyond it.
 //!
 //! | question | file |
 //! |---|---|
@@ -16,6 +16,7 @@
 //! | are its threads those of the process | `threads` |
 //! | how is its memory read | `memory`, `pages` |
 //! | how is it described in a line | `shown` |
+//! | what is the shim told | `shim_places` |
 //! | what does attribution ask of it | `vm` |
 //! | which methods does its code execute | `methods`, and their pointers in a recording: `named_methods` |
 //! | which code was seen, and how is a frame of it left | `known_code`, `known_blob`, `unwinding` |
@@ -38,6 +39,7 @@ pub mod methods;
 mod named_methods;
 mod pages;
 mod process;
+mod shim_places;
 mod shown;
 mod tables;
 #[cfg(test)]

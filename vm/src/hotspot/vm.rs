@@ -1,17 +1,18 @@
 //! The HotSpot of a process, as attribution asks for it.
 //!
-//! Its frames are found by unwinding the copy of the stack: each frame of its code is a native frame, which the code's blob tells how to leave,
-//! and which methods it executes.
+//! Its frames are found by unwinding the copy of the stack, with the words that the shim has found beyond it: each frame of its code is a
+//! native frame, which the code's blob tells how to leave, and which methods it executes.
 
 use super::jvm::Jvm;
 use super::known_blob::KnownBlob;
 use super::known_code::KnownCode;
 use super::known_scopes::{ExecutedMethod, KnownScopes, Scopes};
 use super::methods::{
-    Bci, BlobKind, CodeKey, CompiledCode, CompiledFrameLayout, JavaMethod, MethodError,
+    Bci, BlobKind, CodeKey, CompileId, CompiledCode, CompiledFrameLayout, JavaMethod, MethodError,
     MethodPointer, Precision as CodePrecision,
 };
 use super::named_methods::NamedMethods;
+use super::shim_places;
 use super::unwinding::{self, Calls, CodeFrames, EntryState};
 use crate::seam::stack_copy::stack_of;
 use crate::seam::{
@@ -25,7 +26,7 @@ use std::rc::Rc;
 use varid_model::{Address, CodeUnits, FrameAddress, MonotonicNs, Precision, Reason};
 use varid_process::reader::{BatchMemory, ForeignMemory};
 use varid_process::{AddressSpace, Process};
-use varid_shim::{CapturedSample, FramePc, ManagedFrame, Target};
+use varid_shim::{CapturedSample, FramePc, JvmTarget, ManagedFrame, Target};
 use varid_tunnel::TunnelError;
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
 
@@ -85,6 +86,27 @@ impl HotSpotVm {
         self.jvm.code_heap_at(address)?;
         let memory = ForeignMemory::new(process.pid);
         let found = self.code.borrow_mut().at(address, time, &memory);
+        Some(found.map_err(|_| unknown_method(process)))
+    }
+
+    /// Returns what is known of the code that a frame executed when it was sampled. None if it is not HotSpot's.
+    fn code_of(
+        &self,
+        frame: &NativeFrame,
+        sample: &CapturedSample,
+        process: &Process,
+    ) -> Option<Result<Rc<KnownBlob>, Reason>> {
+        let address = frame.lookup();
+        let Some(sampled) = sample.code.at(address) else {
+            return self.generated_at(address, sample.time, process);
+        };
+        self.jvm.code_heap_at(address)?;
+        let key = CodeKey {
+            blob: sampled.start,
+            compile_id: CompileId(sampled.compile_id),
+        };
+        let memory = ForeignMemory::new(process.pid);
+        let found = self.code.borrow_mut().sampled_at(address, key, &memory);
         Some(found.map_err(|_| unknown_method(process)))
     }
 
@@ -290,10 +312,11 @@ impl VmAbout for HotSpotVm {
 }
 
 impl VmTarget for HotSpotVm {
-    /// The shim walks none of its frames, and copies the stack.
+    /// The shim copies the stack, and takes what its frames need beyond the copy.
     fn target(&self, flags: u32, _space: &AddressSpace) -> Target {
         Target {
             flags,
+            jvm: JvmTarget::new(&shim_places::of(&self.jvm)),
             ..Target::default()
         }
     }
@@ -401,8 +424,7 @@ impl VmCompiler for HotSpotVm {
         sample: &CapturedSample,
         process: &Process,
     ) -> Option<CodeRule> {
-        let blob = self.generated_at(frame.lookup(), sample.time, process)?;
-        let blob = blob.ok()?;
+        let blob = self.code_of(frame, sample, process)?.ok()?;
         let memory = ForeignMemory::new(process.pid);
         let is_entry = frame.address == FrameAddress::Return(self.jvm.call_stub_return);
         let frames = match self.entry_state(&blob, frame) {
@@ -427,7 +449,7 @@ impl VmCompiler for HotSpotVm {
         process: &mut dyn Methods,
     ) -> Option<Result<FrameMethods, Reason>> {
         let process = process.process();
-        let blob = self.generated_at(frame.lookup(), sample.time, process)?;
+        let blob = self.code_of(frame, sample, process)?;
         Some(blob.and_then(|blob| self.methods(&blob, frame, sample, process)))
     }
 

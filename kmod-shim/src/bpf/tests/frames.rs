@@ -38,7 +38,7 @@ fn thread_pointer() -> u64 {
 }
 
 /// A perf event of this thread, or of its output: `config` is the kernel's PERF_COUNT_SW_*.
-fn event(config: u64, period: u64) -> OwnedFd {
+pub(super) fn event(config: u64, period: u64) -> OwnedFd {
     let mut attr = [0u64; 16]; // struct perf_event_attr, 128 bytes
     attr[0] = 1 | 128 << 32; // PERF_TYPE_SOFTWARE, its size
     attr[1] = config;
@@ -250,18 +250,22 @@ fn frames_are_found_up_to_where_memory_ends() {
 
 /// Returns records of this thread, taken while the clock runs.
 fn records(shim: &mut Shim, clock: &OwnedFd, what: &str) -> Vec<CapturedSample> {
-    // SAFETY: the request takes no memory.
-    let switch =
-        |on| unsafe { libc::ioctl(clock.as_raw_fd(), if on { 0x2400 } else { 0x2401 }, 0) };
-    assert_eq!(switch(true), 0);
+    run(clock, true);
     let (mut records, started) = (Vec::new(), Instant::now());
     while records.len() < RECORDS {
         assert!(started.elapsed() < HANGS, "{what}: no records");
         shim.drain(|bytes| records.push(CapturedSample::decode(bytes).unwrap()));
     }
-    assert_eq!(switch(false), 0);
+    run(clock, false);
     shim.drain(|_| ());
     records
+}
+
+/// Starts or stops an event.
+pub(super) fn run(clock: &OwnedFd, on: bool) {
+    // SAFETY: the request takes no memory.
+    let result = unsafe { libc::ioctl(clock.as_raw_fd(), if on { 0x2400 } else { 0x2401 }, 0) };
+    assert_eq!(result, 0);
 }
 
 /// The addresses and pcs of a record's frames.

@@ -62,6 +62,7 @@ fn record(flags: u32) -> CapturedSample {
         holes: Default::default(),
         interrupted: Default::default(),
         beyond: Default::default(),
+        code: Default::default(),
     }
 }
 

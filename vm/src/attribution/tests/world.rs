@@ -392,6 +392,7 @@ impl World {
             holes: Default::default(),
             interrupted: Default::default(),
             beyond: Default::default(),
+            code: Default::default(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::hotspot::known_blob::REUSED_AFTER;
+use crate::hotspot::methods::CompileId;
 use crate::hotspot::methods::tests::VERSIONS;
 use crate::hotspot::methods::tests::World;
 use std::cell::Cell;
@@ -237,4 +238,39 @@ fn the_bytes_of_code_are_counted_and_what_is_not_used_is_dropped() {
         panic!("{:?}", known.blobs)
     };
     assert_eq!((used.kind(), known.size), (BlobKind::Compiled, used.size()));
+}
+
+/// Returns the compilation at [`RETURNS`] if a sample has recorded that it executed one.
+fn sampled(known: &mut KnownCode, id: u32, memory: &ProcessMemory) -> Result<u32, MethodError> {
+    let key = CodeKey {
+        blob: Address::new(memory.made.nmethod),
+        compile_id: CompileId(id),
+    };
+    let blob = known.sampled_at(RETURNS.lookup(), key, memory)?;
+    Ok(blob.key().unwrap().compile_id.0)
+}
+
+#[test]
+fn code_that_is_recorded_with_a_sample_is_never_taken_for_other_code() {
+    for version in VERSIONS {
+        let (mut known, mut memory) = world(version);
+        let (first, next) = (COMPILE_ID, COMPILE_ID + 1);
+        let replaced = |expected| {
+            Err(MethodError::Replaced {
+                blob: Address::new(memory.made.nmethod),
+                expected: CompileId(expected),
+            })
+        };
+        let (no_first, no_next) = (replaced(first), replaced(next));
+        assert_eq!(sampled(&mut known, next, &memory), no_next);
+        assert_eq!(sampled(&mut known, first, &memory), FIRST);
+        known.end_turn();
+        memory.replace();
+        // What was read before is believed without a look.
+        assert_eq!(sampled(&mut known, first, &memory), FIRST);
+        assert_eq!(sampled(&mut known, next, &memory), SUCCESSOR);
+        known.end_turn();
+        assert_eq!(sampled(&mut known, first, &memory), no_first);
+        assert_eq!(sampled(&mut known, next, &memory), SUCCESSOR);
+    }
 }

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Has every sample of org.example.truth.Deep all of its thousand callers?
+
+usage: java_deep.py SESSION
+Below its work are a thousand calls, main, and the functions that have started the VM. On the way there are fewer calls, and the rest is
+the same. Prints how many samples there are, how many are not whole, and why; exit status 1 if one has a wrong number of calls, or if more
+than one in a hundred is not whole.
+"""
+
+import json
+import sys
+from collections import Counter
+
+import perf_script
+from beginnings import is_beginning
+
+CLASS = "org.example.truth.Deep"
+DEPTH = 1000
+MOST = 0.01  # where a frame is being made or left, in a stub
+
+
+def problem(chain):
+    """Why a stack is not whole, or None."""
+    symbols = [frame.symbol for frame in chain]
+    calls = symbols.count(f"{CLASS}.down")
+    if symbols.count(f"{CLASS}.main") != 1:
+        return f"ends in {symbols[-1]}"
+    if f"{CLASS}.work" in symbols and calls != DEPTH:
+        return "WRONG number of calls"
+    return None if is_beginning(chain[-1], False) else f"begins in {symbols[-1]}"
+
+
+def main():
+    """Counts, prints."""
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    counts, problems = Counter(), Counter()
+    for _, sample in perf_script.attributed(f"{sys.argv[1]}/perf.data"):
+        symbols = {frame.symbol for frame in sample.chain}
+        if not symbols & {f"{CLASS}.down", f"{CLASS}.work"}:
+            continue
+        counts["samples"] += 1
+        counts["at work"] += f"{CLASS}.work" in symbols
+        found = problem(sample.chain)
+        if found:
+            counts["not whole"] += 1
+            problems[found] += 1
+    print(json.dumps(dict(counts) | {"problems": dict(problems.most_common(10))}))
+    is_wrong = any(found.startswith("WRONG") for found in problems)
+    sys.exit(is_wrong or counts["not whole"] > MOST * counts["samples"])
+
+
+if __name__ == "__main__":
+    main()
