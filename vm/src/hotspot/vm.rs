@@ -83,7 +83,7 @@ impl HotSpotVm {
         address: Address,
         process: &Process,
     ) -> Option<Result<Rc<KnownBlob>, Reason>> {
-        self.code_at(address, None, process)
+        self.blob_at(address, None, process)
     }
 
     /// Returns what is known of the code that a frame executed when it was sampled. None if it is not HotSpot's.
@@ -98,10 +98,10 @@ impl HotSpotVm {
             blob: sampled.start,
             compile_id: CompileId(sampled.compile_id),
         });
-        self.code_at(address, key, process)
+        self.blob_at(address, key, process)
     }
 
-    fn code_at(
+    fn blob_at(
         &self,
         address: Address,
         sampled: Option<CodeKey>,
