@@ -51,6 +51,8 @@ pub(crate) fn decode(word: u32, address: u64) -> Instruction {
             0x0e1d_0f70 => found.effects.push(Effect::ThreadPointer {
                 to: register(word, 12, 4),
             }),
+            // VMRS to the flags, and registers of vectors with this number.
+            _ if register(word, 12, 4) == PC => {}
             _ => overwrite(register(word, 12, 4), &mut found),
         },
     }

@@ -16,5 +16,5 @@ assemble() { # LIST ASSEMBLER OPTION...
 }
 
 assemble aarch64.lst aarch64-linux-gnu-as -march=armv8.1-a
-assemble arm.lst arm-linux-gnueabihf-as -march=armv7-a
+assemble arm.lst arm-linux-gnueabihf-as -march=armv7-a -mfpu=vfpv3
 assemble x86_64.lst as --64
