@@ -1,7 +1,6 @@
 //! Which code blob is at an address, and what is its code for?
 
 use super::error::{MethodError, Result};
-use super::names::printable;
 use super::structure::{Part, Structure};
 use crate::hotspot::code_heaps::CodeHeap;
 use crate::hotspot::jvm::Jvm;
@@ -10,6 +9,7 @@ use crate::hotspot::member::Member;
 use std::fmt;
 use std::ops::Range;
 use varid_model::Address;
+use varid_symbolizer::java::printable;
 use varid_tunnel::Memory;
 
 /// Bytes of a segment map that are read at once.
