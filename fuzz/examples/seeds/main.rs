@@ -19,6 +19,9 @@ use vm::{calls, control, record, tunnel, walk_areas, walk_art, walk_at_sp, walk_
 
 #[path = "../../../symbolizer/tests/it/containers.rs"]
 mod containers;
+#[allow(dead_code, reason = "the tests use all of it")]
+#[path = "../../../import/tests/it/jfr_file.rs"]
+mod jfr_file;
 #[path = "../../../vm/src/hotspot/methods/tests/made_up_code.rs"]
 #[allow(dead_code, reason = "the tests use all of it")]
 mod made_up_code;
@@ -91,6 +94,12 @@ fn main() -> Result {
     save("report", "session", &session)?;
     let simpleperf = include_bytes!("../../../import/tests/fixtures/simpleperf/perf.data");
     save("import_perf_data", "simpleperf", simpleperf)?;
+    for (name, integers) in [
+        ("compressed", jfr_file::Integers::Compressed),
+        ("fixed", jfr_file::Integers::Fixed),
+    ] {
+        save("import_jfr", name, &jfr_file::example(integers).encode())?;
+    }
     save("import_text", "script", SCRIPT.as_bytes())?;
     save(
         "import_text",

@@ -11,6 +11,7 @@ mod demangle;
 mod dex;
 mod elf;
 mod gdb_jit;
+mod import_jfr;
 mod import_perf_data;
 mod import_text;
 mod jitdump;
@@ -33,7 +34,7 @@ mod walk;
 pub type Target = fn(&[u8]);
 
 /// Every target, by name. Its seeds are in `seeds/NAME`.
-pub const TARGETS: [(&str, Target); 28] = [
+pub const TARGETS: [(&str, Target); 29] = [
     ("calls", calls::fuzz),
     ("code_info", code_info::fuzz),
     ("compressed", compressed::fuzz),
@@ -45,6 +46,7 @@ pub const TARGETS: [(&str, Target); 28] = [
     ("dex", dex::fuzz),
     ("elf", elf::fuzz),
     ("gdb_jit", gdb_jit::fuzz),
+    ("import_jfr", import_jfr::fuzz),
     ("import_perf_data", import_perf_data::fuzz),
     ("import_text", import_text::fuzz),
     ("jitdump", jitdump::fuzz),
