@@ -40,7 +40,7 @@ pub enum Error {
         /// The beginning of the content.
         start: String,
     },
-    /// No part of a perf.data file can be read.
+    /// No part of a binary file can be read.
     #[error("{path}, offset {offset:#x}: {reason}", path = .path.display())]
     Data {
         /// The file.

@@ -1,9 +1,16 @@
 //! The list of import formats.
 
-use crate::{convert, folded, format::ImportFormat, perf_script, start::SourceStart};
+use crate::{
+    convert, flight_recording, folded, format::ImportFormat, perf_script, start::SourceStart,
+};
 
 /// All formats, in the order of detection and of listings.
-static FORMATS: &[&ImportFormat] = &[&convert::READER, &perf_script::READER, &folded::READER];
+static FORMATS: &[&ImportFormat] = &[
+    &convert::READER,
+    &flight_recording::READER,
+    &perf_script::READER,
+    &folded::READER,
+];
 
 impl ImportFormat {
     /// Returns all formats.
@@ -67,6 +74,7 @@ mod tests {
             (b"the worker took 12\nthe other one 15\n", None),
             (b"Note 12 items:\nand more\n", None),
             (b"events: Ir\nfn=main;a\n16;a 20\n17;b 30\n18;c 30\n", None),
+            (b"FLR\0\0\x02\0\x01", Some("jfr")),
             (b"\x7fELF\x02\x01", None),
             (b"", None),
         ] {

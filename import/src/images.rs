@@ -7,7 +7,7 @@ use varid_model::Layer;
 use varid_recording::{ImageKind, SessionImage, SessionWriter};
 use varid_symbolizer::{
     hex,
-    substitute::{Slot, Substitute, TargetMachine},
+    substitute::{MethodSlot, Substitute, TargetMachine},
 };
 
 use crate::{error::Result, input::Input};
@@ -27,8 +27,8 @@ pub(crate) struct NamedImage {
     pub(crate) layer: Layer,
     /// The original's build-id, if it is known.
     pub(crate) build_id: Vec<u8>,
-    /// Its functions by their offsets.
-    pub(crate) slots: Vec<Slot>,
+    /// Its functions by their offsets, with their lines. Only those of [`ImageKind::Remap`] and [`ImageKind::Dex`] keep lines.
+    pub(crate) slots: Vec<MethodSlot>,
 }
 
 /// A file of the session for an image.
@@ -66,12 +66,15 @@ pub(crate) fn write(
     arch: &str,
 ) -> Result<()> {
     let slots = disjoint(std::mem::take(&mut image.slots));
-    let end = slots
-        .last()
-        .map_or(0, |slot| slot.offset.saturating_add(slot.size));
+    let end = slots.last().map_or(0, |MethodSlot { slot, .. }| {
+        slot.offset.saturating_add(slot.size)
+    });
     let here = writer.symbols_here().join(&file.name);
     let substitute = match image.kind {
-        ImageKind::Elf => Substitute::of_functions(slots, end, &file.build_id)?,
+        ImageKind::Elf => {
+            let slots = slots.into_iter().map(|method| method.slot);
+            Substitute::of_functions(slots, end, &file.build_id)?
+        }
         ImageKind::Dex | ImageKind::Remap => Substitute::remap(slots, end, &file.build_id)?,
     };
     substitute
@@ -89,18 +92,18 @@ pub(crate) fn write(
 }
 
 /// Sorts the functions. Each ends at the start of the next one at the latest. One without a size extends to the next one.
-fn disjoint(mut slots: Vec<Slot>) -> Vec<Slot> {
-    slots.retain(|slot| slot.offset < MAX_OFFSET && !slot.name.is_empty());
-    slots.sort_by_key(|slot| slot.offset);
-    slots.dedup_by_key(|slot| slot.offset);
+fn disjoint(mut methods: Vec<MethodSlot>) -> Vec<MethodSlot> {
+    methods.retain(|MethodSlot { slot, .. }| slot.offset < MAX_OFFSET && !slot.name.is_empty());
+    methods.sort_by_key(|method| method.slot.offset);
+    methods.dedup_by_key(|method| method.slot.offset);
     let mut names = 0usize;
-    slots.retain(|slot| {
-        names = names.saturating_add(slot.name.len());
+    methods.retain(|method| {
+        names = names.saturating_add(method.slot.name.len());
         names <= MAX_NAMES
     });
-    let starts: Vec<u64> = slots.iter().skip(1).map(|slot| slot.offset).collect();
-    let ends = starts.into_iter().map(Some).chain([None]);
-    for (slot, end) in slots.iter_mut().zip(ends) {
+    let starts = methods.iter().skip(1).map(|method| method.slot.offset);
+    let ends: Vec<_> = starts.map(Some).chain([None]).collect();
+    for (MethodSlot { slot, .. }, end) in methods.iter_mut().zip(ends) {
         let room = end.map_or(MAX_OFFSET, |end| end.saturating_sub(slot.offset));
         slot.size = match (slot.size, end) {
             (0, None) => 1,
@@ -108,7 +111,7 @@ fn disjoint(mut slots: Vec<Slot>) -> Vec<Slot> {
             (size, _) => size.min(room),
         };
     }
-    slots
+    methods
 }
 
 /// The machine that tools expect for these files.
@@ -126,13 +129,13 @@ fn machine(arch: &str) -> TargetMachine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use varid_symbolizer::substitute::Slot;
 
     #[test]
     fn functions_do_not_overlap_and_have_a_size() {
-        let slot = |offset, size, name: &str| Slot {
-            offset,
-            size,
-            name: name.to_owned(),
+        let slot = |offset, size, name: &str| {
+            let name = name.to_owned();
+            MethodSlot::from(Slot { offset, size, name })
         };
         let slots = disjoint(vec![
             slot(0x30, 0, "last"),
@@ -144,7 +147,7 @@ mod tests {
         ]);
         let found: Vec<_> = slots
             .iter()
-            .map(|slot| (slot.offset, slot.size, slot.name.as_str()))
+            .map(|MethodSlot { slot, .. }| (slot.offset, slot.size, slot.name.as_str()))
             .collect();
         assert_eq!(
             found,

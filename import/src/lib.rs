@@ -1,6 +1,7 @@
 //! Recordings of other profilers as sessions, which every view and export of varid reads.
 //!
-//! [`import`] reads a file of perf, of simpleperf, the text of `perf script` or folded stacks and writes a session folder.
+//! [`import`] reads a file of perf, of simpleperf or of Java Flight Recorder, the text of `perf script` or folded stacks, and writes a
+//! session folder.
 //!
 //! | question | file |
 //! |---|---|
@@ -18,6 +19,8 @@
 //! | which names does a source have | `source_names` |
 //! | which frames does a copy of the stack have | `dwarf`, `spaces` |
 //! | what do the kernel's addresses mean | `kernel` |
+//! | what is in a recording of Java Flight Recorder | `jfr` |
+//! | how is it imported | `flight_recording`, `java_functions` |
 //! | how is a text encoded | `encoding` |
 //! | what is a file of another format | `other_format` |
 //! | how are lines of `perf script` and folded stacks parsed | `lines`, `script_header`, `recorder_options`, `script_line`, `script_frame`, `folded_line` |
@@ -49,6 +52,7 @@ mod counters;
 mod dwarf;
 mod encoding;
 mod error;
+mod flight_recording;
 mod folded;
 mod folded_line;
 mod format;
@@ -56,6 +60,8 @@ mod formats;
 mod images;
 mod import;
 mod input;
+mod java_functions;
+mod jfr;
 mod kernel;
 mod layers;
 mod limits;

@@ -1,7 +1,7 @@
 //! Recognizes formats that are not imported.
 
 /// The beginnings of files in other formats, and descriptions of the formats.
-const STARTS: [(&str, &str); 9] = [
+const STARTS: [(&str, &str); 8] = [
     (
         "SIMPLEPERF",
         "a report of simpleperf (report-sample --protobuf), as Android Studio exports it: the perf.data that it was made of can be imported",
@@ -10,10 +10,6 @@ const STARTS: [(&str, &str); 9] = [
     ("SLOW", "a method trace of Android"),
     ("# callgrind format", "a profile of callgrind"),
     ("JAVA PROFILE 1.", "a heap dump of Java"),
-    (
-        "FLR\0",
-        "a recording of Java Flight Recorder: async-profiler's jfrconv makes folded stacks of it",
-    ),
     ("Analysis of sampling", "a sample of macOS"),
     ("\u{7f}ELF", "an ELF file"),
     ("--- Heap", "a listing of Xcode's Instruments"),

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use varid_model::Layer;
 use varid_recording::{ImageKind, SessionWriter};
-use varid_symbolizer::substitute::Slot;
+use varid_symbolizer::substitute::{MethodSlot, Slot};
 
 use crate::{
     error::Result,
@@ -147,7 +147,7 @@ impl SourceNames {
             true => (ImageKind::Dex, layers::of_managed(&file.path)),
             false => (ImageKind::Elf, layers::of_native(&file.path)),
         };
-        let slots = slots(&file);
+        let slots = slots(&file).into_iter().map(Into::into).collect();
         self.places
             .insert(file.path.clone(), (self.images.len(), place));
         self.images.push(NamedImage {
@@ -205,7 +205,7 @@ impl SourceNames {
             name: function.name,
         });
         if let Some(image) = images.get_mut(*image) {
-            image.slots.extend(slots);
+            image.slots.extend(slots.map(MethodSlot::from));
         }
         true
     }

@@ -12,7 +12,7 @@ use crate::{
     input::Input,
     request::Span,
     summary::ImportSummary,
-    text_names::{NamedFrame, TextNames, WINDOW},
+    text_names::{FunctionPlace, NamedFrame, TextNames, WINDOW},
     text_tasks::{Task, ThreadName},
 };
 
@@ -83,6 +83,11 @@ impl TextSession {
     /// Adds a frame to the current stack, leaf first.
     pub(crate) fn push(&mut self, frame: NamedFrame<'_>) {
         let place = self.names.place(frame);
+        self.push_at(place);
+    }
+
+    /// Adds a frame whose position is known to the current stack, leaf first.
+    pub(crate) fn push_at(&mut self, place: FunctionPlace) {
         self.unnamed = self.unnamed.saturating_add(u64::from(place.is_of_others));
         self.used.push(place.image);
         // A caller's address is a return address.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use varid_model::{Address, Layer};
 use varid_recording::ImageKind;
-use varid_symbolizer::substitute::Slot;
+use varid_symbolizer::substitute::{MethodSlot, MethodSource, Slot};
 
 use crate::{
     images::{MAX_NAMES, NamedImage},
@@ -19,21 +19,30 @@ use crate::{
 const BASE: u64 = 0x5000_0000_0000;
 /// Size of an image in bytes.
 pub(crate) const WINDOW: u64 = 1 << 32;
-/// Size of a function in bytes.
+/// Size of a function in bytes, or the smallest multiple that holds its lines.
 const SLOT: u64 = 16;
 /// The offset of the first function, after the headers.
 const FIRST: u64 = 0x1000;
 /// The most images. One more holds the functions beyond the limits.
 const MAX_IMAGES: usize = 4_000;
-/// The most functions of all images, and the most bytes of their names.
-const MAX_FUNCTIONS: usize = 1 << 19;
-const MAX_BYTES: usize = 64 << 20;
+/// The most functions of all images, the most bytes of their names, and the most addresses that they take together.
+pub(crate) const MAX_FUNCTIONS: usize = 1 << 19;
+pub(crate) const MAX_BYTES: usize = 64 << 20;
+const MAX_SIZE: u64 = 1 << 30;
 /// Stands for all functions beyond these limits.
-const OTHERS: NamedFrame<'_> = NamedFrame {
+pub(crate) const OTHERS: NamedFrame<'_> = NamedFrame {
     name: "[names beyond the limit]",
     image: "[others]",
     layer: Layer::Native,
 };
+
+/// A function with the lines in which it has frames.
+#[derive(Debug, Clone)]
+pub(crate) struct NamedMethod<'a> {
+    pub(crate) frame: NamedFrame<'a>,
+    /// Its lines. Its slot ends behind the last one's offset.
+    pub(crate) source: MethodSource,
+}
 
 /// A frame with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +72,8 @@ struct TextImage {
     functions: HashMap<String, Address>,
     /// Size of the functions' names in bytes, which a substitute limits.
     bytes: usize,
+    /// The offset of the next function.
+    next: u64,
 }
 
 /// The names of a text.
@@ -75,6 +86,8 @@ pub(crate) struct TextNames {
     by_name: HashMap<Layer, HashMap<String, Vec<usize>>>,
     functions: usize,
     bytes: usize,
+    /// Size of all functions in addresses.
+    size: u64,
 }
 
 impl Default for TextNames {
@@ -85,6 +98,7 @@ impl Default for TextNames {
             by_name: HashMap::new(),
             functions: 0,
             bytes: 0,
+            size: 0,
         }
     }
 }
@@ -92,11 +106,29 @@ impl Default for TextNames {
 impl TextNames {
     /// Returns the position of a frame's function, and adds the function if it is new.
     pub(crate) fn place(&mut self, frame: NamedFrame<'_>) -> FunctionPlace {
+        self.place_as(frame, ImageKind::Elf, None)
+    }
+
+    /// Returns the position of a method, and adds the method with its lines if it is new. A line is at its offset from that position.
+    pub(crate) fn place_method(&mut self, method: NamedMethod<'_>) -> FunctionPlace {
+        self.place_as(method.frame, ImageKind::Remap, Some(method.source))
+    }
+
+    fn place_as(
+        &mut self,
+        frame: NamedFrame<'_>,
+        kind: ImageKind,
+        source: Option<MethodSource>,
+    ) -> FunctionPlace {
         let known = self.known(frame);
-        let place = known.or_else(|| self.has_room(frame).then(|| self.add(frame)));
+        let size = size(source.as_ref());
+        let place = known.or_else(|| {
+            let has_room = self.has_room(frame, size);
+            has_room.then(|| self.add(frame, kind, source))
+        });
         let is_of_others = place.is_none();
         let place = place.or_else(|| self.known(OTHERS));
-        let (image, address) = place.unwrap_or_else(|| self.add(OTHERS));
+        let (image, address) = place.unwrap_or_else(|| self.add(OTHERS, ImageKind::Elf, None));
         FunctionPlace {
             image,
             address,
@@ -124,33 +156,43 @@ impl TextNames {
         })
     }
 
-    fn add(&mut self, frame: NamedFrame<'_>) -> (usize, Address) {
+    fn add(
+        &mut self,
+        frame: NamedFrame<'_>,
+        kind: ImageKind,
+        source: Option<MethodSource>,
+    ) -> (usize, Address) {
         let name = short(frame.name);
-        let number = self.image(frame);
+        let number = self.image(frame, kind);
         let start = Self::start(number);
+        let size = size(source.as_ref());
         let Some(image) = self.images.get_mut(number) else {
             return (number, start);
         };
-        let count = image.named.slots.len() as u64;
-        let offset = FIRST.saturating_add(count.saturating_mul(SLOT));
-        image.named.slots.push(Slot {
-            offset,
-            size: SLOT,
-            name: name.to_owned(),
-        });
+        let offset = image.next;
+        image.next = offset.saturating_add(size);
         let address = Address::new(start.get().saturating_add(offset));
-        image.functions.insert(name.to_owned(), address);
+        let name = name.to_owned();
         image.bytes = image.bytes.saturating_add(name.len());
         self.bytes = self.bytes.saturating_add(name.len());
+        image.functions.insert(name.clone(), address);
+        let slot = Slot { offset, size, name };
+        image.named.slots.push(MethodSlot {
+            slot,
+            descriptor: String::new(),
+            source,
+        });
         self.functions = self.functions.saturating_add(1);
+        self.size = self.size.saturating_add(size);
         (number, address)
     }
 
-    /// Returns true if another function, and its image if that is new, are within the limits.
-    fn has_room(&self, frame: NamedFrame<'_>) -> bool {
+    /// Returns true if another function of this size, and its image if that is new, are within the limits.
+    fn has_room(&self, frame: NamedFrame<'_>, size: u64) -> bool {
         let has_image =
             self.open_image(frame).is_some() || self.room.fits(short(frame.image).len());
-        has_image && self.functions < MAX_FUNCTIONS && self.bytes < MAX_BYTES
+        let has_addresses = self.size.saturating_add(size) <= MAX_SIZE;
+        has_image && has_addresses && self.functions < MAX_FUNCTIONS && self.bytes < MAX_BYTES
     }
 
     /// The image of a frame's file that still has room for names.
@@ -162,7 +204,7 @@ impl TextNames {
     }
 
     /// The image for a new function of this file.
-    fn image(&mut self, frame: NamedFrame<'_>) -> usize {
+    fn image(&mut self, frame: NamedFrame<'_>, kind: ImageKind) -> usize {
         if let Some(known) = self.open_image(frame) {
             return known;
         }
@@ -172,18 +214,26 @@ impl TextNames {
         self.images.push(TextImage {
             named: NamedImage {
                 path: name.to_owned(),
-                kind: ImageKind::Elf,
+                kind,
                 layer,
                 build_id: Vec::new(),
                 slots: Vec::new(),
             },
             functions: HashMap::new(),
             bytes: 0,
+            next: FIRST,
         });
         let of_layer = self.by_name.entry(layer).or_default();
         of_layer.entry(name.to_owned()).or_default().push(number);
         number
     }
+}
+
+/// The size of a function with these lines.
+fn size(source: Option<&MethodSource>) -> u64 {
+    let last = source.and_then(|source| source.lines.last());
+    let last = last.map_or(0, |line| u64::from(line.offset));
+    last.saturating_add(1).next_multiple_of(SLOT)
 }
 
 /// Cuts a name that is too long. An empty name becomes `[unknown]`.
@@ -197,6 +247,7 @@ fn short(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use varid_symbolizer::substitute::SlotLine;
 
     fn frame(name: &str) -> NamedFrame<'_> {
         NamedFrame {
@@ -251,6 +302,38 @@ mod tests {
             };
             assert_eq!((last, of_others.as_str()), (&files[kept - 1], OTHERS.image));
         }
+    }
+
+    #[test]
+    fn a_method_has_addresses_for_all_of_its_lines() {
+        let mut names = TextNames::default();
+        let mut place = |name, lines: u32| {
+            let line = |offset| SlotLine {
+                offset,
+                line: offset + 7,
+            };
+            let source = MethodSource {
+                class: "org.example.App".to_owned(),
+                file: "App".to_owned(),
+                lines: (0..lines).map(line).collect(),
+            };
+            let frame = frame(name);
+            let place = names.place_method(NamedMethod { frame, source });
+            place.address.get() - TextNames::start(place.image).get()
+        };
+        let places = [
+            place("a", 16),
+            place("b", 17),
+            place("c", 0),
+            place("a", 16),
+        ];
+        assert_eq!(
+            (places, place("d", 1)),
+            ([0x1000, 0x1010, 0x1030, 0x1000], 0x1040)
+        );
+        let slots = names.images.iter().flat_map(|image| &image.named.slots);
+        let size: u64 = slots.map(|method| method.slot.size).sum();
+        assert_eq!(names.size, size);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! | which method and line is at this offset of a dex file, what do its instructions read like | [`dex`] |
 //! | which function is at this address of a library | [`elf`] |
 //! | which function is at this address of the kernel | [`kernel`] |
+//! | what is a class of Java called, and is it one of the JDK | [`java`] |
 //! | which function did a program generate at run time | [`jit`] |
 //! | how do perf, gdb and addr2line learn a method's name | [`substitute`] |
 //! | how is another program run within limits | [`program`] |
@@ -28,6 +29,7 @@ mod elf_file;
 mod error;
 mod frame;
 mod hex;
+pub mod java;
 pub mod jit;
 pub mod kernel;
 pub mod program;

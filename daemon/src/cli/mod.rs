@@ -181,7 +181,7 @@ pub enum Verb {
     #[cfg(feature = "host")]
     #[command(after_help = examples::EXPORT)]
     Export(ExportArgs),
-    /// Make a session of another profiler's recording: perf.data of perf and simpleperf, 'perf script', folded stacks.
+    /// Make a session of another profiler's recording: perf.data of perf and simpleperf, JFR, 'perf script', folded stacks.
     #[cfg(feature = "host")]
     #[command(after_help = examples::IMPORT)]
     Import(ImportArgs),

@@ -17,6 +17,10 @@ use varid_tunnel::abi::{Layout, NO_FIELD, RULE_AT_SP, RULE_SAVE_AREA, RULE_SHADO
 use varid_tunnel::builds;
 use vm::{calls, control, record, tunnel, walk_areas, walk_art, walk_at_sp, walk_shadow};
 
+#[allow(dead_code, reason = "the tests use all of it")]
+#[path = "../../../import/tests/it/jfr_file.rs"]
+mod jfr_file;
+
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The build-id of Debian's android-libart 11 for x86_64.
@@ -87,6 +91,12 @@ fn main() -> Result {
     save("report", "session", &session)?;
     let simpleperf = include_bytes!("../../../import/tests/fixtures/simpleperf/perf.data");
     save("import_perf_data", "simpleperf", simpleperf)?;
+    for (name, integers) in [
+        ("compressed", jfr_file::Integers::Compressed),
+        ("fixed", jfr_file::Integers::Fixed),
+    ] {
+        save("import_jfr", name, &jfr_file::example(integers).encode())?;
+    }
     save("import_text", "script", SCRIPT.as_bytes())?;
     save(
         "import_text",

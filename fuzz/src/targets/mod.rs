@@ -12,6 +12,7 @@ mod demangle;
 mod dex;
 mod elf;
 mod gdb_jit;
+mod import_jfr;
 mod import_perf_data;
 mod import_text;
 mod jitdump;
@@ -34,7 +35,7 @@ mod walk;
 pub type Target = fn(&[u8]);
 
 /// Every target, by name. Its seeds are in `seeds/NAME`.
-pub const TARGETS: [(&str, Target); 29] = [
+pub const TARGETS: [(&str, Target); 30] = [
     ("calls", calls::fuzz),
     ("class", class::fuzz),
     ("code_info", code_info::fuzz),
@@ -47,6 +48,7 @@ pub const TARGETS: [(&str, Target); 29] = [
     ("dex", dex::fuzz),
     ("elf", elf::fuzz),
     ("gdb_jit", gdb_jit::fuzz),
+    ("import_jfr", import_jfr::fuzz),
     ("import_perf_data", import_perf_data::fuzz),
     ("import_text", import_text::fuzz),
     ("jitdump", jitdump::fuzz),

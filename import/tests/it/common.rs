@@ -23,6 +23,7 @@ pub struct Frame {
     pub symbol: String,
     pub image: String,
     pub layer: String,
+    pub line: Option<u64>,
 }
 
 /// A sample of an export.
@@ -108,10 +109,11 @@ impl Imported {
     }
 
     fn profile(&self) -> Profile {
-        let options = Options {
+        let mut options = Options {
             sample_table: true,
             ..Options::default()
         };
+        options.names.lines = true;
         Profile::from_session(&self.session(), &options).unwrap()
     }
 
@@ -126,6 +128,7 @@ impl Imported {
                 symbol: text(&frame["symbol"]),
                 image: text(&frame["image"]),
                 layer: text(&frame["layer"]),
+                line: frame["line"].as_u64(),
             };
             Sample {
                 time: line["time_ns"].as_u64().unwrap(),

@@ -4,6 +4,8 @@
 
 mod common;
 mod hostile;
+mod jfr;
+mod jfr_file;
 mod perf_data;
 mod perf_file;
 mod simpleperf;

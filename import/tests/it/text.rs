@@ -458,7 +458,7 @@ fn compressed_text_is_the_same_text() {
 fn a_text_of_another_kind_says_what_is_known() {
     let error = import_bytes(b"<html>\n<body>", None).err().unwrap();
     assert!(matches!(error, Error::UnknownFormat { .. }));
-    let known = "source is neither perf.data nor text of 'perf script' or folded stacks (it starts with \"<html>\\n<body>\"): --format";
+    let known = "source is neither perf.data nor a recording of Java Flight Recorder or text of 'perf script' or folded stacks (it starts with \"<html>\\n<body>\"): --format";
     assert!(error.to_string().starts_with(known), "{error}");
     let format = Some("perf-script");
     let error = import_bytes(

@@ -20,6 +20,7 @@ mod held_up;
 mod import;
 mod java;
 mod java_methods;
+mod java_recordings;
 mod jit;
 #[cfg(target_arch = "x86_64")]
 mod jvm;

@@ -3,7 +3,6 @@
 use super::compiled::header_members;
 use super::error::{MethodError, Result};
 use super::ids::{CodeKey, CompileId};
-use super::names::printable;
 use super::structure::{Part, Structure};
 use crate::hotspot::code_heaps::CodeHeap;
 use crate::hotspot::jvm::Jvm;
@@ -14,6 +13,7 @@ use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 use varid_model::Address;
+use varid_symbolizer::java::printable;
 use varid_tunnel::Memory;
 
 /// Bytes of a segment map that are read at once.

@@ -3,13 +3,13 @@
 use super::error::{MethodError, Result};
 use super::ids::{Bci, MethodPointer};
 use super::lines::LineTable;
-use super::names::{ClassName, printable};
 use super::structure::Structure;
 use crate::hotspot::jvm::Jvm;
 use crate::hotspot::member::{Member, Offset, Width};
 use std::ops::Range;
 use varid_model::{Address, Layer};
 use varid_symbolizer::dex::decode_modified_utf8;
+use varid_symbolizer::java::{ClassName, printable};
 use varid_tunnel::Memory;
 
 /// The most bytes of a method's constant part: bytecode of 64 KB, and tables of lines, handlers, parameters and annotations.
@@ -74,9 +74,12 @@ impl JavaMethod {
         format!("{}.{}", self.class.readable(), self.name)
     }
 
-    /// Its layer.
+    /// Its layer. What belongs to the JDK is the framework.
     pub fn layer(&self) -> Layer {
-        self.class.layer()
+        match self.class.is_of_jdk() {
+            true => Layer::Framework,
+            false => Layer::App,
+        }
     }
 
     /// Returns the instruction at an address of its bytecode.

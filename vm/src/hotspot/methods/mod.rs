@@ -10,7 +10,6 @@
 //! | what is a compiled method | `compiled` |
 //! | which methods, inlined ones included, are at one of its addresses | `debug_info`, `frames` |
 //! | what is a method | `java_method`, `lines` |
-//! | how are classes and methods written | `names` |
 //! | what was read of a process, and for how long is it right | `java_code`, `bounded`, `seen_pointers` |
 //! | what identifies code and methods | `ids` |
 //! | how are structures and compressed numbers read | `structure`, `numbers` |
@@ -28,7 +27,6 @@ mod ids;
 mod java_code;
 mod java_method;
 mod lines;
-mod names;
 mod numbers;
 mod seen_pointers;
 mod structure;
@@ -43,4 +41,4 @@ pub use ids::{Bci, CodeKey, CompileId, MethodPointer};
 pub use java_code::{CompiledCode, JavaCode};
 pub use java_method::{AccessFlags, JavaMethod};
 pub use lines::{LineEntry, LineTable};
-pub use names::ClassName;
+pub use varid_symbolizer::java::ClassName;

@@ -1,8 +1,7 @@
-//! How are classes and methods written?
+//! The names of Java's classes, as HotSpot has them, and their layers.
 
 use std::fmt;
 use std::rc::Rc;
-use varid_model::Layer;
 
 /// Prefixes of the names of the JDK's classes, as the VM writes them.
 const JDK_PREFIXES: [&str; 9] = [
@@ -54,17 +53,20 @@ pub struct ClassName(Rc<str>);
 
 impl ClassName {
     /// The class with this name in the VM: `org/example/App`. A hidden class has a suffix, `org/example/App$$Lambda$14+0x0000000800c03000`.
+    #[must_use]
     pub fn new(vm_name: &str) -> Self {
         Self(vm_name.into())
     }
 
     /// Its name in the VM.
+    #[must_use]
     pub fn vm_name(&self) -> &str {
         &self.0
     }
 
     /// Its name for a profile: `org.example.App`. A hidden class has that of its origin, and so have all classes of a class's lambdas:
     /// `org.example.App$$Lambda`.
+    #[must_use]
     pub fn readable(&self) -> String {
         let (name, _) = self.split_hidden();
         let lambda = name.rsplit_once(LAMBDA);
@@ -80,20 +82,19 @@ impl ClassName {
     }
 
     /// Returns true if it is a hidden class: several may have the same readable name.
+    #[must_use]
     pub fn is_hidden(&self) -> bool {
         self.split_hidden().1.is_some()
     }
 
-    /// Its layer. What belongs to the JDK is the framework.
-    pub fn layer(&self) -> Layer {
+    /// Returns true if it is a class of the JDK.
+    #[must_use]
+    pub fn is_of_jdk(&self) -> bool {
         let starts_with =
             |prefixes: &[&str], name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
         let of_sun = self.0.strip_prefix(SUN);
         let is_of_sun = of_sun.is_some_and(|package| starts_with(&SUN_PACKAGES, package));
-        match is_of_sun || starts_with(&JDK_PREFIXES, &self.0) {
-            true => Layer::Framework,
-            false => Layer::App,
-        }
+        is_of_sun || starts_with(&JDK_PREFIXES, &self.0)
     }
 
     /// Splits the suffix of a hidden class off, which is the address of something in the VM.
@@ -125,7 +126,8 @@ fn is_lambda_number(text: &str) -> bool {
 }
 
 /// Replaces what is not for terminals.
-pub(super) fn printable(name: &str) -> String {
+#[must_use]
+pub fn printable(name: &str) -> String {
     name.replace(char::is_control, "\u{fffd}")
 }
 
@@ -168,8 +170,8 @@ mod tests {
     }
 
     #[test]
-    fn classes_of_the_jdk_are_the_framework() {
-        let layer = |name: &str| ClassName::new(name).layer();
+    fn classes_of_the_jdk_are_known_by_their_packages() {
+        let is_of_jdk = |name: &str| ClassName::new(name).is_of_jdk();
         for name in [
             "java/util/HashMap",
             "jdk/internal/misc/Unsafe",
@@ -178,7 +180,7 @@ mod tests {
             "org/xml/sax/helpers/DefaultHandler",
             "java/lang/invoke/LambdaForm$MH+0x0000000800c04000",
         ] {
-            assert_eq!(layer(name), Layer::Framework, "{name}");
+            assert!(is_of_jdk(name), "{name}");
         }
         for name in [
             "org/example/App",
@@ -188,7 +190,7 @@ mod tests {
             "org/w3c/A",
             "java",
         ] {
-            assert_eq!(layer(name), Layer::App, "{name}");
+            assert!(!is_of_jdk(name), "{name}");
         }
     }
 }
