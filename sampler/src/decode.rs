@@ -389,6 +389,7 @@ fn copy_stack(
         holes,
         interrupted,
         beyond,
+        code,
     } = record;
     kernel.clear();
     let mode = match in_kernel {
@@ -419,6 +420,7 @@ fn copy_stack(
     // perf copies only the stack from the stack pointer on.
     interrupted.bytes.clear();
     beyond.clear();
+    code.clear();
 }
 
 #[cfg(test)]
