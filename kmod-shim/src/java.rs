@@ -192,6 +192,11 @@ impl SampledCode {
         blob.contains(address).then_some(blob)
     }
 
+    /// Removes all.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// Replaces them by those of a record's frames.
     pub(crate) fn set(&mut self, frames: &[RawJavaFrame]) {
         self.0.clear();

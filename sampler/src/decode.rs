@@ -421,6 +421,7 @@ fn copy_stack(
     // perf copies only the stack from the stack pointer on.
     interrupted.bytes.clear();
     beyond.clear();
+    code.clear();
 }
 
 #[cfg(test)]
