@@ -13,6 +13,8 @@ pub enum CallerSp {
     BehindReturn,
     /// In a word so many bytes from the frame pointer: the code has moved it, as an interpreter does that is called by compiled code.
     InWord(i64),
+    /// In a register, by its DWARF number.
+    InRegister(u16),
 }
 
 /// A word so many bytes from a register, which has a DWARF number.
@@ -44,6 +46,7 @@ impl LinkedFrame {
             cfa: match caller_sp {
                 CallerSp::BehindReturn => Cfa::Register(fp, word.saturating_mul(2)),
                 CallerSp::InWord(offset) => Cfa::WordAt(fp, offset),
+                CallerSp::InRegister(register) => Cfa::Register(machine.index(register), 0),
             },
             pushed: Vec::new(),
             others: callers_fp.into_iter().collect(),
@@ -60,12 +63,23 @@ impl LinkedFrame {
     /// The frame of code that has made none yet: the caller's stack pointer is in a register, by its DWARF number, and the return address where
     /// another register leads to.
     pub fn not_made(machine: Machine, caller_sp: u16, returns: WordAt) -> Self {
+        let place = machine.index(returns.register);
+        Self::without_link(machine, caller_sp, Saved::AtRegister(place, returns.offset))
+    }
+
+    /// The same, with the return address in the link register. x86 has no such register.
+    pub fn unlinked(machine: Machine, caller_sp: u16) -> Self {
+        let link = machine.link().and_then(|link| machine.index(link));
+        Self::without_link(machine, caller_sp, Saved::In(link))
+    }
+
+    fn without_link(machine: Machine, caller_sp: u16, return_address: Saved) -> Self {
         let rule = Rule {
             machine,
             cfa: Cfa::Register(machine.index(caller_sp), 0),
             pushed: Vec::new(),
             others: Vec::new(),
-            return_address: Saved::AtRegister(machine.index(returns.register), returns.offset),
+            return_address,
             bytecode: BytecodeRule::None,
             is_short: false,
             is_signal_frame: false,

@@ -5,13 +5,13 @@ use super::methods::{
     BlobKind, CodeBlob, CodeKey, CompiledCode, JavaCode, JavaMethod, MethodError, MethodPointer,
     Precision,
 };
-use super::unwinding::{CodeAt, CodeFrames, FrameState, Prologue};
+use super::unwinding::{CodeAt, CodeFrames, FrameState, Prologue, pushed_by_call};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use varid_model::{Address, FrameAddress};
+use varid_model::{Address, FrameAddress, Machine};
 use varid_tunnel::Memory;
 
 /// The most bytes of a blob's code that are read to see how its frames are made.
@@ -68,6 +68,7 @@ enum BlobKey {
 pub(super) struct KnownBlob {
     blob: CodeBlob,
     key: Option<CodeKey>,
+    machine: Machine,
     code: OnceCell<Box<[u8]>>,
 }
 
@@ -137,8 +138,12 @@ impl KnownCode {
         if let Some(known) = self.blobs.get(&place) {
             return Ok(Rc::clone(known));
         }
-        let code = OnceCell::new();
-        let known = Rc::new(KnownBlob { blob, key, code });
+        let known = Rc::new(KnownBlob {
+            blob,
+            key,
+            machine: self.java.jvm().machine,
+            code: OnceCell::new(),
+        });
         self.blobs.insert(place, Rc::clone(&known));
         Ok(known)
     }
@@ -181,11 +186,13 @@ impl KnownCode {
                 CodeFrames::Stub(blob.code_at(memory))
             }
             (BlobKind::Compiled | BlobKind::NativeWrapper | BlobKind::Runtime, Some(words)) => {
-                let state = self.frame_state(blob, address, memory);
-                CodeFrames::Fixed { words, state }
+                CodeFrames::Fixed {
+                    words: words.saturating_add(blob.words_pushed(address, memory)),
+                    state: self.frame_state(blob, address, memory),
+                }
             }
             (BlobKind::Adapter | BlobKind::VtableStub | BlobKind::MethodHandle, _) => {
-                CodeFrames::Passed
+                CodeFrames::Passed(blob.code_at(memory))
             }
             _ => CodeFrames::Routines(blob.code_at(memory)),
         }
@@ -198,22 +205,21 @@ impl KnownCode {
         address: FrameAddress,
         memory: &dyn Memory,
     ) -> FrameState {
-        let offset = |at: Address| usize::try_from(at.offset_from(blob.blob.code.start)?).ok();
         let interrupted = match address {
-            FrameAddress::Instruction(at) => offset(at),
+            FrameAddress::Instruction(at) => blob.offset(at),
             FrameAddress::Return(_) => None,
         };
         let Some(at) = interrupted else {
             return FrameState::Complete;
         };
         let compiled = self.compiled(blob, memory).ok();
-        let entered = compiled.and_then(|code| offset(code.compiled.frame.entered));
+        let entered = compiled.and_then(|code| blob.offset(code.compiled.frame.entered));
         let prologue = Prologue {
             code: blob.code(memory),
             entry: entered.unwrap_or(0),
             complete: usize::try_from(blob.blob.frame_complete).unwrap_or(0),
         };
-        prologue.state(at)
+        prologue.state(blob.machine, at)
     }
 
     /// Returns true if a call of Java code returns to an address of a blob.
@@ -246,6 +252,7 @@ impl KnownBlob {
     /// Returns its instructions at their address.
     pub(super) fn code_at(&self, memory: &dyn Memory) -> CodeAt<'_> {
         CodeAt {
+            machine: self.machine,
             start: self.blob.code.start,
             bytes: self.code(memory),
         }
@@ -253,10 +260,23 @@ impl KnownBlob {
 
     /// Returns the instructions in a part of it. Empty if they cannot be read.
     pub(super) fn code_in(&self, part: &Range<Address>, memory: &dyn Memory) -> &[u8] {
-        let offset = |at: Address| at.offset_from(self.blob.code.start)?.try_into().ok();
-        let range = offset(part.start).zip(offset(part.end));
-        let code = range.and_then(|(start, end): (usize, usize)| self.code(memory).get(start..end));
+        let range = self.offset(part.start).zip(self.offset(part.end));
+        let code = range.and_then(|(start, end)| self.code(memory).get(start..end));
         code.unwrap_or_default()
+    }
+
+    /// Returns how many words a frame has beside those of its fixed size, for a call that returns to it.
+    fn words_pushed(&self, address: FrameAddress, memory: &dyn Memory) -> u32 {
+        let returns = match (self.machine, address) {
+            (Machine::Aarch64, FrameAddress::Return(returns)) => self.offset(returns),
+            _ => None,
+        };
+        returns.map_or(0, |at| pushed_by_call(self.code(memory), at))
+    }
+
+    /// Returns the offset of an address from its first instruction, in bytes. None in front of it.
+    fn offset(&self, at: Address) -> Option<usize> {
+        usize::try_from(at.offset_from(self.blob.code.start)?).ok()
     }
 
     /// Returns its instructions. Empty if they cannot be read.

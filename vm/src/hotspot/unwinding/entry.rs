@@ -1,34 +1,80 @@
-//! How far is the frame of a method made that the interpreter is entering?
+//! How far is a frame of the interpreter made or left?
 //!
-//! The interpreter is entered with the return address at the stack pointer, the method in rbx and the caller's stack pointer in r13. It pops the
-//! return address, makes room for local variables, pushes the address again, and makes the fixed part of the frame.
+//! On x86-64 the interpreter is entered with the return address at the stack pointer, the method in rbx and the caller's stack pointer in r13. It
+//! pops the return address, makes room for local variables, pushes the address again, and makes the fixed part of the frame.
 
-/// What of an interpreter frame there is while its method is being entered.
+use super::aarch64;
+use varid_model::Machine;
+use varid_unwind::NativeFrame;
+
+/// A frame of the interpreter that is being made or left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum EntryState {
-    /// The return address is at the stack pointer.
+pub(in super::super) struct PartialFrame {
+    pub(in super::super) state: PartialState,
+    /// DWARF number of the register with the sender's stack pointer.
+    pub(super) sender_sp: u16,
+}
+
+/// What of an interpreter frame there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum PartialState {
+    /// The return address is where the call has left it: at the stack pointer, or in the link register.
     Called,
-    /// The return address is in a register that samples do not have.
+    /// The return address is in a register that samples do not have (x86-64).
     Popped,
     /// The frame pointer leads to the caller. The words below it may be missing.
     Linked,
+    /// The frame has been left, with the return address in the link register (AArch64).
+    Left,
 }
 
+/// An interrupted instruction of a part of the interpreter.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct InterruptedPart<'c> {
+    /// The part's instructions.
+    pub(in super::super) code: &'c [u8],
+    /// The offset of the instruction in bytes.
+    pub(in super::super) at: usize,
+    /// The part enters methods.
+    pub(in super::super) enters: bool,
+    /// Bytes from the frame pointer to the last word of a complete frame.
+    pub(in super::super) last_word: i32,
+}
+
+/// DWARF number of r13, which has the sender's stack pointer while a method is entered.
+const SENDER_REGISTER: u16 = 13;
 /// `pop %rax; lea -8(%rsp,%rcx,8),%r14`.
 const POP: [u8; 6] = [0x58, 0x4c, 0x8d, 0x74, 0xcc, 0xf8];
 /// `push %rbp; mov %rsp,%rbp`.
 const ENTER: [u8; 4] = [0x55, 0x48, 0x8b, 0xec];
 
-impl EntryState {
-    /// Returns what there is before the instruction at `at` is executed. `code`: the entry's instructions.
-    pub(in super::super) fn at(code: &[u8], at: usize) -> Self {
-        let find = |bytes: &[u8]| code.windows(bytes.len()).position(|window| window == bytes);
-        let (pop, enter) = (find(&POP), find(&ENTER));
-        match enter {
-            Some(enter) if at >= enter.saturating_add(ENTER.len()) => Self::Linked,
-            _ if pop.is_some_and(|pop| at > pop) => Self::Popped,
-            _ => Self::Called,
+impl PartialFrame {
+    /// Returns what of its frame there is before an instruction is executed. None: all of it.
+    pub(in super::super) fn of(part: InterruptedPart<'_>, frame: &NativeFrame) -> Option<Self> {
+        if frame.regs.machine() == Machine::Aarch64 {
+            return aarch64::partial_frame(part.code, part.at, part.enters);
         }
+        let state = part.enters.then(|| entered(part.code, part.at))?;
+        let is_complete = state == PartialState::Linked
+            && frame
+                .regs
+                .fp()
+                .is_some_and(|fp| frame.sp.get() <= fp.wrapping_add_signed(part.last_word.into()));
+        (!is_complete).then_some(Self {
+            state,
+            sender_sp: SENDER_REGISTER,
+        })
+    }
+}
+
+/// Returns what there is before the instruction at `at` is executed. `code`: the entry's instructions.
+fn entered(code: &[u8], at: usize) -> PartialState {
+    let find = |bytes: &[u8]| code.windows(bytes.len()).position(|window| window == bytes);
+    let (pop, enter) = (find(&POP), find(&ENTER));
+    match enter {
+        Some(enter) if at >= enter.saturating_add(ENTER.len()) => PartialState::Linked,
+        _ if pop.is_some_and(|pop| at > pop) => PartialState::Popped,
+        _ => PartialState::Called,
     }
 }
 
@@ -47,20 +93,20 @@ mod tests {
         ]
         .concat();
         let states = [
-            (0, EntryState::Called),
-            (1, EntryState::Called),
-            (2, EntryState::Popped),
-            (7, EntryState::Popped),
-            (8, EntryState::Popped),
-            (9, EntryState::Popped),
-            (12, EntryState::Linked),
-            (14, EntryState::Linked),
+            (0, PartialState::Called),
+            (1, PartialState::Called),
+            (2, PartialState::Popped),
+            (7, PartialState::Popped),
+            (8, PartialState::Popped),
+            (9, PartialState::Popped),
+            (12, PartialState::Linked),
+            (14, PartialState::Linked),
         ];
         for (at, expected) in states {
-            assert_eq!(EntryState::at(&code, at), expected, "{at}");
+            assert_eq!(entered(&code, at), expected, "{at}");
         }
         // Intrinsic methods make no frame.
-        assert_eq!(EntryState::at(&[0x90; 16], 8), EntryState::Called);
-        assert_eq!(EntryState::at(&[], 8), EntryState::Called);
+        assert_eq!(entered(&[0x90; 16], 8), PartialState::Called);
+        assert_eq!(entered(&[], 8), PartialState::Called);
     }
 }

@@ -3,16 +3,19 @@
 //! Compiled code on x86-64 is entered with the return address at the stack pointer, pushes the caller's frame pointer, and subtracts the rest
 //! of the frame's size from the stack pointer. It leaves by the reverse. Between these instructions the frame has another size.
 
+use super::aarch64;
+use varid_model::Machine;
+
 /// What of a compiled frame is on the stack at an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum FrameState {
     /// All of it.
     Complete,
-    /// All of it, but the caller's frame pointer is still in its register.
+    /// All of it, but the caller's frame pointer is still in its register, and the return address where the call has left it.
     Unsaved,
     /// The caller's frame pointer is at the stack pointer, and the return address behind it.
     Pushed,
-    /// The return address is at the stack pointer.
+    /// Nothing. The return address is where the call has left it: at the stack pointer, or in the link register.
     Called,
 }
 
@@ -42,7 +45,10 @@ const ABOVE: [u8; 2] = [0x0f, 0x87];
 
 impl Prologue<'_> {
     /// Returns what of the frame there is before the instruction at `at` is executed.
-    pub(in super::super) fn state(self, at: usize) -> FrameState {
+    pub(in super::super) fn state(self, machine: Machine, at: usize) -> FrameState {
+        if machine == Machine::Aarch64 {
+            return aarch64::state(self, at);
+        }
         if at < self.entry {
             return FrameState::Called;
         }
@@ -117,7 +123,7 @@ mod tests {
         };
         for (number, (bytes, expected)) in instructions.iter().enumerate() {
             assert_eq!(
-                prologue.state(offset(number)),
+                prologue.state(Machine::X86_64, offset(number)),
                 *expected,
                 "{number}: {bytes:x?}"
             );
@@ -169,7 +175,7 @@ mod tests {
             entry: 0,
             complete: 8,
         };
-        assert_eq!(nothing.state(4), Complete);
-        assert_eq!(nothing.state(usize::MAX), Complete);
+        assert_eq!(nothing.state(Machine::X86_64, 4), Complete);
+        assert_eq!(nothing.state(Machine::X86_64, usize::MAX), Complete);
     }
 }

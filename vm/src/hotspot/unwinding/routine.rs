@@ -1,19 +1,20 @@
 //! How much has a routine in assembly pushed, and what does a call call? The VM describes neither.
 
+use super::aarch64;
 #[cfg(target_arch = "x86_64")]
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use std::ops::Range;
-use varid_model::Address;
+use varid_model::{Address, Machine};
 
-#[cfg(target_arch = "x86_64")]
 /// The most bytes of a routine. The longest, of encryption, have some thousand.
-const MAX_ROUTINE: u64 = 1 << 15;
+pub(super) const MAX_ROUTINE: u64 = 1 << 15;
 /// The longest call: `mov $address,%r10; call *%r10`.
 const LONGEST_CALL: usize = 13;
 
 /// Code at its address.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct CodeAt<'c> {
+    pub(in super::super) machine: Machine,
     pub(in super::super) start: Address,
     pub(in super::super) bytes: &'c [u8],
 }
@@ -26,6 +27,9 @@ impl CodeAt<'_> {
 
     /// Returns what the call in front of a return address calls. None if there is none, or if it is not an address.
     pub(in super::super) fn called(self, returns: Address) -> Option<Address> {
+        if self.machine == Machine::Aarch64 {
+            return aarch64::called(self, returns);
+        }
         let end = usize::try_from(returns.offset_from(self.start)?).ok()?;
         let before = self.bytes.get(..end)?;
         let near = before.last_chunk::<5>().filter(|bytes| bytes[0] == 0xe8);
@@ -77,20 +81,37 @@ impl CodeAt<'_> {
 
     /// Returns true if it makes a frame with a frame pointer at once.
     pub(in super::super) fn is_linked(self) -> bool {
-        self.bytes.starts_with(&ENTER)
+        match self.machine {
+            Machine::Aarch64 => aarch64::is_linked(self.bytes),
+            _ => self.bytes.starts_with(&ENTER),
+        }
     }
 
     /// Of such code: returns true if there is no frame before the instruction at `at`, the first one or one that returns.
     pub(super) fn is_before_frame(self, at: Address) -> bool {
-        let offset = at.offset_from(self.start);
-        let byte = offset.and_then(|offset| self.bytes.get(usize::try_from(offset).ok()?));
-        offset == Some(0) || byte == Some(&RET)
+        self.offset(at).is_some_and(|offset| match self.machine {
+            Machine::Aarch64 => aarch64::is_before_frame(self.bytes, offset),
+            _ => offset == 0 || self.bytes.get(offset) == Some(&RET),
+        })
     }
 
-    /// Of such code: returns true if only the caller's frame pointer is on the stack before the instruction at `at`.
+    /// Of such code: returns true if only the caller's frame pointer is on the stack, behind it the return address, before the instruction
+    /// at `at`.
     pub(super) fn is_in_entry(self, at: Address) -> bool {
-        let offset = at.offset_from(self.start);
-        offset.is_some_and(|offset| offset < ENTER.len() as u64)
+        self.offset(at).is_some_and(|offset| match self.machine {
+            Machine::Aarch64 => aarch64::is_in_entry(offset),
+            _ => offset < ENTER.len(),
+        })
+    }
+
+    /// Of code that jumps on to a method (AArch64): returns how many bytes it has made room for before the instruction at `at`.
+    pub(super) fn pushed_in_adapter(self, at: Address) -> Option<u32> {
+        aarch64::pushed_in_adapter(self.bytes, self.offset(at)?)
+    }
+
+    /// Returns the offset of an address in bytes. None in front of the code.
+    pub(super) fn offset(self, at: Address) -> Option<usize> {
+        usize::try_from(at.offset_from(self.start)?).ok()
     }
 }
 
@@ -133,6 +154,7 @@ mod tests {
 
     fn code(bytes: &[u8]) -> CodeAt<'_> {
         CodeAt {
+            machine: Machine::X86_64,
             start: START,
             bytes,
         }
