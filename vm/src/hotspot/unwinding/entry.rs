@@ -4,29 +4,9 @@
 //! pops the return address, makes room for local variables, pushes the address again, and makes the fixed part of the frame.
 
 use super::aarch64;
+use super::state::{PartialFrame, PartialState};
 use varid_model::Machine;
 use varid_unwind::NativeFrame;
-
-/// A frame of the interpreter that is being made or left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) struct PartialFrame {
-    pub(in super::super) state: PartialState,
-    /// DWARF number of the register with the sender's stack pointer.
-    pub(super) sender_sp: u16,
-}
-
-/// What of an interpreter frame there is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum PartialState {
-    /// The return address is where the call has left it: at the stack pointer, or in the link register.
-    Called,
-    /// The return address is in a register that samples do not have (x86-64).
-    Popped,
-    /// The frame pointer leads to the caller. The words below it may be missing.
-    Linked,
-    /// The frame has been left, with the return address in the link register (AArch64).
-    Left,
-}
 
 /// An interrupted instruction of a part of the interpreter.
 #[derive(Debug, Clone, Copy)]

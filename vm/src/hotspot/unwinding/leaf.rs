@@ -4,31 +4,8 @@
 //! of the frame's size from the stack pointer. It leaves by the reverse. Between these instructions the frame has another size.
 
 use super::aarch64;
+use super::state::{FrameState, Prologue};
 use varid_model::Machine;
-
-/// What of a compiled frame is on the stack at an instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum FrameState {
-    /// All of it.
-    Complete,
-    /// All of it, but the caller's frame pointer is still in its register, and the return address where the call has left it.
-    Unsaved,
-    /// The caller's frame pointer is at the stack pointer, and the return address behind it.
-    Pushed,
-    /// Nothing. The return address is where the call has left it: at the stack pointer, or in the link register.
-    Called,
-}
-
-/// The code of a compiled method as far as its frame is concerned. Offsets are in bytes from its first instruction.
-#[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Prologue<'c> {
-    /// Its instructions.
-    pub(in super::super) code: &'c [u8],
-    /// Where callers that know the receiver's class enter it. What is before has no frame.
-    pub(in super::super) entry: usize,
-    /// Where its frame is complete.
-    pub(in super::super) complete: usize,
-}
 
 /// `push %rbp`.
 const PUSH: u8 = 0x55;

@@ -4,11 +4,11 @@ mod aarch64;
 mod entry;
 mod leaf;
 mod routine;
+mod state;
 
 pub(super) use aarch64::pushed_by_call;
-pub(super) use entry::{InterruptedPart, PartialFrame, PartialState};
-pub(super) use leaf::{FrameState, Prologue};
-pub(super) use routine::CodeAt;
+pub(super) use entry::InterruptedPart;
+pub(super) use state::{CodeAt, FrameState, PartialFrame, PartialState, Prologue};
 use varid_model::{Address, FrameAddress, Machine};
 use varid_unwind::{
     CallerSp, CodeRule, FixedFrame, LinkedFrame, NativeFrame, SavedRegister, StackSlice,

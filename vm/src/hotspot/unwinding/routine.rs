@@ -1,23 +1,16 @@
 //! How much has a routine in assembly pushed, and what does a call call? The VM describes neither.
 
 use super::aarch64;
+use super::state::CodeAt;
+#[cfg(target_arch = "x86_64")]
+use super::state::MAX_ROUTINE;
 #[cfg(target_arch = "x86_64")]
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use std::ops::Range;
 use varid_model::{Address, Machine};
 
-/// The most bytes of a routine. The longest, of encryption, have some thousand.
-pub(super) const MAX_ROUTINE: u64 = 1 << 15;
 /// The longest call: `mov $address,%r10; call *%r10`.
 const LONGEST_CALL: usize = 13;
-
-/// Code at its address.
-#[derive(Debug, Clone, Copy)]
-pub(in super::super) struct CodeAt<'c> {
-    pub(in super::super) machine: Machine,
-    pub(in super::super) start: Address,
-    pub(in super::super) bytes: &'c [u8],
-}
 
 impl CodeAt<'_> {
     /// Returns its addresses.

@@ -15,7 +15,7 @@
 
 use super::instruction::{FP, Instruction, SIZE, SP};
 use super::is_left;
-use crate::hotspot::unwinding::entry::{PartialFrame, PartialState};
+use crate::hotspot::unwinding::state::{PartialFrame, PartialState};
 
 /// The word of the fixed part with the sender's stack pointer: the second one of a pair at this offset.
 const SENDER: i64 = 64;

@@ -14,7 +14,7 @@
 
 use super::instruction::{Instruction, SIZE, SP};
 use super::{is_freed, is_left, restores_link};
-use crate::hotspot::unwinding::leaf::{FrameState, Prologue};
+use crate::hotspot::unwinding::state::{FrameState, Prologue};
 
 /// Bytes in which a frame is complete where the VM does not say it.
 const MAX_UNKNOWN: usize = 4 * SIZE;

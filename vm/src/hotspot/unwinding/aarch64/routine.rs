@@ -2,7 +2,7 @@
 
 use super::instruction::{FP, Instruction, LINK, SIZE, SP};
 use super::is_left;
-use crate::hotspot::unwinding::routine::{CodeAt, MAX_ROUTINE};
+use crate::hotspot::unwinding::state::{CodeAt, MAX_ROUTINE};
 use varid_model::Address;
 
 /// Bytes of the saved frame pointer and return address.
