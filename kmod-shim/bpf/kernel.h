@@ -129,6 +129,8 @@ static __always_inline __u64 thread_pointer(struct task_struct *task, __u32 flag
 		}                                                             \
 		_Pragma("unroll") for (int i = 0; i < 12; i++)                \
 			(to)[VARID_ARM64_X19 + i] = (from)->regs[19 + i];     \
+		(to)[VARID_ARM64_X12] = (from)->regs[12];                     \
+		(to)[VARID_ARM64_X13] = (from)->regs[13];                     \
 		(to)[VARID_ARM64_SP] = (from)->sp;                            \
 		(to)[VARID_ARM64_PC] = (from)->pc;                            \
 	} while (0)

@@ -76,6 +76,8 @@ varid_interrupted_registers(const varid_u8 *ucontext, varid_u64 *regs)
 #endif
 	for (i = 0; i < 12; i++)
 		regs[VARID_ARM64_X19 + i] = saved[19 + i];
+	regs[VARID_ARM64_X12] = saved[12];
+	regs[VARID_ARM64_X13] = saved[13];
 	regs[VARID_ARM64_SP] = saved[31];
 	regs[VARID_ARM64_PC] = saved[32];
 #endif

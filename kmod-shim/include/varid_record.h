@@ -31,7 +31,7 @@ enum varid_i386_reg {
 };
 enum varid_arm64_reg {
 	VARID_ARM64_X19, /* ... X30 = X19 + 11 */
-	VARID_ARM64_SP = 12, VARID_ARM64_PC, VARID_ARM64_COUNT,
+	VARID_ARM64_X12 = 12, VARID_ARM64_X13, VARID_ARM64_SP, VARID_ARM64_PC, VARID_ARM64_COUNT,
 };
 enum varid_arm_reg {
 	VARID_ARM_R4, /* ... R11 = R4 + 7 */

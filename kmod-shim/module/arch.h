@@ -168,6 +168,8 @@ static inline void varid_take_registers(struct varid_record *record, const struc
 		return;
 	}
 	memcpy(&to[VARID_ARM64_X19], &from->regs[19], 12 * sizeof(*to));
+	to[VARID_ARM64_X12] = from->regs[12];
+	to[VARID_ARM64_X13] = from->regs[13];
 	to[VARID_ARM64_SP] = from->sp;
 	to[VARID_ARM64_PC] = from->pc;
 	varid_no_registers_from(record, VARID_ARM64_COUNT);

@@ -56,7 +56,8 @@ const X86: &[RegInfo] = &[
     reg(8, 8), // eip, the return address' column
 ];
 
-/// `varid_arm64_reg`: x19 to x30, sp, pc.
+/// `varid_arm64_reg`: x19 to x30, sp, pc; and x12 and x13, which have a method and its caller's stack pointer while HotSpot's interpreter
+/// enters it.
 const AARCH64: &[RegInfo] = &[
     reg(19, 19),
     reg(20, 20),
@@ -70,6 +71,8 @@ const AARCH64: &[RegInfo] = &[
     reg(28, 28),
     reg(29, 29),
     reg(30, 30),
+    reg(12, 12),
+    reg(13, 13),
     reg(31, 31),
     reg(32, 32),
 ];
@@ -220,12 +223,16 @@ impl Machine {
     #[inline]
     pub fn index(self, dwarf: u16) -> Option<usize> {
         let regs = self.regs();
-        // Most numbers are consecutive.
-        let first = regs.first().map_or(0, |reg| reg.dwarf);
-        let likely = usize::from(dwarf.wrapping_sub(first));
+        // Most numbers are consecutive, from the first one on or up to the last one.
+        let ((first, _), (last, before)) = (regs.split_first()?, regs.split_last()?);
+        let up = usize::from(dwarf.wrapping_sub(first.dwarf));
+        let down = before
+            .len()
+            .wrapping_sub(last.dwarf.wrapping_sub(dwarf).into());
         let is_at = |index: &usize| regs.get(*index).is_some_and(|reg| reg.dwarf == dwarf);
-        Some(likely)
-            .filter(is_at)
+        [up, down]
+            .into_iter()
+            .find(is_at)
             .or_else(|| regs.iter().position(|reg| reg.dwarf == dwarf))
     }
 }
@@ -390,6 +397,10 @@ mod tests {
             assert_eq!(machine.index(machine.ip()), Some(count - 1));
             assert!(machine.index(machine.fp()).is_some());
             assert!(machine.index(machine.return_address()).is_some());
+            for (index, reg) in machine.regs().iter().enumerate() {
+                assert_eq!(machine.index(reg.dwarf), Some(index));
+            }
+            assert_eq!(machine.index(99), None);
         }
     }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Is every sample of a Java workload attributed to methods that have called each other?
 
-usage: java.py SESSION CLASSES PACKAGE
-CLASSES: the folder of the workload's class files, of which PACKAGE is the package.
+usage: java.py SESSION CLASSES PACKAGE [COPY]
+CLASSES: the folder of the workload's class files, of which PACKAGE is the package. COPY: the session's folder here, if it is one of a board.
 The class files' own instructions, as javap prints them, say which method each caller calls at its instruction. Judges each sample:
 
 * Each method of the workload exists, and each instruction is one of it. A caller is recorded a byte behind its invoke instruction.
@@ -10,7 +10,8 @@ The class files' own instructions, as javap prints them, say which method each c
 * The JDK calls of the workload only what a type of the JDK declares, lambdas, and initializers of classes.
 * The outermost method is one in which a thread of its kind begins, or a marker says why callers are missing.
 * Where the VM has called Java code there is a method inside.
-* With the kernel's own records beside it (--keep-raw) and the program in the interpreter: the leaf's instruction is the one that r13 has.
+* With the kernel's own records beside it (--keep-raw) and the program in the interpreter: the leaf's instruction is the one that the register
+  with it has, r13 or x22.
 
 Prints counts as JSON, and the first wrong samples; exit status 1 if there are any.
 """
@@ -24,6 +25,7 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import board
 import perf_script
 from beginnings import is_beginning
 from javap import ABSTRACT, Calls
@@ -86,13 +88,12 @@ class Symbols:
 class Oracle:
     """The rules, and what is counted."""
 
-    def __init__(self, session, classes, package):
-        self.session = Path(session)
+    def __init__(self, copy, classes, package):
         self.package = package + "."
         names = sorted(str(path.relative_to(classes).with_suffix("")).replace("/", ".") for path in Path(classes).rglob("*.class"))
         self.calls = Calls(classes, names)
         self.classes = self.calls.classes
-        self.symbols = {path.name: Symbols(path) for path in (self.session / "symbols").glob("remap*.elf")}
+        self.symbols = {path.name: Symbols(path) for path in (Path(copy) / "symbols").glob("remap*.elf")}
         self.counts = Counter()
         self.entries = {f"{self.package}Truth.main"}
         self.entries |= {m.symbol for m in self.calls.own if m.name == "run" and "java.lang.Thread" in self.classes.supertypes(m.cls)}
@@ -281,13 +282,13 @@ class Oracle:
 @cache
 def entry_point(path):
     """Where a program begins, as its header says."""
-    with open(path, "rb") as file:
+    with open(board.fetched(path), "rb") as file:
         return struct.unpack_from("<Q", file.read(64), 24)[0]
 
 
 def begins(frame):
     """Whether a thread begins in a native frame, or the process: a stripped program has no symbol for that."""
-    if is_beginning(frame, False):
+    if is_beginning(frame, bool(board.ADB)):
         return True
     is_program = frame.file.startswith("/") and frame.file.endswith("/bin/java")
     return is_program and 0 < frame.offset - entry_point(frame.file) <= START
@@ -307,10 +308,11 @@ def without_method(samples):
 
 
 def interpreted(oracle, samples, path):
-    """What the kernel's own records say against samples whose leaf is a method in the interpreter: (key, why). r13 is the address of the
-    bytecode that is executed, wherever the interpreter does not use it for something else: less the sample's offset it is where the
+    """What the kernel's own records say against samples whose leaf is a method in the interpreter: (key, why). A register has the address of
+    the bytecode that is executed, wherever the interpreter does not use it for something else: less the sample's offset it is where the
     method's bytecodes are, the same address in all samples of the method."""
     found = []
+    register = "x22" if board.ADB else "R13"
     for key, raw in perf_script.raw(path, samples):
         sample = samples.get(key)
         oracle.counts["kernel's records"] += 1
@@ -318,35 +320,35 @@ def interpreted(oracle, samples, path):
             oracle.counts["kernel's records without a sample"] += 1
         elif sample.ip != raw.ip:
             yield key, f"the ip was {raw.ip:#x}"
-        elif oracle.is_managed(sample.chain[0]) and "R13" in raw.registers:
+        elif oracle.is_managed(sample.chain[0]) and register in raw.registers:
             offset, size = oracle.bci(sample.chain[0])
-            found.append((key, sample.chain[0], offset, size, raw.registers["R13"]))
+            found.append((key, sample.chain[0], offset, size, raw.registers[register]))
     starts = {}
     for _, frame, offset, _, address in found:
         starts.setdefault(frame.offset - offset, Counter())[address - offset] += 1
     for key, frame, offset, size, address in found:
         start, count = starts[frame.offset - offset].most_common(1)[0]
         if count == 1 or not start <= address < start + size:
-            oracle.counts["r13 is not in the method"] += 1
+            oracle.counts[f"{register} is not in the method"] += 1
         elif address - start == offset:
-            oracle.counts["r13 is the instruction"] += 1
+            oracle.counts[f"{register} is the instruction"] += 1
         else:
             # A method that has returned to itself or is called by itself.
-            oracle.counts["r13 is another instruction"] += 1
+            oracle.counts[f"{register} is another instruction"] += 1
 
 
 def main():
     """Judges, prints."""
-    if len(sys.argv) != 4:
+    if len(sys.argv) not in (4, 5):
         sys.exit(__doc__)
-    session, classes, package = sys.argv[1:]
-    oracle = Oracle(session, classes, package)
+    session, classes, package, copy = (sys.argv[1:] + sys.argv[1:2])[:4]
+    oracle = Oracle(copy, classes, package)
     samples = dict(perf_script.attributed(f"{session}/perf.data"))
     named = {frame.symbol.rpartition(".")[0] for sample in samples.values() for frame in sample.chain if oracle.is_managed(frame)}
     oracle.classes.read(name for name in named if not MADE.search(name + "."))
-    oracle.counts["approximate"] = len(set(approximate(f"{session}/perf.data")))
+    oracle.counts["approximate"] = len(set(approximate(f"{copy}/perf.data")))
     entered = without_method(samples)
-    if Path(f"{session}/raw.data").exists():
+    if Path(f"{copy}/raw.data").exists():
         entered.update(interpreted(oracle, samples, f"{session}/raw.data"))
     wrong, kinds = 0, Counter()
     for key, sample in samples.items():

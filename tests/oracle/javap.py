@@ -1,5 +1,6 @@
 """Which methods do class files have, and which ones may each of their instructions call? As the JDK's javap prints them."""
 
+import os
 import re
 import subprocess
 from collections import defaultdict
@@ -21,6 +22,8 @@ DYNAMIC = re.compile(r"^InvokeDynamic #(\d+):(\S+?):(\S+)$")
 BOOTSTRAP = re.compile(r"^  (\d+): #\d+ REF_\w+ (\S+?):\S+$")
 HANDLE = re.compile(r"^      #\d+ REF_\w+ ([\w/$]+)\.(\S+?):(\(\S+)$")
 STATIC, ABSTRACT, NATIVE = 0x8, 0x400, 0x100
+# The JDK's classes, if another JDK than javap's own has executed the program.
+BOOT = ["-bootclasspath", os.environ["JAVA_BASE"]] if "JAVA_BASE" in os.environ else []
 # Instructions that end a method, and their lengths.
 LAST = {"athrow": 1, "goto": 3, "goto_w": 5} | {f"{kind}return": 1 for kind in ("", "i", "l", "f", "d", "a")}
 
@@ -83,7 +86,7 @@ class Class:
 
 def printed(*arguments):
     """What javap prints. It says on standard error which classes there are not."""
-    return subprocess.run(["javap", "-v", "-p", *arguments], capture_output=True, text=True).stdout
+    return subprocess.run(["javap", *BOOT, "-v", "-p", *arguments], capture_output=True, text=True).stdout
 
 
 def plain(name):

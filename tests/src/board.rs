@@ -5,6 +5,7 @@
 
 mod compiled;
 mod emulator;
+mod java;
 mod judged;
 mod made;
 mod module;
@@ -14,6 +15,7 @@ use crate::session::Recording;
 use anyhow::{Context, Result, bail, ensure};
 pub use compiled::{BoardCode, CompiledApp};
 use emulator::{AdbServer, Emulator};
+pub use java::board_with_java;
 use made::{Made, succeeded};
 pub use module::board_with_module;
 use std::ffi::{OsStr, OsString};

@@ -12,6 +12,7 @@ mod contexts;
 mod corpus;
 mod exports;
 mod home;
+mod java;
 mod jit_log;
 mod libart;
 mod lines;
@@ -29,8 +30,8 @@ mod trace;
 
 pub use app::App;
 pub use board::{
-    Board, BoardCode, CompiledApp, Processor, board, board_of, board_with_module, run_on_board,
-    run_on_other_board,
+    Board, BoardCode, CompiledApp, Processor, board, board_of, board_with_java, board_with_module,
+    run_on_board, run_on_other_board,
 };
 pub use changed_libart::ChangedLibart;
 pub use code::{Code, DexFormat};
@@ -40,6 +41,7 @@ pub use contexts::counter_sums;
 pub use corpus::{assembled_dex_files, dex_files, fetched_dex_files};
 pub use exports::{export_all, viewers_read};
 pub use home::{Home, Running, manifest};
+pub use java::{JAVA_PACKAGE, JDK, has_jdk, java_classes};
 pub use jit_log::JitLog;
 pub use libart::{Libart, Says};
 pub use lines::{lines_by_perf_script, perf_annotates_as_varid_reports};

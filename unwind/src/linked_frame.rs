@@ -13,7 +13,7 @@ pub enum CallerSp {
     BehindReturn,
     /// In a word so many bytes from the frame pointer: the code has moved it, as an interpreter does that is called by compiled code.
     InWord(i64),
-    /// In a register, by its DWARF number: the code has not made its frame yet.
+    /// In a register, by its DWARF number.
     InRegister(u16),
 }
 

@@ -5,16 +5,11 @@ use anyhow::{Context, Result, ensure};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
-use tempfile::TempDir;
 use varid_tests::{
-    MOST_RUNS, SampleCounts, Scale, Stack, judge as judge_by, oracle, printed, scale,
-    skip_without_root, skipped, testbed,
+    JAVA_PACKAGE, JDK, MOST_RUNS, SampleCounts, Scale, Stack, has_jdk, java_classes,
+    judge as judge_by, oracle, printed, scale, skip_without_root, skipped, testbed,
 };
 
-/// Debian 12's JDK.
-const JDK: &str = "/usr/lib/jvm/java-17-openjdk-amd64/bin";
-const PACKAGE: &str = "org.example.truth";
 /// Of so many samples one may be wrong: in the few instructions of a stub before and after it has a frame.
 const SAMPLES_FOR_A_WRONG_ONE: u64 = 2_000;
 /// The maximum number of complaints of the oracle that are shown for each mode.
@@ -78,25 +73,11 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Compiles the workload, once for this program. Returns its folder.
-fn classes() -> Result<&'static Path> {
-    static CLASSES: OnceLock<TempDir> = OnceLock::new();
-    if let Some(folder) = CLASSES.get() {
-        return Ok(folder.path());
-    }
-    let folder = tempfile::tempdir()?;
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("jvm/truth");
-    let mut javac = Command::new(format!("{JDK}/javac"));
-    javac.args(["--release", "11", "-d"]).arg(folder.path());
-    printed(javac.args(["Truth.java", "Shares.java", "Deep.java"].map(|name| sources.join(name))))?;
-    Ok(CLASSES.get_or_init(|| folder).path())
-}
-
 /// Records a program, which must print what it prints without varid.
 fn record(code: Code, main: &str, rounds: u32, options: &[&str], session: &Path) -> Result<()> {
     let mut java = vec![format!("{JDK}/java"), code.option().to_owned()];
-    java.extend(["-cp".to_owned(), classes()?.display().to_string()]);
-    java.extend([format!("{PACKAGE}.{main}"), rounds.to_string()]);
+    java.extend(["-cp".to_owned(), java_classes()?.display().to_string()]);
+    java.extend([format!("{JAVA_PACKAGE}.{main}"), rounds.to_string()]);
     let expected = printed(Command::new(&java[0]).args(&java[1..]))?;
     let mut varid = testbed()?.varid();
     varid.args(["record", "--ring-pages", "8192"]).args(options);
@@ -143,7 +124,11 @@ impl Mode {
             let folder = tempfile::tempdir()?;
             let session = folder.path().join("session");
             self.record(&session)?;
-            let arguments = [session, classes()?.to_owned(), PathBuf::from(PACKAGE)];
+            let arguments = [
+                session,
+                java_classes()?.to_owned(),
+                PathBuf::from(JAVA_PACKAGE),
+            ];
             let (_, counted, complained) = oracle("java.py", arguments)?;
             let mut of_this = SampleCounts::default();
             of_this.add(&counted)?;
@@ -212,12 +197,11 @@ fn judge(codes: &[Code], stacks: &[Stack], shims: &[Shim], enough: u64) -> Resul
 }
 
 fn skip() -> bool {
-    let tools = ["java", "javac", "javap"];
-    let has_jdk = tools.iter().all(|tool| Path::new(JDK).join(tool).exists());
-    if !has_jdk {
+    let skip = !has_jdk();
+    if skip {
         skipped("java", "there is no openjdk-17-jdk-headless");
     }
-    !has_jdk || skip_without_root("java")
+    skip || skip_without_root("java")
 }
 
 #[test]

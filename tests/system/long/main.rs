@@ -9,6 +9,7 @@ mod determinism;
 mod every_view;
 mod exports;
 mod html;
+mod java_board;
 mod jvm;
 mod make_board;
 mod module;

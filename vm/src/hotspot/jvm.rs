@@ -129,7 +129,7 @@ impl Jvm {
         let version = VmVersion::read(tables, memory)?;
         let unexported = Unexported::of(&version, machine)?;
         let mut fields = Fields::of(tables);
-        let layout = JvmLayout::take(&mut fields);
+        let layout = JvmLayout::take(&mut fields, machine);
         let globals = Globals::take(&mut fields);
         let taken = fields.finish(&version.to_string())?;
         // The first thread is in the list when flags, code heaps, interpreter and stubs are made.

@@ -2,13 +2,13 @@
 
 use super::jvm::Jvm;
 use super::methods::{BlobKind, CodeBlob, CodeKey};
-use super::unwinding::CodeAt;
+use super::unwinding::{CodeAt, pushed_by_call};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
-use varid_model::{Address, MonotonicNs};
+use varid_model::{Address, FrameAddress, Machine, MonotonicNs};
 use varid_tunnel::Memory;
 
 /// The most bytes of a blob's code that are read to see how its frames are made.
@@ -23,6 +23,7 @@ pub(super) type Blobs = BTreeMap<Address, Rc<KnownBlob>>;
 #[derive(Debug)]
 pub(super) struct KnownBlob {
     pub(super) blob: CodeBlob,
+    pub(super) machine: Machine,
     /// Its instructions. Empty if they cannot be read.
     code: Box<[u8]>,
     /// What samples have executed at its addresses was this blob from this time on.
@@ -37,6 +38,7 @@ impl KnownBlob {
     /// A blob that was read between two times. `replaces`: another one was seen before at one of its addresses.
     pub(super) fn new(
         blob: CodeBlob,
+        machine: Machine,
         code: Box<[u8]>,
         read: &Range<MonotonicNs>,
         replaces: bool,
@@ -47,6 +49,7 @@ impl KnownBlob {
         };
         Self {
             blob,
+            machine,
             code,
             since,
             seen: Cell::new(read.start),
@@ -82,6 +85,7 @@ impl KnownBlob {
     /// Returns its instructions at their address.
     pub(super) fn code_at(&self) -> CodeAt<'_> {
         CodeAt {
+            machine: self.machine,
             start: self.blob.code.start,
             bytes: &self.code,
         }
@@ -98,6 +102,15 @@ impl KnownBlob {
     pub(super) fn offset(&self, address: Address) -> Option<usize> {
         let offset = address.offset_from(self.blob.code.start)?;
         usize::try_from(offset).ok()
+    }
+
+    /// Returns how many words a frame has beside those of its fixed size, for a call that returns to it.
+    pub(super) fn words_pushed(&self, address: FrameAddress) -> u32 {
+        let returns = match (self.machine, address) {
+            (Machine::Aarch64, FrameAddress::Return(returns)) => self.offset(returns),
+            _ => None,
+        };
+        returns.map_or(0, |at| pushed_by_call(&self.code, at))
     }
 
     /// Its size in memory, in bytes.

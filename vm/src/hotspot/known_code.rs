@@ -285,7 +285,13 @@ impl KnownCode {
         let sizes = replaced.iter().map(|blob| blob.size());
         self.size = self.size.saturating_sub(sizes.sum());
         let start = blob.memory.start;
-        let known = Rc::new(KnownBlob::new(blob, code, found, !replaced.is_empty()));
+        let known = Rc::new(KnownBlob::new(
+            blob,
+            self.java.jvm().machine,
+            code,
+            found,
+            !replaced.is_empty(),
+        ));
         self.size = self.size.saturating_add(known.size());
         if self.size > MAX_BLOBS {
             self.drop_unused();
@@ -350,17 +356,19 @@ impl KnownCode {
             (BlobKind::Interpreter, _) => CodeFrames::Interpreter,
             _ if blob.blob.name == FRAMELESS => CodeFrames::Fixed {
                 words: 1,
-                state: FrameState::Complete,
+                state: FrameState::Called,
             },
             (BlobKind::Runtime, _) if blob.code_at().is_linked() => {
                 CodeFrames::Stub(blob.code_at())
             }
             (BlobKind::Compiled | BlobKind::NativeWrapper | BlobKind::Runtime, Some(words)) => {
-                let state = self.frame_state(blob, address, memory);
-                CodeFrames::Fixed { words, state }
+                CodeFrames::Fixed {
+                    words: words.saturating_add(blob.words_pushed(address)),
+                    state: self.frame_state(blob, address, memory),
+                }
             }
             (BlobKind::Adapter | BlobKind::VtableStub | BlobKind::MethodHandle, _) => {
-                CodeFrames::Passed
+                CodeFrames::Passed(blob.code_at())
             }
             _ => CodeFrames::Routines(blob.code_at()),
         }
@@ -387,7 +395,7 @@ impl KnownCode {
             entry: entered.unwrap_or(0),
             complete: usize::try_from(blob.blob.frame_complete).unwrap_or(0),
         };
-        prologue.state(at)
+        prologue.state(blob.machine, at)
     }
 
     /// Returns true if a call of Java code returns to an address of a blob.

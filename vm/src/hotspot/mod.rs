@@ -61,8 +61,8 @@ use varid_model::Machine;
 use varid_process::Process;
 use vm::HotSpotVm;
 
-/// Whether this program knows how to leave frames of generated code: the rules are those of x86-64.
-const KNOWS_FRAMES: bool = cfg!(target_arch = "x86_64");
+/// Whether this program knows how to leave frames of generated code: there are rules for two machines.
+const KNOWS_FRAMES: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
 /// The VM of OpenJDK.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl VmKind for HotSpot {
             return Found::No;
         };
         match process::describe(process, mapped, image) {
-            Ok(jvm) if jvm.machine == Machine::X86_64 => {
+            Ok(jvm) if jvm.machine == Machine::NATIVE => {
                 Found::Vm(Rc::new(HotSpotVm::new(Rc::new(jvm))))
             }
             Err(JvmError::NotStarted(_)) => Found::NotYet,

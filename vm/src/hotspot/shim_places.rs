@@ -4,14 +4,16 @@ use super::code_heaps::CodeHeap;
 use super::jvm::Jvm;
 use super::layout::BlobCode;
 use super::member::Member;
+use varid_model::Machine;
 use varid_shim::{BlobCodePlace, CodeHeapPlace, FieldPlace, JvmPlaces};
 
-/// Returns where the shim finds code and frames of a VM.
-pub(super) fn of(jvm: &Jvm) -> JvmPlaces {
+/// Returns where the shim finds code and frames of a VM. None: it knows the frames of x86-64 only.
+pub(super) fn of(jvm: &Jvm) -> Option<JvmPlaces> {
+    (jvm.machine == Machine::X86_64).then_some(())?;
     let (layout, unexported) = (&jvm.layout, &jvm.unexported);
     let (blob, frame) = (&layout.code_blob, &layout.frame);
     let anchor = &layout.thread.frame_anchor;
-    JvmPlaces {
+    Some(JvmPlaces {
         heaps: jvm.code_heaps.iter().map(heap).collect(),
         interpreter: jvm.interpreter.code.clone(),
         call_returns: jvm.call_stub_return,
@@ -30,7 +32,7 @@ pub(super) fn of(jvm: &Jvm) -> JvmPlaces {
         frame_wrapper: frame.call_wrapper,
         wrapper_anchor: frame.wrapper_anchor.bytes(),
         anchor: [anchor.sp, anchor.pc, anchor.fp].map(|member| member.offset.bytes()),
-    }
+    })
 }
 
 fn heap(heap: &CodeHeap) -> CodeHeapPlace {

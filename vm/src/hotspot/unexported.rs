@@ -13,11 +13,30 @@ pub struct Unexported {
     pub frame_method: i32,
     /// `frame::interpreter_frame_bcp_offset`: where it has the pointer to its bytecode, in bytes from the frame pointer.
     pub frame_bcp: i32,
+    /// Where the interpreter has what it works on.
+    pub registers: InterpreterRegisters,
     /// How an interpreter frame leads to its local variables.
     pub locals: Locals,
     /// How numbers of the debug information are encoded.
     pub numbers: Unsigned5,
 }
+
+/// Registers of the interpreter, by their DWARF numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InterpreterRegisters {
+    /// It has the `Method` while that is entered.
+    pub method: u16,
+    /// It has the address of the current instruction in the code that executes one.
+    pub bcp: u16,
+}
+
+/// rbx and r13.
+const X86_64: InterpreterRegisters = InterpreterRegisters { method: 3, bcp: 13 };
+/// x12 (`rmethod`) and x22 (`rbcp`).
+const AARCH64: InterpreterRegisters = InterpreterRegisters {
+    method: 12,
+    bcp: 22,
+};
 
 /// Whether descriptions of a version are tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +68,12 @@ pub enum Unsigned5 {
 /// The oldest version of which the facts are known, and the newest.
 const KNOWN: std::ops::RangeInclusive<u32> = 11..=25;
 /// The versions that tests describe.
-const TESTED: [u32; 3] = [17, 21, 25];
+const TESTED: [(Machine, u32); 4] = [
+    (Machine::X86_64, 17),
+    (Machine::X86_64, 21),
+    (Machine::X86_64, 25),
+    (Machine::Aarch64, 17),
+];
 /// The first version whose interpreter frames have relative pointers to local variables.
 const RELATIVE_LOCALS: u32 = 21;
 /// The first version that encodes numbers without zeros.
@@ -60,9 +84,9 @@ impl Unexported {
     pub(super) fn of(version: &VmVersion, machine: Machine) -> Result<Self> {
         let major = version.major;
         // frame_x86.hpp, frame_aarch64.hpp: arm64 has a word for alignment, or for the extended stack pointer, between them.
-        let frame_bcp = match machine {
-            Machine::X86_64 => -64,
-            Machine::Aarch64 => -72,
+        let (frame_bcp, registers) = match machine {
+            Machine::X86_64 => (-64, X86_64),
+            Machine::Aarch64 => (-72, AARCH64),
             Machine::X86 | Machine::Arm => return Err(JvmError::Machine),
         };
         if !KNOWN.contains(&major) {
@@ -71,7 +95,7 @@ impl Unexported {
                 fact: "what an interpreter frame has where (frame::interpreter_frame_bcp_offset)",
             });
         }
-        let is_tested = TESTED.contains(&major) && machine == Machine::X86_64;
+        let is_tested = TESTED.contains(&(machine, major));
         Ok(Self {
             tested: match is_tested {
                 true => Tested::Yes,
@@ -79,6 +103,7 @@ impl Unexported {
             },
             frame_method: -24,
             frame_bcp,
+            registers,
             locals: match major >= RELATIVE_LOCALS {
                 true => Locals::Relative,
                 false => Locals::Absolute,

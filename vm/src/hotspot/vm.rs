@@ -13,7 +13,7 @@ use super::methods::{
 };
 use super::named_methods::NamedMethods;
 use super::shim_places;
-use super::unwinding::{self, Calls, CodeFrames, EntryState};
+use super::unwinding::{self, Calls, CodeFrames, InterruptedPart, PartialFrame, PartialState};
 use crate::seam::stack_copy::stack_of;
 use crate::seam::{
     CodeChange, CodeKind, FrameMethods, ManagedStack, MergeOrder, Method, Methods, Refreshed,
@@ -32,10 +32,6 @@ use varid_unwind::{CodeRule, NativeFrame, StackSlice};
 
 /// What the descriptions of the interpreter's parts start with that enter methods.
 const ENTRY: &str = "method entry point";
-/// DWARF number of rbx, which has the method while it is entered.
-const METHOD_REGISTER: u16 = 3;
-/// DWARF number of r13, which has the address of the current bytecode instruction in the code that executes it.
-const BCP_REGISTER: u16 = 13;
 
 /// The HotSpot of a process.
 #[derive(Debug)]
@@ -56,24 +52,19 @@ impl HotSpotVm {
         }
     }
 
-    /// Returns how far a frame of the interpreter is made whose method is being entered. None if the frame is complete.
-    fn entry_state(&self, blob: &KnownBlob, frame: &NativeFrame) -> Option<EntryState> {
+    /// Returns how far a frame of the interpreter is made or left. None if the frame is complete.
+    fn partial_frame(&self, blob: &KnownBlob, frame: &NativeFrame) -> Option<PartialFrame> {
         let FrameAddress::Instruction(at) = frame.address else {
             return None;
         };
         let codelet = self.jvm.interpreter.codelet_at(at)?;
-        if !codelet.description.starts_with(ENTRY) {
-            return None;
-        }
-        let offset = usize::try_from(at.offset_from(codelet.code.start)?).ok()?;
-        let state = EntryState::at(blob.code_in(&codelet.code), offset);
-        let last = i64::from(self.jvm.unexported.frame_bcp);
-        let is_complete = state == EntryState::Linked
-            && frame
-                .regs
-                .fp()
-                .is_some_and(|fp| frame.sp.get() <= fp.wrapping_add_signed(last));
-        (!is_complete).then_some(state)
+        let part = InterruptedPart {
+            code: blob.code_in(&codelet.code),
+            at: usize::try_from(at.offset_from(codelet.code.start)?).ok()?,
+            enters: codelet.description.starts_with(ENTRY),
+            last_word: self.jvm.unexported.frame_bcp,
+        };
+        PartialFrame::of(part, frame)
     }
 
     /// Returns what is known of the code that was at an address at a time. None if it is not HotSpot's.
@@ -131,15 +122,20 @@ impl HotSpotVm {
                 methods.map(|method| at_method(frame, *method)).collect()
             }
             BlobKind::Interpreter => {
-                let (method, bci) = self.interpreted(blob, frame, sample, &memory)?;
-                vec![at_method(frame, self.executed(&method, bci))]
+                let found = self.interpreted(blob, frame, sample, &memory)?;
+                let methods = found.iter();
+                let methods = methods.map(|it| at_method(frame, self.executed(&it.method, it.bci)));
+                methods.collect()
             }
-            _ if frame.address.is_instruction() => {
+            _ => Vec::new(),
+        };
+        let frames = match frames.is_empty() && frame.address.is_instruction() {
+            true => {
                 let name = blob.name(frame.lookup(), &self.jvm);
                 let method = self.named.borrow_mut().code(name);
                 vec![at_method(frame, ExecutedMethod { method, bci: 0 })]
             }
-            _ => Vec::new(),
+            false => frames,
         };
         Ok(FrameMethods { frames, precision })
     }
@@ -192,25 +188,46 @@ impl HotSpotVm {
         }
     }
 
-    /// Returns the method that a frame of the interpreter executes, and its instruction. None: it is being entered, or native.
+    /// Returns the method that a pointer of the process leads to.
+    fn method_at(&self, pointer: u64, memory: &dyn BatchMemory) -> Result<Rc<JavaMethod>, Reason> {
+        let pointer = MethodPointer(Address::new(pointer));
+        let method = self.code.borrow_mut().method(pointer, memory);
+        method.map_err(|error| match error {
+            MethodError::Memory { .. } => Reason::VmGone,
+            _ => Reason::TornFrames,
+        })
+    }
+
+    /// Returns the method that the interpreter returns from. None if its registers have another one already.
+    fn left_method(&self, frame: &NativeFrame, memory: &dyn BatchMemory) -> Option<Interpreted> {
+        let registers = &self.jvm.unexported.registers;
+        let method = self
+            .method_at(frame.regs.get(registers.method)?, memory)
+            .ok()?;
+        let bci = method.bci(Address::new(frame.regs.get(registers.bcp)?))?;
+        Some(Interpreted {
+            method,
+            bci: Some(bci),
+        })
+    }
+
+    /// Returns the method that a frame of the interpreter executes. None if the frame has been left.
     fn interpreted(
         &self,
         blob: &KnownBlob,
         frame: &NativeFrame,
         sample: &CapturedSample,
         memory: &dyn BatchMemory,
-    ) -> Result<(Rc<JavaMethod>, Option<Bci>), Reason> {
-        let method_at = |pointer: u64| {
-            let pointer = MethodPointer(Address::new(pointer));
-            let method = self.code.borrow_mut().method(pointer, memory);
-            method.map_err(|error| match error {
-                MethodError::Memory { .. } => Reason::VmGone,
-                _ => Reason::TornFrames,
-            })
-        };
-        if self.entry_state(blob, frame).is_some() {
-            let pointer = frame.regs.get(METHOD_REGISTER).ok_or(Reason::TornFrames)?;
-            return Ok((method_at(pointer)?, None));
+    ) -> Result<Option<Interpreted>, Reason> {
+        let facts = &self.jvm.unexported;
+        match self.partial_frame(blob, frame).map(|it| it.state) {
+            Some(PartialState::Left) => return Ok(self.left_method(frame, memory)),
+            Some(_) => {
+                let pointer = frame.regs.get(facts.registers.method);
+                let method = self.method_at(pointer.ok_or(Reason::TornFrames)?, memory)?;
+                return Ok(Some(Interpreted { method, bci: None }));
+            }
+            None => {}
         }
         let stack = stack_of(sample);
         let fp = Address::new(frame.regs.fp().ok_or(Reason::Truncated)?);
@@ -219,8 +236,7 @@ impl HotSpotVm {
             let word = stack.word(frame.regs.machine(), at);
             word.ok_or(Reason::Truncated)
         };
-        let facts = &self.jvm.unexported;
-        let method = method_at(word(facts.frame_method)?)?;
+        let method = self.method_at(word(facts.frame_method)?, memory)?;
         // The code of a bytecode has the address of its instruction in a register, until it calls or returns.
         let interrupted = match frame.address {
             FrameAddress::Instruction(at) => self.jvm.interpreter.codelet_at(at),
@@ -228,7 +244,7 @@ impl HotSpotVm {
         };
         let register = interrupted
             .filter(|codelet| codelet.bytecode.is_some())
-            .and_then(|_| frame.regs.get(BCP_REGISTER));
+            .and_then(|_| frame.regs.get(facts.registers.bcp));
         let bci = match register.and_then(|bcp| method.bci(Address::new(bcp))) {
             Some(bci) => Some(bci),
             None => {
@@ -236,8 +252,15 @@ impl HotSpotVm {
                 method.executed_at(bcp).map_err(|_| Reason::TornFrames)?
             }
         };
-        Ok((method, bci))
+        Ok(Some(Interpreted { method, bci }))
     }
+}
+
+/// The method that the interpreter executes.
+struct Interpreted {
+    method: Rc<JavaMethod>,
+    /// The instruction. None: the method is being entered, or native.
+    bci: Option<Bci>,
 }
 
 /// The calls in a process's code at the time of a sample.
@@ -316,7 +339,7 @@ impl VmTarget for HotSpotVm {
     fn target(&self, flags: u32, _space: &AddressSpace) -> Target {
         Target {
             flags,
-            jvm: JvmTarget::new(&shim_places::of(&self.jvm)),
+            jvm: shim_places::of(&self.jvm).and_then(|places| JvmTarget::new(&places)),
             ..Target::default()
         }
     }
@@ -427,9 +450,9 @@ impl VmCompiler for HotSpotVm {
         let blob = self.code_of(frame, sample, process)?.ok()?;
         let memory = ForeignMemory::new(process.pid);
         let is_entry = frame.address == FrameAddress::Return(self.jvm.call_stub_return);
-        let frames = match self.entry_state(&blob, frame) {
+        let frames = match self.partial_frame(&blob, frame) {
             _ if is_entry => CodeFrames::Entry,
-            Some(state) => CodeFrames::Entered(state),
+            Some(partial) => CodeFrames::Partial(partial),
             None => self.code.borrow_mut().frames(&blob, frame.address, &memory),
         };
         let mut calls = ProcessCalls {

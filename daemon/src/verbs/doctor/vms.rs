@@ -178,7 +178,7 @@ fn self_described(pid: u32) -> Option<FoundVm> {
     };
     Some(FoundVm {
         place: format!("process {pid}, {}", report.library.display()),
-        usable: described && cfg!(target_arch = "x86_64"),
+        usable: described && cfg!(any(target_arch = "x86_64", target_arch = "aarch64")),
         marked: false,
         described,
         what,

@@ -21,6 +21,7 @@ pub use metadata::MetadataLayout;
 pub use threads::{FrameLayout, ThreadLayout, ThreadListLayout};
 
 use super::fields::Fields;
+use varid_model::Machine;
 
 /// The layout of all structures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +49,8 @@ pub struct JvmLayout {
 }
 
 impl JvmLayout {
-    /// Takes the layout from a VM's fields.
-    pub(super) fn take(fields: &mut Fields<'_>) -> Self {
+    /// Takes the layout from the fields of a VM on a machine.
+    pub(super) fn take(fields: &mut Fields<'_>, machine: Machine) -> Self {
         Self {
             code_heap: CodeHeapLayout::take(fields),
             code_blob: CodeBlobLayout::take(fields),
@@ -60,7 +61,7 @@ impl JvmLayout {
             metadata: MetadataLayout::take(fields),
             thread_list: ThreadListLayout::take(fields),
             thread: ThreadLayout::take(fields),
-            frame: FrameLayout::take(fields),
+            frame: FrameLayout::take(fields, machine),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::hotspot::fields::Fields;
 use crate::hotspot::member::{Member, Offset};
+use varid_model::Machine;
 
 /// Bytes of a word on a stack.
 const WORD: i64 = 8;
@@ -86,14 +87,19 @@ pub struct FrameLayout {
 }
 
 impl FrameLayout {
-    pub(super) fn take(fields: &mut Fields<'_>) -> Self {
-        let mut bytes = |name| {
-            let words = fields.constant(name).saturating_mul(WORD);
-            i32::try_from(words).unwrap_or_default()
+    pub(super) fn take(fields: &mut Fields<'_>, machine: Machine) -> Self {
+        let (call_wrapper, sender_sp) = match machine {
+            // frame_aarch64.hpp: its tables have no constants of frames.
+            Machine::Aarch64 => (-8, -1),
+            _ => (
+                fields.constant("frame::entry_frame_call_wrapper_offset"),
+                fields.constant("frame::interpreter_frame_sender_sp_offset"),
+            ),
         };
+        let bytes = |words: i64| i32::try_from(words.saturating_mul(WORD)).unwrap_or_default();
         Self {
-            call_wrapper: bytes("frame::entry_frame_call_wrapper_offset"),
-            sender_sp: bytes("frame::interpreter_frame_sender_sp_offset"),
+            call_wrapper: bytes(call_wrapper),
+            sender_sp: bytes(sender_sp),
             wrapper_anchor: fields.offset("JavaCallWrapper::_anchor"),
         }
     }

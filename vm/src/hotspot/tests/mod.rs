@@ -8,6 +8,7 @@ use super::jvm::{CompressedClassPointers, Jvm};
 use super::layout::{BlobCode, DeoptHandlers, EntryPoints, NmethodData};
 use super::library::LoadedLibrary;
 use super::member::{Member, Offset, Width};
+use super::shim_places;
 use std::collections::HashSet;
 use varid_model::{Address, Machine, Tid};
 use varid_testing::hotspot::{BASE, CODE_SIZE, MadeUpJvm, TIDS};
@@ -21,7 +22,11 @@ const JDK_25: &str = include_str!("../../../tests/fixtures/hotspot/jdk25.tsv");
 
 /// Describes a VM with this memory, and the rest of the last page.
 fn describe(bytes: &[u8]) -> Result<Jvm> {
-    let library = LoadedLibrary::exporting_at(Machine::X86_64, Address::new(BASE));
+    describe_on(Machine::X86_64, bytes)
+}
+
+fn describe_on(machine: Machine, bytes: &[u8]) -> Result<Jvm> {
+    let library = LoadedLibrary::exporting_at(machine, Address::new(BASE));
     let mut pages = bytes.to_vec();
     pages.resize(bytes.len().next_multiple_of(PAGE), 0);
     let memory = ByteMemory {
@@ -232,6 +237,24 @@ fn a_vm_is_described_by_what_its_tables_lead_to() {
         "HotSpot 17.0.1+2-Made-up with G1, compressed class pointers (0x800000000 + (p << 0)), one code heap"
     );
     assert_eq!(jvm.taken["nmethod::_compile_id"], 304);
+}
+
+/// Its tables have no constants of frames.
+#[test]
+fn a_vm_on_arm64_has_its_frames_as_in_its_sources() {
+    let lines = JDK_17.lines();
+    let exported: Vec<_> = lines.filter(|line| !line.contains("\tframe::")).collect();
+    assert!(exported.len() < JDK_17.lines().count());
+    let made = MadeUpJvm::new(&exported.join("\n"), 17);
+    let jvm = describe_on(Machine::Aarch64, &made.bytes).unwrap();
+    let frame = &jvm.layout.frame;
+    assert_eq!((frame.call_wrapper, frame.sender_sp), (-64, -8));
+    assert_eq!(frame.wrapper_anchor.bytes(), 32);
+    assert_eq!(jvm.unexported.frame_bcp, -72);
+    assert!(describe(&made.bytes).is_err());
+    // The kernel's walk knows the frames of x86-64 only.
+    assert_eq!(shim_places::of(&jvm), None);
+    assert!(shim_places::of(&of(JDK_17, 17)).is_some());
 }
 
 #[test]

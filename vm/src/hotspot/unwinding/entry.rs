@@ -1,54 +1,77 @@
-//! How far is the frame of a method made that the interpreter is entering?
+//! How far is a frame of the interpreter made or left?
 //!
-//! The interpreter is entered with the return address at the stack pointer, the method in rbx and the caller's stack pointer in r13. It pops the
-//! return address into rax, pushes zeros for local variables, pushes the address again, and makes the fixed part of the frame.
+//! On x86-64 the interpreter is entered with the return address at the stack pointer, the method in rbx and the caller's stack pointer in r13. It
+//! pops the return address into rax, pushes zeros for local variables, pushes the address again, and makes the fixed part of the frame.
 
+use super::aarch64;
 use super::code::{FP, SP, instructions};
+use super::state::{PartialFrame, PartialState};
 use varid_instructions::{Effect, Flow, Register};
+use varid_model::Machine;
+use varid_unwind::NativeFrame;
 
-/// What of an interpreter frame there is while its method is being entered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum EntryState {
-    /// The return address is at the stack pointer.
-    Called,
-    /// The return address is in rax.
-    Popped,
-    /// The caller's frame pointer is at the stack pointer, and still in its register; the return address is behind it.
-    Saved,
-    /// The frame pointer leads to the caller. The words below it may be missing.
-    Linked,
+/// An interrupted instruction of a part of the interpreter.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct InterruptedPart<'c> {
+    /// The part's instructions.
+    pub(in super::super) code: &'c [u8],
+    /// The offset of the instruction in bytes.
+    pub(in super::super) at: usize,
+    /// The part enters methods.
+    pub(in super::super) enters: bool,
+    /// Bytes from the frame pointer to the last word of a complete frame.
+    pub(in super::super) last_word: i32,
 }
 
-impl EntryState {
-    /// Returns what there is before the instruction at `at` is executed. `code`: the entry's instructions.
-    pub(in super::super) fn at(code: &[u8], at: usize) -> Self {
-        let mut state = Self::Called;
-        for (_, instruction) in instructions(code.get(..at).unwrap_or(code)) {
-            state = match (instruction.effects.as_slice(), instruction.flow) {
-                (
-                    [
-                        Effect::Move {
-                            to: FP,
-                            from: SP,
-                            add: 0,
-                        },
-                    ],
-                    _,
-                ) => return Self::Linked,
-                _ if instruction.popped(SP) == Some(RETURN_ADDRESS) => Self::Popped,
-                _ if instruction.pushed(SP) == Some(RETURN_ADDRESS) => Self::Called,
-                _ if instruction.pushed(SP) == Some(FP) => Self::Saved,
-                // What follows is entered by a jump from code before it.
-                (_, Flow::Jump(_) | Flow::JumpIndirect | Flow::Return) => Self::Called,
-                _ => state,
-            };
+/// DWARF number of r13, which has the sender's stack pointer while a method is entered.
+const SENDER_REGISTER: u16 = 13;
+/// rax, which has the return address until it is pushed again.
+const RETURN_ADDRESS: Register = Register(0);
+
+impl PartialFrame {
+    /// Returns what of its frame there is before an instruction is executed. None: all of it.
+    pub(in super::super) fn of(part: InterruptedPart<'_>, frame: &NativeFrame) -> Option<Self> {
+        if frame.regs.machine() == Machine::Aarch64 {
+            return aarch64::partial_frame(part.code, part.at, part.enters);
         }
-        state
+        let state = part.enters.then(|| entered(part.code, part.at))?;
+        let is_complete = state == PartialState::Linked
+            && frame
+                .regs
+                .fp()
+                .is_some_and(|fp| frame.sp.get() <= fp.wrapping_add_signed(part.last_word.into()));
+        (!is_complete).then_some(Self {
+            state,
+            sender_sp: SENDER_REGISTER,
+        })
     }
 }
 
-/// rax, which has the return address until it is pushed again.
-const RETURN_ADDRESS: Register = Register(0);
+/// Returns what there is before the instruction at `at` is executed. `code`: the entry's instructions.
+fn entered(code: &[u8], at: usize) -> PartialState {
+    let mut state = PartialState::Called;
+    for (_, instruction) in instructions(code.get(..at).unwrap_or(code)) {
+        state = match (instruction.effects.as_slice(), instruction.flow) {
+            (
+                [
+                    Effect::Move {
+                        to: FP,
+                        from: SP,
+                        add: 0,
+                    },
+                ],
+                _,
+            ) => return PartialState::Linked,
+            _ if instruction.popped(SP) == Some(RETURN_ADDRESS) => PartialState::Popped,
+            _ if instruction.pushed(SP) == Some(RETURN_ADDRESS) => PartialState::Called,
+            _ if instruction.pushed(SP) == Some(FP) => PartialState::Saved,
+            // What follows is entered by a jump from code before it.
+            (_, Flow::Jump(_) | Flow::JumpIndirect | Flow::Return) => PartialState::Called,
+            _ => state,
+        };
+    }
+    state
+}
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
@@ -67,27 +90,31 @@ mod tests {
         ]
         .concat();
         let states = [
-            (0, EntryState::Called),
-            (1, EntryState::Called),
-            (2, EntryState::Popped),
-            (7, EntryState::Popped),
-            (8, EntryState::Called),
-            (9, EntryState::Saved),
-            (12, EntryState::Linked),
-            (14, EntryState::Linked),
+            (0, PartialState::Called),
+            (1, PartialState::Called),
+            (2, PartialState::Popped),
+            (7, PartialState::Popped),
+            (8, PartialState::Called),
+            (9, PartialState::Saved),
+            (12, PartialState::Linked),
+            (14, PartialState::Linked),
         ];
         for (at, expected) in states {
-            assert_eq!(EntryState::at(&code, at), expected, "{at}");
+            assert_eq!(entered(&code, at), expected, "{at}");
         }
         // Another way out, which returns before the frame is made.
         let code = [0x58, 0xff, 0xe0, 0x90]; // pop %rax; jmp *%rax; nop
-        let states = [0, 1, 3].map(|at| EntryState::at(&code, at));
+        let states = [0, 1, 3].map(|at| entered(&code, at));
         assert_eq!(
             states,
-            [EntryState::Called, EntryState::Popped, EntryState::Called]
+            [
+                PartialState::Called,
+                PartialState::Popped,
+                PartialState::Called
+            ]
         );
         // Intrinsic methods make no frame.
-        assert_eq!(EntryState::at(&[0x90; 16], 8), EntryState::Called);
-        assert_eq!(EntryState::at(&[], 8), EntryState::Called);
+        assert_eq!(entered(&[0x90; 16], 8), PartialState::Called);
+        assert_eq!(entered(&[], 8), PartialState::Called);
     }
 }

@@ -3,32 +3,11 @@
 //! Compiled code on x86-64 is entered with the return address at the stack pointer, pushes the caller's frame pointer, and subtracts the rest
 //! of the frame's size from the stack pointer. It leaves by the reverse. Between these instructions the frame has another size.
 
+use super::aarch64;
 use super::code::{FP, SP, instruction, instructions};
+use super::state::{FrameState, Prologue};
 use varid_instructions::{Base, Effect, Flow, OPERAND, Register};
-
-/// What of a compiled frame is on the stack at an instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum FrameState {
-    /// All of it.
-    Complete,
-    /// All of it, but the caller's frame pointer is still in its register.
-    Unsaved,
-    /// The caller's frame pointer is at the stack pointer, and the return address behind it.
-    Pushed,
-    /// The return address is at the stack pointer.
-    Called,
-}
-
-/// The code of a compiled method as far as its frame is concerned. Offsets are in bytes from its first instruction.
-#[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Prologue<'c> {
-    /// Its instructions.
-    pub(in super::super) code: &'c [u8],
-    /// Where callers that know the receiver's class enter it. What is before has no frame.
-    pub(in super::super) entry: usize,
-    /// Where its frame is complete.
-    pub(in super::super) complete: usize,
-}
+use varid_model::Machine;
 
 /// r15, which has the thread.
 const THREAD: Register = Register(15);
@@ -37,7 +16,10 @@ const POLL_SIZES: [usize; 2] = [4, 7];
 
 impl Prologue<'_> {
     /// Returns what of the frame there is before the instruction at `at` is executed.
-    pub(in super::super) fn state(self, at: usize) -> FrameState {
+    pub(in super::super) fn state(self, machine: Machine, at: usize) -> FrameState {
+        if machine == Machine::Aarch64 {
+            return aarch64::state(self, at);
+        }
         if at < self.entry {
             return FrameState::Called;
         }
@@ -128,7 +110,7 @@ mod tests {
         };
         for (number, (bytes, expected)) in instructions.iter().enumerate() {
             assert_eq!(
-                prologue.state(offset(number)),
+                prologue.state(Machine::X86_64, offset(number)),
                 *expected,
                 "{number}: {bytes:x?}"
             );
@@ -180,7 +162,7 @@ mod tests {
             entry: 0,
             complete: 8,
         };
-        assert_eq!(nothing.state(4), Complete);
-        assert_eq!(nothing.state(usize::MAX), Complete);
+        assert_eq!(nothing.state(Machine::X86_64, 4), Complete);
+        assert_eq!(nothing.state(Machine::X86_64, usize::MAX), Complete);
     }
 }

@@ -1,13 +1,15 @@
 //! How is a frame of HotSpot's code left?
 
+mod aarch64;
 mod code;
 mod entry;
 mod leaf;
 mod routine;
+mod state;
 
-pub(super) use entry::EntryState;
-pub(super) use leaf::{FrameState, Prologue};
-pub(super) use routine::CodeAt;
+pub(super) use aarch64::pushed_by_call;
+pub(super) use entry::InterruptedPart;
+pub(super) use state::{CodeAt, FrameState, PartialFrame, PartialState, Prologue};
 use varid_model::{Address, FrameAddress, Machine};
 use varid_unwind::{
     CallerSp, CodeRule, FixedFrame, LinkedFrame, NativeFrame, ReturnAt, SavedRegister, StackSlice,
@@ -16,9 +18,7 @@ use varid_unwind::{
 
 /// Bytes from the frame pointer of an interpreter frame to the word with the sender's stack pointer.
 const SENDER_SP: i64 = -8;
-/// DWARF number of r13, which has the sender's stack pointer while a method is entered.
-const SENDER_REGISTER: u16 = 13;
-/// DWARF number of rax, which has the return address while the interpreter makes room for local variables.
+/// DWARF number of rax, which has the return address while the interpreter makes room for local variables (x86-64).
 const RETURN_REGISTER: u16 = 0;
 /// The most words that a routine without a frame has pushed, and made room for.
 const MAX_PUSHED: u64 = 128;
@@ -34,8 +34,8 @@ pub(super) enum CodeFrames<'c> {
     },
     /// Of the interpreter.
     Interpreter,
-    /// Of the interpreter while it enters a method.
-    Entered(EntryState),
+    /// Of the interpreter while it enters or leaves a method.
+    Partial(PartialFrame),
     /// Of the call from native code into Java code.
     Entry,
     /// Of routines with this code. They have none, or one that its frame pointer leads to.
@@ -43,7 +43,7 @@ pub(super) enum CodeFrames<'c> {
     /// Of a stub with this code, which keeps a frame pointer from its first instructions on.
     Stub(CodeAt<'c>),
     /// Of code that jumps on to the method that is called. It has none.
-    Passed,
+    Passed(CodeAt<'c>),
 }
 
 /// What is known of return addresses.
@@ -66,24 +66,23 @@ pub(super) fn rule(
     match frames {
         CodeFrames::Fixed { words, state } => match state {
             FrameState::Complete => left.saving_fp(words),
-            FrameState::Unsaved => left.of_words(words, &[]),
+            FrameState::Unsaved => left.unsaved(words),
             FrameState::Pushed => left.saving_fp(2),
-            FrameState::Called => left.of_words(1, &[]),
+            FrameState::Called => left.called(),
         },
-        CodeFrames::Interpreter => Some(left.by_fp(CallerSp::InWord(SENDER_SP))),
-        CodeFrames::Entered(state) => left.entered(state),
+        CodeFrames::Interpreter => Some(left.by_fp(left.sender_sp())),
+        CodeFrames::Partial(partial) => match left.machine().link() {
+            Some(link) => left.partial_in_link(partial, link),
+            None => left.partial_on_stack(partial),
+        },
         CodeFrames::Entry => Some(left.by_fp(CallerSp::BehindReturn)),
         CodeFrames::Routines(code) => left.of_routine(code, calls),
         CodeFrames::Stub(code) => match frame.address {
-            FrameAddress::Instruction(at) if code.is_before_frame(at) => left.of_words(1, &[]),
+            FrameAddress::Instruction(at) if code.is_before_frame(at) => left.called(),
             FrameAddress::Instruction(at) if code.is_in_entry(at) => left.saving_fp(2),
             _ => Some(left.by_fp(CallerSp::BehindReturn)),
         },
-        CodeFrames::Passed => {
-            let returns = left.word(frame.sp)?;
-            calls.returns_to_java(returns).then_some(())?;
-            left.of_words(1, &[])
-        }
+        CodeFrames::Passed(code) => left.passed(code, calls),
     }
 }
 
@@ -132,26 +131,100 @@ impl LeftFrame<'_> {
         LinkedFrame::new(self.machine(), caller_sp).rule(self.frame.lookup())
     }
 
-    /// The rule of a frame that is not made.
-    fn not_made(self, returns: ReturnAt) -> CodeRule {
-        LinkedFrame::not_made(self.machine(), SENDER_REGISTER, returns).rule(self.frame.lookup())
+    /// The return address that the link register has. None if it may have another one, or if the machine has no such register.
+    fn link(self) -> Option<Address> {
+        self.frame.address.is_instruction().then_some(())?;
+        let link = self.frame.regs.get(self.machine().link()?)?;
+        Some(Address::new(link)).filter(|link| *link != Address::new(0))
     }
 
-    /// The rule of a frame of the interpreter that enters a method.
-    fn entered(self, state: EntryState) -> Option<CodeRule> {
-        Some(match state {
-            EntryState::Called => self.not_made(ReturnAt::Stack(0)),
-            EntryState::Popped => self.not_made(ReturnAt::Register(RETURN_REGISTER)),
-            EntryState::Saved => self.not_made(ReturnAt::Stack(self.machine().word().into())),
-            EntryState::Linked => {
+    /// The rule of a frame of so many bytes whose return address is in the link register.
+    fn in_link(self, size: u32, saved: &[SavedRegister]) -> Option<CodeRule> {
+        self.link()?;
+        Some(FixedFrame::unlinked(self.machine(), size, saved).rule(self.frame.lookup()))
+    }
+
+    /// The rule of a frame of so many words that has neither saved the caller's frame pointer nor, in a link register, the return address.
+    fn unsaved(self, words: u32) -> Option<CodeRule> {
+        match self.machine().link() {
+            Some(_) => self.in_link(words.saturating_mul(self.machine().word().into()), &[]),
+            None => self.of_words(words, &[]),
+        }
+    }
+
+    /// The rule of code that has made no frame yet.
+    fn called(self) -> Option<CodeRule> {
+        match self.machine().link() {
+            Some(_) => self.in_link(0, &[]),
+            None => self.of_words(1, &[]),
+        }
+    }
+
+    /// The rule of code that jumps on to a method.
+    fn passed(self, code: CodeAt<'_>, calls: &mut dyn Calls) -> Option<CodeRule> {
+        let returns = match self.machine().link() {
+            Some(_) => self.link()?,
+            None => self.word(self.frame.sp)?,
+        };
+        calls.returns_to_java(returns).then_some(())?;
+        match self.machine().link() {
+            Some(_) => self.in_link(code.pushed_in_adapter(self.frame.lookup())?, &[]),
+            None => self.of_words(1, &[]),
+        }
+    }
+
+    /// Where the caller's stack pointer is in a frame of the interpreter. An interpreter that calls keeps room for its whole expression stack,
+    /// and on AArch64 the called method's frame lies over that: its stack pointer is below the end of that frame then.
+    fn sender_sp(self) -> CallerSp {
+        let fp = self.frame.regs.fp().map(Address::new);
+        let sender = fp.and_then(|fp| self.word(fp.wrapping_add_signed(SENDER_SP)));
+        match fp.zip(sender) {
+            Some((fp, sender)) if sender < self.above(fp, 2) => CallerSp::BehindReturn,
+            _ => CallerSp::InWord(SENDER_SP),
+        }
+    }
+
+    /// The rule of a frame of the interpreter that is being made or left, with the return address in the link register, by its DWARF number.
+    fn partial_in_link(self, partial: PartialFrame, link: u16) -> Option<CodeRule> {
+        self.link()?;
+        let end = match partial.state {
+            PartialState::Linked => self.above(Address::new(self.frame.regs.fp()?), 2),
+            _ => self.frame.sp,
+        };
+        let sender = self.frame.regs.get(partial.sender_sp).map(Address::new);
+        // See `sender_sp`.
+        let is_above = sender.is_some_and(|sender| sender >= end);
+        let returns = ReturnAt::Register(link);
+        Some(match (partial.state, is_above) {
+            (PartialState::Linked, true) => self.by_fp(CallerSp::InRegister(partial.sender_sp)),
+            (PartialState::Linked, false) => self.by_fp(CallerSp::BehindReturn),
+            (_, true) => self.not_made(partial.sender_sp, returns),
+            (_, false) => self.not_made(self.machine().sp(), returns),
+        })
+    }
+
+    /// The same, with the return address on the stack or in rax.
+    fn partial_on_stack(self, partial: PartialFrame) -> Option<CodeRule> {
+        let not_made = |returns| Some(self.not_made(partial.sender_sp, returns));
+        match partial.state {
+            PartialState::Called => not_made(ReturnAt::Stack(0)),
+            PartialState::Popped => not_made(ReturnAt::Register(RETURN_REGISTER)),
+            PartialState::Saved => not_made(ReturnAt::Stack(self.machine().word().into())),
+            PartialState::Linked => {
                 let sender = self.frame.regs.fp()?.wrapping_add_signed(SENDER_SP);
                 let is_pushed = self.frame.sp.get() <= sender;
-                self.by_fp(match is_pushed {
+                Some(self.by_fp(match is_pushed {
                     true => CallerSp::InWord(SENDER_SP),
-                    false => CallerSp::InRegister(SENDER_REGISTER),
-                })
+                    false => CallerSp::InRegister(partial.sender_sp),
+                }))
             }
-        })
+            PartialState::Left => None,
+        }
+    }
+
+    /// The rule of a frame that is not made. `caller_sp`: the DWARF number of the register with the caller's stack pointer.
+    fn not_made(self, caller_sp: u16, returns: ReturnAt) -> CodeRule {
+        LinkedFrame::not_made(self.machine(), caller_sp, returns).rule(self.frame.lookup())
     }
 
     /// The rule of a frame of one of the routines in some code. A word on the stack may be the return address of an earlier call.
@@ -159,13 +232,26 @@ impl LeftFrame<'_> {
         let at = match self.frame.address {
             FrameAddress::Instruction(at) | FrameAddress::Return(at) => at,
         };
-        let mut entry = |place: Address| {
-            let called = calls.called(self.word(place)?)?;
+        let mut called = |returns: Address| {
+            let called = calls.called(returns)?;
             code.addresses().contains(&called).then_some(called)
         };
+        if let Some(returns) = self.link()
+            && let Some(entry) = called(returns)
+            && let Some(frame) = aarch64::leaf_frame(code, entry, at, returns)
+        {
+            let dwarf = self.machine().fp();
+            let saved_fp = frame.saved_fp.map(|offset| SavedRegister { dwarf, offset });
+            return self.in_link(frame.size, saved_fp.as_slice());
+        }
+        let mut entry = |place: Address| called(self.word(place)?);
         let (sp, fp) = (self.frame.sp, Address::new(self.frame.regs.fp()?));
         if sp <= fp && entry(self.above(fp, 1)).is_some() {
             return Some(self.by_fp(CallerSp::BehindReturn));
+        }
+        if self.machine().link().is_some() {
+            // Routines that call keep a frame pointer.
+            return None;
         }
         let mut words = 0..=MAX_PUSHED;
         let pushed = words.find(|words| {

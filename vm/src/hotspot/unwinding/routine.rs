@@ -1,23 +1,16 @@
 //! How much has a routine in assembly pushed, and what does a call call? The VM describes neither.
 
+use super::aarch64;
 use super::code::{FP, SP, instruction, instructions};
+use super::state::{CodeAt, MAX_ROUTINE};
 use std::ops::Range;
 use varid_instructions::{Effect, Flow};
-use varid_model::Address;
+use varid_model::{Address, Machine};
 
-/// The most bytes of a routine. The longest, of encryption, have some thousand.
-const MAX_ROUTINE: u64 = 1 << 15;
 /// The size of a call of an address in bytes.
 const NEAR_CALL: usize = 5;
 /// The sizes of loading an address into a register and calling it: `mov $address,%r10; call *%r10`, and the same with rax.
 const FAR_CALLS: [usize; 2] = [13, 12];
-
-/// Code at its address.
-#[derive(Debug, Clone, Copy)]
-pub(in super::super) struct CodeAt<'c> {
-    pub(in super::super) start: Address,
-    pub(in super::super) bytes: &'c [u8],
-}
 
 impl CodeAt<'_> {
     /// Returns its addresses.
@@ -27,6 +20,9 @@ impl CodeAt<'_> {
 
     /// Returns what the call in front of a return address calls. None if there is none, or if it is not an address.
     pub(in super::super) fn called(self, returns: Address) -> Option<Address> {
+        if self.machine == Machine::Aarch64 {
+            return aarch64::called(self, returns);
+        }
         let end = usize::try_from(returns.offset_from(self.start)?).ok()?;
         let before = self.bytes.get(..end)?;
         let near = end.checked_sub(NEAR_CALL);
@@ -42,8 +38,8 @@ impl CodeAt<'_> {
             .find_map(|size| far_call(before.get(end.checked_sub(*size)?..)?))
     }
 
-    /// Returns how far below its return address the stack pointer is, in bytes, when a routine that starts at `entry` has come to `at`. None
-    /// if that is not known.
+    /// Returns how far below its return address the stack pointer is, in bytes, when a routine of x86-64 that starts at `entry` has come to
+    /// `at`. None if that is not known.
     pub(super) fn pushed(self, entry: Address, at: Address) -> Option<u64> {
         let offset = usize::try_from(entry.offset_from(self.start)?).ok()?;
         let size = at.offset_from(entry).filter(|size| *size < MAX_ROUTINE)?;
@@ -92,11 +88,14 @@ impl CodeAt<'_> {
 
     /// Returns true if it makes a frame with a frame pointer at once.
     pub(in super::super) fn is_linked(self) -> bool {
-        self.entry_size().is_some()
+        match self.machine {
+            Machine::Aarch64 => aarch64::is_linked(self.bytes),
+            _ => self.entry_size().is_some(),
+        }
     }
 
     /// Returns the size of the first instructions, `push %rbp; mov %rsp,%rbp`, in bytes. None: they are others.
-    fn entry_size(self) -> Option<u64> {
+    fn entry_size(self) -> Option<usize> {
         let push = instruction(self.bytes, 0)?;
         let link = instruction(self.bytes, push.size.into())?;
         let is_linked = matches!(
@@ -108,22 +107,38 @@ impl CodeAt<'_> {
             }]
         );
         let is_entry = push.pushed(SP) == Some(FP) && is_linked;
-        is_entry.then(|| u64::from(push.size).saturating_add(link.size.into()))
+        is_entry.then(|| usize::from(push.size).saturating_add(link.size.into()))
     }
 
     /// Of such code: returns true if there is no frame before the instruction at `at`, the first one or one that returns.
     pub(super) fn is_before_frame(self, at: Address) -> bool {
-        let offset = at.offset_from(self.start);
-        let returns = offset
-            .and_then(|offset| instruction(self.bytes, usize::try_from(offset).ok()?))
-            .is_some_and(|instruction| instruction.flow == Flow::Return);
-        offset == Some(0) || returns
+        let Some(offset) = self.offset(at) else {
+            return false;
+        };
+        if self.machine == Machine::Aarch64 {
+            return aarch64::is_before_frame(self.bytes, offset);
+        }
+        let instruction = instruction(self.bytes, offset);
+        offset == 0 || instruction.is_some_and(|instruction| instruction.flow == Flow::Return)
     }
 
-    /// Of such code: returns true if only the caller's frame pointer is on the stack before the instruction at `at`.
+    /// Of such code: returns true if only the caller's frame pointer is on the stack, behind it the return address, before the instruction
+    /// at `at`.
     pub(super) fn is_in_entry(self, at: Address) -> bool {
-        let offset = at.offset_from(self.start);
-        offset.is_some_and(|offset| self.entry_size().is_some_and(|size| offset < size))
+        self.offset(at).is_some_and(|offset| match self.machine {
+            Machine::Aarch64 => aarch64::is_in_entry(offset),
+            _ => self.entry_size().is_some_and(|size| offset < size),
+        })
+    }
+
+    /// Of code that jumps on to a method (AArch64): returns how many bytes it has made room for before the instruction at `at`.
+    pub(super) fn pushed_in_adapter(self, at: Address) -> Option<u32> {
+        aarch64::pushed_in_adapter(self.bytes, self.offset(at)?)
+    }
+
+    /// Returns the offset of an address in bytes. None in front of the code.
+    fn offset(self, at: Address) -> Option<usize> {
+        usize::try_from(at.offset_from(self.start)?).ok()
     }
 }
 
@@ -151,6 +166,7 @@ mod tests {
 
     fn code(bytes: &[u8]) -> CodeAt<'_> {
         CodeAt {
+            machine: Machine::X86_64,
             start: START,
             bytes,
         }

@@ -1,0 +1,55 @@
+//! The Java workloads of `jvm/truth`, which a JDK of this machine compiles.
+
+use crate::command::printed;
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use tempfile::TempDir;
+
+/// The programs of Debian 12's JDK.
+pub const JDK: &str = "/usr/lib/jvm/java-17-openjdk-amd64/bin";
+/// The package of the workloads.
+pub const JAVA_PACKAGE: &str = "org.example.truth";
+
+/// Returns true if the JDK is installed.
+pub fn has_jdk() -> bool {
+    let tools = ["java", "javac", "javap", "jimage"];
+    tools.iter().all(|tool| Path::new(JDK).join(tool).exists())
+}
+
+/// Returns the folder of the workloads' classes. They are compiled once in a test program.
+pub fn java_classes() -> Result<&'static Path> {
+    static CLASSES: OnceLock<TempDir> = OnceLock::new();
+    made_once(&CLASSES, |folder| {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("jvm/truth");
+        let sources: [PathBuf; 3] =
+            ["Truth.java", "Shares.java", "Deep.java"].map(|name| sources.join(name));
+        let mut javac = Command::new(format!("{JDK}/javac"));
+        javac.args(["--release", "11", "-d"]).arg(folder);
+        printed(javac.args(sources)).map(|_| ())
+    })
+}
+
+/// Returns the folder of the classes of module `java.base` in the JDK of a folder. They are extracted once in a test program.
+pub fn base_classes(jdk: &Path) -> Result<PathBuf> {
+    static CLASSES: OnceLock<TempDir> = OnceLock::new();
+    let extracted = made_once(&CLASSES, |folder| {
+        let mut jimage = Command::new(format!("{JDK}/jimage"));
+        jimage.args(["extract", "--include", "regex:/java\\.base/.*", "--dir"]);
+        printed(jimage.arg(folder).arg(jdk.join("lib/modules"))).map(|_| ())
+    })?;
+    Ok(extracted.join("java.base"))
+}
+
+fn made_once(
+    made: &'static OnceLock<TempDir>,
+    make: impl FnOnce(&Path) -> Result<()>,
+) -> Result<&'static Path> {
+    if let Some(folder) = made.get() {
+        return Ok(folder.path());
+    }
+    let folder = tempfile::tempdir()?;
+    make(folder.path())?;
+    Ok(made.get_or_init(|| folder).path())
+}
