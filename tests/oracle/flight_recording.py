@@ -77,6 +77,8 @@ def imported(file, start):
     lines = file.read_text().splitlines()
     for line in map(json.loads, lines[1:]):
         stack = tuple((frame["symbol"], frame.get("line", 0)) for frame in line["frames"])
+        # Stands for a stack that was not recorded.
+        stack = () if stack == (("[unknown]", 0),) else stack
         yield start + line["time_ns"], (line["thread"], line["tid"], line["period"], stack)
 
 

@@ -51,7 +51,8 @@ fn every_sample_is_the_one_that_the_jdk_s_tool_prints() -> Result<()> {
     let manifest: serde_json::Value =
         serde_json::from_slice(&std::fs::read(session.join("session.json"))?)?;
     let start = manifest["start_time_ns"].to_string();
-    let events = manifest["events"].as_array().into_iter().flatten();
+    let further = manifest["further_events"].as_array().into_iter().flatten();
+    let events = std::iter::once(&manifest["event"]).chain(further);
     for event in events.filter_map(|event| event["name"].as_str()) {
         let mut varid = testbed()?.varid();
         varid
