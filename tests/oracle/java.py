@@ -268,7 +268,9 @@ class Oracle:
             if last not in self.entries and not BEGINS.search(last):
                 return f"no thread begins in {last}"
         if reasons:
-            self.counts[f"ends: {reasons[-1]}{'' if managed or generated else ' (native)'}"] += 1
+            # What is gone is why the frames behind it are not found.
+            reason = "[vm-gone]" if "[vm-gone]" in reasons else reasons[-1]
+            self.counts[f"ends: {reason}{'' if managed or generated else ' (native)'}"] += 1
             return None
         if not user:
             self.counts["ends: kernel"] += 1

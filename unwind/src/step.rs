@@ -139,13 +139,10 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                 }
                 (caller, Entered::by_rule(&rule))
             }
-            CodeRule::Unknown => match self.caller_on_other_stack(frame) {
-                Some(caller) => (caller, Entered::CalledFromOtherStack),
-                None => match self.caller_by_convention(frame) {
-                    Ok(caller) => (caller, Entered::Called),
-                    Err(_) if self.is_new_thread(frame) => return Ok(Step::Outermost),
-                    Err(error) => return Err(error),
-                },
+            CodeRule::Unknown => match self.without_rule(frame) {
+                Ok(found) => found,
+                Err(_) if self.is_new_thread(frame) => return Ok(Step::Outermost),
+                Err(error) => return Err(error),
             },
         };
         if !entered.may_lead_to(cfa, frame) {
@@ -161,6 +158,22 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
             sp: cfa,
             regs,
         }))
+    }
+
+    /// Returns the caller of a frame without a rule, and how the frame's code was entered.
+    fn without_rule(&mut self, frame: &NativeFrame) -> Result<(Caller, Entered), UnwindError> {
+        // Kernels of arm64 have no unwind information of their trampoline: Linux 6.1.
+        let linked = self.architecture.caller_by_frame_pointer(frame, self.stack);
+        let interrupted =
+            linked.and_then(|linked| self.architecture.interrupted(frame, &linked, self.stack));
+        if let Some(interrupted) = interrupted {
+            return Ok((interrupted, Entered::Interrupting));
+        }
+        if let Some(caller) = self.caller_on_other_stack(frame) {
+            return Ok((caller, Entered::CalledFromOtherStack));
+        }
+        let caller = self.caller_by_convention(frame)?;
+        Ok((caller, Entered::Called))
     }
 
     /// Computes the CFA of a frame that has a rule.

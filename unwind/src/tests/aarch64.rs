@@ -20,7 +20,9 @@ __asm__(\".globl first\\n.type first, %function\\nfirst:\\n.cfi_startproc\\n.cfi
 	\".cfi_endproc\\n.size framed, . - framed\\n\"
 	\".globl trampoline\\n.type trampoline, %function\\n.cfi_startproc\\n.cfi_signal_frame\\n.cfi_def_cfa x29, 0\\n\"
 	\".cfi_offset x29, 0\\n.cfi_offset x30, 8\\nnop\\ntrampoline:\\nmov x8, 139\\nsvc 0\\n.cfi_endproc\\n\"
-	\".size trampoline, . - trampoline\\n\");
+	\".size trampoline, . - trampoline\\n\"
+	\".globl undescribed\\n.type undescribed, %function\\nnop\\nundescribed:\\nmov x8, 139\\nsvc 0\\n\"
+	\".size undescribed, . - undescribed\\n\");
 ";
 const BASE: u64 = 0xffff_8c00_0000;
 const STACK: u64 = 0xffff_e4a0_1000;
@@ -220,7 +222,7 @@ fn what_a_signal_has_interrupted_is_in_the_frame_that_the_kernel_has_pushed() {
     };
     let symbol = |name| code.symbol(name);
     let (interrupted, caller) = (symbol("outer"), symbol("first") + 8);
-    let unwound = |saved_link: u64| {
+    let unwound = |trampoline: &'static str, saved_link: u64| {
         let mut words = vec![0; 0x280];
         let (frame_pointer, link) = (STACK + 0x2000, caller);
         for (at, word) in [
@@ -237,16 +239,20 @@ fn what_a_signal_has_interrupted_is_in_the_frame_that_the_kernel_has_pushed() {
         }
         let words = words.iter().flat_map(|word| word.to_le_bytes());
         let mut regs = Regs::unknown(Machine::Aarch64);
-        regs.set_frame(symbol("trampoline"), STACK, STACK + RECORD);
+        regs.set_frame(symbol(trampoline), STACK, STACK + RECORD);
         let record = record(regs, STACK, words.collect());
         unwind(&record, None, |address| code.at(address))
     };
-    let stack = unwound(caller);
-    assert_eq!(ips(&stack), [symbol("trampoline"), interrupted, caller]);
-    let frame = &stack.frames[1];
-    assert!(frame.address.is_instruction());
-    assert_eq!(frame.sp.get(), STACK + 0x1800);
-    assert_eq!(frame.regs.get(19), Some(19));
+    // That of Linux 6.1 has no unwind information.
+    for trampoline in ["trampoline", "undescribed"] {
+        let stack = unwound(trampoline, caller);
+        assert_eq!(ips(&stack), [symbol(trampoline), interrupted, caller]);
+        let frame = &stack.frames[1];
+        assert!(frame.address.is_instruction());
+        assert_eq!(frame.sp.get(), STACK + 0x1800);
+        assert_eq!(frame.regs.get(19), Some(19));
+    }
     // What has another link register is no such frame.
-    assert_eq!(ips(&unwound(0x1234))[..2], [symbol("trampoline"), caller]);
+    let other = unwound("trampoline", 0x1234);
+    assert_eq!(ips(&other)[..2], [symbol("trampoline"), caller]);
 }

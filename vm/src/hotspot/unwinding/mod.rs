@@ -107,8 +107,10 @@ impl LeftFrame<'_> {
         place.wrapping_add(words.wrapping_mul(self.machine().word().into()))
     }
 
-    /// The rule of a frame of so many words. None if its return address is zero, which ends stacks, but none of this code's.
+    /// The rule of a frame of so many words. None if its return address is zero, which ends stacks, but none of this code's; and behind a frame
+    /// that has been left by its frame pointer alone, which does not lead to the stack pointer.
     fn of_words(self, words: u32, saved: &[SavedRegister]) -> Option<CodeRule> {
+        self.frame.regs.sp()?;
         let last = self.above(self.frame.sp, u64::from(words).saturating_sub(1));
         if self.word(last) == Some(Address::new(0)) {
             return None;

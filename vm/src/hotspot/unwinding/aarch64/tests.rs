@@ -444,6 +444,24 @@ fn each_state_of_a_compiled_frame_leads_to_the_caller() {
 }
 
 #[test]
+fn a_compiled_frame_is_not_left_without_its_stack_pointer() {
+    let stack = StackSlice::new(Address::new(STACK), &[0x11; 80]);
+    let mut frame = NativeFrame {
+        address: FrameAddress::Return(at(1)),
+        sp: Address::new(STACK),
+        regs: Regs::unknown(Machine::Aarch64),
+    };
+    frame.regs.set_frame(at(1).get(), STACK, FP);
+    let frames = CodeFrames::Fixed {
+        words: 4,
+        state: Complete,
+    };
+    assert!(rule(frames, &frame, stack, &mut JavaCalls).is_some());
+    frame.regs.set(Machine::Aarch64.sp(), None);
+    assert!(rule(frames, &frame, stack, &mut JavaCalls).is_none());
+}
+
+#[test]
 fn the_sender_of_an_interpreted_frame_has_its_stack_pointer_where_the_frame_says() {
     let above = STACK + 64;
     let partial = |state, sender| {
