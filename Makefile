@@ -87,7 +87,7 @@ test-long: build test-programs art-compiler art-changed board-products ## what t
 	@scripts/deps.sh --long
 	scripts/test-long.sh $(TARGET) docs/test-long.md long $(STEPS)
 
-test-release: build art-compiler board-products ## what a release needs beside that, an hour: writes docs/test-long.md, docs/board-cost.md, docs/evaluation.md
+test-release: build art-compiler board-products ## what a release needs beside that, an hour: writes docs/test-long.md, docs/board-cost.md, docs/evaluation.md, docs/java-programs.md
 	@scripts/deps.sh --long
 	scripts/test-long.sh $(TARGET) docs/test-long.md release $(STEPS)
 

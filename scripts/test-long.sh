@@ -8,7 +8,7 @@ set -uo pipefail
 usage="usage: test-long.sh TARGET-FOLDER DOCUMENT [long|release [STEP...]]"
 declare -A steps=(
     [long]='host board long boards code module bench cross golden'
-    [release]='soak fresh dist cost fuzz paper'
+    [release]='soak fresh dist cost fuzz paper java'
 )
 lane=${3:-long}
 if [ $# -lt 2 ] || [ -z "${steps[$lane]:-}" ]; then
@@ -78,6 +78,7 @@ release_lane() {
     step_wanted fuzz fuzz/run.sh 40
     end_wanted cost
     step_wanted paper scripts/paper.sh "$target" docs/evaluation.md
+    step_wanted java scripts/java_programs.py "$target/release" docs/java-programs.md
 }
 
 found() { # STEP: what its log says last

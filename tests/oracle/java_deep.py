@@ -4,7 +4,7 @@
 usage: java_deep.py SESSION
 Below its work are a thousand calls, main, and the functions that have started the VM. On the way there are fewer calls, and the rest is
 the same. Prints how many samples there are, how many are not whole, and why; exit status 1 if one has a wrong number of calls, or if more
-than one in a hundred is not whole.
+than three in a hundred are not whole.
 """
 
 import json
@@ -17,7 +17,7 @@ from sample_marks import approximate
 
 CLASS = "org.example.truth.Deep"
 DEPTH = 1000
-MOST = 0.01  # where a frame is being made or left, in a stub
+MOST = 0.03  # where a frame is being made or left, in a stub; before the shim has been told of the VM, which takes longer on a busy machine
 
 
 def problem(chain, is_approximate):
