@@ -96,7 +96,7 @@ fn import(request: ImportRequest) -> Result<Imported> {
         end: 0,
         of_others: 0,
         cut: 0,
-        room: MIN_ROOM.max(input.len.saturating_mul(FRAMES_PER_BYTE)),
+        room: MIN_ROOM.max(input.packed.saturating_mul(FRAMES_PER_BYTE)),
     };
     each_chunk(&input, |chunk| match chunk {
         Ok(chunk) => writing.chunk(&chunk),

@@ -36,6 +36,8 @@ pub struct Input {
     pub(crate) path: PathBuf,
     file: File,
     pub(crate) len: u64,
+    /// Its size as it was given, which may be compressed.
+    pub(crate) packed: u64,
     /// The ranges of the other files' records, if the recording is a folder.
     pub(crate) parts: Vec<Range<u64>>,
     /// A note about missing files of the recording, if there are any.
@@ -98,6 +100,7 @@ impl Input {
             path,
             file,
             len,
+            packed,
             parts: Vec::new(),
             missing: None,
             modified,

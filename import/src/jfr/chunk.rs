@@ -16,6 +16,8 @@ const HEADER: usize = 68;
 /// The types of records that describe others.
 const METADATA: ClassId = 0;
 const CONSTANTS: ClassId = 1;
+/// The most bytes of a record that are read: those of a JDK have at most some MB.
+const MAX_RECORD: u64 = 64 << 20;
 /// In the header's features: integers are compressed.
 const COMPRESSED: i32 = 1;
 
@@ -311,8 +313,10 @@ impl<R: Read + Seek> Chunks<R> {
 
     fn body(&mut self, chunk: &Chunk, head: &RecordHead) -> io::Result<Cursor<'_>> {
         self.record.clear();
-        let mut body = Read::by_ref(&mut self.file).take(head.body);
+        let read = head.body.min(MAX_RECORD);
+        let mut body = Read::by_ref(&mut self.file).take(read);
         body.read_to_end(&mut self.record)?;
+        self.skip(head.body.saturating_sub(read))?;
         Ok(Cursor::new(&self.record, chunk.integers))
     }
 

@@ -79,6 +79,9 @@ pub(crate) struct Metadata {
     classes: HashMap<ClassId, Class>,
 }
 
+/// The most texts of a chunk's metadata: an empty one has a byte in the file, and fifty in memory. A JDK's has some thousands.
+const MAX_TEXTS: usize = 1 << 20;
+
 impl Metadata {
     /// Reads the metadata of a record, behind its type. None if it is malformed.
     pub(super) fn read(mut cursor: Cursor<'_>) -> Option<Self> {
@@ -86,7 +89,7 @@ impl Metadata {
         for _ in 0..3 {
             cursor.long()?;
         }
-        let count = cursor.count()?;
+        let count = cursor.count().filter(|count| *count <= MAX_TEXTS)?;
         let mut texts = Vec::new();
         for _ in 0..count {
             texts.push(match cursor.text()? {

@@ -72,6 +72,9 @@ impl Fields<'_> {
     }
 }
 
+/// The most values of a record. One may take no byte in the file, and has two hundred in memory.
+const MAX_VALUES: usize = 1 << 22;
+
 /// Decodes values of a chunk.
 pub(super) struct Decoder<'a, 'm> {
     pub(super) cursor: Cursor<'a>,
@@ -83,6 +86,7 @@ pub(super) struct Decoder<'a, 'm> {
 impl<'a, 'm> Decoder<'a, 'm> {
     pub(super) fn new(cursor: Cursor<'a>, metadata: &'m Metadata) -> Self {
         let steps = cursor.remaining().saturating_mul(2).saturating_add(64);
+        let steps = steps.min(MAX_VALUES);
         Self {
             cursor,
             metadata,

@@ -122,12 +122,14 @@ fn sym_line(method: &MethodSlot) -> String {
 /// lines that make no sense, or if the file cannot be read.
 #[must_use]
 pub fn read_descriptors(path: &Path) -> HashMap<u64, String> {
-    let text = File::open(path).and_then(|file| {
-        let mut text = Vec::new();
-        file.take(MAX_SIZE).read_to_end(&mut text)?;
-        Ok(text)
-    });
-    let text = text.unwrap_or_default();
+    // The session may be another's: opening a pipe would wait for its writer.
+    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+    let mut text = Vec::new();
+    if let Some(file) = is_file.then(|| File::open(path).ok()).flatten()
+        && file.take(MAX_SIZE).read_to_end(&mut text).is_err()
+    {
+        text.clear();
+    }
     let text = String::from_utf8_lossy(&text);
     let descriptor = |line: &str| {
         let mut columns = line.split('\t');

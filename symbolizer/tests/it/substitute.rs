@@ -268,6 +268,11 @@ fn descriptors_of_the_remap_range_are_in_its_text_form() {
     assert_eq!(read_descriptors(&sym), descriptors.into());
     std::fs::write(&sym, b"#\n0x1\n0xg\t1\ta\tb\t()V\n0x2\t1\ta\tb\t-\n\xff").unwrap();
     assert_eq!(read_descriptors(&sym), [].into());
+    // Nobody writes into the pipe.
+    std::fs::remove_file(&sym).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&sym).status();
+    assert!(made.unwrap().success());
+    assert_eq!(read_descriptors(&sym), [].into());
 }
 
 /// Asserts that a file has the methods' names and lines, as varid and addr2line read it.
