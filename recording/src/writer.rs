@@ -404,10 +404,9 @@ impl SessionWriter {
         let path = self.folder.path.join(PERF_DATA);
         let is_compressed = self.compressor.is_some();
         let features = features::sections(&self.manifest, self.tally.facts(), is_compressed);
-        self.data
-            .complete(features)
-            .map_err(Error::io("write", path))?;
-        if self.manifest.state == SessionState::Recording {
+        // Where there is no room for them, the manifest still says what was recorded.
+        let completed = self.data.complete(features);
+        if self.manifest.state == SessionState::Recording && completed.is_ok() {
             self.manifest.state = SessionState::Complete;
         }
         let saved = self
@@ -420,7 +419,7 @@ impl SessionWriter {
         if saved.is_err() && self.manifest.state == SessionState::Complete {
             self.manifest.state = SessionState::Recording;
         }
-        saved
+        completed.map_err(Error::io("write", path)).and(saved)
     }
 }
 
