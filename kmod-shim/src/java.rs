@@ -75,6 +75,35 @@ pub struct JvmPlaces {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JvmTarget(pub(crate) RawJvm);
 
+impl JvmPlaces {
+    /// A JDK 17 for x86-64 with one code heap, as tests and the fuzz target make one up.
+    #[doc(hidden)]
+    pub fn of_jdk_17(
+        heap: CodeHeapPlace,
+        interpreter: Range<Address>,
+        call_returns: Address,
+    ) -> Self {
+        let field = |offset| FieldPlace { offset, size: 4 };
+        Self {
+            heaps: vec![heap],
+            interpreter,
+            call_returns,
+            block_header: 16,
+            blob_size: field(12),
+            blob_frame: field(28),
+            blob_complete: field(20),
+            blob_code: BlobCodePlace::Pointer(32),
+            compile_id: field(304),
+            frame_sender: -8,
+            frame_method: -24,
+            frame_bcp: -64,
+            frame_wrapper: -48,
+            wrapper_anchor: 32,
+            anchor: [0, 8, 16],
+        }
+    }
+}
+
 impl JvmTarget {
     /// Returns None for a HotSpot whose structures are others than the shim can read: it has too many code heaps, or fields that are too far
     /// from one another.
@@ -199,7 +228,7 @@ impl SampledCode {
 
     /// Replaces them by those of a record's frames.
     pub(crate) fn set(&mut self, frames: &[RawJavaFrame]) {
-        self.0.clear();
+        self.clear();
         let of_blobs = frames
             .iter()
             .filter(|frame| frame.sender == 0 && frame.code != 0);
@@ -210,15 +239,6 @@ impl SampledCode {
         }));
         self.0.sort_unstable();
         self.0.dedup();
-    }
-}
-
-impl FromIterator<SampledBlob> for SampledCode {
-    fn from_iter<I: IntoIterator<Item = SampledBlob>>(blobs: I) -> Self {
-        let mut blobs: Vec<_> = blobs.into_iter().collect();
-        blobs.sort_unstable();
-        blobs.dedup();
-        Self(blobs)
     }
 }
 
@@ -288,7 +308,7 @@ mod tests {
             frame(0, 0x2000, 0x100 << 32 | 7),
         ]);
         let expected = [blob(0x1000, 0x80, 9), blob(0x2000, 0x100, 7)];
-        assert_eq!(code, expected.into_iter().collect());
+        assert_eq!(code.0, expected);
         let at = [0xfff, 0x1000, 0x107f, 0x1080, 0x1500, 0x20ff, 0x2100];
         let found = at.map(|at| code.at(Address::new(at)).map(|blob| blob.compile_id));
         assert_eq!(found, [None, Some(9), Some(9), None, None, Some(7), None]);
@@ -322,28 +342,12 @@ mod tests {
 
     fn places() -> JvmPlaces {
         let address = Address::new;
-        let field = |offset| FieldPlace { offset, size: 4 };
-        JvmPlaces {
-            heaps: vec![CodeHeapPlace {
-                reserved: address(0x1000)..address(0x9000),
-                segment_map: address(0x500),
-                log2_segment_size: 7,
-            }],
-            interpreter: address(0x2000)..address(0x3000),
-            call_returns: address(0x3010),
-            block_header: 16,
-            blob_size: field(12),
-            blob_frame: field(28),
-            blob_complete: field(20),
-            blob_code: BlobCodePlace::Pointer(32),
-            compile_id: field(304),
-            frame_sender: -8,
-            frame_method: -24,
-            frame_bcp: -64,
-            frame_wrapper: -48,
-            wrapper_anchor: 32,
-            anchor: [0, 8, 16],
-        }
+        let heap = CodeHeapPlace {
+            reserved: address(0x1000)..address(0x9000),
+            segment_map: address(0x500),
+            log2_segment_size: 7,
+        };
+        JvmPlaces::of_jdk_17(heap, address(0x2000)..address(0x3000), address(0x3010))
     }
 
     #[test]

@@ -10,7 +10,7 @@ use varid_model::perf::{
     SampleLayout,
 };
 use varid_model::{Address, Device, Holes, Machine, Mode, MonotonicNs, Period, Pid, Regs, Tid};
-use varid_shim::{CapturedSample, ManagedFrames, SampledCode, flags};
+use varid_shim::{CapturedSample, ManagedFrames, flags};
 
 /// One record of a ring.
 #[derive(Debug, Clone, PartialEq)]
@@ -413,7 +413,6 @@ fn copy_stack(
     *ip = sample.ip;
     *regs = Regs::from_perf(Machine::NATIVE, sample.registers_abi, words);
     *frames = ManagedFrames::default();
-    *code = SampledCode::default();
     *stack_addr = Address::new(regs.sp().unwrap_or(0));
     stack.clear();
     stack.extend_from_slice(sample.stack);

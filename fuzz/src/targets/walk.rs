@@ -6,8 +6,8 @@
 
 use varid_model::Address;
 use varid_shim::{
-    BlobCodePlace, CodeHeapPlace, FieldPlace, JavaLeaf, JvmPlaces, JvmTarget, Leaf, LeafRegisters,
-    LeafState, LeaveFrame, Step, Walk, java_walk,
+    CodeHeapPlace, JavaLeaf, JvmPlaces, JvmTarget, Leaf, LeafRegisters, LeafState, LeaveFrame,
+    Step, Walk, java_walk,
 };
 use varid_tunnel::abi::{Layout, RULE_SAVE_AREA, RULE_SHADOW};
 use varid_tunnel::layout;
@@ -59,29 +59,14 @@ fn steps<R: FnMut(u64, &mut [u8]) -> bool>(mut walk: Walk<'_, R>, layout: &Layou
 fn jvm(start: u64) -> Option<JvmTarget> {
     const SIZE: u64 = 1 << 24;
     let address = Address::new;
-    let field = |offset| FieldPlace { offset, size: 4 };
     let end = start.checked_add(SIZE)?;
-    JvmTarget::new(&JvmPlaces {
-        heaps: vec![CodeHeapPlace {
-            reserved: address(start)..address(end),
-            segment_map: address(start.wrapping_sub(SIZE)),
-            log2_segment_size: 7,
-        }],
-        interpreter: address(end.wrapping_sub(SIZE / 2))..address(end),
-        call_returns: address(start),
-        block_header: 16,
-        blob_size: field(12),
-        blob_frame: field(28),
-        blob_complete: field(20),
-        blob_code: BlobCodePlace::Pointer(32),
-        compile_id: field(304),
-        frame_sender: -8,
-        frame_method: -24,
-        frame_bcp: -64,
-        frame_wrapper: -48,
-        wrapper_anchor: 32,
-        anchor: [0, 8, 16],
-    })
+    let heap = CodeHeapPlace {
+        reserved: address(start)..address(end),
+        segment_map: address(start.wrapping_sub(SIZE)),
+        log2_segment_size: 7,
+    };
+    let interpreter = address(end.wrapping_sub(SIZE / 2))..address(end);
+    JvmTarget::new(&JvmPlaces::of_jdk_17(heap, interpreter, address(start)))
 }
 
 /// Walks HotSpot's frames. It tells nothing that is not in the memory.

@@ -2,7 +2,7 @@
 
 use super::frames::{event, run};
 use super::*;
-use crate::java::{BlobCodePlace, CodeHeapPlace, FieldPlace, JvmPlaces, JvmTarget};
+use crate::java::{CodeHeapPlace, JvmPlaces, JvmTarget};
 use crate::record::CapturedSample;
 use std::hint::black_box;
 use varid_model::Address;
@@ -38,31 +38,14 @@ impl Heap {
     }
 
     fn target(&self) -> JvmTarget {
-        let field = |offset| FieldPlace { offset, size: 4 };
         let start = self.start();
+        let heap = CodeHeapPlace {
+            reserved: start..start.wrapping_add(0x1000),
+            segment_map: Address::new(self.segments.as_ptr().addr() as u64),
+            log2_segment_size: 7,
+        };
         let none = Address::new(1);
-        JvmTarget::new(&JvmPlaces {
-            heaps: vec![CodeHeapPlace {
-                reserved: start..start.wrapping_add(0x1000),
-                segment_map: Address::new(self.segments.as_ptr().addr() as u64),
-                log2_segment_size: 7,
-            }],
-            interpreter: none..none,
-            call_returns: none,
-            block_header: BLOB as u32,
-            blob_size: field(12),
-            blob_frame: field(28),
-            blob_complete: field(20),
-            blob_code: BlobCodePlace::Pointer(32),
-            compile_id: field(304),
-            frame_sender: -8,
-            frame_method: -24,
-            frame_bcp: -64,
-            frame_wrapper: -48,
-            wrapper_anchor: 32,
-            anchor: [0, 8, 16],
-        })
-        .unwrap()
+        JvmTarget::new(&JvmPlaces::of_jdk_17(heap, none..none, none)).unwrap()
     }
 
     fn start(&self) -> Address {

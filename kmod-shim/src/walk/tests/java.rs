@@ -1,7 +1,7 @@
 //! HotSpot's frames: the words of the stack by which they are left, and their code.
 
 use super::*;
-use crate::java::{BlobCodePlace, CodeHeapPlace, FieldPlace, JvmPlaces};
+use crate::java::{CodeHeapPlace, JvmPlaces};
 use std::cell::RefCell;
 use varid_model::Address;
 
@@ -20,29 +20,18 @@ const NATIVE: u64 = 0x5555_0000;
 const COPIED: u64 = 16384;
 
 fn target() -> JvmTarget {
-    let field = |offset| FieldPlace { offset, size: 4 };
     let address = Address::new;
-    JvmTarget::new(&JvmPlaces {
-        heaps: vec![CodeHeapPlace {
-            reserved: address(HEAP)..address(HEAP + HEAP_SIZE),
-            segment_map: address(SEGMENTS),
-            log2_segment_size: LOG2 as u8,
-        }],
-        interpreter: address(INTERPRETER)..address(INTERPRETER + 0x8000),
-        call_returns: address(CALL_RETURNS),
-        block_header: HEADER as u32,
-        blob_size: field(12),
-        blob_frame: field(28),
-        blob_complete: field(20),
-        blob_code: BlobCodePlace::Pointer(32),
-        compile_id: field(304),
-        frame_sender: -8,
-        frame_method: -24,
-        frame_bcp: -64,
-        frame_wrapper: -48,
-        wrapper_anchor: 32,
-        anchor: [0, 8, 16],
-    })
+    let heap = CodeHeapPlace {
+        reserved: address(HEAP)..address(HEAP + HEAP_SIZE),
+        segment_map: address(SEGMENTS),
+        log2_segment_size: LOG2 as u8,
+    };
+    let interpreter = address(INTERPRETER)..address(INTERPRETER + 0x8000);
+    JvmTarget::new(&JvmPlaces::of_jdk_17(
+        heap,
+        interpreter,
+        address(CALL_RETURNS),
+    ))
     .unwrap()
 }
 
