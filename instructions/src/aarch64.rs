@@ -203,6 +203,10 @@ fn memory(word: u32, address: u64, found: &mut Instruction) {
         for low in [0, 10, 16] {
             overwrite(word, low, found);
         }
+        // Structures of vectors, with writeback: the base may be the stack pointer.
+        if word & 0xbe80_0000 == 0x0c80_0000 {
+            found.effects.push(Effect::Overwrite(register(word, 5, 5)));
+        }
     }
 }
 

@@ -36,7 +36,7 @@ pub(in super::super) fn partial_frame(
         });
     }
     let state = enters.then(|| entered(code, at)).flatten()?;
-    let sender_sp = sender_sp(code).unwrap_or(SP as u16);
+    let sender_sp = sender_sp(code).unwrap_or(SP.0.into());
     Some(PartialFrame { state, sender_sp })
 }
 
@@ -66,7 +66,7 @@ fn stored_sender(instruction: Instruction) -> Option<u16> {
     match instruction {
         Instruction::Access(access) if !access.is_load && access.offset == SENDER => {
             let (zero, sender) = access.pair?;
-            (zero == SP).then(|| u16::try_from(sender).ok())?
+            (zero == SP).then(|| sender.0.into())
         }
         _ => None,
     }

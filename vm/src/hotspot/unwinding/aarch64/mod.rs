@@ -13,12 +13,13 @@ mod leaf;
 mod routine;
 
 pub(super) use entry::partial_frame;
-use instruction::{Instruction, SIZE};
+use instruction::{Instruction, SIZE, SP};
 pub(in crate::hotspot) use leaf::pushed_by_call;
 pub(super) use leaf::state;
 pub(super) use routine::{
     called, is_before_frame, is_in_entry, is_linked, leaf_frame, pushed_in_adapter,
 };
+use varid_instructions::Register;
 
 /// The most instructions between the end of a frame and the return: a poll, and a check of the stack.
 const MAX_LEAVING: usize = 16;
@@ -45,8 +46,8 @@ fn is_left(code: &[u8], at: usize) -> bool {
 }
 
 /// Returns true if an instruction adds to the stack pointer.
-const fn is_freed(to: u32, from: u32, constant: i64) -> bool {
-    to == instruction::SP && from == instruction::SP && constant > 0
+fn is_freed(to: Register, from: Register, constant: i64) -> bool {
+    (to, from) == (SP, SP) && constant > 0
 }
 
 /// Returns true if the instruction before the one at `at` loads the caller's frame pointer and the return address.

@@ -3,6 +3,7 @@
 use super::instruction::{FP, Instruction, LINK, SIZE, SP};
 use super::is_left;
 use crate::hotspot::unwinding::state::{CodeAt, MAX_ROUTINE};
+use varid_instructions::Register;
 use varid_model::Address;
 
 /// Bytes of the saved frame pointer and return address.
@@ -16,39 +17,27 @@ const MAX_ADAPTER: usize = 1 << 10;
 pub(in super::super) fn called(code: CodeAt<'_>, returns: Address) -> Option<Address> {
     let end = usize::try_from(returns.offset_from(code.start)?).ok()?;
     let call = end.checked_sub(SIZE)?;
-    let target = match Instruction::at(code.bytes, call)? {
-        Instruction::Call { distance } => address(code, call)?.wrapping_add_signed(distance),
+    let target = match Instruction::of(code, call)? {
+        Instruction::Call(target) => Address::new(target),
         Instruction::CallRegister(register) => loaded(code, call, register)?,
         _ => return None,
     };
     Some(behind_trampoline(code, target).unwrap_or(target))
 }
 
-/// Returns the address of an offset.
-fn address(code: CodeAt<'_>, at: usize) -> Option<Address> {
-    Some(code.start.wrapping_add(u64::try_from(at).ok()?))
-}
-
 /// Returns the address that the instructions in front of the one at `at` put into a register.
-fn loaded(code: CodeAt<'_>, at: usize, register: u32) -> Option<Address> {
+fn loaded(code: CodeAt<'_>, at: usize, register: Register) -> Option<Address> {
     let mut before = at;
     let (mut sum, mut parts) = (0_i64, 0_u64);
     for _ in 0..MAX_ADDRESS {
         before = before.checked_sub(SIZE)?;
-        match Instruction::at(code.bytes, before)? {
-            Instruction::Set { to, constant, keep } if to == register => {
-                parts |= constant;
-                if keep == 0 {
-                    return Some(Address::new(parts));
-                }
+        match Instruction::of(code, before)? {
+            Instruction::Insert { to, value } if to == register => parts |= value,
+            Instruction::Set { to, value } if to == register => {
+                return Some(Address::new(value | parts).wrapping_add_signed(sum));
             }
             Instruction::Add { to, from, constant } if to == register && from == register => {
                 sum = constant;
-            }
-            Instruction::Page { to, distance } if to == register => {
-                let page = address(code, before)?.get() & !0xfff;
-                let page = Address::new(page).wrapping_add_signed(distance);
-                return Some(page.wrapping_add_signed(sum));
             }
             _ => return None,
         }
@@ -58,16 +47,17 @@ fn loaded(code: CodeAt<'_>, at: usize, register: u32) -> Option<Address> {
 
 /// Returns the target of a trampoline: `ldr x8, #8; br x8`, and the address.
 fn behind_trampoline(code: CodeAt<'_>, target: Address) -> Option<Address> {
-    const WORD: i64 = 2 * SIZE as i64;
     let at = usize::try_from(target.offset_from(code.start)?).ok()?;
     let next = at.checked_add(SIZE)?;
-    let (Instruction::Literal { distance: WORD, .. }, Instruction::Jump) = (
-        Instruction::at(code.bytes, at)?,
-        Instruction::at(code.bytes, next)?,
-    ) else {
+    let behind = next.checked_add(SIZE)?;
+    let (Instruction::Literal(literal), Instruction::Jump) =
+        (Instruction::of(code, at)?, Instruction::of(code, next)?)
+    else {
         return None;
     };
-    let word = code.bytes.get(next.checked_add(SIZE)?..)?.first_chunk()?;
+    let is_behind = Address::new(literal) == code.start.wrapping_add(behind as u64);
+    let word = code.bytes.get(behind..).filter(|_| is_behind)?;
+    let word = word.first_chunk()?;
     Some(Address::new(u64::from_le_bytes(*word)))
 }
 
@@ -128,7 +118,7 @@ impl Progress {
                 to: SP | FP | LINK, ..
             }
             | Instruction::SetSp => return None,
-            Instruction::Call { .. } | Instruction::CallRegister(_) => return None,
+            Instruction::Call(_) | Instruction::CallRegister(_) => return None,
             _ => {}
         }
         (next.depth >= 0).then_some(next)
@@ -228,7 +218,7 @@ pub(in super::super) fn pushed_in_adapter(code: &[u8], at: usize) -> Option<u32>
             } => room = room.checked_sub(constant)?,
             Instruction::Access(access) if access.restores_link() => break,
             Instruction::Access(access) if access.saves_link() => return None,
-            Instruction::Call { .. } | Instruction::CallRegister(_) => return None,
+            Instruction::Call(_) | Instruction::CallRegister(_) => return None,
             // It is aligned for a compiled method: the caller is the interpreter, whose frame pointer leads on.
             Instruction::Jump | Instruction::Return | Instruction::SetSp => break,
             _ => {}
