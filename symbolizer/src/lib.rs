@@ -33,6 +33,7 @@ pub mod java;
 pub mod jit;
 pub mod kernel;
 pub mod program;
+mod regular;
 pub mod retrace;
 pub mod substitute;
 

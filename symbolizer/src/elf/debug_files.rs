@@ -13,6 +13,7 @@ use super::parts::c_string;
 use super::reader::ElfReader;
 use crate::hex;
 use crate::program::{self, AnswerLimits, NoAnswer};
+use crate::regular::regular;
 
 /// Limits for debuginfod-find. It prints a path. Downloading a large file takes long.
 const ANSWER: AnswerLimits = AnswerLimits {
@@ -305,12 +306,6 @@ pub(super) fn has_debug(image: &ElfReader<'_>) -> bool {
     image
         .section(".debug_info")
         .is_some_and(|section| section.kind != object::elf::SHT_NOBITS)
-}
-
-/// Opens a regular file. Others are refused: a pipe would block.
-fn regular(path: &Path) -> Option<File> {
-    fs::metadata(path).ok()?.is_file().then_some(())?;
-    File::open(path).ok()
 }
 
 /// Opens an ELF file.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::table::{Budget, MethodSlot};
 use super::{atomic, name};
 use crate::bytecode::BytecodeImage;
+use crate::regular::regular;
 use crate::{Error, Result};
 
 /// The first line.
@@ -122,12 +123,9 @@ fn sym_line(method: &MethodSlot) -> String {
 /// lines that make no sense, or if the file cannot be read.
 #[must_use]
 pub fn read_descriptors(path: &Path) -> HashMap<u64, String> {
-    // The session may be another's: opening a pipe would wait for its writer.
-    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
     let mut text = Vec::new();
-    if let Some(file) = is_file.then(|| File::open(path).ok()).flatten()
-        && file.take(MAX_SIZE).read_to_end(&mut text).is_err()
-    {
+    let read = regular(path).map(|file| file.take(MAX_SIZE).read_to_end(&mut text));
+    if !matches!(read, Some(Ok(_))) {
         text.clear();
     }
     let text = String::from_utf8_lossy(&text);
