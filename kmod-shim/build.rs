@@ -61,7 +61,15 @@ fn compile(object: &str, arch: &str, headers: &[String]) {
     let clang = std::env::var("VARID_CLANG").unwrap_or_else(|_| "clang-16".to_owned());
     let status = Command::new(&clang)
         // Without the table of addresses taken, of a kind that only LLVM reads.
-        .args(["-target", "bpf", "-O2", "-g", "-fno-addrsig", "-Wall", "-Werror"])
+        .args([
+            "-target",
+            "bpf",
+            "-O2",
+            "-g",
+            "-fno-addrsig",
+            "-Wall",
+            "-Werror",
+        ])
         .args(["-c", &source, "-o"])
         .arg(&out)
         .arg(format!("-D__TARGET_ARCH_{arch}"))
