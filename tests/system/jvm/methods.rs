@@ -360,8 +360,13 @@ fn different_stub(
     jvm: &Jvm,
 ) -> Option<String> {
     use varid_vm::java_methods::BlobKind;
-    // A compiler's thread frees it when it ends.
-    if ["Compile::scratch_buffer", "C1 temporary CodeBuffer"].contains(&stub.name.as_str()) {
+    // A compiler frees them when it has compiled a method, or when its thread ends.
+    let scratch = [
+        "Compile::Fill_buffer",
+        "Compile::scratch_buffer",
+        "C1 temporary CodeBuffer",
+    ];
+    if scratch.contains(&stub.name.as_str()) {
         return None;
     }
     let address = Address::new(stub.address);
