@@ -22,7 +22,7 @@
 #define VARID_SCANNED 128     /* bytes of stack of a step of the scan */
 #define VARID_MAX_SCAN 4096   /* and of all */
 #define VARID_JAVA_STARTS 3   /* frames at which a walk is tried to start */
-#define VARID_LINK 16         /* bytes of a frame pointer's two words */
+#define VARID_JAVA_LINK 16    /* bytes of a frame pointer's two words */
 #define VARID_FURTHEST (1u << 20) /* bytes from an interpreter frame's frame pointer to its caller's stack pointer */
 
 /* Where a walk starts. */
@@ -192,7 +192,7 @@ varid_java_link(struct varid_walk *walk, struct varid_java *java, varid_u64 at, 
 
 	if (at < java->stack || at - java->stack > ~(varid_u32)0)
 		return VARID_WALK_TORN;
-	window = VARID_WINDOW_AT(walk, at, VARID_LINK);
+	window = VARID_WINDOW_AT(walk, at, VARID_JAVA_LINK);
 	if (!window)
 		return VARID_WALK_TORN;
 	out->at = at - java->stack;
@@ -282,8 +282,8 @@ varid_step_java(struct varid_walk *walk, const struct varid_jvm *jvm, struct var
 	varid_java_code_of(blob, out);
 	if (!blob->words && java->fp < java->sp)
 		return VARID_WALK_TORN;
-	caller = blob->words ? java->sp + 8ull * blob->words : java->fp + VARID_LINK;
-	result = varid_java_link(walk, java, caller - VARID_LINK, out);
+	caller = blob->words ? java->sp + 8ull * blob->words : java->fp + VARID_JAVA_LINK;
+	result = varid_java_link(walk, java, caller - VARID_JAVA_LINK, out);
 	return result == VARID_WALK_FRAME ? varid_java_caller(java, caller, out->returns, out->caller_fp) : result;
 }
 
@@ -372,9 +372,9 @@ varid_scan_java(struct varid_walk *walk, const struct varid_jvm *jvm, struct var
 	java->sp = from + found + 8;
 	java->pc = *(const varid_u64 *)(window + VARID_SAVES_OFFSET(found));
 	/* A callee that keeps a frame pointer has pushed its caller's below the return address. */
-	window = VARID_WINDOW_AT(walk, java->sp - VARID_LINK, sizeof(varid_u64));
+	window = VARID_WINDOW_AT(walk, java->sp - VARID_JAVA_LINK, sizeof(varid_u64));
 	saved = window ? *(const varid_u64 *)window : 0;
-	java->fp = java->sp >= sp + VARID_LINK && saved >= java->sp && saved - java->sp < VARID_FURTHEST ? saved : fp;
+	java->fp = java->sp >= sp + VARID_JAVA_LINK && saved >= java->sp && saved - java->sp < VARID_FURTHEST ? saved : fp;
 	return VARID_JAVA_TRY;
 }
 
