@@ -284,7 +284,7 @@ static __always_inline void take_links(struct scratch *s, const int has_bpf_loop
 	// Compiled Java code keeps no frame pointers, but its callers do. The slice may end in their frames.
 	if (s->record.java && s->java.entry) {
 		s->fp = s->java.entry;
-		if ((s->record.stack_len == s->java.copied || s->record.flags & VARID_STACK_TRUNCATED) &&
+		if ((s->record.stack_len >= VARID_STACK_REACH || s->record.flags & VARID_STACK_TRUNCATED) &&
 		    s->fp + VARID_BEYOND > s->record.stack_addr + s->record.stack_len)
 			s->kept_link = s->fp;
 	}

@@ -173,10 +173,9 @@ static __always_inline void take_java(struct scratch *s, const struct varid_targ
 {
 	__u32 pid = s->record.pid;
 	const struct varid_jvm *jvm = bpf_map_lookup_elem(&jvms, &pid);
-	__u32 copied = target->flags & VARID_TARGET_FULL_STACK ? VARID_STACK_FULL : VARID_STACK_REACH;
 
 	if (jvm && !(s->record.flags & (VARID_COMPAT | VARID_INTERRUPTED)) && !(target->flags & VARID_TARGET_NO_STACK))
-		walk_java(s, jvm, copied, has_bpf_loop, MAX_FRAMES_UNROLLED);
+		walk_java(s, jvm, has_bpf_loop, MAX_FRAMES_UNROLLED);
 }
 
 static __always_inline void walk(struct scratch *s, struct task_struct *task, struct varid_target *target,

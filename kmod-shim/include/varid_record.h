@@ -12,7 +12,7 @@
 #define VARID_MAX_KERNEL 64
 #define VARID_MAX_LINKS 48 /* frame links outside of the slices */
 #define VARID_MAX_FOLLOWED 128 /* frame pointers, inside of the slices or not */
-#define VARID_BEYOND 2048 /* bytes of stack from the first of these links on */
+#define VARID_BEYOND 4096 /* bytes of stack from the first of these links on */
 #define VARID_STACK_SLICE 4096  /* bytes of stack for --stack vertical, if managed frames are not on it */
 #define VARID_STACK_REACH 16384 /* the maximum to reach the first managed frame, or the end of a thread without any */
 #define VARID_STACK_FULL 53248 /* for --stack full: a perf record is at most 64 KiB */
@@ -138,9 +138,10 @@ struct varid_jvm {
 	varid_u16 anchor_sp;     /* in an anchor */
 	varid_u16 anchor_pc;
 	varid_u16 anchor_fp;
+	varid_u16 thread_anchor; /* in a JavaThread: a JavaFrameAnchor */
 	varid_u8 has_code_offset;    /* blob_code is an offset */
 	varid_u8 has_short_complete; /* blob_complete has 16 bits */
-	varid_u8 reserved[6];
+	varid_u8 reserved[4];
 };
 
 /* varid_record.flags */
@@ -199,7 +200,11 @@ struct varid_frame_link {
  * sender 0: code is a code blob, and detail its compilation (low half; meaningless if it is no compiled method) and its
  * size. Without a code it is a call from the VM. Otherwise the frame is the interpreter's, and they are the method and
  * the bytecode pc, which lie below the link, as the caller's stack pointer does.
+ *
+ * sender VARID_JAVA_RESUMES: no frame. The frames from the stack pointer at to the stack pointer code are native ones,
+ * which a Java frame has called: returns is its return address, and caller_fp its frame pointer.
  */
+#define VARID_JAVA_RESUMES 1
 #define VARID_JAVA_SENDER 8
 #define VARID_JAVA_METHOD 24
 #define VARID_JAVA_BCP 64

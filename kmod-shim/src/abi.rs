@@ -150,6 +150,8 @@ pub const JAVA_SENDER: u64 = 8;
 pub const JAVA_METHOD: u64 = 24;
 /// Bytes from an interpreter frame's link down to its bytecode pc.
 pub const JAVA_BCP: u64 = 64;
+/// [`RawJavaFrame::sender`]: no frame, but where frames go on behind native ones.
+pub const JAVA_RESUMES: u32 = 1;
 
 /// `struct varid_code_heap`.
 #[repr(C)]
@@ -184,9 +186,10 @@ pub struct RawJvm {
     pub anchor_sp: u16,
     pub anchor_pc: u16,
     pub anchor_fp: u16,
+    pub thread_anchor: u16,
     pub has_code_offset: u8,
     pub has_short_complete: u8,
-    pub reserved: [u8; 6],
+    pub reserved: [u8; 4],
 }
 
 /// `struct varid_java_frame`.
@@ -421,6 +424,7 @@ mod tests {
             anchor_sp,
             anchor_pc,
             anchor_fp,
+            thread_anchor,
             has_code_offset,
             has_short_complete,
             reserved

@@ -1,11 +1,11 @@
 //! HotSpot's code: what the shim is told of it, and what a record has of its frames.
 
 use crate::abi::{
-    ANCHOR, BLOB_FIELDS, CODE_HEAPS, JAVA_BCP, JAVA_METHOD, JAVA_SENDER, RawCodeHeap, RawJavaFrame,
-    RawJvm,
+    ANCHOR, BLOB_FIELDS, CODE_HEAPS, JAVA_BCP, JAVA_METHOD, JAVA_RESUMES, JAVA_SENDER, RawCodeHeap,
+    RawJavaFrame, RawJvm,
 };
 use std::ops::Range;
-use varid_model::{Address, StackWord};
+use varid_model::{Address, Resumption, StackWord};
 
 /// Memory that HotSpot has reserved for code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +67,8 @@ pub struct JvmPlaces {
     pub frame_wrapper: i32,
     /// In a `JavaCallWrapper`: the thread's last Java frame.
     pub wrapper_anchor: u32,
+    /// In a `JavaThread`: its last Java frame.
+    pub thread_anchor: u32,
     /// In an anchor: the stack pointer, the pc and the frame pointer.
     pub anchor: [u32; 3],
 }
@@ -99,6 +101,7 @@ impl JvmPlaces {
             frame_bcp: -64,
             frame_wrapper: -48,
             wrapper_anchor: 32,
+            thread_anchor: 656,
             anchor: [0, 8, 16],
         }
     }
@@ -156,6 +159,7 @@ impl JvmTarget {
             anchor_sp: anchor_sp?,
             anchor_pc: anchor_pc?,
             anchor_fp: anchor_fp?,
+            thread_anchor: short(places.thread_anchor)?,
             has_code_offset,
             ..RawJvm::default()
         };
@@ -257,6 +261,20 @@ impl RawJavaFrame {
         }
     }
 
+    /// Returns where frames go on behind native ones, if it tells that. `stack`: the address of the record's copy.
+    pub(crate) fn resumption(&self, stack: Address) -> Option<Resumption> {
+        let is_leaf = self.at == 0;
+        (self.sender == JAVA_RESUMES).then(|| Resumption {
+            from: match is_leaf {
+                true => Address::default(),
+                false => stack.wrapping_add(self.at.into()),
+            },
+            sp: Address::new(self.code),
+            fp: self.caller_fp,
+            returns: Address::new(self.returns),
+        })
+    }
+
     /// Returns the words of the stack that it tells. `stack`: the address of the record's copy.
     pub(crate) fn words(&self, stack: Address) -> impl Iterator<Item = StackWord> {
         let at = stack.wrapping_add(self.at.into());
@@ -273,7 +291,7 @@ impl RawJavaFrame {
             word(at, self.caller_fp),
             word(at.wrapping_add(8), self.returns),
         ];
-        let is_known = self.at != 0;
+        let is_known = self.at != 0 && self.sender != JAVA_RESUMES;
         words.into_iter().flatten().filter(move |_| is_known)
     }
 }

@@ -198,6 +198,10 @@ impl CapturedSample {
         let words = words.filter(|word| self.stack_at(word.at.get(), size_of::<u64>()).is_none());
         let words: Vec<_> = words.collect();
         self.beyond.set_words(words);
+        let resumptions = frames
+            .iter()
+            .filter_map(|frame| frame.resumption(self.stack_addr));
+        self.beyond.resumptions.extend(resumptions);
     }
 
     /// Returns `len` bytes of the stack, if a slice contains all of them.

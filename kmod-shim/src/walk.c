@@ -44,8 +44,9 @@ struct varid_user_leaf {
 	varid_u64 ip;
 	varid_u64 sp;
 	varid_u64 fp;
+	varid_u64 r15;    /* that register */
+	varid_u64 thread; /* its JavaThread, if it is known; else 0 */
 	varid_u64 stack;  /* where the record's copy of the stack starts */
-	varid_u64 copied; /* bytes of it, at most */
 };
 
 /* Takes the next frame. Returns nonzero if the walk may start at it, and stays there. */
@@ -63,17 +64,23 @@ int varid_user_java(struct varid_user_walk *user, const struct varid_jvm *jvm, c
 int varid_user_java(struct varid_user_walk *user, const struct varid_jvm *jvm, const struct varid_user_leaf *leaf,
 		    struct varid_java_frame *out, int most)
 {
-	struct varid_java java = { .stack = leaf->stack, .copied = leaf->copied };
-	enum varid_java_start start = varid_start_java(&user->walk, jvm, &java, leaf->ip, leaf->sp, leaf->fp, out);
-	int count = start == VARID_JAVA_MORE && out->code, starts;
+	struct varid_java java = { .stack = leaf->stack, .thread = leaf->thread };
+	enum varid_java_start start =
+		varid_start_java(&user->walk, jvm, &java, leaf->ip, leaf->sp, leaf->fp, leaf->r15, out);
+	int count = (start == VARID_JAVA_MORE || out->sender) && out->code, starts;
 
 	for (starts = 0; starts < VARID_JAVA_STARTS && !java.entry; starts++) {
 		while (start == VARID_JAVA_MORE || (start == VARID_JAVA_TRY && !varid_user_try(user, jvm, &java)))
 			start = varid_scan_java(&user->walk, jvm, &java, leaf->sp, leaf->fp);
 		if (start == VARID_JAVA_NOWHERE)
 			break;
-		while (count < most && varid_step_java(&user->walk, jvm, &java, out + count) == VARID_WALK_FRAME)
+		while (count < most && varid_step_java(&user->walk, jvm, &java, out + count) == VARID_WALK_FRAME) {
 			count++;
+			if (java.resumes && count < most) {
+				varid_java_resumes(&java, out[count - 1].at, out + count);
+				count++;
+			}
+		}
 		start = VARID_JAVA_MORE;
 	}
 	return count;

@@ -143,10 +143,12 @@ pub struct JavaLeaf {
     pub sp: u64,
     /// The frame pointer register.
     pub fp: u64,
+    /// The register r15.
+    pub r15: u64,
+    /// Its `JavaThread`, if it is known; else 0.
+    pub thread: u64,
     /// The address of the record's copy of the stack.
     pub stack: u64,
-    /// The most bytes of that copy.
-    pub copied: u64,
 }
 
 /// Walks HotSpot's frames as the BPF program does.

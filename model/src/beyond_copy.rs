@@ -33,6 +33,19 @@ pub struct StackWord {
     pub word: u64,
 }
 
+/// Where a stack goes on behind native frames that may not be known: at the frame of generated code that has called them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resumption {
+    /// The lowest stack pointer of the native frames.
+    pub from: Address,
+    /// The stack pointer of the frame that has called them.
+    pub sp: Address,
+    /// Its frame pointer.
+    pub fp: u64,
+    /// Where it goes on.
+    pub returns: Address,
+}
+
 /// The parts of a stack that a sample has outside of its copies, for a machine with words of 8 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BeyondCopy {
@@ -42,6 +55,8 @@ pub struct BeyondCopy {
     pub bytes: Vec<u8>,
     /// Words of frames of generated code, by address.
     words: Vec<StackWord>,
+    /// Where the stack goes on behind native frames, innermost first.
+    pub resumptions: Vec<Resumption>,
 }
 
 impl BeyondCopy {
@@ -70,7 +85,7 @@ impl BeyondCopy {
     /// Returns true if there is nothing beyond the copies.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.links.is_empty() && self.words.is_empty()
+        self.links.is_empty() && self.words.is_empty() && self.resumptions.is_empty()
     }
 
     /// Returns true if a frame pointer leads to this address.
@@ -79,10 +94,18 @@ impl BeyondCopy {
         self.links.iter().any(|link| link.at == at)
     }
 
+    /// Returns where the stack goes on behind the native frames of which one has this stack pointer.
+    #[must_use]
+    pub fn resumption(&self, sp: Address) -> Option<&Resumption> {
+        let among = |resumption: &&Resumption| resumption.from <= sp && sp < resumption.sp;
+        self.resumptions.iter().find(among)
+    }
+
     /// Clears the contents and keeps the allocations.
     pub fn clear(&mut self) {
         self.links.clear();
         self.bytes.clear();
         self.words.clear();
+        self.resumptions.clear();
     }
 }

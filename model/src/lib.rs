@@ -47,7 +47,7 @@ mod spelling;
 mod stack;
 
 pub use address::{Address, FrameAddress};
-pub use beyond_copy::{BeyondCopy, FrameLink, StackWord};
+pub use beyond_copy::{BeyondCopy, FrameLink, Resumption, StackWord};
 pub use by_id::{ById, Ids, NumberHasher};
 pub use device::Device;
 pub use holes::Holes;

@@ -86,7 +86,7 @@ pub use error::UnwindError;
 pub use fixed_frame::{FixedFrame, SavedRegister};
 pub use linked_frame::{CallerSp, LinkedFrame, ReturnAt};
 pub use module::Module;
-pub use native_stack::{NativeFrame, NativeStack};
+pub use native_stack::{NativeFrame, NativeStack, Reached};
 pub use row::{CallerRegister, CfaAt, UnwindRow};
 pub use rule::Rule;
 pub use stack_slice::StackSlice;

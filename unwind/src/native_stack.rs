@@ -3,6 +3,16 @@
 use crate::error::UnwindError;
 use varid_model::{Address, FrameAddress, Regs};
 
+/// How a frame was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reached {
+    /// It is the leaf, or the caller of the previous frame.
+    #[default]
+    Unwound,
+    /// Native frames between the previous frame and it are not known.
+    Resumed,
+}
+
 /// A native frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NativeFrame {
@@ -12,6 +22,8 @@ pub struct NativeFrame {
     pub sp: Address,
     /// Its registers, where they are known.
     pub regs: Regs,
+    /// How it was found.
+    pub reached: Reached,
 }
 
 impl NativeFrame {

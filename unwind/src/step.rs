@@ -2,7 +2,7 @@
 
 use crate::architecture::{self, Architecture, Caller};
 use crate::error::UnwindError;
-use crate::native_stack::NativeFrame;
+use crate::native_stack::{NativeFrame, Reached};
 use crate::rule::Rule;
 use crate::stack_slice::StackSlice;
 use crate::unwind_info::{CodeRule, UnwindInfo};
@@ -157,7 +157,24 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
             address: entered.caller_address(ip),
             sp: cfa,
             regs,
+            reached: Reached::Unwound,
         }))
+    }
+
+    /// Returns the frame of generated code that has called a native frame, whose own caller is not known.
+    pub(crate) fn resumed(&self, frame: &NativeFrame) -> Option<NativeFrame> {
+        let at = self.stack.beyond()?.resumption(frame.sp)?;
+        let mut regs = Regs::unknown(self.machine);
+        let [ip, sp] = [self.machine.ip(), self.machine.sp()];
+        regs.set(ip, Some(at.returns.get()));
+        regs.set(sp, Some(at.sp.get()));
+        regs.set(self.machine.fp(), Some(at.fp).filter(|fp| *fp != 0));
+        Some(NativeFrame {
+            address: FrameAddress::Return(at.returns),
+            sp: at.sp,
+            regs,
+            reached: Reached::Resumed,
+        })
     }
 
     /// Returns the caller of a frame without a rule, and how the frame's code was entered.

@@ -1,7 +1,7 @@
 //! Unwinds a stack, frame by frame.
 
 use crate::error::UnwindError;
-use crate::native_stack::{NativeFrame, NativeStack};
+use crate::native_stack::{NativeFrame, NativeStack, Reached};
 use crate::stack_slice::StackSlice;
 use crate::step::{Step, Unwinder};
 use crate::unwind_info::{CodeRule, UnwindInfo};
@@ -56,11 +56,12 @@ impl NativeStack {
             address: FrameAddress::Instruction(unwinder.code_address(ip)),
             sp: Address::new(sp),
             regs: *regs,
+            reached: Reached::Unwound,
         };
         let mut rule = unwinder.rule(&leaf);
         self.frames.push(leaf);
         while let Some(frame) = self.frames.last() {
-            match unwinder.step(frame, rule) {
+            let (error, end) = match unwinder.step(frame, rule) {
                 Ok(Step::Caller(caller)) => {
                     let known = common.and_then(|common| common.callers(&caller));
                     if let Some((callers, end)) = known {
@@ -72,29 +73,38 @@ impl NativeStack {
                     rule = unwinder.rule(&caller);
                     let return_address = caller.address.recorded();
                     // A stack may be executable, and a wrong rule may take a word of it for a return address.
-                    if stack.contains(return_address) || matches!(rule, CodeRule::NoCode) {
+                    let is_code =
+                        !stack.contains(return_address) && !matches!(rule, CodeRule::NoCode);
+                    if is_code {
+                        if self.frames.len() >= MAX_FRAMES {
+                            return;
+                        }
                         self.end = Some(caller.sp);
-                        self.stopped = Some(UnwindError::NoCode(return_address));
-                        return;
+                        self.frames.push(caller);
+                        continue;
                     }
-                    if self.frames.len() >= MAX_FRAMES {
-                        return;
-                    }
-                    self.end = Some(caller.sp);
-                    self.frames.push(caller);
+                    (UnwindError::NoCode(return_address), Some(caller.sp))
                 }
                 Ok(Step::Outermost) => return,
                 Ok(Step::Encloses { end }) => {
                     self.end = Some(end);
                     return;
                 }
-                Err(error) => {
+                // A frame that begins at `until` encloses it, whatever its size.
+                Err(_) if until == Some(frame.sp) => {
                     self.end = None;
-                    // A frame that begins at `until` encloses it, whatever its size.
-                    self.stopped = Some(error).filter(|_| until != Some(frame.sp));
                     return;
                 }
-            }
+                Err(error) => (error, None),
+            };
+            let is_full = self.frames.len() >= MAX_FRAMES;
+            let Some(resumed) = unwinder.resumed(frame).filter(|_| !is_full) else {
+                (self.end, self.stopped) = (end, Some(error));
+                return;
+            };
+            rule = unwinder.rule(&resumed);
+            self.end = Some(resumed.sp);
+            self.frames.push(resumed);
         }
     }
 }

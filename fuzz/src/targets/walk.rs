@@ -80,8 +80,9 @@ fn java(code: u64, sp: u64, fp: u64, read: impl Fn(u64, &mut [u8]) -> bool) {
             ip,
             sp,
             fp,
+            r15: 0,
+            thread: fp,
             stack,
-            copied: 16384,
         };
         for word in java_walk(&jvm, &leaf, &read).words(Address::new(stack)) {
             let mut bytes = [0; 8];

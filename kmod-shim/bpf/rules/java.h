@@ -43,8 +43,14 @@ __noinline int step_java(struct scratch *s, bool try)
 	fp = s->java.fp;
 	if (varid_step_java(&s->walk, &s->jvm, &s->java, &frame) != VARID_WALK_FRAME)
 		return 1;
-	if (!try)
+	if (!try) {
+		if (!put_java(s, &frame))
+			return 1;
+		if (!s->java.resumes)
+			return 0;
+		varid_java_resumes(&s->java, frame.at, &frame);
 		return !put_java(s, &frame);
+	}
 	leads_on = varid_java_leads_on(&s->jvm, &s->java);
 	s->java.sp = sp;
 	s->java.pc = pc;
@@ -62,8 +68,9 @@ __noinline int start_java(struct scratch *s)
 	if (!s)
 		return VARID_JAVA_NOWHERE;
 	start = varid_start_java(&s->walk, &s->jvm, &s->java, s->record.regs[VARID_X86_RIP],
-				 s->record.regs[VARID_X86_RSP], s->record.regs[VARID_X86_RBP], &leaf);
-	if (start == VARID_JAVA_MORE && leaf.code)
+				 s->record.regs[VARID_X86_RSP], s->record.regs[VARID_X86_RBP],
+				 s->record.regs[VARID_X86_R15], &leaf);
+	if ((start == VARID_JAVA_MORE || leaf.sender) && leaf.code)
 		put_java(s, &leaf);
 	return start;
 }
@@ -128,9 +135,9 @@ static __always_inline void follow_java(struct scratch *s, const int has_bpf_loo
 	}
 }
 
-// copied: bytes of the stack's copy, at most. limit: the most frames without bpf_loop.
-static __always_inline void walk_java(struct scratch *s, const struct varid_jvm *jvm, __u32 copied,
-				      const int has_bpf_loop, const __u32 limit)
+// limit: the most frames without bpf_loop.
+static __always_inline void walk_java(struct scratch *s, const struct varid_jvm *jvm, const int has_bpf_loop,
+				      const __u32 limit)
 {
 	struct thread *thread = &s->threads[s->record.tid & (THREADS - 1)];
 	__u64 id = (__u64)s->record.pid << 32 | s->record.tid;
@@ -138,7 +145,7 @@ static __always_inline void walk_java(struct scratch *s, const struct varid_jvm 
 
 	s->jvm = *jvm;
 	s->java.stack = s->record.stack_addr;
-	s->java.copied = copied;
+	s->java.thread = thread->id == id ? thread->base : 0;
 	s->layout.rules[0].kind = VARID_RULE_LIST; // its copies start where they are needed
 	s->copy_len = 0;
 	s->copy_sum = 0;
@@ -153,7 +160,7 @@ static __always_inline void walk_java(struct scratch *s, const struct varid_jvm 
 		follow_java(s, has_bpf_loop, limit);
 	}
 	thread->id = id;
-	thread->base = 0;
+	thread->base = s->java.thread;
 	thread->frames_end = s->java.sp;
 }
 

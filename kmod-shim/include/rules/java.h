@@ -6,8 +6,8 @@
  * the stack has is decided by the unwinder. So a walk that starts at a word that is no return address takes words that
  * nobody asks for, and invents no caller.
  *
- * The walk starts at the leaf's frame if that is complete, else at the first return address above the stack pointer
- * whose frame has a caller in generated code: varid_start_java, varid_scan_java while there is more, then
+ * The walk starts at the leaf's frame if that is complete, for native code at the frame that the thread's anchor has,
+ * else at the first return address above the stack pointer whose frame has a caller in generated code: varid_start_java, varid_scan_java while there is more, then
  * varid_step_java until it is anything but VARID_WALK_FRAME. If it has not come to a call from the VM, a word that an
  * earlier call has left behind has led it, and the scan goes on.
  */
@@ -24,6 +24,7 @@
 #define VARID_JAVA_STARTS 3   /* frames at which a walk is tried to start */
 #define VARID_JAVA_LINK 16    /* bytes of a frame pointer's two words */
 #define VARID_FURTHEST (1u << 20) /* bytes from an interpreter frame's frame pointer to its caller's stack pointer */
+#define VARID_MAX_NATIVE (1u << 17) /* bytes of a stack from a leaf in native code to the Java frame that called it: another stack is further */
 
 /* Where a walk starts. */
 enum varid_java_start {
@@ -49,9 +50,10 @@ struct varid_java {
 	varid_u64 pc; /* 0: there is none */
 	varid_u64 fp;
 	varid_u64 stack;   /* where the record's copy of the stack starts */
-	varid_u64 copied;  /* bytes of it, at most */
 	varid_u64 scanned; /* the next address to scan */
-	varid_u64 entry;   /* frame pointer of a call from the VM: the first one behind the copy, or the last one; 0: none */
+	varid_u64 entry;   /* frame pointer of the last call from the VM; 0: none */
+	varid_u64 thread;  /* its JavaThread, as compiled code had it; 0: unknown */
+	int resumes;       /* the frame is one that has called the VM, from the frames below it */
 	struct varid_java_blob known[VARID_KNOWN_BLOBS];
 };
 
@@ -184,6 +186,42 @@ varid_java_caller(struct varid_java *java, varid_u64 sp, varid_u64 pc, varid_u64
 	return VARID_WALK_FRAME;
 }
 
+/* Goes to a thread's last Java frame below native code, which an anchor has. Returns nonzero if there is one, above sp. */
+static inline __attribute__((always_inline)) int
+varid_java_anchor(struct varid_walk *walk, const struct varid_jvm *jvm, struct varid_java *java, varid_u64 anchor,
+		  varid_u64 sp)
+{
+	const varid_u8 *window = VARID_ALONE_AT(walk, anchor, VARID_ANCHOR);
+
+	java->pc = 0;
+	if (!window)
+		return 0;
+	java->sp = *(const varid_u64 *)(window + VARID_OFFSET(jvm->anchor_sp));
+	java->fp = *(const varid_u64 *)(window + VARID_OFFSET(jvm->anchor_fp));
+	java->pc = *(const varid_u64 *)(window + VARID_OFFSET(jvm->anchor_pc));
+	if (java->sp <= sp) {
+		java->pc = 0;
+		return 0;
+	}
+	if (!java->pc) {
+		window = VARID_WINDOW_AT(walk, java->sp - 8, sizeof(varid_u64));
+		java->pc = window ? *(const varid_u64 *)window : 0;
+	}
+	return varid_code_heap(jvm, java->pc) != VARID_CODE_HEAPS;
+}
+
+/* Fills in that native frames, whose stack pointers are `at` bytes from the record's stack or more, have been called by the next frame. */
+static inline __attribute__((always_inline)) void
+varid_java_resumes(const struct varid_java *java, varid_u64 at, struct varid_java_frame *out)
+{
+	out->at = at;
+	out->sender = VARID_JAVA_RESUMES;
+	out->caller_fp = java->fp;
+	out->returns = java->pc;
+	out->code = java->sp;
+	out->detail = 0;
+}
+
 /* Takes the two words at `at`: the caller's frame pointer and the return address. */
 static inline __attribute__((always_inline)) int
 varid_java_link(struct varid_walk *walk, struct varid_java *java, varid_u64 at, struct varid_java_frame *out)
@@ -230,30 +268,14 @@ varid_step_entry(struct varid_walk *walk, const struct varid_jvm *jvm, struct va
 {
 	const varid_u64 fp = java->fp;
 	const varid_u8 *window;
-	varid_u64 sp, pc;
 
 	if (fp < java->sp || varid_java_link(walk, java, fp, out) != VARID_WALK_FRAME)
 		return VARID_WALK_TORN;
-	if (!java->entry || java->entry - java->stack + VARID_BEYOND < java->copied)
-		java->entry = fp;
+	java->entry = fp;
 	java->pc = 0;
 	window = VARID_WINDOW_AT(walk, fp - jvm->frame_wrapper, sizeof(varid_u64));
-	if (!window)
-		return VARID_WALK_FRAME;
-	window = VARID_ALONE_AT(walk, *(const varid_u64 *)window + jvm->wrapper_anchor, VARID_ANCHOR);
-	if (!window)
-		return VARID_WALK_FRAME;
-	sp = *(const varid_u64 *)(window + VARID_OFFSET(jvm->anchor_sp));
-	pc = *(const varid_u64 *)(window + VARID_OFFSET(jvm->anchor_pc));
-	java->fp = *(const varid_u64 *)(window + VARID_OFFSET(jvm->anchor_fp));
-	if (sp <= fp)
-		return VARID_WALK_FRAME;
-	java->sp = sp;
-	if (!pc) {
-		window = VARID_WINDOW_AT(walk, sp - 8, sizeof(varid_u64));
-		pc = window ? *(const varid_u64 *)window : 0;
-	}
-	java->pc = pc;
+	if (window)
+		java->resumes = varid_java_anchor(walk, jvm, java, *(const varid_u64 *)window + jvm->wrapper_anchor, fp);
 	return VARID_WALK_FRAME;
 }
 
@@ -270,6 +292,7 @@ varid_step_java(struct varid_walk *walk, const struct varid_jvm *jvm, struct var
 
 	if (heap == VARID_CODE_HEAPS)
 		return VARID_WALK_END;
+	java->resumes = 0;
 	out->sender = 0;
 	out->code = out->detail = 0;
 	if (varid_is_interpreter(jvm, pc))
@@ -306,12 +329,13 @@ static inline __attribute__((always_inline)) int varid_is_epilogue(struct varid_
 }
 
 /*
- * Starts at the leaf, or lets the user scan the stack. The user has set java->stack and java->copied. out->code is the
- * blob that the leaf is in, or 0.
+ * Starts at the leaf, at the frame that has called native code, or lets the user scan the stack. The user has set
+ * java->stack and java->thread. If there is something to say of the leaf, out->code is not 0: the blob that it is in, or
+ * where frames resume.
  */
 static inline __attribute__((always_inline)) enum varid_java_start
 varid_start_java(struct varid_walk *walk, const struct varid_jvm *jvm, struct varid_java *java, varid_u64 ip,
-		 varid_u64 sp, varid_u64 fp, struct varid_java_frame *out)
+		 varid_u64 sp, varid_u64 fp, varid_u64 thread, struct varid_java_frame *out)
 {
 	const varid_u32 heap = varid_code_heap(jvm, ip);
 	const struct varid_java_blob *blob;
@@ -325,18 +349,31 @@ varid_start_java(struct varid_walk *walk, const struct varid_jvm *jvm, struct va
 	java->fp = fp;
 	java->scanned = (sp + 7) & ~7ull;
 	java->entry = 0;
+	java->resumes = 0;
 	out->at = out->sender = 0;
 	out->caller_fp = out->returns = out->code = out->detail = 0;
-	if (heap == VARID_CODE_HEAPS)
+	if (heap == VARID_CODE_HEAPS) {
+		if (java->thread && varid_java_anchor(walk, jvm, java, java->thread + jvm->thread_anchor, sp) &&
+		    java->sp - sp < VARID_MAX_NATIVE) {
+			varid_java_resumes(java, 0, out);
+			return VARID_JAVA_FOUND;
+		}
+		java->sp = sp;
+		java->pc = 0;
+		java->fp = fp;
 		return VARID_JAVA_MORE;
-	if (varid_is_interpreter(jvm, ip))
+	}
+	if (varid_is_interpreter(jvm, ip)) {
+		java->thread = thread;
 		return VARID_JAVA_TRY;
+	}
 	blob = varid_find_blob(walk, jvm, java, heap, ip);
 	if (!blob)
 		return VARID_JAVA_MORE;
 	varid_java_code_of(blob, out);
 	if (!blob->words)
 		return VARID_JAVA_MORE;
+	java->thread = thread;
 	code = varid_java_code(walk, jvm, blob);
 	if (ip < code || ip - code < blob->complete || varid_is_epilogue(walk, ip))
 		return VARID_JAVA_MORE;

@@ -256,9 +256,39 @@ fn a_thousand_java_frames_are_whole_up_to_the_threads_start() -> Result<()> {
         let session = folder.path().join("session");
         let options = ["-F", "997", "--shim", "bpf"];
         record(code, "Deep", code.deep_rounds(), &options, &session)?;
-        let found = judge_by("java_deep.py", [session]).with_context(|| format!("{code:?}"))?;
+        let found = judge_deep(&session, "Deep", 1000).with_context(|| format!("{code:?}"))?;
         println!("a thousand frames, {code:?}: {found}");
         ensure!(found["at work"].as_u64() > Some(300), "{found}");
     }
     Ok(())
+}
+
+/// Beyond the copy are frames of the VM, which no word of the walk leads through: the VM's own notes lead behind them.
+#[test]
+fn java_frames_behind_calls_of_the_vm_beyond_the_copy_are_whole() -> Result<()> {
+    if skip() {
+        return Ok(());
+    }
+    for code in [Code::Interpreted, Code::Tiered] {
+        let folder = tempfile::tempdir()?;
+        let session = folder.path().join("session");
+        let options = ["-F", "997", "--shim", "bpf"];
+        record(code, "Reflected", code.deep_rounds(), &options, &session)?;
+        let found = judge_deep(&session, "Reflected", 150).with_context(|| format!("{code:?}"))?;
+        println!("calls of the VM, {code:?}: {found}");
+        ensure!(found["at work"].as_u64() > Some(300), "{found}");
+    }
+    Ok(())
+}
+
+fn judge_deep(session: &Path, class: &str, depth: u32) -> Result<serde_json::Value> {
+    let class = format!("{JAVA_PACKAGE}.{class}");
+    judge_by(
+        "java_deep.py",
+        [
+            session.as_os_str(),
+            class.as_ref(),
+            depth.to_string().as_ref(),
+        ],
+    )
 }

@@ -93,6 +93,7 @@ fn a_goroutine_begins_where_its_frame_pointer_is_zero() {
                 address: address(own),
                 sp: Address::new(0x7000),
                 regs,
+                reached: Reached::Unwound,
             };
             let rule = module.rule_of_frame(own, &frame);
             matches!(rule, CodeRule::Rule(rule) if rule.is_outermost())

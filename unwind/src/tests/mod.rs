@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::rc::Rc;
-use varid_model::{Address, BeyondCopy, FrameAddress, FrameLink, Holes, Machine, Regs};
+use varid_model::{Address, BeyondCopy, FrameAddress, FrameLink, Holes, Machine, Regs, Resumption};
 use varid_testing::Compiled;
 
 /// DWARF numbers of the registers that `struct registers` of chain.c holds, in its order.
@@ -98,6 +98,7 @@ fn unwind<'m>(
             address: FrameAddress::Return(Address::new(1)),
             sp: Address::new(1),
             regs: Regs::default(),
+            reached: Reached::Unwound,
         }],
         end: Some(Address::new(1)),
         stopped: Some(UnwindError::NoStack),
@@ -519,6 +520,45 @@ fn a_frame_pointer_that_leads_nowhere_is_no_information() {
         );
         assert_eq!(found.end, None);
     }
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the stack is laid out as x86-64 does"
+)]
+fn frames_go_on_where_the_record_says_what_has_called_unknown_ones() {
+    let resumption = |from: u64, sp: u64, returns: u64| Resumption {
+        from: Address::new(from),
+        sp: Address::new(sp),
+        fp: 0,
+        returns: Address::new(returns),
+    };
+    // The caller's own caller is unknown. So is that of the frame that called it, and there is another stretch behind that one.
+    let mut record = words(CODE, 0, 2, &[CODE + 0x10, 0]);
+    record.beyond.resumptions.extend([
+        resumption(0, SP + 0x9000, CODE + 0x20),
+        resumption(SP + 0x9000, SP + 0xa000, CODE + 0x30),
+        // Nothing has this stack pointer.
+        resumption(SP + 0xb000, SP + 0xc000, CODE + 0x40),
+    ]);
+    let found = unwind(&record, None, unknown_code);
+    assert_eq!(ips(&found), [CODE, CODE + 0x10, CODE + 0x20, CODE + 0x30]);
+    let reached: Vec<_> = found.frames.iter().map(|frame| frame.reached).collect();
+    use Reached::{Resumed, Unwound};
+    assert_eq!(reached, [Unwound, Unwound, Resumed, Resumed]);
+    assert_eq!(found.frames[2].sp, Address::new(SP + 0x9000));
+    assert_eq!(
+        found.stopped,
+        Some(UnwindError::NoInfo(Address::new(CODE + 0x30)))
+    );
+    // It ends there if no code is there.
+    record.beyond.resumptions[1].returns = Address::new(0x1234);
+    let found = unwind(&record, None, unknown_code);
+    assert_eq!(
+        found.stopped,
+        Some(UnwindError::NoCode(Address::new(0x1234)))
+    );
 }
 
 #[test]

@@ -286,7 +286,7 @@ mod tests {
     use varid_tunnel::abi::{
         CodeRange, Layout, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_VM, Rule,
     };
-    use varid_unwind::{NativeStack, UnwindError};
+    use varid_unwind::{NativeStack, Reached, UnwindError};
 
     const STUB: u64 = 0x1000;
     const NTERP: u64 = 0x2000;
@@ -322,6 +322,7 @@ mod tests {
             address: FrameAddress::Instruction(Address::new(at + 0x10)),
             sp: Address::new(0x7000 + 16 * depth as u64),
             regs: Regs::default(),
+            reached: Reached::Unwound,
         };
         let native = NativeStack {
             frames: frames.iter().enumerate().map(frame).collect(),
@@ -364,6 +365,7 @@ mod tests {
             address: FrameAddress::Return(Address::new(at + 0x11)),
             sp: Address::new(*sp),
             regs,
+            reached: Reached::Unwound,
         };
         NativeStack {
             frames: frames.iter().map(frame).collect(),
@@ -458,6 +460,7 @@ mod tests {
             address: *address,
             sp: Address::new(*sp),
             regs: Regs::default(),
+            reached: Reached::Unwound,
         };
         NativeStack {
             frames: frames.iter().map(frame).collect(),

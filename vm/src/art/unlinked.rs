@@ -112,6 +112,7 @@ mod tests {
     use varid_tunnel::abi::{
         CodeRange, Layout, RANGE_BODY, RANGE_BRIDGE, RANGE_INTERPRETER, RANGE_VM, Rule,
     };
+    use varid_unwind::Reached;
 
     const BRIDGE: u64 = 0x1000;
     const PUSH: u64 = 0x1010;
@@ -152,6 +153,7 @@ mod tests {
             address: *address,
             sp: Address::new(SP + 16 * depth as u64),
             regs,
+            reached: Reached::Unwound,
         };
         NativeStack {
             frames: frames.iter().enumerate().map(frame).collect(),

@@ -3,7 +3,7 @@
 use crate::seam::{CodeKind, Vm, VmCompiler};
 use varid_model::{Address, FrameAddress};
 use varid_process::Process;
-use varid_unwind::{NativeFrame, NativeStack};
+use varid_unwind::{NativeFrame, NativeStack, Reached};
 
 /// A native frame, classified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(super) struct Step {
     pub kind: Option<CodeKind>,
     /// Frames of this code have the method at the stack pointer, and are not in the VM's list.
     pub is_at_sp: bool,
+    /// How unwinding has come to it.
+    pub reached: Reached,
 }
 
 impl Step {
@@ -36,6 +38,7 @@ impl Step {
             sp: frame.sp,
             kind: own.or_else(compiled),
             is_at_sp: own.is_some() && vm.is_some_and(|vm| vm.is_at_sp(lookup)),
+            reached: frame.reached,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::seam::stack_positions::StackPositions;
 use varid_model::{Address, FrameAddress, Stack};
 use varid_process::{MappedCode, Process};
 use varid_shim::{CapturedSample, ManagedFrame, flags};
-use varid_unwind::{CodeRule, NativeFrame, NativeStack, UnwindInfo, UnwoundStack};
+use varid_unwind::{CodeRule, NativeFrame, NativeStack, Reached, UnwindInfo, UnwoundStack};
 
 impl Attribution<'_> {
     /// Unwinds the native frames that the session records. `frames`: the managed frames that the shim walked. Returns the thread's previous stack if
@@ -65,6 +65,7 @@ pub(super) fn leaf_only(native: &mut NativeStack, record: &CapturedSample, ip: u
         address: FrameAddress::Instruction(Address::new(ip)),
         sp: Address::new(record.regs.sp().unwrap_or(0)),
         regs: record.regs,
+        reached: Reached::Unwound,
     });
     (native.end, native.stopped) = (None, None);
 }

@@ -31,6 +31,7 @@ pub(super) fn of(jvm: &Jvm) -> Option<JvmPlaces> {
         frame_bcp: unexported.frame_bcp,
         frame_wrapper: frame.call_wrapper,
         wrapper_anchor: frame.wrapper_anchor.bytes(),
+        thread_anchor: layout.thread.anchor.bytes(),
         anchor: [anchor.sp, anchor.pc, anchor.fp].map(|member| member.offset.bytes()),
     })
 }

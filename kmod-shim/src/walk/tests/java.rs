@@ -3,7 +3,7 @@
 use super::*;
 use crate::java::{CodeHeapPlace, JvmPlaces};
 use std::cell::RefCell;
-use varid_model::Address;
+use varid_model::{Address, Resumption};
 
 /// The code heap, its size, and its segment map.
 const HEAP: u64 = 0x7e00_0000;
@@ -17,7 +17,8 @@ const HEADER: u64 = 16;
 const CODE: u64 = 0x180;
 const COMPLETE: u64 = 12;
 const NATIVE: u64 = 0x5555_0000;
-const COPIED: u64 = 16384;
+/// A `JavaThread`.
+const THREAD: u64 = 0x7b00_0000;
 
 fn target() -> JvmTarget {
     let address = Address::new;
@@ -118,12 +119,18 @@ impl Jvm {
     }
 
     fn walk(&self, ip: u64, sp: u64, fp: u64) -> Vec<RawJavaFrame> {
+        self.walk_of_thread(0, ip, sp, fp)
+    }
+
+    /// `thread`: its `JavaThread`, if it is known.
+    fn walk_of_thread(&self, thread: u64, ip: u64, sp: u64, fp: u64) -> Vec<RawJavaFrame> {
         let leaf = JavaLeaf {
             ip,
             sp,
             fp,
+            r15: 0,
+            thread,
             stack: SP - 128,
-            copied: COPIED,
         };
         java_walk(&target(), &leaf, |at, to| self.memory.read(at, to)).0
     }
@@ -187,13 +194,27 @@ fn the_frame_that_called_the_vm_follows_a_call_from_the_vm() {
     jvm.word(outer - 8, code + 0x30);
     jvm.frame(outer, 4, 0, NATIVE);
     let frames = jvm.walk(code + 0x20, SP, 0);
-    let found: Vec<_> = frames.iter().map(compiled).collect();
+    let [code_of_leaf, entry, resumes, last] = &frames[..] else {
+        panic!("{frames:?}");
+    };
+    let found = [code_of_leaf, entry, last].map(compiled);
     let expected = [
         (SP + 16, CALL_RETURNS, 7),
         (fp, NATIVE, 0),
         (outer + 16, NATIVE, 7),
     ];
     assert_eq!(found, expected);
+    // What the VM has executed between them is native code.
+    let expected = Resumption {
+        from: Address::new(fp),
+        sp: Address::new(outer),
+        fp: 9,
+        returns: Address::new(code + 0x30),
+    };
+    let stack = Address::new(SP - 128);
+    assert_eq!(resumes.resumption(stack), Some(expected));
+    assert_eq!(resumes.words(stack).count(), 0);
+    assert_eq!(entry.resumption(stack), None);
     // An anchor that leads back ends the walk.
     jvm.entry(fp, [fp, code + 0x30, 0]);
     assert_eq!(jvm.walk(code + 0x20, SP, 0).len(), 2);
@@ -270,6 +291,45 @@ fn native_code_is_left_where_a_return_address_has_a_caller() {
     jvm.word(SP + 0x1200, code + 0x20);
     jvm.frame(SP + 0x1208, 4, 0, code + 0x30);
     assert_eq!(jvm.walk(NATIVE, SP, 0), []);
+}
+
+#[test]
+fn native_code_is_left_by_the_threads_anchor() {
+    let mut jvm = Jvm::new();
+    let code = jvm.blob(0x200, 4, 7);
+    // It is further away than return addresses are looked for.
+    let last = SP + 0x8000;
+    let anchor = |jvm: &mut Jvm, words: [u64; 3]| {
+        for (at, word) in (THREAD + 656..).step_by(8).zip(words) {
+            jvm.word(at, word);
+        }
+        jvm.word(THREAD + 656 + 32, 0);
+    };
+    anchor(&mut jvm, [last, code + 0x20, 0]);
+    jvm.frame(last, 4, 0, NATIVE);
+    let frames = jvm.walk_of_thread(THREAD, NATIVE, SP, 0);
+    let expected = Resumption {
+        from: Address::default(),
+        sp: Address::new(last),
+        fp: 0,
+        returns: Address::new(code + 0x20),
+    };
+    let stack = Address::new(SP - 128);
+    assert_eq!(frames[0].resumption(stack), Some(expected));
+    assert_eq!(compiled(&frames[1]), (last + 16, NATIVE, 7));
+    assert_eq!(frames.len(), 2);
+    // In Java there is no anchor. One of another stack, and one that leads to no code, are not used.
+    let elsewhere = SP + (1 << 20);
+    jvm.word(elsewhere, 0);
+    for words in [
+        [0, 0, 0],
+        [SP, code, 0],
+        [elsewhere, code, 0],
+        [last, NATIVE, 0],
+    ] {
+        anchor(&mut jvm, words);
+        assert_eq!(jvm.walk_of_thread(THREAD, NATIVE, SP, 0), [], "{words:x?}");
+    }
 }
 
 #[test]

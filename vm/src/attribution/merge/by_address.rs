@@ -7,6 +7,7 @@ use crate::seam::CodeKind;
 use crate::seam::stack_positions::StackPositions;
 use varid_model::{Address, FrameAddress, Reason, Stack};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
+use varid_unwind::Reached;
 
 /// Merges native frames with the managed frames inside them.
 pub(in super::super) fn by_address(of: Merging<'_>, is_shown: ShownFn<'_>, items: &mut Vec<Item>) {
@@ -26,6 +27,9 @@ pub(in super::super) fn by_address(of: Merging<'_>, is_shown: ShownFn<'_>, items
     let mut last = Caller::Any;
     for (depth, step) in of.steps.iter().enumerate() {
         merge.frames_inside(depth, step);
+        if step.reached == Reached::Resumed {
+            merge.merged.items.push(Item::NativeStretch);
+        }
         last = merge.native_frame(depth, step);
     }
     merge.outer_frames(last);

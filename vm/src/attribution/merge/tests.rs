@@ -4,6 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use varid_model::{MonotonicNs, Period, Pid, Regs, Tid};
 use varid_shim::{FramePc, flags};
+use varid_unwind::Reached;
 
 const SP: u64 = 0x7000;
 /// Bytes of a native frame.
@@ -23,6 +24,7 @@ fn step(n: usize, kind: Option<CodeKind>) -> Step {
         sp: Address::new(SP + SIZE * n as u64),
         kind,
         is_at_sp: kind == Some(CodeKind::NativeFrames),
+        reached: Reached::Unwound,
     }
 }
 
@@ -192,6 +194,27 @@ fn native_frames_and_managed_ones_are_merged_by_address() {
         let found = items(&steps(&kinds), &managed, 0, None, Stack::Full);
         assert_eq!(found, expected, "{what}");
     }
+}
+
+#[test]
+fn native_frames_that_were_passed_over_are_left_out_with_a_marker() {
+    let mut steps = steps(&[None, Some(Compiled), None]);
+    steps[1].reached = Reached::Resumed;
+    let method = MethodsOf {
+        depth: 1,
+        inside: Inside::Nothing,
+    };
+    assert_eq!(
+        items(&steps, &[], 0, None, Stack::Vertical),
+        [
+            native(0),
+            NativeStretch,
+            method,
+            native(2),
+            Leaf,
+            Callers(0)
+        ]
+    );
 }
 
 #[test]

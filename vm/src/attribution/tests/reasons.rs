@@ -8,7 +8,7 @@ use varid_model::{Address, FrameAddress, Pid, Reason, Stack};
 use varid_recording::remap::{self, marker_at};
 use varid_shim::flags::*;
 use varid_shim::{CapturedSample, ManagedFrame};
-use varid_unwind::{NativeFrame, NativeStack, UnwindError};
+use varid_unwind::{NativeFrame, NativeStack, Reached, UnwindError};
 
 #[test]
 fn a_leaf_in_no_mapping_stays_and_is_counted() {
@@ -224,6 +224,7 @@ fn code_that_is_not_known_is_the_one_reason_where_it_cannot_be_left() {
         address: FrameAddress::Instruction(Address::new(quick)),
         sp: Address::new(SP),
         regs: record.regs,
+        reached: Reached::Unwound,
     };
     let native = NativeStack {
         frames: vec![frame],

@@ -7,7 +7,7 @@ use crate::hotspot::unwinding::{
 };
 use proptest::prelude::*;
 use varid_model::{Address, FrameAddress, Machine, Regs};
-use varid_unwind::{CodeRule, NativeFrame, NativeStack, StackSlice, UnwindInfo};
+use varid_unwind::{CodeRule, NativeFrame, NativeStack, Reached, StackSlice, UnwindInfo};
 
 const NOP: u32 = 0xd503_201f;
 const RET: u32 = 0xd65f_03c0;
@@ -450,6 +450,7 @@ fn a_compiled_frame_is_not_left_without_its_stack_pointer() {
         address: FrameAddress::Return(at(1)),
         sp: Address::new(STACK),
         regs: Regs::unknown(Machine::Aarch64),
+        reached: Reached::Unwound,
     };
     frame.regs.set_frame(at(1).get(), STACK, FP);
     let frames = CodeFrames::Fixed {
