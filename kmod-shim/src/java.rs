@@ -213,21 +213,41 @@ impl SampledBlob {
     }
 }
 
-/// The code blobs that a sample's frames were in.
+/// The code that a sample's frames executed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SampledCode(Vec<SampledBlob>);
+pub struct SampledCode {
+    /// By address.
+    blobs: Vec<SampledBlob>,
+    methods: Vec<Address>,
+}
 
 impl SampledCode {
     /// Returns the blob that an address was in. None if the shim has not found its frame.
     pub fn at(&self, address: Address) -> Option<&SampledBlob> {
-        let after = self.0.partition_point(|blob| blob.start <= address);
-        let blob = self.0.get(after.checked_sub(1)?)?;
+        let after = self.blobs.partition_point(|blob| blob.start <= address);
+        let blob = self.blobs.get(after.checked_sub(1)?)?;
         blob.contains(address).then_some(blob)
+    }
+
+    /// Returns true if the shim has found no frame.
+    pub fn is_empty(&self) -> bool {
+        self.blobs.is_empty() && self.methods.is_empty()
+    }
+
+    /// The code blobs, by address.
+    pub fn blobs(&self) -> &[SampledBlob] {
+        &self.blobs
+    }
+
+    /// The pointers to the methods that were interpreted, by address.
+    pub fn methods(&self) -> &[Address] {
+        &self.methods
     }
 
     /// Removes all.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.blobs.clear();
+        self.methods.clear();
     }
 
     /// Replaces them by those of a record's frames.
@@ -236,13 +256,18 @@ impl SampledCode {
         let of_blobs = frames
             .iter()
             .filter(|frame| frame.sender == 0 && frame.code != 0);
-        self.0.extend(of_blobs.map(|frame| SampledBlob {
+        self.blobs.extend(of_blobs.map(|frame| SampledBlob {
             start: Address::new(frame.code),
             size: (frame.detail >> 32) as u32,
             compile_id: frame.detail as u32,
         }));
-        self.0.sort_unstable();
-        self.0.dedup();
+        self.blobs.sort_unstable();
+        self.blobs.dedup();
+        let interpreted = frames.iter().filter(|frame| frame.sender > JAVA_RESUMES);
+        let methods = interpreted.map(|frame| Address::new(frame.code));
+        self.methods.extend(methods);
+        self.methods.sort_unstable();
+        self.methods.dedup();
     }
 }
 
@@ -326,7 +351,8 @@ mod tests {
             frame(0, 0x2000, 0x100 << 32 | 7),
         ]);
         let expected = [blob(0x1000, 0x80, 9), blob(0x2000, 0x100, 7)];
-        assert_eq!(code.0, expected);
+        assert_eq!(code.blobs, expected);
+        assert_eq!(code.methods, [Address::new(0x1500)]);
         let at = [0xfff, 0x1000, 0x107f, 0x1080, 0x1500, 0x20ff, 0x2100];
         let found = at.map(|at| code.at(Address::new(at)).map(|blob| blob.compile_id));
         assert_eq!(found, [None, Some(9), Some(9), None, None, Some(7), None]);

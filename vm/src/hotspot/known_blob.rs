@@ -67,6 +67,19 @@ impl KnownBlob {
         self.blob.kind
     }
 
+    /// Returns true if it is code that the VM never frees: it makes one of the kind for all methods.
+    pub(super) fn is_permanent(&self) -> bool {
+        match self.blob.kind {
+            BlobKind::Interpreter
+            | BlobKind::Adapter
+            | BlobKind::VtableStub
+            | BlobKind::MethodHandle
+            | BlobKind::StubRoutines => true,
+            // Compilers' scratch memory looks as other code of the VM does.
+            BlobKind::Compiled | BlobKind::NativeWrapper | BlobKind::Runtime => false,
+        }
+    }
+
     /// Identifies its compiled method.
     pub(super) fn key(&self) -> Option<CodeKey> {
         self.blob.key()

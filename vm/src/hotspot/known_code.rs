@@ -114,19 +114,38 @@ impl KnownCode {
     /// Notes that a sample of this turn may refer to what a word leads to: code that it returns to, or a method that it interprets.
     pub(super) fn expect_word(&mut self, word: u64) {
         let address = Address::new(word);
-        let expected = &mut self.expected;
         if self.heaps.contains(&address) {
             self.expect(FrameAddress::Return(address));
-        } else if self.java.has_method(MethodPointer(address))
-            && expected.methods.len() < MAX_EXPECTED
-        {
-            expected.methods.insert(MethodPointer(address));
+        } else if self.java.has_method(MethodPointer(address)) {
+            self.expect_method(MethodPointer(address));
+        }
+    }
+
+    /// Notes that a sample of this turn interprets a method.
+    pub(super) fn expect_method(&mut self, pointer: MethodPointer) {
+        if self.expected.methods.len() < MAX_EXPECTED {
+            self.expected.methods.insert(pointer);
+        }
+    }
+
+    /// Notes that a sample of this turn has a frame of this code.
+    pub(super) fn expect_blob(&mut self, sampled: CodeKey) {
+        let known = blob_in(&self.blobs, sampled.blob);
+        if known.is_none_or(|known| !is_sampled(known, sampled)) {
+            self.expect_address(sampled.blob);
         }
     }
 
     /// Notes that a sample of this turn may have a frame at an address.
     pub(super) fn expect(&mut self, address: FrameAddress) {
         let address = address.lookup();
+        let known = blob_in(&self.blobs, address);
+        if known.is_none_or(|known| !known.is_permanent()) {
+            self.expect_address(address);
+        }
+    }
+
+    fn expect_address(&mut self, address: Address) {
         if self.heaps.contains(&address) && self.expected.addresses.len() < MAX_EXPECTED {
             self.expected.addresses.insert(address);
         }
@@ -140,7 +159,7 @@ impl KnownCode {
         memory: &dyn BatchMemory,
     ) -> Result<Rc<KnownBlob>, MethodError> {
         let found = self.found_at(address, memory)?;
-        match found.was_there(time) {
+        match found.is_permanent() || found.was_there(time) {
             true => Ok(found),
             false => Err(MethodError::NoCode(address)),
         }
@@ -158,7 +177,7 @@ impl KnownCode {
         memory: &dyn BatchMemory,
     ) -> Result<Rc<KnownBlob>, MethodError> {
         let known = blob_in(&self.blobs, address);
-        if let Some(known) = known.filter(|known| known.key() == Some(sampled)) {
+        if let Some(known) = known.filter(|known| is_sampled(known, sampled)) {
             known.is_used.set(true);
             return Ok(Rc::clone(known));
         }
@@ -183,6 +202,11 @@ impl KnownCode {
         address: Address,
         memory: &dyn BatchMemory,
     ) -> Result<Rc<KnownBlob>, MethodError> {
+        let known = blob_in(&self.blobs, address);
+        if let Some(known) = known.filter(|known| known.is_permanent()) {
+            known.is_used.set(true);
+            return Ok(Rc::clone(known));
+        }
         let turn = &self.turn;
         if blob_in(&turn.blobs, address).is_none() && !turn.unknown.contains_key(&address) {
             self.expected.addresses.insert(address);
@@ -411,6 +435,14 @@ impl KnownCode {
         let compiled = self.compiled(blob, memory);
         let frames = compiled.and_then(|code| code.frames_at(FrameAddress::Return(returns)));
         frames.is_ok_and(|frames| frames.precision == Precision::Exact)
+    }
+}
+
+/// Returns true if a blob is certainly the code that was sampled.
+fn is_sampled(known: &KnownBlob, sampled: CodeKey) -> bool {
+    match known.key() {
+        Some(key) => key == sampled,
+        None => known.is_permanent() && known.blob.memory.start == sampled.blob,
     }
 }
 

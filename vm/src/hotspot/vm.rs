@@ -26,7 +26,7 @@ use std::rc::Rc;
 use varid_model::{Address, CodeUnits, FrameAddress, MonotonicNs, Precision, Reason};
 use varid_process::reader::{BatchMemory, ForeignMemory};
 use varid_process::{AddressSpace, Process};
-use varid_shim::{CapturedSample, FramePc, JvmTarget, ManagedFrame, Target};
+use varid_shim::{CapturedSample, FramePc, JvmTarget, ManagedFrame, SampledBlob, Target};
 use varid_tunnel::TunnelError;
 use varid_unwind::{CodeRule, NativeFrame, StackSlice};
 
@@ -92,10 +92,7 @@ impl HotSpotVm {
             return self.generated_at(address, sample.time, process);
         };
         self.jvm.code_heap_at(address)?;
-        let key = CodeKey {
-            blob: sampled.start,
-            compile_id: CompileId(sampled.compile_id),
-        };
+        let key = key_of(sampled);
         let memory = ForeignMemory::new(process.pid);
         let found = self.code.borrow_mut().sampled_at(address, key, &memory);
         Some(found.map_err(|_| unknown_method(process)))
@@ -316,6 +313,14 @@ fn at_method(frame: &NativeFrame, executed: ExecutedMethod) -> ManagedFrame {
     ManagedFrame::new(frame.sp, FramePc::Relative { method, offset }, false)
 }
 
+/// What code that was sampled is looked up by.
+fn key_of(sampled: &SampledBlob) -> CodeKey {
+    CodeKey {
+        blob: sampled.start,
+        compile_id: CompileId(sampled.compile_id),
+    }
+}
+
 /// Returns why a method is not known: its code was freed, or the process has ended.
 fn unknown_method(process: &Process) -> Reason {
     match process.has_memory() {
@@ -426,8 +431,19 @@ impl VmCompiler for HotSpotVm {
     /// Return addresses, and pointers to interpreted methods, are among the words of the stack.
     fn expect(&self, sample: &CapturedSample) {
         let mut code = self.code.borrow_mut();
-        if let Some(ip) = sample.regs.ip() {
-            code.expect(FrameAddress::Instruction(Address::new(ip)));
+        if let Some(ip) = sample.regs.ip().map(Address::new)
+            && sample.code.at(ip).is_none()
+        {
+            code.expect(FrameAddress::Instruction(ip));
+        }
+        if !sample.code.is_empty() {
+            for blob in sample.code.blobs() {
+                code.expect_blob(key_of(blob));
+            }
+            for method in sample.code.methods() {
+                code.expect_method(MethodPointer(*method));
+            }
+            return;
         }
         for stack in [
             &sample.stack,
