@@ -358,15 +358,15 @@ impl KnownCode {
         pointer: MethodPointer,
         memory: &dyn BatchMemory,
     ) -> Result<Rc<JavaMethod>, MethodError> {
-        if let Some(known) = self.turn.methods.get(&pointer) {
-            return known.clone();
+        if !self.turn.methods.contains_key(&pointer) {
+            if !self.java.has_method(pointer) {
+                self.quiet_turns = 0;
+            }
+            self.expected.methods.insert(pointer);
+            self.look_up(memory);
         }
-        if !self.java.has_method(pointer) {
-            self.quiet_turns = 0;
-        }
-        let method = self.java.method(pointer, memory);
-        self.turn.methods.insert(pointer, method.clone());
-        method
+        let found = self.turn.methods.get(&pointer).cloned();
+        found.unwrap_or(Err(MethodError::NoCode(pointer.0)))
     }
 
     /// Returns how a frame of a blob is left.
