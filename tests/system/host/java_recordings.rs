@@ -71,7 +71,8 @@ fn every_sample_is_the_one_that_the_jdk_s_tool_prints() -> Result<()> {
         "jdk.ThreadPark",
         "jdk.ObjectAllocationInNewTLAB",
     ] {
-        ensure!(counts[event].as_u64() > Some(100), "{event}: {counts}");
+        // How often threads meet, the machine's load determines.
+        ensure!(counts[event].as_u64() > Some(20), "{event}: {counts}");
     }
     Ok(())
 }
