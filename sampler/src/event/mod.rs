@@ -3,6 +3,7 @@
 //! [`syntax`] and [`probe_text`] parse the text of `-e`, [`names`] and [`pmu`] hold the events of the kernel and of the PMUs, and
 //! [`resolve`] combines both to events. [`hits`] and [`probe`] make the events of tracepoints and probes.
 
+mod debug_files;
 mod hits;
 pub mod modifiers;
 pub mod names;
