@@ -348,6 +348,7 @@ static __always_inline void begin_record(struct scratch *s, __u64 id, __u64 peri
 	s->record.tid = id;
 	s->record.cpu = bpf_get_smp_processor_id();
 	s->record.period = period;
+	s->record.allocated = 0;
 	s->record.stack_len = 0;
 	s->record.interrupted_addr = 0;
 	s->record.interrupted_len = 0;

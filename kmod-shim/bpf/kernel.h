@@ -103,6 +103,8 @@ struct bpf_perf_event_data {
 #define REG_FP VARID_X86_RBP
 #define REG_LINK(flags) VARID_X86_RIP // no link register: each frame's return address is on the stack
 #define CTX_IP(regs) ((regs)->ip)
+#define CTX_ARGUMENT_1(regs) ((regs)->di)
+#define CTX_ARGUMENT_3(regs) ((regs)->dx)
 
 // The gs base of a 32-bit process: both C libraries use the first of the thread's TLS segments for
 // it.
@@ -139,6 +141,8 @@ static __always_inline __u64 thread_pointer(struct task_struct *task, __u32 flag
 #define REG_FP (VARID_ARM64_X19 + 10)
 #define REG_LINK(flags) ((flags) & VARID_COMPAT ? VARID_ARM_LR : VARID_ARM64_X19 + 11)
 #define CTX_IP(regs) ((regs)->pc)
+#define CTX_ARGUMENT_1(context) ((context)->regs[0])
+#define CTX_ARGUMENT_3(context) ((context)->regs[2])
 
 static __always_inline __u64 thread_pointer(struct task_struct *task, __u32 flags)
 {

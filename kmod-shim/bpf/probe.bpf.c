@@ -9,10 +9,13 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-// The number of hits per sample.
+// The hits, or bytes, per sample.
 const volatile __u64 varid_hits = 1;
 
-// The hits of targets on a CPU that have no sample yet.
+// The probed function is one of HotSpot's that allocate: (Klass *, address, bytes, ...). A hit counts as its bytes.
+const volatile __u32 varid_allocations = 0;
+
+// The hits, or bytes, of targets on a CPU that have no sample yet.
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -76,19 +79,26 @@ static __always_inline void count_alone(__u32 which)
 		__sync_fetch_and_add(n, 1);
 }
 
+// Returns what a hit counts as.
+static __always_inline __u64 weight_of(struct pt_regs *ctx)
+{
+	return varid_allocations ? CTX_ARGUMENT_3(ctx) : 1;
+}
+
 // Counts a hit. Returns true if a sample is due.
-static __always_inline bool is_due(void)
+static __always_inline bool is_due(__u64 weight)
 {
 	__u32 zero = 0;
-	__s64 *n = varid_hits > 1 ? bpf_map_lookup_elem(&hits, &zero) : NULL;
+	__s64 *n = varid_hits > 1 ? bpf_map_lookup_elem(&hits, &zero) : NULL, counted;
 
 	if (!n)
 		return true;
 	// Two threads may both find that a sample is due. The following sample then takes more hits.
-	__sync_fetch_and_add(n, 1);
-	if (*(volatile __s64 *)n < (__s64)varid_hits)
+	__sync_fetch_and_add(n, weight);
+	counted = *(volatile __s64 *)n;
+	if (counted < (__s64)varid_hits)
 		return false;
-	__sync_fetch_and_add(n, -(__s64)varid_hits);
+	__sync_fetch_and_add(n, -(__s64)((__u64)counted - (__u64)counted % varid_hits));
 	return true;
 }
 
@@ -96,6 +106,7 @@ static __always_inline int hit(struct pt_regs *ctx, const int has_bpf_loop, cons
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	__u64 id = bpf_get_current_pid_tgid();
+	const __u64 weight = weight_of(ctx);
 	struct varid_target *target;
 	struct scratch *s;
 	__u32 flags = 0;
@@ -107,7 +118,7 @@ static __always_inline int hit(struct pt_regs *ctx, const int has_bpf_loop, cons
 		return 0;
 	// The program that made the tail call has counted the hit.
 	if (rules == BASIC_RULES) {
-		if (!is_due())
+		if (!is_due(weight))
 			return 0;
 		if (needs_walker(target) && varid_tail_calls)
 			bpf_tail_call(ctx, &walkers, 0); // returns only if there is none
@@ -120,7 +131,9 @@ static __always_inline int hit(struct pt_regs *ctx, const int has_bpf_loop, cons
 	s = own_scratch();
 	if (!s)
 		return 0;
-	begin_record(s, id, varid_hits);
+	begin_record(s, id, weight > varid_hits ? weight : varid_hits);
+	if (varid_allocations)
+		s->record.allocated = CTX_ARGUMENT_1(ctx);
 	if (CTX_IN_USER(ctx)) {
 		if (CTX_COMPAT(ctx))
 			flags |= VARID_COMPAT;

@@ -18,7 +18,7 @@
 #include "varid_record.h"
 
 #define VARID_MODULE_DEVICE "/dev/varid"
-#define VARID_MODULE_VERSION 6
+#define VARID_MODULE_VERSION 7
 
 #define VARID_MODULE_MAX_TARGETS 16384
 #define VARID_MODULE_MAX_COUNTERS 4096    /* of a session: number of events times number of CPUs */

@@ -236,6 +236,7 @@ struct varid_record {
 	varid_u16 frames; /* struct varid_packed_frame */
 	varid_u16 kernel;
 	varid_u64 regs[VARID_REGS]; /* user registers at entry to the kernel */
+	varid_u64 allocated; /* at a place that allocates in HotSpot: the object's Klass; else 0 */
 	/* VARID_INTERRUPTED: a second slice, of the interrupted stack; else 0. */
 	varid_u64 interrupted_addr;
 	varid_u32 interrupted_len; /* bytes */

@@ -230,6 +230,7 @@ static const struct pt_regs *sample(struct varid_ring *ring, const struct varid_
 	s->tunnel = varid_tunnel_of(current->mm);
 
 	record->stack_len = record->interrupted_len = 0;
+	record->allocated = 0;
 	record->interrupted_addr = 0;
 	record->stack_holes = record->interrupted_holes = 0;
 	record->links = record->beyond = 0;

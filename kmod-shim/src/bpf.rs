@@ -20,6 +20,7 @@ mod walker;
 pub use denied::Denied;
 pub use error::BpfError;
 pub use off_cpu::{OffCpuShim, Wait, WaitKind};
+pub use probe::HitWeight;
 pub use walker::Walker;
 
 use object::{Object, object};
@@ -34,8 +35,8 @@ enum Hook {
     Overflow { keep_all: bool },
     /// A tracepoint. `period`: hits per sample.
     Tracepoint { period: u64 },
-    /// A uprobe or kprobe. `period`: hits per sample.
-    Probe { period: u64 },
+    /// A uprobe or kprobe. `period`: hits per sample, or what they count as.
+    Probe { period: u64, weight: HitWeight },
     /// The scheduler's switches of threads. `period`: nanoseconds of waits per sample of a thread.
     Switch { period: u64 },
 }
@@ -365,13 +366,17 @@ impl LoadedObject {
         let online = online_cpus().map_err(unknown)?.len();
         let (keep_all, period) = match hook {
             Hook::Overflow { keep_all } => (u32::from(keep_all), 0),
-            Hook::Tracepoint { period } | Hook::Probe { period } | Hook::Switch { period } => {
+            Hook::Tracepoint { period } | Hook::Probe { period, .. } | Hook::Switch { period } => {
                 (0, period)
             }
         };
         let scratches = match hook {
             Hook::Probe { .. } => probe::scratches(possible),
             _ => possible,
+        };
+        let allocations = match hook {
+            Hook::Probe { weight, .. } => u32::from(weight == HitWeight::Allocation),
+            _ => 0,
         };
         let object = hook.object().decompressed()?;
         let mut ring = shared_ring(ring_pages, online, page_size());
@@ -390,6 +395,7 @@ impl LoadedObject {
                 .override_global("varid_keep_all", &keep_all, false)
                 .override_global("varid_wait_period", &period, false)
                 .override_global("varid_hits", &period, false)
+                .override_global("varid_allocations", &allocations, false)
                 .override_global("varid_tail_calls", &u32::from(tail_calls), true)
                 .load(&object);
             match loaded {

@@ -18,7 +18,7 @@ mod walk;
 pub use abi::{
     Body, MAX_FRAMES, STACK_FULL, STACK_REACH, STACK_SLICE, flags, frame_flags, target_flags,
 };
-pub use bpf::{BpfError, Counters, Denied, OffCpuShim, Shim, Wait, WaitKind, Walker};
+pub use bpf::{BpfError, Counters, Denied, HitWeight, OffCpuShim, Shim, Wait, WaitKind, Walker};
 pub use frames::{FramePc, ManagedFrame, ManagedFrames, PackedFrame};
 pub use java::{
     BlobCodePlace, CodeHeapPlace, FieldPlace, JvmPlaces, JvmTarget, SampledBlob, SampledCode,

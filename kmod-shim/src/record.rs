@@ -45,6 +45,8 @@ pub struct CapturedSample {
     pub beyond: BeyondCopy,
     /// The code of HotSpot's frames.
     pub code: SampledCode,
+    /// Where HotSpot allocates an object: the object's class, a `Klass`.
+    pub allocated: Option<Address>,
 }
 
 /// A copy of a part of a thread's stack.
@@ -178,6 +180,7 @@ impl CapturedSample {
         (self.pid, self.tid) = (Pid::new(head.pid), Tid::new(head.tid));
         (self.cpu, self.flags) = (head.cpu, head.flags);
         self.period = Period::new(head.period);
+        self.allocated = Some(Address::new(head.allocated)).filter(|class| class.get() != 0);
         self.ip = Address::new(head.ip);
         self.stack_addr = Address::new(head.stack_addr);
         self.read_java(parts.java);
@@ -275,6 +278,7 @@ impl RawRecord {
             stack_addr,
             lengths,
             regs @ ..,
+            allocated,
             interrupted_addr,
             interrupted_len,
             links,
@@ -293,6 +297,7 @@ impl RawRecord {
             frames: (lengths >> 32) as u16,
             kernel: (lengths >> 48) as u16,
             regs,
+            allocated,
             interrupted_addr,
             interrupted_len: interrupted_len as u32,
             stack_holes: (interrupted_len >> 32) as u16,

@@ -25,6 +25,19 @@ pub struct EventDesc {
     /// The part of these nanoseconds in which it had a counter. It is less than the whole if events took turns.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub running_ns: u64,
+    /// The unit of its periods. `None` if its type and its number tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<EventUnit>,
+}
+
+/// The unit of an event's periods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EventUnit {
+    /// Bytes.
+    Bytes,
+    /// What the event's name says.
+    Events,
 }
 
 impl EventDesc {
@@ -39,6 +52,7 @@ impl EventDesc {
             leader: None,
             enabled_ns: 0,
             running_ns: 0,
+            unit: None,
         }
     }
 

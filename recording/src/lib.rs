@@ -110,7 +110,7 @@ pub use contexts::{
     NodeId, SiteId, SiteTarget, ThreadSwitch, TraceCompression,
 };
 pub use error::{Error, Result};
-pub use event::{EventDesc, SessionEvents};
+pub use event::{EventDesc, EventUnit, SessionEvents};
 pub use format::{DATA_SIZE_AT, head as perf_data_head};
 pub use host::Host;
 pub use kept_file::KeptFile;

@@ -390,6 +390,7 @@ fn copy_stack(
         interrupted,
         beyond,
         code,
+        allocated,
     } = record;
     kernel.clear();
     let mode = match in_kernel {
@@ -421,6 +422,7 @@ fn copy_stack(
     interrupted.bytes.clear();
     beyond.clear();
     code.clear();
+    *allocated = None;
 }
 
 #[cfg(test)]

@@ -135,6 +135,22 @@ pub enum SamplerError {
         /// The reason.
         source: PlaceError,
     },
+    /// A libjvm cannot be read. The text names it.
+    #[error("{0}")]
+    UnreadableLibjvm(String),
+    /// A libjvm has not the functions where an event is sampled.
+    #[error(
+        "event '{event}': {file} has no symbol of {}, or not as in OpenJDK 11 to 25. A library without .symtab needs its debug symbols in /usr/lib/debug: the JDK's -dbg package (openjdk-17-dbg), or what 'debuginfod-find debuginfo {file}' prints, as /usr/lib/debug/.build-id/ab/cdef.debug for the build-id abcdef",
+        functions.join(", ")
+    )]
+    NoJvmFunctions {
+        /// The event.
+        event: &'static str,
+        /// The library's path.
+        file: String,
+        /// The functions that it may be sampled at.
+        functions: Vec<&'static str>,
+    },
     /// The kernel refuses a probe.
     #[error(
         "the kernel refuses the probe '{event}': {source}. {}",

@@ -44,7 +44,8 @@ pub use source::{ShimKind, Source, choose};
 
 use cpu::Cpu;
 use decode::{SamplePool, Sampled, Stamped};
-use event::{Event, Group, Rate};
+use event::jvm::Libjvm;
+use event::{Event, Group, HitSource, Rate};
 use groups::{check_presence, fixed_period, times};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use std::collections::BTreeMap;
@@ -162,6 +163,17 @@ impl Sampler {
     /// without the sampler, which can be drained meanwhile.
     pub fn walkers(&self) -> Vec<Walker> {
         self.source.walkers()
+    }
+
+    /// Returns true if an event is sampled at functions of HotSpot: [`Sampler::add_libjvm`] takes the libraries.
+    pub fn probes_libjvm(&self) -> bool {
+        let mut events = self.options.groups.iter().flat_map(|group| &group.events);
+        events.any(|event| matches!(event.hits, Some(HitSource::Jvm { .. })))
+    }
+
+    /// Also samples HotSpot's events in this library, in all processes that load it.
+    pub fn add_libjvm(&mut self, library: &Libjvm<'_>) -> Result<(), SamplerError> {
+        self.source.add_libjvm(library)
     }
 
     /// Sets how a process is sampled.

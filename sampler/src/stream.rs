@@ -223,6 +223,7 @@ mod tests {
             interrupted: Default::default(),
             beyond: Default::default(),
             code: Default::default(),
+            allocated: None,
         };
         Stamped {
             time: MonotonicNs::new(time),

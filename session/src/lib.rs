@@ -62,13 +62,17 @@ use reload::{Configuration, ReloadTargets};
 use samples::SampleWriter;
 use sampling::Sampling;
 use schedule::Schedule;
-use std::path::PathBuf;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use varid_model::{MonotonicNs, Pid};
 use varid_process::reader;
 use varid_recording::{SessionRecord, SessionState};
 use varid_sampler::decode::{RingEvent, Sampled, Stamped};
+use varid_sampler::event::jvm::{LibjvmFile, LibjvmId, libjvm_of};
 use varid_sampler::monotonic_ns;
 
 /// A running session.
@@ -113,11 +117,33 @@ impl Session {
         Ok(session)
     }
 
-    /// Prepares for the session's command, whose frames are walked from its first sample on. Returns the variables that its
-    /// environment must have.
-    pub fn prepare_command(&mut self) -> Vec<(&'static str, String)> {
+    /// Prepares for the session's command, whose frames are walked from its first sample on, and whose JVM is probed for HotSpot's
+    /// events. Returns the variables that its environment must have. `program`: the command's program, if there is a command.
+    ///
+    /// # Errors
+    ///
+    /// HotSpot's events cannot be sampled in the program's JVM.
+    pub fn prepare_command(
+        &mut self,
+        program: Option<&Path>,
+    ) -> Result<Vec<(&'static str, String)>, SessionError> {
+        if let Some(library) = program.and_then(libjvm_of)
+            && let Ok(file) = File::open(&library)
+            && let Ok(found) = file.metadata()
+        {
+            self.sampling.add_libjvm(LibjvmFile {
+                name: &library,
+                id: LibjvmId {
+                    device: found.dev(),
+                    inode: found.ino(),
+                },
+                bytes: &file,
+                size: found.len(),
+                handle: file.as_fd(),
+            })?;
+        }
         self.sampling.load_walkers();
-        self.processes.environment()
+        Ok(self.processes.environment())
     }
 
     /// Runs until it is stopped, its duration is over, or its only process has ended. Returns the session's folder.
@@ -210,7 +236,7 @@ impl Session {
         match record.event {
             RingEvent::Sample(sampled) => self.sample(sampled),
             RingEvent::Raw { bytes, .. } => output.write_raw(&bytes),
-            RingEvent::Mmap(mmap) => self.processes.mmap(&mmap, sampling),
+            RingEvent::Mmap(mmap) => self.processes.mmap(&mmap, sampling, output),
             RingEvent::Comm {
                 pid,
                 tid,
@@ -430,6 +456,8 @@ impl Session {
                 "all {} samples were lost: a larger --ring-pages or a lower rate helps",
                 counts.lost
             )
+        } else if self.sampling.lacks_libjvm() {
+            "no process has loaded a libjvm, where alloc, lock and park are sampled".to_owned()
         } else if self.processes.ever_found() {
             "what is profiled did not run on a processor, or too briefly for the rate: -F takes a higher one".to_owned()
         } else {

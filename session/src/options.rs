@@ -251,6 +251,7 @@ fn events(groups: &[Group]) -> SessionEvents {
         let (kind, config) = first.map_or((0, 0), |first| (first.kind, first.config[0]));
         EventDesc {
             leader: (!one.is_leader && one.group.events.len() > 1).then_some(leader),
+            unit: event.unit(),
             ..EventDesc::new(event.name.clone(), event.rate, kind, config)
         }
     });

@@ -12,6 +12,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use varid_model::{MonotonicNs, Pid};
 use varid_sampler::decode::Stamped;
+use varid_sampler::event::jvm::{Libjvm, LibjvmFile, LibjvmId};
 use varid_sampler::{Drainer, Sampler, SamplerError, SamplerOptions, Source, monotonic_ns};
 use varid_shim::{Target, target_flags};
 
@@ -21,6 +22,8 @@ pub struct Sampling {
     sampler: Arc<Mutex<Sampler>>,
     drainer: Drainer,
     loading: Mutex<Loading>,
+    /// The libraries of HotSpot that are probed, or cannot be. None if no event is sampled there.
+    libraries: Option<Mutex<HashSet<LibjvmId>>>,
     /// Buffer for the records of a turn.
     records: Vec<Stamped>,
     latest: MonotonicNs,
@@ -31,10 +34,12 @@ impl Sampling {
     pub fn open(options: SamplerOptions, source: Source) -> Result<Self, SamplerError> {
         let sampler = Sampler::open(options, source)?;
         let loading = Mutex::new(Loading::new(sampler.walkers()));
+        let libraries = sampler.probes_libjvm().then(Mutex::default);
         let sampler = Arc::new(Mutex::new(sampler));
         Ok(Self {
             drainer: Drainer::of(&sampler)?,
             loading,
+            libraries,
             sampler,
             records: Vec::new(),
             latest: MonotonicNs::ZERO,
@@ -80,6 +85,30 @@ impl Sampling {
     /// The time of the latest record that has been handled. No later record is older.
     pub fn latest(&self) -> MonotonicNs {
         self.latest
+    }
+
+    /// Samples HotSpot's events in a library, unless it does already, or there are no such events.
+    pub fn add_libjvm(&self, file: LibjvmFile<'_>) -> Result<(), SamplerError> {
+        let Some(libraries) = &self.libraries else {
+            return Ok(());
+        };
+        let mut known = libraries.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.insert(file.id) {
+            return Ok(());
+        }
+        let library = Libjvm::read(file)?;
+        self.with(|sampler| sampler.add_libjvm(&library))
+    }
+
+    /// Returns true if HotSpot's events are sampled, and no library of it was found.
+    pub fn lacks_libjvm(&self) -> bool {
+        let libraries = self.libraries.as_ref();
+        libraries.is_some_and(|known| {
+            known
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .is_empty()
+        })
     }
 
     /// Makes a thread load the programs that walk the frames of VMs with other than basic rules, because a VM may start.

@@ -44,6 +44,17 @@ const SUN_PACKAGES: [&str; 25] = [
     "swing/",
     "tools/",
 ];
+/// The types of the elements of arrays that are no classes, by their letters.
+const PRIMITIVES: [(&str, &str); 8] = [
+    ("B", "byte"),
+    ("C", "char"),
+    ("D", "double"),
+    ("F", "float"),
+    ("I", "int"),
+    ("J", "long"),
+    ("S", "short"),
+    ("Z", "boolean"),
+];
 /// What is in the name of a class that a lambda is compiled to, behind the class that it is in.
 const LAMBDA: &str = "$$Lambda";
 
@@ -65,9 +76,19 @@ impl ClassName {
     }
 
     /// Its name for a profile: `org.example.App`. A hidden class has that of its origin, and so have all classes of a class's lambdas:
-    /// `org.example.App$$Lambda`.
+    /// `org.example.App$$Lambda`. An array is named as in a source: `byte[]`, `java.lang.String[][]`.
     #[must_use]
     pub fn readable(&self) -> String {
+        let element = self.0.trim_start_matches('[');
+        let dimensions = self.0.len().saturating_sub(element.len());
+        if dimensions > 0 {
+            let primitive = PRIMITIVES.iter().find(|(letter, _)| *letter == element);
+            let element = match primitive {
+                Some((_, name)) => (*name).to_owned(),
+                None => self.element().readable(),
+            };
+            return element + &"[]".repeat(dimensions);
+        }
         let (name, _) = self.split_hidden();
         let lambda = name.rsplit_once(LAMBDA);
         let name = match lambda {
@@ -87,9 +108,27 @@ impl ClassName {
         self.split_hidden().1.is_some()
     }
 
-    /// Returns true if it is a class of the JDK.
+    /// Returns the class of an array's elements. Other classes are their own.
+    fn element(&self) -> Self {
+        let element = self.0.trim_start_matches('[');
+        let class = element
+            .strip_prefix('L')
+            .and_then(|name| name.strip_suffix(';'))
+            .filter(|name| !name.starts_with('['));
+        match self.0.starts_with('[') {
+            true => Self::new(class.unwrap_or(element)),
+            false => self.clone(),
+        }
+    }
+
+    /// Returns true if it is a class of the JDK, or an array of primitive types.
     #[must_use]
     pub fn is_of_jdk(&self) -> bool {
+        if self.0.starts_with('[') {
+            let letter = self.0.trim_start_matches('[');
+            let is_primitive = PRIMITIVES.iter().any(|(primitive, _)| *primitive == letter);
+            return is_primitive || self.element().is_of_jdk();
+        }
         let starts_with =
             |prefixes: &[&str], name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
         let of_sun = self.0.strip_prefix(SUN);
@@ -156,6 +195,16 @@ mod tests {
                 "java.lang.invoke.LambdaForm$DMH/0x0000000800c04000",
             ),
             ("a/B+C", "a.B+C", "a.B+C"),
+            ("[B", "byte[]", "[B"),
+            ("[[J", "long[][]", "[[J"),
+            (
+                "[Ljava/lang/String;",
+                "java.lang.String[]",
+                "[Ljava.lang.String;",
+            ),
+            ("[[LI;", "I[][]", "[[LI;"),
+            ("[", "[]", "["),
+            ("[L[B;", "L[B;[]", "[L[B;"),
             ("a/B$$LambdaMaker", "a.B$$LambdaMaker", "a.B$$LambdaMaker"),
             ("a/B$$Lambda$", "a.B$$Lambda$", "a.B$$Lambda$"),
             ("a/\u{1b}[31mB", "a.\u{fffd}[31mB", "a.\u{fffd}[31mB"),
@@ -179,6 +228,8 @@ mod tests {
             "com/sun/tools/javac/Main",
             "org/xml/sax/helpers/DefaultHandler",
             "java/lang/invoke/LambdaForm$MH+0x0000000800c04000",
+            "[B",
+            "[[Ljava/lang/String;",
         ] {
             assert!(is_of_jdk(name), "{name}");
         }
@@ -189,6 +240,8 @@ mod tests {
             "com/sun/jna/Native",
             "org/w3c/A",
             "java",
+            "[Lorg/example/App;",
+            "[LB;",
         ] {
             assert!(!is_of_jdk(name), "{name}");
         }

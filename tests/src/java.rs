@@ -23,8 +23,15 @@ pub fn java_classes() -> Result<&'static Path> {
     static CLASSES: OnceLock<TempDir> = OnceLock::new();
     made_once(&CLASSES, |folder| {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("jvm/truth");
-        let sources: [PathBuf; 4] = ["Truth.java", "Shares.java", "Deep.java", "Reflected.java"]
-            .map(|name| sources.join(name));
+        let sources = [
+            "Truth.java",
+            "Shares.java",
+            "Deep.java",
+            "Reflected.java",
+            "Allocations.java",
+            "Contended.java",
+        ]
+        .map(|name| sources.join(name));
         let mut javac = Command::new(format!("{JDK}/javac"));
         javac.args(["--release", "11", "-d"]).arg(folder);
         printed(javac.args(sources)).map(|_| ())

@@ -166,8 +166,8 @@ impl SamplingArgs {
 #[derive(Debug, Args)]
 pub struct EventArgs {
     /// Event to sample, as perf writes it: NAME[:MODIFIERS], a raw code (r11), PMU/TERMS/, a tracepoint (SYSTEM:NAME), or a
-    /// group '{A,B}', with ':S' read at the samples of A; or a place in code: uprobe:FILE:FUNCTION, kprobe:FUNCTION; see
-    /// 'varid events'. May be repeated
+    /// group '{A,B}', with ':S' read at the samples of A; or a place in code: uprobe:FILE:FUNCTION, kprobe:FUNCTION; or of
+    /// Java: alloc, lock, park; see 'varid events'. May be repeated
     /// [default: cycles where the PMU counts and interrupts, else cpu-clock].
     #[arg(short, long = "event", value_name = "EVENT")]
     pub events: Vec<String>,

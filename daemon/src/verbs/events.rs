@@ -149,6 +149,7 @@ fn shown(document: &Document) -> String {
     }
     text.push_str(
         ".\nBy the BPF shim: off-cpu, runnable (time that threads are blocked, or wait for a CPU), wall (all their time), in nanoseconds;\n\
+         alloc (bytes), lock, park: what Java programs allocate, and where their threads wait for locks;\n\
          tracepoints (sched:sched_switch), places in code (uprobe:/lib/libc.so.6:malloc, kprobe:vfs_read) and those of 'perf probe' (probe_libc:malloc).\n\
          Also: raw codes (r11), PMU/TERM=VALUE,.../, groups '{A,B}' (each samples) and '{A,B}:S' (B is read at A's samples).\n\
          Modifiers: u user, k kernel, h hypervisor, I not idle, G guests, H host, p precise, D pinned, e exclusive.\n",

@@ -34,6 +34,8 @@ const OWN_FAILURE: u8 = 0;
 pub struct Held {
     /// The child, which becomes the command when it is released.
     pub child: Child,
+    /// The command's program.
+    pub program: PathBuf,
     gate: UnixStream,
 }
 
@@ -41,7 +43,7 @@ impl Held {
     /// Starts the child: this program, waiting at a socket. Returns an error if the command's program cannot be run.
     pub fn start(command: &[OsString]) -> anyhow::Result<Self> {
         let program = command.first().context("no command")?;
-        runnable(program).map_err(|(why, code)| CannotRun {
+        let program = runnable(program).map_err(|(why, code)| CannotRun {
             reason: format!("cannot run '{}': {why}", program.to_string_lossy()),
             code,
         })?;
@@ -55,7 +57,11 @@ impl Held {
             .args(command)
             .spawn()
             .context("cannot start a child")?;
-        Ok(Self { child, gate })
+        Ok(Self {
+            child,
+            program,
+            gate,
+        })
     }
 
     /// Makes the child become the command, with these variables added to its environment. Returns an error if that fails.
@@ -87,8 +93,8 @@ impl Held {
 }
 
 /// Checks that a program exists and is executable, to avoid a recording that cannot start. The result may change until the exec.
-/// Returns the reason and the exit code if it does not.
-fn runnable(program: &OsStr) -> Result<(), (&'static str, u8)> {
+/// Returns its path, or the reason and the exit code if it does not.
+fn runnable(program: &OsStr) -> Result<PathBuf, (&'static str, u8)> {
     let is_path = program.as_bytes().contains(&b'/');
     let folders = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
     let candidates = match is_path || program.is_empty() {
@@ -104,7 +110,7 @@ fn runnable(program: &OsStr) -> Result<(), (&'static str, u8)> {
     for candidate in candidates {
         match std::fs::metadata(&candidate) {
             Ok(found) if found.is_file() && access(&candidate, AccessFlags::X_OK).is_ok() => {
-                return Ok(());
+                return Ok(candidate);
             }
             Err(error) if error.kind() != ErrorKind::PermissionDenied => {}
             _ => why = (Errno::EACCES.desc(), NOT_EXECUTABLE),

@@ -189,7 +189,8 @@ fn prepare(
         vms,
     };
     let session = session.begin(control.clone(), |session| {
-        let environment = session.prepare_command();
+        let program = held.as_ref().map(|held| held.program.as_path());
+        let environment = session.prepare_command(program)?;
         held.map_or(Ok(()), |held| held.release(&environment))
     })?;
     if records_all && watched.is_none() {

@@ -22,6 +22,15 @@ pub(super) static VARIANTS: [Variant; 2] = [
     },
 ];
 
+/// What a hit of a probe counts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HitWeight {
+    /// One.
+    One,
+    /// The bytes of an allocation in HotSpot: the probed function takes its `Klass`, its address and its bytes. The record has the `Klass`.
+    Allocation,
+}
+
 /// The number of threads that may be preempted while the program captures them. Hits of further threads count as lost.
 const PREEMPTED_THREADS: u32 = 32;
 
@@ -43,10 +52,14 @@ pub(super) fn fill(ebpf: &mut Ebpf, scratches: u32) -> Result<(), BpfError> {
 }
 
 impl Shim {
-    /// Loads the program for a probe. `period`: hits per sample. It runs once it is attached.
-    pub fn load_for_probe(ring_pages: usize, period: u64) -> Result<Self, BpfError> {
+    /// Loads the program for a probe. `period`: hits per sample, or what they count as. It runs once it is attached.
+    pub fn load_for_probe(
+        ring_pages: usize,
+        period: u64,
+        weight: HitWeight,
+    ) -> Result<Self, BpfError> {
         let period = period.max(1);
-        Self::load_first_of(&VARIANTS, Hook::Probe { period }, ring_pages.max(1))
+        Self::load_first_of(&VARIANTS, Hook::Probe { period, weight }, ring_pages.max(1))
     }
 
     /// Runs the program at each hit of a probe, on all CPUs, until the event is closed.

@@ -33,7 +33,10 @@ fn has_bpf_loop() -> bool {
 
 const OVERFLOW: Hook = Hook::Overflow { keep_all: false };
 const HIT: Hook = Hook::Tracepoint { period: 1 };
-const PROBED: Hook = Hook::Probe { period: 1 };
+const PROBED: Hook = Hook::Probe {
+    period: 1,
+    weight: HitWeight::Allocation,
+};
 const SWITCH: Hook = Hook::Switch { period: 1 };
 
 fn loads(variants: &'static [Variant], hook: Hook) {

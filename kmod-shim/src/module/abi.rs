@@ -5,7 +5,7 @@ use crate::abi;
 /// The path of the module's device.
 pub const DEVICE: &str = "/dev/varid";
 /// The version of this interface.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// `perf_event_header.type` of a record.
 pub const RECORD: u32 = 0x5641_5249;
 

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::{Rc, Weak};
 use varid_model::Pid;
 use varid_symbolizer::elf::FileBytes;
@@ -245,6 +245,13 @@ impl Seek for &ForeignFile {
         let at = at.ok_or(io::ErrorKind::InvalidInput)?;
         self.at.set(at);
         Ok(at)
+    }
+}
+
+/// The handle, of which nothing can be read: for system calls that take a path, by `/proc/self/fd`.
+impl AsFd for ForeignFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
     }
 }
 

@@ -107,6 +107,7 @@ pub fn unit(comparison: &Comparison) -> &'static str {
     let mut sessions = comparison.sides.iter().copied().flatten();
     match sessions.next().map(|session| session.unit.as_str()) {
         Some("ns") => "ms",
+        Some("bytes") => "MB",
         _ => "M",
     }
 }

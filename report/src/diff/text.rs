@@ -112,6 +112,7 @@ fn compared(comparison: &Comparison) -> String {
         (Quantity::Absolute, Ok(per)) => {
             let unit = match unit {
                 "ns" => "milliseconds",
+                "bytes" => "megabytes",
                 _ => "millions",
             };
             format!("{unit} of {event} a {}", per.name())

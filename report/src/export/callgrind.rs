@@ -56,6 +56,7 @@ fn write(walk: &Walk, out: &mut dyn Write) -> io::Result<()> {
     let weights = walk.weights();
     let event = match walk.unit() {
         Unit::Nanoseconds => "ns",
+        Unit::Bytes => "bytes",
         Unit::Events => "events",
         Unit::Samples => "samples",
     };

@@ -119,6 +119,7 @@ fn write_thread(walk: &Walk, thread: &Thread, symbols: &[u32], out: &mut dyn Wri
         .into_owned(),
         unit: match walk.unit() {
             Unit::Nanoseconds => "nanoseconds",
+            Unit::Bytes => "bytes",
             Unit::Events | Unit::Samples => "none",
         },
         start_value: 0,

@@ -159,7 +159,7 @@ impl<'p> Walk<'p> {
     pub fn sample_value(&self, sample: &ProfileSample) -> u64 {
         match self.unit() {
             Unit::Samples => 1,
-            Unit::Nanoseconds | Unit::Events => sample.period.get(),
+            Unit::Nanoseconds | Unit::Bytes | Unit::Events => sample.period.get(),
         }
     }
 

@@ -137,7 +137,9 @@ impl<'p> Finding<'p> {
     pub fn of(scope: &Scope<'p>) -> Option<Self> {
         // Every wait has its leaf in the kernel's scheduler, which does not indicate its cause.
         let is_enough = scope.samples.samples() >= evidence::MIN_SAMPLES;
-        if !scope.measures.are_samples() || !is_enough || is_wait_event(scope.description) {
+        // Where memory is allocated, or locks are waited for, is no place of work: the leaf is a class, or a function of the VM's.
+        let is_work = !is_wait_event(scope.description) && scope.description.unit.is_none();
+        if !scope.measures.are_samples() || !is_enough || !is_work {
             return None;
         }
         let program = Program::of(scope);

@@ -1,7 +1,8 @@
-//! Events that are sampled at each hit of a place in the code: tracepoints and probes.
+//! Events that are sampled at each hit of a place in the code: tracepoints, probes, and those of HotSpot.
 
+use super::jvm::JvmEvent;
 use super::pmu::Pmu;
-use super::probe::Probe;
+use super::probe::{Probe, UPROBE, pmu_type};
 use super::probe_text::ProbeText;
 use super::tracefs;
 use super::{Event, Rate};
@@ -16,6 +17,13 @@ pub enum HitSource {
     Tracepoint(String),
     /// A uprobe or kprobe.
     Probe(Probe),
+    /// Functions of HotSpot, in each libjvm that a process of the target loads.
+    Jvm {
+        /// The event.
+        event: JvmEvent,
+        /// `perf_event_attr.type` of uprobes.
+        kind: u32,
+    },
 }
 
 impl HitSource {
@@ -59,4 +67,15 @@ pub fn of_probe(
 ) -> Result<Event, SamplerError> {
     let probe = probe.resolve(text, pmus)?;
     Ok(HitSource::Probe(probe).event(text, rate))
+}
+
+/// Returns an event of HotSpot under the name that the user gave.
+pub fn of_jvm(
+    name: &str,
+    event: JvmEvent,
+    rate: Rate,
+    pmus: &[Pmu],
+) -> Result<Event, SamplerError> {
+    let kind = pmu_type(name, UPROBE, pmus)?;
+    Ok(HitSource::Jvm { event, kind }.event(name, rate))
 }

@@ -1,9 +1,11 @@
 //! The events that are sampled and counted, their rates and their attributes.
 //!
 //! [`syntax`] and [`probe_text`] parse the text of `-e`, [`names`] and [`pmu`] hold the events of the kernel and of the PMUs, and
-//! [`resolve`] combines both to events. [`hits`] and [`probe`] make the events of tracepoints and probes.
+//! [`resolve`] combines both to events. [`hits`], [`jvm`] and [`probe`] make the events of tracepoints, of HotSpot and of probes.
 
+mod debug_files;
 mod hits;
+pub mod jvm;
 pub mod modifiers;
 pub mod names;
 pub mod pmu;
@@ -15,6 +17,7 @@ mod thread_time;
 mod tracefs;
 
 pub use hits::HitSource;
+pub use jvm::JvmEvent;
 pub use resolve::{Resolved, resolve};
 pub use thread_time::TimeEvent;
 pub(crate) use thread_time::nanoseconds as thread_time_period;
@@ -25,6 +28,7 @@ use super::open::{base_attr, open};
 use modifiers::Modifiers;
 use pmu::{Config, Pmu};
 use varid_model::perf;
+use varid_recording::EventUnit;
 
 /// Events that the kernel schedules together: either all of them have counters, or none has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,6 +117,14 @@ impl Event {
     /// Returns true if only the BPF shim's programs can sample it.
     pub fn needs_bpf(&self) -> bool {
         self.time.is_some() || self.hits.is_some()
+    }
+
+    /// Returns the unit of its periods, if its encoding does not tell it.
+    pub fn unit(&self) -> Option<EventUnit> {
+        match &self.hits {
+            Some(HitSource::Jvm { event, .. }) => Some(event.unit()),
+            _ => None,
+        }
     }
 
     /// Returns true if a PMU counts it, rather than the kernel in software.

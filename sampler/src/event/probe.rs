@@ -1,5 +1,6 @@
 //! Resolves the text of a probe to a place in a file's or the kernel's code.
 
+use super::debug_files::installed;
 use super::pmu::Pmu;
 use super::probe_text::{CodeText, PlaceText, ProbeText};
 use crate::SamplerError;
@@ -11,6 +12,19 @@ use varid_symbolizer::elf::{CodePlaces, PlaceError};
 
 /// `config` of a return probe: the kernel's `PERF_PROBE_CONFIG_IS_RETPROBE`.
 const AT_RETURN: u64 = 1;
+
+/// The PMU of probes in files.
+pub(super) const UPROBE: &str = "uprobe";
+
+/// Returns the type of a PMU of probes. `event`: the event's name.
+pub(super) fn pmu_type(event: &str, pmu: &'static str, pmus: &[Pmu]) -> Result<u32, SamplerError> {
+    let known = pmus.iter().find(|known| known.name == pmu);
+    let known = known.ok_or(SamplerError::NoProbes {
+        event: event.to_owned(),
+        kind: pmu,
+    })?;
+    Ok(known.kind)
+}
 
 /// A probe in the kernel's encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,17 +49,14 @@ pub struct ProbedCode {
 impl ProbeText {
     /// Resolves the text for a machine with these PMUs. `event` is the event's name. Reads the file's symbols.
     pub fn resolve(&self, event: &str, pmus: &[Pmu]) -> Result<Probe, SamplerError> {
-        let pmu = match self.place {
-            PlaceText::File { .. } => "uprobe",
-            PlaceText::Kernel { .. } => "kprobe",
-        };
-        let known = pmus.iter().find(|known| known.name == pmu);
-        let kind = known
-            .ok_or(SamplerError::NoProbes {
-                event: event.to_owned(),
-                kind: pmu,
-            })?
-            .kind;
+        let kind = pmu_type(
+            event,
+            match self.place {
+                PlaceText::File { .. } => UPROBE,
+                PlaceText::Kernel { .. } => "kprobe",
+            },
+            pmus,
+        )?;
         let (of, offset) = match &self.place {
             PlaceText::File { path, at } => (path, at.file_offset(event, path)?),
             PlaceText::Kernel { function, offset } => (function, *offset),
@@ -83,7 +94,9 @@ impl CodeText {
         // Only regular files are read: opening a pipe would block.
         let path = Path::new(path);
         open_regular(path).map_err(|error| unread(format!("{}: {error}", path.display())))?;
-        let places = CodePlaces::open(path).map_err(|error| unread(error.to_string()))?;
+        let debug_files = installed();
+        let places =
+            CodePlaces::open(path, &debug_files).map_err(|error| unread(error.to_string()))?;
         let address = match self {
             Self::Address(address) => Ok(*address),
             Self::Function { name, offset } => {

@@ -1,10 +1,10 @@
 //! Resolves the text of `-e` to events of a machine with given PMUs.
 
-use super::hits::of_probe;
+use super::hits::{of_jvm, of_probe};
 use super::modifiers::Modifiers;
 use super::pmu::{Pmu, number};
 use super::syntax::{self, EventSpec, EventText, GroupText, Term};
-use super::{Encoding, Event, Group, HitSource, Rate, TimeEvent, names};
+use super::{Encoding, Event, Group, HitSource, JvmEvent, Rate, TimeEvent, names};
 use crate::SamplerError;
 use varid_model::{nearest, perf};
 
@@ -46,7 +46,7 @@ impl Resolved {
         if text.braces
             && let Some(event) = events.iter().find(|event| event.needs_bpf())
         {
-            let reason = "the time of threads, tracepoints and probes are no members of a group: write them without braces";
+            let reason = "the time of threads, tracepoints, probes and HotSpot's events are no members of a group: write them without braces";
             return Err(bad_terms(&event.name, reason.to_owned()));
         }
         let reads = events.len() > 1 && events.iter().any(|event| event.modifiers.read_group);
@@ -66,7 +66,12 @@ impl Resolved {
             EventSpec::Probe(probe) => return of_probe(&text.text, probe, rate, pmus),
             EventSpec::Name(name) | EventSpec::Pmu { pmu: name, .. } => {
                 if let Some(time) = TimeEvent::named(name) {
-                    return of_time(text, time, rate);
+                    let terms = RateTerms::of(text, time.name(), rate)?;
+                    return Ok(time.event(&terms.name, terms.rate));
+                }
+                if let Some(event) = JvmEvent::named(name) {
+                    let terms = RateTerms::of(text, event.name(), rate)?;
+                    return of_jvm(&terms.name, event, terms.rate, pmus);
                 }
             }
         }
@@ -252,22 +257,30 @@ fn own_terms(name: &mut String, rate: &mut Rate, terms: &[Term]) -> Result<Vec<T
     Ok(others)
 }
 
-/// Returns an event of time: `off-cpu`, `off-cpu/period=100000/`.
-fn of_time(text: &EventText, time: TimeEvent, mut rate: Rate) -> Result<Event, SamplerError> {
-    let failed = |reason| bad_terms(&text.text, reason);
-    let mut name = time.name().to_owned();
-    if let EventSpec::Pmu { terms, .. } = &text.spec
-        && let Some(term) = own_terms(&mut name, &mut rate, terms)
-            .map_err(failed)?
-            .first()
-    {
-        let reason = format!("it has no '{}', only period, freq and name", term.name);
-        return Err(failed(reason));
+/// The terms of an event of time, or of HotSpot: `off-cpu`, `alloc/period=100000/`.
+struct RateTerms {
+    name: String,
+    rate: Rate,
+}
+
+impl RateTerms {
+    /// Reads the terms of an event with a name and a rate of its own.
+    fn of(text: &EventText, name: &str, mut rate: Rate) -> Result<Self, SamplerError> {
+        let failed = |reason| bad_terms(&text.text, reason);
+        let mut name = name.to_owned();
+        if let EventSpec::Pmu { terms, .. } = &text.spec
+            && let Some(term) = own_terms(&mut name, &mut rate, terms)
+                .map_err(failed)?
+                .first()
+        {
+            let reason = format!("it has no '{}', only period, freq and name", term.name);
+            return Err(failed(reason));
+        }
+        match text.modifiers.is_empty() {
+            true => Ok(Self { name, rate }),
+            false => Err(failed("this event has no modifiers".to_owned())),
+        }
     }
-    if !text.modifiers.is_empty() {
-        return Err(failed("the time of threads has no modifiers".to_owned()));
-    }
-    Ok(time.event(&name, rate))
 }
 
 fn encoding(pmu: &Pmu, terms: &[Term]) -> Result<Encoding, String> {
@@ -290,6 +303,7 @@ fn bad_terms(event: &str, reason: String) -> SamplerError {
 mod tests {
     use super::super::pmu::testing::{big_little, probes, x86};
     use super::*;
+    use varid_recording::EventUnit;
 
     fn events(text: &str, pmus: &[Pmu]) -> Vec<Event> {
         let resolved = resolve([text], Rate::Frequency(997), pmus).unwrap();
@@ -470,6 +484,9 @@ mod tests {
         for (text, what) in [
             ("{cycles,off-cpu}", "no members of a group"),
             ("off-cpu:u", "no modifiers"),
+            ("alloc:u", "no modifiers"),
+            ("alloc/tlab/", "only period, freq and name"),
+            ("park", "no PMU 'uprobe'"),
             ("wall/event=1/", "no 'event'"),
         ] {
             let error = refused(text, &[]);
@@ -491,6 +508,29 @@ mod tests {
         assert_eq!(without_underscore.name, "printk:console");
         let expected = HitSource::Tracepoint("console".to_owned());
         assert_eq!(without_underscore.hits.as_ref(), Some(&expected));
+    }
+
+    #[test]
+    fn events_of_hotspot_are_sampled_at_each_call_unless_a_period_is_asked_for() {
+        let machine = probes();
+        let found = &events("alloc,LOCK/period=10/,park/name=waits/", machine.pmus())[..];
+        let shown: Vec<_> = found.iter().map(|it| (it.name.as_str(), it.rate)).collect();
+        let expected = [
+            ("alloc", Rate::Period(1)),
+            ("lock", Rate::Period(10)),
+            ("waits", Rate::Period(1)),
+        ];
+        assert_eq!(shown, expected);
+        let units: Vec<_> = found.iter().map(Event::unit).collect();
+        assert_eq!(units[0], Some(EventUnit::Bytes));
+        assert_eq!(units[1..], [Some(EventUnit::Events); 2]);
+        let source = HitSource::Jvm {
+            event: JvmEvent::Alloc,
+            kind: 8,
+        };
+        assert_eq!(found[0].hits, Some(source));
+        let error = refused("{cycles,lock}", machine.pmus());
+        assert!(error.contains("no members of a group"), "{error}");
     }
 
     #[test]

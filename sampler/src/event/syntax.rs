@@ -4,6 +4,7 @@
 //! `EVENT = NAME[:MODIFIERS] | PMU/TERM{,TERM}/[MODIFIERS] | SYSTEM:TRACEPOINT | PROBE`, `TERM = NAME[=VALUE]`.
 //! [`super::probe`] parses a probe.
 
+use super::jvm::JvmEvent;
 use super::probe_text::{PlaceText, ProbeText, begins_probe, is_incomplete};
 use super::tracefs::is_dynamic;
 use crate::SamplerError;
@@ -80,13 +81,14 @@ pub fn parse(text: &str) -> Result<Vec<GroupText>, SamplerError> {
     Ok(groups)
 }
 
-/// Returns true if the text of one `-e` has a probe in a file's code. Malformed texts have none.
+/// Returns true if the text of one `-e` has a probe in a file's code, as HotSpot's events are. Malformed texts have none.
 pub fn has_uprobe(text: &str) -> bool {
     let groups = parse(text).unwrap_or_default();
     let mut events = groups.iter().flat_map(|group| &group.events);
     events.any(|event| match &event.spec {
         EventSpec::Probe(probe) => matches!(probe.place, PlaceText::File { .. }),
-        _ => false,
+        EventSpec::Name(name) | EventSpec::Pmu { pmu: name, .. } => JvmEvent::named(name).is_some(),
+        EventSpec::Tracepoint { .. } => false,
     })
 }
 
@@ -299,6 +301,8 @@ mod tests {
             "uprobe:/bin/true:main",
             "cycles,uretprobe:/b:f(int, int)",
             "{cycles,uprobe:/b:f}",
+            "alloc",
+            "cycles,lock/period=10/",
         ] {
             assert!(has_uprobe(text), "{text}");
         }

@@ -8,6 +8,7 @@ use super::off_cpu::OffCpu;
 use super::trace_callers::TraceCallers;
 use super::{map_ring, open_own, raw_shape, side_band};
 use crate::decode::{Origin, RingEvent, SampleKind, SamplePool, Stamped};
+use crate::event::jvm::Libjvm;
 use crate::groups::{Scope, indexed_events, open_groups};
 use crate::ioctl::identifier;
 use crate::open::base_attr;
@@ -89,6 +90,16 @@ impl Bpf {
     fn watch(&self, ring: BorrowedFd<'_>) -> Result<(), SamplerError> {
         let edge = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, 0);
         self.filling.add(ring, edge).map_err(watch_error)
+    }
+
+    /// Also samples HotSpot's events in this library.
+    pub fn add_libjvm(&mut self, library: &Libjvm<'_>) -> Result<(), SamplerError> {
+        for (index, hits) in &mut self.hits {
+            if let Some((_, shim)) = self.shims.iter().find(|(of, _)| of == index) {
+                hits.add_libjvm(library, shim)?;
+            }
+        }
+        Ok(())
     }
 
     /// Starts what perf events do not trigger: tracepoints, probes and off-CPU time.

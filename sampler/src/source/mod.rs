@@ -11,6 +11,7 @@ mod trace_callers;
 pub use choose::{ShimKind, choose};
 
 use super::decode::{Origin, STACK_COPY_SAMPLE, SamplePool, Stamped, regs_mask};
+use super::event::jvm::Libjvm;
 use super::groups::Counter;
 use super::open::{base_attr, open};
 use super::{Cpu, SamplerError, SamplerOptions};
@@ -164,6 +165,14 @@ impl Source {
         match self {
             Source::Bpf(bpf) => bpf.walkers(),
             Source::Module(_) | Source::StackCopy(_) => Vec::new(),
+        }
+    }
+
+    /// Also samples HotSpot's events in this library. Sources without such events have none to sample.
+    pub(super) fn add_libjvm(&mut self, library: &Libjvm<'_>) -> Result<(), SamplerError> {
+        match self {
+            Source::Bpf(bpf) => bpf.add_libjvm(library),
+            Source::Module(_) | Source::StackCopy(_) => Ok(()),
         }
     }
 

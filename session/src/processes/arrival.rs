@@ -1,6 +1,6 @@
 //! Starts the recording of processes.
 
-use super::target::target_of;
+use super::target::{probe_libjvm, target_of};
 use super::tracked::{Names, Stage, Tracked};
 use super::tracker::Role;
 use super::{Processes, SEARCH_INTERVAL};
@@ -254,6 +254,7 @@ impl Processes {
         let pid = tracked.pid();
         self.search.found = true;
         let target = target_of(Some(&tracked.managed), self.options.stack);
+        probe_libjvm(&tracked.managed, sampling)?;
         sampling.set_target(pid, &target)?;
         self.tracked.insert(pid, tracked);
         Ok(())

@@ -1,7 +1,7 @@
 //! Handles mappings, names, execs and forks of processes, and VMs that start.
 
 use super::Processes;
-use super::target::target_of;
+use super::target::{probe_libjvm, target_of};
 use super::tracked::{Names, Stage, Tracked};
 use super::tracker::Role;
 use super::unseen::why_unseen;
@@ -47,7 +47,12 @@ pub struct TaskEvent {
 
 impl Processes {
     /// A process has mapped a file or memory.
-    pub fn mmap(&mut self, mmap: &Mmap, sampling: &Sampling) -> Result<(), SessionError> {
+    pub fn mmap(
+        &mut self,
+        mmap: &Mmap,
+        sampling: &Sampling,
+        output: &mut Output,
+    ) -> Result<(), SessionError> {
         let pid = mmap.pid;
         let Some(tracked) = self.tracked.get_mut(&pid) else {
             return Ok(());
@@ -65,6 +70,9 @@ impl Processes {
                 path: &mmap.path,
             },
         );
+        if may_be_vm && let Err(error) = probe_libjvm(&tracked.managed, sampling) {
+            output.note(format!("process {pid}: {error}"));
+        }
         let is_code = |vm: &dyn Vm| {
             let compiler = vm.compiler();
             mmap.mode.execute && compiler.is_some_and(|compiler| compiler.may_be_in(&mmap.path))

@@ -1,8 +1,12 @@
-//! Makes a process's target for the source.
+//! Makes a process's target for the source, and has its JVM probed.
 
+use crate::sampling::Sampling;
+use std::os::fd::AsFd;
 use varid_model::Stack;
+use varid_sampler::SamplerError;
+use varid_sampler::event::jvm::{LibjvmFile, LibjvmId};
 use varid_shim::{Target, target_flags};
-use varid_vm::ManagedProcess;
+use varid_vm::{Jvm, ManagedProcess};
 
 /// Returns the target of a process for the source. `managed`: the process, or None for all processes without a target of their own.
 /// `stack`: how much of each stack is recorded.
@@ -29,6 +33,27 @@ pub fn target_of(managed: Option<&ManagedProcess>, stack: Stack) -> Target {
             ..Target::default()
         },
     }
+}
+
+/// Has the libraries of HotSpot probed that a process has loaded, for the events that are sampled there.
+pub fn probe_libjvm(managed: &ManagedProcess, sampling: &Sampling) -> Result<(), SamplerError> {
+    let images = managed.process.elf_images();
+    let libraries = images.filter(|image| Jvm::is_library(&image.path));
+    let mut files = libraries.filter_map(|image| {
+        let file = image.file()?;
+        let found = file.metadata().ok()?;
+        Some(LibjvmFile {
+            name: &image.path,
+            id: LibjvmId {
+                device: found.dev(),
+                inode: found.ino(),
+            },
+            bytes: file,
+            size: found.len(),
+            handle: file.as_fd(),
+        })
+    });
+    files.try_for_each(|file| sampling.add_libjvm(file))
 }
 
 #[cfg(test)]

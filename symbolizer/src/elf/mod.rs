@@ -41,7 +41,7 @@ pub use data::FileBytes;
 pub use debug_files::{DebugFiles, MissingDebug};
 pub use demangle::demangle;
 pub use package::library_in;
-pub use place::{CodePlaces, PlaceError};
+pub use place::{CodePlaces, Overload, PlaceError};
 pub use source::ElfSource;
 pub use symbol_file::{SymbolFile, SymbolFileLimits};
 pub use symbols::{ElfSymbol, ElfSymbols, SymbolOrigin};

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use object::elf;
 
+use super::data::FileBytes;
+use super::debug_files::DebugFiles;
 use super::demangle::demangle;
 use super::minidebug;
 use super::near::nearest;
@@ -33,6 +35,15 @@ struct NamedFunction {
     address: u64,
     /// It is a resolver, which chooses the function when the program starts (`STT_GNU_IFUNC`).
     chooses: bool,
+}
+
+/// One of the functions with the same name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overload {
+    /// Its name, of C++ with its arguments: `Parker::park(bool, long)`.
+    pub name: String,
+    /// Its address in the file.
+    pub address: u64,
 }
 
 /// Why a name or an address has no position.
@@ -89,12 +100,31 @@ fn hexadecimal(addresses: &[u64]) -> String {
 }
 
 impl CodePlaces {
-    /// Reads a file's headers and symbols.
+    /// Reads a file's headers and symbols. `debug_files`: where the symbols are searched of a file without a `.symtab`.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if it cannot be opened, [`Error::Elf`](crate::Error::Elf) if it is not a usable ELF file.
-    pub fn open(path: &Path) -> Result<Self> {
-        let image = ElfReader::open(path)?;
+    pub fn open(path: &Path, debug_files: &DebugFiles) -> Result<Self> {
+        Self::of(&ElfReader::open(path)?, debug_files)
+    }
+
+    /// Like [`CodePlaces::open`], for a file of `size` bytes that is already open. `name` is used in messages, and to find a debug file beside
+    /// it.
+    ///
+    /// # Errors
+    /// [`Error::Elf`](crate::Error::Elf) if it is not a usable ELF file.
+    pub fn from_file(
+        file: &dyn FileBytes,
+        size: u64,
+        name: &Path,
+        debug_files: &DebugFiles,
+    ) -> Result<Self> {
+        let name = name.display().to_string();
+        let image = ElfReader::from_part(Box::new(file), 0..size, &name)?;
+        Self::of(&image, debug_files)
+    }
+
+    fn of(image: &ElfReader<'_>, debug_files: &DebugFiles) -> Result<Self> {
         if image.kind == elf::ET_REL {
             return Err(image.wrong("header", "a relocatable file, which no process runs"));
         }
@@ -102,10 +132,15 @@ impl CodePlaces {
             segments: image.segments.clone(),
             functions: Vec::new(),
         };
-        places.add(&image)?;
+        places.add(image)?;
         // The tables of the file itself may be usable although these are not.
-        if let Some(mini) = minidebug::unpack(&image) {
+        if let Some(mini) = minidebug::unpack(image) {
             let _ = places.add(&mini);
+        }
+        if let Ok(None) = image.symbol_table(elf::SHT_SYMTAB)
+            && let Some(debug) = debug_files.of(image)
+        {
+            let _ = places.add(&debug);
         }
         Ok(places)
     }
@@ -142,6 +177,27 @@ impl CodePlaces {
                 addresses: found.iter().map(|known| known.address).collect(),
             }),
         }
+    }
+
+    /// Returns the functions with this name, whatever their arguments are: the symbol `Unsafe_Park`, or the C++ functions `Parker::park`. Parts
+    /// that the compiler has split off a function are left out.
+    #[must_use]
+    pub fn overloads(&self, name: &str) -> Vec<Overload> {
+        let parts = name.split("::");
+        let parts: String = parts.map(|part| format!("{}{part}", part.len())).collect();
+        let mangled = format!("_ZN{parts}E");
+        let is_it = |known: &&NamedFunction| match name.contains("::") {
+            true => known.name.starts_with(&mangled) && !known.name.contains('.'),
+            false => known.name == name,
+        };
+        let mut found: Vec<_> = self.functions.iter().filter(is_it).collect();
+        found.sort_by_key(|known| known.address);
+        found.dedup_by_key(|known| known.address);
+        let overloads = found.into_iter().map(|known| Overload {
+            name: demangle(&known.name).into_owned(),
+            address: known.address,
+        });
+        overloads.collect()
     }
 
     /// Returns the file offset of the code that is loaded at an address.
@@ -252,6 +308,34 @@ mod tests {
         }
         assert_eq!(places.function("malloc"), Ok(0x1110));
         assert_eq!(places.function("__libc_malloc"), Ok(0x1110));
+    }
+
+    #[test]
+    fn overloads_are_the_functions_with_a_name_whatever_their_arguments_are() {
+        let mut places = places();
+        for (name, address) in [
+            ("_ZN3art7Monitor4WaitEv", 0x1170),
+            ("_ZN3art7Monitor4WaitEv.cold", 0x1180),
+            ("_ZN3art7Monitor5WaitsEv", 0x1190),
+        ] {
+            places.functions.push(NamedFunction {
+                name: name.to_owned(),
+                address,
+                chooses: false,
+            });
+        }
+        let found = |name| {
+            let overloads = places.overloads(name).into_iter();
+            let overloads = overloads.map(|found| (found.name, found.address));
+            overloads.collect::<Vec<_>>()
+        };
+        let expected = [
+            ("art::Monitor::Wait(art::Thread*)".to_owned(), 0x1160),
+            ("art::Monitor::Wait()".to_owned(), 0x1170),
+        ];
+        assert_eq!(found("art::Monitor::Wait"), expected);
+        assert_eq!(found("malloc"), [("malloc".to_owned(), 0x1110)]);
+        assert!(found("Monitor::Wait").is_empty());
     }
 
     #[test]

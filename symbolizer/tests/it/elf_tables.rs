@@ -71,7 +71,10 @@ fn a_label_without_a_type_is_a_function_and_a_symbol_ends_with_its_section() {
     let Some(file) = compiled(folder.path(), ("labels.s", LABELS), "labels.so", &arguments) else {
         return;
     };
-    let (symbols, places) = (nm(&file, &[]), CodePlaces::open(&file).unwrap());
+    let (symbols, places) = (
+        nm(&file, &[]),
+        CodePlaces::open(&file, &DebugFiles::none()).unwrap(),
+    );
     let ours = ElfSymbols::open(&file).unwrap();
     for name in ["typed", "label", "local", "sized", "framed", "huge"] {
         let start = symbols[name];
@@ -181,7 +184,9 @@ fn a_broken_symbol_table_takes_away_its_own_names_only() {
         let path = folder.path().join("broken.so");
         std::fs::write(&path, bytes).unwrap();
         assert_eq!(
-            CodePlaces::open(&path).unwrap().function("shown"),
+            CodePlaces::open(&path, &DebugFiles::none())
+                .unwrap()
+                .function("shown"),
             Ok(shown)
         );
     }

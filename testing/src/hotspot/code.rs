@@ -150,6 +150,14 @@ impl MadeUpCode {
         symbol
     }
 
+    /// Adds a class without methods, and returns its `Klass`.
+    pub fn add_class(&mut self, name: &str) -> u64 {
+        let name = self.symbol(name);
+        let klass = self.add_zeros(self.sizes["Klass"]);
+        self.put_member(klass, "Klass::_name", name);
+        klass
+    }
+
     /// Adds a class with a method of 16 bytes of bytecode, and returns the method. `lines`: its table, without the end; none: it is
     /// native.
     fn put_class(
@@ -166,8 +174,7 @@ impl MadeUpCode {
         for (index, symbol) in (1..).zip(texts) {
             self.put(pool + pool_size + 8 * index, symbol, 8);
         }
-        let klass = self.add_zeros(self.sizes["Klass"]);
-        self.put_member(klass, "Klass::_name", texts[0]);
+        let klass = self.add_class(class);
         self.put_member(pool, "ConstantPool::_pool_holder", klass);
         self.put_member(pool, "ConstantPool::_length", 5);
         self.put_member(pool, "ConstantPool::_source_file_name_index", 4);

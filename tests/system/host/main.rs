@@ -19,6 +19,7 @@ mod exports;
 mod held_up;
 mod import;
 mod java;
+mod java_allocations;
 mod java_methods;
 mod java_recordings;
 mod jit;

@@ -312,7 +312,7 @@ impl<'a> Chain<'a> {
     }
 
     /// A managed frame; whether its place is known.
-    fn managed(&mut self, frame: &ManagedFrame) -> bool {
+    pub fn managed(&mut self, frame: &ManagedFrame) -> bool {
         if let FramePc::Compiled { method, returns } = frame.pc() {
             return self.compiled(WalkedCompiledFrame {
                 sp: frame.address(),

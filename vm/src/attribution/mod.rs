@@ -151,6 +151,9 @@ impl<'r> Attribution<'r> {
         let mut chain = Chain::new(record, ip, process, remap, &mut attributed.user);
         chain.native_stretch =
             leaf_is_managed && is_entered_natively && self.stack == Stack::Vertical;
+        if let Some(class) = vm.and_then(|vm| vm.allocated_class(record, &chain.process.process)) {
+            chain.managed(&class);
+        }
         if managed.leaf == LeafMethod::Unpublished {
             chain.leaf_alone(Reason::TornFrames);
         }

@@ -21,7 +21,9 @@
 //! | which methods does its code execute | `methods`, and their pointers in a recording: `named_methods` |
 //! | which code was seen, and how is a frame of it left | `known_code`, `known_blob`, `unwinding` |
 //! | which methods does an address of compiled code execute | `known_scopes` |
+//! | of which classes are the objects that samples have allocated | `allocated_classes` |
 
+mod allocated_classes;
 mod code_heaps;
 mod error;
 mod fields;
@@ -113,6 +115,11 @@ impl VmKind for HotSpot {
 }
 
 impl Jvm {
+    /// Returns true if `path` names a library of HotSpot.
+    pub fn is_library(path: &Path) -> bool {
+        process::is_library(path)
+    }
+
     /// Describes the HotSpot of a process. None if it has loaded none.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The methods that were seen, each with a pointer of varid's own: the VM gives a method's address to another one once its class is unloaded.
 
-use super::methods::JavaMethod;
+use super::methods::{ClassName, JavaMethod};
 use crate::seam::MethodInMemory;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -42,6 +42,20 @@ impl NamedMethods {
         self.pointer(MethodInMemory {
             layer: Layer::Vm,
             name,
+            signature: String::new(),
+            code_size: 0,
+            source: None,
+        })
+    }
+
+    /// Returns the pointer of what stands for a class in a callchain: the object that is allocated there.
+    pub(super) fn class(&mut self, class: &ClassName) -> Address {
+        self.pointer(MethodInMemory {
+            layer: match class.is_of_jdk() {
+                true => Layer::Framework,
+                false => Layer::App,
+            },
+            name: class.readable(),
             signature: String::new(),
             code_size: 0,
             source: None,

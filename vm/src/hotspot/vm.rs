@@ -3,6 +3,7 @@
 //! Its frames are found by unwinding the copy of the stack, with the words that the shim has found beyond it: each frame of its code is a
 //! native frame, which the code's blob tells how to leave, and which methods it executes.
 
+use super::allocated_classes::AllocatedClasses;
 use super::jvm::Jvm;
 use super::known_blob::KnownBlob;
 use super::known_code::KnownCode;
@@ -40,12 +41,14 @@ pub(super) struct HotSpotVm {
     code: RefCell<KnownCode>,
     scopes: RefCell<KnownScopes>,
     named: RefCell<NamedMethods>,
+    allocated: RefCell<AllocatedClasses>,
 }
 
 impl HotSpotVm {
     pub(super) fn new(jvm: Rc<Jvm>) -> Self {
         Self {
             code: RefCell::new(KnownCode::new(Rc::clone(&jvm))),
+            allocated: RefCell::new(AllocatedClasses::new(Rc::clone(&jvm))),
             jvm,
             scopes: RefCell::default(),
             named: RefCell::default(),
@@ -353,6 +356,7 @@ impl VmTarget for HotSpotVm {
 impl VmChanges for HotSpotVm {
     fn end_batch(&self, _process: &Process) -> Refreshed {
         self.code.borrow_mut().end_turn();
+        self.allocated.borrow_mut().end_turn();
         Refreshed::Same
     }
 
@@ -398,6 +402,20 @@ impl VmFrames for HotSpotVm {
         walked
     }
 
+    fn allocated_class(&self, sample: &CapturedSample, process: &Process) -> Option<ManagedFrame> {
+        let memory = ForeignMemory::new(process.pid);
+        let class = sample.allocated?;
+        let class = self.allocated.borrow_mut().name(class, &memory)?;
+        let method = self.named.borrow_mut().class(&class);
+        let offset = CodeUnits::new(0);
+        let at = sample.ordinary_sp();
+        Some(ManagedFrame::new(
+            at,
+            FramePc::Relative { method, offset },
+            false,
+        ))
+    }
+
     fn compiler(&self) -> Option<&dyn VmCompiler> {
         Some(self)
     }
@@ -430,6 +448,9 @@ impl VmCompiler for HotSpotVm {
 
     /// Return addresses, and pointers to interpreted methods, are among the words of the stack.
     fn expect(&self, sample: &CapturedSample) {
+        if let Some(class) = sample.allocated {
+            self.allocated.borrow_mut().expect(class);
+        }
         let mut code = self.code.borrow_mut();
         if let Some(ip) = sample.regs.ip().map(Address::new)
             && sample.code.at(ip).is_none()

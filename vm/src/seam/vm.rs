@@ -198,6 +198,15 @@ pub trait VmFrames {
         process: &mut dyn Methods,
     ) -> ManagedStack<'r>;
 
+    /// Returns the frame that stands for the class of the object that a sample allocates. None: it allocates none, or the class is not known.
+    fn allocated_class(
+        &self,
+        _sample: &CapturedSample,
+        _process: &Process,
+    ) -> Option<ManagedFrame> {
+        None
+    }
+
     /// Its compiled code. None if the VM has no compiler.
     fn compiler(&self) -> Option<&dyn VmCompiler> {
         None

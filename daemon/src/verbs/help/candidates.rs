@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use varid_model::Pid;
 use varid_process::reader;
 use varid_recording::{Manifest, SESSION_JSON, TargetKind};
-use varid_sampler::event::{all_names, pmu::Pmu};
+use varid_sampler::event::{JvmEvent, TimeEvent, all_names, pmu::Pmu};
 
 /// Prints the values, one per line. Sources that cannot be read offer none.
 pub fn run(values: Values) -> anyhow::Result<ExitCode> {
@@ -18,7 +18,10 @@ pub fn run(values: Values) -> anyhow::Result<ExitCode> {
         Values::Sessions => session_names(),
         Values::Events => {
             let events = all_names(&Pmu::all(Path::new("/"))).into_iter();
-            events.chain(tracepoints()).collect()
+            let by_shim = TimeEvent::ALL.map(TimeEvent::name).into_iter();
+            let by_shim = by_shim.chain(JvmEvent::ALL.map(JvmEvent::name));
+            let by_shim = by_shim.map(str::to_owned);
+            events.chain(by_shim).chain(tracepoints()).collect()
         }
         Values::RecordedEvents => recorded_events(),
         Values::Apps => running_apps().chain(recorded_apps()).collect(),

@@ -128,7 +128,7 @@ fn header(walk: &Walk, shown: &[String], lists: Lists) -> Value {
         .collect();
     let weigh = match walk.unit() {
         Unit::Samples => PercentOf::Samples,
-        Unit::Nanoseconds | Unit::Events => PercentOf::Period,
+        Unit::Nanoseconds | Unit::Bytes | Unit::Events => PercentOf::Period,
     };
     json!({
         "version": VERSION,

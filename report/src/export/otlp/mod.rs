@@ -149,6 +149,7 @@ impl Tables<'_, '_> {
         let walk = self.walk;
         let (kind, unit) = match walk.unit() {
             Unit::Nanoseconds => (walk.name(), "nanoseconds"),
+            Unit::Bytes => (walk.name(), "bytes"),
             Unit::Events => (walk.name(), "count"),
             Unit::Samples => ("samples", "count"),
         };

@@ -80,6 +80,7 @@ impl Writer<'_, '_> {
                 kind: self.string(&of(measure)),
                 unit: self.string(match measure.unit.as_str() {
                     "ns" => "nanoseconds",
+                    "bytes" => "bytes",
                     _ => "count",
                 }),
             })

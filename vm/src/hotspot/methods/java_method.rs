@@ -291,6 +291,16 @@ impl MethodReader<'_> {
     }
 }
 
+/// Reads the name of a class from its `Klass`.
+pub(in crate::hotspot) fn class_name(
+    jvm: &Jvm,
+    class: Address,
+    memory: &dyn Memory,
+) -> Result<ClassName> {
+    let name = MethodReader { jvm, memory }.class(class)?;
+    Ok(ClassName::new(&name))
+}
+
 /// A constant pool.
 struct Pool {
     /// Its first constant, which has index 0 and is none.

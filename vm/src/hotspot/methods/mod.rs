@@ -39,6 +39,7 @@ pub use error::MethodError;
 pub use frames::{CompiledScope, CompiledScopes, JavaFrame, JavaFrames, Precision};
 pub use ids::{Bci, CodeKey, CompileId, MethodPointer};
 pub use java_code::{CompiledCode, JavaCode};
+pub(super) use java_method::class_name;
 pub use java_method::{AccessFlags, JavaMethod};
 pub use lines::{LineEntry, LineTable};
 pub use varid_symbolizer::java::ClassName;
