@@ -188,7 +188,7 @@ fn sample_of_mode(misc: u16, id: u64) -> Bytes {
 
 #[test]
 fn the_shims_record_comes_with_its_own_time() {
-    let mut record = vec![0u8; 216];
+    let mut record = vec![0u8; 224];
     record[..8].copy_from_slice(&77u64.to_le_bytes());
     record[8..12].copy_from_slice(&10u32.to_le_bytes());
     let mut bytes = sample(SHIM).u32(&[record.len() as u32]);

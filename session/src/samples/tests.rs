@@ -99,8 +99,8 @@ fn bytes(record: &varid_shim::CapturedSample) -> Vec<u8> {
     ];
     let known = Machine::NATIVE.regs().iter();
     words.extend(known.map(|reg| record.regs.get(reg.dwarf).unwrap_or(0)));
-    // The registers, no interrupted stack, nothing outside of the copies, and no Java frames.
-    words.resize(7 + 16 + 2 + 1 + 1, 0);
+    // The registers, no class, no interrupted stack, nothing outside of the copies, and no Java frames.
+    words.resize(7 + 16 + 1 + 2 + 1 + 1, 0);
     let bytes = |words: &[u64]| -> Vec<u8> {
         let bytes = words.iter().flat_map(|word| word.to_le_bytes());
         bytes.collect()

@@ -5,7 +5,8 @@ use super::*;
 use crate::java::{CodeHeapPlace, JvmPlaces, JvmTarget};
 use crate::record::CapturedSample;
 use std::hint::black_box;
-use varid_model::Address;
+use std::os::fd::OwnedFd;
+use varid_model::{Address, StackWord};
 
 /// Words of a frame, and the frames on the stack.
 const WORDS: usize = 8;
@@ -53,6 +54,29 @@ impl Heap {
     }
 }
 
+/// The leaf of the samples, whose frame has those of Java in it, and little else: they are looked for near the stack pointer. Returns the words
+/// of these frames.
+#[inline(never)]
+fn leaf(clock: &OwnedFd, returns: Address) -> Vec<StackWord> {
+    // Every frame has its number as its caller's frame pointer.
+    let mut stack = [0_u64; WORDS * FRAMES];
+    for (number, frame) in stack.chunks_mut(WORDS).enumerate() {
+        frame[WORDS - 2] = number as u64 | 1 << 63;
+        frame[WORDS - 1] = returns.get();
+    }
+    let stack = black_box(&stack);
+    run(clock, true);
+    for _ in 0..SPINS {
+        black_box(stack);
+    }
+    run(clock, false);
+    let words = stack.iter().map(|word| StackWord {
+        at: Address::new(std::ptr::from_ref(word).addr() as u64),
+        word: *word,
+    });
+    words.collect()
+}
+
 #[test]
 fn words_of_frames_beyond_the_copy_are_told_with_their_code() {
     if !can_load() {
@@ -75,21 +99,10 @@ fn words_of_frames_beyond_the_copy_are_told_with_their_code() {
 
     let (clock, output) = (event(0, 50_000), event(10, 1));
     shim.attach(0, clock.as_fd(), output.as_fd()).unwrap();
-    // Every frame has its number as its caller's frame pointer.
-    let mut stack = [0_u64; WORDS * FRAMES];
-    for (number, frame) in stack.chunks_mut(WORDS).enumerate() {
-        frame[WORDS - 2] = number as u64 | 1 << 63;
-        frame[WORDS - 1] = returns.get();
-    }
-    let stack = black_box(&stack);
-    // The leaf is this function, whose frame has those of Java in it.
+    let mut words = Vec::new();
     let mut walked = None;
     for _ in 0..ATTEMPTS {
-        run(&clock, true);
-        for _ in 0..SPINS {
-            black_box(stack);
-        }
-        run(&clock, false);
+        words = leaf(&clock, returns);
         shim.drain(|bytes| {
             let record = CapturedSample::decode(bytes).unwrap();
             if record.code.at(returns).is_some() {
@@ -107,12 +120,11 @@ fn words_of_frames_beyond_the_copy_are_told_with_their_code() {
     let end = walked.stack_addr.wrapping_add(walked.stack.len() as u64);
     let mut told = 0;
     // The last frame's caller is none of them.
-    for (index, word) in stack.iter().enumerate().take(WORDS * (FRAMES - 1)) {
-        let at = Address::new(std::ptr::from_ref(word).addr() as u64);
-        let is_told = index % WORDS >= WORDS - 2 && at >= end;
+    for (index, StackWord { at, word }) in words.iter().enumerate().take(WORDS * (FRAMES - 1)) {
+        let is_told = index % WORDS >= WORDS - 2 && *at >= end;
         // Bytes that frame pointers lead to may be there, too.
         if is_told {
-            assert_eq!(walked.beyond.word(at), Some(*word), "{index}");
+            assert_eq!(walked.beyond.word(*at), Some(*word), "{index}");
             told += 1;
         }
     }

@@ -65,6 +65,7 @@ fn record(flags: u32) -> CapturedSample {
         interrupted: Default::default(),
         beyond: Default::default(),
         code: Default::default(),
+        allocated: None,
     }
 }
 

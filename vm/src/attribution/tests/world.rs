@@ -393,6 +393,7 @@ impl World {
             interrupted: Default::default(),
             beyond: Default::default(),
             code: Default::default(),
+            allocated: None,
         }
     }
 
