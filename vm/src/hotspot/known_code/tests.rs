@@ -41,6 +41,18 @@ impl ProcessMemory {
         self.made
             .put_member(nmethod, "CompiledMethod::_method", native);
     }
+
+    /// Unloads the classes whose names contain a text, and loads equal ones with another name to their places.
+    fn rename(&mut self, from: &str, to: &str) {
+        let bytes = &mut self.made.bytes;
+        let starts = 0..bytes.len() - from.len();
+        for start in starts {
+            let name = &mut bytes[start..start + from.len()];
+            if name == from.as_bytes() {
+                name.copy_from_slice(to.as_bytes());
+            }
+        }
+    }
 }
 
 impl Memory for ProcessMemory {
@@ -204,6 +216,23 @@ fn the_last_samples_of_a_process_are_of_the_code_that_it_had() {
     assert!(known.at(adapter(&memory), last, &memory).is_err());
     assert!(known.at(adapter(&memory), last, &memory).is_err());
     assert_eq!(memory.requests.get(), requests + 1);
+}
+
+#[test]
+fn a_method_in_the_place_of_an_equal_one_has_its_own_names() {
+    for version in VERSIONS {
+        let (mut known, mut memory) = world(version);
+        let mut symbol = |memory: &ProcessMemory| {
+            let method = known.method(outer(memory), memory).unwrap();
+            known.end_turn();
+            method.symbol()
+        };
+        assert_eq!(symbol(&memory), "org.example.App.outer");
+        memory.rename("org/example/App", "org/example/New");
+        assert_eq!(symbol(&memory), "org.example.New.outer");
+        memory.rename("outer", "other");
+        assert_eq!(symbol(&memory), "org.example.New.other");
+    }
 }
 
 #[test]

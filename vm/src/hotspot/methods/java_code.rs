@@ -7,7 +7,7 @@ use super::error::{MethodError, Result};
 use super::frames::{JavaFrame, JavaFrames};
 use super::gathered::GatheredMemory;
 use super::ids::{CodeKey, MethodPointer};
-use super::java_method::{JavaMethod, MethodIdentity, MethodReader};
+use super::java_method::{JavaMethod, MethodIdentity, MethodNames, MethodReader};
 use super::seen_pointers::SeenPointers;
 use crate::hotspot::jvm::Jvm;
 use std::collections::BTreeMap;
@@ -41,6 +41,7 @@ pub struct JavaCode {
 #[derive(Debug, Clone)]
 struct KnownMethod {
     identity: MethodIdentity,
+    names: MethodNames,
     method: Rc<JavaMethod>,
 }
 
@@ -212,16 +213,29 @@ impl JavaCode {
         };
         let known = self.methods.peek(&pointer);
         let identity = reader.identity(pointer, known.map(|known| &known.identity));
-        let identity = match (identity, known) {
+        let names = known.map(|known| reader.names(&known.identity, Some(&known.names)));
+        let (identity, known) = match (identity, known.zip(names)) {
             // The process has ended: it is the method that it was.
-            (Err(MethodError::Memory { .. }), Some(known)) => return Ok(known.clone()),
-            (identity, _) => identity?,
+            (Err(MethodError::Memory { .. }), Some((known, _))) => return Ok(known.clone()),
+            (identity, known) => (identity?, known),
         };
-        if let Some(known) = known.filter(|known| known.identity == identity) {
-            return Ok(known.clone());
+        if let Some((known, names)) = known
+            && known.identity == identity
+        {
+            let is_same = match names {
+                Err(MethodError::Memory { .. }) => true,
+                names => names? == known.names,
+            };
+            if is_same {
+                return Ok(known.clone());
+            }
         }
-        let method = Rc::new(reader.method(&identity)?);
-        Ok(KnownMethod { identity, method })
+        let (names, method) = reader.method(&identity)?;
+        Ok(KnownMethod {
+            identity,
+            names,
+            method: Rc::new(method),
+        })
     }
 
     /// Keeps what was read, after a check that the code has not been replaced meanwhile.
@@ -272,6 +286,7 @@ impl JavaCode {
         self.pointers.insert(pointer);
         let size = known.method.size();
         let size = size.saturating_add(size_of::<MethodIdentity>());
+        let size = size.saturating_add(known.names.size());
         self.methods.insert(pointer, known, size);
     }
 }
