@@ -159,28 +159,31 @@ class Oracle:
 
     def wrong_address(self, frames, addresses, time):
         """Why the frames are not those that were at the addresses, or None."""
-        at = between = 0  # frames that are known; those of them that may be of the interpreter
+        ends = {0}  # how many frames may be known: those up to the last address
+        between = 0  # of those behind them so many may be of the interpreter
         for index, (address, codes) in enumerate(self.codes(addresses, time)):
-            if not codes:
-                between += 1
-                continue
             # An instruction that makes or leaves a frame has its caller where no frame pointer leads.
-            between = len(frames) if index == 1 else between
+            between += len(frames) if index == 1 else not codes
+            if not codes:
+                continue
             roots, inlined = {code.methods[0] for code in codes}, {method for code in codes for method in code.methods}
-            rest = frames[at:]
-            found = next((index for index, frame in enumerate(rest) if frame in roots), None)
             self.counts["addresses"] += 1
             self.counts["ambiguous"] += len(roots) > 1
-            if found is None:
-                if UNKNOWN in rest:
+            reached = set()
+            for end in ends:
+                others = 0
+                for at in range(end, len(frames)):
+                    if frames[at] in roots:
+                        reached.add(at + 1)
+                    others += frames[at] not in inlined and not frames[at].startswith("[")
+                    if others > between:
+                        break
+            if not reached:
+                if UNKNOWN in frames[min(ends) :]:
                     self.counts["unnamed"] += 1
                     return None
-                return f"{' or '.join(sorted(roots))} is at {address:#x}, and no frame is of it"
-            others = [frame for frame in rest[:found] if frame not in inlined and not frame.startswith("[")]
-            if len(others) > between:
-                return f"{others[-1]} is not inlined into {' or '.join(sorted(roots))} at {address:#x}"
-            self.counts["frames"] += found + 1 - len(others)
-            at, between = at + found + 1, 0
+                return f"{' or '.join(sorted(roots))} is at {address:#x}, and the frames have another method"
+            ends, between = reached, 0
         return None
 
     def judge(self, key, sample, raw):
