@@ -7,6 +7,7 @@
 use super::jvm::Jvm;
 use super::known_blob::{Blobs, KnownBlob, blob_in, read_code, remove_overlapping};
 use super::methods::gathered::GatheredMemory;
+use super::methods::java_code::FoundMethod;
 use super::methods::{
     BlobKind, CodeBlob, CodeKey, CompiledCode, JavaCode, JavaMethod, MethodError, MethodPointer,
     Precision,
@@ -55,7 +56,7 @@ struct Turn {
     unknown: HashMap<Address, MethodError>,
     /// Compiled methods that cannot be read.
     failed: HashMap<CodeKey, MethodError>,
-    methods: HashMap<MethodPointer, Result<Rc<JavaMethod>, MethodError>>,
+    methods: HashMap<MethodPointer, Result<FoundMethod, MethodError>>,
 }
 
 /// What samples of a turn may refer to, and has not been looked up.
@@ -89,7 +90,7 @@ impl KnownCode {
         let end = reserved().map(|heap| heap.end).max();
         Self {
             heaps: start.unwrap_or_default()..end.unwrap_or_default(),
-            java: JavaCode::new(jvm),
+            java: JavaCode::with_clock(jvm, clock),
             clock,
             turn: Turn::default(),
             expected: Expected::default(),
@@ -328,21 +329,35 @@ impl KnownCode {
         compiled
     }
 
-    /// Returns the method that a pointer leads to.
+    /// Returns the method that a pointer led to at the time of a sample of this turn.
     pub(super) fn method(
         &mut self,
         pointer: MethodPointer,
+        time: MonotonicNs,
         memory: &dyn BatchMemory,
     ) -> Result<Rc<JavaMethod>, MethodError> {
+        let found = self.found_method(pointer, memory)?;
+        match found.since <= time {
+            true => Ok(found.method),
+            false => Err(MethodError::OtherMethod(pointer.0)),
+        }
+    }
+
+    /// Returns the method that a pointer leads to in this turn.
+    fn found_method(
+        &mut self,
+        pointer: MethodPointer,
+        memory: &dyn BatchMemory,
+    ) -> Result<FoundMethod, MethodError> {
         if let Some(known) = self.turn.methods.get(&pointer) {
             return known.clone();
         }
         if !self.java.has_method(pointer) {
             self.quiet_turns = 0;
         }
-        let method = self.java.method(pointer, memory);
-        self.turn.methods.insert(pointer, method.clone());
-        method
+        let found = self.java.found_method(pointer, memory);
+        self.turn.methods.insert(pointer, found.clone());
+        found
     }
 
     /// Returns how a frame of a blob is left.

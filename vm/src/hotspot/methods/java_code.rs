@@ -8,11 +8,13 @@ use super::frames::{JavaFrame, JavaFrames};
 use super::gathered::GatheredMemory;
 use super::ids::{CodeKey, MethodPointer};
 use super::java_method::{JavaMethod, MethodIdentity, MethodNames, MethodReader};
+use super::reuse::there_since;
 use super::seen_pointers::SeenPointers;
 use crate::hotspot::jvm::Jvm;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use varid_model::{Address, FrameAddress};
+use varid_model::{Address, FrameAddress, MonotonicNs};
+use varid_process::clock;
 use varid_process::reader::BatchMemory;
 use varid_tunnel::Memory;
 
@@ -30,6 +32,7 @@ const ERROR: usize = 128;
 #[derive(Debug)]
 pub struct JavaCode {
     jvm: Rc<Jvm>,
+    clock: fn() -> MonotonicNs,
     blobs: BlobReader,
     compiled: BoundedMap<CodeKey, Result<Rc<CompiledCode>>>,
     methods: BoundedMap<MethodPointer, KnownMethod>,
@@ -39,16 +42,32 @@ pub struct JavaCode {
 
 /// A method, with what says whether a pointer still leads to it.
 #[derive(Debug, Clone)]
-struct KnownMethod {
+struct ReadMethod {
     identity: MethodIdentity,
     names: MethodNames,
     method: Rc<JavaMethod>,
 }
 
+/// A method that is kept.
+#[derive(Debug, Clone)]
+struct KnownMethod {
+    read: ReadMethod,
+    /// The pointer led to it from this time on.
+    since: MonotonicNs,
+}
+
+/// What a pointer leads to.
+#[derive(Debug, Clone)]
+pub(in crate::hotspot) struct FoundMethod {
+    pub(in crate::hotspot) method: Rc<JavaMethod>,
+    /// It led to it from this time on.
+    pub(in crate::hotspot) since: MonotonicNs,
+}
+
 /// What was read of code and methods.
 pub(in crate::hotspot) struct ReadCode {
     compiled: Vec<(CodeKey, Result<CompiledCode>)>,
-    methods: BTreeMap<MethodPointer, Result<KnownMethod>>,
+    methods: BTreeMap<MethodPointer, Result<ReadMethod>>,
 }
 
 /// A compiled method with the methods that are inlined into it.
@@ -98,9 +117,14 @@ impl CompiledCode {
 impl JavaCode {
     /// The code of a VM, of which nothing has been read yet.
     pub fn new(jvm: Rc<Jvm>) -> Self {
+        Self::with_clock(jvm, clock::now)
+    }
+
+    pub(in crate::hotspot) fn with_clock(jvm: Rc<Jvm>, clock: fn() -> MonotonicNs) -> Self {
         Self {
             blobs: BlobReader::new(Rc::clone(&jvm)),
             jvm,
+            clock,
             compiled: BoundedMap::new(MAX_COMPILED),
             methods: BoundedMap::new(MAX_METHODS),
             pointers: SeenPointers::default(),
@@ -164,6 +188,15 @@ impl JavaCode {
         pointer: MethodPointer,
         memory: &dyn BatchMemory,
     ) -> Result<Rc<JavaMethod>, MethodError> {
+        self.found_method(pointer, memory).map(|found| found.method)
+    }
+
+    /// Returns the method that a pointer leads to now, and since when.
+    pub(in crate::hotspot) fn found_method(
+        &mut self,
+        pointer: MethodPointer,
+        memory: &dyn BatchMemory,
+    ) -> Result<FoundMethod> {
         let read = GatheredMemory::of(memory).run(|memory| self.read(&[], &[pointer], memory));
         let found = self.keep(read, memory).methods.remove(&pointer);
         found.unwrap_or(Err(MethodError::NoCode(pointer.0)))
@@ -186,7 +219,7 @@ impl JavaCode {
         let mut method = |pointer: MethodPointer| {
             let found = methods.entry(pointer);
             let found = found.or_insert_with(|| self.read_method(pointer, memory));
-            found.clone().map(|known: KnownMethod| known.method)
+            found.clone().map(|read: ReadMethod| read.method)
         };
         let compiled = keys.iter().map(|key| {
             let compiled = CompiledMethod::read(&self.jvm, *key, memory);
@@ -206,12 +239,12 @@ impl JavaCode {
     }
 
     /// Reads the method that a pointer leads to, unless it is known.
-    fn read_method(&self, pointer: MethodPointer, memory: &dyn Memory) -> Result<KnownMethod> {
+    fn read_method(&self, pointer: MethodPointer, memory: &dyn Memory) -> Result<ReadMethod> {
         let reader = MethodReader {
             jvm: &self.jvm,
             memory,
         };
-        let known = self.methods.peek(&pointer);
+        let known = self.methods.peek(&pointer).map(|known| &known.read);
         let identity = reader.identity(pointer, known.map(|known| &known.identity));
         let names = known.map(|known| reader.names(&known.identity, Some(&known.names)));
         let (identity, known) = match (identity, known.zip(names)) {
@@ -231,7 +264,7 @@ impl JavaCode {
             }
         }
         let (names, method) = reader.method(&identity)?;
-        Ok(KnownMethod {
+        Ok(ReadMethod {
             identity,
             names,
             method: Rc::new(method),
@@ -267,27 +300,38 @@ impl JavaCode {
             }
             kept.compiled.push((key, code));
         }
-        for (pointer, method) in methods {
-            let found = method.map(|known| {
-                let method = Rc::clone(&known.method);
-                self.keep_method(pointer, known);
-                method
-            });
+        let now = (self.clock)();
+        for (pointer, read) in methods {
+            let found = read.map(|read| self.keep_method(pointer, read, now));
             kept.methods.insert(pointer, found);
         }
         kept
     }
 
-    fn keep_method(&mut self, pointer: MethodPointer, known: KnownMethod) {
+    /// Keeps a method that was read before `now`.
+    fn keep_method(
+        &mut self,
+        pointer: MethodPointer,
+        read: ReadMethod,
+        now: MonotonicNs,
+    ) -> FoundMethod {
         let before = self.methods.get(&pointer);
-        if before.is_some_and(|before| Rc::ptr_eq(&before.method, &known.method)) {
-            return;
+        let method = Rc::clone(&read.method);
+        if let Some(before) = &before
+            && Rc::ptr_eq(&before.read.method, &method)
+        {
+            let since = before.since;
+            return FoundMethod { method, since };
         }
+        let since = there_since(now, before.is_some());
         self.pointers.insert(pointer);
-        let size = known.method.size();
-        let size = size.saturating_add(size_of::<MethodIdentity>());
-        let size = size.saturating_add(known.names.size());
-        self.methods.insert(pointer, known, size);
+        let sizes = [read.method.size(), read.names.size()];
+        let size = sizes
+            .into_iter()
+            .fold(size_of::<KnownMethod>(), usize::saturating_add);
+        self.methods
+            .insert(pointer, KnownMethod { read, since }, size);
+        FoundMethod { method, since }
     }
 }
 
@@ -297,5 +341,5 @@ pub(in crate::hotspot) struct KeptCode {
     /// In the order in which it was read.
     pub(in crate::hotspot) compiled: Vec<(CodeKey, Result<Rc<CompiledCode>>)>,
     /// Methods, those that are inlined included.
-    pub(in crate::hotspot) methods: BTreeMap<MethodPointer, Result<Rc<JavaMethod>>>,
+    pub(in crate::hotspot) methods: BTreeMap<MethodPointer, Result<FoundMethod>>,
 }
