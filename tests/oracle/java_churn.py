@@ -173,15 +173,13 @@ class Oracle:
             for end in ends:
                 others = 0
                 for at in range(end, len(frames)):
-                    if frames[at] in roots:
+                    if frames[at] in roots or frames[at] == UNKNOWN:
                         reached.add(at + 1)
-                    others += frames[at] not in inlined and not frames[at].startswith("[")
+                    others += frames[at] == UNKNOWN or (frames[at] not in inlined and not frames[at].startswith("["))
                     if others > between:
                         break
+            self.counts["unnamed"] += all(frames[at - 1] == UNKNOWN for at in reached) and bool(reached)
             if not reached:
-                if UNKNOWN in frames[min(ends) :]:
-                    self.counts["unnamed"] += 1
-                    return None
                 return f"{' or '.join(sorted(roots))} is at {address:#x}, and the frames have another method"
             ends, between = reached, 0
         return None

@@ -1,7 +1,7 @@
 //! A code blob of a process that was seen: its code, and at which times it was there.
 
 use super::jvm::Jvm;
-use super::methods::reuse::{REUSED_AFTER, there_since};
+use super::methods::reuse::{REUSED_AFTER, before};
 use super::methods::{BlobKind, CodeBlob, CodeKey};
 use super::unwinding::{CodeAt, pushed_by_call};
 use std::cell::Cell;
@@ -41,11 +41,15 @@ impl KnownBlob {
         read: &Range<MonotonicNs>,
         replaces: bool,
     ) -> Self {
+        let since = match replaces {
+            true => read.end,
+            false => before(read.end, REUSED_AFTER),
+        };
         Self {
             blob,
             machine,
             code,
-            since: there_since(read.end, replaces),
+            since,
             seen: Cell::new(read.start),
             is_used: Cell::new(true),
         }

@@ -199,8 +199,7 @@ impl KnownCode {
         let expected = std::mem::take(&mut self.expected);
         let pointers: Vec<_> = expected.methods.into_iter().collect();
         let start = (self.clock)();
-        let gathered = GatheredMemory::of(memory);
-        let (found, methods) = gathered.run(|memory| {
+        let (found, methods) = GatheredMemory::of(memory).run(|memory| {
             let found = self.find(&expected.addresses, memory);
             (found, self.java.read(&[], &pointers, memory))
         });
@@ -215,7 +214,7 @@ impl KnownCode {
         self.turn.blobs.extend(found.unread);
         self.turn.unknown.extend(found.unknown);
         let read = start..(self.clock)();
-        self.read_blobs(found.other.into_values().collect(), read, &gathered, memory);
+        self.read_blobs(found.other.into_values().collect(), read, memory);
     }
 
     /// Finds the blobs that have some addresses.
@@ -252,12 +251,11 @@ impl KnownCode {
         found
     }
 
-    /// Reads blobs that were found between two times.
+    /// Reads blobs that were found between two times. Their methods are read after that: until then, others may have been in the place of these.
     fn read_blobs(
         &mut self,
         blobs: Vec<CodeBlob>,
         found: Range<MonotonicNs>,
-        gathered: &GatheredMemory<'_>,
         memory: &dyn BatchMemory,
     ) {
         if blobs.is_empty() {
@@ -266,7 +264,7 @@ impl KnownCode {
         self.quiet_turns = 0;
         let keys = blobs.iter().filter_map(CodeBlob::key);
         let keys: Vec<_> = keys.filter(|key| !self.java.has_compiled(key)).collect();
-        let (codes, compiled) = gathered.run(|memory| {
+        let (codes, compiled) = GatheredMemory::of(memory).run(|memory| {
             let codes = blobs.iter().map(|blob| read_code(blob, memory));
             let codes: Vec<_> = codes.collect();
             (codes, self.java.read(&keys, &[], memory))

@@ -8,11 +8,12 @@ use super::frames::{JavaFrame, JavaFrames};
 use super::gathered::GatheredMemory;
 use super::ids::{CodeKey, MethodPointer};
 use super::java_method::{JavaMethod, MethodIdentity, MethodNames, MethodReader};
-use super::reuse::there_since;
+use super::reuse::{REUSED_AFTER, REUSED_SOON_AFTER, before};
 use super::seen_pointers::SeenPointers;
 use crate::hotspot::jvm::Jvm;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 use varid_model::{Address, FrameAddress, MonotonicNs};
 use varid_process::clock;
 use varid_process::reader::BatchMemory;
@@ -38,6 +39,8 @@ pub struct JavaCode {
     methods: BoundedMap<MethodPointer, KnownMethod>,
     /// The pointers to all methods that were read.
     pointers: SeenPointers,
+    /// How long a method that is seen for the first time has been there.
+    there_for: Duration,
 }
 
 /// A method, with what says whether a pointer still leads to it.
@@ -128,6 +131,7 @@ impl JavaCode {
             compiled: BoundedMap::new(MAX_COMPILED),
             methods: BoundedMap::new(MAX_METHODS),
             pointers: SeenPointers::default(),
+            there_for: REUSED_AFTER,
         }
     }
 
@@ -315,15 +319,18 @@ impl JavaCode {
         read: ReadMethod,
         now: MonotonicNs,
     ) -> FoundMethod {
-        let before = self.methods.get(&pointer);
         let method = Rc::clone(&read.method);
-        if let Some(before) = &before
-            && Rc::ptr_eq(&before.read.method, &method)
-        {
-            let since = before.since;
-            return FoundMethod { method, since };
-        }
-        let since = there_since(now, before.is_some());
+        let since = match self.methods.get(&pointer) {
+            Some(known) if Rc::ptr_eq(&known.read.method, &method) => {
+                let since = known.since;
+                return FoundMethod { method, since };
+            }
+            Some(_) => {
+                self.there_for = REUSED_SOON_AFTER;
+                now
+            }
+            None => before(now, self.there_for),
+        };
         self.pointers.insert(pointer);
         let sizes = [read.method.size(), read.names.size()];
         let size = sizes
