@@ -1,4 +1,4 @@
-//! The Java workloads of `jvm/truth`, which a JDK of this machine compiles.
+//! The Java workloads of `jvm/truth`, and programs and agents of `system/jvm`, which a JDK of this machine compiles.
 
 use crate::command::printed;
 use anyhow::Result;
@@ -36,6 +36,32 @@ pub fn java_classes() -> Result<&'static Path> {
         javac.args(["--release", "11", "-d"]).arg(folder);
         printed(javac.args(sources)).map(|_| ())
     })
+}
+
+/// Compiles the class `name` of `system/jvm` to `folder`.
+pub fn compile_class(name: &str, folder: &Path) -> Result<()> {
+    let mut javac = Command::new(format!("{JDK}/javac"));
+    javac.args(["--release", "17", "-d"]).arg(folder);
+    printed(javac.arg(sources().join(name).with_extension("java"))).map(|_| ())
+}
+
+/// Compiles the agent `name` of `system/jvm` to a library in `folder`, and returns its path.
+pub fn compile_agent(name: &str, folder: &Path) -> Result<PathBuf> {
+    let library = folder.join(name).with_extension("so");
+    let include = Path::new(JDK).join("../include");
+    let mut cc = Command::new("cc");
+    cc.args(["-Wall", "-O1", "-shared", "-fPIC", "-I"])
+        .arg(&include)
+        .arg("-I")
+        .arg(include.join("linux"))
+        .arg("-o")
+        .arg(&library);
+    printed(cc.arg(sources().join(name).with_extension("c")))?;
+    Ok(library)
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("system/jvm")
 }
 
 /// Returns the folder of the classes of module `java.base` in the JDK of a folder. They are extracted once in a test program.

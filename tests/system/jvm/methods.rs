@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use varid_model::{Address, FrameAddress, Pid};
 use varid_process::reader::ForeignMemory;
 use varid_process::{Images, Process};
-use varid_tests::{Running, printed};
+use varid_tests::{Running, compile_agent, compile_class};
 use varid_vm::Jvm;
 use varid_vm::java_methods::{
     CodeBlob, CompiledCode, JavaCode, JavaFrame, JavaMethod, MethodError, Precision,
@@ -29,18 +29,8 @@ impl WrittenJvm {
     /// Starts the JVM of this home with options, and waits until it has written. `rounds`: of its program.
     pub fn start(home: &Path, options: &[&str], rounds: u32) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("system/jvm");
-        let agent = folder.path().join("agent.so");
-        let include = Path::new(JDK).join("include");
-        let mut javac = Command::new(format!("{JDK}/bin/javac"));
-        javac.args(["--release", "17", "-d"]).arg(folder.path());
-        printed(javac.arg(here.join("Inlines.java")))?;
-        let mut cc = Command::new("cc");
-        cc.args(["-Wall", "-O1", "-shared", "-fPIC", "-o"])
-            .arg(&agent);
-        cc.arg("-I").arg(&include);
-        cc.arg("-I").arg(include.join("linux"));
-        printed(cc.arg(here.join("methods.c")))?;
+        compile_class("Inlines", folder.path())?;
+        let agent = compile_agent("methods", folder.path())?;
         let mut java = Command::new(home.join("bin/java"));
         java.arg(format!("-agentpath:{}", agent.display()));
         // A compiler's thread that ends frees its scratch memory, of which the agent has been told as of code.

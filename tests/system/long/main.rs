@@ -10,6 +10,8 @@ mod every_view;
 mod exports;
 mod html;
 mod java_board;
+mod java_churn;
+mod java_traces;
 mod jvm;
 mod make_board;
 mod module;

@@ -1,20 +1,18 @@
 //! A code blob of a process that was seen: its code, and at which times it was there.
 
 use super::jvm::Jvm;
+use super::methods::reuse::{REUSED_AFTER, before};
 use super::methods::{BlobKind, CodeBlob, CodeKey};
 use super::unwinding::{CodeAt, pushed_by_call};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
-use std::time::Duration;
 use varid_model::{Address, FrameAddress, Machine, MonotonicNs};
 use varid_tunnel::Memory;
 
 /// The most bytes of a blob's code that are read to see how its frames are made.
 const MAX_CODE: u64 = 1 << 20;
-/// The VM takes longer than this to free code that a thread has executed, and to use its memory again.
-pub(super) const REUSED_AFTER: Duration = Duration::from_millis(500);
 
 /// Code blobs by the address of their first byte. They do not overlap.
 pub(super) type Blobs = BTreeMap<Address, Rc<KnownBlob>>;
@@ -157,10 +155,4 @@ pub(super) fn remove_overlapping(blobs: &mut Blobs, memory: &Range<Address>) -> 
     let starts: Vec<_> = overlapping.map(|(start, _)| *start).collect();
     let removed = starts.iter().filter_map(|start| blobs.remove(start));
     removed.collect()
-}
-
-/// Returns the time a while before another one.
-fn before(time: MonotonicNs, a_while: Duration) -> MonotonicNs {
-    let a_while = u64::try_from(a_while.as_nanos()).unwrap_or(u64::MAX);
-    MonotonicNs::new(time.get().saturating_sub(a_while))
 }

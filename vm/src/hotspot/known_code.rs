@@ -7,6 +7,7 @@
 use super::jvm::Jvm;
 use super::known_blob::{Blobs, KnownBlob, blob_in, read_code, remove_overlapping};
 use super::methods::gathered::GatheredMemory;
+use super::methods::java_code::FoundMethod;
 use super::methods::{
     BlobKind, CodeBlob, CodeKey, CompiledCode, JavaCode, JavaMethod, MethodError, MethodPointer,
     Precision,
@@ -55,7 +56,7 @@ struct Turn {
     unknown: HashMap<Address, MethodError>,
     /// Compiled methods that cannot be read.
     failed: HashMap<CodeKey, MethodError>,
-    methods: HashMap<MethodPointer, Result<Rc<JavaMethod>, MethodError>>,
+    methods: HashMap<MethodPointer, Result<FoundMethod, MethodError>>,
 }
 
 /// What samples of a turn may refer to, and has not been looked up.
@@ -89,7 +90,7 @@ impl KnownCode {
         let end = reserved().map(|heap| heap.end).max();
         Self {
             heaps: start.unwrap_or_default()..end.unwrap_or_default(),
-            java: JavaCode::new(jvm),
+            java: JavaCode::with_clock(jvm, clock),
             clock,
             turn: Turn::default(),
             expected: Expected::default(),
@@ -222,8 +223,7 @@ impl KnownCode {
         let expected = std::mem::take(&mut self.expected);
         let pointers: Vec<_> = expected.methods.into_iter().collect();
         let start = (self.clock)();
-        let gathered = GatheredMemory::of(memory);
-        let (found, methods) = gathered.run(|memory| {
+        let (found, methods) = GatheredMemory::of(memory).run(|memory| {
             let found = self.find(&expected.addresses, memory);
             (found, self.java.read(&[], &pointers, memory))
         });
@@ -238,7 +238,7 @@ impl KnownCode {
         self.turn.blobs.extend(found.unread);
         self.turn.unknown.extend(found.unknown);
         let read = start..(self.clock)();
-        self.read_blobs(found.other.into_values().collect(), read, &gathered, memory);
+        self.read_blobs(found.other.into_values().collect(), read, memory);
     }
 
     /// Finds the blobs that have some addresses.
@@ -275,12 +275,11 @@ impl KnownCode {
         found
     }
 
-    /// Reads blobs that were found between two times.
+    /// Reads blobs that were found between two times. Their methods are read after that: until then, others may have been in the place of these.
     fn read_blobs(
         &mut self,
         blobs: Vec<CodeBlob>,
         found: Range<MonotonicNs>,
-        gathered: &GatheredMemory<'_>,
         memory: &dyn BatchMemory,
     ) {
         if blobs.is_empty() {
@@ -289,7 +288,7 @@ impl KnownCode {
         self.quiet_turns = 0;
         let keys = blobs.iter().filter_map(CodeBlob::key);
         let keys: Vec<_> = keys.filter(|key| !self.java.has_compiled(key)).collect();
-        let (codes, compiled) = gathered.run(|memory| {
+        let (codes, compiled) = GatheredMemory::of(memory).run(|memory| {
             let codes = blobs.iter().map(|blob| read_code(blob, memory));
             let codes: Vec<_> = codes.collect();
             (codes, self.java.read(&keys, &[], memory))
@@ -352,12 +351,26 @@ impl KnownCode {
         compiled
     }
 
-    /// Returns the method that a pointer leads to.
+    /// Returns the method that a pointer led to at the time of a sample of this turn.
     pub(super) fn method(
         &mut self,
         pointer: MethodPointer,
+        time: MonotonicNs,
         memory: &dyn BatchMemory,
     ) -> Result<Rc<JavaMethod>, MethodError> {
+        let found = self.found_method(pointer, memory)?;
+        match found.since <= time {
+            true => Ok(found.method),
+            false => Err(MethodError::OtherMethod(pointer.0)),
+        }
+    }
+
+    /// Returns the method that a pointer leads to in this turn.
+    fn found_method(
+        &mut self,
+        pointer: MethodPointer,
+        memory: &dyn BatchMemory,
+    ) -> Result<FoundMethod, MethodError> {
         if !self.turn.methods.contains_key(&pointer) {
             if !self.java.has_method(pointer) {
                 self.quiet_turns = 0;

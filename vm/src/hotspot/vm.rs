@@ -188,21 +188,32 @@ impl HotSpotVm {
         }
     }
 
-    /// Returns the method that a pointer of the process leads to.
-    fn method_at(&self, pointer: u64, memory: &dyn BatchMemory) -> Result<Rc<JavaMethod>, Reason> {
+    /// Returns the method that a pointer of the process led to at a time.
+    fn method_at(
+        &self,
+        pointer: u64,
+        time: MonotonicNs,
+        memory: &dyn BatchMemory,
+    ) -> Result<Rc<JavaMethod>, Reason> {
         let pointer = MethodPointer(Address::new(pointer));
-        let method = self.code.borrow_mut().method(pointer, memory);
+        let method = self.code.borrow_mut().method(pointer, time, memory);
         method.map_err(|error| match error {
             MethodError::Memory { .. } => Reason::VmGone,
+            MethodError::OtherMethod(_) => Reason::UnknownMethod,
             _ => Reason::TornFrames,
         })
     }
 
     /// Returns the method that the interpreter returns from. None if its registers have another one already.
-    fn left_method(&self, frame: &NativeFrame, memory: &dyn BatchMemory) -> Option<Interpreted> {
+    fn left_method(
+        &self,
+        frame: &NativeFrame,
+        time: MonotonicNs,
+        memory: &dyn BatchMemory,
+    ) -> Option<Interpreted> {
         let registers = &self.jvm.unexported.registers;
         let method = self
-            .method_at(frame.regs.get(registers.method)?, memory)
+            .method_at(frame.regs.get(registers.method)?, time, memory)
             .ok()?;
         let bci = method.bci(Address::new(frame.regs.get(registers.bcp)?))?;
         Some(Interpreted {
@@ -220,11 +231,12 @@ impl HotSpotVm {
         memory: &dyn BatchMemory,
     ) -> Result<Option<Interpreted>, Reason> {
         let facts = &self.jvm.unexported;
+        let time = sample.time;
         match self.partial_frame(blob, frame).map(|it| it.state) {
-            Some(PartialState::Left) => return Ok(self.left_method(frame, memory)),
+            Some(PartialState::Left) => return Ok(self.left_method(frame, time, memory)),
             Some(_) => {
                 let pointer = frame.regs.get(facts.registers.method);
-                let method = self.method_at(pointer.ok_or(Reason::TornFrames)?, memory)?;
+                let method = self.method_at(pointer.ok_or(Reason::TornFrames)?, time, memory)?;
                 return Ok(Some(Interpreted { method, bci: None }));
             }
             None => {}
@@ -236,7 +248,7 @@ impl HotSpotVm {
             let word = stack.word(frame.regs.machine(), at);
             word.ok_or(Reason::Truncated)
         };
-        let method = self.method_at(word(facts.frame_method)?, memory)?;
+        let method = self.method_at(word(facts.frame_method)?, time, memory)?;
         // The code of a bytecode has the address of its instruction in a register, until it calls or returns.
         let interrupted = match frame.address {
             FrameAddress::Instruction(at) => self.jvm.interpreter.codelet_at(at),

@@ -43,6 +43,9 @@ pub enum MethodError {
         /// What was sampled.
         expected: CompileId,
     },
+    /// Another method was there when the sample was taken, or may have been: that one's class is unloaded.
+    #[error("another method may have been at {0}")]
+    OtherMethod(Address),
     /// The VM has not finished to write the code, which nobody executes yet.
     #[error("the code of compilation {} at {} is not installed yet", .0.compile_id, .0.blob)]
     NotInstalled(CodeKey),

@@ -7,12 +7,15 @@ use super::error::{MethodError, Result};
 use super::frames::{JavaFrame, JavaFrames};
 use super::gathered::GatheredMemory;
 use super::ids::{CodeKey, MethodPointer};
-use super::java_method::{JavaMethod, MethodIdentity, MethodReader};
+use super::java_method::{JavaMethod, MethodIdentity, MethodNames, MethodReader};
+use super::reuse::{REUSED_AFTER, REUSED_SOON_AFTER, before};
 use super::seen_pointers::SeenPointers;
 use crate::hotspot::jvm::Jvm;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use varid_model::{Address, FrameAddress};
+use std::time::Duration;
+use varid_model::{Address, FrameAddress, MonotonicNs};
+use varid_process::clock;
 use varid_process::reader::BatchMemory;
 use varid_tunnel::Memory;
 
@@ -30,24 +33,44 @@ const ERROR: usize = 128;
 #[derive(Debug)]
 pub struct JavaCode {
     jvm: Rc<Jvm>,
+    clock: fn() -> MonotonicNs,
     blobs: BlobReader,
     compiled: BoundedMap<CodeKey, Result<Rc<CompiledCode>>>,
     methods: BoundedMap<MethodPointer, KnownMethod>,
     /// The pointers to all methods that were read.
     pointers: SeenPointers,
+    /// How long a method that is seen for the first time has been there.
+    there_for: Duration,
 }
 
 /// A method, with what says whether a pointer still leads to it.
 #[derive(Debug, Clone)]
-struct KnownMethod {
+struct ReadMethod {
     identity: MethodIdentity,
+    names: MethodNames,
     method: Rc<JavaMethod>,
+}
+
+/// A method that is kept.
+#[derive(Debug, Clone)]
+struct KnownMethod {
+    read: ReadMethod,
+    /// The pointer led to it from this time on.
+    since: MonotonicNs,
+}
+
+/// What a pointer leads to.
+#[derive(Debug, Clone)]
+pub(in crate::hotspot) struct FoundMethod {
+    pub(in crate::hotspot) method: Rc<JavaMethod>,
+    /// It led to it from this time on.
+    pub(in crate::hotspot) since: MonotonicNs,
 }
 
 /// What was read of code and methods.
 pub(in crate::hotspot) struct ReadCode {
     compiled: Vec<(CodeKey, Result<CompiledCode>)>,
-    methods: BTreeMap<MethodPointer, Result<KnownMethod>>,
+    methods: BTreeMap<MethodPointer, Result<ReadMethod>>,
 }
 
 /// A compiled method with the methods that are inlined into it.
@@ -97,12 +120,18 @@ impl CompiledCode {
 impl JavaCode {
     /// The code of a VM, of which nothing has been read yet.
     pub fn new(jvm: Rc<Jvm>) -> Self {
+        Self::with_clock(jvm, clock::now)
+    }
+
+    pub(in crate::hotspot) fn with_clock(jvm: Rc<Jvm>, clock: fn() -> MonotonicNs) -> Self {
         Self {
             blobs: BlobReader::new(Rc::clone(&jvm)),
             jvm,
+            clock,
             compiled: BoundedMap::new(MAX_COMPILED),
             methods: BoundedMap::new(MAX_METHODS),
             pointers: SeenPointers::default(),
+            there_for: REUSED_AFTER,
         }
     }
 
@@ -163,6 +192,15 @@ impl JavaCode {
         pointer: MethodPointer,
         memory: &dyn BatchMemory,
     ) -> Result<Rc<JavaMethod>, MethodError> {
+        self.found_method(pointer, memory).map(|found| found.method)
+    }
+
+    /// Returns the method that a pointer leads to now, and since when.
+    pub(in crate::hotspot) fn found_method(
+        &mut self,
+        pointer: MethodPointer,
+        memory: &dyn BatchMemory,
+    ) -> Result<FoundMethod> {
         let read = GatheredMemory::of(memory).run(|memory| self.read(&[], &[pointer], memory));
         let found = self.keep(read, memory).methods.remove(&pointer);
         found.unwrap_or(Err(MethodError::NoCode(pointer.0)))
@@ -185,7 +223,7 @@ impl JavaCode {
         let mut method = |pointer: MethodPointer| {
             let found = methods.entry(pointer);
             let found = found.or_insert_with(|| self.read_method(pointer, memory));
-            found.clone().map(|known: KnownMethod| known.method)
+            found.clone().map(|read: ReadMethod| read.method)
         };
         let compiled = keys.iter().map(|key| {
             let compiled = CompiledMethod::read(&self.jvm, *key, memory);
@@ -205,23 +243,36 @@ impl JavaCode {
     }
 
     /// Reads the method that a pointer leads to, unless it is known.
-    fn read_method(&self, pointer: MethodPointer, memory: &dyn Memory) -> Result<KnownMethod> {
+    fn read_method(&self, pointer: MethodPointer, memory: &dyn Memory) -> Result<ReadMethod> {
         let reader = MethodReader {
             jvm: &self.jvm,
             memory,
         };
-        let known = self.methods.peek(&pointer);
+        let known = self.methods.peek(&pointer).map(|known| &known.read);
         let identity = reader.identity(pointer, known.map(|known| &known.identity));
-        let identity = match (identity, known) {
+        let names = known.map(|known| reader.names(&known.identity, Some(&known.names)));
+        let (identity, known) = match (identity, known.zip(names)) {
             // The process has ended: it is the method that it was.
-            (Err(MethodError::Memory { .. }), Some(known)) => return Ok(known.clone()),
-            (identity, _) => identity?,
+            (Err(MethodError::Memory { .. }), Some((known, _))) => return Ok(known.clone()),
+            (identity, known) => (identity?, known),
         };
-        if let Some(known) = known.filter(|known| known.identity == identity) {
-            return Ok(known.clone());
+        if let Some((known, names)) = known
+            && known.identity == identity
+        {
+            let is_same = match names {
+                Err(MethodError::Memory { .. }) => true,
+                names => names? == known.names,
+            };
+            if is_same {
+                return Ok(known.clone());
+            }
         }
-        let method = Rc::new(reader.method(&identity)?);
-        Ok(KnownMethod { identity, method })
+        let (names, method) = reader.method(&identity)?;
+        Ok(ReadMethod {
+            identity,
+            names,
+            method: Rc::new(method),
+        })
     }
 
     /// Keeps what was read, after a check that the code has not been replaced meanwhile.
@@ -253,26 +304,41 @@ impl JavaCode {
             }
             kept.compiled.push((key, code));
         }
-        for (pointer, method) in methods {
-            let found = method.map(|known| {
-                let method = Rc::clone(&known.method);
-                self.keep_method(pointer, known);
-                method
-            });
+        let now = (self.clock)();
+        for (pointer, read) in methods {
+            let found = read.map(|read| self.keep_method(pointer, read, now));
             kept.methods.insert(pointer, found);
         }
         kept
     }
 
-    fn keep_method(&mut self, pointer: MethodPointer, known: KnownMethod) {
-        let before = self.methods.get(&pointer);
-        if before.is_some_and(|before| Rc::ptr_eq(&before.method, &known.method)) {
-            return;
-        }
+    /// Keeps a method that was read before `now`.
+    fn keep_method(
+        &mut self,
+        pointer: MethodPointer,
+        read: ReadMethod,
+        now: MonotonicNs,
+    ) -> FoundMethod {
+        let method = Rc::clone(&read.method);
+        let since = match self.methods.get(&pointer) {
+            Some(known) if Rc::ptr_eq(&known.read.method, &method) => {
+                let since = known.since;
+                return FoundMethod { method, since };
+            }
+            Some(_) => {
+                self.there_for = REUSED_SOON_AFTER;
+                now
+            }
+            None => before(now, self.there_for),
+        };
         self.pointers.insert(pointer);
-        let size = known.method.size();
-        let size = size.saturating_add(size_of::<MethodIdentity>());
-        self.methods.insert(pointer, known, size);
+        let sizes = [read.method.size(), read.names.size()];
+        let size = sizes
+            .into_iter()
+            .fold(size_of::<KnownMethod>(), usize::saturating_add);
+        self.methods
+            .insert(pointer, KnownMethod { read, since }, size);
+        FoundMethod { method, since }
     }
 }
 
@@ -282,5 +348,5 @@ pub(in crate::hotspot) struct KeptCode {
     /// In the order in which it was read.
     pub(in crate::hotspot) compiled: Vec<(CodeKey, Result<Rc<CompiledCode>>)>,
     /// Methods, those that are inlined included.
-    pub(in crate::hotspot) methods: BTreeMap<MethodPointer, Result<Rc<JavaMethod>>>,
+    pub(in crate::hotspot) methods: BTreeMap<MethodPointer, Result<FoundMethod>>,
 }

@@ -129,7 +129,7 @@ pub(super) struct MethodReader<'j> {
     pub(super) memory: &'j dyn Memory,
 }
 
-/// What of a method says whether it is the same one as before: the VM reuses the memory of unloaded classes.
+/// What of a method says whether it is the same one as before, together with its names: the VM reuses the memory of unloaded classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MethodIdentity {
     access: AccessFlags,
@@ -141,6 +141,32 @@ pub(super) struct MethodIdentity {
     signature: u64,
     code_size: u64,
     has_lines: bool,
+}
+
+/// The names of a method and of its class. Classes of equal size that follow each other at one place differ in nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct MethodNames {
+    /// The class, an `InstanceKlass`.
+    holder: Address,
+    class: Symbol,
+    name: Symbol,
+    signature: Symbol,
+}
+
+impl MethodNames {
+    /// Its size in memory, in bytes.
+    pub(super) fn size(&self) -> usize {
+        let symbols = [&self.class, &self.name, &self.signature];
+        let texts = symbols.iter().map(|symbol| symbol.text.len());
+        size_of::<Self>().saturating_add(texts.sum())
+    }
+}
+
+/// A `Symbol` of the VM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Symbol {
+    address: Address,
+    text: String,
 }
 
 impl MethodReader<'_> {
@@ -192,26 +218,55 @@ impl MethodReader<'_> {
     }
 
     /// Reads a method. All that is known to be needed is attempted before an error ends it.
-    pub(super) fn method(&self, method: &MethodIdentity) -> Result<JavaMethod> {
+    pub(super) fn method(&self, method: &MethodIdentity) -> Result<(MethodNames, JavaMethod)> {
         let header = self.jvm.layout.metadata.constant.size.into();
         let start = method.const_method.wrapping_add(header);
         let code = start..start.wrapping_add(method.code_size);
         let lines = self.lines(method, &code);
+        let names = self.names(method, None);
         let pool = self.pool(method.pool)?;
-        let class = self.class(pool.holder);
-        let text = |index| self.constant(&pool, index);
-        let (name, signature) = (text(method.name), text(method.signature));
         // A method that the VM makes for method handles has a small pool, which has copied its holder's index.
-        let has_source_file = (1..pool.length).contains(&pool.source_file);
-        let source_file = has_source_file.then(|| text(pool.source_file));
-        Ok(JavaMethod {
-            class: ClassName::new(&class?),
-            name: printable(&name?),
-            signature: printable(&signature?),
+        let source_file = pool.check(pool.source_file).ok();
+        let source_file = source_file.map(|()| self.constant(method.pool, pool.source_file));
+        let names = names?;
+        let method = JavaMethod {
+            class: ClassName::new(&names.class.text),
+            name: printable(&names.name.text),
+            signature: printable(&names.signature.text),
             access: method.access,
             lines: lines?,
             bytecode: code,
-            source_file: source_file.transpose()?.map(|file| printable(&file)),
+            source_file: source_file.transpose()?.map(|file| printable(&file.text)),
+        };
+        Ok((names, method))
+    }
+
+    /// Reads the names of a method and of its class. `known`: those of the method that was there before, which are attempted at once.
+    pub(super) fn names(
+        &self,
+        method: &MethodIdentity,
+        known: Option<&MethodNames>,
+    ) -> Result<MethodNames> {
+        if let Some(known) = known {
+            let _ = self.class_symbol(known.holder);
+            for symbol in [&known.class, &known.name, &known.signature] {
+                let _ = self.symbol(symbol.address);
+            }
+        }
+        let pool = self.pool(method.pool);
+        let indices = [method.name, method.signature];
+        let [name, signature] = indices.map(|index| self.constant(method.pool, index));
+        let pool = pool?;
+        for index in indices {
+            pool.check(index)?;
+        }
+        let class = self.class_symbol(pool.holder);
+        let class = class.and_then(|address| self.symbol(address));
+        Ok(MethodNames {
+            holder: pool.holder,
+            class: class?,
+            name: name?,
+            signature: signature?,
         })
     }
 
@@ -238,28 +293,23 @@ impl MethodReader<'_> {
         let members = [layout.holder, layout.length, layout.source_file];
         let found = Structure::with_members("a ConstantPool", address, &members, self.memory)?;
         Ok(Pool {
-            constants: address.wrapping_add(layout.size.into()),
             holder: found.pointer(layout.holder)?,
             length: found.number(layout.length)?,
             source_file: found.number(layout.source_file)?,
         })
     }
 
-    /// Reads the name of a class.
-    fn class(&self, class: Address) -> Result<String> {
+    /// Reads where the name of a class is.
+    fn class_symbol(&self, class: Address) -> Result<Address> {
         let name = self.jvm.layout.metadata.class_name;
         let found = Structure::with_members("a Klass", class, &[name], self.memory)?;
-        self.symbol(found.pointer(name)?)
+        found.pointer(name)
     }
 
-    /// Reads the symbol that a constant is.
-    fn constant(&self, pool: &Pool, index: u64) -> Result<String> {
-        const INDEX: &str = "the index of a constant";
-        if index == 0 || index >= pool.length {
-            let why = "the constant pool has no such constant";
-            return Err(MethodError::implausible(INDEX, index, why));
-        }
-        let place = pool.constants.wrapping_add(index.wrapping_mul(CONSTANT));
+    /// Reads the symbol that a constant of a pool is. The pool must have one with this index.
+    fn constant(&self, pool: Address, index: u64) -> Result<Symbol> {
+        let first = pool.wrapping_add(self.jvm.layout.metadata.pool.size.into());
+        let place = first.wrapping_add(index.wrapping_mul(CONSTANT));
         let pointer = Member {
             offset: Offset::new(0),
             width: Width::Eight,
@@ -269,7 +319,7 @@ impl MethodReader<'_> {
     }
 
     /// Reads a symbol: its length, and a few bytes with it, if there are any.
-    fn symbol(&self, address: Address) -> Result<String> {
+    fn symbol(&self, address: Address) -> Result<Symbol> {
         const SYMBOL: &str = "a Symbol";
         let layout = &self.jvm.layout.metadata.symbol;
         let start = u64::from(layout.body.bytes());
@@ -287,7 +337,8 @@ impl MethodReader<'_> {
         };
         let range = usize::try_from(start).ok().zip(usize::try_from(size).ok());
         let bytes = range.and_then(|(start, end)| all.bytes.get(start..end));
-        Ok(decode_modified_utf8(bytes.unwrap_or_default()))
+        let text = decode_modified_utf8(bytes.unwrap_or_default());
+        Ok(Symbol { address, text })
     }
 }
 
@@ -297,18 +348,29 @@ pub(in crate::hotspot) fn class_name(
     class: Address,
     memory: &dyn Memory,
 ) -> Result<ClassName> {
-    let name = MethodReader { jvm, memory }.class(class)?;
-    Ok(ClassName::new(&name))
+    let reader = MethodReader { jvm, memory };
+    let name = reader.symbol(reader.class_symbol(class)?)?;
+    Ok(ClassName::new(&name.text))
 }
 
 /// A constant pool.
 struct Pool {
-    /// Its first constant, which has index 0 and is none.
-    constants: Address,
     /// The class.
     holder: Address,
-    /// The number of constants.
+    /// The number of constants. The one with index 0 is none.
     length: u64,
     /// The index of the name of the class's source file. 0 is none.
     source_file: u64,
+}
+
+impl Pool {
+    /// Checks that it has a constant with this index.
+    fn check(&self, index: u64) -> Result<()> {
+        let why = "the constant pool has no such constant";
+        let outside = MethodError::implausible("the index of a constant", index, why);
+        match (1..self.length).contains(&index) {
+            true => Ok(()),
+            false => Err(outside),
+        }
+    }
 }

@@ -10,7 +10,7 @@
 //! | what is a compiled method | `compiled` |
 //! | which methods, inlined ones included, are at one of its addresses | `debug_info`, `frames` |
 //! | what is a method | `java_method`, `lines` |
-//! | what was read of a process, and for how long is it right | `java_code`, `bounded`, `seen_pointers` |
+//! | what was read of a process, and for how long is it right | `java_code`, `bounded`, `reuse`, `seen_pointers` |
 //! | what identifies code and methods | `ids` |
 //! | how are structures and compressed numbers read | `structure`, `numbers` |
 //! | how is the memory that many readers need read in few requests | `gathered` |
@@ -24,10 +24,11 @@ mod frames;
 pub(crate) mod fuzzing;
 pub(super) mod gathered;
 mod ids;
-mod java_code;
+pub(super) mod java_code;
 mod java_method;
 mod lines;
 mod numbers;
+pub(super) mod reuse;
 mod seen_pointers;
 mod structure;
 #[cfg(test)]

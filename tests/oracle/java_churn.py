@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Is every compiled Java frame named by the method that was at its address at that time, while code is freed and replaced all the time?
+
+usage: java_churn.py SESSION LOG
+SESSION has raw.data (--keep-raw) without copies of stacks. LOG is what the agent has written (tests/system/jvm/churn.c), of a program whose
+compiled code keeps frame pointers. Where a sample's instruction is in compiled or interpreted code, the kernel's own callchain, by these frame
+pointers, has the address of each frame of such code. Two rules:
+
+* By address. Of each address in compiled code, the callchain has a method that was there at the time, with nothing but methods that are
+  inlined there before it, and in the same order.
+* By thread. A method of a copy is executed only by a thread that executes this copy at the time, whether it is compiled, inlined or interpreted.
+
+A method is at an address from some time before the agent is told that it is loaded until the agent is told that it is unloaded, for
+the VM tells both later. So two methods may have been at an address: such frames are counted as `ambiguous`. Frames that the session does not name
+are counted as `unnamed`. Prints counts as JSON, and the first wrong samples; exit status 1 if there are any.
+"""
+
+import bisect
+import json
+import re
+import sys
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from functools import cache
+
+import perf_script
+
+SHOWN = 10
+KERNEL = 1 << 63
+REMAP = re.compile(r"/remap(?:-framework)?\.elf$")
+COPY = re.compile(r"^Hot(\d{5})\b")
+# The VM tells of a compiled method so many nanoseconds later at most that it is there.
+TOLD_LATER = 1_000_000_000
+# The VM frees and allocates code in segments, so no two methods are in one at a time.
+SEGMENT = 64
+HIDDEN = re.compile(r"^(.*?\$\$Lambda)\b.*(\.[^.]*)$|^(.*?)[+/.]0x[0-9a-f]+(\.[^.]*)$")
+
+UNKNOWN = "[unknown-method]"
+
+
+@dataclass
+class Code:
+    """A compiled method: itself, then what is inlined into it. It is at its addresses between two times; `until` None: to the end."""
+
+    start: int
+    end: int
+    since: int
+    methods: list
+    until: int | None = None
+
+    def end_at(self, time):
+        """It is there no more at a time, if that was not told before."""
+        if self.until is None:
+            self.until = time
+
+
+@cache
+def plain(name):
+    """A method's name without the number that a hidden class has, which the VM and its tools write in different ways."""
+    found = HIDDEN.match(name)
+    return "".join(filter(None, found.groups())) if found else name
+
+
+def of_jvmti(name):
+    """The name of a method in the log as a profile has it."""
+    cls, _, method = name.rpartition(".")
+    return plain(f"{cls[1:-1].replace('/', '.')}.{method}")
+
+
+class Log:
+    """Which code was at an address at a time, and which copy a thread has executed."""
+
+    def __init__(self, path):
+        self.segments, self.threads, self.interpreter = defaultdict(list), defaultdict(list), range(0)
+        self.starts = {}  # the newest code that starts at an address
+        self.counts = Counter()
+        kinds = {"load": self.load, "unload": self.unload, "executes": self.executes, "interpreter": self.interpret}
+        kind = ""
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                kind, *fields = line.rstrip("\n").split("\t")
+                if kind in kinds:
+                    kinds[kind](*fields)
+        if kind != "end":
+            raise SystemExit(f"{path} is not whole")
+
+    def interpret(self, start, size):
+        """Where the interpreter is."""
+        self.interpreter = range(int(start, 16), int(start, 16) + int(size))
+
+    def load(self, time, start, size, *methods):
+        """A compiled method is there, of which the VM may tell twice."""
+        time, start, size, methods = int(time), int(start, 16), int(size), [of_jvmti(method) for method in methods]
+        known = self.starts.get(start)
+        if known and known.until is None and known.methods == methods:
+            return
+        code = self.starts[start] = Code(start, start + size, time - TOLD_LATER, methods)
+        segments = [self.segments[at] for at in range(start // SEGMENT, (start + size - 1) // SEGMENT + 1)]
+        self.counts["loaded"] += 1
+        self.counts["loaded where other code was"] += any(segments)
+        for codes in segments:
+            if codes:
+                codes[-1].end_at(time)
+            codes.append(code)
+
+    def unload(self, time, start):
+        """A compiled method is there no more."""
+        if code := self.starts.get(int(start, 16)):
+            code.end_at(int(time))
+            self.counts["unloaded"] += 1
+
+    def executes(self, time, thread, copy):
+        """A thread executes a copy from a time on."""
+        self.threads[int(thread)].append((int(time), int(copy)))
+
+    def at(self, address, time):
+        """The codes that may have been at an address at a time."""
+        codes = self.segments.get(address // SEGMENT, ())
+        found = []
+        for index in range(bisect.bisect_right(codes, time, key=lambda code: code.since), 0, -1):
+            code = codes[index - 1]
+            if code.until is not None and code.until < time:
+                break
+            if code.start <= address < code.end:
+                found.append(code)
+        return found
+
+    def copy(self, thread, time):
+        """The copy that a thread executes at a time; 0: none."""
+        changes = self.threads.get(thread, ())
+        at = bisect.bisect_right(changes, time, key=lambda change: change[0])
+        return changes[at - 1][1] if at else 0
+
+
+class Oracle:
+    """The rules, and what is counted."""
+
+    def __init__(self, log):
+        self.log, self.counts = log, Counter(log.counts)
+
+    def wrong_copy(self, frames, thread, time):
+        """Why a frame cannot be of this thread, or None."""
+        copy = self.log.copy(thread, time)
+        for frame in frames:
+            if found := COPY.match(frame):
+                self.counts["frames of copies"] += 1
+                if int(found[1]) != copy:
+                    return f"{frame}, and the thread executes copy {copy}"
+        return None
+
+    def codes(self, addresses, time):
+        """(address, codes there) of each frame of generated code: of the interpreter there are none. Callers have return addresses."""
+        for index, address in enumerate(addresses):
+            address -= index > 0
+            found = self.log.at(address, time)
+            if not found and address not in self.log.interpreter:
+                return
+            yield address, found
+
+    def wrong_address(self, frames, addresses, time):
+        """Why the frames are not those that were at the addresses, or None."""
+        ends = {0}  # how many frames may be known: those up to the last address
+        between = 0  # of those behind them so many may be of the interpreter
+        for index, (address, codes) in enumerate(self.codes(addresses, time)):
+            # An instruction that makes or leaves a frame has its caller where no frame pointer leads.
+            between += len(frames) if index == 1 else not codes
+            if not codes:
+                continue
+            roots, inlined = {code.methods[0] for code in codes}, {method for code in codes for method in code.methods}
+            self.counts["addresses"] += 1
+            self.counts["ambiguous"] += len(roots) > 1
+            reached = set()
+            for end in ends:
+                others = 0
+                for at in range(end, len(frames)):
+                    if frames[at] in roots or frames[at] == UNKNOWN:
+                        reached.add(at + 1)
+                    others += frames[at] == UNKNOWN or (frames[at] not in inlined and not frames[at].startswith("["))
+                    if others > between:
+                        break
+            self.counts["unnamed"] += all(frames[at - 1] == UNKNOWN for at in reached) and bool(reached)
+            if not reached:
+                return f"{' or '.join(sorted(roots))} is at {address:#x}, and the frames have another method"
+            ends, between = reached, 0
+        return None
+
+    def judge(self, key, sample, raw):
+        """What is wrong with a sample, or None."""
+        time = nanoseconds(key[1])
+        frames = [plain(frame.symbol) for frame in sample.chain if REMAP.search(frame.file)]
+        self.counts["samples"] += 1
+        self.counts["in Java"] += bool(frames)
+        wrong = self.wrong_copy(frames, key[0], time)
+        if raw is not None:
+            wrong = wrong or self.wrong_address(frames, [address for address in raw.chain if address < KERNEL], time)
+        return wrong
+
+
+def nanoseconds(time):
+    """A time as perf prints it."""
+    seconds, _, fraction = time.partition(".")
+    return int(seconds) * 10**9 + int(fraction)
+
+
+def main():
+    """Judges, prints."""
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    session, log = sys.argv[1:]
+    oracle = Oracle(Log(log))
+    samples = dict(perf_script.attributed(f"{session}/perf.data"))
+    raws = dict(perf_script.raw(f"{session}/raw.data", samples))
+    kinds = Counter()
+    for key, sample in samples.items():
+        if what := oracle.judge(key, sample, raws.get(key)):
+            kinds[what] += 1
+            if len(kinds) <= SHOWN and kinds[what] == 1:
+                print(f"{key[0]} {key[1]}: {what}; ip {sample.ip:#x}", file=sys.stderr)
+                for frame in sample.chain:
+                    print(f"    {frame.offset:x} {frame.symbol} ({frame.file.rsplit('/', 1)[-1]})", file=sys.stderr)
+    print(json.dumps({**oracle.counts, "wrong": kinds.total()}))
+    sys.exit(kinds.total() > 0)
+
+
+if __name__ == "__main__":
+    main()
