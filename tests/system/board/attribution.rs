@@ -58,28 +58,17 @@ fn every_sample_of_hardware_cycles_is_what_the_registers_say() -> Result<()> {
 /// on a board, so the runs are longer.
 #[test]
 fn every_sample_of_hardware_cycles_in_nterp_is_what_the_registers_say() -> Result<()> {
+    let apps = [
+        (App::new("math", "run", 4)?, 60),
+        (App::new("truth", "run", 60)?, 40),
+        (App::new("scene", "run", 30)?, 5),
+    ]
+    .map(|(app, known)| (app.in_release(Release::Art14), known));
     let (apps, enough) = match scale() {
-        Scale::Gate => (
-            vec![
-                (App::new("math", "run", 2)?, 60),
-                (App::new("truth", "run", 30)?, 40),
-            ],
-            1000,
-        ),
-        Scale::Long => (
-            vec![
-                (App::new("math", "run", 4)?, 60),
-                (App::new("truth", "run", 60)?, 40),
-                (App::new("scene", "run", 30)?, 5),
-            ],
-            4000,
-        ),
+        Scale::Gate => (&apps[..2], 2000),
+        Scale::Long => (&apps[..], 4000),
     };
-    let apps: Vec<_> = apps
-        .into_iter()
-        .map(|(app, known)| (app.in_release(Release::Art14), known))
-        .collect();
-    let Some(counts) = all_apps(&apps, "-e cycles -F 997 --shim bpf")? else {
+    let Some(counts) = all_apps(apps, "-e cycles -F 997 --shim bpf")? else {
         return Ok(());
     };
     let [found, truncated, incomplete] =
