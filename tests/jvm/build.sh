@@ -23,7 +23,7 @@ flock 8
 signature=$(sha256sum "$here/build.sh" | cut -d' ' -f1)
 [ "$(cat "$out/$version/signature" 2>/dev/null)" != "$signature" ] || exit 0
 
-list=$("$here/../board/packages.sh" "$arch" trixie "openjdk-$version-jre-headless" libc6 libgcc-s1 libstdc++6 zlib1g) || exit
+list=$("$here/../board/packages.sh" "$arch" trixie "openjdk-$version-jre-headless" libc6 libgcc-s1 libstdc++6 zlib1g liblcms2-2 libjpeg62-turbo) || exit
 rm -rf "${out:?}/$version"
 work=$(mktemp -d "$out/.new.XXXXXX")
 trap 'rm -rf "$work"' EXIT
