@@ -164,6 +164,7 @@ def main():
     lines += [
         "What varid names of programs of Debian on an unmodified JVM, without an option of the JVM. `scripts/java_programs.py` writes this.",
         "A stack is incomplete where a marker stands in it for callers that are not known. At 10 kHz the JVM has one processor.",
+        "`[unknown-method]` is code, or a method, that others replaced before it was read: Jython's program makes its classes anew all the time.",
         "",
     ]
     incomplete = []
