@@ -5,27 +5,28 @@ import jdk.jfr.Recording;
 
 /** Events of all kinds that a recording of Java Flight Recorder has: work, allocations, contended monitors, waits. Two threads take turns. */
 public final class Recorded {
+    private static final int PARTS = 4;
     private static final Object MONITOR = new Object();
     private static byte[] kept;
 
     private Recorded() {}
 
     public static void main(String[] arguments) throws InterruptedException {
-        int rounds = Integer.parseInt(arguments[0]);
-        Thread other = new Thread(() -> rounds(rounds), "other");
-        other.start();
+        int rounds = Integer.parseInt(arguments[0]) / PARTS;
         long sum = 0;
-        for (int round = 0; round < rounds; round++) {
-            sum += Truth.round(round);
-            if (round % (rounds / 4 + 1) == 0) {
-                // A second recording begins another chunk of the first.
-                try (Recording second = new Recording()) {
-                    second.start();
-                }
+        for (int part = 0; part < PARTS; part++) {
+            Thread other = new Thread(() -> rounds(rounds), "other");
+            other.start();
+            rounds(rounds);
+            other.join();
+            for (int round = 0; round < rounds; round++) {
+                sum += Truth.round(round);
+            }
+            // A second recording begins another chunk of the first.
+            try (Recording second = new Recording()) {
+                second.start();
             }
         }
-        rounds(rounds);
-        other.join();
         System.out.println(sum + kept.length);
     }
 

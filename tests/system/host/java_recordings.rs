@@ -66,13 +66,12 @@ fn every_sample_is_the_one_that_the_jdk_s_tool_prints() -> Result<()> {
     let (is_equal, counts, differences) = oracle("flight_recording.py", arguments)?;
     println!("java_recordings: {counts}");
     ensure!(is_equal, "{differences}");
-    // How often threads meet, the machine's load determines.
-    for (event, least) in [
-        ("jdk.JavaMonitorEnter", 1),
-        ("jdk.ThreadPark", 100),
-        ("jdk.ObjectAllocationInNewTLAB", 100),
+    for event in [
+        "jdk.JavaMonitorEnter",
+        "jdk.ThreadPark",
+        "jdk.ObjectAllocationInNewTLAB",
     ] {
-        ensure!(counts[event].as_u64() >= Some(least), "{event}: {counts}");
+        ensure!(counts[event].as_u64() > Some(100), "{event}: {counts}");
     }
     Ok(())
 }
