@@ -7,9 +7,10 @@
  * nobody asks for, and invents no caller.
  *
  * The walk starts at the leaf's frame if that is complete, for native code at the frame that the thread's anchor has,
- * else at the first return address above the stack pointer whose frame has a caller in generated code: varid_start_java, varid_scan_java while there is more, then
- * varid_step_java until it is anything but VARID_WALK_FRAME. If it has not come to a call from the VM, a word that an
- * earlier call has left behind has led it, and the scan goes on.
+ * else at the first return address above the stack pointer whose frame has a caller in generated code:
+ * varid_start_java, varid_scan_java while there is more, then varid_step_java until it is anything but
+ * VARID_WALK_FRAME. If it has not come to a call from the VM, a word that an earlier call has left behind has led it,
+ * and the scan goes on.
  */
 #ifndef VARID_RULES_JAVA_H
 #define VARID_RULES_JAVA_H
@@ -24,7 +25,7 @@
 #define VARID_JAVA_STARTS 3   /* frames at which a walk is tried to start */
 #define VARID_JAVA_LINK 16    /* bytes of a frame pointer's two words */
 #define VARID_FURTHEST (1u << 20) /* bytes from an interpreter frame's frame pointer to its caller's stack pointer */
-#define VARID_MAX_NATIVE (1u << 17) /* bytes of a stack from a leaf in native code to the Java frame that called it: another stack is further */
+#define VARID_MAX_NATIVE (1u << 17) /* bytes from a leaf in native code to the Java frame below it: another stack is further */
 
 /* Where a walk starts. */
 enum varid_java_start {
@@ -53,7 +54,7 @@ struct varid_java {
 	varid_u64 scanned; /* the next address to scan */
 	varid_u64 entry;   /* frame pointer of the last call from the VM; 0: none */
 	varid_u64 thread;  /* its JavaThread, as compiled code had it; 0: unknown */
-	int resumes;       /* the frame is one that has called the VM, from the frames below it */
+	int resumes;       /* the step was a call from the VM, and this is the Java frame that called the VM */
 	struct varid_java_blob known[VARID_KNOWN_BLOBS];
 };
 

@@ -1,8 +1,9 @@
 //! The code of a process's HotSpot that was seen, and how its frames are made.
 //!
 //! Code is freed and its memory reused, also between two samples. So what is known of an address holds for the samples that the session handles
-//! in one turn. In the next turn, one request reads the headers of all known blobs, and of all known methods, to which the stacks of its samples
-//! refer. What has not changed need not be read.
+//! in one turn. In the next turn, one request reads the headers of all known blobs, and of all known methods, to which its samples may refer. What
+//! has not changed need not be read. Two kinds of blobs are not looked up again: those that the VM never frees, and compiled methods of which the
+//! kernel has told the compilation with the sample.
 
 use super::jvm::Jvm;
 use super::known_blob::{Blobs, KnownBlob, blob_in, read_code, remove_overlapping};

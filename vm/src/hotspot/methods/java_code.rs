@@ -192,18 +192,10 @@ impl JavaCode {
         pointer: MethodPointer,
         memory: &dyn BatchMemory,
     ) -> Result<Rc<JavaMethod>, MethodError> {
-        self.found_method(pointer, memory).map(|found| found.method)
-    }
-
-    /// Returns the method that a pointer leads to now, and since when.
-    pub(in crate::hotspot) fn found_method(
-        &mut self,
-        pointer: MethodPointer,
-        memory: &dyn BatchMemory,
-    ) -> Result<FoundMethod> {
         let read = GatheredMemory::of(memory).run(|memory| self.read(&[], &[pointer], memory));
         let found = self.keep(read, memory).methods.remove(&pointer);
-        found.unwrap_or(Err(MethodError::NoCode(pointer.0)))
+        let found = found.unwrap_or(Err(MethodError::NoCode(pointer.0)));
+        found.map(|found| found.method)
     }
 
     /// Returns true if a method was read that this pointer led to.
