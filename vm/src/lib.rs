@@ -18,6 +18,7 @@ extern crate self as varid_vm;
 
 mod art;
 pub mod attribution;
+mod by_place;
 mod dalvik;
 pub mod described;
 #[doc(hidden)]

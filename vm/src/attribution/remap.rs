@@ -1,5 +1,6 @@
 //! The remap table: addresses in the reserved range for methods that no mapping shows.
 
+use crate::by_place::ByPlace;
 use crate::seam::MethodInMemory;
 use std::collections::HashMap;
 use std::io::Read;
@@ -25,17 +26,14 @@ const VM_BASE: u64 = REMAP_BASE + REMAP_SIZE / 16 * 15;
 /// waits for an answer that says nothing.
 pub const FILE_OFFSET: u64 = 0x1000;
 
-/// The most methods that are found by their place in memory.
-const MAX_ASKED: usize = 1 << 14;
-
 /// Slots that have been given out in a session, the same for all its processes.
 #[derive(Debug)]
 pub struct RemapTable {
     parts: [RemapPart; 3],
     slots: HashMap<([u8; 20], u32), u64>,
     in_memory: HashMap<Rc<MethodInMemory>, u64>,
-    /// What was asked for, by its place in memory, which is that of nothing else as long as it is kept here: its hash is that of all its lines.
-    asked: HashMap<usize, (Rc<MethodInMemory>, u64)>,
+    /// What was asked for: the hash of a method is that of all its lines.
+    asked: ByPlace<MethodInMemory, u64>,
 }
 
 /// The methods of one layer: a range of addresses and the ELF file behind it.
@@ -84,7 +82,7 @@ impl RemapTable {
             parts: [app, framework, vm],
             slots: HashMap::new(),
             in_memory: HashMap::new(),
-            asked: HashMap::new(),
+            asked: ByPlace::default(),
         })
     }
 
@@ -134,15 +132,11 @@ impl RemapTable {
     /// The address that stands for the first instruction of a method whose bytecode is in no file. Equal methods of several processes have the
     /// same. None: the range is full.
     pub fn method(&mut self, method: &Rc<MethodInMemory>) -> Option<u64> {
-        let place = Rc::as_ptr(method).addr();
-        if let Some((_, known)) = self.asked.get(&place) {
-            return Some(*known);
+        if let Some(known) = self.asked.get(method) {
+            return Some(known);
         }
         let address = self.equal_method(method)?;
-        if self.asked.len() >= MAX_ASKED {
-            self.asked.clear();
-        }
-        self.asked.insert(place, (Rc::clone(method), address));
+        self.asked.insert(method, address);
         Some(address)
     }
 

@@ -1,6 +1,7 @@
 //! The methods that were seen, each with a pointer of varid's own: the VM gives a method's address to another one once its class is unloaded.
 
 use super::methods::{ClassName, JavaMethod};
+use crate::by_place::ByPlace;
 use crate::seam::MethodInMemory;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,30 +11,23 @@ use varid_symbolizer::substitute::{MethodSource, SlotLine};
 /// The first pointer. No process has memory there.
 const FIRST: u64 = 1 << 60;
 
-/// The most methods whose pointers are found at once.
-const MAX_ASKED: usize = 1 << 14;
-
 /// The methods that were seen.
 #[derive(Debug, Default)]
 pub(super) struct NamedMethods {
     methods: Vec<Rc<MethodInMemory>>,
     pointers: HashMap<Rc<MethodInMemory>, Address>,
-    /// What was asked for, by its address, which is that of nothing else as long as it is kept here.
-    asked: HashMap<usize, (Rc<JavaMethod>, Address)>,
+    /// What was asked for.
+    asked: ByPlace<JavaMethod, Address>,
 }
 
 impl NamedMethods {
     /// Returns the pointer of a method.
     pub(super) fn java(&mut self, method: &Rc<JavaMethod>) -> Address {
-        let place = Rc::as_ptr(method).addr();
-        if let Some((_, known)) = self.asked.get(&place) {
-            return *known;
+        if let Some(known) = self.asked.get(method) {
+            return known;
         }
         let pointer = self.pointer(in_memory(method));
-        if self.asked.len() >= MAX_ASKED {
-            self.asked.clear();
-        }
-        self.asked.insert(place, (Rc::clone(method), pointer));
+        self.asked.insert(method, pointer);
         pointer
     }
 
