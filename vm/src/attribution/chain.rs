@@ -8,6 +8,7 @@ use crate::seam::{FrameMethods, Methods, WalkedCompiledFrame};
 use crate::{ManagedProcess, Method};
 use std::ops::Range;
 use varid_model::{Address, FrameAddress, Marker, MonotonicNs, Precision, Reason};
+use varid_process::{AddressSpace, ProcessImage};
 use varid_recording::remap::{address_of, marker_at};
 use varid_shim::{CapturedSample, FramePc, ManagedFrame, flags};
 use varid_unwind::{NativeFrame, NativeStack, UnwindError};
@@ -371,15 +372,21 @@ impl<'a> Chain<'a> {
         }
     }
 
+    /// The address of the bytecode at `pc`, which a frame has recorded. A frame that is not complete may have any other value there.
+    fn bytecode(&mut self, pc: u64) -> Result<u64, Reason> {
+        if !self.process.process.has_bytecode_at(pc) {
+            return Err(Reason::UnknownMapping);
+        }
+        match has_method_at(self.process.space(), pc) {
+            true => Ok(pc),
+            false => Err(Reason::TornFrames),
+        }
+    }
+
     /// The address that stands for a managed frame; None: the VM's own method.
     fn place(&mut self, frame: &ManagedFrame) -> Result<Option<u64>, Reason> {
         let (method, pc) = match frame.pc() {
-            FramePc::Absolute(pc) => {
-                return match self.process.process.has_bytecode_at(pc.get()) {
-                    true => Ok(Some(pc.get())),
-                    false => Err(Reason::UnknownMapping),
-                };
-            }
+            FramePc::Absolute(pc) => return self.bytecode(pc.get()).map(Some),
             FramePc::Relative { method, .. }
             | FramePc::Exported { method, .. }
             | FramePc::Compiled { method, .. }
@@ -426,6 +433,18 @@ impl<'a> Chain<'a> {
         };
         Ok(Some(address))
     }
+}
+
+/// Whether the instructions of a method of a bytecode file are at this address.
+fn has_method_at(space: &AddressSpace, address: u64) -> bool {
+    let Some(mapped) = space.at(address) else {
+        return false;
+    };
+    let ProcessImage::Code(image) = &mapped.image else {
+        return false;
+    };
+    u32::try_from(mapped.offset_of(address))
+        .is_ok_and(|offset| image.bytecode.method_at(offset).is_some())
 }
 
 /// Returns true if the last of these items that adds frames stands for the outermost native frame. If that is unknown compiled code, it has no

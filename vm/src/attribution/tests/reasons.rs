@@ -19,9 +19,16 @@ fn a_leaf_in_no_mapping_stays_and_is_counted() {
 }
 
 #[test]
-fn bytecode_in_no_dex_file_is_counted() {
+fn bytecode_that_is_in_no_method_is_counted() {
     let mut world = World::list();
-    for (pc, mode) in [(NOWHERE, 0), (JIT, 0), (NOWHERE, IN_KERNEL)] {
+    let cases = [
+        (NOWHERE, 0, Reason::UnknownMapping),
+        (JIT, 0, Reason::UnknownMapping),
+        (NOWHERE, IN_KERNEL, Reason::UnknownMapping),
+        // In the dex file's header there is no method.
+        (DEX + 0x20, 0, Reason::TornFrames),
+    ];
+    for (pc, mode, reason) in cases {
         let mut record = world.record(&["body", "bridge"]);
         let ip = record.ip.get();
         if mode == IN_KERNEL {
@@ -30,8 +37,7 @@ fn bytecode_in_no_dex_file_is_counted() {
         }
         let frames = [managed(1, FIRST, pc, OUTERMOST)];
         let user = world.user(record, IN_BODY | mode, &frames, Stack::Vertical);
-        let expected = [ip, because(Reason::UnknownMapping)];
-        assert_eq!(user, expected, "{pc:#x}, {mode}");
+        assert_eq!(user, [ip, because(reason)], "{pc:#x}, {mode}");
     }
 }
 
