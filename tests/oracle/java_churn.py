@@ -7,8 +7,9 @@ compiled code keeps frame pointers. Where a sample's instruction is in compiled 
 pointers, has the address of each frame of such code. Two rules:
 
 * By address. Of each address in compiled code, the callchain has a method that was there at the time, with nothing but methods that are
-  inlined there before it, and in the same order.
+  inlined there before it, and in the same order. A callchain that says that it ends early need not have all.
 * By thread. A method of a copy is executed only by a thread that executes this copy at the time, whether it is compiled, inlined or interpreted.
+  Not so methods that are inlined at the leaf into one that all copies call: the debug information nearest to it may be of another call.
 
 A method is at an address from some time before the agent is told that it is loaded until the agent is told that it is unloaded, for
 the VM tells both later. So two methods may have been at an address: such frames are counted as `ambiguous`. Frames that the session does not name
@@ -34,8 +35,10 @@ TOLD_LATER = 1_000_000_000
 # The VM frees and allocates code in segments, so no two methods are in one at a time.
 SEGMENT = 64
 HIDDEN = re.compile(r"^(.*?\$\$Lambda)\b.*(\.[^.]*)$|^(.*?)[+/.]0x[0-9a-f]+(\.[^.]*)$")
+LINKS = re.compile(r"java\.lang\.invoke\.MethodHandle\.(?:linkTo|invokeBasic)")
 
-UNKNOWN = "[unknown-method]"
+# What stands for a method that is not known; the VM may have ended before it was read.
+UNKNOWN = ("[unknown-method]", "[vm-gone]")
 
 
 @dataclass
@@ -56,7 +59,10 @@ class Code:
 
 @cache
 def plain(name):
-    """A method's name without the number that a hidden class has, which the VM and its tools write in different ways."""
+    """A method's name without the number that a hidden class has, which the VM and its tools write in different ways. What links method
+    handles is one method: the VM does not tell of all such code, so which was at an address is not known."""
+    if LINKS.match(name):
+        return "java.lang.invoke.MethodHandle"
     found = HIDDEN.match(name)
     return "".join(filter(None, found.groups())) if found else name
 
@@ -138,14 +144,20 @@ class Oracle:
     def __init__(self, log):
         self.log, self.counts = log, Counter(log.counts)
 
-    def wrong_copy(self, frames, thread, time):
+    def wrong_copy(self, frames, thread, ip, time):
         """Why a frame cannot be of this thread, or None."""
         copy = self.log.copy(thread, time)
+        # The debug information nearest to the leaf may be of a call that is not executed: methods that others share have those of several copies.
+        near = {method for code in self.log.at(ip, time) if not COPY.match(code.methods[0]) for method in code.methods}
         for frame in frames:
-            if found := COPY.match(frame):
-                self.counts["frames of copies"] += 1
-                if int(found[1]) != copy:
+            if not (found := COPY.match(frame)):
+                near = near if frame in near else ()
+                continue
+            self.counts["frames of copies"] += 1
+            if int(found[1]) != copy:
+                if frame not in near:
                     return f"{frame}, and the thread executes copy {copy}"
+                self.counts["of other copies, inlined at the leaf"] += 1
         return None
 
     def codes(self, addresses, time):
@@ -173,12 +185,16 @@ class Oracle:
             for end in ends:
                 others = 0
                 for at in range(end, len(frames)):
-                    if frames[at] in roots or frames[at] == UNKNOWN:
+                    if frames[at] in roots or frames[at] in UNKNOWN:
                         reached.add(at + 1)
-                    others += frames[at] == UNKNOWN or (frames[at] not in inlined and not frames[at].startswith("["))
+                    others += frames[at] in UNKNOWN or (frames[at] not in inlined and not frames[at].startswith("["))
                     if others > between:
                         break
-            self.counts["unnamed"] += all(frames[at - 1] == UNKNOWN for at in reached) and bool(reached)
+            self.counts["unnamed"] += all(frames[at - 1] in UNKNOWN for at in reached) and bool(reached)
+            if not reached and frames[-1:] and frames[-1].startswith("[") and frames[-1] not in UNKNOWN:
+                # The session says that it does not know the callers.
+                self.counts["end early"] += 1
+                return None
             if not reached:
                 return f"{' or '.join(sorted(roots))} is at {address:#x}, and the frames have another method"
             ends, between = reached, 0
@@ -190,7 +206,7 @@ class Oracle:
         frames = [plain(frame.symbol) for frame in sample.chain if REMAP.search(frame.file)]
         self.counts["samples"] += 1
         self.counts["in Java"] += bool(frames)
-        wrong = self.wrong_copy(frames, key[0], time)
+        wrong = self.wrong_copy(frames, key[0], sample.ip, time)
         if raw is not None:
             wrong = wrong or self.wrong_address(frames, [address for address in raw.chain if address < KERNEL], time)
         return wrong

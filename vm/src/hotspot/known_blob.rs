@@ -1,7 +1,7 @@
 //! A code blob of a process that was seen: its code, and at which times it was there.
 
 use super::jvm::Jvm;
-use super::methods::reuse::{REUSED_AFTER, before};
+use super::methods::reuse::REUSED_AFTER;
 use super::methods::{BlobKind, CodeBlob, CodeKey};
 use super::unwinding::{CodeAt, pushed_by_call};
 use std::cell::Cell;
@@ -33,24 +33,20 @@ pub(super) struct KnownBlob {
 }
 
 impl KnownBlob {
-    /// A blob that was read between two times. `replaces`: another one was seen before at one of its addresses.
+    /// A blob that was found at a time. `since`: what samples have executed at its addresses was this blob from this time on.
     pub(super) fn new(
         blob: CodeBlob,
         machine: Machine,
         code: Box<[u8]>,
-        read: &Range<MonotonicNs>,
-        replaces: bool,
+        found: MonotonicNs,
+        since: MonotonicNs,
     ) -> Self {
-        let since = match replaces {
-            true => read.end,
-            false => before(read.end, REUSED_AFTER),
-        };
         Self {
             blob,
             machine,
             code,
             since,
-            seen: Cell::new(read.start),
+            seen: Cell::new(found),
             is_used: Cell::new(true),
         }
     }

@@ -9,6 +9,7 @@ use super::jvm::Jvm;
 use super::known_blob::{Blobs, KnownBlob, blob_in, read_code, remove_overlapping};
 use super::methods::gathered::GatheredMemory;
 use super::methods::java_code::FoundMethod;
+use super::methods::reuse::before;
 use super::methods::{
     BlobKind, CodeBlob, CodeKey, CompiledCode, JavaCode, JavaMethod, MethodError, MethodPointer,
     Precision,
@@ -309,13 +310,12 @@ impl KnownCode {
         let sizes = replaced.iter().map(|blob| blob.size());
         self.size = self.size.saturating_sub(sizes.sum());
         let start = blob.memory.start;
-        let known = Rc::new(KnownBlob::new(
-            blob,
-            self.java.jvm().machine,
-            code,
-            found,
-            !replaced.is_empty(),
-        ));
+        let since = match replaced.is_empty() {
+            true => before(found.end, self.java.there_for()),
+            false => found.end,
+        };
+        let machine = self.java.jvm().machine;
+        let known = Rc::new(KnownBlob::new(blob, machine, code, found.start, since));
         self.size = self.size.saturating_add(known.size());
         if self.size > MAX_BLOBS {
             self.drop_unused();

@@ -122,7 +122,7 @@ impl HotSpotVm {
                 methods.map(|method| at_method(frame, *method)).collect()
             }
             BlobKind::Interpreter => {
-                let found = self.interpreted(blob, frame, sample, &memory)?;
+                let found = self.interpreted(blob, frame, sample, process)?;
                 let methods = found.iter();
                 let methods = methods.map(|it| at_method(frame, self.executed(&it.method, it.bci)));
                 methods.collect()
@@ -193,13 +193,14 @@ impl HotSpotVm {
         &self,
         pointer: u64,
         time: MonotonicNs,
-        memory: &dyn BatchMemory,
+        process: &Process,
     ) -> Result<Rc<JavaMethod>, Reason> {
         let pointer = MethodPointer(Address::new(pointer));
-        let method = self.code.borrow_mut().method(pointer, time, memory);
+        let memory = ForeignMemory::new(process.pid);
+        let method = self.code.borrow_mut().method(pointer, time, &memory);
         method.map_err(|error| match error {
-            MethodError::Memory { .. } => Reason::VmGone,
-            MethodError::OtherMethod(_) => Reason::UnknownMethod,
+            // The VM unmaps what it keeps of classes that it has unloaded.
+            MethodError::Memory { .. } | MethodError::OtherMethod(_) => unknown_method(process),
             _ => Reason::TornFrames,
         })
     }
@@ -209,11 +210,11 @@ impl HotSpotVm {
         &self,
         frame: &NativeFrame,
         time: MonotonicNs,
-        memory: &dyn BatchMemory,
+        process: &Process,
     ) -> Option<Interpreted> {
         let registers = &self.jvm.unexported.registers;
         let method = self
-            .method_at(frame.regs.get(registers.method)?, time, memory)
+            .method_at(frame.regs.get(registers.method)?, time, process)
             .ok()?;
         let bci = method.bci(Address::new(frame.regs.get(registers.bcp)?))?;
         Some(Interpreted {
@@ -228,15 +229,15 @@ impl HotSpotVm {
         blob: &KnownBlob,
         frame: &NativeFrame,
         sample: &CapturedSample,
-        memory: &dyn BatchMemory,
+        process: &Process,
     ) -> Result<Option<Interpreted>, Reason> {
         let facts = &self.jvm.unexported;
         let time = sample.time;
         match self.partial_frame(blob, frame).map(|it| it.state) {
-            Some(PartialState::Left) => return Ok(self.left_method(frame, time, memory)),
+            Some(PartialState::Left) => return Ok(self.left_method(frame, time, process)),
             Some(_) => {
                 let pointer = frame.regs.get(facts.registers.method);
-                let method = self.method_at(pointer.ok_or(Reason::TornFrames)?, time, memory)?;
+                let method = self.method_at(pointer.ok_or(Reason::TornFrames)?, time, process)?;
                 return Ok(Some(Interpreted { method, bci: None }));
             }
             None => {}
@@ -248,7 +249,7 @@ impl HotSpotVm {
             let word = stack.word(frame.regs.machine(), at);
             word.ok_or(Reason::Truncated)
         };
-        let method = self.method_at(word(facts.frame_method)?, time, memory)?;
+        let method = self.method_at(word(facts.frame_method)?, time, process)?;
         // The code of a bytecode has the address of its instruction in a register, until it calls or returns.
         let interrupted = match frame.address {
             FrameAddress::Instruction(at) => self.jvm.interpreter.codelet_at(at),

@@ -13,7 +13,8 @@ use varid_tunnel::{ByteMemory, TunnelError};
 /// The memory of a process that runs, or has ended.
 struct ProcessMemory {
     made: MadeUpCode,
-    has_ended: bool,
+    /// The addresses that are mapped begin at [`CODE_BASE`]. There are none if the process has ended.
+    mapped: usize,
     requests: Cell<usize>,
 }
 
@@ -21,11 +22,7 @@ impl ProcessMemory {
     fn bytes(&self) -> ByteMemory<'_> {
         ByteMemory {
             start: CODE_BASE,
-            bytes: if self.has_ended {
-                &[]
-            } else {
-                &self.made.bytes
-            },
+            bytes: &self.made.bytes[..self.mapped],
         }
     }
 
@@ -71,10 +68,13 @@ impl BatchMemory for ProcessMemory {
 
 fn world((tables, major): (&str, u32)) -> (KnownCode, ProcessMemory) {
     let World { code, made } = World::new(tables, major);
-    let known = KnownCode::with_clock(Rc::new(code.jvm().clone()), now);
+    let mut jvm = code.jvm().clone();
+    // A variable of the VM, which is mapped for as long as the process runs.
+    jvm.thread_list = Address::new(CODE_BASE);
+    let known = KnownCode::with_clock(Rc::new(jvm), now);
     let memory = ProcessMemory {
+        mapped: made.bytes.len(),
         made,
-        has_ended: false,
         requests: Cell::new(0),
     };
     (known, memory)
@@ -204,7 +204,7 @@ fn the_last_samples_of_a_process_are_of_the_code_that_it_had() {
     let (mut known, mut memory) = world(VERSIONS[0]);
     assert_eq!(compilation(&mut known, now(), &memory), FIRST);
     known.end_turn();
-    memory.has_ended = true;
+    memory.mapped = 0;
     let seen = known.blobs.values().map(|blob| blob.seen.get()).max();
     let last = after(seen.unwrap(), LONG);
     assert_eq!(compilation(&mut known, last, &memory), FIRST);
@@ -238,6 +238,17 @@ fn a_method_in_the_place_of_an_equal_one_has_its_own_names() {
         assert!(symbol(first, &memory).is_err());
         assert_eq!(symbol(now(), &memory), is("org.example.New.other"));
     }
+}
+
+#[test]
+fn a_method_whose_memory_was_unmapped_is_not_what_it_was() {
+    let (mut known, mut memory) = world(VERSIONS[0]);
+    let method = outer(&memory);
+    assert!(known.method(method, now(), &memory).is_ok());
+    known.end_turn();
+    memory.mapped = method.0.offset_from(Address::new(CODE_BASE)).unwrap() as usize;
+    let unmapped = known.method(method, now(), &memory);
+    assert!(matches!(unmapped, Err(MethodError::Memory { .. })));
 }
 
 #[test]

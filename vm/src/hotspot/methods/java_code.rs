@@ -39,7 +39,7 @@ pub struct JavaCode {
     methods: BoundedMap<MethodPointer, KnownMethod>,
     /// The pointers to all methods that were read.
     pointers: SeenPointers,
-    /// How long a method that is seen for the first time has been there.
+    /// How long a method, or code, that is seen for the first time has been there.
     there_for: Duration,
 }
 
@@ -138,6 +138,11 @@ impl JavaCode {
     /// The VM.
     pub fn jvm(&self) -> &Jvm {
         &self.jvm
+    }
+
+    /// How long code that is seen for the first time, in a place where none was seen before, has been there.
+    pub(in crate::hotspot) const fn there_for(&self) -> Duration {
+        self.there_for
     }
 
     /// Finds the blob that has an address now.
@@ -244,15 +249,16 @@ impl JavaCode {
         let identity = reader.identity(pointer, known.map(|known| &known.identity));
         let names = known.map(|known| reader.names(&known.identity, Some(&known.names)));
         let (identity, known) = match (identity, known.zip(names)) {
-            // The process has ended: it is the method that it was.
-            (Err(MethodError::Memory { .. }), Some((known, _))) => return Ok(known.clone()),
+            (Err(MethodError::Memory { .. }), Some((known, _))) if self.has_ended(memory) => {
+                return Ok(known.clone());
+            }
             (identity, known) => (identity?, known),
         };
         if let Some((known, names)) = known
             && known.identity == identity
         {
             let is_same = match names {
-                Err(MethodError::Memory { .. }) => true,
+                Err(MethodError::Memory { .. }) if self.has_ended(memory) => true,
                 names => names? == known.names,
             };
             if is_same {
@@ -265,6 +271,15 @@ impl JavaCode {
             names,
             method: Rc::new(method),
         })
+    }
+
+    /// Returns true if a variable of the VM's library cannot be read: the process has ended, and a method is the one that it was. A VM that runs
+    /// unmaps the memory of classes that it has unloaded.
+    fn has_ended(&self, memory: &dyn Memory) -> bool {
+        let mut pointer = [0; 8];
+        memory
+            .read(self.jvm.thread_list.get(), &mut pointer)
+            .is_err()
     }
 
     /// Keeps what was read, after a check that the code has not been replaced meanwhile.

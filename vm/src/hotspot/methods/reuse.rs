@@ -5,7 +5,7 @@ use varid_model::MonotonicNs;
 
 /// The VM takes longer than this to free code that a thread has executed, or a method, and to use its memory again.
 pub(in crate::hotspot) const REUSED_AFTER: Duration = Duration::from_millis(500);
-/// The same for a method of a VM that unloads classes all the time.
+/// The same for a VM that unloads classes all the time.
 pub(super) const REUSED_SOON_AFTER: Duration = Duration::from_millis(10);
 
 /// Returns the time a while before another one.
