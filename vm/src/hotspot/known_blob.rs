@@ -1,13 +1,13 @@
 //! A code blob of a process that was seen: its code, and at which times it was there.
 
 use super::jvm::Jvm;
-use super::methods::reuse::REUSED_AFTER;
 use super::methods::{BlobKind, CodeBlob, CodeKey};
 use super::unwinding::{CodeAt, pushed_by_call};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
+use std::time::Duration;
 use varid_model::{Address, FrameAddress, Machine, MonotonicNs};
 use varid_tunnel::Memory;
 
@@ -51,9 +51,10 @@ impl KnownBlob {
         }
     }
 
-    /// Returns true if it is what a sample at a time has executed, not what was there before or afterwards.
-    pub(super) fn was_there(&self, time: MonotonicNs) -> bool {
-        self.since <= time && time.since(self.seen.get()) <= REUSED_AFTER
+    /// Returns true if it is what a sample at a time has executed, not what was there before or afterwards. `reused_after`: the VM takes longer
+    /// to put other code into its place.
+    pub(super) fn was_there(&self, time: MonotonicNs, reused_after: Duration) -> bool {
+        self.since <= time && time.since(self.seen.get()) <= reused_after
     }
 
     /// What its code is for.

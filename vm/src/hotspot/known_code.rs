@@ -162,7 +162,7 @@ impl KnownCode {
         memory: &dyn BatchMemory,
     ) -> Result<Rc<KnownBlob>, MethodError> {
         let found = self.found_at(address, memory)?;
-        match found.is_permanent() || found.was_there(time) {
+        match found.is_permanent() || found.was_there(time, self.java.reused_after()) {
             true => Ok(found),
             false => Err(MethodError::NoCode(address)),
         }
@@ -311,7 +311,7 @@ impl KnownCode {
         self.size = self.size.saturating_sub(sizes.sum());
         let start = blob.memory.start;
         let since = match replaced.is_empty() {
-            true => before(found.end, self.java.there_for()),
+            true => before(found.end, self.java.reused_after()),
             false => found.end,
         };
         let machine = self.java.jvm().machine;

@@ -39,8 +39,8 @@ pub struct JavaCode {
     methods: BoundedMap<MethodPointer, KnownMethod>,
     /// The pointers to all methods that were read.
     pointers: SeenPointers,
-    /// How long a method, or code, that is seen for the first time has been there.
-    there_for: Duration,
+    /// The VM takes longer than this to put another method, or other code, into the place of one that was executed.
+    reused_after: Duration,
 }
 
 /// A method, with what says whether a pointer still leads to it.
@@ -131,7 +131,7 @@ impl JavaCode {
             compiled: BoundedMap::new(MAX_COMPILED),
             methods: BoundedMap::new(MAX_METHODS),
             pointers: SeenPointers::default(),
-            there_for: REUSED_AFTER,
+            reused_after: REUSED_AFTER,
         }
     }
 
@@ -140,9 +140,9 @@ impl JavaCode {
         &self.jvm
     }
 
-    /// How long code that is seen for the first time, in a place where none was seen before, has been there.
-    pub(in crate::hotspot) const fn there_for(&self) -> Duration {
-        self.there_for
+    /// The VM takes longer than this to put other code into the place of code that was executed.
+    pub(in crate::hotspot) const fn reused_after(&self) -> Duration {
+        self.reused_after
     }
 
     /// Finds the blob that has an address now.
@@ -249,7 +249,7 @@ impl JavaCode {
         let identity = reader.identity(pointer, known.map(|known| &known.identity));
         let names = known.map(|known| reader.names(&known.identity, Some(&known.names)));
         let (identity, known) = match (identity, known.zip(names)) {
-            (Err(MethodError::Memory { .. }), Some((known, _))) if self.has_ended(memory) => {
+            (Err(MethodError::Memory { .. }), Some((known, _))) if self.is_as_before(memory) => {
                 return Ok(known.clone());
             }
             (identity, known) => (identity?, known),
@@ -258,7 +258,7 @@ impl JavaCode {
             && known.identity == identity
         {
             let is_same = match names {
-                Err(MethodError::Memory { .. }) if self.has_ended(memory) => true,
+                Err(MethodError::Memory { .. }) if self.is_as_before(memory) => true,
                 names => names? == known.names,
             };
             if is_same {
@@ -273,13 +273,12 @@ impl JavaCode {
         })
     }
 
-    /// Returns true if a variable of the VM's library cannot be read: the process has ended, and a method is the one that it was. A VM that runs
-    /// unmaps the memory of classes that it has unloaded.
-    fn has_ended(&self, memory: &dyn Memory) -> bool {
+    /// Returns true if what cannot be read of a method is what it was: the process has ended, as no variable of the VM's library can be read. A VM
+    /// that runs unmaps the memory of classes that it has unloaded, and one that does so all the time has soon used it again.
+    fn is_as_before(&self, memory: &dyn Memory) -> bool {
         let mut pointer = [0; 8];
-        memory
-            .read(self.jvm.thread_list.get(), &mut pointer)
-            .is_err()
+        let variable = memory.read(self.jvm.thread_list.get(), &mut pointer);
+        variable.is_err() && self.reused_after == REUSED_AFTER
     }
 
     /// Keeps what was read, after a check that the code has not been replaced meanwhile.
@@ -333,10 +332,10 @@ impl JavaCode {
                 return FoundMethod { method, since };
             }
             Some(_) => {
-                self.there_for = REUSED_SOON_AFTER;
+                self.reused_after = REUSED_SOON_AFTER;
                 now
             }
-            None => before(now, self.there_for),
+            None => before(now, self.reused_after),
         };
         self.pointers.insert(pointer);
         let sizes = [read.method.size(), read.names.size()];
