@@ -144,11 +144,12 @@ class Oracle:
     def __init__(self, log):
         self.log, self.counts = log, Counter(log.counts)
 
-    def wrong_copy(self, frames, thread, ip, time):
+    def wrong_copy(self, frames, thread, leaf, time):
         """Why a frame cannot be of this thread, or None."""
         copy = self.log.copy(thread, time)
         # The debug information nearest to the leaf may be of a call that is not executed: methods that others share have those of several copies.
-        near = {method for code in self.log.at(ip, time) if not COPY.match(code.methods[0]) for method in code.methods}
+        codes = [code for address in leaf for code in self.log.at(address, time)]
+        near = {method for code in codes if not COPY.match(code.methods[0]) for method in code.methods}
         for frame in frames:
             if not (found := COPY.match(frame)):
                 near = near if frame in near else ()
@@ -206,10 +207,9 @@ class Oracle:
         frames = [plain(frame.symbol) for frame in sample.chain if REMAP.search(frame.file)]
         self.counts["samples"] += 1
         self.counts["in Java"] += bool(frames)
-        wrong = self.wrong_copy(frames, key[0], sample.ip, time)
-        if raw is not None:
-            wrong = wrong or self.wrong_address(frames, [address for address in raw.chain if address < KERNEL], time)
-        return wrong
+        addresses = [address for address in raw.chain if address < KERNEL] if raw else []
+        wrong = self.wrong_copy(frames, key[0], addresses[:1], time)
+        return wrong or self.wrong_address(frames, addresses, time)
 
 
 def nanoseconds(time):
