@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Are the Java frames of each sample those that the VM itself finds at the same instant, by AsyncGetCallTrace?
 
-usage: java_traces.py SESSION TRACES
+usage: java_traces.py SESSION TRACES CLASSES PACKAGE
 SESSION has a sample of each call of traces_sampled() by the handler of a signal. TRACES has the trace that the VM has made in the same handler
-(tests/system/jvm/traces.c). The frames of the sample beyond the signal's frame are compared with it: methods, and the instruction of each.
+(tests/system/jvm/traces.c). CLASSES: the folder of the workload's class files, of which PACKAGE is the package. The frames of the sample beyond the signal's frame are compared with it: methods, and the instruction of each.
 Prints as JSON how many samples are equal, and how many of each kind of difference; and the first ones of each kind. Exit status 1 if a sample
 has another method.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import perf_script
 from beginnings import is_signal_return
-from java import Symbols
+from java import LAMBDA, Oracle, Symbols
 from java_churn import nanoseconds, of_jvmti, plain
 
 SHOWN = 3
@@ -25,10 +25,13 @@ PAGE = 4096
 WRONG = "WRONG: other methods"
 # The VM has another rule.
 ENTERED = "a method that is being entered"
+LEFT = "a method that is being left, as by an exception"
 SHORTER = "callers that the VM does not find"
 DESCRIBED = "the leaf is at an address with debug information"
 ENTRY = "the leaf is in front of all debug information"
-OTHER_RULE = (ENTERED, SHORTER, DESCRIBED, ENTRY)
+# The VM guesses where a frame ends that is being made or left, and may take a word of an earlier call for a frame.
+NO_CALL = "calls that the program does not make, found by the VM"
+OTHER_RULE = (ENTERED, LEFT, SHORTER, DESCRIBED, ENTRY, NO_CALL)
 # Others.
 INLINED = "other methods that are inlined at the leaf"
 MISSING = "inner frames are missing"
@@ -102,19 +105,45 @@ def difference(found, reason, known, is_compiled):
 def judge(found, reason, known, address, described):
     """The same, with the differences in which the VM has another rule.
 
-    It does not count a method that is being entered. Behind exceptions that it throws itself it finds no callers. It takes the instruction behind
+    It does not count a method that is being entered, or that an exception leaves. Behind exceptions that it throws itself it finds no callers. It takes the instruction behind
     an address with debug information, such as that of a null check, also for this address, and the first such instruction for a method's entry."""
     kind = difference(found, reason, known, described is not None)
     if kind and found and found[0][1] == 0:
         without = difference(found[1:], reason, known, is_compiled=False)
         if without is None or without == SHORTER or without.startswith("ends in"):
             return without or ENTERED
+    if kind == LACKING and difference(found[1:], reason, known, is_compiled=False) is None:
+        return LEFT
     if kind in (LEAF, INLINED, MISSING) and described:
         if address in described:
             return DESCRIBED
         if address < min(described):
             return ENTRY
     return kind
+
+
+class Program:
+    """The calls that the workload makes."""
+
+    def __init__(self, session, classes, package):
+        self.oracle = Oracle(session, classes, package)
+        self.methods = defaultdict(list)
+        for method in self.oracle.calls.own:
+            self.methods[method.symbol].append(method)
+
+    def makes(self, frames):
+        """Whether the workload can have made these calls: those of one of its methods to another one, from where its threads begin."""
+        outermost = frames[-1][0]
+        is_whole = outermost in self.oracle.entries or not self.oracle.is_own(outermost)
+        return is_whole and all(self.may_call(*outer, inner) for (inner, _), outer in zip(frames, frames[1:]))
+
+    def may_call(self, caller, bci, callee):
+        """Whether the instruction of a method can call another one. Of calls to or by the JDK, and of lambdas, that is not known."""
+        if not (self.oracle.is_own(caller) and self.oracle.is_own(callee)) or LAMBDA in caller + callee or callee.endswith(".<clinit>"):
+            return True
+        at = [method.code[bci] for method in self.methods[caller] if bci in method.code]
+        called = (method for each in at if each.invoked for method in self.oracle.calls.callees(each))
+        return not at or any(method.symbol == callee for method in called)
 
 
 def names(frames):
@@ -156,10 +185,10 @@ class Traces:
 
 def main():
     """Compares, prints."""
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 5:
         sys.exit(__doc__)
-    session = Session(sys.argv[1])
-    traces = Traces(sys.argv[2])
+    path, of_vm, classes, package = sys.argv[1:]
+    session, traces, program = Session(path), Traces(of_vm), Program(path, classes, package)
     counts, shown = Counter(wrong=0), Counter()
     for thread, before, after, pc, count, known in traces.traces:
         counts["traces"] += 1
@@ -174,6 +203,8 @@ def main():
             continue
         counts["in Java"] += 1
         kind = judge(found, reason, known, pc, traces.described(pc))
+        if kind == WRONG and program.makes(found) and not program.makes(known):
+            kind = NO_CALL
         counts["wrong"] += kind == WRONG
         counts["equal"] += kind is None
         if kind:

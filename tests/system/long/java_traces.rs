@@ -36,7 +36,8 @@ fn compared(option: &str, rounds: u32, agent: &Path) -> Result<(serde_json::Valu
     varid.arg(option).arg("-cp").arg(java_classes()?);
     varid.arg(format!("{JAVA_PACKAGE}.Truth"));
     printed(varid.arg(rounds.to_string()).stdin(Stdio::null()))?;
-    let (_, counts, complaints) = oracle("java_traces.py", [session, traces])?;
+    let inputs = [session, traces, java_classes()?.into(), JAVA_PACKAGE.into()];
+    let (_, counts, complaints) = oracle("java_traces.py", inputs)?;
     Ok((counts, complaints))
 }
 
