@@ -164,6 +164,7 @@ impl Unwinder {
         let reason = self.stack.stopped.as_ref().map(|why| match why {
             UnwindError::NoStack => Reason::Truncated,
             UnwindError::NoInfo(_) => Reason::NoUnwindInfo,
+            UnwindError::Elsewhere(_) => Reason::VirtualThread,
             UnwindError::NoCode(_) | UnwindError::NotAscending(_) | UnwindError::Unreadable(_) => {
                 Reason::StackUnreadable
             }

@@ -27,11 +27,13 @@ pub enum Reason {
     UnknownCompiledCode = 11,
     /// For a wait off the CPU, only the leaf is known: the stacks were not captured.
     NotCaptured = 12,
+    /// The VM keeps the outer frames of a virtual thread in the heap.
+    VirtualThread = 13,
 }
 
 impl Reason {
     /// Every reason, in the order of the slots.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::UnknownMapping,
         Self::TornFrames,
         Self::Truncated,
@@ -43,6 +45,7 @@ impl Reason {
         Self::UnknownVm,
         Self::UnknownCompiledCode,
         Self::NotCaptured,
+        Self::VirtualThread,
     ];
 
     /// The stable name in kebab case, as in manifests, reports and JSON.
@@ -60,6 +63,7 @@ impl Reason {
             Self::UnknownVm => "unknown-vm",
             Self::UnknownCompiledCode => "art-quick",
             Self::NotCaptured => "not-captured",
+            Self::VirtualThread => "virtual-thread",
         }
     }
 
@@ -78,6 +82,7 @@ impl Reason {
             Self::UnknownVm => "this build of the VM is not known",
             Self::UnknownCompiledCode => "code that the VM has compiled and that is not known",
             Self::NotCaptured => "of a wait only the leaf is known",
+            Self::VirtualThread => "the VM keeps the callers in a virtual thread in the heap",
         }
     }
 
@@ -96,6 +101,7 @@ impl Reason {
             Self::UnknownVm => "[unknown-vm]",
             Self::UnknownCompiledCode => "[art-quick]",
             Self::NotCaptured => "[not-captured]",
+            Self::VirtualThread => "[virtual-thread]",
         }
     }
 }
@@ -155,6 +161,6 @@ mod tests {
         }
         assert!(Marker::all().is_sorted_by_key(Marker::slot));
         assert_eq!(Marker::in_slot(3), None);
-        assert_eq!(Marker::in_slot(13), None);
+        assert_eq!(Marker::in_slot(14), None);
     }
 }

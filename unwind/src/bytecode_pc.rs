@@ -15,6 +15,8 @@ pub fn bytecode_pc(
         CodeRule::Rule(rule) if rule.machine == frame.regs.machine() => {
             rule.bytecode_pc(&frame.regs, stack)
         }
-        CodeRule::Rule(_) | CodeRule::Unknown | CodeRule::NoCode => BytecodePc::NoInterpreter,
+        CodeRule::Rule(_) | CodeRule::Unknown | CodeRule::NoCode | CodeRule::Elsewhere => {
+            BytecodePc::NoInterpreter
+        }
     }
 }

@@ -19,6 +19,9 @@ pub enum UnwindError {
     /// The return address is not in code: the stack does not agree with the rules.
     #[error("return address {0} leads to no code")]
     NoCode(Address),
+    /// The frames that called the one with this stack pointer are not on the stack.
+    #[error("the callers of the frame at {0} are not on the stack")]
+    Elsewhere(Address),
     /// The caller's frame would not lie above the frame with this stack pointer. Following such frames might not end.
     #[error("frames do not ascend at {0}")]
     NotAscending(Address),

@@ -116,6 +116,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
     ) -> Result<Step, UnwindError> {
         let (Caller { cfa, mut regs }, entered) = match rule {
             CodeRule::NoCode => return Err(UnwindError::NoCode(frame.address.recorded())),
+            CodeRule::Elsewhere => return Err(UnwindError::Elsewhere(frame.sp)),
             CodeRule::Rule(rule) => {
                 let cfa = self.cfa(frame, &rule);
                 if let (Some(end), Some(until)) = (cfa, self.until)
@@ -281,7 +282,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                 let address = at.wrapping_add_signed(distance.wrapping_mul(direction));
                 match self.info.rule(address) {
                     CodeRule::Rule(rule) => Some((distance, rule)),
-                    CodeRule::Unknown | CodeRule::NoCode => None,
+                    CodeRule::Unknown | CodeRule::NoCode | CodeRule::Elsewhere => None,
                 }
             })
         };
@@ -313,7 +314,7 @@ impl<'a, I: UnwindInfo + ?Sized> Unwinder<'a, I> {
                     regs.set(self.machine.ip(), Some(value));
                     return Some(Caller { cfa, regs });
                 }
-                CodeRule::Rule(_) | CodeRule::Unknown => return None,
+                CodeRule::Rule(_) | CodeRule::Unknown | CodeRule::Elsewhere => return None,
             }
         }
         None

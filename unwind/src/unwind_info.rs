@@ -14,6 +14,8 @@ pub enum CodeRule {
     Unknown,
     /// There is no code.
     NoCode,
+    /// There is code that a frame returns to whose callers are not on the stack: it puts them back.
+    Elsewhere,
 }
 
 /// Gives the unwind rules of code: of a module, of a generated blob, or of a whole process.

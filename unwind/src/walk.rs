@@ -72,18 +72,24 @@ impl NativeStack {
                     }
                     rule = unwinder.rule(&caller);
                     let return_address = caller.address.recorded();
-                    // A stack may be executable, and a wrong rule may take a word of it for a return address.
-                    let is_code =
-                        !stack.contains(return_address) && !matches!(rule, CodeRule::NoCode);
-                    if is_code {
-                        if self.frames.len() >= MAX_FRAMES {
-                            return;
+                    let error = match rule {
+                        CodeRule::Elsewhere => UnwindError::Elsewhere(caller.sp),
+                        // A stack may be executable, and a wrong rule may take a word of it for a return address.
+                        CodeRule::Rule(_) | CodeRule::Unknown
+                            if !stack.contains(return_address) =>
+                        {
+                            if self.frames.len() >= MAX_FRAMES {
+                                return;
+                            }
+                            self.end = Some(caller.sp);
+                            self.frames.push(caller);
+                            continue;
                         }
-                        self.end = Some(caller.sp);
-                        self.frames.push(caller);
-                        continue;
-                    }
-                    (UnwindError::NoCode(return_address), Some(caller.sp))
+                        CodeRule::Rule(_) | CodeRule::Unknown | CodeRule::NoCode => {
+                            UnwindError::NoCode(return_address)
+                        }
+                    };
+                    (error, Some(caller.sp))
                 }
                 Ok(Step::Outermost) => return,
                 Ok(Step::Encloses { end }) => {

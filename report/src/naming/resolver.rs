@@ -505,7 +505,8 @@ const fn layer_of(marker: Marker) -> Layer {
             Reason::TornFrames
             | Reason::VmGone
             | Reason::UnknownMethod
-            | Reason::UnknownCompiledCode,
+            | Reason::UnknownCompiledCode
+            | Reason::VirtualThread,
         ) => Layer::App,
     }
 }

@@ -22,6 +22,7 @@ mod java;
 mod java_allocations;
 mod java_methods;
 mod java_recordings;
+mod java_virtual;
 mod jit;
 #[cfg(target_arch = "x86_64")]
 mod jvm;

@@ -41,6 +41,8 @@ enum CodeAt<'m> {
     Unknown,
     /// Code without rules that keeps frame pointers.
     Linked,
+    /// Code whose callers are not on the stack.
+    Thawing,
     /// No code.
     None,
 }
@@ -53,6 +55,7 @@ impl<'m, F: FnMut(u64) -> CodeAt<'m>> UnwindInfo for Code<F> {
         match self.0(pc.get()) {
             CodeAt::Module(mut module, own) => module.rule(Address::new(own)),
             CodeAt::Unknown | CodeAt::Linked => CodeRule::Unknown,
+            CodeAt::Thawing => CodeRule::Elsewhere,
             CodeAt::None => CodeRule::NoCode,
         }
     }
@@ -65,14 +68,14 @@ impl<'m, F: FnMut(u64) -> CodeAt<'m>> UnwindInfo for Code<F> {
         match self.0(pc.get()) {
             CodeAt::Module(mut module, own) => module.keeps_frame_pointers(Address::new(own)),
             CodeAt::Linked => true,
-            CodeAt::Unknown | CodeAt::None => false,
+            CodeAt::Unknown | CodeAt::Thawing | CodeAt::None => false,
         }
     }
 
     fn begins_threads(&mut self, pc: Address) -> bool {
         match self.0(pc.get()) {
             CodeAt::Module(mut module, own) => module.begins_threads(Address::new(own)),
-            CodeAt::Unknown | CodeAt::Linked | CodeAt::None => false,
+            CodeAt::Unknown | CodeAt::Linked | CodeAt::Thawing | CodeAt::None => false,
         }
     }
 
@@ -82,7 +85,7 @@ impl<'m, F: FnMut(u64) -> CodeAt<'m>> UnwindInfo for Code<F> {
                 let start = module.function_start(Address::new(own))?;
                 Some(start.wrapping_add(pc.get().wrapping_sub(own)))
             }
-            CodeAt::Unknown | CodeAt::Linked | CodeAt::None => None,
+            CodeAt::Unknown | CodeAt::Linked | CodeAt::Thawing | CodeAt::None => None,
         }
     }
 }
@@ -585,6 +588,30 @@ fn a_return_address_that_is_no_code_is_refused() {
     assert_eq!(
         lost.stopped,
         Some(UnwindError::NoCode(Address::new(0x1234)))
+    );
+}
+
+#[test]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    ignore = "the stack is laid out as x86-64 does"
+)]
+fn code_that_puts_frames_on_the_stack_is_where_it_ends() {
+    let record = words(
+        CODE,
+        0,
+        1,
+        &[0x1234, SP + 0x18, CODE + 0x10, 0, CODE + 0x20],
+    );
+    let found = unwind(&record, None, |pc| match pc {
+        pc if pc < CODE => CodeAt::None,
+        pc if pc < CODE + 0x18 => CodeAt::Linked,
+        _ => CodeAt::Thawing,
+    });
+    assert_eq!(ips(&found), [CODE, CODE + 0x10]);
+    assert_eq!(
+        found.stopped,
+        Some(UnwindError::Elsewhere(Address::new(SP + 0x28)))
     );
 }
 

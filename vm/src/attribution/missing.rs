@@ -54,6 +54,7 @@ pub(super) fn reason(error: &UnwindError) -> Reason {
     match error {
         UnwindError::NoStack => Reason::Truncated,
         UnwindError::NoInfo(_) => Reason::NoUnwindInfo,
+        UnwindError::Elsewhere(_) => Reason::VirtualThread,
         UnwindError::NoCode(_) | UnwindError::NotAscending(_) | UnwindError::Unreadable(_) => {
             Reason::StackUnreadable
         }

@@ -75,6 +75,12 @@ impl KnownBlob {
         }
     }
 
+    /// Returns true if it puts frames of a virtual thread back on the stack. The outermost of those that are there returns to it.
+    pub(super) fn thaws_frames(&self) -> bool {
+        // The name has a space more before JDK 25.
+        self.blob.name.starts_with("StubRoutines (continuation")
+    }
+
     /// Identifies its compiled method.
     pub(super) fn key(&self) -> Option<CodeKey> {
         self.blob.key()

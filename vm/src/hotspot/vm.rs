@@ -512,7 +512,10 @@ impl VmCompiler for HotSpotVm {
         };
         let rule = unwinding::rule(frames, frame, stack_of(sample), &mut calls);
         // No convention holds for this code.
-        Some(rule.unwrap_or(CodeRule::NoCode))
+        Some(rule.unwrap_or(match blob.thaws_frames() {
+            true => CodeRule::Elsewhere,
+            false => CodeRule::NoCode,
+        }))
     }
 
     fn native_frame(

@@ -172,6 +172,10 @@ fn every_way_to_stop_has_its_reason() {
         (UnwindError::NoStack, Reason::Truncated),
         (UnwindError::NoInfo(Address::new(1)), Reason::NoUnwindInfo),
         (
+            UnwindError::Elsewhere(Address::new(1)),
+            Reason::VirtualThread,
+        ),
+        (
             UnwindError::NoCode(Address::new(1)),
             Reason::StackUnreadable,
         ),
