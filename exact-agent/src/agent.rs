@@ -13,12 +13,12 @@ use std::{
 };
 
 use varid_instrument::{
-    Counted, Intrinsics, MethodNumber, NotRewritten, Plan, Rewritten, TreeAddress, rewrite,
+    Counted, Intrinsics, MethodNumber, NotRewritten, Plan, Rewritten, TreeAddress, node, rewrite,
     runtime_class, thread_class,
 };
 use varid_jvmti::{
-    Callbacks, Capabilities, Capability, Event, FieldId, Handle, JavaVm, Jni, Jvmti, RawJni,
-    RawTable,
+    Callbacks, Capabilities, Capability, Event, FieldId, GlobalHandle, Handle, JavaVm, Jni, Jvmti,
+    RawJni, RawTable,
 };
 
 use crate::{
@@ -27,18 +27,25 @@ use crate::{
     record::{ClassRecord, Record, ThreadRecord},
     start,
     tables::Tables,
-    tree_file::TreeFile,
+    tree_file::{Root, TreeFile},
 };
 
 /// The agent of this process.
 static AGENT: OnceLock<Agent> = OnceLock::new();
 
-/// Names of [`varid_instrument::runtime`], as JNI takes them.
-const RUNTIME: &CStr = c"java/lang/VaridTree";
-const RECORDING: &CStr = c"recording";
-const THREAD: &CStr = c"java/lang/Thread";
-const SLOT: &CStr = c"varidSlot";
-const ROOT: &CStr = c"varidRoot";
+/// The names of [`varid_instrument::runtime`], as JNI takes them.
+mod names {
+    use std::ffi::CStr;
+
+    pub(super) const CELL: &CStr = c"java/lang/VaridTree";
+    pub(super) const CELL_TYPE: &CStr = c"Ljava/lang/VaridTree;";
+    pub(super) const BEGIN: &CStr = c"begin";
+    pub(super) const SLOT: &CStr = c"slot";
+    pub(super) const ROOT: &CStr = c"root";
+    pub(super) const LONG: &CStr = c"J";
+    pub(super) const THREAD: &CStr = c"java/lang/Thread";
+    pub(super) const THREAD_CELL: &CStr = c"varid";
+}
 
 /// The agent.
 #[derive(Debug)]
@@ -51,16 +58,19 @@ pub(crate) struct Agent {
     next: Mutex<Option<MethodNumber>>,
     /// Whether counting has started.
     has_begun: AtomicBool,
-    /// The fields that were added to threads.
-    fields: OnceLock<ThreadFields>,
+    /// The class and the fields that say where a thread counts.
+    cells: OnceLock<Cells>,
 }
 
-/// The fields that were added to threads.
+/// The class and the fields that say where a thread counts.
 #[derive(Debug, Clone, Copy)]
-struct ThreadFields {
-    /// The address of the slot of its next call.
+struct Cells {
+    class: GlobalHandle,
+    /// A thread's cell.
+    of_thread: FieldId,
+    /// The address of the slot of the next call.
     slot: FieldId,
-    /// The address of slot 0 of its root.
+    /// The address of slot 0 of the thread's root.
     root: FieldId,
 }
 
@@ -129,7 +139,7 @@ fn load(vm: JavaVm, options: &Options) -> Result<(), String> {
         },
         next: Mutex::new(Some(MethodNumber::FIRST)),
         has_begun: AtomicBool::new(false),
-        fields: OnceLock::new(),
+        cells: OnceLock::new(),
     };
     AGENT
         .set(agent)
@@ -292,7 +302,7 @@ impl Agent {
     /// Defines the class that the rewritten classes call. No bytecode has run.
     fn start(&self, jni: Jni) -> Result<(), &'static str> {
         let class = runtime_class(TreeAddress(self.tree.address()));
-        jni.define_boot_class(RUNTIME, &class)
+        jni.define_boot_class(names::CELL, &class)
             .ok_or("the VM refuses the class that counts")?;
         start::watch(self.jvmti).map_err(|_| "the start of the program cannot be watched")
     }
@@ -302,17 +312,8 @@ impl Agent {
         let property = |name| self.jvmti.system_property(name).unwrap_or_default();
         let (name, version) = (property("java.vm.name"), property("java.vm.version"));
         self.append(&Record::Vm(format!("{name} {version}")));
-        let class = jni
-            .find_class(THREAD)
-            .ok_or("the VM has no class of threads")?;
-        // SAFETY: the handle is this thread's.
-        let [slot, root] = [SLOT, ROOT].map(|name| unsafe { jni.long_field(class, name) });
-        // SAFETY: the handle is a local one, and is not used any more.
-        unsafe { jni.delete(class) };
-        let (slot, root) = slot
-            .zip(root)
-            .ok_or("threads have no field for their place in the tree")?;
-        let _ = self.fields.set(ThreadFields { slot, root });
+        let cells = Cells::find(jni).ok_or("threads have no field for their place in the tree")?;
+        let _ = self.cells.set(cells);
         Ok(())
     }
 
@@ -352,49 +353,46 @@ impl Agent {
     fn number_methods(&self, class: &LoadedClass<'_>) -> Result<Rewritten, NotRewritten> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let first = (*next).ok_or(NotRewritten::NoNumbers)?;
-        let rewritten =
-            match class.is_boot && class.name.map(str::as_bytes) == Some(THREAD.to_bytes()) {
-                true => rewrite(&thread_class(class.bytes)?, &self.plan, first)?,
-                false => rewrite(class.bytes, &self.plan, first)?,
-            };
+        let rewritten = match class.is_boot
+            && class.name.map(str::as_bytes) == Some(names::THREAD.to_bytes())
+        {
+            true => rewrite(&thread_class(class.bytes)?, &self.plan, first)?,
+            false => rewrite(class.bytes, &self.plan, first)?,
+        };
         *next = first.after(rewritten.methods.len());
         Ok(rewritten)
     }
 
     /// Starts counting. Returns false if it has started before, or cannot.
     pub(crate) fn begin(&self, jni: Jni) -> bool {
-        if self.fields.get().is_none() || self.has_begun.swap(true, Ordering::AcqRel) {
-            return false;
-        }
-        let Some(class) = jni.find_class(RUNTIME) else {
+        let Some(cells) = self.cells.get() else {
             return false;
         };
-        // SAFETY: the handle is this thread's.
-        let is_set = unsafe { jni.set_static(class, RECORDING) };
-        // SAFETY: the handle is a local one, and is not used any more.
-        unsafe { jni.delete(class) };
-        is_set
+        if self.has_begun.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        // SAFETY: the class is that of cells.
+        unsafe { jni.call_static(cells.class.get(), names::BEGIN) }
     }
 
-    /// Counts a thread from now on. It is this thread, or has not run yet.
+    /// Counts a thread from now on: this thread, or the virtual one that it carries. It has no frames of Java yet, but for those that attach
+    /// it.
     pub(crate) fn count_thread(&self, jni: Jni, thread: Handle) {
+        let Some(cells) = self.cells.get() else {
+            return;
+        };
         // SAFETY: gettid(2) has no conditions.
         let tid = u32::try_from(unsafe { libc::gettid() }).unwrap_or(0);
-        let Some((fields, root)) = self.fields.get().zip(self.tree.add_root(tid)) else {
+        // SAFETY: the handle is of a thread, in the thread that the VM passed it to.
+        let Some(root) = (unsafe { cells.root_of(jni, thread, || self.tree.add_root(tid)) }) else {
             return;
         };
         self.append(&Record::Thread(ThreadRecord {
-            root: root.node,
+            root,
             tid,
             name: self.name_of(thread),
             time: monotonic(),
         }));
-        // An address of user space is positive.
-        let slot = i64::try_from(root.slot).unwrap_or(0);
-        for field in [fields.root, fields.slot] {
-            // SAFETY: the handle is of a thread, and the field is that of its class.
-            unsafe { jni.set_long_value(thread, field, slot) };
-        }
     }
 
     fn name_of(&self, thread: Handle) -> String {
@@ -412,6 +410,63 @@ impl Agent {
     /// Appends a record to the tables. Returns false if that fails.
     fn append(&self, record: &Record<'_>) -> bool {
         self.tables.append(record).is_ok()
+    }
+}
+
+impl Cells {
+    /// Finds the class and the fields.
+    fn find(jni: Jni) -> Option<Self> {
+        let class = jni.find_class(names::CELL)?;
+        let thread = jni.find_class(names::THREAD)?;
+        // SAFETY: the handles are this thread's, and the local ones are not used behind this block.
+        unsafe {
+            let cells = Self {
+                of_thread: jni.field(thread, names::THREAD_CELL, names::CELL_TYPE)?,
+                slot: jni.field(class, names::SLOT, names::LONG)?,
+                root: jni.field(class, names::ROOT, names::LONG)?,
+                class: jni.global(class)?,
+            };
+            jni.delete(class);
+            jni.delete(thread);
+            Some(cells)
+        }
+    }
+
+    /// Returns the address of a thread's root. If it has none, `add` makes it. None if there is no room.
+    ///
+    /// # Safety
+    ///
+    /// `thread` is a handle of a thread, valid in this thread.
+    unsafe fn root_of(
+        self,
+        jni: Jni,
+        thread: Handle,
+        add: impl FnOnce() -> Option<Root>,
+    ) -> Option<u64> {
+        // SAFETY: the caller promises the thread; the fields are those of its class and of its cell's.
+        let (known, slot) = unsafe {
+            let known = jni.object_value(thread, self.of_thread);
+            (
+                known,
+                known.map_or(0, |cell| jni.long_value(cell, self.root)),
+            )
+        };
+        // The thread has called something when it was attached.
+        if let Some(slot) = u64::try_from(slot).ok().filter(|slot| *slot != 0) {
+            return slot.checked_add(node::WORD);
+        }
+        // SAFETY: the class has objects.
+        let cell = known.or_else(|| unsafe { jni.allocate(self.class.get()) })?;
+        let root = add()?;
+        let slot = i64::try_from(root.slot).ok()?;
+        // SAFETY: as above. The cell is complete before the thread has it.
+        unsafe {
+            jni.set_long_value(cell, self.root, slot);
+            jni.set_long_value(cell, self.slot, slot);
+            jni.set_object_value(thread, self.of_thread, cell);
+            jni.delete(cell);
+        }
+        Some(root.node)
     }
 }
 

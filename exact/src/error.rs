@@ -29,12 +29,10 @@ pub enum Error {
         problem: &'static str,
     },
     /// A path cannot be passed to a VM.
-    #[error("{path} cannot be passed to a VM, because it has {what}", path = .path.display())]
+    #[error("{path} has a quote, a line break or bytes that are not UTF-8, which no option of a VM can have: -o names another place", path = .path.display())]
     Path {
         /// The path.
         path: PathBuf,
-        /// What it has.
-        what: &'static str,
     },
     /// The session cannot be written.
     #[error(transparent)]

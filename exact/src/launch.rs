@@ -1,11 +1,6 @@
-//! Starts a program whose VMs load the agent.
+//! The environment of a program whose VMs load the agent, and the room for their trees.
 
-use std::{
-    env,
-    ffi::OsString,
-    path::{Path, PathBuf},
-    process::{Child, Command},
-};
+use std::{env, path::Path};
 
 use varid_exact_agent::Options;
 
@@ -14,58 +9,27 @@ use crate::error::{Error, Result};
 /// The variable with options for each VM that a program starts, itself or by a script. The VM prints a line about it to standard error.
 const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
-/// A program, and what its VMs count.
-#[derive(Debug, Clone)]
-pub struct Launch {
-    /// The program with its arguments.
-    pub command: Vec<OsString>,
-    /// The agent's library.
-    pub agent: PathBuf,
-    /// What is counted, and where.
-    pub options: Options,
-}
-
-impl Launch {
-    /// Starts the program.
-    ///
-    /// # Errors
-    ///
-    /// The program cannot be run, or a path has quotes, which no option of a VM can have.
-    pub fn start(&self) -> Result<Child> {
-        let (program, arguments) = self.command.split_first().ok_or_else(|| Error::Path {
-            path: PathBuf::new(),
-            what: "no command",
-        })?;
-        Command::new(program)
-            .args(arguments)
-            .env(TOOL_OPTIONS, self.tool_options()?)
-            .spawn()
-            .map_err(Error::io("run", Path::new(program)))
-    }
-
-    /// Returns the options for VMs, behind those that the environment has.
-    fn tool_options(&self) -> Result<OsString> {
-        for path in [&self.agent, &self.options.folder] {
-            let text = path.to_string_lossy();
-            if text.contains(['"', '\n']) || path.to_str().is_none() {
-                return Err(Error::Path {
-                    path: path.clone(),
-                    what: "a quote, a line break or bytes that are not UTF-8",
-                });
-            }
+/// Returns the variable, with its value, by which the VMs of a program load an agent's library with options. Options that this process's
+/// environment has come first.
+///
+/// # Errors
+///
+/// A path has a quote, a line break, or bytes that are not UTF-8: VMs have no way to write those.
+pub fn tool_options(agent: &Path, options: &Options) -> Result<(&'static str, String)> {
+    for path in [agent, &options.folder] {
+        if path.to_str().is_none_or(|path| path.contains(['"', '\n'])) {
+            return Err(Error::Path {
+                path: path.to_owned(),
+            });
         }
-        let mut all = env::var_os(TOOL_OPTIONS).unwrap_or_default();
-        if !all.is_empty() {
-            all.push(" ");
-        }
-        // A VM takes the quotes away, so that paths may have spaces.
-        all.push(format!(
-            "\"-agentpath:{}={}\"",
-            self.agent.display(),
-            self.options
-        ));
-        Ok(all)
     }
+    let mut all = env::var(TOOL_OPTIONS).unwrap_or_default();
+    if !all.is_empty() {
+        all.push(' ');
+    }
+    // A VM takes the quotes away, so that paths may have spaces.
+    all.push_str(&format!("\"-agentpath:{}={options}\"", agent.display()));
+    Ok((TOOL_OPTIONS, all))
 }
 
 /// Returns the bytes that are free on the file system of a folder for this user.
@@ -86,21 +50,19 @@ mod tests {
 
     #[test]
     fn a_folder_may_have_spaces_but_no_quotes() {
-        let launch = |folder: &str| Launch {
-            command: vec!["java".into()],
-            agent: "/a b/agent.so".into(),
-            options: Options {
+        let value = |folder: &str| {
+            let options = Options {
                 counted: Counted::Calls,
                 bytes: 64,
                 folder: folder.into(),
-            },
+            };
+            tool_options(Path::new("/a b/agent.so"), &options)
         };
-        let options = launch("/c d").tool_options().unwrap();
-        let options = options.to_string_lossy().into_owned();
+        let (_, options) = value("/c d").unwrap();
         assert!(
             options.ends_with("\"-agentpath:/a b/agent.so=calls,64,/c d\""),
             "{options}"
         );
-        assert!(launch("/c\"d").tool_options().is_err());
+        assert!(value("/c\"d").is_err());
     }
 }

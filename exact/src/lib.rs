@@ -1,11 +1,11 @@
 //! Exact calling contexts of programs on HotSpot: each call of each method, by its calling context with call sites.
 //!
-//! A [`Launch`] starts a program whose VMs load the agent of `varid-exact-agent`. Each VM makes a file of counts, a tree, and a file that
+//! With [`tool_options`] in its environment, the VMs of a program load the agent of `varid-exact-agent`. Each VM makes a file of counts, a tree, and a file that
 //! says what is counted, the tables. [`read_vms`] finds them, and [`write_session`] makes a session of them.
 //!
 //! | question | file |
 //! |---|---|
-//! | how is a program started with the agent, how large may a tree be | `launch` |
+//! | how does a VM load the agent, how large may a tree be | `launch` |
 //! | which VMs have run, what do their tables say | `tables` |
 //! | the nodes of a tree, in a file that is not trusted | `words`, `tree` |
 //! | how often did each instruction run, and each method that cannot count itself | `executions` |
@@ -25,7 +25,7 @@ mod tree;
 mod words;
 
 pub use error::{Error, Result};
-pub use launch::{Launch, free_bytes};
+pub use launch::{free_bytes, tool_options};
 pub use session::{Summary, write_session};
 pub use tables::{Tables, Vm, read_vms};
 pub use tree::{Node, Tree};

@@ -74,13 +74,13 @@ pub const ROOT: i64 = 0;
 /// Byte offset, from a node, of slot `slot`. Slot 0 is the implicit one, slot `k + 1` that of the method's call site `k`.
 #[must_use]
 pub const fn slot(slot: u32) -> i64 {
-    -8 - 8 * slot as i64
+    (-8i64).saturating_sub(8i64.saturating_mul(slot as i64))
 }
 
 /// Byte offset, from a node, of counter `counter`.
 #[must_use]
 pub const fn counter(counter: u32) -> i64 {
-    COUNTERS + 8 * counter as i64
+    COUNTERS.saturating_add(8i64.saturating_mul(counter as i64))
 }
 
 /// Byte offsets of an abort record's words.

@@ -16,7 +16,6 @@ use crate::{
 /// Numbers of functions of JVMTI.
 mod number {
     pub const SET_EVENT_NOTIFICATION_MODE: usize = 2;
-    pub const GET_ALL_THREADS: usize = 4;
     pub const GET_THREAD_INFO: usize = 9;
     pub const GET_CURRENT_THREAD: usize = 18;
     pub const ALLOCATE: usize = 46;
@@ -281,30 +280,6 @@ impl Jvmti {
         JvmtiError::check(code).ok()?;
         // SAFETY: the VM has allocated the name for this call.
         Some(unsafe { self.take_text(name) })
-    }
-
-    /// Returns the threads that run now, without virtual ones. The handles are local ones of this thread.
-    ///
-    /// # Errors
-    ///
-    /// The VM is not initialised.
-    pub fn threads(self) -> Result<Vec<Handle>> {
-        type Get = unsafe extern "system" fn(RawTable, *mut i32, *mut *mut *mut c_void) -> i32;
-        let (mut count, mut list) = (0, ptr::null_mut());
-        // SAFETY: the environment is valid, and the results have room for a number and a pointer.
-        JvmtiError::check(unsafe {
-            function::<Get>(self.0, number::GET_ALL_THREADS)(self.0, &raw mut count, &raw mut list)
-        })?;
-        let length = usize::try_from(count).unwrap_or(0);
-        if list.is_null() {
-            return Ok(Vec::new());
-        }
-        // SAFETY: the VM has allocated a list of that many handles.
-        let threads = unsafe { std::slice::from_raw_parts(list, length) };
-        let threads = threads.iter().filter_map(|raw| Handle::new(*raw)).collect();
-        // SAFETY: the list was copied.
-        unsafe { self.free(list.cast()) };
-        Ok(threads)
     }
 
     /// Replaces functions of JNI for all threads. Returns the functions that were replaced, in the same order.

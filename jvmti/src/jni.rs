@@ -15,13 +15,16 @@ mod number {
     pub const DEFINE_CLASS: usize = 5;
     pub const FIND_CLASS: usize = 6;
     pub const EXCEPTION_CLEAR: usize = 17;
+    pub const NEW_GLOBAL_REF: usize = 21;
     pub const DELETE_LOCAL_REF: usize = 23;
-    pub const IS_SAME_OBJECT: usize = 24;
+    pub const ALLOC_OBJECT: usize = 27;
     pub const GET_FIELD_ID: usize = 94;
+    pub const GET_OBJECT_FIELD: usize = 95;
     pub const GET_LONG_FIELD: usize = 101;
+    pub const SET_OBJECT_FIELD: usize = 104;
     pub const SET_LONG_FIELD: usize = 110;
-    pub const GET_STATIC_FIELD_ID: usize = 144;
-    pub const SET_STATIC_BOOLEAN_FIELD: usize = 155;
+    pub const GET_STATIC_METHOD_ID: usize = 113;
+    pub const CALL_STATIC_VOID_METHOD_A: usize = 143;
     pub const GET_ARRAY_LENGTH: usize = 171;
     pub const NEW_BYTE_ARRAY: usize = 176;
     pub const GET_BYTE_ARRAY_REGION: usize = 200;
@@ -69,6 +72,23 @@ pub struct FieldId(NonNull<c_void>);
 unsafe impl Send for FieldId {}
 // SAFETY: as above.
 unsafe impl Sync for FieldId {}
+
+/// A handle of an object that any thread can use, until the VM ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GlobalHandle(Handle);
+
+impl GlobalHandle {
+    /// Returns the handle.
+    #[must_use]
+    pub const fn get(self) -> Handle {
+        self.0
+    }
+}
+
+// SAFETY: the specification lets any thread use a global handle.
+unsafe impl Send for GlobalHandle {}
+// SAFETY: as above.
+unsafe impl Sync for GlobalHandle {}
 
 /// The JNI environment of a thread.
 #[derive(Debug, Clone, Copy)]
@@ -121,13 +141,13 @@ impl Jni {
         Handle::new(class)
     }
 
-    /// Finds a `long` field of the objects of a class. None if there is none; the exception is cleared.
+    /// Finds a field of the objects of a class by its name and its descriptor. None if there is none; the exception is cleared.
     ///
     /// # Safety
     ///
     /// `class` is a handle of a class, valid in this thread.
     #[must_use]
-    pub unsafe fn long_field(self, class: Handle, name: &CStr) -> Option<FieldId> {
+    pub unsafe fn field(self, class: Handle, name: &CStr, descriptor: &CStr) -> Option<FieldId> {
         type Find = unsafe extern "system" fn(
             RawJni,
             *mut c_void,
@@ -137,25 +157,70 @@ impl Jni {
         // SAFETY: the environment is this thread's, the caller promises the class, and the texts end with a zero.
         let field = unsafe {
             let find = function::<Find>(self.0, number::GET_FIELD_ID);
-            find(self.0, class.as_raw(), name.as_ptr(), c"J".as_ptr())
+            find(self.0, class.as_raw(), name.as_ptr(), descriptor.as_ptr())
         };
         self.clear_exception();
         NonNull::new(field).map(FieldId)
     }
 
-    /// Returns true if two handles are of the same object.
+    /// Calls a static method of a class that takes and returns nothing. Returns false if there is none, or it throws; the exception is
+    /// cleared.
     ///
     /// # Safety
     ///
-    /// Both are valid in this thread.
+    /// `class` is a handle of a class, valid in this thread.
     #[must_use]
-    pub unsafe fn is_same(self, one: Handle, other: Handle) -> bool {
-        type IsSame = unsafe extern "system" fn(RawJni, *mut c_void, *mut c_void) -> u8;
-        // SAFETY: the environment is this thread's, and the caller promises the handles.
-        unsafe {
-            let is_same = function::<IsSame>(self.0, number::IS_SAME_OBJECT);
-            is_same(self.0, one.as_raw(), other.as_raw()) != 0
+    pub unsafe fn call_static(self, class: Handle, name: &CStr) -> bool {
+        type Call = unsafe extern "system" fn(RawJni, *mut c_void, *mut c_void, *const c_void);
+        // SAFETY: the environment is this thread's, the caller promises the class, and the texts end with a zero.
+        let method = unsafe {
+            let find = function::<GetMethodId>(self.0, number::GET_STATIC_METHOD_ID);
+            find(self.0, class.as_raw(), name.as_ptr(), c"()V".as_ptr())
+        };
+        if self.clear_exception() || method.is_null() {
+            return false;
         }
+        // SAFETY: as above; the method is the class's, and takes no arguments.
+        unsafe {
+            let call = function::<Call>(self.0, number::CALL_STATIC_VOID_METHOD_A);
+            call(self.0, class.as_raw(), method, ptr::null());
+        }
+        !self.clear_exception()
+    }
+
+    /// Makes an object without calling a constructor. None if there is no memory; the exception is cleared.
+    ///
+    /// # Safety
+    ///
+    /// `class` is a handle of a class that has objects, valid in this thread.
+    #[must_use]
+    pub unsafe fn allocate(self, class: Handle) -> Option<Handle> {
+        // SAFETY: the caller promises the class.
+        let object = unsafe { self.convert(number::ALLOC_OBJECT, class) };
+        self.clear_exception();
+        object
+    }
+
+    /// Returns a handle of the same object that any thread can use, until the VM ends. None if there is no memory.
+    ///
+    /// # Safety
+    ///
+    /// `object` is valid in this thread.
+    #[must_use]
+    pub unsafe fn global(self, object: Handle) -> Option<GlobalHandle> {
+        // SAFETY: the caller promises the object.
+        unsafe { self.convert(number::NEW_GLOBAL_REF, object) }.map(GlobalHandle)
+    }
+
+    /// Calls a function that takes and returns a handle.
+    ///
+    /// # Safety
+    ///
+    /// The function is such a one, and the handle fits it.
+    unsafe fn convert(self, number: usize, handle: Handle) -> Option<Handle> {
+        type Convert = unsafe extern "system" fn(RawJni, *mut c_void) -> *mut c_void;
+        // SAFETY: the environment is this thread's, and the caller promises the rest.
+        Handle::new(unsafe { function::<Convert>(self.0, number)(self.0, handle.as_raw()) })
     }
 
     /// Copies bytes of an array from `start` on. None if the array has fewer.
@@ -230,36 +295,33 @@ impl Jni {
         }
     }
 
-    /// Sets a static `boolean` field of a class to true, and initialises the class. Returns false if there is no such field; the exception
-    /// is cleared.
+    /// Returns the object in a field of an object, as a local handle. None if it is null.
     ///
     /// # Safety
     ///
-    /// `class` is a handle of a class, valid in this thread.
+    /// `object` is a handle of an object, valid in this thread, of the class that has the field, which is not of a primitive type.
     #[must_use]
-    pub unsafe fn set_static(self, class: Handle, name: &CStr) -> bool {
-        type Find = unsafe extern "system" fn(
-            RawJni,
-            *mut c_void,
-            *const c_char,
-            *const c_char,
-        ) -> *mut c_void;
-        type Set = unsafe extern "system" fn(RawJni, *mut c_void, *mut c_void, u8);
-        // SAFETY: the environment is this thread's, the caller promises the class, and the texts end with a zero.
-        let field = unsafe {
-            let find = function::<Find>(self.0, number::GET_STATIC_FIELD_ID);
-            find(self.0, class.as_raw(), name.as_ptr(), c"Z".as_ptr())
-        };
-        self.clear_exception();
-        if field.is_null() {
-            return false;
-        }
-        // SAFETY: as above, and the field is the class's.
+    pub unsafe fn object_value(self, object: Handle, field: FieldId) -> Option<Handle> {
+        type Get = unsafe extern "system" fn(RawJni, *mut c_void, *mut c_void) -> *mut c_void;
+        // SAFETY: the environment is this thread's, and the caller promises the object and the field.
+        Handle::new(unsafe {
+            let get = function::<Get>(self.0, number::GET_OBJECT_FIELD);
+            get(self.0, object.as_raw(), field.0.as_ptr())
+        })
+    }
+
+    /// Sets the object in a field of an object.
+    ///
+    /// # Safety
+    ///
+    /// As for [`object_value`](Self::object_value), and `value` is of the field's type.
+    pub unsafe fn set_object_value(self, object: Handle, field: FieldId, value: Handle) {
+        type Set = unsafe extern "system" fn(RawJni, *mut c_void, *mut c_void, *mut c_void);
+        // SAFETY: the environment is this thread's, and the caller promises the rest.
         unsafe {
-            let set = function::<Set>(self.0, number::SET_STATIC_BOOLEAN_FIELD);
-            set(self.0, class.as_raw(), field, 1);
+            let set = function::<Set>(self.0, number::SET_OBJECT_FIELD);
+            set(self.0, object.as_raw(), field.0.as_ptr(), value.as_raw());
         }
-        true
     }
 
     /// Deletes a local handle.
@@ -273,14 +335,17 @@ impl Jni {
         unsafe { function::<Delete>(self.0, number::DELETE_LOCAL_REF)(self.0, handle.as_raw()) }
     }
 
-    fn clear_exception(self) {
+    /// Returns true if an exception was pending.
+    fn clear_exception(self) -> bool {
         type Check = unsafe extern "system" fn(RawJni) -> u8;
         type Clear = unsafe extern "system" fn(RawJni);
         // SAFETY: the environment is this thread's.
         unsafe {
-            if function::<Check>(self.0, number::EXCEPTION_CHECK)(self.0) != 0 {
+            let is_pending = function::<Check>(self.0, number::EXCEPTION_CHECK)(self.0) != 0;
+            if is_pending {
                 function::<Clear>(self.0, number::EXCEPTION_CLEAR)(self.0);
             }
+            is_pending
         }
     }
 }
