@@ -2,11 +2,20 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
 
+mod assembler;
+mod attributes;
+mod blocks;
+mod class;
 mod error;
+mod frames;
+mod intrinsics;
+mod layout;
+mod method;
 pub mod node;
 mod plan;
 mod rewrite;
 pub mod runtime;
+mod sequences;
 mod table;
 
 pub use error::NotRewritten;

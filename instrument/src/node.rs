@@ -52,6 +52,8 @@ pub mod header {
     pub const FOLDED: u64 = 40;
     /// Address of the last thread's root, or 0; each root leads to the one before.
     pub const ROOTS: u64 = 48;
+    /// Abort records that were not made because the arena was full; added to atomically.
+    pub const LOST_ABORTS: u64 = 56;
 }
 
 /// Byte offset of a node's method number.
@@ -74,13 +76,13 @@ pub const ROOT: i64 = 0;
 /// Byte offset, from a node, of slot `slot`. Slot 0 is the implicit one, slot `k + 1` that of the method's call site `k`.
 #[must_use]
 pub const fn slot(slot: u32) -> i64 {
-    (-8i64).saturating_sub(8i64.saturating_mul(slot as i64))
+    (slot as i64).saturating_add(1).saturating_mul(-8)
 }
 
 /// Byte offset, from a node, of counter `counter`.
 #[must_use]
 pub const fn counter(counter: u32) -> i64 {
-    COUNTERS.saturating_add(8i64.saturating_mul(counter as i64))
+    (counter as i64).saturating_mul(8).saturating_add(COUNTERS)
 }
 
 /// Byte offsets of an abort record's words.

@@ -9,8 +9,8 @@ pub struct Plan {
     pub counted: Counted,
     /// What is done with methods that the VM's compilers replace.
     pub intrinsics: Intrinsics,
-    /// The method whose first call begins recording in the whole VM, such as `main`. None: the agent sets
-    /// [`RECORDING`](crate::runtime::RECORDING) or calls [`BEGIN`](crate::runtime::BEGIN) itself.
+    /// The method whose first call begins recording in the whole VM, such as `main`. None: the agent calls
+    /// [`BEGIN`](crate::runtime::BEGIN).
     pub start: Option<MethodReference>,
 }
 
