@@ -88,12 +88,13 @@ mod kind {
 }
 
 /// The numbers of the kinds of bodies: their places.
-const BODIES: [Body; 9] = [
+const BODIES: [Body; 10] = [
     Body::Counted,
     Body::Leaf,
     Body::Native,
     Body::Abstract,
     Body::Plain(Plain::ObjectConstructor),
+    Body::Plain(Plain::EmptyFinalizer),
     Body::Plain(Plain::TooLarge),
     Body::Plain(Plain::TooManyLocals),
     Body::Plain(Plain::BranchTooFar),

@@ -61,7 +61,9 @@ impl<'t> Leaves<'t> {
                 table.descriptor.as_str(),
             );
             let is_leaf = match table.body {
-                Body::Leaf | Body::Native | Body::Plain(Plain::ObjectConstructor) => true,
+                Body::Leaf
+                | Body::Native
+                | Body::Plain(Plain::ObjectConstructor | Plain::EmptyFinalizer) => true,
                 Body::Counted | Body::Abstract | Body::Plain(_) => false,
             };
             methods

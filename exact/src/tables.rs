@@ -161,11 +161,11 @@ impl Tables {
         })
     }
 
-    /// Returns the number of methods that have code and do not count their calls.
+    /// Returns the number of methods whose calls, and what they call, are not counted for lack of room in their class file.
     #[must_use]
     pub fn plain_methods(&self) -> usize {
         let is_plain = |method: &&CountedMethod| match method.table.body {
-            Body::Plain(Plain::ObjectConstructor) => false,
+            Body::Plain(Plain::ObjectConstructor | Plain::EmptyFinalizer) => false,
             Body::Plain(_) => true,
             Body::Counted | Body::Leaf | Body::Native | Body::Abstract => false,
         };

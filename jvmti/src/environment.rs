@@ -13,7 +13,7 @@ use crate::{
     table::{RawTable, function},
 };
 
-/// Numbers of functions of JVMTI.
+/// Numbers of functions of JVMTI, which counts from 1.
 mod number {
     pub const SET_EVENT_NOTIFICATION_MODE: usize = 2;
     pub const GET_THREAD_INFO: usize = 9;
@@ -88,6 +88,16 @@ struct RawThreadInfo {
 }
 
 impl Jvmti {
+    /// Returns the function with a number.
+    ///
+    /// # Safety
+    ///
+    /// The number is above 0, and that function is of type `F`.
+    unsafe fn function<F: Copy>(self, number: usize) -> F {
+        // SAFETY: the VM made the environment, which has all functions of version 11, and the caller promises the type.
+        unsafe { function(self.0, number.wrapping_sub(1)) }
+    }
+
     /// Adds capabilities.
     ///
     /// # Errors
@@ -97,7 +107,7 @@ impl Jvmti {
         type Add = unsafe extern "system" fn(RawTable, *const Capabilities) -> i32;
         // SAFETY: the environment is valid, and the set is laid out as the VM expects it.
         JvmtiError::check(unsafe {
-            function::<Add>(self.0, number::ADD_CAPABILITIES)(self.0, capabilities)
+            self.function::<Add>(number::ADD_CAPABILITIES)(self.0, capabilities)
         })
     }
 
@@ -111,7 +121,7 @@ impl Jvmti {
         let mut found = Capabilities::default();
         // SAFETY: the environment is valid, and the set is laid out as the VM expects it.
         JvmtiError::check(unsafe {
-            function::<Get>(self.0, number::GET_POTENTIAL_CAPABILITIES)(self.0, &raw mut found)
+            self.function::<Get>(number::GET_POTENTIAL_CAPABILITIES)(self.0, &raw mut found)
         })?;
         Ok(found)
     }
@@ -127,7 +137,7 @@ impl Jvmti {
         let size = i32::try_from(size_of::<Callbacks>()).unwrap_or(0);
         // SAFETY: the environment is valid, and the VM copies as many bytes as there are.
         JvmtiError::check(unsafe {
-            function::<Set>(self.0, number::SET_EVENT_CALLBACKS)(self.0, callbacks, size)
+            self.function::<Set>(number::SET_EVENT_CALLBACKS)(self.0, callbacks, size)
         })
     }
 
@@ -141,7 +151,7 @@ impl Jvmti {
         const ENABLE: i32 = 1;
         // SAFETY: the environment is valid. A null thread means all threads.
         JvmtiError::check(unsafe {
-            let set_mode = function::<SetMode>(self.0, number::SET_EVENT_NOTIFICATION_MODE);
+            let set_mode = self.function::<SetMode>(number::SET_EVENT_NOTIFICATION_MODE);
             set_mode(self.0, ENABLE, event as i32, ptr::null_mut())
         })
     }
@@ -158,7 +168,7 @@ impl Jvmti {
         let length = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
         // SAFETY: the environment is valid, and the result has room for a pointer.
         JvmtiError::check(unsafe {
-            function::<Allocate>(self.0, number::ALLOCATE)(self.0, length, &raw mut memory)
+            self.function::<Allocate>(number::ALLOCATE)(self.0, length, &raw mut memory)
         })?;
         // SAFETY: the VM has allocated as many bytes as the slice has, and nobody else has them.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), memory, bytes.len()) };
@@ -173,7 +183,7 @@ impl Jvmti {
     unsafe fn free(self, memory: *mut c_void) {
         type Deallocate = unsafe extern "system" fn(RawTable, *mut c_void) -> i32;
         // SAFETY: the caller promises that the memory is the VM's and unused. An error would only mean that it leaks.
-        let _ = unsafe { function::<Deallocate>(self.0, number::DEALLOCATE)(self.0, memory) };
+        let _ = unsafe { self.function::<Deallocate>(number::DEALLOCATE)(self.0, memory) };
     }
 
     /// Returns the text that the VM has allocated, and frees it. Bytes that are not UTF-8 are replaced.
@@ -202,11 +212,7 @@ impl Jvmti {
         let mut value = ptr::null_mut();
         // SAFETY: the environment is valid, the name ends with a zero, and the result has room for a pointer.
         let code = unsafe {
-            function::<Get>(self.0, number::GET_SYSTEM_PROPERTY)(
-                self.0,
-                name.as_ptr(),
-                &raw mut value,
-            )
+            self.function::<Get>(number::GET_SYSTEM_PROPERTY)(self.0, name.as_ptr(), &raw mut value)
         };
         JvmtiError::check(code).ok()?;
         // SAFETY: the VM has allocated the value for this call.
@@ -233,7 +239,7 @@ impl Jvmti {
         };
         // SAFETY: the environment is valid, the caller promises the handle, and the result is laid out as the VM expects it.
         JvmtiError::check(unsafe {
-            function::<Get>(self.0, number::GET_THREAD_INFO)(self.0, thread.as_raw(), &raw mut info)
+            self.function::<Get>(number::GET_THREAD_INFO)(self.0, thread.as_raw(), &raw mut info)
         })?;
         // SAFETY: the VM has allocated the name for this call.
         let name = unsafe { self.take_text(info.name) };
@@ -247,7 +253,7 @@ impl Jvmti {
         let mut thread = ptr::null_mut();
         // SAFETY: the environment is valid, and the result has room for a handle.
         let code =
-            unsafe { function::<Get>(self.0, number::GET_CURRENT_THREAD)(self.0, &raw mut thread) };
+            unsafe { self.function::<Get>(number::GET_CURRENT_THREAD)(self.0, &raw mut thread) };
         JvmtiError::check(code).ok()?;
         Handle::new(thread)
     }
@@ -269,7 +275,7 @@ impl Jvmti {
         let mut name = ptr::null_mut();
         // SAFETY: the environment is valid, the caller promises the method, and null means that nothing else is wanted.
         let code = unsafe {
-            function::<Get>(self.0, number::GET_METHOD_NAME)(
+            self.function::<Get>(number::GET_METHOD_NAME)(
                 self.0,
                 method,
                 &raw mut name,
@@ -300,7 +306,7 @@ impl Jvmti {
         let mut table: *mut *const c_void = ptr::null_mut();
         // SAFETY: the environment is valid, and the result has room for a pointer.
         JvmtiError::check(unsafe {
-            function::<Get>(self.0, number::GET_JNI_FUNCTION_TABLE)(self.0, &raw mut table)
+            self.function::<Get>(number::GET_JNI_FUNCTION_TABLE)(self.0, &raw mut table)
         })?;
         let replaced = functions.map(|(number, new)| {
             // SAFETY: the VM has made a copy of the whole table, which has all functions of the enum.
@@ -308,8 +314,7 @@ impl Jvmti {
             std::mem::replace(entry, new)
         });
         // SAFETY: the table is whole, and the caller promises that its new functions have the right types.
-        let code =
-            unsafe { function::<Set>(self.0, number::SET_JNI_FUNCTION_TABLE)(self.0, table) };
+        let code = unsafe { self.function::<Set>(number::SET_JNI_FUNCTION_TABLE)(self.0, table) };
         // SAFETY: the VM has copied the table.
         unsafe { self.free(table.cast()) };
         JvmtiError::check(code)?;
