@@ -1,6 +1,6 @@
 //! How is a class rewritten?
 
-use crate::class::{ClassFile, Code, Constants, Method, access};
+use crate::class::{ClassFile, Code, Constants, Method, access, opcode};
 use crate::intrinsics::is_replaced;
 use crate::method::{self, Failed, NewCode, Request};
 use crate::runtime::CLASS;
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The added bytes that a class of no length may have: much more than the fixed parts of a method.
-const LEAST_BUDGET: usize = 1 << 20;
+const LEAST_BUDGET: usize = 1 << 16;
 /// How many times longer than its file a class may become, beside that. A hostile class may claim so many local variables that each of its frames
 /// would take 65,535 bytes.
 const GROWTH: usize = 16;
@@ -147,6 +147,10 @@ fn new_code(
 ) -> Result<Option<NewCode>, Failed> {
     if (request.class, request.name) == (b"java/lang/Object", b"<init>") {
         return Err(Failed::Method(Plain::ObjectConstructor));
+    }
+    if (request.name, request.descriptor) == (b"finalize", b"()V") && code.bytes == [opcode::RETURN]
+    {
+        return Err(Failed::Method(Plain::EmptyFinalizer));
     }
     if request.counted.is_none() && !method::calls(code)? {
         return Ok(None);

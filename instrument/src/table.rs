@@ -104,6 +104,8 @@ pub enum Body {
 pub enum Plain {
     /// `Object.<init>`, which HotSpot treats specially and which calls nothing.
     ObjectConstructor,
+    /// An empty method `finalize`: HotSpot registers the objects of a class for finalization if it is not empty. It calls nothing.
+    EmptyFinalizer,
     /// The rewritten code would be longer than 65,535 bytes.
     TooLarge,
     /// It has more local variables, or a deeper stack, than a method may have with those that are added.
