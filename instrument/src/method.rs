@@ -387,7 +387,7 @@ impl Writer<'_> {
         to.extend(locals.max.to_be_bytes());
         to.extend(u32::try_from(new_code.len()).unwrap_or(0).to_be_bytes());
         to.extend(new_code);
-        self.write_handlers(&mut to)?;
+        self.write_handlers(&mut to, constants)?;
 
         let mut attributes: Vec<(u16, Vec<u8>)> = Vec::new();
         for attribute in &self.code.attributes {
@@ -413,8 +413,36 @@ impl Writer<'_> {
         self.layout.handler(self.instructions.end())
     }
 
-    fn write_handlers(&self, to: &mut Vec<u8>) -> Result<(), Plain> {
-        let count = self.code.handlers.len().saturating_add(1);
+    /// Returns the first instruction whose exceptions the handler at the tail may catch. In a constructor it is the one behind the call of the
+    /// superclass's or the class's own constructor: before that no handler's frame agrees with that of `this`.
+    fn first_covered(&self, constants: &Constants<'_>) -> Result<Index, Plain> {
+        if self.request.name != b"<init>" {
+            return Ok(0);
+        }
+        // Objects that are made for the arguments of that call have their constructors called first.
+        let mut made = 0_u16;
+        for (index, instruction) in (1..).zip(&self.instructions.list) {
+            match instruction.opcode {
+                opcode::NEW => made = made.saturating_add(1),
+                opcode::INVOKESPECIAL => {
+                    let target = constants.call_target(instruction.operand());
+                    if target.ok_or(Plain::Invalid)?.name == "<init>" {
+                        match made.checked_sub(1) {
+                            Some(left) => made = left,
+                            None => return Ok(index),
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(self.instructions.end())
+    }
+
+    fn write_handlers(&self, to: &mut Vec<u8>, constants: &Constants<'_>) -> Result<(), Plain> {
+        let first = self.first_covered(constants)?;
+        let is_covered = first < self.instructions.end();
+        let count = self.code.handlers.len().saturating_add(is_covered.into());
         let count = u16::try_from(count).map_err(|_| Plain::TooLarge)?;
         to.extend(count.to_be_bytes());
         let mut write = |fields: [u16; 4]| {
@@ -432,7 +460,9 @@ impl Writer<'_> {
             ]);
         }
         // The last one: the method's own handlers come first.
-        write([self.layout.handler(0), self.tail(), self.tail(), 0]);
+        if is_covered {
+            write([self.layout.handler(first), self.tail(), self.tail(), 0]);
+        }
         Ok(())
     }
 
