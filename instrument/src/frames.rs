@@ -66,27 +66,36 @@ impl Types {
         self.push(kind, operand)
     }
 
-    /// Appends the types as a class file has them.
-    fn write(&self, layout: &Layout, to: &mut Vec<u8>) {
+    /// Calls `visit` for each type, with its operand if it has one.
+    fn each(&self, mut visit: impl FnMut(u8, Option<u16>)) {
         let mut rest = self.bytes.as_slice();
         loop {
             rest = match rest {
                 [] => return,
                 [kind @ (OBJECT | UNINITIALIZED), high, low, after @ ..] => {
-                    let mut operand = u16::from_be_bytes([*high, *low]);
-                    if *kind == UNINITIALIZED {
-                        operand = layout.itself(operand);
-                    }
-                    to.push(*kind);
-                    to.extend(operand.to_be_bytes());
+                    visit(*kind, Some(u16::from_be_bytes([*high, *low])));
                     after
                 }
                 [kind, after @ ..] => {
-                    to.push(*kind);
+                    visit(*kind, None);
                     after
                 }
             };
         }
+    }
+
+    /// Appends the types as a class file has them.
+    fn write(&self, layout: &Layout, to: &mut Vec<u8>) {
+        self.each(|kind, operand| {
+            to.push(kind);
+            match operand {
+                Some(index) if kind == UNINITIALIZED => {
+                    to.extend(layout.itself(index).to_be_bytes());
+                }
+                Some(class) => to.extend(class.to_be_bytes()),
+                None => {}
+            }
+        });
     }
 }
 
@@ -108,6 +117,24 @@ struct Frame {
     /// The index of its local variables in [`Frames::locals`].
     locals: usize,
     stack: Types,
+}
+
+/// What a frame has not initialised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Uninitialised {
+    /// It has `this`.
+    pub(crate) this: bool,
+    /// The number of objects of `new`, by different instructions.
+    pub(crate) objects: usize,
+}
+
+/// A handler that is added.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AddedHandler {
+    /// Its offset in the new code.
+    pub(crate) offset: u16,
+    /// `this` is not initialised in the code that it covers.
+    pub(crate) uninitialised_this: bool,
 }
 
 /// The frames of a method.
@@ -151,8 +178,13 @@ impl Frames {
             list: Vec::new(),
             budget,
         };
-        // What the tail's handler sees: none of the original variables.
+        // What the added handlers see of the original variables: nothing, or an uninitialised `this`.
         frames.extend(&Types::default(), initial.max_locals, added)?;
+        if initial.name == b"<init>" {
+            let mut this = Types::default();
+            this.push(UNINITIALIZED_THIS, None).ok_or(Plain::Invalid)?;
+            frames.extend(&this, initial.max_locals, added)?;
+        }
         if let Some(reader) = table {
             let locals = initial_locals(initial, constants).ok_or(Plain::Invalid)?;
             frames.read_table(reader, locals, initial.max_locals, added, instructions)?;
@@ -231,17 +263,36 @@ impl Frames {
         }
     }
 
+    /// Returns what the frame at an instruction has not initialised. None: there is no frame.
+    pub(crate) fn uninitialised(&self, index: Index) -> Option<Uninitialised> {
+        let frame = self.at(index)?;
+        let mut this = false;
+        let mut objects = Vec::new();
+        for types in [self.locals.get(frame.locals)?, &frame.stack] {
+            types.each(|kind, operand| match kind {
+                UNINITIALIZED_THIS => this = true,
+                UNINITIALIZED => objects.push(operand),
+                _ => {}
+            });
+        }
+        objects.sort_unstable();
+        objects.dedup();
+        Some(Uninitialised {
+            this,
+            objects: objects.len(),
+        })
+    }
+
     fn at(&self, index: Index) -> Option<&Frame> {
         let found = self.list.binary_search_by_key(&index, |frame| frame.at);
         self.list.get(found.ok()?)
     }
 
-    /// Returns the new table without its length. `handler` is the constant of the class that is on the stack of the handler at the tail, which is
-    /// at `tail`.
+    /// Returns the contents of the new table. `throwable` is the constant of the class that is on the stack of the added handlers.
     pub(crate) fn write(
-        mut self,
+        &self,
         layout: &Layout,
-        tail: u16,
+        handlers: &[AddedHandler],
         throwable: u16,
     ) -> Result<Vec<u8>, Plain> {
         let mut places: Vec<(u16, usize, &Types)> = Vec::new();
@@ -259,7 +310,13 @@ impl Frames {
         }
         let mut stack = Types::default();
         stack.push(OBJECT, Some(throwable)).ok_or(Plain::Invalid)?;
-        places.push((tail, 0, &stack));
+        for handler in handlers {
+            places.push((
+                handler.offset,
+                usize::from(handler.uninitialised_this),
+                &stack,
+            ));
+        }
         places.sort_by_key(|(place, _, _)| *place);
         places.dedup_by_key(|(place, _, _)| *place);
 
@@ -297,7 +354,6 @@ impl Frames {
                 .checked_sub(table.len().saturating_sub(start))
                 .ok_or(Plain::TooLarge)?;
         }
-        self.budget = budget;
         Ok(table)
     }
 }

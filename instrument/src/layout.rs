@@ -76,11 +76,12 @@ struct Place {
 }
 
 impl Layout {
-    /// Finds the offsets. `open(index)` says whether a trampoline may be put before an instruction.
+    /// Finds the offsets. `open(before, target)` says whether a trampoline to `target` may be put
+    /// before an instruction.
     pub(crate) fn new(
         instructions: &Instructions<'_>,
         inserted: &Inserted,
-        open: impl Fn(Index) -> bool,
+        open: impl Fn(Index, Index) -> bool,
     ) -> Result<Self, Plain> {
         let count = instructions.list.len();
         let mut layout = Self {
@@ -154,7 +155,7 @@ impl Layout {
         instructions: &Instructions<'_>,
         index: usize,
         target: Index,
-        open: impl Fn(Index) -> bool,
+        open: impl Fn(Index, Index) -> bool,
     ) -> Result<(), Plain> {
         if let Some(far) = self.far.get_mut(index) {
             *far = true;
@@ -179,7 +180,7 @@ impl Layout {
             .places
             .iter()
             .zip(0..=Index::MAX)
-            .filter(|(place, before)| near(place.handler) && open(*before))
+            .filter(|(place, before)| near(place.handler) && open(*before, target))
             .min_by_key(|(place, _)| from.abs_diff(place.handler));
         let (place, before) = place.ok_or(Plain::BranchTooFar)?;
         let trampoline = Trampoline {

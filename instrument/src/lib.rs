@@ -6,6 +6,7 @@ mod assembler;
 mod attributes;
 mod blocks;
 mod class;
+mod constructor;
 mod error;
 mod frames;
 mod intrinsics;

@@ -4,9 +4,10 @@ use crate::assembler::Assembler;
 use crate::attributes::{lines, moved};
 use crate::blocks::{Reached, range, reached};
 use crate::class::{
-    Code, Constants, Index, Instruction, Instructions, Reader, access, argument_words, opcode, tag,
+    Code, Constants, Index, Instruction, Instructions, access, argument_words, opcode, tag,
 };
-use crate::frames::{Frames, Initial};
+use crate::constructor::{This, states};
+use crate::frames::{AddedHandler, Frames, Initial};
 use crate::layout::{Before, Inserted, Layout};
 use crate::runtime::CLASS;
 use crate::sequences::{ENTRY_STACK, Locals, NodeShape, STACK, Sequences};
@@ -102,6 +103,21 @@ pub(crate) fn rewrite(
     };
     let locals =
         Locals::above(code.max_locals, leaf, !blocks.is_empty()).ok_or(Plain::TooManyLocals)?;
+    let frames = if request.has_frames {
+        Some(read_frames(
+            code,
+            request,
+            locals,
+            &instructions,
+            constants,
+        )?)
+    } else {
+        None
+    };
+    let this = match &frames {
+        Some(frames) if request.name == b"<init>" => states(&instructions, frames, constants),
+        _ => vec![This::Initialised; instructions.list.len()],
+    };
     let inserted = Inserter {
         to: Sequences::new(Assembler::new(constants), locals),
         holds_this: request.access & access::STATIC == 0
@@ -109,20 +125,25 @@ pub(crate) fn rewrite(
         instructions: &instructions,
         reached: &reached,
         request,
+        uninitialised_this: this.contains(&This::Uninitialised),
     }
     .insert(&sites, &blocks)?;
 
-    let open = open_places(code, &instructions)?;
-    let is_open = |index: Index| open.get(usize::from(index)) == Some(&true);
+    let open = open_places(code, &instructions, &this)?;
+    let initialised = |index: Index| this.get(usize::from(index)) == Some(&This::Initialised);
+    let is_open = |before: Index, target: Index| {
+        open.get(usize::from(before)) == Some(&true) && initialised(target)
+    };
     let layout = Layout::new(&instructions, &inserted, is_open)?;
     let new_code = layout.write(&instructions, &inserted)?;
     let attribute = Writer {
         code,
-        request,
         instructions: &instructions,
         layout: &layout,
+        this: &this,
+        tail: u16::try_from(inserted.tail.len()).map_err(|_| Plain::TooLarge)?,
     }
-    .write(&new_code, locals, constants)?;
+    .write(&new_code, locals, frames.as_ref(), constants)?;
     if attribute.len() > request.budget {
         return Err(Plain::TooLarge.into());
     }
@@ -187,10 +208,15 @@ fn call_sites(
 
 /// Returns for each instruction, and for the end, whether a trampoline may be put before it: the instruction before does not lead there, and no
 /// handler covers the place, whose frame the trampoline's would have to match.
-fn open_places(code: &Code<'_>, instructions: &Instructions<'_>) -> Result<Vec<bool>, Plain> {
+fn open_places(
+    code: &Code<'_>,
+    instructions: &Instructions<'_>,
+    this: &[This],
+) -> Result<Vec<bool>, Plain> {
     let mut open = vec![false];
-    for instruction in &instructions.list {
-        open.push(!opcode::falls_through(instruction.operation()));
+    for (instruction, this) in instructions.list.iter().zip(this) {
+        let falls = opcode::falls_through(instruction.operation());
+        open.push(!falls && *this == This::Initialised);
     }
     // The number of handlers that cover a place, as differences.
     let mut covers = vec![0_i32; open.len().saturating_add(1)];
@@ -228,6 +254,8 @@ struct Inserter<'a, 'c, 'm> {
     request: &'m Request<'m>,
     /// Local variable 0 is `this` throughout the method.
     holds_this: bool,
+    /// A part of the method precedes the initialisation of `this`.
+    uninitialised_this: bool,
 }
 
 impl Inserter<'_, '_, '_> {
@@ -294,6 +322,9 @@ impl Inserter<'_, '_, '_> {
         }
         let tail = self.offset();
         self.to.tail()?;
+        if self.uninitialised_this {
+            self.to.tail()?;
+        }
         let mut bytes = self.to.to.code;
         let tail = bytes.split_off(tail);
         Ok(Inserted {
@@ -365,12 +396,44 @@ fn stores_to_0(instruction: &Instruction<'_>) -> bool {
     )
 }
 
+/// Reads and extends a method's frames.
+fn read_frames(
+    code: &Code<'_>,
+    request: &Request<'_>,
+    locals: Locals,
+    instructions: &Instructions<'_>,
+    constants: &mut Constants<'_>,
+) -> Result<Frames, Failed> {
+    let cell = constants.add_class(CLASS.as_bytes())?;
+    let initial = Initial {
+        access: request.access,
+        name: request.name,
+        descriptor: request.descriptor,
+        class: request.class,
+        max_locals: code.max_locals,
+    };
+    let table = code.attributes.iter().find(|it| it.name == STACK_MAP_TABLE);
+    let frames = Frames::read(
+        table.map(|table| table.data),
+        &initial,
+        &locals.types(cell),
+        instructions,
+        constants,
+        request.budget,
+    )?;
+    Ok(frames)
+}
+
+const STACK_MAP_TABLE: &[u8] = b"StackMapTable";
+
 /// Writes the attribute `Code`.
 struct Writer<'m> {
     code: &'m Code<'m>,
-    request: &'m Request<'m>,
     instructions: &'m Instructions<'m>,
     layout: &'m Layout,
+    this: &'m [This],
+    /// Length of the added handlers.
+    tail: u16,
 }
 
 impl Writer<'_> {
@@ -378,6 +441,7 @@ impl Writer<'_> {
         &self,
         new_code: &[u8],
         locals: Locals,
+        frames: Option<&Frames>,
         constants: &mut Constants<'_>,
     ) -> Result<Vec<u8>, Failed> {
         let max_stack = self.code.max_stack.checked_add(STACK);
@@ -387,7 +451,7 @@ impl Writer<'_> {
         to.extend(locals.max.to_be_bytes());
         to.extend(u32::try_from(new_code.len()).unwrap_or(0).to_be_bytes());
         to.extend(new_code);
-        self.write_handlers(&mut to, constants)?;
+        self.write_handlers(&mut to)?;
 
         let mut attributes: Vec<(u16, Vec<u8>)> = Vec::new();
         for attribute in &self.code.attributes {
@@ -395,8 +459,10 @@ impl Writer<'_> {
                 attributes.push((attribute.name_index, data));
             }
         }
-        if self.request.has_frames {
-            attributes.push(self.frames(locals, constants)?);
+        if let Some(frames) = frames {
+            let throwable = constants.add_class(b"java/lang/Throwable")?;
+            let data = frames.write(self.layout, &self.handlers(), throwable)?;
+            attributes.push((constants.add_utf8(STACK_MAP_TABLE)?, data));
         }
         let count = u16::try_from(attributes.len()).map_err(|_| Plain::Invalid)?;
         to.extend(count.to_be_bytes());
@@ -408,94 +474,62 @@ impl Writer<'_> {
         Ok(to)
     }
 
-    /// The offset of the handler at the tail.
-    fn tail(&self) -> u16 {
-        self.layout.handler(self.instructions.end())
+    /// The added handlers: the first one for code with an initialised `this`.
+    fn handlers(&self) -> Vec<AddedHandler> {
+        let offset = self.layout.handler(self.instructions.end());
+        let mut handlers = vec![AddedHandler {
+            offset,
+            uninitialised_this: false,
+        }];
+        if self.this.contains(&This::Uninitialised) {
+            handlers.push(AddedHandler {
+                offset: offset.saturating_add(self.tail / 2),
+                uninitialised_this: true,
+            });
+        }
+        handlers
     }
 
-    /// Returns the first instruction whose exceptions the handler at the tail may catch. In a constructor it is the one behind the call of the
-    /// superclass's or the class's own constructor: before that no handler's frame agrees with that of `this`.
-    fn first_covered(&self, constants: &Constants<'_>) -> Result<Index, Plain> {
-        if self.request.name != b"<init>" {
-            return Ok(0);
-        }
-        // Objects that are made for the arguments of that call have their constructors called first.
-        let mut made = 0_u16;
-        for (index, instruction) in (1..).zip(&self.instructions.list) {
-            match instruction.opcode {
-                opcode::NEW => made = made.saturating_add(1),
-                opcode::INVOKESPECIAL => {
-                    let target = constants.call_target(instruction.operand());
-                    if target.ok_or(Plain::Invalid)?.name == "<init>" {
-                        match made.checked_sub(1) {
-                            Some(left) => made = left,
-                            None => return Ok(index),
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(self.instructions.end())
-    }
-
-    fn write_handlers(&self, to: &mut Vec<u8>, constants: &Constants<'_>) -> Result<(), Plain> {
-        let first = self.first_covered(constants)?;
-        let is_covered = first < self.instructions.end();
-        let count = self.code.handlers.len().saturating_add(is_covered.into());
-        let count = u16::try_from(count).map_err(|_| Plain::TooLarge)?;
-        to.extend(count.to_be_bytes());
-        let mut write = |fields: [u16; 4]| {
-            to.extend(fields.iter().flat_map(|field| field.to_be_bytes()));
-        };
+    fn write_handlers(&self, to: &mut Vec<u8>) -> Result<(), Plain> {
+        let mut entries = Vec::new();
         for handler in &self.code.handlers {
             let (start, end) =
                 range(handler.start, handler.end, self.instructions).ok_or(Plain::Invalid)?;
             let target = self.instructions.at(usize::from(handler.handler));
-            write([
+            entries.push([
                 self.layout.handler(start),
                 self.layout.handler(end),
                 self.layout.handler(target.ok_or(Plain::Invalid)?),
                 handler.catch_type,
             ]);
         }
-        // The last one: the method's own handlers come first.
-        if is_covered {
-            write([self.layout.handler(first), self.tail(), self.tail(), 0]);
+        // The method's own handlers come first.
+        let handlers = self.handlers();
+        let mut start: Index = 0;
+        for run in self.this.chunk_by(|a, b| a == b) {
+            let end = u16::try_from(run.len())
+                .ok()
+                .and_then(|length| start.checked_add(length))
+                .ok_or(Plain::Invalid)?;
+            let handler = match run.first() {
+                Some(This::Initialised) => handlers.first(),
+                Some(This::Uninitialised) => handlers.get(1),
+                _ => None,
+            };
+            if let Some(handler) = handler {
+                let (start, end) = (self.layout.handler(start), self.layout.handler(end));
+                entries.push([start, end, handler.offset, 0]);
+            }
+            start = end;
         }
+        let count = u16::try_from(entries.len()).map_err(|_| Plain::TooLarge)?;
+        to.extend(count.to_be_bytes());
+        to.extend(
+            entries
+                .as_flattened()
+                .iter()
+                .flat_map(|it| it.to_be_bytes()),
+        );
         Ok(())
-    }
-
-    fn frames(
-        &self,
-        locals: Locals,
-        constants: &mut Constants<'_>,
-    ) -> Result<(u16, Vec<u8>), Failed> {
-        const NAME: &[u8] = b"StackMapTable";
-        let table = self.code.attributes.iter().find(|it| it.name == NAME);
-        let name = match table {
-            Some(table) => table.name_index,
-            None => constants.add_utf8(NAME)?,
-        };
-        let throwable = constants.add_class(b"java/lang/Throwable")?;
-        let cell = constants.add_class(CLASS.as_bytes())?;
-        let initial = Initial {
-            access: self.request.access,
-            name: self.request.name,
-            descriptor: self.request.descriptor,
-            class: self.request.class,
-            max_locals: self.code.max_locals,
-        };
-        let reader: Option<Reader<'_>> = table.map(|table| table.data);
-        let frames = Frames::read(
-            reader,
-            &initial,
-            &locals.types(cell),
-            self.instructions,
-            constants,
-            self.request.budget,
-        )?;
-        let data = frames.write(self.layout, self.tail(), throwable)?;
-        Ok((name, data))
     }
 }

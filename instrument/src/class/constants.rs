@@ -152,6 +152,12 @@ impl<'c> Constants<'c> {
         })
     }
 
+    /// Returns the name of the method of a call site.
+    pub(crate) fn call_name(&self, index: u16) -> Option<&'c [u8]> {
+        let (_, name_and_type) = self.pair(index, self.tag(index))?;
+        self.utf8(self.pair(name_and_type, tag::NAME_AND_TYPE)?.0)
+    }
+
     /// Returns the name of the class that a constant of a field is declared to be of.
     pub(crate) fn field_class(&self, index: u16) -> Option<&'c [u8]> {
         self.class(self.pair(index, tag::FIELD)?.0)
