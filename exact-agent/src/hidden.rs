@@ -6,8 +6,11 @@ use varid_jvmti::{Handle, Jni, RawJni};
 
 use crate::agent::{Agent, LoadedClass, guarded};
 
-/// The name of the native method of `java.lang.ClassLoader` that defines hidden classes, from JDK 15 on.
-const DEFINE_CLASS: &str = "defineClass0";
+/// The native method of `java.lang.ClassLoader` that defines hidden classes, from JDK 15 on. `Unsafe` has another one of this name.
+const DEFINE_CLASS: (&str, &str) = (
+    "defineClass0",
+    "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;",
+);
 
 /// `ClassLoader.defineClass0`: JNI, the class; the loader, the class that looks it up, its name; the bytes, the first of them and their
 /// number; the protection domain, whether the class is initialised, flags, data.
@@ -39,11 +42,11 @@ pub(crate) unsafe fn replacement(
     function: *const c_void,
 ) -> Option<*const c_void> {
     // SAFETY: the caller promises the method.
-    let name = unsafe { agent.jvmti.method_name(method) }?;
-    if name != DEFINE_CLASS {
+    let (name, descriptor) = unsafe { agent.jvmti.method_name(method) }?;
+    if (name.as_str(), descriptor.as_str()) != DEFINE_CLASS {
         return None;
     }
-    // SAFETY: this is the type of the only native method of this name in the JDK.
+    // SAFETY: this is the type of the function of a static native method with this descriptor.
     let function = unsafe { std::mem::transmute::<*const c_void, DefineClass>(function) };
     REPLACED.set(function).ok()?;
     let replacement: DefineClass = define_class;

@@ -258,13 +258,13 @@ impl Jvmti {
         Handle::new(thread)
     }
 
-    /// Returns the name of a method. None before `VMStart`.
+    /// Returns the name and the descriptor of a method. None before `VMStart`.
     ///
     /// # Safety
     ///
     /// `method` is the id of a method that the VM passed.
     #[must_use]
-    pub unsafe fn method_name(self, method: *mut c_void) -> Option<String> {
+    pub unsafe fn method_name(self, method: *mut c_void) -> Option<(String, String)> {
         type Get = unsafe extern "system" fn(
             RawTable,
             *mut c_void,
@@ -272,20 +272,20 @@ impl Jvmti {
             *mut *mut c_char,
             *mut *mut c_char,
         ) -> i32;
-        let mut name = ptr::null_mut();
-        // SAFETY: the environment is valid, the caller promises the method, and null means that nothing else is wanted.
+        let (mut name, mut descriptor) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the environment is valid, the caller promises the method, and null means that its generic type is not wanted.
         let code = unsafe {
             self.function::<Get>(number::GET_METHOD_NAME)(
                 self.0,
                 method,
                 &raw mut name,
-                ptr::null_mut(),
+                &raw mut descriptor,
                 ptr::null_mut(),
             )
         };
         JvmtiError::check(code).ok()?;
-        // SAFETY: the VM has allocated the name for this call.
-        Some(unsafe { self.take_text(name) })
+        // SAFETY: the VM has allocated both texts for this call.
+        Some(unsafe { (self.take_text(name), self.take_text(descriptor)) })
     }
 
     /// Replaces functions of JNI for all threads. Returns the functions that were replaced, in the same order.
