@@ -12,7 +12,9 @@ fn main() {
         let mut tree = Tree::open(&vm.tree).expect("the tree");
         let walked = tree.visit(&vm.tables, |thread, caller, node, method| {
             let start = thread.map_or("?", |thread| &thread.name).to_owned();
-            let start = caller.and_then(|caller: usize| paths.get(caller)).unwrap_or(&start);
+            let start = caller
+                .and_then(|caller: usize| paths.get(caller))
+                .unwrap_or(&start);
             let site = match (node.site, caller.and_then(|caller| sites.get(caller))) {
                 (Some(site), Some(bcis)) => bcis.get(site).map_or("-".to_owned(), u16::to_string),
                 _ => "-".to_owned(),
@@ -27,6 +29,11 @@ fn main() {
         if let Err(error) = walked {
             eprintln!("{error}");
         }
-        eprintln!("process {}: {} contexts, {} folded", vm.pid, paths.len(), tree.folded);
+        eprintln!(
+            "process {}: {} contexts, {} folded",
+            vm.pid,
+            paths.len(),
+            tree.folded
+        );
     }
 }

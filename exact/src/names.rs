@@ -9,8 +9,7 @@ use std::{
 use sha1_smol::Sha1;
 use varid_model::{Address, Layer, MonotonicNs, Pid, Tid};
 use varid_recording::{
-    ImageKind, MappingRecord, REMAP_BASE, REMAP_ELF, REMAP_SIZE, SessionImage, SessionRecord,
-    SessionWriter,
+    ImageKind, MappingRecord, REMAP_BASE, REMAP_SIZE, SessionImage, SessionRecord, SessionWriter,
     remap::{FIRST_METHOD, SLOT_SIZE},
 };
 use varid_symbolizer::{
@@ -26,6 +25,8 @@ use crate::{error::Result, tables::CountedMethod};
 /// The start of the part of the JDK's methods, and its end: docs/session-format.md.
 const FRAMEWORK: u64 = REMAP_BASE + REMAP_SIZE / 2;
 const FRAMEWORK_END: u64 = REMAP_BASE + REMAP_SIZE / 16 * 15;
+/// The file of the part of other methods.
+const APP_ELF: &str = "remap.elf";
 /// The file of the part of the JDK's methods.
 const FRAMEWORK_ELF: &str = "remap-framework.elf";
 /// The offset in a part's file of its first address.
@@ -82,7 +83,7 @@ impl Names {
         };
         Self {
             parts: [
-                part(Layer::App, REMAP_ELF, REMAP_BASE..FRAMEWORK, FIRST_METHOD),
+                part(Layer::App, APP_ELF, REMAP_BASE..FRAMEWORK, FIRST_METHOD),
                 part(
                     Layer::Framework,
                     FRAMEWORK_ELF,

@@ -163,6 +163,7 @@ public class Contexts {
         Object made = Contexts.class.getDeclaredMethod("product", int.class, int.class).invoke(null, 6, 7);
         System.out.println(sum + shared + (Integer) made);
         if (arguments.length > 1) {
+            System.out.println(ProcessHandle.current().pid());
             while (true) {
                 sum += switched((int) sum & 1023);
             }

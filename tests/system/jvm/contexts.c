@@ -1,6 +1,6 @@
 /*
  * Writes each calling context of a program, and how often it was entered, by JVMTI's events of entries and exits. Options: the main class
- * and the file. A line is the number of entries, the thread's name, and the frames from the first one on, each behind ';' with the index of
+ * and the file. A line is the number of entries, the thread's name, and the frames from the first one on, each behind a tab with the index of
  * the call in its caller ('-' if the caller's instruction is no call) before ':'. Native methods are no frames.
  */
 #include <jvmti.h>
@@ -134,9 +134,9 @@ static void print_frames(FILE *file, struct context *of)
     (*jvmti)->GetClassSignature(jvmti, class, &class_name, NULL);
     class_name[strlen(class_name) - 1] = 0;
     if (of->site < 0)
-        fprintf(file, ";-:%s.%s%s", class_name + 1, name, descriptor);
+        fprintf(file, "\t-:%s.%s%s", class_name + 1, name, descriptor);
     else
-        fprintf(file, ";%d:%s.%s%s", of->site, class_name + 1, name, descriptor);
+        fprintf(file, "\t%d:%s.%s%s", of->site, class_name + 1, name, descriptor);
 }
 
 static void JNICALL death(jvmtiEnv *env, JNIEnv *jni)
