@@ -28,7 +28,7 @@ pub(crate) fn moved(
 fn moved_bci(bci: u16, instructions: &Instructions<'_>, layout: &Layout) -> Option<u16> {
     match bci {
         0 => Some(0),
-        _ => Some(layout.handler(instructions.at(usize::from(bci))?)),
+        _ => Some(layout.start(instructions.at(usize::from(bci))?)),
     }
 }
 

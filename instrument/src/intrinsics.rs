@@ -10,8 +10,12 @@ const CANDIDATE: [&[u8]; 2] = [
 ];
 
 /// Candidates that the compilers know without replacing them, and through which programs call their own methods.
-const NOT_REPLACED: [(&[u8], &[u8]); 2] = [
+const NOT_REPLACED: [(&[u8], &[u8]); 3] = [
     (b"java/lang/reflect/Method", b"invoke"),
+    (
+        b"java/util/stream/Streams$RangeIntSpliterator",
+        b"forEachRemaining",
+    ),
     (b"jdk/internal/vm/Continuation", b"enter"),
 ];
 

@@ -33,6 +33,8 @@ pub(crate) struct Inserted {
 /// What is inserted before an instruction, as offsets in [`Inserted::bytes`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Before {
+    /// What is executed after the instruction before.
+    pub(crate) start: usize,
     /// What is executed when an exception leads here.
     pub(crate) handler: usize,
     /// What is executed when a branch leads here. It follows what is executed for an exception.
@@ -58,7 +60,7 @@ const TRAMPOLINE: usize = 5;
 /// The offsets of instructions in the new code.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// For each instruction, and for the end, the offsets where exceptions and branches lead, and of the instruction itself.
+    /// For each instruction, and for the end.
     places: Vec<Place>,
     /// Which branches have their wide form, or lead to a trampoline.
     far: Vec<bool>,
@@ -68,8 +70,10 @@ pub(crate) struct Layout {
     length: usize,
 }
 
+/// The offsets of the parts of [`Before`], and of the instruction itself.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
+    start: usize,
     handler: usize,
     branch: usize,
     instruction: usize,
@@ -115,11 +119,12 @@ impl Layout {
                 offset = offset.saturating_add(TRAMPOLINE);
             }
             let before = inserted.before.get(index).copied().unwrap_or_default();
-            let branch = offset.saturating_add(before.branch.saturating_sub(before.handler));
-            let instruction = branch.saturating_add(before.end.saturating_sub(before.branch));
+            let after = |part: usize| offset.saturating_add(part.saturating_sub(before.start));
+            let instruction = after(before.end);
             *place = Place {
-                handler: offset,
-                branch,
+                start: offset,
+                handler: after(before.handler),
+                branch: after(before.branch),
                 instruction,
             };
             offset = instruction;
@@ -180,13 +185,13 @@ impl Layout {
             .places
             .iter()
             .zip(0..=Index::MAX)
-            .filter(|(place, before)| near(place.handler) && open(*before, target))
-            .min_by_key(|(place, _)| from.abs_diff(place.handler));
+            .filter(|(place, before)| near(place.start) && open(*before, target))
+            .min_by_key(|(place, _)| from.abs_diff(place.start));
         let (place, before) = place.ok_or(Plain::BranchTooFar)?;
         let trampoline = Trampoline {
             before,
             target,
-            offset: u16::try_from(place.handler).map_err(|_| Plain::TooLarge)?,
+            offset: u16::try_from(place.start).map_err(|_| Plain::TooLarge)?,
         };
         let at = self.trampolines.partition_point(|it| it.before <= before);
         self.trampolines.insert(at, trampoline);
@@ -208,7 +213,12 @@ impl Layout {
             .instruction
     }
 
-    /// Where an exception leads whose handler is this instruction; also the place of what precedes it and of the end.
+    /// The place of what precedes an instruction, or of the end.
+    pub(crate) fn start(&self, index: Index) -> u16 {
+        u16::try_from(self.place_of(index).start).unwrap_or(u16::MAX)
+    }
+
+    /// Where an exception leads whose handler is this instruction.
     pub(crate) fn handler(&self, index: Index) -> u16 {
         u16::try_from(self.place_of(index).handler).unwrap_or(u16::MAX)
     }
@@ -240,7 +250,7 @@ impl Layout {
                 .before
                 .get(usize::from(index))
                 .ok_or(Plain::Invalid)?;
-            let bytes = inserted.bytes.get(before.handler..before.end);
+            let bytes = inserted.bytes.get(before.start..before.end);
             code.extend(bytes.ok_or(Plain::Invalid)?);
             self.write_instruction(index, instruction, &mut code)?;
         }

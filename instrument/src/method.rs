@@ -283,9 +283,10 @@ impl Inserter<'_, '_, '_> {
         let mut slot = Slot::Implicit;
         let mut last: Option<&Instruction<'_>> = None;
         for (instruction, reached) in self.instructions.list.iter().zip(self.reached) {
-            let handler = self.offset();
+            let start = self.offset();
+            let mut handler = start;
             if reached.handler && has_blocks {
-                self.abort(reached.falls)?;
+                handler = self.abort(reached.falls)?;
             }
             let branch = self.offset();
             if reached.leads {
@@ -314,6 +315,7 @@ impl Inserter<'_, '_, '_> {
                 self.to.exit()?;
             }
             before.push(Before {
+                start,
                 handler,
                 branch,
                 end: self.offset(),
@@ -335,8 +337,8 @@ impl Inserter<'_, '_, '_> {
         })
     }
 
-    /// Records the abort at a handler. Code that runs into the handler jumps over that.
-    fn abort(&mut self, falls: bool) -> Result<(), NotRewritten> {
+    /// Records the abort at a handler, and returns where that begins. Code that runs into the handler jumps over it.
+    fn abort(&mut self, falls: bool) -> Result<usize, NotRewritten> {
         let start = self.offset();
         if falls {
             self.to.to.indexed(opcode::GOTO, 0);
@@ -351,7 +353,7 @@ impl Inserter<'_, '_, '_> {
                 operand.copy_from_slice(&length);
             }
         }
-        Ok(())
+        Ok(abort)
     }
 
     /// Returns true if the VM may call methods while it executes an instruction that is not a call: it throws an exception, loads a class or
@@ -476,7 +478,7 @@ impl Writer<'_> {
 
     /// The added handlers: the first one for code with an initialised `this`.
     fn handlers(&self) -> Vec<AddedHandler> {
-        let offset = self.layout.handler(self.instructions.end());
+        let offset = self.layout.start(self.instructions.end());
         let mut handlers = vec![AddedHandler {
             offset,
             uninitialised_this: false,
@@ -497,8 +499,8 @@ impl Writer<'_> {
                 range(handler.start, handler.end, self.instructions).ok_or(Plain::Invalid)?;
             let target = self.instructions.at(usize::from(handler.handler));
             entries.push([
-                self.layout.handler(start),
-                self.layout.handler(end),
+                self.layout.start(start),
+                self.layout.start(end),
                 self.layout.handler(target.ok_or(Plain::Invalid)?),
                 handler.catch_type,
             ]);
@@ -517,7 +519,7 @@ impl Writer<'_> {
                 _ => None,
             };
             if let Some(handler) = handler {
-                let (start, end) = (self.layout.handler(start), self.layout.handler(end));
+                let (start, end) = (self.layout.start(start), self.layout.start(end));
                 entries.push([start, end, handler.offset, 0]);
             }
             start = end;
