@@ -62,6 +62,8 @@ pub fn main(vms: VmKinds) -> ExitCode {
 fn failure_code(verb: &cli::Verb) -> u8 {
     match verb {
         cli::Verb::Record(args) if !args.command.is_empty() => 125,
+        #[cfg(feature = "host")]
+        cli::Verb::Exact(_) => 125,
         _ => 1,
     }
 }

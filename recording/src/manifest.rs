@@ -278,6 +278,8 @@ pub enum SampleSource {
     Perf,
     /// Another profiler, whose recording was imported.
     Import,
+    /// An agent in a VM, which counts and does not sample.
+    Agent,
 }
 
 impl SampleSource {
@@ -289,6 +291,7 @@ impl SampleSource {
             Self::Module => "module",
             Self::Perf => "perf",
             Self::Import => "import",
+            Self::Agent => "agent",
         }
     }
 }

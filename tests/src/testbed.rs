@@ -74,6 +74,8 @@ fn build() -> Result<Testbed> {
             "-p",
             "varid",
             "-p",
+            "varid-exact-agent",
+            "-p",
             "artvm",
             "-p",
             "varid-stackvm",

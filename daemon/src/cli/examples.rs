@@ -25,6 +25,12 @@ pub const RECORD: &str = "\
 Example:
   varid record -F 997 -- ./server --port 8080";
 
+/// `varid exact`.
+#[cfg(feature = "host")]
+pub const EXACT: &str = "\
+Example:
+  varid exact --bytecodes -- java -jar app.jar";
+
 /// `varid pull`.
 #[cfg(feature = "host")]
 pub const PULL: &str = "\

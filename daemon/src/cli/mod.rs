@@ -6,6 +6,8 @@ mod annotate;
 pub mod arguments;
 #[cfg(feature = "host")]
 mod diff;
+#[cfg(feature = "host")]
+mod exact;
 mod examples;
 #[cfg(feature = "host")]
 mod export;
@@ -33,6 +35,8 @@ mod values;
 pub use annotate::{AnnotateArgs, AnnotateFormatArg};
 #[cfg(feature = "host")]
 pub use diff::{DiffArgs, Sides};
+#[cfg(feature = "host")]
+pub use exact::ExactArgs;
 #[cfg(feature = "host")]
 pub use export::ExportArgs;
 #[cfg(feature = "host")]
@@ -151,6 +155,10 @@ pub enum Verb {
     /// Launch a command, profile it until it ends, keep the recording.
     #[command(after_help = examples::RECORD)]
     Record(RecordArgs),
+    /// Launch a Java program and count each call of each method by its calling context; no samples.
+    #[cfg(feature = "host")]
+    #[command(after_help = examples::EXACT)]
+    Exact(ExactArgs),
     /// Copy a session from the device that --adb names; it becomes the last one here.
     #[cfg(feature = "host")]
     #[command(after_help = examples::PULL)]

@@ -11,6 +11,8 @@ mod diff;
 mod doctor;
 mod events;
 #[cfg(feature = "host")]
+mod exact;
+#[cfg(feature = "host")]
 pub mod export;
 #[cfg(feature = "host")]
 mod help;
@@ -50,6 +52,8 @@ pub fn run(
         Verb::Status(format) => status::run(format),
         Verb::Sessions(format) => sessions::run(format),
         Verb::Record(args) => record::run(&args, vms),
+        #[cfg(feature = "host")]
+        Verb::Exact(args) => exact::run(args),
         #[cfg(feature = "host")]
         Verb::Pull { .. } => {
             crate::cli::bad_usage("pull", "'pull' copies from a device: --adb names it")

@@ -88,7 +88,7 @@ fn record_command(
 }
 
 /// Returns the exit code for the command's status. A failure is also reported.
-fn code(status: ExitStatus) -> ExitCode {
+pub fn code(status: ExitStatus) -> ExitCode {
     if status.success() {
         return ExitCode::SUCCESS;
     }
@@ -281,7 +281,7 @@ impl Finished {
 
 /// Returns the command that shows a session, quoted for a shell.
 #[cfg(feature = "host")]
-fn report_command(is_last: bool, session: &std::path::Path) -> String {
+pub fn report_command(is_last: bool, session: &std::path::Path) -> String {
     let name = session.to_string_lossy();
     match is_last {
         true => "'varid report'".to_owned(),

@@ -39,11 +39,9 @@ fn main() -> Result {
     let dex = include_bytes!("../../../symbolizer/tests/fixtures/names.dex");
     let items = include_bytes!("../../../symbolizer/tests/fixtures/items.dex");
     let compact = include_bytes!("../../../symbolizer/tests/fixtures/items.cdex");
-    save(
-        "class",
-        "opcodes",
-        include_bytes!("../../../symbolizer/tests/fixtures/Opcodes.class"),
-    )?;
+    let class = include_bytes!("../../../symbolizer/tests/fixtures/Opcodes.class");
+    save("class", "opcodes", class)?;
+    save("instrument", "opcodes", class)?;
     save("dex", "names", dex)?;
     save("dex", "items", items)?;
     save("dex", "compact", compact)?;

@@ -15,6 +15,7 @@ mod gdb_jit;
 mod import_jfr;
 mod import_perf_data;
 mod import_text;
+mod instrument;
 mod jitdump;
 mod jvm;
 mod kernel;
@@ -35,7 +36,7 @@ mod walk;
 pub type Target = fn(&[u8]);
 
 /// Every target, by name. Its seeds are in `seeds/NAME`.
-pub const TARGETS: [(&str, Target); 30] = [
+pub const TARGETS: [(&str, Target); 31] = [
     ("calls", calls::fuzz),
     ("class", class::fuzz),
     ("code_info", code_info::fuzz),
@@ -51,6 +52,7 @@ pub const TARGETS: [(&str, Target); 30] = [
     ("import_jfr", import_jfr::fuzz),
     ("import_perf_data", import_perf_data::fuzz),
     ("import_text", import_text::fuzz),
+    ("instrument", instrument::fuzz),
     ("jitdump", jitdump::fuzz),
     ("jvm", jvm::fuzz),
     ("kernel", kernel::fuzz),

@@ -126,7 +126,10 @@ impl ImageTable {
             states: Vec::new(),
             hotspot: match manifest.source {
                 SampleSource::Import => Hotspot::Possible,
-                SampleSource::Bpf | SampleSource::Module | SampleSource::Perf => Hotspot::Absent,
+                SampleSource::Bpf
+                | SampleSource::Module
+                | SampleSource::Perf
+                | SampleSource::Agent => Hotspot::Absent,
             },
         }
     }

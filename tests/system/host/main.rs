@@ -15,6 +15,7 @@ mod diff;
 mod dim;
 mod elsewhere;
 mod events;
+mod exact;
 mod exports;
 mod held_up;
 mod import;

@@ -1,0 +1,62 @@
+//! The arguments of `varid exact`.
+
+use clap::Args;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// `varid exact`.
+#[derive(Debug, Args)]
+pub struct ExactArgs {
+    /// The command and its arguments: a Java program, or a script that starts some. Each VM counts, from its main method on.
+    #[arg(trailing_var_arg = true, required = true)]
+    pub command: Vec<OsString>,
+    /// The session's folder [default: a new one among the sessions].
+    #[arg(short, long, value_name = "SESSION")]
+    pub output: Option<PathBuf>,
+    /// Count also how often each bytecode ran, and the calls of native methods whose call sites name them.
+    #[arg(long)]
+    pub bytecodes: bool,
+    /// Room on the disk for the calling contexts of each VM, some 100 bytes for each: with K, M or G for powers of 1024. Calls of
+    /// further contexts are counted as such only [default: 4G, or half of what is free].
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub nodes: Option<u64>,
+}
+
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is not a number of bytes such as 512M");
+    let (number, shift) = match text.strip_suffix(['K', 'M', 'G']) {
+        None => (text, 0),
+        Some(number) => match text.as_bytes().last() {
+            Some(b'K') => (number, 10),
+            Some(b'M') => (number, 20),
+            _ => (number, 30),
+        },
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let bytes = number.checked_mul(1 << shift).ok_or_else(wrong)?;
+    match bytes >= LEAST {
+        true => Ok(bytes),
+        false => Err(format!(
+            "'{text}' is no room for calling contexts: 64K at least"
+        )),
+    }
+}
+
+/// The smallest room for calling contexts in bytes.
+const LEAST: u64 = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_a_suffix_or_none() {
+        let parsed = |text| parse_bytes(text).ok();
+        assert_eq!(parsed("65536"), Some(65536));
+        assert_eq!(parsed("64K"), Some(65536));
+        assert_eq!(parsed("2G"), Some(2 << 30));
+        for wrong in ["", "K", "1", "1T", "-1G", "99999999999G"] {
+            assert_eq!(parsed(wrong), None, "{wrong}");
+        }
+    }
+}

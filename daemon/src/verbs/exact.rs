@@ -1,0 +1,169 @@
+//! `varid exact`: counts each call of a Java program by its calling context.
+
+use super::launch::Held;
+use super::record;
+use crate::cli::ExactArgs;
+use crate::{output, sessions};
+use anyhow::{Context, bail};
+use nix::sys::signal::{Signal, kill};
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use varid_exact::{Summary, free_bytes, read_vms, tool_options, write_session};
+use varid_exact_agent::Options;
+use varid_instrument::Counted;
+use varid_model::Rate;
+use varid_recording::{
+    EventDesc, Manifest, SampleSource, SessionTarget, SessionWriter, TargetKind,
+};
+use varid_sampler::monotonic_ns;
+use varid_session::request::TargetSpec;
+
+/// The agent's library.
+const AGENT: &str = "libvarid_exact_agent.so";
+/// The room for calling contexts of a VM in bytes, if the disk has twice as much.
+const NODES: u64 = 4 << 30;
+/// The event of the session, of which there are no samples.
+const EVENT: &str = "java-calls";
+/// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_DUMMY` of linux/perf_event.h: an event that does not occur.
+const SOFTWARE: u32 = 1;
+const DUMMY: u64 = 9;
+
+/// Launches the program, and makes a session of what its VMs have counted. The exit code is the program's.
+pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
+    let agent = find_agent()?;
+    let arguments = args.command.iter().map(|one| one.to_string_lossy());
+    let line = arguments.collect::<Vec<_>>().join(" ");
+    let target = TargetSpec::Command(varid_model::Pid::default(), line.clone());
+    let folder = match &args.output {
+        Some(folder) => folder.clone(),
+        None => sessions::create(&target)?,
+    };
+    let trees = Trees::create(&folder)?;
+    let free = free_bytes(&trees.0)?;
+    let bytes = args.nodes.unwrap_or_else(|| NODES.min(free / 2));
+    if bytes > free {
+        bail!(
+            "{} has {} free, less than --nodes asks for",
+            trees.0.display(),
+            output::size(free)
+        );
+    }
+    let options = Options {
+        counted: match args.bytecodes {
+            true => Counted::Blocks,
+            false => Counted::Calls,
+        },
+        bytes,
+        folder: trees.0.clone(),
+    };
+    let start = monotonic_ns();
+    let manifest = Manifest::new(
+        EventDesc::new(EVENT, Rate::Period(1), SOFTWARE, DUMMY),
+        SampleSource::Agent,
+        SessionTarget {
+            kind: TargetKind::Command,
+            value: line,
+        },
+        start,
+    );
+    let mut writer = SessionWriter::create(&folder, manifest)?;
+    let status = launch(&args, tool_options(&agent, &options)?)?;
+    let vms = read_vms(&trees.0)?;
+    if vms.is_empty() {
+        tracing::warn!("the command has started no Java VM of HotSpot, version 11 or later");
+    }
+    let summary = write_session(&mut writer, &vms, options.counted, start)?;
+    let manifest = writer.manifest_mut();
+    manifest.duration_ns = monotonic_ns().since(start).as_nanos().try_into()?;
+    writer.finish()?;
+    sessions::list_elsewhere(&folder, &target)?;
+    let is_last = sessions::set_last(&folder);
+    report(&summary, &folder, is_last.is_ok());
+    Ok(record::code(status))
+}
+
+/// Says what was counted, and what is missing.
+fn report(summary: &Summary, folder: &Path, is_last: bool) {
+    let Summary {
+        contexts, calls, ..
+    } = summary;
+    output::notice(&format!(
+        "varid: {calls} calls in {contexts} calling contexts in {}",
+        folder.display()
+    ));
+    for sentence in &summary.incomplete {
+        output::notice(&format!("varid: incomplete: {sentence}"));
+    }
+    let command = record::report_command(is_last, folder);
+    output::notice(&format!("varid: {command} shows it"));
+}
+
+/// Starts the command, and waits until it has ended. A signal to varid ends the command first.
+fn launch(args: &ExactArgs, environment: (&str, String)) -> anyhow::Result<ExitStatus> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+    ] {
+        signal_hook::flag::register(signal, stop.clone()).context("cannot watch for signals")?;
+    }
+    let mut held = Held::start(&args.command)?;
+    held.release(&[environment])?;
+    loop {
+        if let Some(status) = held
+            .child
+            .try_wait()
+            .context("cannot wait for the command")?
+        {
+            return Ok(status);
+        }
+        if stop.swap(false, Ordering::Relaxed) {
+            let pid = nix::unistd::Pid::from_raw(held.child.id().cast_signed());
+            // It may have ended meanwhile.
+            let _ = kill(pid, Signal::SIGTERM);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Returns the agent's library: beside the program, as it is built and unpacked, or where it is installed.
+fn find_agent() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe().context("cannot find this program's file")?;
+    let beside = program.parent().unwrap_or(Path::new("/"));
+    let places = [".", "deps", "../lib/varid"].map(|place| beside.join(place).join(AGENT));
+    match places.iter().find(|place| place.exists()) {
+        Some(agent) => Ok(std::path::absolute(agent)?),
+        None => bail!("{} is missing beside {}", AGENT, program.display()),
+    }
+}
+
+/// The folder of the trees, beside the session. It is removed with what it has.
+struct Trees(PathBuf);
+
+impl Trees {
+    fn create(session: &Path) -> anyhow::Result<Self> {
+        let mut name = std::path::absolute(session)?.into_os_string();
+        name.push(format!(".trees.{}", std::process::id()));
+        let folder = PathBuf::from(name);
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .recursive(true)
+            .create(&folder)
+            .with_context(|| format!("cannot make {}", folder.display()))?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Trees {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            tracing::warn!("cannot remove {}: {error}", self.0.display());
+        }
+    }
+}

@@ -1,0 +1,486 @@
+//! The VM's events.
+
+use std::{
+    ffi::{CStr, c_char, c_void},
+    fs, io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    process,
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use varid_instrument::{
+    Counted, Intrinsics, MethodNumber, NotRewritten, Plan, Rewritten, TreeAddress, node, rewrite,
+    runtime_class, thread_class,
+};
+use varid_jvmti::{
+    Callbacks, Capabilities, Capability, Event, FieldId, GlobalHandle, Handle, JavaVm, Jni, Jvmti,
+    RawJni, RawTable,
+};
+
+use crate::{
+    hidden,
+    options::Options,
+    record::{ClassRecord, Record, ThreadRecord},
+    start,
+    tables::Tables,
+    tree_file::{Root, TreeFile},
+};
+
+/// The agent of this process.
+static AGENT: OnceLock<Agent> = OnceLock::new();
+
+/// The names of [`varid_instrument::runtime`], as JNI takes them.
+mod names {
+    use std::ffi::CStr;
+
+    pub(super) const CELL: &CStr = c"java/lang/VaridTree";
+    pub(super) const CELL_TYPE: &CStr = c"Ljava/lang/VaridTree;";
+    pub(super) const BEGIN: &CStr = c"begin";
+    pub(super) const SLOT: &CStr = c"slot";
+    pub(super) const ROOT: &CStr = c"root";
+    pub(super) const LONG: &CStr = c"J";
+    pub(super) const THREAD: &CStr = c"java/lang/Thread";
+    pub(super) const THREAD_CELL: &CStr = c"varid";
+}
+
+/// The agent.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) jvmti: Jvmti,
+    tree: TreeFile,
+    tables: Tables,
+    plan: Plan,
+    /// The number of the next method. None: there are no more.
+    next: Mutex<Option<MethodNumber>>,
+    /// Whether counting has started.
+    has_begun: AtomicBool,
+    /// The class and the fields that say where a thread counts.
+    cells: OnceLock<Cells>,
+}
+
+/// The class and the fields that say where a thread counts.
+#[derive(Debug, Clone, Copy)]
+struct Cells {
+    class: GlobalHandle,
+    /// A thread's cell.
+    of_thread: FieldId,
+    /// The address of the slot of the next call.
+    slot: FieldId,
+    /// The address of slot 0 of the thread's root.
+    root: FieldId,
+}
+
+/// A class that the VM is about to define.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LoadedClass<'a> {
+    /// Whether its loader is the boot loader.
+    pub(crate) is_boot: bool,
+    /// Its name, if the VM says it.
+    pub(crate) name: Option<&'a str>,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// Calls a function with the agent, if there is one. A panic ends the function, not the VM.
+pub(crate) fn guarded(event: impl FnOnce(&Agent)) {
+    // The agent's state is in atomic words, and in a lock that is taken even if it is poisoned.
+    let _ = catch_unwind(AssertUnwindSafe(|| AGENT.get().map(event)));
+}
+
+/// Starts the agent: the VM calls it when it loads the library.
+///
+/// Returns 0, or 1 if the agent cannot work: the VM then ends.
+///
+/// # Safety
+///
+/// The VM passes itself, and zero-terminated options or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Agent_OnLoad(
+    vm: RawTable,
+    options: *const c_char,
+    _: *mut c_void,
+) -> i32 {
+    let started = catch_unwind(|| {
+        let options = match options.is_null() {
+            true => "".into(),
+            // SAFETY: the caller promises a zero-terminated text.
+            false => unsafe { CStr::from_ptr(options) }.to_string_lossy(),
+        };
+        let options = Options::parse(&options).map_err(|error| error.to_string())?;
+        // SAFETY: the VM passed itself.
+        load(unsafe { JavaVm::new(vm) }, &options)
+    });
+    match started {
+        Ok(Ok(())) => 0,
+        Ok(Err(error)) => {
+            eprintln!("varid: the VM cannot count calls: {error}");
+            1
+        }
+        Err(_) => 1,
+    }
+}
+
+/// Makes the files and enables the events.
+fn load(vm: JavaVm, options: &Options) -> Result<(), String> {
+    let jvmti = vm.jvmti().ok_or("it has no JVMTI of version 11")?;
+    let (tree, tables) = files(&options.folder, options.bytes)
+        .map_err(|error| format!("{}: {error}", options.folder.display()))?;
+    let agent = Agent {
+        jvmti,
+        tree,
+        tables,
+        plan: Plan {
+            counted: options.counted,
+            intrinsics: Intrinsics::Leaves,
+            start: None,
+        },
+        next: Mutex::new(Some(MethodNumber::FIRST)),
+        has_begun: AtomicBool::new(false),
+        cells: OnceLock::new(),
+    };
+    AGENT
+        .set(agent)
+        .map_err(|_| "the agent is loaded twice".to_owned())?;
+    enable(jvmti).map_err(|error| error.to_string())
+}
+
+fn enable(jvmti: Jvmti) -> varid_jvmti::Result<()> {
+    let mut wanted = Capabilities::default()
+        .with(Capability::AllClassHookEvents)
+        .with(Capability::NativeMethodBindEvents)
+        .with(Capability::EarlyVmStart)
+        .with(Capability::EarlyClassHookEvents);
+    let has_virtual = jvmti
+        .potential_capabilities()?
+        .has(Capability::VirtualThreads);
+    if has_virtual {
+        wanted = wanted.with(Capability::VirtualThreads);
+    }
+    jvmti.add_capabilities(&wanted)?;
+    let mut callbacks = Callbacks::default();
+    callbacks.vm_start = Some(vm_start);
+    callbacks.vm_init = Some(vm_init);
+    callbacks.class_file_load_hook = Some(class_file_load_hook);
+    callbacks.native_method_bind = Some(native_method_bind);
+    callbacks.thread_start = Some(thread_start);
+    callbacks.virtual_thread_start = has_virtual.then_some(thread_start);
+    jvmti.set_callbacks(&callbacks)?;
+    for event in [
+        Event::VmStart,
+        Event::VmInit,
+        Event::ClassFileLoadHook,
+        Event::NativeMethodBind,
+        Event::ThreadStart,
+    ] {
+        jvmti.enable(event)?;
+    }
+    match has_virtual {
+        true => jvmti.enable(Event::VirtualThreadStart),
+        false => Ok(()),
+    }
+}
+
+/// Makes the two files of this process. After an exec it has others.
+fn files(folder: &Path, bytes: u64) -> io::Result<(TreeFile, Tables)> {
+    let pid = process::id();
+    let mut number = 0_u32;
+    loop {
+        let path = |kind| -> PathBuf { folder.join(format!("{pid}.{number}.{kind}")) };
+        match Tables::create(&path("tables")) {
+            Ok(tables) => {
+                let tree = TreeFile::create(&path("tree"), bytes);
+                if tree.is_err() {
+                    // The reader would look for the tree.
+                    let _ = fs::remove_file(path("tables"));
+                }
+                return Ok((tree?, tables));
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                number = number.saturating_add(1);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+unsafe extern "system" fn vm_start(_: RawTable, jni: RawJni) {
+    guarded(|agent| {
+        // SAFETY: the VM passes the environment of this thread.
+        if let Some(jni) = unsafe { Jni::new(jni) }
+            && let Err(reason) = agent.start(jni)
+        {
+            agent.fail(reason);
+        }
+    });
+}
+
+unsafe extern "system" fn vm_init(_: RawTable, jni: RawJni, _: *mut c_void) {
+    guarded(|agent| {
+        // SAFETY: the VM passes the environment of this thread.
+        if let Some(jni) = unsafe { Jni::new(jni) }
+            && let Err(reason) = agent.initialize(jni)
+        {
+            agent.fail(&reason);
+        }
+    });
+}
+
+unsafe extern "system" fn class_file_load_hook(
+    _: RawTable,
+    _: RawJni,
+    _: *mut c_void,
+    loader: *mut c_void,
+    name: *const c_char,
+    _: *mut c_void,
+    length: i32,
+    bytes: *const u8,
+    new_length: *mut i32,
+    new_bytes: *mut *mut u8,
+) {
+    guarded(|agent| {
+        let Ok(length) = usize::try_from(length) else {
+            return;
+        };
+        let name = match name.is_null() {
+            true => None,
+            // SAFETY: the VM passes a zero-terminated name.
+            false => Some(unsafe { CStr::from_ptr(name) }.to_string_lossy()),
+        };
+        let class = LoadedClass {
+            is_boot: loader.is_null(),
+            name: name.as_deref(),
+            // SAFETY: the VM passes that many bytes, which nobody changes during the event.
+            bytes: unsafe { std::slice::from_raw_parts(bytes, length) },
+        };
+        let Some(rewritten) = agent.rewrite(&class) else {
+            return;
+        };
+        let new = agent.jvmti.copy(&rewritten).ok();
+        if let Some((new, length)) = new.zip(i32::try_from(rewritten.len()).ok()) {
+            // SAFETY: the VM passes places for the result.
+            unsafe {
+                *new_bytes = new;
+                *new_length = length;
+            }
+        }
+    });
+}
+
+unsafe extern "system" fn native_method_bind(
+    _: RawTable,
+    _: RawJni,
+    _: *mut c_void,
+    method: *mut c_void,
+    function: *const c_void,
+    new_function: *mut *const c_void,
+) {
+    guarded(|agent| {
+        // SAFETY: the method and the function are those of the event.
+        if let Some(new) = unsafe { hidden::replacement(agent, method, function) } {
+            // SAFETY: the VM passes a place for the result.
+            unsafe { *new_function = new };
+        }
+    });
+}
+
+unsafe extern "system" fn thread_start(_: RawTable, jni: RawJni, thread: *mut c_void) {
+    guarded(|agent| {
+        // SAFETY: the VM passes the environment of this thread.
+        let jni = unsafe { Jni::new(jni) };
+        if let Some((jni, thread)) = jni.zip(Handle::new(thread))
+            && agent.has_begun.load(Ordering::Acquire)
+        {
+            agent.count_thread(jni, thread);
+        }
+    });
+}
+
+impl Agent {
+    /// Defines the class that the rewritten classes call. No bytecode has run.
+    fn start(&self, jni: Jni) -> Result<(), &'static str> {
+        let class = runtime_class(TreeAddress(self.tree.address()));
+        jni.define_boot_class(names::CELL, &class)
+            .ok_or("the VM refuses the class that counts")?;
+        start::watch(self.jvmti).map_err(|_| "the start of the program cannot be watched")
+    }
+
+    /// Finds what needs classes of the VM.
+    fn initialize(&self, jni: Jni) -> Result<(), String> {
+        let property = |name| self.jvmti.system_property(name).unwrap_or_default();
+        let (name, version) = (property("java.vm.name"), property("java.vm.version"));
+        self.append(&Record::Vm(format!("{name} {version}")));
+        let cells = Cells::find(jni).ok_or("threads have no field for their place in the tree")?;
+        let _ = self.cells.set(cells);
+        Ok(())
+    }
+
+    /// Returns the rewritten bytes of a class, which are described in the tables. None: the class stays as it is.
+    pub(crate) fn rewrite(&self, class: &LoadedClass<'_>) -> Option<Vec<u8>> {
+        let rewritten = match self.number_methods(class) {
+            Ok(rewritten) => rewritten,
+            Err(NotRewritten::Runtime) => return None,
+            Err(error) => {
+                self.append(&Record::NotCounted {
+                    class: class.name.unwrap_or("a hidden class").to_owned(),
+                    reason: error.to_string(),
+                });
+                return None;
+            }
+        };
+        let record = ClassRecord {
+            is_boot: class.is_boot,
+            name: rewritten.class,
+            source_file: rewritten.source_file.unwrap_or_default(),
+            methods: rewritten.methods,
+            bytes: self.original(class),
+        };
+        // A class that is not described must not be counted.
+        self.append(&Record::Class(record))
+            .then_some(rewritten.bytes)
+    }
+
+    /// Returns the bytes of a class that the tables need: the reader counts instructions in them.
+    fn original<'a>(&self, class: &LoadedClass<'a>) -> &'a [u8] {
+        match self.plan.counted {
+            Counted::Calls => &[],
+            Counted::Blocks => class.bytes,
+        }
+    }
+
+    fn number_methods(&self, class: &LoadedClass<'_>) -> Result<Rewritten, NotRewritten> {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = (*next).ok_or(NotRewritten::NoNumbers)?;
+        let rewritten = match class.is_boot
+            && class.name.map(str::as_bytes) == Some(names::THREAD.to_bytes())
+        {
+            true => rewrite(&thread_class(class.bytes)?, &self.plan, first)?,
+            false => rewrite(class.bytes, &self.plan, first)?,
+        };
+        *next = first.after(rewritten.methods.len());
+        Ok(rewritten)
+    }
+
+    /// Starts counting. Returns false if it has started before, or cannot.
+    pub(crate) fn begin(&self, jni: Jni) -> bool {
+        let Some(cells) = self.cells.get() else {
+            return false;
+        };
+        if self.has_begun.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        // SAFETY: the class is that of cells.
+        unsafe { jni.call_static(cells.class.get(), names::BEGIN) }
+    }
+
+    /// Counts a thread from now on: this thread, or the virtual one that it carries. It has no frames of Java yet, but for those that attach
+    /// it.
+    pub(crate) fn count_thread(&self, jni: Jni, thread: Handle) {
+        let Some(cells) = self.cells.get() else {
+            return;
+        };
+        // SAFETY: gettid(2) has no conditions.
+        let tid = u32::try_from(unsafe { libc::gettid() }).unwrap_or(0);
+        // SAFETY: the handle is of a thread, in the thread that the VM passed it to.
+        let Some(root) = (unsafe { cells.root_of(jni, thread, || self.tree.add_root(tid)) }) else {
+            return;
+        };
+        self.append(&Record::Thread(ThreadRecord {
+            root,
+            tid,
+            name: self.name_of(thread),
+            time: monotonic(),
+        }));
+    }
+
+    fn name_of(&self, thread: Handle) -> String {
+        // SAFETY: the handle is this thread's.
+        let info = unsafe { self.jvmti.thread_info(thread) };
+        info.map(|info| info.name).unwrap_or_default()
+    }
+
+    /// Says why nothing is counted.
+    fn fail(&self, reason: &str) {
+        eprintln!("varid: calls are not counted: {reason}");
+        self.append(&Record::Failed(reason.to_owned()));
+    }
+
+    /// Appends a record to the tables. Returns false if that fails.
+    fn append(&self, record: &Record<'_>) -> bool {
+        self.tables.append(record).is_ok()
+    }
+}
+
+impl Cells {
+    /// Finds the class and the fields.
+    fn find(jni: Jni) -> Option<Self> {
+        let class = jni.find_class(names::CELL)?;
+        let thread = jni.find_class(names::THREAD)?;
+        // SAFETY: the handles are this thread's, and the local ones are not used behind this block.
+        unsafe {
+            let cells = Self {
+                of_thread: jni.field(thread, names::THREAD_CELL, names::CELL_TYPE)?,
+                slot: jni.field(class, names::SLOT, names::LONG)?,
+                root: jni.field(class, names::ROOT, names::LONG)?,
+                class: jni.global(class)?,
+            };
+            jni.delete(class);
+            jni.delete(thread);
+            Some(cells)
+        }
+    }
+
+    /// Returns the address of a thread's root. If it has none, `add` makes it. None if there is no room.
+    ///
+    /// # Safety
+    ///
+    /// `thread` is a handle of a thread, valid in this thread.
+    unsafe fn root_of(
+        self,
+        jni: Jni,
+        thread: Handle,
+        add: impl FnOnce() -> Option<Root>,
+    ) -> Option<u64> {
+        // SAFETY: the caller promises the thread; the fields are those of its class and of its cell's.
+        let (known, slot) = unsafe {
+            let known = jni.object_value(thread, self.of_thread);
+            (
+                known,
+                known.map_or(0, |cell| jni.long_value(cell, self.root)),
+            )
+        };
+        // The thread has called something when it was attached.
+        if let Some(slot) = u64::try_from(slot).ok().filter(|slot| *slot != 0) {
+            return slot.checked_add(node::WORD);
+        }
+        // SAFETY: the class has objects.
+        let cell = known.or_else(|| unsafe { jni.allocate(self.class.get()) })?;
+        let root = add()?;
+        let slot = i64::try_from(root.slot).ok()?;
+        // SAFETY: as above. The cell is complete before the thread has it.
+        unsafe {
+            jni.set_long_value(cell, self.root, slot);
+            jni.set_long_value(cell, self.slot, slot);
+            jni.set_object_value(thread, self.of_thread, cell);
+            jni.delete(cell);
+        }
+        Some(root.node)
+    }
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+fn monotonic() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the result has room for a time.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or(0);
+    seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(nanoseconds)
+}

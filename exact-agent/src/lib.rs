@@ -1,0 +1,27 @@
+//! The agent that makes a HotSpot VM count each call by its calling context.
+//!
+//! The VM loads it by `-agentpath`. It receives each class before the VM parses it, and hands it to [`varid_instrument`], which adds the
+//! counting. The counts are in a file that the VM's process has mapped; what they are counts of is in a second file. Both are complete at
+//! any moment, so that a reader needs no help of a process that was killed.
+//!
+//! | question | file |
+//! |---|---|
+//! | how is the agent told what to do | `options` |
+//! | the file of counts, and the roots of its trees | `tree_file` |
+//! | the file that says what is counted | `tables`, `record` |
+//! | the VM's events | `agent` |
+//! | when does counting start | `start` |
+//! | classes that the VM does not show to agents | `hidden` |
+//!
+//! Nothing here writes to standard output, which is the program's. A panic does not reach the VM: the event is then as if there were
+//! no agent.
+
+mod agent;
+mod hidden;
+mod options;
+pub mod record;
+mod start;
+mod tables;
+mod tree_file;
+
+pub use options::{Options, OptionsError};

@@ -1,0 +1,161 @@
+//! The file of counts: a header, and nodes that the rewritten classes add.
+//!
+//! [`varid_instrument::node`] has the layout. The agent makes the header, and the roots of the threads that start while calls are counted;
+//! the calls of such a root are the thread's number in the system. The rewritten classes make those of threads that ran before, whose calls
+//! are 0.
+
+use std::{
+    fs::OpenOptions,
+    io,
+    os::fd::AsRawFd,
+    path::Path,
+    ptr::{self, NonNull},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use varid_instrument::node::{self, header};
+
+/// The bytes of a root: slot 0, and a node without counters.
+const ROOT_BYTES: u64 = node::WORD * (1 + node::WORDS as u64);
+
+/// The root of a thread, by addresses of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Root {
+    /// The root.
+    pub(crate) node: u64,
+    /// Its slot 0.
+    pub(crate) slot: u64,
+}
+
+/// The mapped file. It stays mapped until the process ends.
+#[derive(Debug)]
+pub(crate) struct TreeFile {
+    base: NonNull<u8>,
+    /// Bytes of the header and the arena.
+    length: usize,
+}
+
+// SAFETY: all access to the mapping is by atomic words.
+unsafe impl Send for TreeFile {}
+// SAFETY: as above.
+unsafe impl Sync for TreeFile {}
+
+impl TreeFile {
+    /// Makes the file, without room on the disk for its arena of `bytes` bytes, and maps it.
+    pub(crate) fn create(path: &Path, bytes: u64) -> io::Result<Self> {
+        let too_large = || io::Error::from(io::ErrorKind::InvalidInput);
+        let length = bytes.checked_add(node::HEADER).ok_or_else(too_large)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)?;
+        file.set_len(length)?;
+        let length = usize::try_from(length).map_err(|_| too_large())?;
+        // SAFETY: a new mapping of a file that is open replaces no other one.
+        let base = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_NORESERVE,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or_else(too_large)?;
+        let tree = Self { base, length };
+        let start = tree.address();
+        for (offset, value) in [
+            (header::ADDRESS, start),
+            (header::ARENA_LENGTH, bytes),
+            (header::VERSION, node::VERSION),
+            (header::MAGIC, node::MAGIC),
+        ] {
+            if let Some(word) = tree.word(offset) {
+                word.store(value, Ordering::Release);
+            }
+        }
+        Ok(tree)
+    }
+
+    /// Returns the address of the header.
+    pub(crate) fn address(&self) -> u64 {
+        self.base.as_ptr().addr() as u64
+    }
+
+    /// Returns a word of the file by its offset in bytes. None if it is not in the file.
+    fn word(&self, offset: u64) -> Option<&AtomicU64> {
+        let offset = usize::try_from(offset).ok()?;
+        let end = offset.checked_add(size_of::<AtomicU64>())?;
+        let is_word = end <= self.length && offset.is_multiple_of(size_of::<AtomicU64>());
+        // SAFETY: the word is aligned and in the mapping, which lasts as long as the process.
+        is_word.then(|| unsafe { &*self.base.as_ptr().add(offset).cast() })
+    }
+
+    /// Takes so many bytes of the arena, which are zero. Returns their offset in the file. None if there is no room.
+    fn allocate(&self, bytes: u64) -> Option<u64> {
+        let arena = (self.length as u64).checked_sub(node::HEADER)?;
+        let allocated = self.word(header::ALLOCATED)?;
+        let take = |taken: u64| taken.checked_add(bytes).filter(|end| *end <= arena);
+        let taken = allocated.fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
+        node::HEADER.checked_add(taken.ok()?)
+    }
+
+    /// Adds a root for the thread with this number. None if there is no room.
+    pub(crate) fn add_root(&self, tid: u32) -> Option<Root> {
+        let slot = self.allocate(ROOT_BYTES)?;
+        let root = slot.checked_add(node::WORD)?;
+        let word = |offset: i64| self.word(root.checked_add_signed(offset)?);
+        word(node::CALLS)?.store(tid.into(), Ordering::Relaxed);
+        let first = self.word(header::ROOTS)?;
+        let address = self.address().checked_add(root)?;
+        let mut head = first.load(Ordering::Acquire);
+        loop {
+            word(node::NEXT)?.store(head, Ordering::Relaxed);
+            match first.compare_exchange_weak(head, address, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    return Some(Root {
+                        node: address,
+                        slot: address.checked_sub(node::WORD)?,
+                    });
+                }
+                Err(found) => head = found,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_linked_and_end_where_the_arena_does() {
+        let folder = std::env::temp_dir().join(format!("varid-tree-{}", std::process::id()));
+        let tree = TreeFile::create(&folder, 256).unwrap();
+        std::fs::remove_file(&folder).unwrap();
+        let value = |offset| tree.word(offset).unwrap().load(Ordering::Relaxed);
+        assert_eq!(value(header::ADDRESS), tree.address());
+        let roots: Vec<u64> = (1..)
+            .map_while(|tid| tree.add_root(tid))
+            .map(|root| root.node)
+            .collect();
+        assert_eq!(roots.len(), 6);
+        assert_eq!(value(header::ALLOCATED), 240);
+        let mut linked = Vec::new();
+        let mut root = value(header::ROOTS);
+        while root != 0 {
+            linked.push(root);
+            let node = (root - tree.address()).cast_signed();
+            let at = |offset: i64| value((node + offset).cast_unsigned());
+            assert_eq!(at(node::METHOD), node::ROOT.cast_unsigned());
+            root = at(node::NEXT);
+        }
+        linked.reverse();
+        assert_eq!(linked, roots);
+    }
+}

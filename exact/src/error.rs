@@ -1,0 +1,58 @@
+//! The errors of exact calling contexts.
+
+use std::{io, path::PathBuf};
+
+/// The result of a function of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why there are no exact calling contexts.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file operation failed.
+    #[error("cannot {action} {path}: {source}", path = .path.display())]
+    Io {
+        /// The attempted operation, as a verb.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A tree violates its format.
+    #[error("{path}: offset {offset:#x}: {problem}", path = .path.display())]
+    Tree {
+        /// The file.
+        path: PathBuf,
+        /// The offset in the file, in bytes.
+        offset: u64,
+        /// What is wrong there.
+        problem: &'static str,
+    },
+    /// A path cannot be passed to a VM.
+    #[error("{path} has a quote, a line break or bytes that are not UTF-8, which no option of a VM can have: -o names another place", path = .path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The session cannot be written.
+    #[error(transparent)]
+    Recording(#[from] varid_recording::Error),
+    /// The names cannot be written.
+    #[error(transparent)]
+    Names(#[from] varid_symbolizer::Error),
+}
+
+impl Error {
+    /// Returns what makes an error of a failed operation on a file.
+    pub(crate) fn io(
+        action: &'static str,
+        path: &std::path::Path,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Exact calling contexts of programs on HotSpot: each call of each method, by its calling context with call sites.
+//!
+//! With [`tool_options`] in its environment, the VMs of a program load the agent of `varid-exact-agent`. Each VM makes a file of counts, a tree, and a file that
+//! says what is counted, the tables. [`read_vms`] finds them, and [`write_session`] makes a session of them.
+//!
+//! | question | file |
+//! |---|---|
+//! | how does a VM load the agent, how large may a tree be | `launch` |
+//! | which VMs have run, what do their tables say | `tables` |
+//! | the nodes of a tree, in a file that is not trusted | `words`, `tree` |
+//! | how often did each instruction run, and each method that cannot count itself | `executions` |
+//! | which addresses do methods have in the session | `names` |
+//! | the session | `session` |
+
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
+
+mod error;
+mod executions;
+mod launch;
+mod names;
+mod session;
+mod tables;
+mod tree;
+mod words;
+
+pub use error::{Error, Result};
+pub use launch::{free_bytes, tool_options};
+pub use session::{Summary, write_session};
+pub use tables::{Tables, Vm, read_vms};
+pub use tree::{Node, Tree};

@@ -1,0 +1,174 @@
+//! Reads what the VMs of a program say of their trees.
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use varid_exact_agent::record::{ClassRecord, Record, ThreadRecord};
+use varid_instrument::{Body, Counted, MethodNumber, MethodTable, Plain};
+use varid_model::Pid;
+use varid_symbolizer::class::ClassFile;
+
+use crate::error::{Error, Result};
+
+/// The extensions of the two files of a VM.
+const TABLES: &str = "tables";
+const TREE: &str = "tree";
+/// The largest file of tables. The JDK and the programs of an application server take a tenth of it.
+const MAX_TABLES: u64 = 4 << 30;
+
+/// A VM that has run.
+#[derive(Debug)]
+pub struct Vm {
+    /// Its process.
+    pub pid: Pid,
+    /// Its tree.
+    pub tree: PathBuf,
+    /// What its tree counts.
+    pub tables: Tables,
+}
+
+/// What a VM's tree counts.
+#[derive(Debug, Default)]
+pub struct Tables {
+    /// The VM's name and version. Empty if it has not said them.
+    pub vm: String,
+    /// The methods with their classes.
+    pub methods: HashMap<MethodNumber, CountedMethod>,
+    /// The threads that started while calls were counted, by the address of their roots.
+    pub threads: HashMap<u64, ThreadRecord>,
+    /// The classes that are not counted, with the reasons.
+    pub not_counted: Vec<(String, String)>,
+    /// The reason why nothing is counted.
+    pub failed: Option<String>,
+    /// The first record that could not be read: its offset in the file, and what is missing.
+    pub damage: Option<String>,
+}
+
+/// A method, and what of its class names it.
+#[derive(Debug, Clone)]
+pub struct CountedMethod {
+    /// Its class, such as `org/example/App`.
+    pub class: String,
+    /// The source file of its class. Empty if it is not known.
+    pub source_file: String,
+    /// What is counted of it.
+    pub table: MethodTable,
+    /// Its instructions, if blocks are counted.
+    pub instructions: Vec<u16>,
+}
+
+/// Returns the VMs whose files are in a folder, by process.
+///
+/// # Errors
+///
+/// The folder or a file cannot be read.
+pub fn read_vms(folder: &Path) -> Result<Vec<Vm>> {
+    let mut vms = Vec::new();
+    for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
+        let path = entry.map_err(Error::io("read", folder))?.path();
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        let pid = name.and_then(|name| name.split('.').next()?.parse().ok());
+        if let Some(pid) = pid.filter(|_| path.extension().is_some_and(|kind| kind == TABLES)) {
+            let size = fs::metadata(&path).map_err(Error::io("read", &path))?.len();
+            if size > MAX_TABLES {
+                return Err(Error::Tree {
+                    path,
+                    offset: size,
+                    problem: "the file is too large",
+                });
+            }
+            let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
+            vms.push(Vm {
+                pid: Pid::new(pid),
+                tree: path.with_extension(TREE),
+                tables: Tables::read(&bytes),
+            });
+        }
+    }
+    vms.sort_by(|one, other| (one.pid, &one.tree).cmp(&(other.pid, &other.tree)));
+    Ok(vms)
+}
+
+impl Tables {
+    /// Reads the records of a file. What is behind a record that cannot be read is left out.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Self {
+        let mut tables = Self::default();
+        let mut rest = bytes;
+        while let Some((record, behind)) = Record::first(rest) {
+            match record {
+                Ok(record) => tables.add(record),
+                Err(error) => {
+                    let offset = bytes.len().saturating_sub(rest.len());
+                    tables.damage = Some(format!("the record at offset {offset:#x}: {error}"));
+                    break;
+                }
+            }
+            rest = behind;
+        }
+        tables
+    }
+
+    fn add(&mut self, record: Record<'_>) {
+        match record {
+            Record::Vm(name) => self.vm = name,
+            Record::Class(class) => self.add_class(class),
+            Record::NotCounted { class, reason } => self.not_counted.push((class, reason)),
+            Record::Thread(thread) => {
+                self.threads.insert(thread.root, thread);
+            }
+            Record::Failed(reason) => self.failed = Some(reason),
+        }
+    }
+
+    fn add_class(&mut self, class: ClassRecord<'_>) {
+        let file = ClassFile::parse(class.bytes).ok();
+        for table in class.methods {
+            let code = file
+                .as_ref()
+                .and_then(|file| file.method(&table.name, &table.descriptor))
+                .and_then(|method| method.code.as_ref())
+                .zip(file.as_ref());
+            let instructions = code.map_or_else(Vec::new, |(code, file)| {
+                let all = file.instructions(code);
+                all.filter_map(|found| u16::try_from(found.bci).ok())
+                    .collect()
+            });
+            self.methods.insert(
+                table.number,
+                CountedMethod {
+                    class: class.name.clone(),
+                    source_file: class.source_file.clone(),
+                    table,
+                    instructions,
+                },
+            );
+        }
+    }
+
+    /// Returns what was counted. None if no class says it.
+    #[must_use]
+    pub fn counted(&self) -> Option<Counted> {
+        let mut bodies = self.methods.values();
+        let has_blocks = |method: &CountedMethod| !method.table.blocks.is_empty();
+        let method = bodies.find(|method| method.table.body == Body::Counted)?;
+        Some(match has_blocks(method) {
+            true => Counted::Blocks,
+            false => Counted::Calls,
+        })
+    }
+
+    /// Returns the number of methods whose calls, and what they call, are not counted for lack of room in their class file.
+    #[must_use]
+    pub fn plain_methods(&self) -> usize {
+        let is_plain = |method: &&CountedMethod| match method.table.body {
+            Body::Plain(Plain::ObjectConstructor | Plain::EmptyFinalizer) => false,
+            Body::Plain(_) => true,
+            Body::Counted | Body::Leaf | Body::Native | Body::Abstract => false,
+        };
+        self.methods.values().filter(is_plain).count()
+    }
+}

@@ -1,0 +1,218 @@
+//! Reads the nodes of a tree. Addresses in the file may lead anywhere: each is checked, and a walk ends after as many nodes as the file has
+//! room for.
+
+use std::path::Path;
+
+use varid_exact_agent::record::ThreadRecord;
+use varid_instrument::{
+    MethodNumber,
+    node::{self, abort, header},
+};
+
+use crate::{
+    error::{Error, Result},
+    tables::{CountedMethod, Tables},
+    words::Words,
+};
+
+/// A tree of calling contexts of a VM: one below the root of each thread.
+#[derive(Debug)]
+pub struct Tree {
+    words: Words,
+    /// The address of the header in the VM's process.
+    address: u64,
+    /// The offset behind the last allocated byte.
+    end: u64,
+    /// Calls that were not recorded, because the tree was full.
+    pub folded: u64,
+}
+
+/// A calling context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Its method.
+    pub method: MethodNumber,
+    /// The index of the call site in the caller's table. None: the VM called.
+    pub site: Option<usize>,
+    /// How often it was called.
+    pub calls: u64,
+    /// The values of the method's counters.
+    pub counters: Vec<u64>,
+    /// Exceptions that left a block: behind which instruction, and how often. By ascending instruction.
+    pub aborts: Vec<(u16, u64)>,
+}
+
+/// A chain of siblings that is to be read.
+#[derive(Debug, Clone, Copy)]
+struct Chain<K> {
+    /// The offset of the slot.
+    slot: u64,
+    site: Option<usize>,
+    parent: Option<K>,
+}
+
+impl Tree {
+    /// Opens a tree's file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or its header is not one of a tree.
+    pub fn open(path: &Path) -> Result<Self> {
+        let mut words = Words::open(path)?;
+        if words.at(header::MAGIC)? != node::MAGIC {
+            return Err(words.error(header::MAGIC, "it is not a tree"));
+        }
+        if words.at(header::VERSION)? != node::VERSION {
+            return Err(words.error(header::VERSION, "the tree has another version"));
+        }
+        let address = words.at(header::ADDRESS)?;
+        let allocated = words.at(header::ALLOCATED)?;
+        let end = node::HEADER.saturating_add(allocated).min(words.length());
+        let folded = words.at(header::FOLDED)?;
+        Ok(Self {
+            words,
+            address,
+            end,
+            folded,
+        })
+    }
+
+    /// Calls `visit` for each node, callers before what they call. It receives the thread's record, if there is one, the key of the caller,
+    /// and the node, and returns the node's key.
+    ///
+    /// # Errors
+    ///
+    /// The file violates its format, or a node has a method that no table describes; and those of `visit`.
+    pub fn visit<K: Copy>(
+        &mut self,
+        tables: &Tables,
+        mut visit: impl FnMut(Option<&ThreadRecord>, Option<K>, &Node, &CountedMethod) -> Result<K>,
+    ) -> Result<()> {
+        // A node has at least these bytes.
+        let mut room = self.end / (u64::from(node::WORDS).saturating_mul(node::WORD));
+        let mut chains = Vec::new();
+        let mut root = self.words.at(header::ROOTS)?;
+        while root != 0 {
+            room = self.one_less(room, root)?;
+            let thread = tables.threads.get(&root);
+            let slot = self.offset(root, node::slot(0))?;
+            chains.push(Chain {
+                slot,
+                site: None,
+                parent: None,
+            });
+            while let Some(chain) = chains.pop() {
+                let mut next = self.words.at(chain.slot)?;
+                while next != 0 {
+                    room = self.one_less(room, next)?;
+                    let (found, method) = self.node(next, chain.slot, chain.site, tables)?;
+                    let key = visit(thread, chain.parent, &found, method)?;
+                    let sites = (0..method.table.sites.len()).map(Some);
+                    for (slot, site) in (0..).zip([None].into_iter().chain(sites)) {
+                        let slot = self.offset(next, node::slot(slot))?;
+                        // Most sites of most nodes have called nothing.
+                        if self.words.at(slot)? != 0 {
+                            chains.push(Chain {
+                                slot,
+                                site,
+                                parent: Some(key),
+                            });
+                        }
+                    }
+                    next = self.word(next, node::NEXT)?;
+                }
+            }
+            root = self.word(root, node::NEXT)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a node, which is in the chain of a slot.
+    fn node<'t>(
+        &mut self,
+        address: u64,
+        slot: u64,
+        site: Option<usize>,
+        tables: &'t Tables,
+    ) -> Result<(Node, &'t CountedMethod)> {
+        if self
+            .word(address, node::PARENT_SLOT)?
+            .checked_sub(self.address)
+            != Some(slot)
+        {
+            return Err(self.error_at(address, "the node is in the chain of another slot"));
+        }
+        let number = u32::try_from(self.word(address, node::METHOD)?).ok();
+        let number = number.and_then(MethodNumber::new);
+        let method = number.and_then(|number| tables.methods.get(&number));
+        let Some((number, method)) = number.zip(method) else {
+            return Err(self.error_at(address, "the node has a method that is not described"));
+        };
+        let has_blocks = !method.table.blocks.is_empty();
+        let counters = (0..u32::from(method.table.counters)).map(node::counter);
+        let counters = counters
+            .map(|offset| self.word(address, offset))
+            .collect::<Result<_>>()?;
+        Ok((
+            Node {
+                method: number,
+                site,
+                calls: self.word(address, node::CALLS)?,
+                counters,
+                aborts: match has_blocks {
+                    true => self.aborts(address, method)?,
+                    false => Vec::new(),
+                },
+            },
+            method,
+        ))
+    }
+
+    /// Reads the abort records of a node. It has at most one for each instruction.
+    fn aborts(&mut self, address: u64, method: &CountedMethod) -> Result<Vec<(u16, u64)>> {
+        let mut found = Vec::new();
+        let mut next = self.word(address, node::ABORTS)?;
+        while next != 0 {
+            let bci = self.word(next, abort::BCI)?;
+            let bci = u16::try_from(bci).ok();
+            let bci = bci.filter(|bci| *bci < method.table.code_length);
+            let Some(bci) = bci.filter(|_| found.len() < usize::from(method.table.code_length))
+            else {
+                return Err(self.error_at(next, "the exception is not of an instruction"));
+            };
+            found.push((bci, self.word(next, abort::COUNT)?));
+            next = self.word(next, abort::NEXT)?;
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    fn one_less(&self, room: u64, address: u64) -> Result<u64> {
+        room.checked_sub(1)
+            .ok_or_else(|| self.error_at(address, "the tree has a circle"))
+    }
+
+    /// Returns the word at a distance from an address.
+    fn word(&mut self, address: u64, distance: i64) -> Result<u64> {
+        let offset = self.offset(address, distance)?;
+        self.words.at(offset)
+    }
+
+    /// Returns the offset in the file of the word at a distance from an address, which must be in the allocated part.
+    fn offset(&self, address: u64, distance: i64) -> Result<u64> {
+        let offset = address.checked_sub(self.address);
+        let offset = offset.and_then(|offset| offset.checked_add_signed(distance));
+        let last = self.end.saturating_sub(node::WORD);
+        offset
+            .filter(|offset| (node::HEADER..=last).contains(offset))
+            .ok_or_else(|| self.error_at(address, "the address leads out of the tree"))
+    }
+
+    fn error_at(&self, address: u64, problem: &'static str) -> Error {
+        let offset = address.wrapping_sub(self.address);
+        self.words.error(offset, problem)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

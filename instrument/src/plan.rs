@@ -1,0 +1,34 @@
+//! What is counted?
+
+use crate::MethodReference;
+
+/// What the rewritten code counts, the same for all classes of a VM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The depth of detail.
+    pub counted: Counted,
+    /// What is done with methods that the VM's compilers replace.
+    pub intrinsics: Intrinsics,
+    /// The method whose first call begins recording in the whole VM, such as `main`. None: the agent calls
+    /// [`BEGIN`](crate::runtime::BEGIN).
+    pub start: Option<MethodReference>,
+}
+
+/// The depth of detail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// Calls of methods, by calling context with call sites.
+    Calls,
+    /// Also executions of basic blocks, and at which bci exceptions left them.
+    Blocks,
+}
+
+/// What is done with methods that carry HotSpot's annotation `IntrinsicCandidate`: compiled callers execute machine code in place of a candidate's
+/// bytecode, so code added to it is executed by the interpreter only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intrinsics {
+    /// Each is a leaf: neither its own calls nor what it calls is recorded. The same counts come out interpreted and compiled.
+    Leaves,
+    /// They are counted as other methods are. Exact only if the VM runs without intrinsics.
+    Expanded,
+}

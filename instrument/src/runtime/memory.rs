@@ -1,0 +1,177 @@
+//! How does the runtime class access the tree?
+
+use super::builder::CodeBuilder;
+use super::{CELL_TYPE, CLASS};
+use crate::assembler::Local;
+use crate::class::opcode;
+use crate::error::Result;
+
+pub(super) const UNSAFE: &str = "jdk/internal/misc/Unsafe";
+pub(super) const UNSAFE_TYPE: &str = "Ljdk/internal/misc/Unsafe;";
+/// The static field with the instance of `Unsafe`.
+pub(super) const MEMORY: &str = "memory";
+
+/// Where a word is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Address {
+    /// At the value of a local variable.
+    Variable(Local),
+    /// At a fixed place.
+    Constant(i64),
+}
+
+/// The code of a method of the runtime class.
+pub(super) struct Code<'b, 'a> {
+    pub(super) to: &'b mut CodeBuilder<'a>,
+    /// The next free local variable.
+    next: u16,
+}
+
+impl<'b, 'a> Code<'b, 'a> {
+    /// Starts a method whose arguments take so many local variables.
+    pub(super) const fn new(to: &'b mut CodeBuilder<'a>, arguments: u16) -> Self {
+        Self {
+            to,
+            next: arguments,
+        }
+    }
+
+    /// Returns a new local variable for a `long`.
+    pub(super) const fn long(&mut self) -> Local {
+        let local = Local(self.next);
+        self.next = self.next.saturating_add(2);
+        local
+    }
+
+    pub(super) fn op(&mut self, opcode: u8) {
+        self.to.to.op(opcode);
+    }
+
+    /// Calls a method of the runtime class.
+    pub(super) fn call(&mut self, name: &str, descriptor: &str) -> Result<()> {
+        self.to
+            .to
+            .call(opcode::INVOKESTATIC, CLASS, name, descriptor)
+    }
+
+    /// Pushes a static field of the runtime class.
+    pub(super) fn get_static(&mut self, name: &str, descriptor: &str) -> Result<()> {
+        self.to.to.field(opcode::GETSTATIC, CLASS, name, descriptor)
+    }
+
+    /// `cell = new VaridTree()`.
+    pub(super) fn new_cell(&mut self, cell: Local) -> Result<()> {
+        let class = self.to.to.constants.add_class(CLASS.as_bytes())?;
+        self.to.to.indexed(opcode::NEW, class);
+        self.op(opcode::DUP);
+        self.to
+            .to
+            .call(opcode::INVOKESPECIAL, CLASS, "<init>", "()V")?;
+        self.to.to.store_reference(cell);
+        Ok(())
+    }
+
+    /// Pushes the third to last argument of `enter` and `find`: the method and the shape of its node.
+    pub(super) fn load_shape(&mut self) {
+        for argument in 3..=5 {
+            self.to.to.load_int(Local(argument));
+        }
+    }
+
+    /// Pushes the sum of a variable and a constant.
+    pub(super) fn address(&mut self, base: Local, offset: i64) -> Result<()> {
+        self.to.to.load_long(base);
+        if offset != 0 {
+            self.to.to.long(offset)?;
+            self.op(opcode::LADD);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, address: Address) -> Result<()> {
+        match address {
+            Address::Variable(local) => {
+                self.to.to.load_long(local);
+                Ok(())
+            }
+            Address::Constant(value) => self.to.to.long(value),
+        }
+    }
+
+    /// Pushes the receiver and the null object of an access by absolute address.
+    fn memory(&mut self) -> Result<()> {
+        self.get_static(MEMORY, UNSAFE_TYPE)?;
+        self.op(opcode::ACONST_NULL);
+        Ok(())
+    }
+
+    fn native(&mut self, name: &str, descriptor: &str) -> Result<()> {
+        self.to
+            .to
+            .call(opcode::INVOKEVIRTUAL, UNSAFE, name, descriptor)
+    }
+
+    /// Pushes the word at `base + offset`.
+    pub(super) fn read(&mut self, base: Local, offset: i64) -> Result<()> {
+        self.memory()?;
+        self.address(base, offset)?;
+        self.native("getLong", "(Ljava/lang/Object;J)J")
+    }
+
+    /// Pushes a word, with volatile semantics.
+    pub(super) fn read_volatile(&mut self, address: Address) -> Result<()> {
+        self.memory()?;
+        self.push(address)?;
+        self.native("getLongVolatile", "(Ljava/lang/Object;J)J")
+    }
+
+    /// Stores what `value` pushes at `base + offset`.
+    pub(super) fn write(
+        &mut self,
+        base: Local,
+        offset: i64,
+        value: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.memory()?;
+        self.address(base, offset)?;
+        value(self)?;
+        self.native("putLong", "(Ljava/lang/Object;JJ)V")
+    }
+
+    /// Stores a variable at the address in another one, with volatile semantics.
+    pub(super) fn write_volatile(&mut self, at: Local, value: Local) -> Result<()> {
+        self.memory()?;
+        self.to.to.load_long(at);
+        self.to.to.load_long(value);
+        self.native("putLongVolatile", "(Ljava/lang/Object;JJ)V")
+    }
+
+    /// Increments the word at `base + offset`, which no other thread writes.
+    pub(super) fn increment(&mut self, base: Local, offset: i64) -> Result<()> {
+        self.write(base, offset, |code| {
+            code.read(base, offset)?;
+            code.op(opcode::LCONST_1);
+            code.op(opcode::LADD);
+            Ok(())
+        })
+    }
+
+    /// Stores what `value` pushes if the word is still `expected`; pushes whether it was.
+    pub(super) fn compare_and_set(
+        &mut self,
+        address: Address,
+        expected: Local,
+        value: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.memory()?;
+        self.push(address)?;
+        self.to.to.load_long(expected);
+        value(self)?;
+        self.native("compareAndSetLong", "(Ljava/lang/Object;JJJ)Z")
+    }
+
+    /// Pushes a field of `Thread` or of a cell of the runtime class's own type.
+    pub(super) fn get_cell(&mut self, class: &str, name: &str) -> Result<()> {
+        self.to.to.field(opcode::GETFIELD, class, name, CELL_TYPE)
+    }
+}

@@ -1,0 +1,5 @@
+//! Tests of whole classes, which are assembled here.
+
+mod assembled;
+mod mutated;
+mod rewritten;
