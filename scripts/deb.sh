@@ -16,6 +16,9 @@ trap 'rm -rf "$root"' EXIT
 
 install -D -m 755 "$from/varid" "$root/usr/bin/varid"
 install -D -m 644 "$from/libvarid_art.so" "$root/usr/lib/varid/libvarid_art.so"
+if [ -e "$from/libvarid_exact_agent.so" ]; then
+    install -D -m 644 "$from/libvarid_exact_agent.so" "$root/usr/lib/varid/libvarid_exact_agent.so"
+fi
 # Where varid --adb looks for what it pushes.
 for device in "$from"/device/*; do
     [ -d "$device" ] || continue

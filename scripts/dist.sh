@@ -37,6 +37,11 @@ for arch in amd64 arm64 armhf; do
             install -D "$stage/board/$device/varid" "$to/device/$device/varid"
         done
         mkdir "$to/device/x86_64"
+        # A library of a Java VM cannot be static.
+        if [ "$(dpkg --print-architecture)" = amd64 ]; then
+            cargo build --quiet --locked --release -p varid-exact-agent
+            strip -o "$to/libvarid_exact_agent.so" "${CARGO_TARGET_DIR:-target}/release/libvarid_exact_agent.so"
+        fi
         ln -s ../../varid "$to/device/x86_64/varid"
     fi
     tar -C "$stage" --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+w --mtime="@$when" -cf - "$name" |
