@@ -40,7 +40,12 @@ pub fn tool_options(agent: &Path, options: &Options) -> Result<(&'static str, St
 pub fn free_bytes(folder: &Path) -> Result<u64> {
     let found = nix::sys::statvfs::statvfs(folder)
         .map_err(|error| Error::io("read", folder)(error.into()))?;
-    Ok(u64::from(found.blocks_available()).saturating_mul(u64::from(found.fragment_size())))
+    #[allow(clippy::useless_conversion, reason = "they have 32 bits on ARM")]
+    let (blocks, size) = (
+        u64::from(found.blocks_available()),
+        u64::from(found.fragment_size()),
+    );
+    Ok(blocks.saturating_mul(size))
 }
 
 #[cfg(test)]

@@ -88,8 +88,8 @@ impl Tree {
         tables: &Tables,
         mut visit: impl FnMut(Option<&ThreadRecord>, Option<K>, &Node, &CountedMethod) -> Result<K>,
     ) -> Result<()> {
-        // A node has at least these bytes.
-        let mut room = self.end / (u64::from(node::WORDS).saturating_mul(node::WORD));
+        let least = u64::from(node::WORDS).saturating_mul(node::WORD);
+        let mut room = self.end.checked_div(least).unwrap_or(0);
         let mut chains = Vec::new();
         let mut root = self.words.at(header::ROOTS)?;
         while root != 0 {

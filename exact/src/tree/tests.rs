@@ -73,8 +73,8 @@ impl File {
         offset
     }
 
-    /// Writes the file and returns its nodes: key of the caller, method, site, calls.
-    fn read(&self) -> Result<Vec<(Option<usize>, u32, Option<usize>, u64)>> {
+    /// Writes the file and returns its nodes.
+    fn read(&self) -> Result<Vec<Read>> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tree");
         let bytes: Vec<u8> = self.0.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -94,6 +94,9 @@ impl File {
         Ok(found)
     }
 }
+
+/// A node that was read: key of the caller, method, site, calls.
+type Read = (Option<usize>, u32, Option<usize>, u64);
 
 /// A root with `main`, which calls `leaf` from its second site, and itself from the first. Returns the offset of the outer `main`.
 fn recursion() -> (File, u64) {

@@ -120,8 +120,7 @@ fn read(session: &Path, counter: &str) -> Result<Values> {
     let names = names(session)?;
     let reader = SessionReader::open(session)?;
     let mut threads = HashMap::new();
-    let mut records = reader.records()?;
-    while let Some(record) = records.next() {
+    for record in reader.records()? {
         if let SessionRecord::Comm { tid, name, .. } = record? {
             threads.insert(tid, name);
         }

@@ -23,6 +23,7 @@ pub const GUIDES: &[(&str, &str)] = &[
     guide!("importing"),
     guide!("node-python"),
     guide!("off-cpu"),
+    guide!("exact"),
     guide!("events"),
     guide!("configuration"),
     guide!("device"),
