@@ -77,7 +77,7 @@ impl Tree {
         })
     }
 
-    /// Calls `visit` for each node, callers before what they call. It receives the thread's record, if there is one, the key of the caller,
+    /// Calls `visit` for each node, callers before what they call, and threads by their start. It receives the thread's record, if there is one, the key of the caller,
     /// and the node, and returns the node's key.
     ///
     /// # Errors
@@ -91,10 +91,16 @@ impl Tree {
         // A node has at least these bytes.
         let mut room = self.end / (u64::from(node::WORDS).saturating_mul(node::WORD));
         let mut chains = Vec::new();
+        let mut roots = Vec::new();
         let mut root = self.words.at(header::ROOTS)?;
         while root != 0 {
             room = self.one_less(room, root)?;
-            let thread = tables.threads.get(&root);
+            roots.push((tables.threads.get(&root), root));
+            root = self.word(root, node::NEXT)?;
+        }
+        // By their start. Threads of the same number follow each other.
+        roots.sort_by_key(|(thread, _)| thread.map(|thread| thread.time));
+        for (thread, root) in roots {
             let slot = self.offset(root, node::slot(0))?;
             chains.push(Chain {
                 slot,
@@ -122,7 +128,6 @@ impl Tree {
                     next = self.word(next, node::NEXT)?;
                 }
             }
-            root = self.word(root, node::NEXT)?;
         }
         Ok(())
     }
