@@ -125,7 +125,7 @@ fn rewrite_method(
             table.body = if leaf { Body::Leaf } else { Body::Counted };
             write(method, new_code.as_ref(), to);
             if let Some(new_code) = new_code {
-                table.counters = method::counters(&new_code.blocks);
+                table.counters = crate::blocks::counters(&new_code.blocks);
                 table.sites = new_code.sites;
                 table.blocks = new_code.blocks;
             }
