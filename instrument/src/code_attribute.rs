@@ -7,7 +7,7 @@ use crate::class::{Code, Constants, Index, Instructions};
 use crate::constructor::This;
 use crate::frames::{AddedHandler, Frames};
 use crate::layout::Layout;
-use crate::method::Failed;
+use crate::request::Failed;
 use crate::sequences::{ENTRY_STACK, Locals, STACK};
 
 pub(crate) const STACK_MAP_TABLE: &[u8] = b"StackMapTable";

@@ -3,7 +3,7 @@
 use crate::blocks::{Reached, counters};
 use crate::class::{Instruction, Instructions, opcode, tag};
 use crate::layout::{Before, Inserted};
-use crate::method::Request;
+use crate::request::Request;
 use crate::sequences::{NodeShape, Sequences};
 use crate::{Bci, Block, Executions, NotRewritten, Site};
 

@@ -45,6 +45,7 @@
 //! | why is a class not rewritten | `error` |
 //! | how is a class rewritten | `rewrite` |
 //! | how is one method's code rewritten | `method` |
+//! | what is that given, and what does it return | `request` |
 //! | which instructions are inserted | `sequences` |
 //! | what is inserted before each instruction | `insert` |
 //! | what may HotSpot's compilers replace | `intrinsics` |
@@ -86,6 +87,7 @@ mod layout;
 mod method;
 pub mod node;
 mod plan;
+mod request;
 mod rewrite;
 pub mod runtime;
 mod sequences;

@@ -2,7 +2,8 @@
 
 use crate::class::{ClassFile, Code, Constants, Method, access, opcode};
 use crate::intrinsics::is_replaced;
-use crate::method::{self, Failed, NewCode, Request};
+use crate::method;
+use crate::request::{Failed, NewCode, Request};
 use crate::runtime::CLASS;
 use crate::{
     Body, Intrinsics, MethodNumber, MethodReference, MethodTable, NotRewritten, Plain, Plan,
