@@ -5,7 +5,7 @@
 //! are 0.
 
 use std::{
-    fs::OpenOptions,
+    fs::{File, OpenOptions},
     io,
     os::fd::AsRawFd,
     path::Path,
@@ -41,7 +41,8 @@ unsafe impl Send for TreeFile {}
 unsafe impl Sync for TreeFile {}
 
 impl TreeFile {
-    /// Makes the file, without room on the disk for its arena of `bytes` bytes, and maps it.
+    /// Makes the file and maps it. Its arena has `bytes` bytes, or less if the disk has no room for it: a page without room would end the
+    /// VM when it is written.
     pub(crate) fn create(path: &Path, bytes: u64) -> io::Result<Self> {
         let too_large = || io::Error::from(io::ErrorKind::InvalidInput);
         let length = bytes.checked_add(node::HEADER).ok_or_else(too_large)?;
@@ -50,7 +51,8 @@ impl TreeFile {
             .write(true)
             .create_new(true)
             .open(path)?;
-        file.set_len(length)?;
+        let length = reserve(&file, length)?;
+        let bytes = length.saturating_sub(node::HEADER);
         let length = usize::try_from(length).map_err(|_| too_large())?;
         // SAFETY: a new mapping of a file that is open replaces no other one.
         let base = unsafe {
@@ -125,6 +127,36 @@ impl TreeFile {
                 }
                 Err(found) => head = found,
             }
+        }
+    }
+}
+
+/// The smallest file that is of use, in bytes.
+const LEAST: u64 = 2 * node::HEADER;
+
+/// Reserves room on the disk for a file of so many bytes, or for half of them, and so on. Returns how many it has. A file system that reserves
+/// nothing gives the room when it is written.
+fn reserve(file: &File, mut length: u64) -> io::Result<u64> {
+    loop {
+        let signed = libc::off_t::try_from(length)
+            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        // SAFETY: the file is open.
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, signed) } == 0 {
+            return Ok(length);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EOPNOTSUPP | libc::ENOSYS) => {
+                file.set_len(length)?;
+                return Ok(length);
+            }
+            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) if length >= 2 * LEAST => {
+                // What was reserved before there was no more room is given back.
+                file.set_len(0)?;
+                length = (length / 2).next_multiple_of(node::WORD);
+            }
+            _ => return Err(error),
         }
     }
 }

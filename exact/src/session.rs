@@ -158,6 +158,9 @@ impl Session {
                     Err(error) => reasons.push(error.to_string()),
                     Ok(()) => {}
                 }
+                if let Some((count, error)) = &tree.damage {
+                    reasons.push(format!("{count} branches are left out, the first: {error}"));
+                }
                 if tree.folded > 0 {
                     reasons.push(format!(
                         "{} calls had no room in the tree: --nodes makes it larger",

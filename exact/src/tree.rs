@@ -25,6 +25,8 @@ pub struct Tree {
     end: u64,
     /// Calls that were not recorded, because the tree was full.
     pub folded: u64,
+    /// The chains of siblings that [`visit`](Self::visit) has left at a node that cannot be read: how many, and the first error.
+    pub damage: Option<(u64, Error)>,
 }
 
 /// A calling context.
@@ -74,15 +76,19 @@ impl Tree {
             address,
             end,
             folded,
+            damage: None,
         })
     }
 
-    /// Calls `visit` for each node, callers before what they call. It receives the thread's record, if there is one, the key of the caller,
+    /// Calls `visit` for each node, callers before what they call, and threads by their start. It receives the thread's record, if there is one, the key of the caller,
     /// and the node, and returns the node's key.
+    ///
+    /// A node that violates the format, or whose method no table describes, is left out with what follows it in its chain: see
+    /// [`damage`](Self::damage).
     ///
     /// # Errors
     ///
-    /// The file violates its format, or a node has a method that no table describes; and those of `visit`.
+    /// The roots cannot be read, or the tree has a circle; and those of `visit`.
     pub fn visit<K: Copy>(
         &mut self,
         tables: &Tables,
@@ -91,10 +97,16 @@ impl Tree {
         let least = u64::from(node::WORDS).saturating_mul(node::WORD);
         let mut room = self.end.checked_div(least).unwrap_or(0);
         let mut chains = Vec::new();
+        let mut roots = Vec::new();
         let mut root = self.words.at(header::ROOTS)?;
         while root != 0 {
             room = self.one_less(room, root)?;
-            let thread = tables.threads.get(&root);
+            roots.push((tables.threads.get(&root), root));
+            root = self.word(root, node::NEXT)?;
+        }
+        // By their start. Threads of the same number follow each other.
+        roots.sort_by_key(|(thread, _)| thread.map(|thread| thread.time));
+        for (thread, root) in roots {
             let slot = self.offset(root, node::slot(0))?;
             chains.push(Chain {
                 slot,
@@ -102,39 +114,54 @@ impl Tree {
                 parent: None,
             });
             while let Some(chain) = chains.pop() {
-                let mut next = self.words.at(chain.slot)?;
+                let mut next = match self.words.at(chain.slot) {
+                    Ok(next) => next,
+                    Err(error) => self.leave(error),
+                };
                 while next != 0 {
                     room = self.one_less(room, next)?;
-                    let (found, method) = self.node(next, chain.slot, chain.site, tables)?;
+                    let (found, method) = match self.node(next, &chain, tables) {
+                        Ok(node) => node,
+                        Err(error) => {
+                            next = self.leave(error);
+                            continue;
+                        }
+                    };
                     let key = visit(thread, chain.parent, &found, method)?;
                     let sites = (0..method.table.sites.len()).map(Some);
                     for (slot, site) in (0..).zip([None].into_iter().chain(sites)) {
-                        let slot = self.offset(next, node::slot(slot))?;
-                        // Most sites of most nodes have called nothing.
-                        if self.words.at(slot)? != 0 {
-                            chains.push(Chain {
+                        let offset = self.offset(next, node::slot(slot));
+                        match offset.and_then(|slot| Ok((slot, self.words.at(slot)?))) {
+                            // Most sites of most nodes have called nothing.
+                            Ok((_, 0)) => {}
+                            Ok((slot, _)) => chains.push(Chain {
                                 slot,
                                 site,
                                 parent: Some(key),
-                            });
+                            }),
+                            Err(error) => {
+                                self.leave(error);
+                            }
                         }
                     }
-                    next = self.word(next, node::NEXT)?;
+                    next = match self.word(next, node::NEXT) {
+                        Ok(next) => next,
+                        Err(error) => self.leave(error),
+                    };
                 }
             }
-            root = self.word(root, node::NEXT)?;
         }
         Ok(())
     }
 
     /// Reads a node, which is in the chain of a slot.
-    fn node<'t>(
+    fn node<'t, K>(
         &mut self,
         address: u64,
-        slot: u64,
-        site: Option<usize>,
+        chain: &Chain<K>,
         tables: &'t Tables,
     ) -> Result<(Node, &'t CountedMethod)> {
+        let (slot, site) = (chain.slot, chain.site);
         if self
             .word(address, node::PARENT_SLOT)?
             .checked_sub(self.address)
@@ -185,6 +212,15 @@ impl Tree {
         }
         found.sort_unstable();
         Ok(found)
+    }
+
+    /// Counts a chain that is left because of an error. Returns the address behind a chain.
+    fn leave(&mut self, error: Error) -> u64 {
+        match &mut self.damage {
+            Some((count, _)) => *count = count.saturating_add(1),
+            none => *none = Some((1, error)),
+        }
+        0
     }
 
     fn one_less(&self, room: u64, address: u64) -> Result<u64> {

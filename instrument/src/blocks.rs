@@ -1,6 +1,7 @@
 //! Which instructions start basic blocks, and how are they reached?
 
 use crate::class::{Code, Index, Instructions, opcode};
+use crate::{Bci, Block, Executions};
 
 /// How an instruction is reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,4 +52,42 @@ pub(crate) fn range(
     let start = instructions.at(usize::from(start))?;
     let end = instructions.at(usize::from(end))?;
     Some((start, end))
+}
+
+/// Returns the basic blocks of a method whose code has this length.
+pub(crate) fn basic_blocks(
+    instructions: &Instructions<'_>,
+    reached: &[Reached],
+    length: usize,
+) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut counters = 0_u16;
+    let end = Bci(u16::try_from(length).unwrap_or(u16::MAX));
+    for (instruction, reached) in instructions.list.iter().zip(reached) {
+        if !reached.leads {
+            continue;
+        }
+        let start = Bci(instruction.bci);
+        let executions = if blocks.is_empty() && !reached.branch && !reached.handler {
+            Executions::Calls
+        } else {
+            counters = counters.saturating_add(1);
+            Executions::Counter(counters.saturating_sub(1))
+        };
+        if let Some(before) = blocks.last_mut() {
+            before.end = start;
+        }
+        blocks.push(Block {
+            start,
+            end,
+            executions,
+        });
+    }
+    blocks
+}
+
+/// Returns the number of counters of blocks.
+pub(crate) fn counters(blocks: &[Block]) -> u16 {
+    let counted = |block: &&Block| matches!(block.executions, Executions::Counter(_));
+    u16::try_from(blocks.iter().filter(counted).count()).unwrap_or(u16::MAX)
 }

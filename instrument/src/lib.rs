@@ -45,13 +45,16 @@
 //! | why is a class not rewritten | `error` |
 //! | how is a class rewritten | `rewrite` |
 //! | how is one method's code rewritten | `method` |
+//! | what is that given, and what does it return | `request` |
 //! | which instructions are inserted | `sequences` |
+//! | what is inserted before each instruction | `insert` |
 //! | what may HotSpot's compilers replace | `intrinsics` |
 //! | which instructions start basic blocks | `blocks` |
 //! | where is `this` not initialised | `constructor` |
 //! | where does each instruction lie afterwards, and how do branches reach their targets | `layout` |
 //! | how are stack map frames extended | `frames` |
 //! | which other attributes are kept | `attributes` |
+//! | how is the attribute `Code` written | `code_attribute` |
 //! | how is an instruction written | `assembler` |
 //! | which class and field does the VM need beside | [`runtime`] |
 //! | what is in a class file | `class`, a folder |
@@ -74,14 +77,17 @@ mod assembler;
 mod attributes;
 mod blocks;
 mod class;
+mod code_attribute;
 mod constructor;
 mod error;
 mod frames;
+mod insert;
 mod intrinsics;
 mod layout;
 mod method;
 pub mod node;
 mod plan;
+mod request;
 mod rewrite;
 pub mod runtime;
 mod sequences;

@@ -2,7 +2,8 @@
 
 use crate::class::{ClassFile, Code, Constants, Method, access, opcode};
 use crate::intrinsics::is_replaced;
-use crate::method::{self, Failed, NewCode, Request};
+use crate::method;
+use crate::request::{Failed, NewCode, Request};
 use crate::runtime::CLASS;
 use crate::{
     Body, Intrinsics, MethodNumber, MethodReference, MethodTable, NotRewritten, Plain, Plan,
@@ -125,7 +126,7 @@ fn rewrite_method(
             table.body = if leaf { Body::Leaf } else { Body::Counted };
             write(method, new_code.as_ref(), to);
             if let Some(new_code) = new_code {
-                table.counters = method::counters(&new_code.blocks);
+                table.counters = crate::blocks::counters(&new_code.blocks);
                 table.sites = new_code.sites;
                 table.blocks = new_code.blocks;
             }

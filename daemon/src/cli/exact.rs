@@ -16,8 +16,8 @@ pub struct ExactArgs {
     /// Count also how often each bytecode ran, and the calls of native methods whose call sites name them.
     #[arg(long)]
     pub bytecodes: bool,
-    /// Room on the disk for the calling contexts of each VM, some 100 bytes for each: with K, M or G for powers of 1024. Calls of
-    /// further contexts are counted as such only [default: 4G, or half of what is free].
+    /// Room on the disk for the calling contexts of each VM, some 100 bytes for each, or less if the disk is full: with K, M or G for powers of 1024. Calls of
+    /// further contexts are counted as such only [default: 1G, or half of what is free].
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub nodes: Option<u64>,
 }

@@ -25,8 +25,8 @@ use varid_session::request::TargetSpec;
 
 /// The agent's library.
 const AGENT: &str = "libvarid_exact_agent.so";
-/// The room for calling contexts of a VM in bytes, if the disk has twice as much.
-const NODES: u64 = 4 << 30;
+/// The room for calling contexts of a VM in bytes, if the disk has twice as much: some 12 million. A session has room for 16 million.
+const NODES: u64 = 1 << 30;
 /// The event of the session, of which there are no samples.
 const EVENT: &str = "java-calls";
 /// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_DUMMY` of linux/perf_event.h: an event that does not occur.

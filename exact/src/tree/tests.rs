@@ -87,11 +87,15 @@ impl File {
             ..Tables::default()
         };
         let mut found = Vec::new();
-        Tree::open(&path)?.visit(&tables, |_, parent, node, _| {
+        let mut tree = Tree::open(&path)?;
+        tree.visit(&tables, |_, parent, node, _| {
             found.push((parent, node.method.get(), node.site, node.calls));
             Ok(found.len() - 1)
         })?;
-        Ok(found)
+        match tree.damage {
+            Some((_, error)) => Err(error),
+            None => Ok(found),
+        }
     }
 }
 

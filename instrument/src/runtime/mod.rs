@@ -10,6 +10,8 @@
 //! cell and touches neither `Thread` nor `Unsafe`. The runtime's methods call only native methods, or they would record themselves.
 
 mod builder;
+mod count;
+mod enter;
 mod memory;
 mod thread;
 mod tree;

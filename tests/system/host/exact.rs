@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use varid_recording::{NodeId, SessionReader, SessionRecord};
+use varid_recording::{ContextNode, NodeId, SessionReader, SessionRecord};
 use varid_tests::{JDK, compile_agent, compile_class, has_jdk, printed, skipped, testbed};
 
 /// The program, and its rounds.
@@ -119,12 +119,22 @@ fn varid(options: &[&str], session: &Path) -> Result<Command> {
 fn read(session: &Path, counter: &str) -> Result<Values> {
     let names = names(session)?;
     let reader = SessionReader::open(session)?;
-    let mut threads = HashMap::new();
+    let mut threads = Vec::new();
     for record in reader.records()? {
-        if let SessionRecord::Comm { tid, name, .. } = record? {
-            threads.insert(tid, name);
+        if let SessionRecord::Comm {
+            time, tid, name, ..
+        } = record?
+        {
+            threads.push((tid, time, name));
         }
     }
+    // A thread may have the number of one that has ended.
+    let thread = |node: &ContextNode| {
+        let names = threads.iter();
+        let names = names.filter(|(tid, time, _)| Some(*tid) == node.tid && *time <= node.time);
+        let last = names.max_by_key(|(_, time, _)| *time);
+        last.map_or("earlier".to_owned(), |(_, _, name)| name.clone())
+    };
     let contexts = reader.contexts()?.context("contexts")?;
     let counter = contexts.counter(counter).context("the counter")?;
     let mut paths: HashMap<NodeId, String> = HashMap::new();
@@ -133,10 +143,7 @@ fn read(session: &Path, counter: &str) -> Result<Values> {
         let node = contexts.node(id).context("a node")?;
         let start = match node.parent {
             Some(parent) => paths.get(&parent).context("a parent")?.clone(),
-            None => node
-                .tid
-                .and_then(|tid| threads.get(&tid).cloned())
-                .unwrap_or_else(|| "earlier".to_owned()),
+            None => thread(node),
         };
         let site = node.site.and_then(|site| contexts.site(site));
         let site = site.map_or("-".to_owned(), |site| site.pc.get().to_string());
