@@ -11,7 +11,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use varid_recording::{ContextNode, NodeId, SessionReader, SessionRecord};
-use varid_tests::{JDK, compile_agent, compile_class, has_jdk, printed, skipped, testbed};
+use varid_tests::{
+    JDK, Scale, compile_agent, compile_class, has_jdk, printed, scale, skipped, testbed,
+};
 
 /// The program, and its rounds.
 const PROGRAM: &str = "Contexts";
@@ -202,11 +204,13 @@ fn calls_are_those_of_jvmti_interpreted_and_compiled() -> Result<()> {
     compile_class(PROGRAM, folder.path())?;
     let expected = oracle(folder.path())?;
     ensure!(expected.len() > 300, "{expected:?}");
-    for (name, options, java) in [
-        ("interpreted", &[][..], "-Xint"),
-        ("compiled", &["--bytecodes"][..], "-Xcomp"),
-        ("mixed", &[][..], "-Xmixed"),
-    ] {
+    let mut runs = vec![("mixed", &["--bytecodes"][..], "-Xmixed")];
+    if scale() == Scale::Long {
+        runs.push(("interpreted", &[], "-Xint"));
+        runs.push(("compiled", &["--bytecodes"], "-Xcomp"));
+        runs.push(("calls only", &[], "-Xmixed"));
+    }
+    for (name, options, java) in runs {
         let session = folder.path().join(name);
         exact(folder.path(), &session, options, &[java])?;
         let calls = read(&session, "calls")?;
@@ -256,7 +260,10 @@ fn a_killed_vm_has_all_that_it_has_counted() -> Result<()> {
     let before = |context: &String| expected.contains_key(context);
     let after = found.iter().filter(|(context, _)| !before(context)).count();
     found.retain(|context, _| before(context));
-    ensure!(after < 30, "{after} contexts of the loop");
+    ensure!(
+        after <= expected.len(),
+        "{after} contexts of the loop, which does the same as before"
+    );
     ensure_equal(&found, &expected)
 }
 
