@@ -205,7 +205,6 @@ fn calls_are_those_of_jvmti_interpreted_and_compiled() -> Result<()> {
     for (name, options, java) in [
         ("interpreted", &[][..], "-Xint"),
         ("compiled", &["--bytecodes"][..], "-Xcomp"),
-        ("mixed", &[][..], "-Xmixed"),
     ] {
         let session = folder.path().join(name);
         exact(folder.path(), &session, options, &[java])?;
