@@ -196,7 +196,7 @@ impl<'j> Workspace<'j> {
 
 fn beside(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/hotspot")
+        .join("tests/it")
         .join(name)
 }
 
