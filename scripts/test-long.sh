@@ -61,7 +61,8 @@ long_lane() {
     begin_wanted boards program boards long --test-threads 1 "${on_boards[@]}"
     step_wanted long program long long --test-threads 1 "${elsewhere[@]}"
     end_wanted boards
-    step_wanted code cargo test --locked --release -p artvm --test vm -- --ignored
+    step_wanted code bash -c 'cargo test --locked --release -p artvm --test vm -- --ignored &&
+        cargo test --locked --profile bench --workspace --exclude=varid-{fuzz,stackvm} --test it hotspot_verifies -- --ignored'
     step_wanted module tests/board/module-kernels.sh
     step_wanted bench make bench QUICK=1
     step_wanted cross scripts/cross.sh armhf "$target/cross/armhf"
