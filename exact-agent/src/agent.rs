@@ -92,7 +92,7 @@ pub(crate) fn guarded(event: impl FnOnce(&Agent)) {
 
 /// Starts the agent: the VM calls it when it loads the library.
 ///
-/// Returns 0, or 1 if the agent cannot work: the VM then ends.
+/// Returns 0: a program runs even if the agent cannot work, which is said.
 ///
 /// # Safety
 ///
@@ -113,14 +113,10 @@ pub unsafe extern "system" fn Agent_OnLoad(
         // SAFETY: the VM passed itself.
         load(unsafe { JavaVm::new(vm) }, &options)
     });
-    match started {
-        Ok(Ok(())) => 0,
-        Ok(Err(error)) => {
-            eprintln!("varid: the VM cannot count calls: {error}");
-            1
-        }
-        Err(_) => 1,
+    if let Ok(Err(error)) = started {
+        eprintln!("varid: the VM cannot count calls: {error}");
     }
+    0
 }
 
 /// Makes the files and enables the events.

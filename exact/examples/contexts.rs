@@ -2,14 +2,14 @@
 
 #![allow(clippy::expect_used, clippy::print_stdout)]
 
-use varid_exact::{Tree, read_vms};
+use varid_exact::read_vms;
 
 fn main() {
     let folder = std::env::args().nth(1).expect("a folder with trees");
     for vm in read_vms(folder.as_ref()).expect("the tables") {
         let mut paths: Vec<String> = Vec::new();
         let mut sites: Vec<Vec<u16>> = Vec::new();
-        let mut tree = Tree::open(&vm.tree).expect("the tree");
+        let mut tree = vm.tree.expect("the tree");
         let walked = tree.visit(&vm.tables, |thread, caller, node, method| {
             let start = thread.map_or("?", |thread| &thread.name).to_owned();
             let start = caller

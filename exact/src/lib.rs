@@ -6,7 +6,8 @@
 //! | question | file |
 //! |---|---|
 //! | how does a VM load the agent, how large may a tree be | `launch` |
-//! | which VMs have run, what do their tables say | `tables` |
+//! | which VMs have run | `vms` |
+//! | what does a tree count | `tables` |
 //! | the nodes of a tree, in a file that is not trusted | `words`, `tree` |
 //! | how often did each instruction run, and each method that cannot count itself | `executions` |
 //! | which addresses do methods have in the session | `names` |
@@ -22,10 +23,12 @@ mod names;
 mod session;
 mod tables;
 mod tree;
+mod vms;
 mod words;
 
 pub use error::{Error, Result};
 pub use launch::{free_bytes, tool_options};
 pub use session::{Summary, write_session};
-pub use tables::{Tables, Vm, read_vms};
+pub use tables::{CountedMethod, Tables};
 pub use tree::{Node, Tree};
+pub use vms::{Vm, read_vms};

@@ -14,8 +14,9 @@ use crate::{
     error::Result,
     executions::{Leaves, of_instructions},
     names::{Names, Taken},
-    tables::{CountedMethod, Tables, Vm},
-    tree::{Node, Tree},
+    tables::{CountedMethod, Tables},
+    tree::Node,
+    vms::Vm,
 };
 
 /// The counters of a session. The second one exists if blocks are counted.
@@ -44,7 +45,7 @@ pub struct Summary {
 /// The session cannot be written.
 pub fn write_session(
     writer: &mut SessionWriter,
-    vms: &[Vm],
+    vms: Vec<Vm>,
     counted: Counted,
     start: MonotonicNs,
 ) -> Result<Summary> {
@@ -136,7 +137,7 @@ struct Caller {
 
 impl Session {
     /// Adds the contexts of a VM.
-    fn add(&mut self, vm: &Vm) -> Result<()> {
+    fn add(&mut self, vm: Vm) -> Result<()> {
         let mut process = Process {
             pid: vm.pid,
             tables: &vm.tables,
@@ -148,7 +149,10 @@ impl Session {
         };
         self.contexts.add_process(vm.pid, &vm.tables.vm)?;
         let mut reasons = reasons_of(&vm.tables);
-        match Tree::open(&vm.tree) {
+        if vm.is_running {
+            reasons.push("it still runs: what it calls from now on is not counted".to_owned());
+        }
+        match vm.tree {
             Ok(mut tree) => {
                 let walked = tree.visit(&vm.tables, |thread, caller, node, method| {
                     self.add_node(&mut process, thread, caller, node, method)
@@ -160,6 +164,12 @@ impl Session {
                 }
                 if let Some((count, error)) = &tree.damage {
                     reasons.push(format!("{count} branches are left out, the first: {error}"));
+                }
+                if tree.lost_aborts > 0 {
+                    reasons.push(format!(
+                        "{} exceptions had no room in the tree, so bytecodes behind them count that did not run",
+                        tree.lost_aborts
+                    ));
                 }
                 if tree.folded > 0 {
                     reasons.push(format!(

@@ -1,34 +1,10 @@
-//! Reads what the VMs of a program say of their trees.
+//! Reads what a VM says of its tree.
 
-use std::{
-    collections::HashMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::collections::HashMap;
 
 use varid_exact_agent::record::{ClassRecord, Record, ThreadRecord};
 use varid_instrument::{Body, Counted, MethodNumber, MethodTable, Plain};
-use varid_model::Pid;
 use varid_symbolizer::class::ClassFile;
-
-use crate::error::{Error, Result};
-
-/// The extensions of the two files of a VM.
-const TABLES: &str = "tables";
-const TREE: &str = "tree";
-/// The largest file of tables. The JDK and the programs of an application server take a tenth of it.
-const MAX_TABLES: u64 = 4 << 30;
-
-/// A VM that has run.
-#[derive(Debug)]
-pub struct Vm {
-    /// Its process.
-    pub pid: Pid,
-    /// Its tree.
-    pub tree: PathBuf,
-    /// What its tree counts.
-    pub tables: Tables,
-}
 
 /// What a VM's tree counts.
 #[derive(Debug, Default)]
@@ -58,38 +34,6 @@ pub struct CountedMethod {
     pub table: MethodTable,
     /// Its instructions, if blocks are counted.
     pub instructions: Vec<u16>,
-}
-
-/// Returns the VMs whose files are in a folder, by process.
-///
-/// # Errors
-///
-/// The folder or a file cannot be read.
-pub fn read_vms(folder: &Path) -> Result<Vec<Vm>> {
-    let mut vms = Vec::new();
-    for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
-        let path = entry.map_err(Error::io("read", folder))?.path();
-        let name = path.file_name().map(|name| name.to_string_lossy());
-        let pid = name.and_then(|name| name.split('.').next()?.parse().ok());
-        if let Some(pid) = pid.filter(|_| path.extension().is_some_and(|kind| kind == TABLES)) {
-            let size = fs::metadata(&path).map_err(Error::io("read", &path))?.len();
-            if size > MAX_TABLES {
-                return Err(Error::Tree {
-                    path,
-                    offset: size,
-                    problem: "the file is too large",
-                });
-            }
-            let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
-            vms.push(Vm {
-                pid: Pid::new(pid),
-                tree: path.with_extension(TREE),
-                tables: Tables::read(&bytes),
-            });
-        }
-    }
-    vms.sort_by(|one, other| (one.pid, &one.tree).cmp(&(other.pid, &other.tree)));
-    Ok(vms)
 }
 
 impl Tables {

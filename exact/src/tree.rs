@@ -25,6 +25,8 @@ pub struct Tree {
     end: u64,
     /// Calls that were not recorded, because the tree was full.
     pub folded: u64,
+    /// Exceptions that were not recorded, because the tree was full: the bytecodes behind those that threw count as if they had run.
+    pub lost_aborts: u64,
     /// The chains of siblings that [`visit`](Self::visit) has left at a node that cannot be read: how many, and the first error.
     pub damage: Option<(u64, Error)>,
 }
@@ -54,7 +56,7 @@ struct Chain<K> {
 }
 
 impl Tree {
-    /// Opens a tree's file.
+    /// Opens a tree's file. Nodes that a VM adds later are left out: [tables](crate::Tables) that are read after that describe all others.
     ///
     /// # Errors
     ///
@@ -71,11 +73,13 @@ impl Tree {
         let allocated = words.at(header::ALLOCATED)?;
         let end = node::HEADER.saturating_add(allocated).min(words.length());
         let folded = words.at(header::FOLDED)?;
+        let lost_aborts = words.at(header::LOST_ABORTS)?;
         Ok(Self {
             words,
             address,
             end,
             folded,
+            lost_aborts,
             damage: None,
         })
     }
@@ -120,6 +124,10 @@ impl Tree {
                 };
                 while next != 0 {
                     room = self.one_less(room, next)?;
+                    if let Some(behind) = self.added_later(next) {
+                        next = behind;
+                        continue;
+                    }
                     let (found, method) = match self.node(next, &chain, tables) {
                         Ok(node) => node,
                         Err(error) => {
@@ -212,6 +220,14 @@ impl Tree {
         }
         found.sort_unstable();
         Ok(found)
+    }
+
+    /// Returns the address behind a node in its chain, if the VM has added the node after the tree was opened.
+    fn added_later(&mut self, address: u64) -> Option<u64> {
+        let offset = address.checked_sub(self.address)?;
+        let next = offset.checked_add_signed(node::NEXT)?;
+        let is_later = offset >= self.end && next < self.words.length();
+        is_later.then(|| self.words.at(next).ok())?
     }
 
     /// Counts a chain that is left because of an error. Returns the address behind a chain.

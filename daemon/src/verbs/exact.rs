@@ -77,7 +77,7 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
     if vms.is_empty() {
         tracing::warn!("the command has started no Java VM of HotSpot, version 11 or later");
     }
-    let summary = write_session(&mut writer, &vms, options.counted, start)?;
+    let summary = write_session(&mut writer, vms, options.counted, start)?;
     let manifest = writer.manifest_mut();
     manifest.duration_ns = monotonic_ns().since(start).as_nanos().try_into()?;
     writer.finish()?;
