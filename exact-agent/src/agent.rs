@@ -1,11 +1,7 @@
-//! The VM's events.
+//! The agent's state: which classes it rewrites, and where threads count.
 
 use std::{
-    ffi::{CStr, c_char, c_void},
-    fs, io,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::{Path, PathBuf},
-    process,
     sync::{
         Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -16,16 +12,10 @@ use varid_instrument::{
     Counted, Intrinsics, MethodNumber, NotRewritten, Plan, Rewritten, TreeAddress, node, rewrite,
     runtime_class, thread_class,
 };
-use varid_jvmti::{
-    Callbacks, Capabilities, Capability, Event, FieldId, GlobalHandle, Handle, JavaVm, Jni, Jvmti,
-    RawJni, RawTable,
-};
+use varid_jvmti::{FieldId, GlobalHandle, Handle, Jni, Jvmti};
 
 use crate::{
-    hidden,
-    options::Options,
     record::{ClassRecord, Record, ThreadRecord},
-    start,
     tables::Tables,
     tree_file::{Root, TreeFile},
 };
@@ -90,221 +80,38 @@ pub(crate) fn guarded(event: impl FnOnce(&Agent)) {
     let _ = catch_unwind(AssertUnwindSafe(|| AGENT.get().map(event)));
 }
 
-/// Starts the agent: the VM calls it when it loads the library.
-///
-/// Returns 0: a program runs even if the agent cannot work, which is said.
-///
-/// # Safety
-///
-/// The VM passes itself, and zero-terminated options or null.
-#[unsafe(no_mangle)]
-pub unsafe extern "system" fn Agent_OnLoad(
-    vm: RawTable,
-    options: *const c_char,
-    _: *mut c_void,
-) -> i32 {
-    let started = catch_unwind(|| {
-        let options = match options.is_null() {
-            true => "".into(),
-            // SAFETY: the caller promises a zero-terminated text.
-            false => unsafe { CStr::from_ptr(options) }.to_string_lossy(),
-        };
-        let options = Options::parse(&options).map_err(|error| error.to_string())?;
-        // SAFETY: the VM passed itself.
-        load(unsafe { JavaVm::new(vm) }, &options)
-    });
-    if let Ok(Err(error)) = started {
-        eprintln!("varid: the VM cannot count calls: {error}");
-    }
-    0
-}
-
-/// Makes the files and enables the events.
-fn load(vm: JavaVm, options: &Options) -> Result<(), String> {
-    let jvmti = vm.jvmti().ok_or("it has no JVMTI of version 11")?;
-    let (tree, tables) = files(&options.folder, options.bytes)
-        .map_err(|error| format!("{}: {error}", options.folder.display()))?;
-    let agent = Agent {
-        jvmti,
-        tree,
-        tables,
-        plan: Plan {
-            counted: options.counted,
-            intrinsics: Intrinsics::Leaves,
-            start: None,
-        },
-        next: Mutex::new(Some(MethodNumber::FIRST)),
-        has_begun: AtomicBool::new(false),
-        cells: OnceLock::new(),
-    };
-    AGENT
-        .set(agent)
-        .map_err(|_| "the agent is loaded twice".to_owned())?;
-    enable(jvmti).map_err(|error| error.to_string())
-}
-
-fn enable(jvmti: Jvmti) -> varid_jvmti::Result<()> {
-    let mut wanted = Capabilities::default()
-        .with(Capability::AllClassHookEvents)
-        .with(Capability::NativeMethodBindEvents)
-        .with(Capability::EarlyVmStart)
-        .with(Capability::EarlyClassHookEvents);
-    let has_virtual = jvmti
-        .potential_capabilities()?
-        .has(Capability::VirtualThreads);
-    if has_virtual {
-        wanted = wanted.with(Capability::VirtualThreads);
-    }
-    jvmti.add_capabilities(&wanted)?;
-    let mut callbacks = Callbacks::default();
-    callbacks.vm_start = Some(vm_start);
-    callbacks.vm_init = Some(vm_init);
-    callbacks.class_file_load_hook = Some(class_file_load_hook);
-    callbacks.native_method_bind = Some(native_method_bind);
-    callbacks.thread_start = Some(thread_start);
-    callbacks.virtual_thread_start = has_virtual.then_some(thread_start);
-    jvmti.set_callbacks(&callbacks)?;
-    for event in [
-        Event::VmStart,
-        Event::VmInit,
-        Event::ClassFileLoadHook,
-        Event::NativeMethodBind,
-        Event::ThreadStart,
-    ] {
-        jvmti.enable(event)?;
-    }
-    match has_virtual {
-        true => jvmti.enable(Event::VirtualThreadStart),
-        false => Ok(()),
-    }
-}
-
-/// Makes the two files of this process. After an exec it has others.
-fn files(folder: &Path, bytes: u64) -> io::Result<(TreeFile, Tables)> {
-    let pid = process::id();
-    let mut number = 0_u32;
-    loop {
-        let path = |kind| -> PathBuf { folder.join(format!("{pid}.{number}.{kind}")) };
-        match Tables::create(&path("tables")) {
-            Ok(tables) => {
-                let tree = TreeFile::create(&path("tree"), bytes);
-                if tree.is_err() {
-                    // The reader would look for the tree.
-                    let _ = fs::remove_file(path("tables"));
-                }
-                return Ok((tree?, tables));
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                number = number.saturating_add(1);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-unsafe extern "system" fn vm_start(_: RawTable, jni: RawJni) {
-    guarded(|agent| {
-        // SAFETY: the VM passes the environment of this thread.
-        if let Some(jni) = unsafe { Jni::new(jni) }
-            && let Err(reason) = agent.start(jni)
-        {
-            agent.fail(reason);
-        }
-    });
-}
-
-unsafe extern "system" fn vm_init(_: RawTable, jni: RawJni, _: *mut c_void) {
-    guarded(|agent| {
-        // SAFETY: the VM passes the environment of this thread.
-        if let Some(jni) = unsafe { Jni::new(jni) }
-            && let Err(reason) = agent.initialize(jni)
-        {
-            agent.fail(&reason);
-        }
-    });
-}
-
-unsafe extern "system" fn class_file_load_hook(
-    _: RawTable,
-    _: RawJni,
-    _: *mut c_void,
-    loader: *mut c_void,
-    name: *const c_char,
-    _: *mut c_void,
-    length: i32,
-    bytes: *const u8,
-    new_length: *mut i32,
-    new_bytes: *mut *mut u8,
-) {
-    guarded(|agent| {
-        let Ok(length) = usize::try_from(length) else {
-            return;
-        };
-        let name = match name.is_null() {
-            true => None,
-            // SAFETY: the VM passes a zero-terminated name.
-            false => Some(unsafe { CStr::from_ptr(name) }.to_string_lossy()),
-        };
-        let class = LoadedClass {
-            is_boot: loader.is_null(),
-            name: name.as_deref(),
-            // SAFETY: the VM passes that many bytes, which nobody changes during the event.
-            bytes: unsafe { std::slice::from_raw_parts(bytes, length) },
-        };
-        let Some(rewritten) = agent.rewrite(&class) else {
-            return;
-        };
-        let new = agent.jvmti.copy(&rewritten).ok();
-        if let Some((new, length)) = new.zip(i32::try_from(rewritten.len()).ok()) {
-            // SAFETY: the VM passes places for the result.
-            unsafe {
-                *new_bytes = new;
-                *new_length = length;
-            }
-        }
-    });
-}
-
-unsafe extern "system" fn native_method_bind(
-    _: RawTable,
-    _: RawJni,
-    _: *mut c_void,
-    method: *mut c_void,
-    function: *const c_void,
-    new_function: *mut *const c_void,
-) {
-    guarded(|agent| {
-        // SAFETY: the method and the function are those of the event.
-        if let Some(new) = unsafe { hidden::replacement(agent, method, function) } {
-            // SAFETY: the VM passes a place for the result.
-            unsafe { *new_function = new };
-        }
-    });
-}
-
-unsafe extern "system" fn thread_start(_: RawTable, jni: RawJni, thread: *mut c_void) {
-    guarded(|agent| {
-        // SAFETY: the VM passes the environment of this thread.
-        let jni = unsafe { Jni::new(jni) };
-        if let Some((jni, thread)) = jni.zip(Handle::new(thread))
-            && agent.has_begun.load(Ordering::Acquire)
-        {
-            agent.count_thread(jni, thread);
-        }
-    });
-}
-
 impl Agent {
-    /// Defines the class that the rewritten classes call. No bytecode has run.
-    fn start(&self, jni: Jni) -> Result<(), &'static str> {
+    /// Makes the agent of this process. Returns false if there is one.
+    pub(crate) fn install(jvmti: Jvmti, tree: TreeFile, tables: Tables, counted: Counted) -> bool {
+        let agent = Self {
+            jvmti,
+            tree,
+            tables,
+            plan: Plan {
+                counted,
+                intrinsics: Intrinsics::Leaves,
+                start: None,
+            },
+            next: Mutex::new(Some(MethodNumber::FIRST)),
+            has_begun: AtomicBool::new(false),
+            cells: OnceLock::new(),
+        };
+        AGENT.set(agent).is_ok()
+    }
+
+    /// Returns true if calls are counted.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Acquire)
+    }
+
+    /// Defines the class that the rewritten classes call. No bytecode has run. Returns false if the VM refuses it.
+    pub(crate) fn define_runtime(&self, jni: Jni) -> bool {
         let class = runtime_class(TreeAddress(self.tree.address()));
-        jni.define_boot_class(names::CELL, &class)
-            .ok_or("the VM refuses the class that counts")?;
-        start::watch(self.jvmti).map_err(|_| "the start of the program cannot be watched")
+        jni.define_boot_class(names::CELL, &class).is_some()
     }
 
     /// Finds what needs classes of the VM.
-    fn initialize(&self, jni: Jni) -> Result<(), String> {
+    pub(crate) fn initialize(&self, jni: Jni) -> Result<(), String> {
         let property = |name| self.jvmti.system_property(name).unwrap_or_default();
         let (name, version) = (property("java.vm.name"), property("java.vm.version"));
         self.append(&Record::Vm(format!("{name} {version}")));
@@ -398,7 +205,7 @@ impl Agent {
     }
 
     /// Says why nothing is counted.
-    fn fail(&self, reason: &str) {
+    pub(crate) fn fail(&self, reason: &str) {
         eprintln!("varid: calls are not counted: {reason}");
         self.append(&Record::Failed(reason.to_owned()));
     }

@@ -9,7 +9,8 @@
 //! | how is the agent told what to do | `options` |
 //! | the file of counts, and the roots of its trees | `tree_file` |
 //! | the file that says what is counted | `tables`, `record` |
-//! | the VM's events | `agent` |
+//! | the VM's events | `events` |
+//! | which classes are rewritten, where do threads count | `agent` |
 //! | when does counting start | `start` |
 //! | classes that the VM does not show to agents | `hidden` |
 //!
@@ -17,6 +18,7 @@
 //! no agent.
 
 mod agent;
+mod events;
 mod hidden;
 mod options;
 pub mod record;

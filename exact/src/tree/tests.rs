@@ -154,6 +154,17 @@ fn a_damaged_tree_is_an_error_with_its_offset() {
 }
 
 #[test]
+fn a_node_that_is_added_after_the_header_was_read_is_left_out() {
+    let (mut file, main) = recursion();
+    let allocated = file.get(header::ALLOCATED);
+    // It comes before the other one in its chain, and has a method that is not described.
+    let later = file.add(main - 24, 3, 1, 9);
+    file.set(header::ALLOCATED, allocated);
+    assert_eq!(file.get(main - 24), later + ADDRESS);
+    assert_eq!(file.read().unwrap().len(), 3);
+}
+
+#[test]
 fn any_changed_word_ends_the_walk() {
     let (file, _) = recursion();
     for at in 0..file.0.len() {
