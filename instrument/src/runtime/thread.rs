@@ -4,7 +4,7 @@ use super::{CELL_TYPE, THREAD_CELL};
 use crate::NotRewritten;
 use crate::class::ClassFile;
 
-/// Access flags of the field: transient, and synthetic, so that reflection and serialisation pass over it.
+/// Access flags of the field: transient, so that serialisation passes over it, and synthetic. Reflection shows it.
 const ACCESS: u16 = 0x0080 | 0x1000;
 
 /// Adds to the class file of `java/lang/Thread` the field for a thread's cell. The result has to be [rewritten](crate::rewrite) as other classes are.
