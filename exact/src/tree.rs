@@ -1,5 +1,5 @@
-//! Reads the nodes of a tree. Addresses in the file may lead anywhere: each is checked, and a walk ends after as many nodes as the file has
-//! room for.
+//! Reads the nodes of a tree. Addresses in the file may lead anywhere: each is checked. No word of a tree is of two nodes, so a walk ends when
+//! its nodes have more words than the file.
 
 use std::path::Path;
 
@@ -15,6 +15,9 @@ use crate::{
     words::Words,
 };
 
+/// Words of an abort record.
+const ABORT_WORDS: u64 = abort::LENGTH.cast_unsigned() / node::WORD;
+
 /// A tree of calling contexts of a VM: one below the root of each thread.
 #[derive(Debug)]
 pub struct Tree {
@@ -23,6 +26,8 @@ pub struct Tree {
     address: u64,
     /// The offset behind the last allocated byte.
     end: u64,
+    /// How many more words a walk may have in its nodes.
+    room: u64,
     /// Calls that were not recorded, because the tree was full.
     pub folded: u64,
     /// Exceptions that were not recorded, because the tree was full: the bytecodes behind those that threw count as if they had run.
@@ -78,6 +83,7 @@ impl Tree {
             words,
             address,
             end,
+            room: end.checked_div(node::WORD).unwrap_or(0),
             folded,
             lost_aborts,
             damage: None,
@@ -98,13 +104,11 @@ impl Tree {
         tables: &Tables,
         mut visit: impl FnMut(Option<&ThreadRecord>, Option<K>, &Node, &CountedMethod) -> Result<K>,
     ) -> Result<()> {
-        let least = u64::from(node::WORDS).saturating_mul(node::WORD);
-        let mut room = self.end.checked_div(least).unwrap_or(0);
         let mut chains = Vec::new();
         let mut roots = Vec::new();
         let mut root = self.words.at(header::ROOTS)?;
         while root != 0 {
-            room = self.one_less(room, root)?;
+            self.charge(1, root)?;
             roots.push((tables.threads.get(&root), root));
             root = self.word(root, node::NEXT)?;
         }
@@ -123,13 +127,14 @@ impl Tree {
                     Err(error) => self.leave(error),
                 };
                 while next != 0 {
-                    room = self.one_less(room, next)?;
+                    self.charge(1, next)?;
                     if let Some(behind) = self.added_later(next) {
                         next = behind;
                         continue;
                     }
                     let (found, method) = match self.node(next, &chain, tables) {
                         Ok(node) => node,
+                        Err(error) if self.room == 0 => return Err(error),
                         Err(error) => {
                             next = self.leave(error);
                             continue;
@@ -183,7 +188,11 @@ impl Tree {
         let Some((number, method)) = number.zip(method) else {
             return Err(self.error_at(address, "the node has a method that is not described"));
         };
-        let has_blocks = !method.table.blocks.is_empty();
+        let table = &method.table;
+        let others = table.sites.len().saturating_add(table.counters.into());
+        // One word has been charged. Slot 0 has another one.
+        self.charge((others as u64).saturating_add(node::WORDS.into()), address)?;
+        let has_blocks = !table.blocks.is_empty();
         let counters = (0..u32::from(method.table.counters)).map(node::counter);
         let counters = counters
             .map(|offset| self.word(address, offset))
@@ -208,6 +217,7 @@ impl Tree {
         let mut found = Vec::new();
         let mut next = self.word(address, node::ABORTS)?;
         while next != 0 {
+            self.charge(ABORT_WORDS, next)?;
             let bci = self.word(next, abort::BCI)?;
             let bci = u16::try_from(bci).ok();
             let bci = bci.filter(|bci| *bci < method.table.code_length);
@@ -239,9 +249,18 @@ impl Tree {
         0
     }
 
-    fn one_less(&self, room: u64, address: u64) -> Result<u64> {
-        room.checked_sub(1)
-            .ok_or_else(|| self.error_at(address, "the tree has a circle"))
+    /// Takes words of the walk's room for what is at an address.
+    fn charge(&mut self, words: u64, address: u64) -> Result<()> {
+        match self.room.checked_sub(words) {
+            Some(room) => {
+                self.room = room;
+                Ok(())
+            }
+            None => {
+                self.room = 0;
+                Err(self.error_at(address, "the tree has a circle, or nodes that overlap"))
+            }
+        }
     }
 
     /// Returns the word at a distance from an address.

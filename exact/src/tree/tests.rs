@@ -142,7 +142,7 @@ fn a_damaged_tree_is_an_error_with_its_offset() {
         }
     };
     let circle = problem(&|file, main| file.set(main + 8, main + ADDRESS));
-    assert_eq!(circle, (0, "the tree has a circle"));
+    assert_eq!(circle, (0, "the tree has a circle, or nodes that overlap"));
     let slot = problem(&|file, main| file.set(main + 16, main + ADDRESS));
     assert_eq!(slot, (0, "the node is in the chain of another slot"));
     let method = problem(&|file, main| file.set(main, 3));
