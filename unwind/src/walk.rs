@@ -104,7 +104,10 @@ impl NativeStack {
                 Err(error) => (error, None),
             };
             let is_full = self.frames.len() >= MAX_FRAMES;
-            let Some(resumed) = unwinder.resumed(frame).filter(|_| !is_full) else {
+            // What is known further out has not called this frame.
+            let is_elsewhere = matches!(error, UnwindError::Elsewhere(_));
+            let resumed = unwinder.resumed(frame);
+            let Some(resumed) = resumed.filter(|_| !is_full && !is_elsewhere) else {
                 (self.end, self.stopped) = (end, Some(error));
                 return;
             };

@@ -6,6 +6,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use varid_tests::{App, Home, Running, manifest, printed, skip_without_root, testbed};
 
 /// An unprivileged user: Debian's nobody.
@@ -148,6 +149,9 @@ kernel = ctypes.CDLL(None)
 assert kernel.prctl(38, 1, 0, 0, 0) == 0 and kernel.prctl(22, 2, filter) == 0
 ";
 
+/// The kernel has written its log after this time.
+const WRITTEN: Duration = Duration::from_secs(20);
+
 /// Returns the kernel's log of system calls of this program or process.
 fn logged(whose: &str) -> Result<Vec<String>> {
     let log = printed(&mut Command::new("dmesg"))?;
@@ -190,15 +194,19 @@ fn recording_makes_no_system_call_that_would_be_refused() -> Result<()> {
     for words in [&["status"][..], &["stop"]] {
         printed(home.varid()?.args(words))?;
     }
+    // At the end, because the kernel limits the rate of log lines. It writes them later, in their order.
+    let control = printed(Command::new("python3").args(["-c", LOGGED]))?;
+    let control = format!(" pid={} ", control.trim());
+    let written = Instant::now() + WRITTEN;
+    while logged(&control)?.is_empty() {
+        ensure!(Instant::now() < written, "the kernel logs no system calls");
+        std::thread::sleep(Duration::from_millis(50));
+    }
     let refused = logged(&format!(
         "exe=\"{}\"",
         testbed()?.release.join("varid").display()
     ))?;
     ensure!(refused.is_empty(), "{refused:#?}");
-    // At the end, because the kernel limits the rate of log lines.
-    let control = printed(Command::new("python3").args(["-c", LOGGED]))?;
-    let control = logged(&format!(" pid={} ", control.trim()))?;
-    ensure!(!control.is_empty(), "the kernel logs no system calls");
     Ok(())
 }
 
