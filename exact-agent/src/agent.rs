@@ -15,6 +15,7 @@ use varid_instrument::{
 use varid_jvmti::{FieldId, GlobalHandle, Handle, Jni, Jvmti};
 
 use crate::{
+    options::Options,
     record::{ClassRecord, Record, ThreadRecord},
     tables::Tables,
     tree_file::{Root, TreeFile},
@@ -44,6 +45,8 @@ pub(crate) struct Agent {
     tree: TreeFile,
     tables: Tables,
     plan: Plan,
+    /// Whether the tables have the class files.
+    has_class_files: bool,
     /// The number of the next method. None: there are no more.
     next: Mutex<Option<MethodNumber>>,
     /// Whether counting has started.
@@ -82,16 +85,17 @@ pub(crate) fn guarded(event: impl FnOnce(&Agent)) {
 
 impl Agent {
     /// Makes the agent of this process. Returns false if there is one.
-    pub(crate) fn install(jvmti: Jvmti, tree: TreeFile, tables: Tables, counted: Counted) -> bool {
+    pub(crate) fn install(jvmti: Jvmti, tree: TreeFile, tables: Tables, options: &Options) -> bool {
         let agent = Self {
             jvmti,
             tree,
             tables,
             plan: Plan {
-                counted,
+                counted: options.counted,
                 intrinsics: Intrinsics::Leaves,
                 start: None,
             },
+            has_class_files: options.class_files || options.counted == Counted::Blocks,
             next: Mutex::new(Some(MethodNumber::FIRST)),
             has_begun: AtomicBool::new(false),
             cells: OnceLock::new(),
@@ -145,11 +149,11 @@ impl Agent {
             .then_some(rewritten.bytes)
     }
 
-    /// Returns the bytes of a class that the tables need: the reader counts instructions in them.
-    fn original<'a>(&self, class: &LoadedClass<'a>) -> &'a [u8] {
-        match self.plan.counted {
-            Counted::Calls => &[],
-            Counted::Blocks => class.bytes,
+    /// Returns the class file as the tables have it.
+    const fn original<'a>(&self, class: &LoadedClass<'a>) -> &'a [u8] {
+        match self.has_class_files {
+            true => class.bytes,
+            false => &[],
         }
     }
 

@@ -55,7 +55,7 @@ fn load(vm: JavaVm, options: &Options) -> Result<(), String> {
     let jvmti = vm.jvmti().ok_or("it has no JVMTI of version 11")?;
     let (tree, tables) = files(&options.folder, options.bytes)
         .map_err(|error| format!("{}: {error}", options.folder.display()))?;
-    if !Agent::install(jvmti, tree, tables, options.counted) {
+    if !Agent::install(jvmti, tree, tables, options) {
         return Err("the agent is loaded twice".to_owned());
     }
     enable(jvmti).map_err(|error| error.to_string())

@@ -4,13 +4,17 @@ use std::{fmt, num::ParseIntError, path::PathBuf};
 
 use varid_instrument::Counted;
 
+/// The values of [`Options::class_files`].
+const CLASSES: &str = "classes";
+const NO_CLASSES: &str = "none";
+
 /// What a VM counts, and where.
 ///
 /// ```
 /// use varid_exact_agent::Options;
 /// use varid_instrument::Counted;
 ///
-/// let options = Options { counted: Counted::Blocks, bytes: 1 << 20, folder: "/tmp/a, b".into() };
+/// let options = Options { counted: Counted::Blocks, bytes: 1 << 20, class_files: true, folder: "/tmp/a, b".into() };
 /// assert_eq!(Options::parse(&options.to_string()), Ok(options));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +23,8 @@ pub struct Options {
     pub counted: Counted,
     /// The size of the arena of nodes, in bytes.
     pub bytes: u64,
+    /// Whether the tables have the class files. They do if blocks are counted.
+    pub class_files: bool,
     /// The folder in which each VM makes its files.
     pub folder: PathBuf,
 }
@@ -26,20 +32,25 @@ pub struct Options {
 /// What is wrong with the agent's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionsError {
-    /// They are not three values, separated by commas.
+    /// They are not four values, separated by commas.
     Shape,
     /// The first one is neither `calls` nor `blocks`.
     Counted,
     /// The second one is not a number.
     Bytes(ParseIntError),
+    /// The third one is neither `classes` nor `none`.
+    ClassFiles,
 }
 
 impl fmt::Display for OptionsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shape => out.write_str("the options are not COUNTED,BYTES,FOLDER"),
+            Self::Shape => out.write_str("the options are not COUNTED,BYTES,CLASSES,FOLDER"),
             Self::Counted => out.write_str("what is counted is neither 'calls' nor 'blocks'"),
             Self::Bytes(error) => write!(out, "the size of the tree: {error}"),
+            Self::ClassFiles => {
+                out.write_str("what the tables have of classes is neither 'classes' nor 'none'")
+            }
         }
     }
 }
@@ -53,9 +64,8 @@ impl Options {
     ///
     /// They have another form.
     pub fn parse(text: &str) -> Result<Self, OptionsError> {
-        let mut parts = text.splitn(3, ',');
-        let (Some(counted), Some(bytes), Some(folder)) = (parts.next(), parts.next(), parts.next())
-        else {
+        let parts: Vec<_> = text.splitn(4, ',').collect();
+        let [counted, bytes, class_files, folder] = parts[..] else {
             return Err(OptionsError::Shape);
         };
         Ok(Self {
@@ -65,6 +75,11 @@ impl Options {
                 _ => return Err(OptionsError::Counted),
             },
             bytes: bytes.parse().map_err(OptionsError::Bytes)?,
+            class_files: match class_files {
+                CLASSES => true,
+                NO_CLASSES => false,
+                _ => return Err(OptionsError::ClassFiles),
+            },
             folder: folder.into(),
         })
     }
@@ -76,7 +91,12 @@ impl fmt::Display for Options {
             Counted::Calls => "calls",
             Counted::Blocks => "blocks",
         };
-        write!(out, "{counted},{},{}", self.bytes, self.folder.display())
+        let class_files = match self.class_files {
+            true => CLASSES,
+            false => NO_CLASSES,
+        };
+        let (bytes, folder) = (self.bytes, self.folder.display());
+        write!(out, "{counted},{bytes},{class_files},{folder}")
     }
 }
 
@@ -86,11 +106,15 @@ mod tests {
 
     #[test]
     fn a_wrong_option_is_named() {
-        assert_eq!(Options::parse("calls,1"), Err(OptionsError::Shape));
-        assert_eq!(Options::parse("all,1,/"), Err(OptionsError::Counted));
+        assert_eq!(Options::parse("calls,1,none"), Err(OptionsError::Shape));
+        assert_eq!(Options::parse("all,1,none,/"), Err(OptionsError::Counted));
         assert!(matches!(
-            Options::parse("calls,x,/"),
+            Options::parse("calls,x,none,/"),
             Err(OptionsError::Bytes(_))
         ));
+        assert_eq!(
+            Options::parse("calls,1,all,/"),
+            Err(OptionsError::ClassFiles)
+        );
     }
 }

@@ -41,7 +41,8 @@ pub struct ClassRecord<'a> {
     pub source_file: String,
     /// Its methods.
     pub methods: Vec<MethodTable>,
-    /// Its class file before anything was added, if blocks are counted: the reader counts instructions in it. Else empty.
+    /// Its class file before anything was added, if blocks are counted, as the reader counts instructions in it, or if
+    /// [`Options::class_files`](crate::Options::class_files) is set. Else empty.
     pub bytes: &'a [u8],
 }
 

@@ -59,13 +59,14 @@ mod tests {
             let options = Options {
                 counted: Counted::Calls,
                 bytes: 64,
+                class_files: false,
                 folder: folder.into(),
             };
             tool_options(Path::new("/a b/agent.so"), &options)
         };
         let (_, options) = value("/c d").unwrap();
         assert!(
-            options.ends_with("\"-agentpath:/a b/agent.so=calls,64,/c d\""),
+            options.ends_with("\"-agentpath:/a b/agent.so=calls,64,none,/c d\""),
             "{options}"
         );
         assert!(value("/c\"d").is_err());

@@ -11,11 +11,15 @@
 //! | the nodes of a tree, in a file that is not trusted | `words`, `tree` |
 //! | how often did each instruction run, and each method that cannot count itself | `executions` |
 //! | which addresses do methods have in the session | `names` |
+//! | which class files does the session have | `class_archive` |
+//! | the class files of a run as a folder | `class_folder` |
 //! | the session | `session` |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::arithmetic_side_effects))]
 
+mod class_archive;
+mod class_folder;
 mod error;
 mod executions;
 mod launch;
@@ -26,9 +30,10 @@ mod tree;
 mod vms;
 mod words;
 
+pub use class_folder::{WrittenClasses, write_classes};
 pub use error::{Error, Result};
 pub use launch::{free_bytes, tool_options};
 pub use session::{Summary, write_session};
-pub use tables::{CountedMethod, Tables};
+pub use tables::{CountedMethod, LoadedClass, LoadedClassId, Tables};
 pub use tree::{Node, Tree};
 pub use vms::{Vm, read_vms};

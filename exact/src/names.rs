@@ -130,6 +130,13 @@ impl Names {
         Some(address)
     }
 
+    /// Returns the offset of an address in its part's file. None if no part has it.
+    pub(crate) fn offset_in_file(&self, address: Address) -> Option<u64> {
+        let mut parts = self.parts.iter();
+        let part = parts.find(|part| part.range.contains(&address.get()))?;
+        Some(part.in_file(address.get()))
+    }
+
     /// Returns the mappings of a process.
     pub(crate) fn mappings(
         &self,

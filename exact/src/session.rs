@@ -11,6 +11,7 @@ use varid_recording::{
 };
 
 use crate::{
+    class_archive::ClassArchive,
     error::Result,
     executions::{Leaves, of_instructions},
     names::{Names, Taken},
@@ -60,6 +61,7 @@ pub fn write_session(
     let mut session = Session {
         names: Names::new(writer.dir()),
         contexts: writer.create_contexts(&counters)?,
+        classes: ClassArchive::new(writer),
         start,
         summary: Summary::default(),
         values: 0,
@@ -91,6 +93,12 @@ pub fn write_session(
         session.add(vm)?;
     }
     session.contexts.finish()?;
+    let left_out = session.classes.finish()?;
+    if left_out > 0 {
+        writer.manifest_mut().notes.push(format!(
+            "{left_out} class files had no room in the session: 'varid annotate' needs --class-path for their methods"
+        ));
+    }
     session.names.write(writer)?;
     Ok(session.summary)
 }
@@ -99,6 +107,7 @@ pub fn write_session(
 struct Session {
     names: Names,
     contexts: ContextWriter,
+    classes: ClassArchive,
     start: MonotonicNs,
     summary: Summary,
     /// The values of single instructions that were written.
@@ -308,6 +317,12 @@ impl Session {
             });
             let added = match named {
                 Some((address, method)) => {
+                    if let (Some(class), Some(offset)) = (
+                        process.tables.class_of(method),
+                        self.names.offset_in_file(address),
+                    ) {
+                        self.classes.add(class, offset)?;
+                    }
                     let length = u32::from(method.table.code_length);
                     let id = self.contexts.add_method(&ContextMethod {
                         pid: process.pid,

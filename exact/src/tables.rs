@@ -13,6 +13,8 @@ pub struct Tables {
     pub vm: String,
     /// The methods with their classes.
     pub methods: HashMap<MethodNumber, CountedMethod>,
+    /// The class files that the tables have, in the order in which they were loaded.
+    pub classes: Vec<LoadedClass>,
     /// The threads that started while calls were counted, by the address of their roots.
     pub threads: HashMap<u64, ThreadRecord>,
     /// The classes that are not counted, with the reasons.
@@ -23,6 +25,19 @@ pub struct Tables {
     pub damage: Option<String>,
 }
 
+/// A class file as it was loaded, before anything was added to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadedClass {
+    /// The class, such as `org/example/App`. Several loaders may have classes with the same name.
+    pub name: String,
+    /// The bytes of the class file.
+    pub bytes: Vec<u8>,
+}
+
+/// The index of a class in [`Tables::classes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LoadedClassId(usize);
+
 /// A method, and what of its class names it.
 #[derive(Debug, Clone)]
 pub struct CountedMethod {
@@ -30,6 +45,8 @@ pub struct CountedMethod {
     pub class: String,
     /// The source file of its class. Empty if it is not known.
     pub source_file: String,
+    /// Its class file. None if the tables do not have it.
+    pub class_file: Option<LoadedClassId>,
     /// What is counted of it.
     pub table: MethodTable,
     /// Its instructions, if blocks are counted.
@@ -70,6 +87,13 @@ impl Tables {
 
     fn add_class(&mut self, class: ClassRecord<'_>) {
         let file = ClassFile::parse(class.bytes).ok();
+        let class_file = (!class.bytes.is_empty()).then(|| {
+            self.classes.push(LoadedClass {
+                name: class.name.clone(),
+                bytes: class.bytes.to_vec(),
+            });
+            LoadedClassId(self.classes.len().saturating_sub(1))
+        });
         for table in class.methods {
             let code = file
                 .as_ref()
@@ -86,11 +110,18 @@ impl Tables {
                 CountedMethod {
                     class: class.name.clone(),
                     source_file: class.source_file.clone(),
+                    class_file,
                     table,
                     instructions,
                 },
             );
         }
+    }
+
+    /// Returns the class file of a method. None if the tables do not have it.
+    #[must_use]
+    pub fn class_of(&self, method: &CountedMethod) -> Option<&LoadedClass> {
+        method.class_file.and_then(|id| self.classes.get(id.0))
     }
 
     /// Returns what was counted. None if no class says it.

@@ -145,5 +145,8 @@ pub const SESSION_JSON: &str = "session.json";
 /// The name of the folder of substitute ELF files inside a session folder.
 pub const SYMBOLS: &str = "symbols";
 
+/// The path of the archive of class files, relative to the session folder: those of Java methods whose bytecodes were counted.
+pub const CLASSES_JAR: &str = "symbols/classes.jar";
+
 /// The path of the ELF file for the remap range, relative to the session folder.
 pub const REMAP_ELF: &str = "symbols/remap.elf";

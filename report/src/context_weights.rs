@@ -26,6 +26,8 @@ pub(crate) struct ContextWeights {
     pending: Vec<NodeId>,
     /// By [`NodeId`]. None if the node has not been added.
     added: Vec<Option<AddedNode>>,
+    /// By [`MethodId`](varid_recording::MethodId): the frame of the method's first instruction, as of its first node.
+    methods: Vec<Option<FrameId>>,
     /// The counted instructions, if [`Options::sampled_addresses`] is set.
     addresses: Option<ContextAddresses>,
     /// If set, all other processes are ignored.
@@ -64,6 +66,8 @@ pub(crate) struct ContextTarget<'b> {
 pub(crate) struct ReadContexts {
     pub counters: Vec<ContextCounter>,
     pub addresses: Vec<CountedAddress>,
+    /// By [`MethodId`](varid_recording::MethodId): the frame of the method's first instruction. None if nothing is known of its address, or if it has no selected node.
+    pub methods: Vec<Option<FrameId>>,
     /// Reasons for missing data.
     pub notes: Vec<String>,
 }
@@ -78,6 +82,7 @@ impl ContextWeights {
         Self {
             pending: pending.into_iter().map(|(id, _)| id).collect(),
             added: vec![None; nodes.len()],
+            methods: vec![None; contexts.methods().len()],
             addresses: options.sampled_addresses.then(ContextAddresses::default),
             contexts,
             only: options.tasks.pid,
@@ -106,6 +111,10 @@ impl ContextWeights {
         let callers = self.callers(id, node, target);
         if let Some(added) = self.added.get_mut(id.index()) {
             *added = Some(AddedNode { callers, first });
+        }
+        let method = self.contexts.method_of(id);
+        if let Some(known) = method.and_then(|method| self.methods.get_mut(method.index())) {
+            *known = known.or(first.frame);
         }
         let task = match node.tid {
             Some(tid) => {
@@ -160,6 +169,7 @@ impl ContextWeights {
         ReadContexts {
             notes: incomplete.chain(damage).collect(),
             counters: self.contexts.counters().to_vec(),
+            methods: self.methods,
             addresses: self
                 .addresses
                 .map(ContextAddresses::finish)

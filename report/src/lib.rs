@@ -42,6 +42,7 @@
 //! | what are counters called, which of them does a view show | `measures` |
 //! | when was each sample taken | `samples` |
 //! | what is counted exactly of calling contexts, in which stacks and at which instructions | `context_weights`, `context_addresses` |
+//! | how often did opcodes, call sites and methods run, how deep, in which contexts | `metrics` |
 //! | what does a JVM do beside executing its program | `activity` |
 //! | what has a session recorded so far, while it is recorded | `live` |
 //! | in which frames were the threads, one by one | `sampled_frames` |
@@ -91,6 +92,7 @@ mod frames;
 mod index;
 mod live;
 mod measures;
+mod metrics;
 mod missing_files;
 mod name_options;
 mod name_pattern;
@@ -135,6 +137,10 @@ pub use live::{
     Amount, HALF_LIFE, LiveMethod, LiveProfile, LiveShare, LiveSpan, LiveThread, Progress,
 };
 pub use measures::Measure;
+pub use metrics::{
+    ContextMetric, DepthMetric, MethodMetric, Metrics, MetricsSection, OpcodeMetric, SiteMetric,
+    write_metrics_csv, write_metrics_text,
+};
 pub use missing_files::{MissingFile, MissingPart, shell_word};
 pub use name_options::{NameOptions, ShownSignatures};
 pub use name_pattern::{NamePattern, NamePatternError};

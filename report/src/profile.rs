@@ -8,7 +8,7 @@ use varid_recording::{ContextCounter, CounterId, EventDesc, Manifest};
 use crate::{
     context_addresses::CountedAddress,
     error::{Error, Result},
-    frames::FrameTable,
+    frames::{FrameId, FrameTable},
     missing_files::MissingFile,
     naming::ImageFileState,
     options::Options,
@@ -41,6 +41,8 @@ pub struct Profile {
     pub contexts: Vec<ContextCounter>,
     /// The instructions with values of these counters, if [`Options::sampled_addresses`] is set.
     pub counted_addresses: Vec<CountedAddress>,
+    /// By [`MethodId`](varid_recording::MethodId): the frames of the methods of calling contexts. None if nothing is known of an address.
+    pub(crate) context_methods: Vec<Option<FrameId>>,
     /// The individual samples, if [`Options::sample_table`] is set.
     pub samples: Option<SampleTable>,
     /// The events that [`Options::event`] selects. There is at least one.

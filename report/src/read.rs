@@ -307,6 +307,7 @@ impl Builder {
             weights,
             contexts: contexts.counters,
             counted_addresses: contexts.addresses,
+            context_methods: contexts.methods,
             samples,
             options,
         }

@@ -16,6 +16,10 @@ pub struct ExactArgs {
     /// Count also how often each bytecode ran, and the calls of native methods whose call sites name them.
     #[arg(long)]
     pub bytecodes: bool,
+    /// Write the class files of all VMs into this folder, which must be empty, as they were loaded. Classes with the same name that several loaders
+    /// have defined are in its folders 2, 3 and so on.
+    #[arg(long, value_name = "DIR")]
+    pub dump_classes: Option<PathBuf>,
     /// Room on the disk for the calling contexts of each VM, some 100 bytes for each, or less if the disk is full: with K, M or G for powers of 1024. Calls of
     /// further contexts are counted as such only [default: 1G, or half of what is free].
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]

@@ -55,6 +55,12 @@ pub const ANNOTATE: &str = "\
 Example:
   varid annotate parse --source-path ./src";
 
+/// `varid metrics`.
+#[cfg(feature = "host")]
+pub const METRICS: &str = "\
+Example:
+  varid metrics --section opcodes --section sites";
+
 /// `varid diff`, with its exit codes.
 #[cfg(feature = "host")]
 pub const DIFF: &str = "\

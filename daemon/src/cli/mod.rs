@@ -18,6 +18,8 @@ mod import;
 #[cfg(feature = "host")]
 mod manual;
 #[cfg(feature = "host")]
+mod metrics;
+#[cfg(feature = "host")]
 mod pack;
 #[cfg(feature = "host")]
 mod report;
@@ -43,6 +45,8 @@ pub use export::ExportArgs;
 pub use import::ImportArgs;
 #[cfg(feature = "host")]
 pub use manual::{HelpArgs, ShellArg};
+#[cfg(feature = "host")]
+pub use metrics::MetricsArgs;
 #[cfg(feature = "host")]
 pub use pack::PackArgs;
 #[cfg(feature = "host")]
@@ -181,6 +185,10 @@ pub enum Verb {
     #[cfg(feature = "host")]
     #[command(after_help = examples::ANNOTATE)]
     Annotate(Box<AnnotateArgs>),
+    /// Print dynamic metrics of a session of 'varid exact': opcodes, call sites, methods, depths, contexts.
+    #[cfg(feature = "host")]
+    #[command(after_help = examples::METRICS)]
+    Metrics(MetricsArgs),
     /// Compare sessions: which code took more or less, and whether that is more than chance.
     #[cfg(feature = "host")]
     #[command(after_help = examples::DIFF)]

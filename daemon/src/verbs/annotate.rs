@@ -12,7 +12,7 @@ use varid_report::{
 };
 
 /// Returns the entries of class paths.
-fn class_path(paths: &[String]) -> Vec<PathBuf> {
+pub fn class_path(paths: &[String]) -> Vec<PathBuf> {
     let entries = paths.iter().flat_map(|path| path.split(':'));
     let entries = entries.filter(|entry| !entry.is_empty());
     entries.map(PathBuf::from).collect()

@@ -13,7 +13,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use varid_exact::{Summary, free_bytes, read_vms, tool_options, write_session};
+use varid_exact::{Summary, Vm, free_bytes, read_vms, tool_options, write_classes, write_session};
 use varid_exact_agent::Options;
 use varid_instrument::Counted;
 use varid_model::Rate;
@@ -43,6 +43,14 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
         Some(folder) => folder.clone(),
         None => sessions::create(&target)?,
     };
+    if let Some(classes) = &args.dump_classes
+        && fs::read_dir(classes).is_ok_and(|mut inside| inside.next().is_some())
+    {
+        bail!(
+            "{} is not empty: --dump-classes takes a new folder",
+            classes.display()
+        );
+    }
     let trees = Trees::create(&folder)?;
     let free = free_bytes(&trees.0)?;
     let bytes = args.nodes.unwrap_or_else(|| NODES.min(free / 2));
@@ -59,6 +67,7 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
             false => Counted::Calls,
         },
         bytes,
+        class_files: args.dump_classes.is_some(),
         folder: trees.0.clone(),
     };
     let start = monotonic_ns();
@@ -77,6 +86,9 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
     if vms.is_empty() {
         tracing::warn!("the command has started no Java VM of HotSpot, version 11 or later");
     }
+    if let Some(folder) = &args.dump_classes {
+        dump_classes(&vms, folder);
+    }
     let summary = write_session(&mut writer, vms, options.counted, start)?;
     let manifest = writer.manifest_mut();
     manifest.duration_ns = monotonic_ns().since(start).as_nanos().try_into()?;
@@ -85,6 +97,21 @@ pub fn run(args: ExactArgs) -> anyhow::Result<ExitCode> {
     let is_last = sessions::set_last(&folder);
     report(&summary, &folder, is_last.is_ok());
     Ok(record::code(status))
+}
+
+/// Writes the class files of VMs. The session is made even if that fails.
+fn dump_classes(vms: &[Vm], folder: &Path) {
+    match write_classes(vms.iter().map(|vm| &vm.tables), folder) {
+        Ok(classes) => {
+            let (written, folder) = (classes.written, folder.display());
+            output::notice(&format!("varid: {written} class files in {folder}"));
+            if classes.left_out > 0 {
+                let left_out = classes.left_out;
+                tracing::warn!("the names of {left_out} classes are no paths: they are left out");
+            }
+        }
+        Err(error) => tracing::warn!("no class files: {error}"),
+    }
 }
 
 /// Says what was counted, and what is missing.

@@ -20,6 +20,8 @@ mod help;
 pub mod import;
 pub mod launch;
 #[cfg(feature = "host")]
+mod metrics;
+#[cfg(feature = "host")]
 mod pack;
 #[cfg(feature = "host")]
 mod pager;
@@ -64,6 +66,8 @@ pub fn run(
         Verb::Report(args) => report::run(args),
         #[cfg(feature = "host")]
         Verb::Annotate(args) => annotate::run(*args),
+        #[cfg(feature = "host")]
+        Verb::Metrics(args) => metrics::run(&args),
         #[cfg(feature = "host")]
         Verb::Diff(args) => diff::run(*args),
         #[cfg(feature = "host")]

@@ -23,6 +23,7 @@ pub fn method(value: u32, name: &str, sites: u16) -> CountedMethod {
     CountedMethod {
         class: "org/example/App".to_owned(),
         source_file: "App.java".to_owned(),
+        class_file: None,
         table: MethodTable {
             number: number(value),
             name: name.to_owned(),

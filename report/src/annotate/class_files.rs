@@ -1,7 +1,7 @@
 //! Finds the class file with a recorded method of Java.
 //!
-//! It is looked for in the folders and archives that the user names, and in those of the recorded class path. It must have the class's name, and
-//! the method with the recorded descriptor, length and lines.
+//! It is looked for in the session, in the folders and archives that the user names, and in those of the recorded class path. It must have the
+//! class's name, and the method with the recorded descriptor, length and lines.
 
 use std::{
     collections::HashSet,
@@ -10,8 +10,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use varid_recording::remap::SLOT_SIZE;
-use varid_symbolizer::class::{ClassFile, CodeAttribute};
+use varid_recording::{CLASSES_JAR, remap::SLOT_SIZE};
+use varid_symbolizer::{
+    class::{ClassFile, CodeAttribute},
+    java::ClassName,
+};
 
 use super::{annotation::AnnotateRequest, sources::Sources};
 use crate::{
@@ -25,7 +28,11 @@ const MAX_ARCHIVES: usize = 4096;
 
 /// The folders and archives that may have class files, in order of precedence.
 #[derive(Debug)]
-pub struct ClassFiles(Sources);
+pub struct ClassFiles {
+    /// The class files that the session has.
+    session: Sources,
+    others: Sources,
+}
 
 /// A class file that was found.
 #[derive(Debug)]
@@ -66,7 +73,10 @@ impl ClassFiles {
                 .flat_map(|path| expanded(&path))
                 .collect::<Vec<_>>(),
         );
-        Ok(Self(sources))
+        Ok(Self {
+            session: in_session(&profile.recording.session)?,
+            others: sources,
+        })
     }
 
     /// Finds the class file of a method with this range of addresses in an image.
@@ -80,17 +90,20 @@ impl ClassFiles {
         range: &Range<u64>,
         method: &JavaMethod,
     ) -> std::result::Result<FoundClass, String> {
-        let class = method.class.replace('.', "/");
+        let file = format!("{}.class", method.class.replace('.', "/"));
+        // The session has several classes with the same name by the method's address.
+        let own = format!("{:#x}/{file}", range.start);
         let mut other = None;
-        let found = self.0.file(&format!("{class}.class"), |bytes, place| {
-            let comparison = compare(bytes, &class, method, |code| {
-                is_recorded(image, range, code)
-            });
+        let mut is_it = |bytes: &[u8], place: &str| {
+            let comparison = compare(bytes, method, |code| is_recorded(image, range, code));
             if comparison == Comparison::OtherVersion && other.is_none() {
                 other = Some(place.to_owned());
             }
             comparison == Comparison::Same
-        });
+        };
+        let found = self.session.file(&own, &mut is_it);
+        let found = found.or_else(|| self.session.file(&file, &mut is_it));
+        let found = found.or_else(|| self.others.file(&file, &mut is_it));
         let class = &method.class;
         found
             .map(|file| FoundClass {
@@ -106,14 +119,21 @@ impl ClassFiles {
     }
 }
 
+/// Opens the archive of class files of a session. A link does not count as one.
+fn in_session(session: &Path) -> Result<Sources> {
+    let archive = session.join(CLASSES_JAR);
+    let is_file = fs::symlink_metadata(&archive).is_ok_and(|found| found.is_file());
+    Sources::open(is_file.then_some(archive).as_slice())
+}
+
 fn compare(
     bytes: &[u8],
-    name: &str,
     method: &JavaMethod,
     is_recorded: impl FnOnce(&CodeAttribute<'_>) -> bool,
 ) -> Comparison {
     let class = ClassFile::parse(bytes).ok();
-    let Some(class) = class.filter(|class| class.name == name) else {
+    let Some(class) = class.filter(|class| ClassName::new(&class.name).readable() == method.class)
+    else {
         return Comparison::OtherClass;
     };
     let Some(method) = class.method(&method.name, &method.descriptor) else {

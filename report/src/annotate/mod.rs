@@ -8,6 +8,7 @@
 //! | which instructions does it have, and what do they read like | `code`, `instruction`, `machine` |
 //! | which file has them, where is the recorded dex file or class file | `code_file`, `dex_files`, `class_files` |
 //! | where are the sources, and what is in them | `sources`, `source_text` |
+//! | which mnemonics do the instructions of many methods have | `mnemonics` |
 //! | what did each line and instruction take | `lines` |
 //! | which lines are shown | `window` |
 //! | how does it look to people | `text`, `text_rows` |
@@ -28,6 +29,7 @@ mod instruction;
 mod json;
 mod lines;
 mod machine;
+mod mnemonics;
 mod source_text;
 mod sources;
 mod text;
@@ -42,6 +44,7 @@ pub(crate) use annotator::Annotator;
 pub(crate) use choose::{LeastPercent, hottest};
 pub(crate) use json::annotation_json;
 pub use json::{write_annotation_json, write_candidates_json};
+pub(crate) use mnemonics::Mnemonics;
 pub use text::{write_annotation_text, write_candidates};
 pub(crate) use window::keep_hottest;
 

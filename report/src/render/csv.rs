@@ -34,7 +34,10 @@ pub fn write_sheet(sheet: &Sheet, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes a record according to RFC 4180, but with Unix line endings.
-fn record<'f>(fields: impl Iterator<Item = Cow<'f, str>>, out: &mut dyn Write) -> io::Result<()> {
+pub fn record<'f>(
+    fields: impl Iterator<Item = Cow<'f, str>>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let fields: Vec<String> = fields.map(|field| quoted(&field)).collect();
     writeln!(out, "{}", fields.join(","))
 }

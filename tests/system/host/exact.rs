@@ -195,6 +195,43 @@ fn ensure_equal(found: &Values, expected: &Values) -> Result<()> {
     Ok(())
 }
 
+/// Checks that an annotation and metrics, which find the class file in the session, have so many calls of `product`.
+fn ensure_instructions(session: &Path, calls: u64) -> Result<()> {
+    let json = |arguments: &[&str]| -> Result<serde_json::Value> {
+        let mut varid = testbed()?.varid();
+        varid.args(arguments).args(["--format", "json", "-i"]);
+        Ok(serde_json::from_str(&printed(varid.arg(session))?)?)
+    };
+    let annotation = json(&["annotate", "Contexts.product", "--measure", "bytecodes"])?;
+    let lines = annotation["files"].as_array().into_iter().flatten();
+    let lines = lines.flat_map(|file| file["lines"].as_array().into_iter().flatten());
+    let found: Vec<_> = lines
+        .flat_map(|line| line["instructions"].as_array().into_iter().flatten())
+        .map(|one| (one["text"].as_str(), one["self"].as_u64()))
+        .collect();
+    let expected = ["iload_0", "iload_1", "imul", "ireturn"];
+    let expected = expected.map(|name| (Some(name), Some(calls)));
+    ensure!(found == expected, "{calls} calls: {annotation:#}");
+    let metrics = json(&["metrics"])?;
+    let methods = metrics["methods"].as_array().into_iter().flatten();
+    let mut products = methods.filter(|row| row["method"] == "Contexts.product");
+    let product = products.next().context("product")?;
+    ensure!(
+        product["calls"] == calls && product["size"] == 4,
+        "{product}"
+    );
+    ensure!(product["bytecodes"] == 4 * calls, "{product}");
+    let opcodes = metrics["opcodes"].as_array().into_iter().flatten();
+    let executions = opcodes.filter_map(|row| row["executions"].as_u64());
+    let methods = metrics["methods"].as_array().into_iter().flatten();
+    let bytecodes = methods.filter_map(|row| row["bytecodes"].as_u64());
+    ensure!(
+        executions.sum::<u64>() == bytecodes.sum::<u64>(),
+        "opcodes of other executions"
+    );
+    Ok(())
+}
+
 #[test]
 fn calls_are_those_of_jvmti_interpreted_and_compiled() -> Result<()> {
     if skip() {
@@ -225,6 +262,12 @@ fn calls_are_those_of_jvmti_interpreted_and_compiled() -> Result<()> {
             let four = |(context, count): (&String, &u64)| (context.clone(), 4 * count);
             let called = calls.iter().filter(|(context, _)| is_product(context));
             ensure_equal(&products.collect(), &called.map(four).collect())?;
+        }
+        if name == "mixed" {
+            let called = calls
+                .iter()
+                .filter(|(context, _)| context.contains(".product(II)I"));
+            ensure_instructions(&session, called.map(|(_, count)| count).sum())?;
         }
     }
     Ok(())
