@@ -38,7 +38,7 @@ impl Fixture {
             value: "java App".to_owned(),
         };
         let manifest = Manifest::new(event, SampleSource::Agent, target, MonotonicNs::ZERO);
-        let session = SessionWriter::create(folder.path(), manifest).unwrap();
+        let mut session = SessionWriter::create(folder.path(), manifest).unwrap();
         let counters = counters.iter().map(|name| ContextCounter {
             name: (*name).to_owned(),
             unit: (*name).to_owned(),
