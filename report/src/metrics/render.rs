@@ -126,10 +126,20 @@ fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
         let cells = lines.iter().filter_map(|line| line.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..last).map(width).collect();
+    // Numbers end below each other, texts begin so.
+    let is_text = |column: usize| {
+        let mut cells = table.rows.iter().filter_map(|row| row.get(column));
+        cells.any(|value| matches!(value, Value::Text(_) | Value::Name(_)))
+    };
+    let columns: Vec<_> = (0..last)
+        .map(|column| (width(column), is_text(column)))
+        .collect();
     for line in &lines {
-        for (cell, width) in line.iter().zip(&widths) {
-            write!(out, "{cell:>width$}  ")?;
+        for (cell, (width, is_text)) in line.iter().zip(&columns) {
+            match is_text {
+                true => write!(out, "{cell:<width$}  ")?,
+                false => write!(out, "{cell:>width$}  ")?,
+            }
         }
         writeln!(out, "{}", line.last().map_or("", String::as_str))?;
     }
