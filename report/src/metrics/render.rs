@@ -128,10 +128,12 @@ fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     };
     let widths: Vec<usize> = (0..last).map(width).collect();
     for line in &lines {
-        for (cell, width) in line.iter().zip(&widths) {
-            write!(out, "{cell:>width$}  ")?;
-        }
-        writeln!(out, "{}", line.last().map_or("", String::as_str))?;
+        let cells = line.iter().zip(&widths);
+        let mut text: String = cells
+            .map(|(cell, width)| format!("{cell:>width$}  "))
+            .collect();
+        text.push_str(line.last().map_or("", String::as_str));
+        writeln!(out, "{}", text.trim_end())?;
     }
     Ok(())
 }
