@@ -135,13 +135,15 @@ fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
         .map(|column| (width(column), is_text(column)))
         .collect();
     for line in &lines {
-        for (cell, (width, is_text)) in line.iter().zip(&columns) {
-            match is_text {
-                true => write!(out, "{cell:<width$}  ")?,
-                false => write!(out, "{cell:>width$}  ")?,
-            }
-        }
-        writeln!(out, "{}", line.last().map_or("", String::as_str))?;
+        let cells = line.iter().zip(&columns);
+        let mut text: String = cells
+            .map(|(cell, (width, is_text))| match is_text {
+                true => format!("{cell:<width$}  "),
+                false => format!("{cell:>width$}  "),
+            })
+            .collect();
+        text.push_str(line.last().map_or("", String::as_str));
+        writeln!(out, "{}", text.trim_end())?;
     }
     Ok(())
 }

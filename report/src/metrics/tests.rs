@@ -233,8 +233,11 @@ fn text_and_csv_have_the_first_rows_and_calls_alone_have_no_opcodes() {
     write_metrics_text(&metrics(&two_threads()), &sections, 2, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
     for part in [
-        "targets  calls  site           declared\n",
-        "      2     15  App.main:3     Shape.area()I\n",
+        "targets  calls  site           declared
+",
+        "      2     15  App.main:3     Shape.area()I
+      1      4  Circle.area:3
+",
         "calls  bytecodes  size  method\n",
         "   11         19     9  Square.area\n",
         "   11         19      2  App.main:3 > Square.area\n",
