@@ -110,11 +110,7 @@ impl<'a, 'c> Assembler<'a, 'c> {
         name: &str,
         descriptor: &str,
     ) -> Result<()> {
-        let index = self
-            .constants
-            .add_member(tag::FIELD, class, name, descriptor)?;
-        self.indexed(opcode, index);
-        Ok(())
+        self.member(opcode, tag::FIELD, [class, name, descriptor])
     }
 
     /// Appends a call of a class's method.
@@ -125,9 +121,11 @@ impl<'a, 'c> Assembler<'a, 'c> {
         name: &str,
         descriptor: &str,
     ) -> Result<()> {
-        let index = self
-            .constants
-            .add_member(tag::METHOD, class, name, descriptor)?;
+        self.member(opcode, tag::METHOD, [class, name, descriptor])
+    }
+
+    fn member(&mut self, opcode: u8, tag: u8, [class, name, descriptor]: [&str; 3]) -> Result<()> {
+        let index = self.constants.add_member(tag, class, name, descriptor)?;
         self.indexed(opcode, index);
         Ok(())
     }

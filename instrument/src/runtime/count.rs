@@ -15,27 +15,24 @@ impl Tree {
         let allocated = Address::Constant(self.word(header::ALLOCATED));
         code.to.place(again);
         code.read_volatile(allocated)?;
-        code.to.to.store_long(used);
-        code.to.to.load_long(used);
-        code.to.to.load_int(bytes);
-        code.op(opcode::I2L);
+        code.keep_long(used);
+        code.load_int_as_long(bytes);
         code.op(opcode::LADD);
-        code.to.to.store_long(end);
-        code.to.to.load_long(end);
+        code.keep_long(end);
         code.read_volatile(Address::Constant(self.word(header::ARENA_LENGTH)))?;
         code.op(opcode::LCMP);
         code.to.branch(opcode::IFGT, full);
         code.compare_and_set(allocated, used, |code| {
-            code.to.to.load_long(end);
+            code.load_long(end);
             Ok(())
         })?;
         code.to.branch(opcode::IFEQ, again);
-        code.to.to.long(self.word(node::HEADER))?;
-        code.to.to.load_long(used);
+        code.constant(self.word(node::HEADER))?;
+        code.load_long(used);
         code.op(opcode::LADD);
         code.op(opcode::LRETURN);
         code.to.place(full);
-        code.to.to.long(0)?;
+        code.constant(0)?;
         code.op(opcode::LRETURN);
         Ok(())
     }
@@ -46,7 +43,7 @@ impl Tree {
         let again = code.to.label();
         code.to.place(again);
         code.read_volatile(Address::Variable(at))?;
-        code.to.to.store_long(value);
+        code.store_long(value);
         code.compare_and_set(Address::Variable(at), value, |code| code.address(value, 1))?;
         code.to.branch(opcode::IFEQ, again);
         code.op(opcode::RETURN);
@@ -57,13 +54,12 @@ impl Tree {
         let (here, offset) = (Local(0), Local(2));
         let at = code.long();
         let idle = code.to.label();
-        code.to.to.load_long(here);
+        code.load_long(here);
         code.to.branch_by_sign(opcode::IFLE, idle);
-        code.to.to.load_long(here);
-        code.to.to.load_int(offset);
-        code.op(opcode::I2L);
+        code.load_long(here);
+        code.load_int_as_long(offset);
         code.op(opcode::LADD);
-        code.to.to.store_long(at);
+        code.store_long(at);
         code.increment(at, 0)?;
         code.to.place(idle);
         code.op(opcode::RETURN);
@@ -80,44 +76,35 @@ impl Tree {
             code.to.label(),
             code.to.label(),
         );
-        code.to.to.load_long(here);
+        code.load_long(here);
         code.to.branch_by_sign(opcode::IFLE, idle);
         code.address(here, node::ABORTS.wrapping_sub(node::slot(0)))?;
-        code.to.to.store_long(at);
+        code.store_long(at);
         code.to.place(next);
         code.read(at, 0)?;
-        code.to.to.store_long(record);
-        code.to.to.load_long(record);
+        code.keep_long(record);
         code.to.branch_by_sign(opcode::IFEQ, new);
-        code.read(record, abort::BCI)?;
-        code.to.to.load_int(bci);
-        code.op(opcode::I2L);
-        code.op(opcode::LCMP);
-        code.to.branch(opcode::IFEQ, found);
+        code.branch_if_word_is(record, abort::BCI, bci, found)?;
         code.address(record, abort::NEXT)?;
-        code.to.to.store_long(at);
+        code.store_long(at);
         code.to.branch(opcode::GOTO, next);
         code.to.place(found);
         code.increment(record, abort::COUNT)?;
         code.op(opcode::RETURN);
         code.to.place(new);
-        code.to
-            .to
-            .int(i32::try_from(abort::LENGTH).unwrap_or(i32::MAX))?;
+        code.int(i32::try_from(abort::LENGTH).unwrap_or(i32::MAX))?;
         code.call(ALLOCATE, ALLOCATE_TYPE)?;
-        code.to.to.store_long(record);
-        code.to.to.load_long(record);
+        code.keep_long(record);
         code.to.branch_by_sign(opcode::IFEQ, full);
         code.write(record, abort::BCI, |code| {
-            code.to.to.load_int(bci);
-            code.op(opcode::I2L);
+            code.load_int_as_long(bci);
             Ok(())
         })?;
-        code.write(record, abort::COUNT, |code| code.to.to.long(1))?;
+        code.write(record, abort::COUNT, |code| code.constant(1))?;
         code.write_volatile(at, record)?;
         code.op(opcode::RETURN);
         code.to.place(full);
-        code.to.to.long(self.word(header::LOST_ABORTS))?;
+        code.constant(self.word(header::LOST_ABORTS))?;
         code.call(ADD, ADD_TYPE)?;
         code.to.place(idle);
         code.op(opcode::RETURN);

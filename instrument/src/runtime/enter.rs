@@ -23,35 +23,29 @@ impl Tree {
         let (cell, slot, method) = (Local(0), Local(1), Local(3));
         let node = code.long();
         let (elsewhere, find, hit) = (code.to.label(), code.to.label(), code.to.label());
-        code.to.to.load_long(slot);
+        code.load_long(slot);
         code.to.branch_by_sign(opcode::IFLE, elsewhere);
         code.read(slot, 0)?;
-        code.to.to.store_long(node);
-        code.to.to.load_long(node);
+        code.keep_long(node);
         code.to.branch_by_sign(opcode::IFEQ, find);
-        code.read(node, node::METHOD)?;
-        code.to.to.load_int(method);
-        code.op(opcode::I2L);
-        code.op(opcode::LCMP);
-        code.to.branch(opcode::IFEQ, hit);
+        code.branch_if_word_is(node, node::METHOD, method, hit)?;
         code.to.place(find);
-        code.to.to.load_long(slot);
+        code.load_long(slot);
         code.load_shape();
         code.call(FIND, FIND_TYPE)?;
-        code.to.to.store_long(node);
-        code.to.to.load_long(node);
+        code.keep_long(node);
         code.to.branch_by_sign(opcode::IFGT, hit);
         self.fold(code)?;
         code.to.place(hit);
         code.increment(node, node::CALLS)?;
-        code.to.to.load_reference(cell);
+        code.load_reference(cell);
         code.address(node, node::slot(0))?;
-        code.to.to.field(opcode::PUTFIELD, CLASS, SLOT, "J")?;
+        code.field(opcode::PUTFIELD, CLASS, SLOT, "J")?;
         code.address(node, node::slot(0))?;
         code.op(opcode::LRETURN);
         code.to.place(elsewhere);
-        code.to.to.load_reference(cell);
-        code.to.to.load_long(slot);
+        code.load_reference(cell);
+        code.load_long(slot);
         code.load_shape();
         code.call(ELSEWHERE, ENTER_TYPE)?;
         code.op(opcode::LRETURN);
@@ -60,12 +54,12 @@ impl Tree {
 
     /// Counts a call for which there is no room, and returns from `enter` or `elsewhere`.
     fn fold(self, code: &mut Code<'_, '_>) -> Result<()> {
-        code.to.to.long(self.word(header::FOLDED))?;
+        code.constant(self.word(header::FOLDED))?;
         code.call(ADD, ADD_TYPE)?;
-        code.to.to.load_reference(Local(0));
-        code.to.to.long(FOLDED_SLOT)?;
-        code.to.to.field(opcode::PUTFIELD, CLASS, SLOT, "J")?;
-        code.to.to.long(FOLDED_SLOT)?;
+        code.load_reference(Local(0));
+        code.constant(FOLDED_SLOT)?;
+        code.field(opcode::PUTFIELD, CLASS, SLOT, "J")?;
+        code.constant(FOLDED_SLOT)?;
         code.op(opcode::LRETURN);
         Ok(())
     }
@@ -78,38 +72,37 @@ impl Tree {
             code.to.label(),
             code.to.label(),
         );
-        code.to.to.load_long(slot);
-        code.to.to.long(LEAF_BELOW)?;
+        code.load_long(slot);
+        code.constant(LEAF_BELOW)?;
         code.op(opcode::LCMP);
         code.to.branch(opcode::IFGE, no_leaf);
-        code.to.to.long(LEAF_SLOT)?;
+        code.constant(LEAF_SLOT)?;
         code.op(opcode::LRETURN);
         code.to.place(no_leaf);
-        code.to.to.load_long(slot);
-        code.to.to.long(NOTHING_BELOW)?;
+        code.load_long(slot);
+        code.constant(NOTHING_BELOW)?;
         code.op(opcode::LCMP);
         code.to.branch(opcode::IFGE, outside);
         self.fold(code)?;
         code.to.place(outside);
         code.get_static(RECORDING, "Z")?;
         code.to.branch(opcode::IFEQ, idle);
-        code.to.to.load_reference(cell);
+        code.load_reference(cell);
         code.get_static(COMMON, CELL_TYPE)?;
         code.to.branch(opcode::IF_ACMPEQ, idle);
-        code.to.to.load_reference(cell);
+        code.load_reference(cell);
         code.call(ROOT, ROOT_TYPE)?;
-        code.to.to.store_long(slot);
-        code.to.to.load_long(slot);
+        code.keep_long(slot);
         code.to.branch_by_sign(opcode::IFEQ, full);
-        code.to.to.load_reference(cell);
-        code.to.to.load_long(slot);
+        code.load_reference(cell);
+        code.load_long(slot);
         code.load_shape();
         code.call(ENTER, ENTER_TYPE)?;
         code.op(opcode::LRETURN);
         code.to.place(full);
         self.fold(code)?;
         code.to.place(idle);
-        code.to.to.long(0)?;
+        code.constant(0)?;
         code.op(opcode::LRETURN);
         Ok(())
     }
@@ -118,35 +111,33 @@ impl Tree {
         let cell = Local(0);
         let (slot, last) = (code.long(), code.long());
         let (new, again, full) = (code.to.label(), code.to.label(), code.to.label());
-        code.to.to.load_reference(cell);
-        code.to.to.field(opcode::GETFIELD, CLASS, ROOT, "J")?;
-        code.to.to.store_long(slot);
-        code.to.to.load_long(slot);
+        code.load_reference(cell);
+        code.field(opcode::GETFIELD, CLASS, ROOT, "J")?;
+        code.keep_long(slot);
         code.to.branch_by_sign(opcode::IFEQ, new);
-        code.to.to.load_long(slot);
+        code.load_long(slot);
         code.op(opcode::LRETURN);
         code.to.place(new);
-        code.to.to.int(ROOT_BYTES)?;
+        code.int(ROOT_BYTES)?;
         code.call(ALLOCATE, ALLOCATE_TYPE)?;
-        code.to.to.store_long(slot);
-        code.to.to.load_long(slot);
+        code.keep_long(slot);
         code.to.branch_by_sign(opcode::IFEQ, full);
         code.to.place(again);
         code.read_volatile(Address::Constant(self.word(header::ROOTS)))?;
-        code.to.to.store_long(last);
+        code.store_long(last);
         code.write(slot, node::NEXT.wrapping_sub(node::slot(0)), |code| {
-            code.to.to.load_long(last);
+            code.load_long(last);
             Ok(())
         })?;
         code.compare_and_set(Address::Constant(self.word(header::ROOTS)), last, |code| {
             code.address(slot, node::slot(0).wrapping_neg())
         })?;
         code.to.branch(opcode::IFEQ, again);
-        code.to.to.load_reference(cell);
-        code.to.to.load_long(slot);
-        code.to.to.field(opcode::PUTFIELD, CLASS, ROOT, "J")?;
+        code.load_reference(cell);
+        code.load_long(slot);
+        code.field(opcode::PUTFIELD, CLASS, ROOT, "J")?;
         code.to.place(full);
-        code.to.to.load_long(slot);
+        code.load_long(slot);
         code.op(opcode::LRETURN);
         Ok(())
     }
@@ -155,46 +146,38 @@ impl Tree {
         let (slot, method, below, above) = (Local(0), Local(2), Local(3), Local(4));
         let (at, node) = (code.long(), code.long());
         let (next, new, found) = (code.to.label(), code.to.label(), code.to.label());
-        code.to.to.load_long(slot);
-        code.to.to.store_long(at);
+        code.load_long(slot);
+        code.store_long(at);
         code.to.place(next);
         code.read(at, 0)?;
-        code.to.to.store_long(node);
-        code.to.to.load_long(node);
+        code.keep_long(node);
         code.to.branch_by_sign(opcode::IFEQ, new);
-        code.read(node, node::METHOD)?;
-        code.to.to.load_int(method);
-        code.op(opcode::I2L);
-        code.op(opcode::LCMP);
-        code.to.branch(opcode::IFEQ, found);
+        code.branch_if_word_is(node, node::METHOD, method, found)?;
         code.address(node, node::NEXT)?;
-        code.to.to.store_long(at);
+        code.store_long(at);
         code.to.branch(opcode::GOTO, next);
         code.to.place(new);
-        code.to.to.load_int(below);
-        code.to.to.load_int(above);
+        code.load_int(below);
+        code.load_int(above);
         code.op(opcode::IADD);
         code.call(ALLOCATE, ALLOCATE_TYPE)?;
-        code.to.to.store_long(node);
-        code.to.to.load_long(node);
+        code.keep_long(node);
         code.to.branch_by_sign(opcode::IFEQ, found);
-        code.to.to.load_long(node);
-        code.to.to.load_int(below);
-        code.op(opcode::I2L);
+        code.load_long(node);
+        code.load_int_as_long(below);
         code.op(opcode::LADD);
-        code.to.to.store_long(node);
+        code.store_long(node);
         code.write(node, node::METHOD, |code| {
-            code.to.to.load_int(method);
-            code.op(opcode::I2L);
+            code.load_int_as_long(method);
             Ok(())
         })?;
         code.write(node, node::PARENT_SLOT, |code| {
-            code.to.to.load_long(slot);
+            code.load_long(slot);
             Ok(())
         })?;
         code.write_volatile(at, node)?;
         code.to.place(found);
-        code.to.to.load_long(node);
+        code.load_long(node);
         code.op(opcode::LRETURN);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! How does the runtime class access the tree?
 
-use super::builder::CodeBuilder;
+use super::builder::{CodeBuilder, Label};
 use super::{CELL_TYPE, CLASS};
 use crate::assembler::Local;
 use crate::class::opcode;
@@ -47,6 +47,72 @@ impl<'b, 'a> Code<'b, 'a> {
         self.to.to.op(opcode);
     }
 
+    pub(super) fn load_int(&mut self, local: Local) {
+        self.to.to.load_int(local);
+    }
+
+    pub(super) fn load_long(&mut self, local: Local) {
+        self.to.to.load_long(local);
+    }
+
+    pub(super) fn store_long(&mut self, local: Local) {
+        self.to.to.store_long(local);
+    }
+
+    pub(super) fn load_reference(&mut self, local: Local) {
+        self.to.to.load_reference(local);
+    }
+
+    pub(super) fn store_reference(&mut self, local: Local) {
+        self.to.to.store_reference(local);
+    }
+
+    /// Pushes an `int`.
+    pub(super) fn int(&mut self, value: i32) -> Result<()> {
+        self.to.to.int(value)
+    }
+
+    /// Pushes a `long`.
+    pub(super) fn constant(&mut self, value: i64) -> Result<()> {
+        self.to.to.long(value)
+    }
+
+    pub(super) fn field(
+        &mut self,
+        opcode: u8,
+        class: &str,
+        name: &str,
+        descriptor: &str,
+    ) -> Result<()> {
+        self.to.to.field(opcode, class, name, descriptor)
+    }
+
+    /// Stores the `long` on the stack, and leaves it there.
+    pub(super) fn keep_long(&mut self, local: Local) {
+        self.store_long(local);
+        self.load_long(local);
+    }
+
+    pub(super) fn load_int_as_long(&mut self, local: Local) {
+        self.load_int(local);
+        self.op(opcode::I2L);
+    }
+
+    /// Branches if the word at `base + offset` is the value of an `int`.
+    pub(super) fn branch_if_word_is(
+        &mut self,
+        base: Local,
+        offset: i64,
+        value: Local,
+        to: Label,
+    ) -> Result<()> {
+        self.read(base, offset)?;
+        self.load_int_as_long(value);
+        self.op(opcode::LCMP);
+        self.to.branch(opcode::IFEQ, to);
+        Ok(())
+    }
+
     /// Calls a method of the runtime class.
     pub(super) fn call(&mut self, name: &str, descriptor: &str) -> Result<()> {
         self.to
@@ -56,7 +122,7 @@ impl<'b, 'a> Code<'b, 'a> {
 
     /// Pushes a static field of the runtime class.
     pub(super) fn get_static(&mut self, name: &str, descriptor: &str) -> Result<()> {
-        self.to.to.field(opcode::GETSTATIC, CLASS, name, descriptor)
+        self.field(opcode::GETSTATIC, CLASS, name, descriptor)
     }
 
     /// `cell = new VaridTree()`.
@@ -67,22 +133,22 @@ impl<'b, 'a> Code<'b, 'a> {
         self.to
             .to
             .call(opcode::INVOKESPECIAL, CLASS, "<init>", "()V")?;
-        self.to.to.store_reference(cell);
+        self.store_reference(cell);
         Ok(())
     }
 
     /// Pushes the third to last argument of `enter` and `find`: the method and the shape of its node.
     pub(super) fn load_shape(&mut self) {
         for argument in 3..=5 {
-            self.to.to.load_int(Local(argument));
+            self.load_int(Local(argument));
         }
     }
 
     /// Pushes the sum of a variable and a constant.
     pub(super) fn address(&mut self, base: Local, offset: i64) -> Result<()> {
-        self.to.to.load_long(base);
+        self.load_long(base);
         if offset != 0 {
-            self.to.to.long(offset)?;
+            self.constant(offset)?;
             self.op(opcode::LADD);
         }
         Ok(())
@@ -91,10 +157,10 @@ impl<'b, 'a> Code<'b, 'a> {
     fn push(&mut self, address: Address) -> Result<()> {
         match address {
             Address::Variable(local) => {
-                self.to.to.load_long(local);
+                self.load_long(local);
                 Ok(())
             }
-            Address::Constant(value) => self.to.to.long(value),
+            Address::Constant(value) => self.constant(value),
         }
     }
 
@@ -141,8 +207,8 @@ impl<'b, 'a> Code<'b, 'a> {
     /// Stores a variable at the address in another one, with volatile semantics.
     pub(super) fn write_volatile(&mut self, at: Local, value: Local) -> Result<()> {
         self.memory()?;
-        self.to.to.load_long(at);
-        self.to.to.load_long(value);
+        self.load_long(at);
+        self.load_long(value);
         self.native("putLongVolatile", "(Ljava/lang/Object;JJ)V")
     }
 
@@ -165,13 +231,13 @@ impl<'b, 'a> Code<'b, 'a> {
     ) -> Result<()> {
         self.memory()?;
         self.push(address)?;
-        self.to.to.load_long(expected);
+        self.load_long(expected);
         value(self)?;
         self.native("compareAndSetLong", "(Ljava/lang/Object;JJJ)Z")
     }
 
     /// Pushes a field of `Thread` or of a cell of the runtime class's own type.
     pub(super) fn get_cell(&mut self, class: &str, name: &str) -> Result<()> {
-        self.to.to.field(opcode::GETFIELD, class, name, CELL_TYPE)
+        self.field(opcode::GETFIELD, class, name, CELL_TYPE)
     }
 }

@@ -212,16 +212,16 @@ impl Tree {
             "currentThread",
             "()Ljava/lang/Thread;",
         )?;
-        code.to.to.store_reference(thread);
-        code.to.to.load_reference(thread);
+        code.store_reference(thread);
+        code.load_reference(thread);
         code.get_cell(THREAD, THREAD_CELL)?;
-        code.to.to.store_reference(cell);
-        code.to.to.load_reference(cell);
+        code.store_reference(cell);
+        code.load_reference(cell);
         code.to.branch(opcode::IFNULL, create);
-        code.to.to.load_reference(cell);
+        code.load_reference(cell);
         code.op(opcode::ARETURN);
         code.to.place(create);
-        code.to.to.load_reference(thread);
+        code.load_reference(thread);
         code.call(CREATE, CREATE_TYPE)?;
         code.op(opcode::ARETURN);
         code.to.place(idle);
@@ -234,24 +234,20 @@ impl Tree {
     fn create(self, code: &mut Code<'_, '_>) -> Result<()> {
         let (thread, cell) = (Local(0), Local(1));
         let (common, exists) = (code.to.label(), code.to.label());
-        code.to.to.load_reference(thread);
+        code.load_reference(thread);
         code.to.branch(opcode::IFNULL, common);
         code.new_cell(cell)?;
-        code.to.to.load_reference(thread);
-        code.to.to.load_reference(cell);
-        code.to
-            .to
-            .field(opcode::PUTFIELD, THREAD, THREAD_CELL, CELL_TYPE)?;
-        code.to.to.load_reference(cell);
+        code.load_reference(thread);
+        code.load_reference(cell);
+        code.field(opcode::PUTFIELD, THREAD, THREAD_CELL, CELL_TYPE)?;
+        code.load_reference(cell);
         code.op(opcode::ARETURN);
         code.to.place(common);
         code.get_static(COMMON, CELL_TYPE)?;
         code.to.branch(opcode::IFNONNULL, exists);
         code.new_cell(cell)?;
-        code.to.to.load_reference(cell);
-        code.to
-            .to
-            .field(opcode::PUTSTATIC, CLASS, COMMON, CELL_TYPE)?;
+        code.load_reference(cell);
+        code.field(opcode::PUTSTATIC, CLASS, COMMON, CELL_TYPE)?;
         code.to.place(exists);
         code.get_static(COMMON, CELL_TYPE)?;
         code.op(opcode::ARETURN);
